@@ -1,0 +1,97 @@
+"""The one tree of errors: what happened (with the value), what to do, and an exit code each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What the process exits with; a verdict is not an error."""
+
+    OK = 0
+    VERDICT = 1
+    STUDY = 2
+    HOST = 3
+    ENGINE = 4
+    STORE = 5
+    REPORT = 6
+    BUG = 70
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One of several things that are wrong, told with all the others at once."""
+
+    happened: str
+    do: str
+    file: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}: " if self.file and self.line else ""
+        if self.file and not self.line:
+            where = f"{self.file}: "
+        return f"{where}{self.happened} {self.do}".strip()
+
+
+class IolabError(Exception):
+    """Any error that iolab raises on purpose: two sentences, an exit code, the faults."""
+
+    exit_code: ExitCode = ExitCode.BUG
+
+    def __init__(self, happened: str, do: str, faults: Sequence[Fault] = ()) -> None:
+        super().__init__(f"{happened} {do}".strip())
+        self.happened = happened
+        self.do = do
+        self.faults = tuple(faults)
+
+
+class StudyError(IolabError):
+    """A study, a value of it, or the command line is wrong (exit 2)."""
+
+    exit_code = ExitCode.STUDY
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        if not faults:
+            raise ValueError("a StudyError needs at least one fault")
+        count = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
+        super().__init__(f"The study has {count}.", "Correct it and run again.", faults)
+
+
+class UsageError(IolabError):
+    """The command line asks for something that does not exist (exit 2)."""
+
+    exit_code = ExitCode.STUDY
+
+
+class HostError(IolabError):
+    """A host, its agent or its target cannot serve (exit 3)."""
+
+    exit_code = ExitCode.HOST
+
+
+class EngineError(IolabError):
+    """An engine is missing, too old, failed, or said what cannot be read (exit 4)."""
+
+    exit_code = ExitCode.ENGINE
+
+
+class StoreError(IolabError):
+    """A session directory cannot be read or written (exit 5)."""
+
+    exit_code = ExitCode.STORE
+
+
+class ReportError(IolabError):
+    """A report cannot be made or written (exit 6)."""
+
+    exit_code = ExitCode.REPORT
+
+
+class Interrupted(IolabError):
+    """The user asked to stop (exit 130)."""
+
+    exit_code = ExitCode.INTERRUPTED

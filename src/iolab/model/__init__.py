@@ -1,0 +1,1 @@
+"""The nouns of iolab: frozen, without I/O, the same in code, files and reports."""

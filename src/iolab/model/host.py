@@ -1,0 +1,177 @@
+"""A host: how to reach it, and the facts that become the test configuration tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class HostKind(StrEnum):
+    """How a host's stdin and stdout are reached."""
+
+    LOCAL = "local"
+    COMMAND = "command"
+
+
+class Role(StrEnum):
+    """What a host does in the study."""
+
+    CLIENT = "client"
+
+
+@dataclass(frozen=True, slots=True)
+class HostSpec:
+    """A machine reached: `command` is a `command` host's argument prefix, `path` its target."""
+
+    name: str
+    kind: HostKind
+    role: Role = Role.CLIENT
+    command: tuple[str, ...] = ()
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NumaNode:
+    """One NUMA node with its CPUs (kernel list form, `0-7,16`) and memory."""
+
+    id: int
+    cpus: str
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CpuFacts:
+    """The processors of a host; cores and threads count what is online."""
+
+    model: str
+    sockets: int
+    cores: int
+    threads: int
+    governor: str | None
+    max_mhz: float | None
+    numa: tuple[NumaNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryModule:
+    """One populated DRAM slot as DMI tells it."""
+
+    slot: str
+    size_bytes: int
+    type: str
+    speed_mts: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFacts:
+    """Memory of a host; modules are empty where DMI is not readable."""
+
+    total_bytes: int
+    modules: tuple[MemoryModule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFacts:
+    """One block device. `parents` are the devices below it (md, dm, loop backing device)."""
+
+    name: str
+    model: str | None
+    serial: str | None
+    firmware: str | None
+    size_bytes: int
+    rotational: bool
+    scheduler: str | None
+    logical_block_bytes: int
+    physical_block_bytes: int
+    pcie_link: str | None
+    parents: tuple[str, ...]
+    backing_file: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NicFacts:
+    """One network port; speed is None where the kernel does not know it."""
+
+    name: str
+    driver: str | None
+    speed_mbit_s: int | None
+    mtu: int
+    up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """The operating system and the settings that change storage results."""
+
+    release: str
+    os: str
+    architecture: str
+    hostname: str
+    boot_id: str
+    transparent_hugepage: str | None
+    io_uring_disabled: int | None
+    hypervisor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """The file system under a path.
+
+    `device` is the block device nearest the file system (whose counters see what the file system
+    asks), `devices` are all devices below it down to the leaves, nearest first; both are empty
+    where there is none (network and memory file systems). `in_memory` is true for tmpfs and alike.
+    """
+
+    path: str
+    fs_type: str
+    mount_point: str
+    mount_source: str
+    mount_options: str
+    total_bytes: int
+    free_bytes: int
+    free_inodes: int
+    device: str | None
+    devices: tuple[str, ...]
+    in_memory: bool
+    network: bool
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TargetProbe:
+    """What trying the target told: `direct_error` is None when an O_DIRECT write and read worked.
+
+    `held_by` names the session that holds the target, None when it is free.
+    """
+
+    direct_error: str | None
+    direct_align_bytes: int | None
+    held_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFacts:
+    """One tool: the path it was found at and the first line of its version, None if missing."""
+
+    name: str
+    path: str | None
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """Everything a report's test configuration tables say of one host."""
+
+    cpu: CpuFacts
+    memory: MemoryFacts
+    disks: tuple[DiskFacts, ...]
+    nics: tuple[NicFacts, ...]
+    kernel: KernelFacts
+    target: TargetFacts | None
+    tools: tuple[ToolFacts, ...]
+    faults: tuple[str, ...]
+    """What could not be read and why, one sentence each."""
+
+    def tool(self, name: str) -> ToolFacts | None:
+        """The tool of that name, None when it was not asked for."""
+        return next((tool for tool in self.tools if tool.name == name), None)

@@ -1,0 +1,266 @@
+"""Points, the plan that orders them, and the record that one run leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from iolab.model.sample import BinTable, CounterTable, IntervalTable
+from iolab.model.workload import Job
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """Files laid out once on each client and shared by the points that fit them.
+
+    File names are `<id>.<job number>.<file number>`; all have `file_bytes`.
+    """
+
+    id: str
+    configuration: str
+    numjobs: int
+    files_per_job: int
+    file_bytes: int
+
+    @property
+    def bytes_per_host(self) -> int:
+        """What the layout writes on each client."""
+        return self.numjobs * self.files_per_job * self.file_bytes
+
+    def file_names(self, numjobs: int | None = None) -> tuple[str, ...]:
+        """The names of the files that the first `numjobs` jobs use (all by default)."""
+        return tuple(
+            f"{self.id}.{job}.{file}"
+            for job in range(self.numjobs if numjobs is None else numjobs)
+            for file in range(self.files_per_job)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One combination of configuration, workload and axis values; the store files it by `digest`."""
+
+    digest: str
+    configuration: str
+    workload: str
+    axis: tuple[tuple[str, int | str], ...]
+    job: Job
+    data_set: str
+
+    @property
+    def label(self) -> str:
+        """The point for people: `rand-read-4k iodepth=8`."""
+        values = " ".join(f"{name}={value}" for name, value in self.axis)
+        return f"{self.workload} {values}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """One execution that the plan asks for: the point again for each repeat, from 1."""
+
+    order: int
+    repeat: int
+    point: Point
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a plan will cost: `reasons` say where the seconds go, each (what, seconds)."""
+
+    seconds: float
+    reasons: tuple[tuple[str, float], ...]
+    layout_bytes_per_host: int
+    write_bytes_estimate: int
+    free_bytes_needed_per_host: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A study expanded: data sets to lay out, runs in order, cost, and what would be destroyed."""
+
+    study: str
+    digest: str
+    data_sets: tuple[DataSet, ...]
+    runs: tuple[PlannedRun, ...]
+    budget: Budget
+    destroys: tuple[str, ...]
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """Each point once, in the order of its first run."""
+        seen: dict[str, Point] = {}
+        for run in self.runs:
+            seen.setdefault(run.point.digest, run.point)
+        return tuple(seen.values())
+
+    def data_set(self, data_set_id: str) -> DataSet:
+        """The data set of that id; KeyError when the plan has none."""
+        for data_set in self.data_sets:
+            if data_set.id == data_set_id:
+                return data_set
+        raise KeyError(data_set_id)
+
+
+class RunStatus(StrEnum):
+    """How a run ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionTotals:
+    """What the engine itself says of one direction over the whole run.
+
+    Latencies in ns from submission to completion; `percentiles` are the engine's own
+    (percent, ns); `iops` and `bw_bytes_per_s` are the engine's own means.
+    """
+
+    ios: int
+    bytes: int
+    runtime_ms: int
+    iops: float
+    bw_bytes_per_s: float
+    lat_min_ns: int
+    lat_max_ns: int
+    lat_mean_ns: float
+    slat_mean_ns: float
+    clat_mean_ns: float
+    percentiles: tuple[tuple[float, int], ...]
+    short_ios: int
+    dropped_ios: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineTotals:
+    """What the engine itself says of the whole run on one host.
+
+    `depth_percent` maps fio's depth levels ("1", "2", ... ">=64") to the share of I/Os submitted
+    at that depth; `error` is the engine's errno, 0 for none; CPU figures are percent of one core
+    for each job.
+    """
+
+    read: DirectionTotals | None
+    write: DirectionTotals | None
+    depth_percent: tuple[tuple[str, float], ...]
+    user_cpu_percent: float
+    system_cpu_percent: float
+    error: int
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceDelta:
+    """What one block device moved between the moments just before and just after the engine ran."""
+
+    device: str
+    read_bytes: int
+    write_bytes: int
+    read_ios: int
+    write_ios: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExtentProof:
+    """Whether the files to be read were written: bytes by kind over all of them.
+
+    `method` is fiemap, seek or blocks: how it was proved, or none when it could not be.
+    """
+
+    method: str
+    file_count: int
+    size_bytes: int
+    written_bytes: int
+    unwritten_bytes: int
+    hole_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheProof:
+    """Page cache that held the data set's files before and after the drop; None if unknown."""
+
+    asked: bool
+    resident_bytes_before: int | None
+    resident_bytes_after: int | None
+    methods: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IdleProof:
+    """What the target's devices did just before the start, when nobody should use them."""
+
+    watched_s: float
+    bytes_per_s: float
+    ios_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessUse:
+    """CPU seconds and peak memory of the engine's processes, as the kernel counts them."""
+
+    user_s: float
+    system_s: float
+    max_rss_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostRun:
+    """What happened on one host in one run.
+
+    `error` is None or one sentence; times are the host's own CLOCK_REALTIME; `start_real_ns` and
+    `end_real_ns` come from the engine's own data (first and last I/O).
+    """
+
+    host: str
+    error: str | None
+    argv: tuple[str, ...]
+    job_file: str
+    engine_version: str
+    start_real_ns: int | None
+    end_real_ns: int | None
+    exit_code: int | None
+    exit_signal: int | None
+    stopped_early: bool
+    totals: EngineTotals | None
+    devices: tuple[DeviceDelta, ...]
+    extents: ExtentProof | None
+    cache: CacheProof | None
+    idle: IdleProof | None
+    process: ProcessUse | None
+    clock_offset_ns: int
+    clock_error_ns: int
+    stderr_tail: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOutput:
+    """One file of the engine's output exactly as it came."""
+
+    host: str
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """All evidence of one run, before any judgement."""
+
+    run: PlannedRun
+    status: RunStatus
+    failure: str | None
+    started_real_ns: int
+    ended_real_ns: int
+    warmup_s: float
+    runtime_s: float
+    telemetry_interval_ms: int
+    hosts: tuple[HostRun, ...]
+    intervals: IntervalTable
+    bins: BinTable
+    counters: CounterTable
+    outputs: tuple[EngineOutput, ...]
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """The names that the tables' host columns index."""
+        return tuple(host.host for host in self.hosts)

@@ -1,0 +1,109 @@
+"""A workload is described behaviour; a job is that behaviour on one client with its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class EngineName(StrEnum):
+    """What makes the load."""
+
+    FIO = "fio"
+
+
+class Access(StrEnum):
+    """The access pattern, in fio's words (`rw=`)."""
+
+    READ = "read"
+    WRITE = "write"
+    RANDREAD = "randread"
+    RANDWRITE = "randwrite"
+    RW = "rw"
+    RANDRW = "randrw"
+
+    @property
+    def reads(self) -> bool:
+        """Whether any I/O of this pattern is a read."""
+        return self not in (Access.WRITE, Access.RANDWRITE)
+
+    @property
+    def writes(self) -> bool:
+        """Whether any I/O of this pattern is a write."""
+        return self not in (Access.READ, Access.RANDREAD)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the pattern both reads and writes."""
+        return self.reads and self.writes
+
+    @property
+    def random(self) -> bool:
+        """Whether offsets are drawn at random."""
+        return self.value.startswith("rand")
+
+
+class Contents(StrEnum):
+    """What the written blocks hold."""
+
+    SCRAMBLED = "scrambled"
+    """fio's default: a few bytes of every sector differ from block to block."""
+    RANDOM = "random"
+    """Every block is new random bytes (fio's refill_buffers): costs client CPU."""
+    ZEROS = "zeros"
+    """Only zeros: what compresses or deduplicates will answer from memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One client's share of a workload with every number settled.
+
+    Bytes are bytes; `read_percent` is set for mixed access only; `rate_iops` is per job, None means
+    as fast as the target answers; `options` are further fio options, allow-listed by the engine.
+    """
+
+    engine: EngineName
+    access: Access
+    block_bytes: int
+    iodepth: int
+    numjobs: int
+    file_bytes: int
+    files_per_job: int = 1
+    read_percent: int | None = None
+    direct: bool = True
+    ioengine: str = "libaio"
+    contents: Contents = Contents.SCRAMBLED
+    rate_iops: int | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def depth_total(self) -> int:
+        """I/Os that this client may hold in flight: iodepth x numjobs."""
+        return self.iodepth * self.numjobs
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One parameter varied: its name as in the study file and the values in their order."""
+
+    name: str
+    values: tuple[int | str, ...]
+
+
+class Indicator(StrEnum):
+    """Which figure of a workload is its headline."""
+
+    IOPS = "iops"
+    BANDWIDTH = "bandwidth"
+    LATENCY = "latency"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A described behaviour: the job at its first values, and the axes that vary it."""
+
+    id: str
+    title: str
+    job: Job
+    sweep: tuple[Axis, ...]
+    indicator: Indicator

@@ -1,0 +1,105 @@
+"""Sizes, durations and rates: read from text at the edge, shown with a unit everywhere else.
+
+Sizes follow fio: a bare suffix and the IEC suffix are binary (`4k` = `4kib` = 4096 bytes), the SI
+suffix is decimal only when spelt with B after it (`1GB` = 10^9 bytes). Durations are seconds unless
+a unit says otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SIZE: Final = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?b)?\s*$", re.IGNORECASE)
+_DURATION: Final = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ns|us|ms|s|min|m|h|d)?\s*$", re.IGNORECASE)
+_POWERS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_SECONDS: Final = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
+
+
+def parse_size(text: str | int) -> int:
+    """Bytes named by ``text``; ValueError with a sentence when it names none."""
+    if isinstance(text, int):
+        return text
+    match = _SIZE.match(text)
+    if not match:
+        raise ValueError(f"'{text}' is not a size; write for example 4k, 128k, 1m, 2g or 4096")
+    number, prefix, unit = match.groups()
+    base = 1000 if (unit or "").lower() == "b" and prefix else 1024
+    size = float(number) * base ** _POWERS[prefix.lower()]
+    if size != int(size):
+        raise ValueError(f"'{text}' is not a whole number of bytes")
+    return int(size)
+
+
+def parse_duration_s(text: str | float) -> float:
+    """Seconds named by ``text``; ValueError with a sentence when it names none."""
+    if isinstance(text, int | float):
+        return float(text)
+    match = _DURATION.match(text)
+    if not match:
+        raise ValueError(f"'{text}' is not a duration; write for example 500ms, 30s, 10min or 2h")
+    number, unit = match.groups()
+    return float(number) * _SECONDS[(unit or "s").lower()]
+
+
+def format_bytes(count: float) -> str:
+    """A byte count in binary units with three significant digits: ``4 KiB``, ``1.5 GiB``."""
+    for power, unit in ((5, "PiB"), (4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if abs(count) >= 1024**power:
+            return f"{_three(count / 1024**power)} {unit}"
+    return f"{_three(count)} B"
+
+
+def format_rate_bytes(bytes_per_s: float) -> str:
+    """A throughput in decimal units, as SSD vendors print it: ``1.25 GB/s``."""
+    for limit, unit in ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")):
+        if abs(bytes_per_s) >= limit:
+            return f"{_three(bytes_per_s / limit)} {unit}"
+    return f"{_three(bytes_per_s)} B/s"
+
+
+def format_count(count: float) -> str:
+    """A count or rate with an SI suffix: ``5.2 M``, ``393 k``, ``87``."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(count) >= limit:
+            return f"{_three(count / limit)} {unit}"
+    return _three(count)
+
+
+def format_ns(nanoseconds: float) -> str:
+    """A latency in the unit that reads best: ``143 µs``, ``1.4 ms``, ``2.5 s``."""
+    for limit, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if abs(nanoseconds) >= limit:
+            return f"{_three(nanoseconds / limit)} {unit}"
+    return f"{_three(nanoseconds)} ns"
+
+
+def format_duration_s(seconds: float) -> str:
+    """A span of time for people: ``45 s``, ``12 min``, ``2 h 5 min``."""
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+def _three(number: float) -> str:
+    """Three significant digits without an exponent and without trailing zeros."""
+    if number == 0:
+        return "0"
+    magnitude = abs(number)
+    digits = 2 if magnitude < 10 else 1 if magnitude < 100 else 0
+    text = f"{number:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
