@@ -38,7 +38,7 @@ class DataSet:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One combination of configuration, workload and axis values; the store files it by `digest`."""
+    """One combination of configuration, workload and axis values, filed by its `digest`."""
 
     digest: str
     configuration: str
