@@ -1,0 +1,81 @@
+# iolab: everything a checkout needs, in one place. `make demo` and `make test` set up by themselves.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+# uv's releases differ in how they lock; one version makes `make setup` repeatable.
+UV_VERSION := 0.13.8
+UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
+BIN := .venv/bin
+AGENT := src/iolab/_agent/iolab-agent
+AGENT_SOURCES := agent/Cargo.toml agent/Cargo.lock $(shell find agent/src -name '*.rs' 2>/dev/null) build_agent.py
+# Where `make demo` makes its load. Name a file system on the storage that you want to know about.
+DEMO_PATH ?= scratch/demo
+PYTEST_WORKERS ?= 2
+
+.PHONY: help setup packages test-packages demo test lint unit e2e bench clean
+
+help: ## show what can be made
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: packages .venv/.synced $(AGENT) ## install everything that iolab needs, ending in .venv/bin/iolab
+	@$(BIN)/iolab --version
+
+packages:
+	@tools/packages.sh required \
+	    "fio:fio:to make load" \
+	    "cc:gcc libc6-dev:to link the agent" \
+	    "cargo:cargo:to compile the agent"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "missing: Python 3.11 or newer ($(PYTHON) is older); set PYTHON=..." >&2; exit 1; }
+
+test-packages:
+	@tools/packages.sh optional \
+	    "mkfs.xfs:xfsprogs:for the tests on an XFS of their own (tests/e2e)" \
+	    "losetup:mount:for the tests on loop devices (tests/e2e)" \
+	    "ip:iproute2:for the tests over network namespaces (tests/e2e, tests/run)" \
+	    "tmux:tmux:for the tests of the live view (tests/e2e)" \
+	    "chromium:chromium:for the tests that open the report in a browser (tests/report)"
+
+.tools/bin/uv:
+	@tools/packages.sh required "$(PYTHON) -m ensurepip --version:python3-venv:to install uv"
+	@$(PYTHON) -m venv .tools
+	@.tools/bin/python -m pip install --quiet uv==$(UV_VERSION)
+
+# The agent is a prerequisite of its own below, so the environment need not wait for its sources.
+.venv/.synced: pyproject.toml uv.lock build_agent.py $(filter .tools/%,$(UV))
+	@$(UV) sync --frozen --quiet --python $(PYTHON)
+	@touch $@
+
+$(AGENT): $(AGENT_SOURCES) | .venv/.synced
+	@$(BIN)/python build_agent.py
+	@touch $@
+
+demo: setup ## measure a scratch directory with the cluster-kpi study and write a report
+	@mkdir -p $(DEMO_PATH)
+	@$(BIN)/iolab run cluster-kpi --path $(abspath $(DEMO_PATH)) --scale small \
+	    --out scratch/sessions/demo-$$(date -u +%Y%m%dT%H%M%SZ) --report
+
+test: setup test-packages lint unit e2e ## lint, types and all tests
+
+lint: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@cargo fmt --manifest-path agent/Cargo.toml --check
+	@cargo clippy --manifest-path agent/Cargo.toml --quiet --locked --all-targets -- -D warnings
+
+unit: setup
+	@cargo test --manifest-path agent/Cargo.toml --quiet --locked
+	@$(BIN)/python -m pytest -m "not e2e" -n $(PYTEST_WORKERS)
+
+e2e: setup
+	@$(BIN)/python -m pytest -m e2e
+
+bench: setup ## iolab measures itself; prints ratios of two things timed in turn
+	@for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@cargo bench --manifest-path agent/Cargo.toml --quiet --locked
+
+clean: ## remove what was built here
+	@rm -rf .venv .tools scratch agent/target $(dir $(AGENT)) .mypy_cache .ruff_cache .pytest_cache
