@@ -1,0 +1,1 @@
+"""The installed command, real fio, real file systems."""
