@@ -1,0 +1,1 @@
+"""Sessions on disk: runs committed whole or not at all, readable while the session still runs."""

@@ -1,0 +1,129 @@
+"""Dataclasses to JSON and back: sorted keys, UTF-8, floats that return bit for bit, never NaN.
+
+Text that is not Unicode (a lone surrogate from undecodable bytes) is written as its escape, and a
+number that is not finite as null; a null where a plain float belongs reads as NaN.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from iolab.errors import StoreError
+from iolab.store import layout
+from iolab.store.durable import told
+
+T = TypeVar("T")
+
+_ADAPTERS: Final[dict[type, TypeAdapter[Any]]] = {}
+_NULL_FLOAT: Final = "float_type"
+
+
+def encode(document: object, *, indent: int | None = None) -> bytes:
+    """The JSON text of a dataclass; one line unless indented."""
+    text = json.dumps(
+        plain(document),
+        sort_keys=True,
+        ensure_ascii=False,
+        allow_nan=False,
+        indent=indent,
+        separators=(",", ": ") if indent else (",", ":"),
+    )
+    return text.encode() + b"\n"
+
+
+def decode(shape: type[T], path: Path) -> T:
+    """The document at `path`; StoreError if unreadable, not of its shape, or of a newer format."""
+    with told(path, "read"):
+        content = path.read_bytes()
+    try:
+        document = _validated(shape, content)
+    except ValidationError as error:
+        refuse_newer(path, _format_of(content))
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the document"
+        raise StoreError(
+            f"'{path}' is damaged: {where}: {first['msg']}.",
+            "Restore it from a copy, or set the directory that holds it aside and measure again.",
+        ) from error
+    refuse_newer(path, getattr(document, "format", None))
+    return document
+
+
+def refuse_newer(path: Path, version: object) -> None:
+    """StoreError if a document was written by a layout newer than this one."""
+    if isinstance(version, int) and version > layout.FORMAT:
+        raise StoreError(
+            f"'{path}' has format {version}; this iolab reads formats up to {layout.FORMAT}.",
+            "Read it with the newer iolab that wrote it.",
+        )
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401 - JSON is what it is
+    """`value` as JSON has it: objects, lists, text, numbers, true, false and null."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, str):
+        return unicode(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int):
+        return value
+    if dataclasses.is_dataclass(value):
+        return {
+            field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
+    if isinstance(value, Mapping):
+        return {unicode(str(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return plain(value.item())  # a numpy scalar
+
+
+def unicode(text: str) -> str:
+    """`text` as UTF-8 can carry it."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def adapter(shape: type[T]) -> TypeAdapter[T]:
+    """The validator of a dataclass, built once."""
+    if shape not in _ADAPTERS:
+        _ADAPTERS[shape] = TypeAdapter(shape)
+    return _ADAPTERS[shape]
+
+
+def _validated(shape: type[T], content: bytes) -> T:
+    """The document in `content`, with NaN for each null in the place of a plain float."""
+    try:
+        return adapter(shape).validate_json(content)
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+        if any(fault["type"] != _NULL_FLOAT or fault["input"] is not None for fault in faults):
+            raise
+        tree = json.loads(content)
+        for fault in faults:
+            _put(tree, fault["loc"], math.nan)
+        return adapter(shape).validate_python(tree)
+
+
+def _put(tree: Any, place: tuple[int | str, ...], value: float) -> None:  # noqa: ANN401
+    """Set the value at a place of nested objects and lists."""
+    for step in place[:-1]:
+        tree = tree[step]
+    tree[place[-1]] = value
+
+
+def _format_of(content: bytes) -> object:
+    """The format that a document claims, None if it claims none that can be read."""
+    try:
+        document = json.loads(content)
+    except ValueError:
+        return None
+    return document.get("format") if isinstance(document, dict) else None

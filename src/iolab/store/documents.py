@@ -1,0 +1,180 @@
+"""The JSON documents of a session, as frozen dataclasses: what each file says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iolab.model.event import SessionStatus
+from iolab.model.host import HostFacts
+from iolab.model.metric import Result
+from iolab.model.run import HostRun, Plan, PlannedRun, RunRecord, RunStatus
+from iolab.model.sample import BinTable, CounterTable, IntervalTable
+from iolab.model.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file's name relative to its directory, its size, and its sha256 in hex."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One change of a session's status: when (UTC, ns), by which version and command line."""
+
+    real_ns: int
+    status: SessionStatus
+    reason: str | None
+    iolab_version: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """session.json: what this directory is and how it stands.
+
+    `command` is the command line that created it; `history` holds the start, each end and each
+    resume, oldest first. `agent_version` is None until the hosts were reached. `files` are the
+    digests of study.toml and plan.json, which never change.
+    """
+
+    format: int
+    id: str
+    study: str
+    title: str
+    scale: str
+    overrides: tuple[str, ...]
+    command: tuple[str, ...]
+    iolab_version: str
+    agent_version: str | None
+    created_real_ns: int
+    status: SessionStatus
+    reason: str | None
+    history: tuple[HistoryEntry, ...]
+    files: tuple[StoredFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDocument:
+    """plan.json: the study with every default filled in (its text is study.toml), and the plan."""
+
+    format: int
+    study: Study
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class HostsStart:
+    """The facts of all hosts, by name, when the session started or resumed (UTC, ns)."""
+
+    real_ns: int
+    agent_version: str
+    facts: Mapping[str, HostFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class HostsDocument:
+    """hosts.json: one entry a start, oldest first."""
+
+    format: int
+    starts: tuple[HostsStart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOutput:
+    """One engine output; the n-th of a manifest lies in `engine/<n>.zst`, counted from 0."""
+
+    host: str
+    name: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What was said of the run when it was committed, and by which version of the analysis.
+
+    It can be computed again from the run's files at any time.
+    """
+
+    version: int
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """manifest.json: everything of a run but its tables and outputs.
+
+    The exact argument list, job file and engine version stand in each of `hosts`. `files` are all
+    other files of the run.
+    """
+
+    format: int
+    session: str
+    iolab_version: str
+    agent_version: str | None
+    run: PlannedRun
+    status: RunStatus
+    failure: str | None
+    started_real_ns: int
+    ended_real_ns: int
+    warmup_s: float
+    runtime_s: float
+    telemetry_interval_ms: int
+    hosts: tuple[HostRun, ...]
+    outputs: tuple[StoredOutput, ...]
+    files: tuple[StoredFile, ...]
+    analysis: Analysis
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestHead:
+    """The part of a manifest that a listing of results needs."""
+
+    format: int
+    analysis: Analysis
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a manifest says of the session and the programs that made the run."""
+
+    session: str
+    iolab_version: str
+    agent_version: str | None
+
+
+Table = IntervalTable | BinTable | CounterTable
+
+
+def manifest_of(
+    record: RunRecord,
+    analysis: Analysis,
+    origin: Origin,
+    files: tuple[StoredFile, ...],
+    version: int,
+) -> Manifest:
+    """The manifest of a run whose `files` are written, in the layout's format `version`."""
+    return Manifest(
+        format=version,
+        session=origin.session,
+        iolab_version=origin.iolab_version,
+        agent_version=origin.agent_version,
+        run=record.run,
+        status=record.status,
+        failure=record.failure,
+        started_real_ns=record.started_real_ns,
+        ended_real_ns=record.ended_real_ns,
+        warmup_s=record.warmup_s,
+        runtime_s=record.runtime_s,
+        telemetry_interval_ms=record.telemetry_interval_ms,
+        hosts=record.hosts,
+        outputs=tuple(
+            StoredOutput(output.host, output.name, len(output.content)) for output in record.outputs
+        ),
+        files=files,
+        analysis=analysis,
+    )

@@ -1,0 +1,90 @@
+"""Writing that survives a crash: flushed before it is named, and every fault told by its path."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from iolab.errors import StoreError
+
+_ADVICE: Final = {
+    errno.ENOSPC: "Free space on its file system, then continue with `iolab resume`; "
+    "committed runs are whole.",
+    errno.EDQUOT: "Raise the quota or free space, then continue with `iolab resume`; "
+    "committed runs are whole.",
+    errno.EFBIG: "Raise the limit on file sizes (`ulimit -f`), then continue with `iolab resume`; "
+    "committed runs are whole.",
+    errno.EACCES: "Make it accessible to this user, or choose another directory.",
+    errno.EPERM: "Make it accessible to this user, or choose another directory.",
+    errno.EROFS: "Choose a directory on a writable file system.",
+    errno.ENOTDIR: "Choose a path whose parents are all directories.",
+    errno.ENAMETOOLONG: "Choose a shorter path.",
+    errno.ENOENT: "Check the path.",
+}
+_OTHERWISE: Final = "Check the file system and the kernel's log; committed runs are whole."
+
+
+@contextmanager
+def told(path: Path, doing: str) -> Iterator[None]:
+    """Turn an OSError inside into a StoreError that names its path and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise store_error(error, path, doing) from error
+
+
+def store_error(error: OSError, path: Path, doing: str) -> StoreError:
+    """The StoreError for `error`, met while `doing` something ("write", "read") with `path`."""
+    where = error.filename if isinstance(error.filename, str) else str(path)
+    why = error.strerror or str(error)
+    return StoreError(
+        f"Cannot {doing} '{where}': {why}.", _ADVICE.get(error.errno or 0, _OTHERWISE)
+    )
+
+
+def disk_fault(message: str) -> OSError | None:
+    """The OSError that a library's error text tells of, None if it tells of none."""
+    for number in _ADVICE:
+        if os.strerror(number) in message:
+            return OSError(number, os.strerror(number))
+    return None
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file that must not exist yet, and flush it to the device."""
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put `content` in place of `path` at once: a reader sees the old or the new, never a mix."""
+    draft = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    try:
+        write_file(draft, content)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    sync(path.parent)
+
+
+def publish(draft: Path, final: Path) -> None:
+    """Give a flushed directory its name, and flush the name."""
+    draft.rename(final)
+    sync(final.parent)
+
+
+def sync(path: Path) -> None:
+    """Flush a file's content or a directory's names to the device."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

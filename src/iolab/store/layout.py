@@ -1,0 +1,109 @@
+"""Where everything of a session lies, and the version of that layout.
+
+See docs/reference/store.md for the meaning of each file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+FORMAT: Final = 1
+"""Raised when a file changes in a way that an older reader would misread."""
+
+SESSION: Final = "session.json"
+STUDY: Final = "study.toml"
+PLAN: Final = "plan.json"
+HOSTS: Final = "hosts.json"
+LOCK: Final = "lock"
+POINTS: Final = "points"
+
+MANIFEST: Final = "manifest.json"
+MANIFEST_SUM: Final = "manifest.sha256"
+INTERVALS: Final = "intervals.parquet"
+BINS: Final = "bins.parquet"
+COUNTERS: Final = "counters.parquet"
+ENGINE: Final = "engine"
+
+RunKey = tuple[str, int]
+"""A point's digest and the repeat, from 1."""
+
+_DIGEST: Final = re.compile(r"[0-9A-Za-z_-]{1,64}")
+_RUN: Final = re.compile(r"run-([1-9][0-9]{0,8})")
+_ATTEMPT: Final = re.compile(r"run-[1-9][0-9]{0,8}\.attempt-[1-9][0-9]{0,8}")
+_UNFINISHED: Final = re.compile(r"\..+\.tmp-[0-9]+")
+
+
+def point_directory(session: Path, digest: str) -> Path:
+    """The directory of a point; ValueError for a digest that could lead elsewhere."""
+    if not _DIGEST.fullmatch(digest):
+        raise ValueError(f"'{digest}' is not the digest of a point")
+    return session / POINTS / digest
+
+
+def run_directory(session: Path, key: RunKey) -> Path:
+    """The directory of one committed run."""
+    digest, repeat = key
+    if repeat < 1:
+        raise ValueError(f"repeats count from 1, not {repeat}")
+    return point_directory(session, digest) / f"run-{repeat}"
+
+
+def aside(final: Path, pid: int) -> Path:
+    """Where `final` is written before it is renamed into place."""
+    return final.with_name(f".{final.name}.tmp-{pid}")
+
+
+def output_name(index: int) -> str:
+    """The file of a run's n-th engine output, relative to the run.
+
+    Names of hosts and outputs come from outside and stand in the manifest alone, never in a path.
+    """
+    return f"{ENGINE}/{index}.zst"
+
+
+def committed_runs(session: Path) -> dict[RunKey, Path]:
+    """Every run in place, ordered by digest and repeat; unfinished ones are not seen."""
+    found = {
+        (run.parent.name, int(match.group(1))): run
+        for run in _below_points(session)
+        if (match := _RUN.fullmatch(run.name))
+    }
+    return dict(sorted(found.items()))
+
+
+def earlier_attempts(session: Path) -> tuple[Path, ...]:
+    """Runs that failed or were interrupted and were measured again later."""
+    return tuple(sorted(run for run in _below_points(session) if _ATTEMPT.fullmatch(run.name)))
+
+
+def unfinished(session: Path) -> tuple[Path, ...]:
+    """What a writer that died has left half-written."""
+    places = (session, *_points(session))
+    return tuple(
+        entry for place in places for entry in place.iterdir() if _UNFINISHED.fullmatch(entry.name)
+    )
+
+
+def next_attempt(run: Path) -> Path:
+    """The first free name beside `run` for the attempt that a newer one replaces."""
+    taken = {entry.name for entry in run.parent.iterdir()}
+    number = 1
+    while f"{run.name}.attempt-{number}" in taken:
+        number += 1
+    return run.with_name(f"{run.name}.attempt-{number}")
+
+
+def _points(session: Path) -> Iterator[Path]:
+    """The directories of all points that have one."""
+    points = session / POINTS
+    if points.is_dir():
+        yield from (entry for entry in points.iterdir() if _DIGEST.fullmatch(entry.name))
+
+
+def _below_points(session: Path) -> Iterator[Path]:
+    """Everything that lies in a point's directory."""
+    for point in _points(session):
+        yield from point.iterdir()

@@ -1,0 +1,128 @@
+"""The door to duckdb: columns of numpy arrays to a Parquet file and back."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from iolab.errors import StoreError
+from iolab.store.codec import unicode
+from iolab.store.durable import disk_fault, store_error
+
+if TYPE_CHECKING:
+    import duckdb
+
+Column = npt.NDArray[Any]
+"""Integers, floats or truth values, masked where missing; or text (dtype object, None missing)."""
+
+_SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "threads": 2,  # a run's tables are small; the host may be measuring something else
+    "memory_limit": "1GB",  # a run of 100 hosts fits several times over
+    "temp_directory": "",  # nothing spills into the directory the user happens to be in
+    "autoinstall_known_extensions": False,  # no network
+    "autoload_known_extensions": False,
+}
+
+
+def write_columns(columns: Mapping[str, Column], path: Path) -> None:
+    """Write columns of one length to a new Parquet file (zstd; text by dictionary).
+
+    StoreError when the disk refuses; ValueError for columns of different lengths or none.
+    """
+    if len({len(column) for column in columns.values()}) != 1:
+        raise ValueError("a table needs columns, all of one length")
+    bound: list[object] = []
+    selected: list[str] = []
+    arrays: dict[str, Column] = {}
+    for number, (name, column) in enumerate(columns.items()):
+        if column.dtype.kind in "OU":
+            arrays[f"c{number}"], words = _dictionary(column)
+            bound.append(words)
+            selected.append(f"list_extract(CAST(? AS VARCHAR[]), c{number}) AS {_quoted(name)}")
+        else:
+            arrays[f"c{number}"] = column
+            selected.append(f"c{number} AS {_quoted(name)}")
+    cursor = _connection().cursor()
+    try:
+        cursor.register("arrays", arrays)
+        cursor.execute(
+            f"COPY (SELECT {', '.join(selected)} FROM arrays) TO ? "  # noqa: S608 - names are quoted
+            "(FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)",
+            [*bound, str(path.absolute())],
+        )
+    except _errors() as error:
+        raise _told(error, path, "write") from error
+    finally:
+        cursor.close()
+
+
+def read_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
+    """The named columns of a Parquet file, in the order written; StoreError if it has them not."""
+    selected = ", ".join(_quoted(name) for name in names)
+    cursor = _connection().cursor()
+    try:
+        found: dict[str, Column] = cursor.execute(
+            f"SELECT {selected} FROM read_parquet(?, hive_partitioning = false)",  # noqa: S608
+            [_literal(path)],
+        ).fetchnumpy()
+    except _errors() as error:
+        raise _told(error, path, "read") from error
+    finally:
+        cursor.close()
+    return found
+
+
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    """The one database in memory; loaded on first use, for most commands need none."""
+    import duckdb
+
+    return duckdb.connect(":memory:", config=_SETTINGS)
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    """What duckdb raises for a file that cannot be written or read."""
+    import duckdb
+
+    return (duckdb.Error, OSError)
+
+
+def _dictionary(column: Column) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Text as numbers from 1 into a list of words, 0 for None."""
+    numbers: dict[str | None, int] = {None: 0}
+    coded = np.fromiter(
+        (numbers.setdefault(word, len(numbers)) for word in column.tolist()),
+        dtype=np.int64,
+        count=len(column),
+    )
+    return coded, [unicode(word) for word in numbers if word is not None]
+
+
+def _quoted(name: str) -> str:
+    """A column's name as SQL takes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(path: Path) -> str:
+    """A path in which duckdb finds no pattern."""
+    return re.sub(r"([*?\[])", r"[\1]", str(path.absolute()))
+
+
+def _told(error: Exception, path: Path, doing: str) -> StoreError:
+    """The StoreError for what duckdb raised."""
+    message = str(error)
+    fault = error if isinstance(error, OSError) else disk_fault(message)
+    if fault is not None:
+        return store_error(fault, path, doing)
+    first_line = message.splitlines()[0] if message else type(error).__name__
+    return StoreError(
+        f"Cannot {doing} '{os.fspath(path)}': {first_line}",
+        "If it was written before, it is damaged: restore it from a copy or measure again.",
+    )

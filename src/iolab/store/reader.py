@@ -1,0 +1,176 @@
+"""Reads a session, finished or still running; sees only what was committed whole."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Final, TypeVar
+
+from iolab.errors import StoreError
+from iolab.model.event import SessionStatus
+from iolab.model.host import HostFacts
+from iolab.model.metric import Result
+from iolab.model.run import Plan, RunRecord, RunStatus
+from iolab.model.sample import BinTable, CounterTable, IntervalTable
+from iolab.model.study import Study
+from iolab.store import layout, lock
+from iolab.store.codec import decode
+from iolab.store.documents import (
+    HostsDocument,
+    HostsStart,
+    Manifest,
+    ManifestHead,
+    PlanDocument,
+    Session,
+)
+from iolab.store.durable import told
+from iolab.store.layout import RunKey
+from iolab.store.runs import read_run, read_table
+from iolab.store.verify import Damage, verify_session
+
+T = TypeVar("T")
+
+_DIED: Final = "The process that ran it ended without a word."
+
+
+class SessionReader:
+    """A session's directory; StoreError if it is none, or one of a newer format."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._heads: dict[RunKey, ManifestHead] = {}
+        if not (directory / layout.SESSION).exists():
+            raise StoreError(
+                f"'{directory}' is not a session.",
+                "Give the directory that `iolab run --out` wrote.",
+            )
+        decode(Session, directory / layout.SESSION)
+
+    @property
+    def session(self) -> Session:
+        """What the session is and how it stands now; running without a writer is interrupted."""
+        path = self.directory / layout.SESSION
+        session = decode(Session, path)
+        if session.status is not SessionStatus.RUNNING or lock.is_held(self.directory):
+            return session
+        session = decode(Session, path)  # it may have ended between the two looks
+        if session.status is not SessionStatus.RUNNING:
+            return session
+        return dataclasses.replace(session, status=SessionStatus.INTERRUPTED, reason=_DIED)
+
+    @property
+    def study_text(self) -> str:
+        """The study file exactly as it was given."""
+        path = self.directory / layout.STUDY
+        with told(path, "read"):
+            return path.read_bytes().decode("utf-8", "surrogateescape")
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """What was set over the study on the command line."""
+        return self.study.overrides
+
+    @property
+    def study(self) -> Study:
+        """The study with every default and override as it was run."""
+        return dataclasses.replace(self._plan_document.study, text=self.study_text)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that the session executes."""
+        return self._plan_document.plan
+
+    @property
+    def starts(self) -> tuple[HostsStart, ...]:
+        """The hosts as each start of the session found them; empty before the first."""
+        path = self.directory / layout.HOSTS
+        return decode(HostsDocument, path).starts if path.exists() else ()
+
+    @property
+    def facts(self) -> dict[str, HostFacts]:
+        """The newest facts of each host by name; empty before the session reached them."""
+        return {name: facts for start in self.starts for name, facts in start.facts.items()}
+
+    def committed(self) -> frozenset[RunKey]:
+        """Every committed run that can be read, whichever way it ended."""
+        return frozenset(self._read_heads()[0])
+
+    def done(self) -> frozenset[RunKey]:
+        """The committed runs that are done: what a resumed session need not measure again."""
+        return frozenset(
+            key
+            for key, head in self._read_heads()[0].items()
+            if head.analysis.result.status is RunStatus.DONE
+        )
+
+    def results(self) -> tuple[Result, ...]:
+        """The results of all committed runs in the plan's order; see `damaged` for the others."""
+        heads = self._read_heads()[0]
+        order = {(run.point.digest, run.repeat): run.order for run in self.plan.runs}
+        last = len(order)
+        keys = sorted(heads, key=lambda key: (order.get(key, last), key))
+        return tuple(heads[key].analysis.result for key in keys)
+
+    def damaged(self) -> tuple[Damage, ...]:
+        """The committed runs whose manifest cannot be read; a quick look, see `verify`."""
+        return self._read_heads()[1]
+
+    def manifest(self, digest: str, repeat: int) -> Manifest:
+        """A committed run's manifest; StoreError if there is none or it is damaged."""
+        return self._of_run(digest, repeat, lambda run: decode(Manifest, run / layout.MANIFEST))
+
+    def record(self, digest: str, repeat: int) -> RunRecord:
+        """All evidence of a committed run, equal to what was committed."""
+        return self._of_run(digest, repeat, read_run)
+
+    def intervals(self, digest: str, repeat: int) -> IntervalTable:
+        """The intervals of a committed run alone."""
+        return self._of_run(
+            digest, repeat, lambda run: read_table(run / layout.INTERVALS, IntervalTable)
+        )
+
+    def bins(self, digest: str, repeat: int) -> BinTable:
+        """The latency bins of a committed run alone."""
+        return self._of_run(digest, repeat, lambda run: read_table(run / layout.BINS, BinTable))
+
+    def counters(self, digest: str, repeat: int) -> CounterTable:
+        """The telemetry of a committed run alone."""
+        return self._of_run(
+            digest, repeat, lambda run: read_table(run / layout.COUNTERS, CounterTable)
+        )
+
+    def verify(self) -> tuple[Damage, ...]:
+        """Every file of the session that is not what was committed; empty if all is well."""
+        return verify_session(self.directory)
+
+    @cached_property
+    def _plan_document(self) -> PlanDocument:
+        """The study and the plan, which never change."""
+        return decode(PlanDocument, self.directory / layout.PLAN)
+
+    def _of_run(self, digest: str, repeat: int, read: Callable[[Path], T]) -> T:
+        """What `read` finds in the directory of a committed run."""
+        try:
+            run = layout.run_directory(self.directory, (digest, repeat))
+        except ValueError as error:
+            raise StoreError(f"{error}.", "List the runs with `iolab show`.") from error
+        if not run.is_dir():
+            raise StoreError(
+                f"'{self.directory}' has no run {repeat} of point {digest}.",
+                "List the runs with `iolab show`.",
+            )
+        return read(run)
+
+    def _read_heads(self) -> tuple[dict[RunKey, ManifestHead], tuple[Damage, ...]]:
+        """The heads of all manifests, and what is damaged; a run once read is not read again."""
+        heads: dict[RunKey, ManifestHead] = {}
+        damaged = []
+        for key, run in layout.committed_runs(self.directory).items():
+            try:
+                heads[key] = self._heads.get(key) or decode(ManifestHead, run / layout.MANIFEST)
+            except StoreError as error:
+                damaged.append(Damage(str(run.relative_to(self.directory)), error.happened))
+        self._heads = heads
+        return heads, tuple(damaged)

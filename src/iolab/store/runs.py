@@ -1,0 +1,131 @@
+"""One run's directory: written aside file by file, read back as the record it was."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+from typing import Final, TypeVar
+
+import zstandard
+
+from iolab.errors import StoreError
+from iolab.model.run import EngineOutput, RunRecord
+from iolab.model.sample import BinTable, CounterTable, IntervalTable
+from iolab.store import layout
+from iolab.store.codec import decode, encode
+from iolab.store.documents import Analysis, Manifest, Origin, StoredFile, Table, manifest_of
+from iolab.store.durable import sync, told, write_file
+from iolab.store.parquet import read_columns, write_columns
+
+T = TypeVar("T", IntervalTable, BinTable, CounterTable)
+
+_LEVEL: Final = 3
+"""zstd's own default: fio's JSON shrinks about twentyfold, higher levels gain little."""
+
+_READ_BYTES: Final = 1 << 20
+
+
+def write_run(directory: Path, record: RunRecord, analysis: Analysis, origin: Origin) -> None:
+    """Write every file of a run into `directory`, which must not exist, and flush all of it."""
+    (directory / layout.ENGINE).mkdir(parents=True)
+    names = [
+        _write_table(directory, layout.INTERVALS, record.intervals),
+        _write_table(directory, layout.BINS, record.bins),
+        _write_table(directory, layout.COUNTERS, record.counters),
+        *_write_outputs(directory, record.outputs),
+    ]
+    files = tuple(stored_file(directory, name) for name in names)
+    content = encode(manifest_of(record, analysis, origin, files, layout.FORMAT))
+    write_file(directory / layout.MANIFEST, content)
+    digest = hashlib.sha256(content).hexdigest()
+    write_file(directory / layout.MANIFEST_SUM, f"{digest}  {layout.MANIFEST}\n".encode())
+    sync(directory / layout.ENGINE)
+    sync(directory)
+
+
+def read_run(directory: Path) -> RunRecord:
+    """The record as it was committed; StoreError if a file is missing or damaged."""
+    manifest = decode(Manifest, directory / layout.MANIFEST)
+    return RunRecord(
+        run=manifest.run,
+        status=manifest.status,
+        failure=manifest.failure,
+        started_real_ns=manifest.started_real_ns,
+        ended_real_ns=manifest.ended_real_ns,
+        warmup_s=manifest.warmup_s,
+        runtime_s=manifest.runtime_s,
+        telemetry_interval_ms=manifest.telemetry_interval_ms,
+        hosts=manifest.hosts,
+        intervals=read_table(directory / layout.INTERVALS, IntervalTable),
+        bins=read_table(directory / layout.BINS, BinTable),
+        counters=read_table(directory / layout.COUNTERS, CounterTable),
+        outputs=_read_outputs(directory, manifest),
+    )
+
+
+def read_table(path: Path, shape: type[T]) -> T:
+    """One table of a run."""
+    names = [field.name for field in dataclasses.fields(shape)]
+    return shape(**read_columns(path, names))
+
+
+def stored_file(directory: Path, name: str) -> StoredFile:
+    """The size and digest of a file as it is on disk."""
+    digest = hashlib.sha256()
+    size = 0
+    with (directory / name).open("rb") as file:
+        while block := file.read(_READ_BYTES):
+            digest.update(block)
+            size += len(block)
+    return StoredFile(name, size, digest.hexdigest())
+
+
+def _write_table(directory: Path, name: str, table: Table) -> str:
+    """Write and flush one table; its name."""
+    columns = {field.name: getattr(table, field.name) for field in dataclasses.fields(table)}
+    write_columns(columns, directory / name)
+    sync(directory / name)
+    return name
+
+
+def _write_outputs(directory: Path, outputs: tuple[EngineOutput, ...]) -> list[str]:
+    """Write the engine's output compressed; the files' names in the order of the outputs."""
+    compressor = zstandard.ZstdCompressor(level=_LEVEL)
+    names = [layout.output_name(index) for index in range(len(outputs))]
+    for name, output in zip(names, outputs, strict=True):
+        write_file(directory / name, compressor.compress(output.content))
+    return names
+
+
+def _read_outputs(directory: Path, manifest: Manifest) -> tuple[EngineOutput, ...]:
+    """The engine's output as it came."""
+    return tuple(
+        EngineOutput(
+            stored.host,
+            stored.name,
+            _decompressed(directory / layout.output_name(index), stored.size_bytes),
+        )
+        for index, stored in enumerate(manifest.outputs)
+    )
+
+
+def _decompressed(path: Path, size_bytes: int) -> bytes:
+    """The content of a compressed file, which must have the size that the manifest says."""
+    with told(path, "read"):
+        content = path.read_bytes()
+    try:
+        whole = zstandard.ZstdDecompressor().decompress(content, max_output_size=size_bytes)
+    except zstandard.ZstdError as error:
+        raise _damaged(path, str(error)) from error
+    if len(whole) != size_bytes:
+        raise _damaged(path, f"it holds {len(whole)} bytes where {size_bytes} were written")
+    return whole
+
+
+def _damaged(path: Path, why: str) -> StoreError:
+    """The StoreError of a damaged output."""
+    return StoreError(
+        f"'{path}' is damaged: {why}.",
+        "Restore it from a copy, or set the run's directory aside and measure again.",
+    )

@@ -1,0 +1,265 @@
+"""Writes a session: each run committed whole or not at all, one writer at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from os import getpid
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from iolab import __version__
+from iolab.errors import StoreError
+from iolab.model.event import SessionStatus
+from iolab.model.host import HostFacts
+from iolab.model.metric import Result
+from iolab.model.run import Plan, RunRecord, RunStatus
+from iolab.model.study import Study
+from iolab.store import layout
+from iolab.store.codec import decode, encode
+from iolab.store.documents import (
+    Analysis,
+    HistoryEntry,
+    HostsDocument,
+    HostsStart,
+    ManifestHead,
+    Origin,
+    PlanDocument,
+    Session,
+)
+from iolab.store.durable import publish, replace_file, sync, told
+from iolab.store.lock import SessionLock
+from iolab.store.runs import stored_file, write_run
+
+Clock = Callable[[], int]
+"""Nanoseconds of UTC since 1970."""
+
+_BEFORE_SESSION: Final = frozenset({layout.LOCK, layout.STUDY, layout.PLAN, layout.POINTS})
+"""What a creation that was cut short may have left: the session's own file is written last."""
+
+
+class SessionWriter:
+    """The one that may write to a session; made by `create` or `reopen`, ended by `ended`."""
+
+    def __init__(self, directory: Path, lock: SessionLock, session: Session, clock: Clock) -> None:
+        self._directory = directory
+        self._lock = lock
+        self._session = session
+        self._clock = clock
+
+    @classmethod
+    def create(
+        cls,
+        directory: Path,
+        study: Study,
+        plan: Plan,
+        session_id: str,
+        command: Sequence[str],
+        *,
+        clock: Clock = time.time_ns,
+    ) -> Self:
+        """Begin a session in a directory that is new or empty; StoreError otherwise."""
+        made = _claim(directory)
+        lock = SessionLock(directory)
+        try:
+            _refuse_existing(directory)  # another may have been quicker
+        except StoreError:
+            lock.release()
+            raise
+        try:
+            with told(directory, "write"):
+                session = _begun(directory, study, plan, session_id, tuple(command), clock())
+                _save(directory, session)
+                sync(directory.absolute().parent)
+        except BaseException:
+            _unclaim(directory, made=made)
+            lock.release()
+            raise
+        return cls(directory, lock, session, clock)
+
+    @classmethod
+    def reopen(
+        cls, directory: Path, command: Sequence[str] = (), *, clock: Clock = time.time_ns
+    ) -> Self:
+        """Continue a session: it runs again, and what a dead writer left half-written is removed.
+
+        StoreError if there is no session, if it is damaged, or while another process writes to it.
+        """
+        path = directory / layout.SESSION
+        decode(Session, path)
+        lock = SessionLock(directory)
+        try:
+            session = decode(Session, path)
+            with told(directory, "write"):
+                for leftover in layout.unfinished(directory):
+                    _remove(leftover)
+            writer = cls(directory, lock, session, clock)
+            writer._turn(SessionStatus.RUNNING, None, tuple(command))
+        except BaseException:
+            lock.release()
+            raise
+        return writer
+
+    def started(
+        self, facts: Mapping[str, HostFacts] | Iterable[tuple[str, HostFacts]], agent_version: str
+    ) -> None:
+        """Keep the facts of all hosts, by name, as this start of the session found them."""
+        path = self._directory / layout.HOSTS
+        earlier = decode(HostsDocument, path).starts if path.exists() else ()
+        start = HostsStart(self._clock(), agent_version, dict(facts))
+        document = HostsDocument(layout.FORMAT, (*earlier, start))
+        with told(path, "write"):
+            replace_file(path, encode(document))
+            self._session = dataclasses.replace(self._session, agent_version=agent_version)
+            _save(self._directory, self._session)
+
+    def commit(self, record: RunRecord, result: Result, *, analysis_version: int) -> None:
+        """Keep a run: when this returns it is whole on the device; on StoreError it is not there.
+
+        A run that is done is never replaced (StoreError). One that failed, was interrupted or is
+        damaged stays beside the new one as an earlier attempt.
+        """
+        final = layout.run_directory(self._directory, (record.run.point.digest, record.run.repeat))
+        _refuse_done(final)
+        draft = layout.aside(final, getpid())
+        origin = Origin(self._session.id, __version__, self._session.agent_version)
+        with told(final, "write"):
+            if not final.parent.is_dir():
+                final.parent.mkdir()
+                sync(final.parent.parent)
+            try:
+                write_run(draft, record, Analysis(analysis_version, result), origin)
+                if final.exists():
+                    final.rename(layout.next_attempt(final))
+                publish(draft, final)
+            except BaseException:
+                shutil.rmtree(draft, ignore_errors=True)
+                raise
+
+    def ended(self, status: SessionStatus, reason: str | None = None) -> None:
+        """Say how the session ended, and let go of it."""
+        try:
+            self._turn(status, reason, ())
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let go of the session; one that did not end reads as interrupted from here on."""
+        self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _turn(self, status: SessionStatus, reason: str | None, command: tuple[str, ...]) -> None:
+        """Change the session's status and remember that it changed."""
+        entry = HistoryEntry(self._clock(), status, reason, __version__, command)
+        self._session = dataclasses.replace(
+            self._session,
+            format=layout.FORMAT,
+            status=status,
+            reason=reason,
+            history=(*self._session.history, entry),
+        )
+        with told(self._directory, "write"):
+            _save(self._directory, self._session)
+
+
+def _claim(directory: Path) -> bool:
+    """Make the directory, or make sure that it may become a session; whether it was made."""
+    with told(directory, "write"):
+        if directory.exists() and not directory.is_dir():
+            raise StoreError(f"'{directory}' is a file.", "Choose another directory.")
+        made = not directory.exists()
+        directory.mkdir(parents=True, exist_ok=True)
+        names = {entry.name for entry in directory.iterdir()}
+    _refuse_existing(directory)
+    leftovers = {entry.name for entry in layout.unfinished(directory)}
+    if names - _BEFORE_SESSION - leftovers:
+        raise StoreError(
+            f"'{directory}' is not empty and not a session.", "Choose a new or empty directory."
+        )
+    return made
+
+
+def _refuse_existing(directory: Path) -> None:
+    """StoreError if there is a session already."""
+    if (directory / layout.SESSION).exists():
+        raise StoreError(
+            f"'{directory}' holds a session already.",
+            f"Continue it with `iolab resume {directory}`, or choose another directory.",
+        )
+
+
+def _unclaim(directory: Path, *, made: bool) -> None:
+    """Take back what a creation that failed has written, and the directory if we made it."""
+    with suppress(OSError):  # the fault that brought us here is the one to tell
+        for leftover in layout.unfinished(directory):
+            _remove(leftover)
+        for name in _BEFORE_SESSION:
+            _remove(directory / name)
+        if made:
+            directory.rmdir()
+
+
+def _begun(
+    directory: Path, study: Study, plan: Plan, session_id: str, command: tuple[str, ...], now: int
+) -> Session:
+    """Write what a session holds from its first moment; the session as it then stands."""
+    (directory / layout.POINTS).mkdir(exist_ok=True)
+    replace_file(directory / layout.STUDY, study.text.encode("utf-8", "surrogateescape"))
+    document = PlanDocument(layout.FORMAT, dataclasses.replace(study, text=""), plan)
+    replace_file(directory / layout.PLAN, encode(document))
+    start = HistoryEntry(now, SessionStatus.RUNNING, None, __version__, command)
+    return Session(
+        format=layout.FORMAT,
+        id=session_id,
+        study=study.id,
+        title=study.title,
+        scale=study.scale,
+        overrides=study.overrides,
+        command=command,
+        iolab_version=__version__,
+        agent_version=None,
+        created_real_ns=now,
+        status=SessionStatus.RUNNING,
+        reason=None,
+        history=(start,),
+        files=tuple(stored_file(directory, name) for name in (layout.STUDY, layout.PLAN)),
+    )
+
+
+def _save(directory: Path, session: Session) -> None:
+    """Put the session's own file in place."""
+    replace_file(directory / layout.SESSION, encode(session, indent=2))
+
+
+def _refuse_done(run: Path) -> None:
+    """StoreError if the run in place is done: evidence is never replaced."""
+    try:
+        head = decode(ManifestHead, run / layout.MANIFEST)
+    except StoreError:
+        return  # there is none, or a damaged one: it stays as an earlier attempt
+    if head.analysis.result.status is RunStatus.DONE:
+        raise StoreError(
+            f"'{run}' is done already.", "Resume runs only what is missing; nothing was changed."
+        )
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a tree, whichever it is; nothing if there is none."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
