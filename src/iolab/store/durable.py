@@ -11,21 +11,20 @@ from typing import Final
 
 from iolab.errors import StoreError
 
+_AGAIN: Final = "try again; a session goes on with `iolab resume`, its committed runs are whole."
+_ACCESS: Final = "Make it accessible to this user, or choose another place."
 _ADVICE: Final = {
-    errno.ENOSPC: "Free space on its file system, then continue with `iolab resume`; "
-    "committed runs are whole.",
-    errno.EDQUOT: "Raise the quota or free space, then continue with `iolab resume`; "
-    "committed runs are whole.",
-    errno.EFBIG: "Raise the limit on file sizes (`ulimit -f`), then continue with `iolab resume`; "
-    "committed runs are whole.",
-    errno.EACCES: "Make it accessible to this user, or choose another directory.",
-    errno.EPERM: "Make it accessible to this user, or choose another directory.",
-    errno.EROFS: "Choose a directory on a writable file system.",
+    errno.ENOSPC: f"Free space on its file system and {_AGAIN}",
+    errno.EDQUOT: f"Raise the quota or free space and {_AGAIN}",
+    errno.EFBIG: f"Raise the limit on file sizes (`ulimit -f`) and {_AGAIN}",
+    errno.EACCES: _ACCESS,
+    errno.EPERM: _ACCESS,
+    errno.EROFS: "Choose a place on a writable file system.",
     errno.ENOTDIR: "Choose a path whose parents are all directories.",
     errno.ENAMETOOLONG: "Choose a shorter path.",
     errno.ENOENT: "Check the path.",
 }
-_OTHERWISE: Final = "Check the file system and the kernel's log; committed runs are whole."
+_OTHERWISE: Final = f"Check the file system and the kernel's log, then {_AGAIN}"
 
 
 @contextmanager

@@ -23,7 +23,7 @@ Column = npt.NDArray[Any]
 """Integers, floats or truth values, masked where missing; or text (dtype object, None missing)."""
 
 _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
-    "threads": 2,  # a run's tables are small; the host may be measuring something else
+    "threads": 1,  # a run's tables are small: a second one gains nothing
     "memory_limit": "1GB",  # a run of 100 hosts fits several times over
     "temp_directory": "",  # nothing spills into the directory the user happens to be in
     "autoinstall_known_extensions": False,  # no network
@@ -96,13 +96,12 @@ def _errors() -> tuple[type[Exception], ...]:
 
 def _dictionary(column: Column) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Text as numbers from 1 into a list of words, 0 for None."""
-    numbers: dict[str | None, int] = {None: 0}
-    coded = np.fromiter(
-        (numbers.setdefault(word, len(numbers)) for word in column.tolist()),
-        dtype=np.int64,
-        count=len(column),
-    )
-    return coded, [unicode(word) for word in numbers if word is not None]
+    values: list[str | None] = column.tolist()
+    words = [word for word in dict.fromkeys(values) if word is not None]
+    numbers: dict[str | None, int] = {word: number for number, word in enumerate(words, 1)}
+    numbers[None] = 0
+    coded = np.fromiter(map(numbers.__getitem__, values), dtype=np.int64, count=len(values))
+    return coded, [unicode(word) for word in words]
 
 
 def _quoted(name: str) -> str:

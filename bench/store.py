@@ -1,0 +1,94 @@
+"""How long the store takes: write a session, read all of it back, and list its results.
+
+Run as `python -m bench.store`; prints seconds. The session is synthetic (see bench/synthetic.py)
+and made beforehand, run by run, so that only the store is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
+from iolab.model.event import SessionStatus
+from iolab.store.reader import SessionReader
+from iolab.store.writer import SessionWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Wall time of each part, and the bytes on disk."""
+
+    write: float
+    read: float
+    results: float
+    bytes: int
+
+
+def write_session(directory: Path, shape: Shape) -> float:
+    """Make and write a session; the seconds that the store took of it."""
+    taken = 0.0
+    plan = make_plan(shape)
+    with SessionWriter.create(
+        directory, make_study(shape), plan, "synthetic", ("iolab", "run", "synthetic")
+    ) as writer:
+        writer.started(make_facts(shape), "0.1.0")
+        for run in plan.runs:
+            record = make_record(run, shape)
+            result = make_result(record)
+            start = time.perf_counter()
+            writer.commit(record, result, analysis_version=1)
+            taken += time.perf_counter() - start
+        writer.ended(SessionStatus.DONE)
+    return taken
+
+
+def read_session(directory: Path) -> float:
+    """Read every record of a session; the seconds it took."""
+    start = time.perf_counter()
+    reader = SessionReader(directory)
+    for digest, repeat in reader.committed():
+        reader.record(digest, repeat)
+    return time.perf_counter() - start
+
+
+def list_session(directory: Path) -> float:
+    """Read the results alone, as `iolab show` does; the seconds it took."""
+    start = time.perf_counter()
+    SessionReader(directory).results()
+    return time.perf_counter() - start
+
+
+def measure(directory: Path, shape: Shape) -> Seconds:
+    """Write and read a session in a new directory."""
+    write = write_session(directory, shape)
+    results = list_session(directory)
+    read = read_session(directory)
+    size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+    return Seconds(write, read, results, size)
+
+
+def main() -> None:
+    """Measure with the size that the command line asks for, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--points", type=int, default=500)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--hosts", type=int, default=1)
+    parser.add_argument("--directory", type=Path, help="where (default: a temporary directory)")
+    chosen = parser.parse_args()
+    shape = Shape(points=chosen.points, seconds=chosen.seconds, hosts=chosen.hosts)
+    with tempfile.TemporaryDirectory(dir=chosen.directory) as place:
+        found = measure(Path(place) / "session", shape)
+    print(
+        f"{shape.points} points x {shape.seconds} s x {shape.numjobs} jobs, {shape.hosts} host(s)"
+    )
+    print(f"write    {found.write:6.2f} s  ({found.bytes / 1e6:.0f} MB)")
+    print(f"read     {found.read:6.2f} s")
+    print(f"results  {found.results:6.3f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""The JSON Schema of a run's manifest, published as schema/manifest.json."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from iolab.store import layout
+from iolab.store.codec import adapter
+from iolab.store.documents import Manifest
+
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def manifest_schema() -> dict[str, Any]:
+    """What a manifest of the current format looks like; a number that is not finite is null."""
+    schema = adapter(Manifest).json_schema()
+    schema["properties"]["format"] = {"const": layout.FORMAT}
+    return {"$schema": _DIALECT, "title": "iolab run manifest", **_numbers_may_be_null(schema)}
+
+
+def _numbers_may_be_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with null allowed wherever a plain float stands."""
+    return {key: _relaxed(value) for key, value in schema.items()}
+
+
+def _relaxed(node: Any) -> Any:  # noqa: ANN401 - a JSON Schema is any JSON
+    """A part of the schema, relaxed."""
+    if isinstance(node, list):
+        return [_relaxed(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    found = {key: _relaxed(value) for key, value in node.items()}
+    if found.get("type") == "number":
+        found["type"] = ["number", "null"]
+    return found
