@@ -8,47 +8,51 @@ a unit says otherwise.
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Final
 
-_SIZE: Final = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?b)?\s*$", re.IGNORECASE)
-_DURATION: Final = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ns|us|ms|s|min|m|h|d)?\s*$", re.IGNORECASE)
+_NUMBER: Final = r"([0-9]{1,20}(?:\.[0-9]{1,20})?)"
+_SIZE: Final = re.compile(rf"^\s*{_NUMBER}\s*([kmgtp]?)(i?b)?\s*$", re.IGNORECASE)
+_DURATION: Final = re.compile(rf"^\s*{_NUMBER}\s*(ns|us|ms|s|min|m|h|d)?\s*$", re.IGNORECASE)
 _POWERS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _SECONDS: Final = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "min": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
+    "ns": Fraction(1, 10**9),
+    "us": Fraction(1, 10**6),
+    "ms": Fraction(1, 10**3),
+    "s": Fraction(1),
+    "m": Fraction(60),
+    "min": Fraction(60),
+    "h": Fraction(3600),
+    "d": Fraction(86400),
 }
 
 
 def parse_size(text: str | int) -> int:
-    """Bytes named by ``text``; ValueError with a sentence when it names none."""
+    """Bytes named by `text`, exactly; ValueError with a sentence when it names none."""
+    if isinstance(text, bool):
+        raise ValueError(f"{text} is not a size; write for example 4k, 128k, 1m, 2g or 4096")  # noqa: TRY004
     if isinstance(text, int):
         return text
     match = _SIZE.match(text)
     if not match:
-        raise ValueError(f"'{text}' is not a size; write for example 4k, 128k, 1m, 2g or 4096")
+        raise ValueError(f"{text!r} is not a size; write for example 4k, 128k, 1m, 2g or 4096")
     number, prefix, unit = match.groups()
     base = 1000 if (unit or "").lower() == "b" and prefix else 1024
-    size = float(number) * base ** _POWERS[prefix.lower()]
-    if size != int(size):
-        raise ValueError(f"'{text}' is not a whole number of bytes")
+    size = Fraction(number) * base ** _POWERS[prefix.lower()]
+    if size.denominator != 1:
+        raise ValueError(f"{text!r} is not a whole number of bytes")
     return int(size)
 
 
 def parse_duration_s(text: str | float) -> float:
-    """Seconds named by ``text``; ValueError with a sentence when it names none."""
-    if isinstance(text, int | float):
+    """Seconds named by `text`; ValueError with a sentence when it names none."""
+    if isinstance(text, int | float) and not isinstance(text, bool):
         return float(text)
-    match = _DURATION.match(text)
+    match = _DURATION.match(str(text))
     if not match:
-        raise ValueError(f"'{text}' is not a duration; write for example 500ms, 30s, 10min or 2h")
+        raise ValueError(f"{text!r} is not a duration; write for example 500ms, 30s, 10min or 2h")
     number, unit = match.groups()
-    return float(number) * _SECONDS[(unit or "s").lower()]
+    return float(Fraction(number) * _SECONDS[(unit or "s").lower()])
 
 
 def format_bytes(count: float) -> str:

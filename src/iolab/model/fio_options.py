@@ -141,7 +141,7 @@ FIO_OPTIONS: Final[Mapping[str, FioOption]] = MappingProxyType(
                 "bind:0",
                 "NUMA nodes that buffers come from",
             ),
-            _option("nice", "-?(?:20|1?[0-9])", "-5", "CPU priority"),
+            _option("nice", "-20|-?1?[0-9]", "-5", "CPU priority"),
             _option("prio", "[0-7]", "4", "I/O priority within its class"),
             _option("prioclass", "[0-3]", "2", "I/O priority class"),
             _option("thread", _FLAG, "1", "jobs are threads instead of processes"),

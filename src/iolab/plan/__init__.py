@@ -1,0 +1,1 @@
+"""From a study file to a plan: pure functions over text and facts, without I/O."""

@@ -1,0 +1,193 @@
+"""Values set over a study: `--set workload.ID.KEY=VALUE` and the tables `[scale.NAME]`.
+
+Both use the same names: `SECTION.KEY` for `method`, `telemetry` and `target`, `SECTION.ID.KEY` for
+`workload`, `configuration` and `host`, where `*` stands for every id. A value that stands alone
+over a list stays a list of one, so the axis is still shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from iolab.plan.document import Document, Faults, Origin
+from iolab.plan.locate import Path
+from iolab.plan.study_file import AXES, ITEMS, SECTIONS, Table, WorkloadTable, shape_of
+from iolab.plan.wording import shown, suggestion
+
+EVERY: Final = "*"
+"""Stands for all ids."""
+
+SET_CHARACTERS_SHOWN: Final = 80
+"""As much of an assignment as names it in a message."""
+
+NESTED: Final = ("capacity", "cost", "hardware", "fio")
+"""Keys that are tables, so that a name may follow: `configuration.ID.cost.servers`."""
+
+
+def apply_set(document: Document, assignment: str, faults: Faults) -> None:
+    """Apply one `--set` argument, or say what is wrong with it."""
+    origin = Origin(f"--set {printable(assignment)}")
+    name, equals, value = assignment.partition("=")
+    if not equals:
+        faults.add(origin, "There is no '='.", "Write workload.ID.KEY=VALUE or method.KEY=VALUE.")
+        return
+    _Assignment(document, origin, faults).apply(name.strip(), value.strip(), typed=False)
+
+
+def apply_scale(document: Document, scale: str, table: dict[str, Any], faults: Faults) -> None:
+    """Apply the assignments of `[scale.NAME]`, whose dotted names may be quoted or not."""
+    for path, name, value in _dotted(table, ("scale", scale)):
+        origin = document.where(path)
+        _Assignment(document, origin, faults).apply(name, value, typed=True)
+
+
+def printable(assignment: str) -> str:
+    """An assignment as a message names it: cut when long, control characters escaped."""
+    safe = "".join(c if c.isprintable() else repr(c)[1:-1] for c in assignment)
+    return safe if len(safe) <= SET_CHARACTERS_SHOWN else safe[: SET_CHARACTERS_SHOWN - 1] + "…"
+
+
+FREE: Final = ("hardware", "fio")
+"""Those of them whose values are kept as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Assignment:
+    """One assignment on its way into the tree."""
+
+    document: Document
+    origin: Origin
+    faults: Faults
+
+    def apply(self, name: str, value: object, *, typed: bool) -> None:
+        section, _, rest = name.partition(".")
+        if section in SECTIONS and rest:
+            self._set(SECTIONS[section], (section,), rest, value, typed=typed)
+        elif section in ITEMS and rest:
+            table, key_name = ITEMS[section]
+            for path, key in self._targets(section, key_name, rest, table):
+                if key == key_name:
+                    do = "Change it in the file."
+                    self.faults.add(self.origin, f"{shown(name)} would rename an element.", do)
+                    return
+                self._set(table, path, key, value, typed=typed)
+        else:
+            self._unknown_section(name, section)
+
+    def _targets(
+        self, section: str, key_name: str, rest: str, table: type[Table]
+    ) -> list[tuple[Path, str]]:
+        """The elements that `rest` (ID.KEY) names, each with the key; a fault when none."""
+        named = [
+            ((section, index), str(item[key_name]))
+            for index, item in enumerate(_elements(self.document.tree.get(section)))
+            if isinstance(item, dict) and key_name in item
+        ]
+        if rest.startswith(f"{EVERY}."):
+            return [(path, rest[len(EVERY) + 1 :]) for path, _ in named]
+        fitting = [(path, name) for path, name in named if rest.startswith(f"{name}.")]
+        if fitting:
+            longest = max(len(name) for _, name in fitting)
+            return [(p, rest[longest + 1 :]) for p, name in fitting if len(name) == longest]
+        asked = _id_part(rest, table)
+        do = suggestion(asked, [name for _, name in named], f"{section} {key_name}s")
+        self.faults.add(self.origin, f"There is no {section} {shown(asked)}.", do)
+        return []
+
+    def _set(
+        self, table: type[Table], path: Path, name: str, value: object, *, typed: bool
+    ) -> None:
+        key, _, inner = name.partition(".")
+        if key not in table.model_fields or (inner and key not in NESTED):
+            unknown = name if key in table.model_fields else key
+            do = suggestion(unknown, table.model_fields, f"keys of {path[0]}")
+            self.faults.add_once(self.origin, name, f"Unknown key {shown(unknown)}.", do)
+            return
+        if key in NESTED and not inner:
+            do = f"Name the key inside it, as in {key}.NAME."
+            self.faults.add_once(self.origin, name, f"{shown(key)} is a table.", do)
+            return
+        full: Path = (*path, key, inner) if inner else (*path, key)
+        listed = not inner and shape_of(table, key).listed
+        if not typed:
+            text = (bool(inner) and key in FREE) or shape_of(table, key).text
+            value = _value_of(str(value), listed=listed, text=text)
+        if listed and not isinstance(value, list) and isinstance(self._present(full), list):
+            value = [value]
+        if self._settable(full):
+            self.document.assign(full, value, self.origin)
+
+    def _present(self, path: Path) -> object:
+        value: Any = self.document.tree
+        for key in path:
+            if isinstance(value, dict):
+                value = value.get(str(key))
+            elif isinstance(value, list) and isinstance(key, int):
+                value = value[key]
+            else:
+                return None
+        return value
+
+    def _settable(self, path: Path) -> bool:
+        """Whether the tables around the key are tables; if not, the file's own fault is told."""
+        return all(
+            isinstance(self._present(path[:length]), dict | list | None)
+            for length in range(1, len(path))
+        )
+
+    def _unknown_section(self, name: str, section: str) -> None:
+        sections = [*SECTIONS, *ITEMS]
+        if section in sections:
+            form = f"{section}.ID.KEY" if section in ITEMS else f"{section}.KEY"
+            do = f"Write {form}=VALUE."
+        elif name in WorkloadTable.model_fields:
+            every = ", for all of them" if name in AXES else ""
+            do = f"Write workload.ID.{name} or workload.*.{name}{every}."
+        else:
+            do = suggestion(section, sections, "sections")
+        self.faults.add(self.origin, f"{shown(name)} names no value of a study.", do)
+
+
+def _elements(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _id_part(rest: str, table: type[Table]) -> str:
+    """The id that was probably meant in ID.KEY: all before the first key that the table has."""
+    parts = rest.split(".")
+    for index in range(1, len(parts)):
+        if parts[index] in table.model_fields:
+            return ".".join(parts[:index])
+    return ".".join(parts[:-1]) or rest
+
+
+def _dotted(table: dict[str, Any], path: Path) -> Iterator[tuple[Path, str, object]]:
+    """Every value in nested tables with its path and the dotted name that the path spells."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            for inner, name, found in _dotted(value, (*path, key)):
+                yield inner, f"{key}.{name}", found
+        else:
+            yield (*path, key), key, value
+
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,18}\.[0-9]{1,18}")
+
+
+def _value_of(written: str, *, listed: bool, text: bool) -> object:
+    """What `--set` gives, as TOML would have typed it."""
+    if listed and "," in written:
+        return [_value_of(part.strip(), listed=False, text=text) for part in written.split(",")]
+    if text:
+        return written
+    if written in ("true", "false"):
+        return written == "true"
+    if _INTEGER.fullmatch(written):
+        return int(written)
+    if _DECIMAL.fullmatch(written):
+        return float(written)
+    return written

@@ -1,0 +1,105 @@
+"""What a plan will cost before anything runs: seconds with reasons, bytes to write, free space."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final
+
+from iolab.model.configuration import Configuration
+from iolab.model.run import Budget, DataSet, PlannedRun
+from iolab.model.study import Study
+from iolab.units import format_bytes, format_duration_s, format_rate_bytes
+
+ASSUMED_WRITE_BYTES_PER_S: Final = 200e6
+"""One client's sequential writing where nothing was measured: a SATA SSD that is neither new nor
+empty, or a sixth of a 10 Gbit/s port. Most targets are faster, so plans err on the long side."""
+
+SESSION_OVERHEAD_S: Final = 3.0
+"""Connecting hosts, reading facts and cleaning up."""
+
+RUN_OVERHEAD_S: Final = 4.0
+"""Proving extents, dropping caches, one second of idle watch, the lead to a common start and the
+commit of a run: measured at two to four seconds."""
+
+SPARE_SHARE: Final = 0.05
+"""File systems slow down, and keep blocks for themselves, when the last twentieth is used."""
+
+SPARE_BYTES: Final = 64 << 20
+"""For journals and metadata of the smallest file systems."""
+
+
+def budget_of(
+    study: Study,
+    data_sets: tuple[DataSet, ...],
+    runs: tuple[PlannedRun, ...],
+    layout_bytes_per_s: float | None = None,
+) -> Budget:
+    """The cost of the plan; without a measured write rate of one host an assumed one is used.
+
+    `write_bytes_estimate` is over all hosts: the layout, and what writing runs would write at that
+    rate or at their rate limit.
+    """
+    rate = layout_bytes_per_s or ASSUMED_WRITE_BYTES_PER_S
+    per_host = {
+        host: sum(
+            data_set.bytes_per_host
+            for data_set in data_sets
+            if host in _configuration(study, data_set.configuration).hosts
+        )
+        for host in {name for item in study.configurations for name in item.hosts}
+    }
+    most = max(per_host.values(), default=0)
+    reasons = _reasons(study, most, rate, len(runs), measured=layout_bytes_per_s is not None)
+    return Budget(
+        seconds=sum(seconds for _, seconds in reasons),
+        reasons=reasons,
+        layout_bytes_per_host=most,
+        write_bytes_estimate=sum(per_host.values()) + _written_by_runs(study, runs, rate),
+        free_bytes_needed_per_host=with_spare(most),
+    )
+
+
+def with_spare(data_bytes: int) -> int:
+    """Free space that data of so many bytes needs."""
+    return math.ceil(data_bytes * (1 + SPARE_SHARE)) + SPARE_BYTES
+
+
+def _reasons(
+    study: Study, layout_bytes: int, rate: float, runs: int, *, measured: bool
+) -> tuple[tuple[str, float], ...]:
+    method = study.method
+    known = "measured" if measured else "assumed"
+    length = f"{format_duration_s(method.warmup_s)} + {format_duration_s(method.runtime_s)}"
+    return (
+        ("connect hosts, read facts, clean up", SESSION_OVERHEAD_S),
+        (
+            f"lay out {format_bytes(layout_bytes)} on each host at {format_rate_bytes(rate)} "
+            f"({known})",
+            layout_bytes / rate,
+        ),
+        (
+            f"{runs} runs: warm-up + runtime of {length}",
+            runs * (method.warmup_s + method.runtime_s),
+        ),
+        (f"{runs} runs: prove, drop caches, watch, commit", runs * RUN_OVERHEAD_S),
+        (f"{runs} runs: settle {format_duration_s(method.settle_s)}", runs * method.settle_s),
+    )
+
+
+def _written_by_runs(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
+    seconds = study.method.warmup_s + study.method.runtime_s
+    total = 0.0
+    for run in runs:
+        job = run.point.job
+        share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
+        if not job.access.writes:
+            continue
+        limit = job.rate_iops * job.numjobs * job.block_bytes if job.rate_iops else math.inf
+        hosts = len(_configuration(study, run.point.configuration).hosts)
+        total += min(rate * share, limit) * seconds * hosts
+    return round(total)
+
+
+def _configuration(study: Study, configuration_id: str) -> Configuration:
+    return next(item for item in study.configurations if item.id == configuration_id)

@@ -1,0 +1,119 @@
+"""From the tables of a study file without faults to the `Study` of the model."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iolab.model.configuration import Capacity, Configuration, Cost
+from iolab.model.fio_options import option_text
+from iolab.model.host import HostKind, HostSpec
+from iolab.model.study import Method, Study, TargetSettings, TelemetrySettings
+from iolab.model.workload import Axis, Indicator, Job, Workload
+from iolab.plan.study_file import AXES, ConfigurationTable, HostTable, WorkloadTable
+from iolab.plan.tables import Item, Tables
+from iolab.units import parse_size
+
+BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
+"""From this block size on, throughput is the figure that a device is bought for."""
+
+DEFAULT_READ_PERCENT: Final = 50
+"""fio's own rwmixread."""
+
+
+def build_study(tables: Tables, *, scale: str, text: str, overrides: tuple[str, ...]) -> Study:
+    """The study; ValueError if the tables still had faults."""
+    if tables.heading is None:
+        raise ValueError("the heading has faults")
+    heading, method = tables.heading, tables.method
+    hosts = tuple(_host(table) for _, table in tables.read("host", HostTable))
+    names = tuple(host.name for host in hosts)
+    return Study(
+        id=heading.id,
+        title=heading.title or heading.id,
+        question=heading.question,
+        source=heading.source,
+        configurations=tuple(
+            _configuration(table, names, tables.target.path)
+            for _, table in tables.read("configuration", ConfigurationTable)
+        ),
+        hosts=hosts,
+        workloads=tuple(
+            _workload(item, table) for item, table in tables.read("workload", WorkloadTable)
+        ),
+        method=Method(
+            kind=method.kind,
+            warmup_s=method.warmup,
+            runtime_s=method.runtime,
+            repeats=method.repeats,
+            settle_s=method.settle,
+            order=method.order,
+            seed=method.seed,
+            drop_caches=method.drop_caches,
+        ),
+        telemetry=TelemetrySettings(round(tables.telemetry.interval * 1000)),
+        target=TargetSettings(tables.target.keep_files, tables.target.allow_memory),
+        scale=scale,
+        text=text,
+        overrides=overrides,
+    )
+
+
+def _host(table: HostTable) -> HostSpec:
+    kind = table.kind or (HostKind.COMMAND if table.command else HostKind.LOCAL)
+    return HostSpec(table.name, kind, command=tuple(table.command), path=table.path)
+
+
+def _configuration(
+    table: ConfigurationTable, hosts: tuple[str, ...], path: str | None
+) -> Configuration:
+    cost = table.cost
+    return Configuration(
+        id=table.id,
+        title=table.title or table.id,
+        hosts=tuple(table.hosts or hosts),
+        path=table.path or path or "",
+        nodes=table.nodes,
+        capacity=Capacity(table.capacity.raw_tb, table.capacity.usable_tb),
+        cost=Cost(cost.currency, cost.servers, cost.network, cost.storage) if cost else None,
+        hardware=tuple((name, option_text(value)) for name, value in table.hardware.items()),
+    )
+
+
+def _workload(item: Item, table: WorkloadTable) -> Workload:
+    sweep = tuple(
+        Axis(name, tuple(getattr(table, name)))
+        for name in AXES
+        if isinstance(item.written.get(name), list)
+    )
+    return Workload(
+        id=table.id,
+        title=table.title or table.id,
+        job=_job(table),
+        sweep=sweep,
+        indicator=table.indicator or _usual_indicator(table),
+    )
+
+
+def _job(table: WorkloadTable) -> Job:
+    """The job at the first value of every axis."""
+    mix = table.rwmixread[0] if table.rwmixread else DEFAULT_READ_PERCENT
+    return Job(
+        engine=table.engine,
+        access=table.rw,
+        block_bytes=parse_size(table.bs[0]),
+        iodepth=table.iodepth[0],
+        numjobs=table.numjobs[0],
+        file_bytes=parse_size(table.filesize[0]),
+        files_per_job=table.files,
+        read_percent=mix if table.rw.mixed else None,
+        direct=table.direct,
+        ioengine=table.ioengine,
+        contents=table.contents,
+        rate_iops=table.rate_iops[0] if table.rate_iops else None,
+        options=tuple((name, option_text(value)) for name, value in table.fio.items()),
+    )
+
+
+def _usual_indicator(table: WorkloadTable) -> Indicator:
+    large = parse_size(table.bs[0]) >= BANDWIDTH_BLOCK_BYTES
+    return Indicator.BANDWIDTH if large else Indicator.IOPS

@@ -1,0 +1,210 @@
+"""Checks over several keys of a study: what fits together, what names what, what is too much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, Final
+
+from iolab.model.fio_options import FIO_OPTIONS, SYNC_IOENGINES, option_text, value_fits
+from iolab.model.host import HostKind
+from iolab.plan.document import Document, Faults
+from iolab.plan.study_file import (
+    AXES,
+    ITEMS,
+    ConfigurationTable,
+    HostTable,
+    TargetTable,
+    WorkloadTable,
+)
+from iolab.plan.tables import Item, Tables, place
+from iolab.plan.wording import shown, suggestion
+from iolab.units import format_bytes, parse_size
+
+POINTS_MAX: Final = 10_000
+"""At the shortest useful run (10 s) this is more than a day; a larger product is a slip."""
+
+RUNS_MAX: Final = 100_000
+"""Points times repeats: what a session directory and its readers are made for."""
+
+FILES_PER_HOST_MAX: Final = 100_000
+"""Files that one data set may have on a client: numjobs x files."""
+
+
+def check_tables(document: Document, tables: Tables, faults: Faults) -> None:
+    """Add every fault that no single key shows."""
+    for section, (_, key) in ITEMS.items():
+        _check_names(document, tables.items[section], key, faults)
+    for item, host in tables.read("host", HostTable):
+        _check_host(document, item, host, faults)
+    for item, configuration in tables.read("configuration", ConfigurationTable):
+        _check_hosts_known(document, item, configuration, tables, faults)
+    for item, workload in tables.read("workload", WorkloadTable):
+        _check_mix(document, item, workload, faults)
+        _check_depth(document, item, workload, faults)
+        _check_sizes(document, item, workload, faults)
+        _check_options(document, item, workload, faults)
+    _check_count(document, tables, faults)
+
+
+def check_paths(document: Document, tables: Tables, *, required: bool, faults: Faults) -> None:
+    """Add the faults of target paths: none, or two for one place."""
+    hosts = {host.name: (item, host) for item, host in tables.read("host", HostTable)}
+    for item, configuration in tables.read("configuration", ConfigurationTable):
+        for name in configuration.hosts or list(hosts):
+            host = hosts[name][1] if name in hosts else None
+            if host is not None and host.path and configuration.path:
+                faults.add(
+                    document.where((*item.path, "path")),
+                    f"Host {shown(name)} of {place(document, item.path)} has two target paths, "
+                    f"{shown(configuration.path)} and its own {shown(host.path)}.",
+                    "Leave one of them out.",
+                )
+            elif required and not _path_given(tables.target, configuration, host):
+                faults.add_once(
+                    document.where(item.path),
+                    "path",
+                    "There is no target path.",
+                    "Give --path DIR, or path = 'DIR' under [target].",
+                )
+
+
+def point_count(workload: dict[str, Any]) -> int:
+    """How many points a workload makes, counted without making them."""
+    lists = [workload[axis] for axis in AXES if isinstance(workload.get(axis), list)]
+    return math.prod(len(values) for values in lists)
+
+
+def _path_given(
+    target: TargetTable, configuration: ConfigurationTable, host: HostTable | None
+) -> bool:
+    return bool(target.path or configuration.path or (host is not None and host.path))
+
+
+def _check_names(document: Document, items: Iterable[Item], key: str, faults: Faults) -> None:
+    first: dict[str, Item] = {}
+    for item in items:
+        name = item.written.get(key)
+        if not isinstance(name, str):
+            continue
+        if name in first:
+            line = document.where((*first[name].path, key)).line
+            before = f" at line {line}" if line else ""
+            happened = f"{place(document, item.path)} has the {key} of another{before}."
+            faults.add(
+                document.where((*item.path, key)), happened, f"Give each an {key} of its own."
+            )
+        first.setdefault(name, item)
+
+
+def _check_host(document: Document, item: Item, host: HostTable, faults: Faults) -> None:
+    if host.kind is HostKind.COMMAND and not item.written.get("command"):
+        do = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."
+        happened = f"{place(document, item.path)} is of kind 'command' but has no command."
+        faults.add(document.where((*item.path, "kind")), happened, do)
+    if host.kind is HostKind.LOCAL and host.command:
+        happened = f"{place(document, item.path)} is of kind 'local' but has a command."
+        do = "Leave the command out, or write kind = 'command'."
+        faults.add(document.where((*item.path, "command")), happened, do)
+
+
+def _check_hosts_known(
+    document: Document,
+    item: Item,
+    configuration: ConfigurationTable,
+    tables: Tables,
+    faults: Faults,
+) -> None:
+    known = [
+        name for host in tables.items["host"] if isinstance(name := host.written.get("name"), str)
+    ]
+    for index, name in enumerate(configuration.hosts or ()):
+        if name not in known:
+            happened = (
+                f"hosts of {place(document, item.path)} names {shown(name)}, which is no host."
+            )
+            do = suggestion(name, known, "hosts")
+            faults.add(document.where((*item.path, "hosts", index)), happened, do)
+
+
+def _check_mix(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
+    if workload.rwmixread is not None and not workload.rw.mixed:
+        happened = (
+            f"{place(document, item.path)} has rwmixread = {shown(item.written['rwmixread'])} "
+            f"but rw = {shown(workload.rw.value)} does not mix."
+        )
+        do = "Leave rwmixread out, or write rw = 'randrw' or 'rw'."
+        faults.add(document.where((*item.path, "rwmixread")), happened, do)
+
+
+def _check_depth(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
+    if workload.ioengine in SYNC_IOENGINES and max(workload.iodepth) > 1:
+        happened = (
+            f"{place(document, item.path)} has iodepth = {max(workload.iodepth)} but ioengine = "
+            f"{shown(workload.ioengine)} keeps one I/O in flight."
+        )
+        do = "Write iodepth = 1 and raise numjobs, or use ioengine = 'libaio' or 'io_uring'."
+        faults.add(document.where((*item.path, "iodepth")), happened, do)
+
+
+def _check_sizes(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
+    """Whole blocks only: a last part of a block would never be read or written."""
+    for index, filesize in enumerate(workload.filesize):
+        blocks = [bs for bs in workload.bs if parse_size(filesize) % parse_size(bs)]
+        if blocks:
+            happened = (
+                f"filesize of {place(document, item.path)} is {shown(filesize)}, "
+                f"which is not a multiple of bs = {shown(blocks[0])}."
+            )
+            do = f"Give a multiple of {format_bytes(parse_size(blocks[0]))}."
+            faults.add(document.where((*item.path, "filesize", index)), happened, do)
+    files = max(workload.numjobs) * workload.files
+    if files > FILES_PER_HOST_MAX:
+        happened = f"{place(document, item.path)} makes {files} files on each host."
+        do = f"Keep numjobs x files at most {FILES_PER_HOST_MAX}."
+        faults.add(document.where((*item.path, "files")), happened, do)
+
+
+def _check_options(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
+    for name, value in workload.fio.items():
+        origin = document.where((*item.path, "fio", name))
+        if name not in FIO_OPTIONS:
+            happened = f"fio option {shown(name)} of {place(document, item.path)} is not allowed."
+            do = (
+                f"Write {name} as a key of the workload itself."
+                if name in WorkloadTable.model_fields
+                else suggestion(name, FIO_OPTIONS, "allowed options")
+            )
+            faults.add_once(origin, name, happened, do)
+            continue
+        option = FIO_OPTIONS[name]
+        if not value_fits(name, option_text(value)):
+            happened = f"fio option {name} of {place(document, item.path)} is {shown(value)}."
+            faults.add_once(origin, name, happened, f"Write for example {shown(option.example)}.")
+        if option.ioengines and workload.ioengine not in option.ioengines:
+            happened = (
+                f"fio option {name} of {place(document, item.path)} does not go with "
+                f"ioengine = {shown(workload.ioengine)}."
+            )
+            faults.add(origin, happened, f"It belongs to {' and '.join(option.ioengines)}.")
+
+
+def _check_count(document: Document, tables: Tables, faults: Faults) -> None:
+    """Too large a product is found by multiplying, before any point is made."""
+    configurations = max(len(tables.items["configuration"]), 1)
+    counts = [point_count(item.written) for item in tables.items["workload"]]
+    points = configurations * sum(counts)
+    runs = points * tables.method.repeats
+    if points > POINTS_MAX:
+        largest = tables.items["workload"][counts.index(max(counts))]
+        happened = (
+            f"The study has {points} points, {max(counts)} in {place(document, largest.path)}."
+        )
+        faults.add(
+            document.where(largest.path), happened, f"Vary less: at most {POINTS_MAX} are planned."
+        )
+    elif runs > RUNS_MAX:
+        happened = f"The study has {runs} runs: {points} points, {tables.method.repeats} repeats."
+        faults.add(
+            document.where(("method", "repeats")), happened, f"At most {RUNS_MAX} are planned."
+        )

@@ -1,0 +1,150 @@
+"""Read a study: from its text and what is set over it to a `Study`, or to all its faults."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Final
+
+from iolab.errors import StudyError
+from iolab.model.study import Study
+from iolab.plan.assign import apply_scale, apply_set, printable
+from iolab.plan.build import build_study
+from iolab.plan.cross import check_paths, check_tables
+from iolab.plan.document import Document, Faults, Origin, read_document
+from iolab.plan.tables import read_tables
+from iolab.plan.wording import shown, suggestion
+
+FULL_SCALE: Final = "full"
+"""The study as it is written; always there."""
+
+LOCAL_HOST: Final = "local"
+DEFAULT_CONFIGURATION: Final = "default"
+"""What a study has when it names no host and no configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """What the command line sets over the file.
+
+    `sets` are `--set` arguments and win over the scale; `path` is `--path`. With `path_required`
+    False a study without a target can be read, to list or check it; its paths are then empty.
+    """
+
+    path: str | None = None
+    scale: str = FULL_SCALE
+    sets: tuple[str, ...] = ()
+    path_required: bool = True
+
+
+def parse_study(text: str, file_name: str, options: LoadOptions) -> Study:
+    """The study that `text` describes; StudyError with every fault, each with file and line.
+
+    Faults of every scale are found, not only of the one asked for.
+    """
+    faults = Faults()
+    document = read_document(text, file_name, faults)
+    if document is None:
+        raise StudyError(faults.all)
+    scales = _take_scales(document, faults)
+    if options.scale != FULL_SCALE and options.scale not in scales:
+        names = [FULL_SCALE, *scales]
+        happened = f"The study has no scale {shown(options.scale)}."
+        faults.add(Origin("--scale"), happened, suggestion(options.scale, names, "scales"))
+    study = _load(_copy(document), text, options, scales.get(options.scale), faults)
+    for other in scales:
+        if other != options.scale:
+            plain = LoadOptions(scale=other, path_required=False)
+            _load(_copy(document), text, plain, scales[other], faults)
+    if faults.all or study is None:
+        raise StudyError(faults.all)
+    return study
+
+
+def options_of(study: Study) -> LoadOptions:
+    """The options under which `study.text` gives the same study again, for a resumed session."""
+    required = all(configuration.path for configuration in study.configurations)
+    return LoadOptions(None, study.scale, study.overrides, required)
+
+
+def scale_names(text: str) -> tuple[str, ...]:
+    """The scales that a study file has, "full" first; only that where it cannot be read."""
+    faults = Faults()
+    document = read_document(text, "study", faults)
+    if document is None:
+        return (FULL_SCALE,)
+    return (FULL_SCALE, *_take_scales(document, faults))
+
+
+def _load(
+    document: Document,
+    text: str,
+    options: LoadOptions,
+    scale: dict[str, Any] | None,
+    faults: Faults,
+) -> Study | None:
+    """One reading of the document under one scale; None when any fault was found."""
+    _fill_in(document)
+    if scale is not None:
+        apply_scale(document, options.scale, scale, faults)
+    overrides = list(options.sets)
+    for assignment in options.sets:
+        apply_set(document, assignment, faults)
+    if options.path is not None:
+        overrides.append(f"target.path={options.path}")
+        _set_path(document, options.path, faults)
+    tables = read_tables(document, faults)
+    check_tables(document, tables, faults)
+    check_paths(document, tables, required=options.path_required, faults=faults)
+    if faults.all:
+        return None
+    return build_study(tables, scale=options.scale, text=text, overrides=tuple(overrides))
+
+
+def _set_path(document: Document, path: str, faults: Faults) -> None:
+    """`--path` goes over the file's path, but must not fight with a `--set` or have no effect."""
+    target: Any = document.tree.get("target")
+    before = document.where(("target", "path"))
+    if before.file.startswith("--set ") and isinstance(target, dict) and target["path"] != path:
+        happened = f"--path {printable(path)} and {before.file} give the target twice."
+        faults.add(Origin("--path"), happened, "Give one of them.")
+    configurations = document.tree.get("configuration")
+    if isinstance(configurations, list) and all(
+        isinstance(item, dict) and "path" in item for item in configurations
+    ):
+        happened = f"--path {printable(path)} has no effect: every configuration has its own path."
+        do = "Leave it out, or use --set configuration.ID.path=DIR."
+        faults.add(Origin("--path"), happened, do)
+    if target is None or isinstance(target, dict):
+        document.assign(("target", "path"), path, Origin("--path"))
+
+
+def _fill_in(document: Document) -> None:
+    """Name the host and the configuration that a study without any has, so both can be set."""
+    document.tree.setdefault("host", [{"name": LOCAL_HOST}])
+    document.tree.setdefault("configuration", [{"id": DEFAULT_CONFIGURATION}])
+
+
+def _take_scales(document: Document, faults: Faults) -> dict[str, dict[str, Any]]:
+    """The tables `[scale.NAME]`, taken out of the tree."""
+    scales = document.tree.pop("scale", {})
+    do = "Write [scale.NAME] with lines as 'workload.*.filesize' = '256m'."
+    if not isinstance(scales, dict):
+        faults.add(document.where(("scale",)), f"scale is {shown(scales)}, not a table.", do)
+        return {}
+    for name, table in scales.items():
+        if not isinstance(table, dict):
+            happened = f"scale {shown(name)} is {shown(table)}, not a table."
+            faults.add(document.where(("scale", name)), happened, do)
+    if FULL_SCALE in scales:
+        happened = f"Scale {shown(FULL_SCALE)} is the study as it is written."
+        faults.add(document.where(("scale", FULL_SCALE)), happened, "Give it another name.")
+    return {
+        name: table
+        for name, table in scales.items()
+        if isinstance(table, dict) and name != FULL_SCALE
+    }
+
+
+def _copy(document: Document) -> Document:
+    return Document(document.file, copy.deepcopy(document.tree), document.lines)

@@ -1,0 +1,265 @@
+"""The study file as it is written: one pydantic model a table, with every default and limit.
+
+`docs/reference/study.md` says what each key means; `schema/study.json` is generated from here.
+Checks that look at more than one key are in `cross.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from iolab.model.fio_options import IOENGINES
+from iolab.model.host import HostKind
+from iolab.model.study import MethodKind, Order
+from iolab.model.workload import Access, Contents, EngineName, Indicator
+from iolab.plan import values
+from iolab.units import parse_size
+
+FORMAT: Final = 1
+"""The only version of the file format so far."""
+
+AXES: Final = ("bs", "iodepth", "numjobs", "rwmixread", "filesize", "rate_iops")
+"""Keys of a workload that may be lists; several lists make a product, the first varies slowest."""
+
+SECTOR_BYTES: Final = 512
+"""The smallest block that any device has."""
+
+BLOCK_BYTES_MAX: Final = 1 << 30
+"""fio allocates iodepth x bs for each job; more than 1 GiB a block fits no client."""
+
+FILE_BYTES_MAX: Final = 1 << 50
+"""A pebibyte: larger than any file that a layout could finish."""
+
+IODEPTH_MAX: Final = 65536
+"""The largest queue that the kernel grants an io_uring or (by default) all of libaio."""
+
+NUMJOBS_MAX: Final = 4096
+"""As many jobs as one fio takes (REAL_MAX_JOBS in fio's os headers)."""
+
+FILES_MAX: Final = 10_000
+"""Files of one job; fio keeps them open."""
+
+RATE_MAX: Final = 100_000_000
+"""I/Os per second of one job; no job comes near."""
+
+WARMUP_S_MAX: Final = 86_400.0
+RUNTIME_S_MAX: Final = 7 * 86_400.0
+SETTLE_S_MAX: Final = 86_400.0
+"""A day of waiting, a week of load: longer is a slip of the unit."""
+
+REPEATS_MAX: Final = 1000
+SEED_MAX: Final = 2**32 - 1
+INTERVAL_S_MIN: Final = 0.1
+INTERVAL_S_MAX: Final = 60.0
+NODES_MAX: Final = 100_000
+TITLE_CHARACTERS: Final = 200
+PROSE_CHARACTERS: Final = 4000
+ARGUMENT_CHARACTERS: Final = 4096
+
+
+class Table(BaseModel):
+    """A table of the file: unknown keys are faults."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+Title = Annotated[str, values.text(TITLE_CHARACTERS)]
+Prose = Annotated[str, values.text(PROSE_CHARACTERS, lines=True)]
+Id = Annotated[str, values.identifier()]
+TargetPath = Annotated[str, values.absolute_path()]
+Flag = Annotated[bool, values.flag()]
+Amount = Annotated[float, values.amount()]
+Label = Annotated[str | int | float | bool, values.scalar()]
+Count = Annotated[int, values.whole(1, NODES_MAX)]
+Argument = Annotated[str, values.text(ARGUMENT_CHARACTERS)]
+BlockSize = Annotated[int | str, values.size(SECTOR_BYTES, BLOCK_BYTES_MAX, multiple=SECTOR_BYTES)]
+FileSize = Annotated[int | str, values.size(SECTOR_BYTES, FILE_BYTES_MAX, multiple=SECTOR_BYTES)]
+IoDepth = Annotated[int, values.whole(1, IODEPTH_MAX)]
+NumJobs = Annotated[int, values.whole(1, NUMJOBS_MAX)]
+Percent = Annotated[int, values.whole(0, 100)]
+Rate = Annotated[int, values.whole(1, RATE_MAX)]
+Sizes = values.Listed(lone=True, same=parse_size)
+Numbers = values.Listed(lone=True)
+
+
+class TargetTable(Table):
+    """`[target]`: where the files go and what may happen there."""
+
+    path: TargetPath | None = None
+    keep_files: Flag = False
+    allow_memory: Flag = False
+
+
+class CapacityTable(Table):
+    """`capacity` of a configuration, in decimal terabytes."""
+
+    raw_tb: Amount | None = None
+    usable_tb: Amount | None = None
+
+
+class CostTable(Table):
+    """`cost` of a configuration by part, in one currency."""
+
+    currency: Annotated[str, values.text(16)]
+    servers: Amount
+    network: Amount
+    storage: Amount
+
+
+class ConfigurationTable(Table):
+    """`[[configuration]]`: a named set of hosts, target, hardware, capacity and cost."""
+
+    id: Id
+    title: Title | None = None
+    path: TargetPath | None = None
+    hosts: Annotated[list[Id], values.Listed()] | None = None
+    nodes: Count | None = None
+    capacity: CapacityTable = CapacityTable()
+    cost: CostTable | None = None
+    hardware: dict[str, Label] = Field(default_factory=dict)
+
+
+class HostTable(Table):
+    """`[[host]]`: a machine and how it is reached."""
+
+    name: Id
+    kind: Annotated[HostKind, values.choice(HostKind, "kinds of host")] | None = None
+    command: list[Argument] = Field(default_factory=list)
+    path: TargetPath | None = None
+
+
+class WorkloadTable(Table):
+    """`[[workload]]`: a described behaviour; the keys of `AXES` may be lists."""
+
+    id: Id
+    title: Title | None = None
+    engine: Annotated[EngineName, values.choice(EngineName, "engines")] = EngineName.FIO
+    rw: Annotated[Access, values.choice(Access, "access patterns")]
+    bs: Annotated[list[BlockSize], Sizes]
+    iodepth: Annotated[list[IoDepth], Numbers] = [1]
+    numjobs: Annotated[list[NumJobs], Numbers] = [1]
+    filesize: Annotated[list[FileSize], Sizes]
+    files: Annotated[int, values.whole(1, FILES_MAX)] = 1
+    rwmixread: Annotated[list[Percent], Numbers] | None = None
+    rate_iops: Annotated[list[Rate], Numbers] | None = None
+    direct: Flag = True
+    ioengine: Annotated[str, values.word(IOENGINES, "I/O engines")] = "libaio"
+    contents: Annotated[Contents, values.choice(Contents, "contents")] = Contents.SCRAMBLED
+    indicator: Annotated[Indicator, values.choice(Indicator, "indicators")] | None = None
+    fio: dict[str, Label] = Field(default_factory=dict)
+
+
+class MethodTable(Table):
+    """`[method]`: how the study measures."""
+
+    kind: Annotated[MethodKind, values.choice(MethodKind, "methods")] = MethodKind.FIXED
+    warmup: Annotated[float, values.seconds(0, WARMUP_S_MAX)] = 5.0
+    runtime: Annotated[float, values.seconds(0, RUNTIME_S_MAX, above=True)] = 30.0
+    repeats: Annotated[int, values.whole(1, REPEATS_MAX)] = 1
+    settle: Annotated[float, values.seconds(0, SETTLE_S_MAX)] = 1.0
+    order: Annotated[Order, values.choice(Order, "orders")] = Order.AS_WRITTEN
+    seed: Annotated[int, values.whole(0, SEED_MAX)] = 1
+    drop_caches: Flag = True
+
+
+class TelemetryTable(Table):
+    """`[telemetry]`: how often the hosts are watched."""
+
+    interval: Annotated[float, values.seconds(INTERVAL_S_MIN, INTERVAL_S_MAX)] = 1.0
+
+
+class HeadingTable(Table):
+    """The keys before the first table."""
+
+    format: Annotated[int, values.exactly(FORMAT, f"This iolab reads format = {FORMAT}.")]
+    id: Id
+    title: Title | None = None
+    question: Prose = ""
+    source: Prose = ""
+
+
+class StudyFile(HeadingTable):
+    """The whole file."""
+
+    target: TargetTable = TargetTable()
+    configuration: list[ConfigurationTable] = Field(default_factory=list)
+    host: list[HostTable] = Field(default_factory=list)
+    workload: Annotated[list[WorkloadTable], Field(min_length=1)]
+    method: MethodTable = MethodTable()
+    telemetry: TelemetryTable = TelemetryTable()
+    scale: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+
+SECTIONS: Final[Mapping[str, type[Table]]] = {
+    "target": TargetTable,
+    "method": MethodTable,
+    "telemetry": TelemetryTable,
+}
+"""Tables that stand once."""
+
+ITEMS: Final[Mapping[str, tuple[type[Table], str]]] = {
+    "configuration": (ConfigurationTable, "id"),
+    "host": (HostTable, "name"),
+    "workload": (WorkloadTable, "id"),
+}
+"""Arrays of tables, each with the key that names an element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a key's value is written on the command line: split at commas, kept as text."""
+
+    listed: bool
+    text: bool
+
+
+def shape_of(table: type[Table], key: str) -> Shape:
+    """The shape of a key of `table`; KeyError when the table has none of that name."""
+    described = table.model_fields[key]
+    marks = [*described.metadata, *_marks(described.annotation)]
+    listed = any(isinstance(mark, values.Listed) for mark in marks) or "list" in marks
+    return Shape(listed, any(isinstance(mark, values.Read) and mark.is_text for mark in marks))
+
+
+def study_schema() -> dict[str, Any]:
+    """The JSON Schema of a study file, as `schema/study.json` holds it."""
+    schema = _without_null(StudyFile.model_json_schema())
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "study.json",
+        **schema,
+        "title": "iolab study, format 1",
+    }
+
+
+def _marks(annotation: object) -> Iterator[object]:
+    """The metadata of an annotation and of all within it, and "list" where it is one."""
+    if get_origin(annotation) is list:
+        yield "list"
+    if get_origin(annotation) is Annotated:
+        yield from annotation.__metadata__  # type: ignore[attr-defined]
+    for inner in get_args(annotation):
+        if not isinstance(inner, values.Read | values.Listed):
+            yield from _marks(inner)
+
+
+def _without_null(schema: Any) -> Any:  # noqa: ANN401 - JSON of any shape
+    """The schema without null, which TOML cannot write: an optional key is left out instead."""
+    if isinstance(schema, list):
+        return [_without_null(item) for item in schema if item != {"type": "null"}]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {
+        key: _without_null(value)
+        for key, value in schema.items()
+        if not (key == "default" and value is None) and not (key == "title" and "type" in schema)
+    }
+    alternatives = kept.get("anyOf")
+    if isinstance(alternatives, list) and len(alternatives) == 1:
+        del kept["anyOf"]
+        kept.update(alternatives[0])
+    return kept

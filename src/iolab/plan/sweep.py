@@ -1,0 +1,119 @@
+"""From a study to its points: each combination of configuration, workload and axis values."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+from iolab.model.configuration import Configuration
+from iolab.model.run import DataSet, Point
+from iolab.model.study import Study
+from iolab.model.workload import Contents, Job, Workload
+from iolab.units import parse_size
+
+DIGEST_CHARACTERS: Final = 16
+"""64 bits: no two of 10,000 points meet, and a path stays short."""
+
+
+def expand(study: Study) -> tuple[Point, ...]:
+    """All points: configurations as written, in each its workloads, the first axis slowest."""
+    return tuple(
+        _point(study, configuration, workload, values)
+        for configuration in study.configurations
+        for workload in study.workloads
+        for values in _combinations(workload)
+    )
+
+
+def data_sets(points: tuple[Point, ...]) -> tuple[DataSet, ...]:
+    """The files that the points share: one set for each size, as many jobs as the widest point."""
+    found: dict[str, DataSet] = {}
+    for point in points:
+        known = found.get(point.data_set)
+        numjobs = max(point.job.numjobs, known.numjobs if known else 0)
+        found[point.data_set] = DataSet(
+            id=point.data_set,
+            configuration=point.configuration,
+            numjobs=numjobs,
+            files_per_job=point.job.files_per_job,
+            file_bytes=point.job.file_bytes,
+        )
+    return tuple(found.values())
+
+
+def digest_of(content: object) -> str:
+    """The first characters of the SHA-256 of the content's canonical JSON."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:DIGEST_CHARACTERS]
+
+
+def _combinations(workload: Workload) -> Iterator[tuple[tuple[str, int | str], ...]]:
+    names = [axis.name for axis in workload.sweep]
+    for values in itertools.product(*(axis.values for axis in workload.sweep)):
+        yield tuple(zip(names, values, strict=True))
+
+
+def _point(
+    study: Study,
+    configuration: Configuration,
+    workload: Workload,
+    axis: tuple[tuple[str, int | str], ...],
+) -> Point:
+    job = _job_at(workload.job, axis)
+    content = {
+        "configuration": configuration.id,
+        "hosts": configuration.hosts,
+        "workload": workload.id,
+        "axis": axis,
+        "job": asdict(job),
+    }
+    data_set = _data_set_id(job, configuration.id if len(study.configurations) > 1 else None)
+    return Point(digest_of(content), configuration.id, workload.id, axis, job, data_set)
+
+
+def _job_at(job: Job, axis: tuple[tuple[str, int | str], ...]) -> Job:
+    """The job with the axis values in place of its first ones."""
+    changes: dict[str, Any] = {}
+    for name, value in axis:
+        match name:
+            case "bs":
+                changes["block_bytes"] = parse_size(value)
+            case "filesize":
+                changes["file_bytes"] = parse_size(value)
+            case "rwmixread":
+                changes["read_percent"] = value
+            case _:
+                changes[name] = value
+    return replace(job, **changes)
+
+
+def _data_set_id(job: Job, configuration: str | None) -> str:
+    """`s256m`, with `x4` for four files a job, `c` for compressible contents, the configuration.
+
+    Compressible contents have files of their own: written over shared ones, they would make later
+    reads easier than they look.
+    """
+    parts = [f"s{_short_size(job.file_bytes)}"]
+    if job.files_per_job > 1:
+        parts.append(f"x{job.files_per_job}")
+    if _compressible(job):
+        parts.append("c")
+    if configuration is not None:
+        parts.append(f"-{configuration}")
+    return "".join(parts)
+
+
+def _compressible(job: Job) -> bool:
+    easy = ("buffer_compress_percentage", "dedupe_percentage")
+    return job.contents is Contents.ZEROS or any(name in easy for name, _ in job.options)
+
+
+def _short_size(count: int) -> str:
+    for power, unit in ((4, "t"), (3, "g"), (2, "m"), (1, "k")):
+        if count % 1024**power == 0:
+            return f"{count // 1024**power}{unit}"
+    return f"{count}b"

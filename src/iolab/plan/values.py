@@ -1,0 +1,302 @@
+"""The kinds of value that a study file holds: how each is read, and its JSON Schema.
+
+A reader takes what TOML or `--set` gives and returns the value, or raises a fault of two parts:
+what is wrong with it, said after the key's name, and what to do.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from iolab.plan.wording import shown, suggestion
+from iolab.units import parse_duration_s, parse_size
+
+FAULT: Final = "iolab"
+"""The pydantic error type of our own faults; their context holds `happened` and `do`."""
+
+ID_CHARACTERS: Final = 64
+"""Ids become folder and file names, several to a path."""
+
+LIST_VALUES: Final = 1000
+"""More values on one axis than any study shows in a figure."""
+
+_ID: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{ID_CHARACTERS - 1}}}")
+_PATH_CHARACTERS: Final = 1024
+"""Well below the kernel's 4096, so that scratch folders and files still fit behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Metadata of a pydantic field: the reader of its value, and the value's JSON Schema."""
+
+    reader: Callable[[object], object]
+    schema: dict[str, Any] = field(hash=False)
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.reader)
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return dict(self.schema)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the value is text whatever it looks like, as `title = "2024"`."""
+        return self.schema.get("type") == "string"
+
+
+def fault(happened: str, do: str) -> PydanticCustomError:
+    """A fault of a value: `happened` continues the key's name ("is 0"), `do` is a sentence."""
+    return PydanticCustomError(FAULT, "value {happened}. {do}", {"happened": happened, "do": do})
+
+
+def whole(low: int, high: int) -> Read:
+    """A whole number from `low` to `high`."""
+
+    def read(value: object) -> int:
+        if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+            return value
+        do = f"Give a whole number from {low} to {high}."
+        raise fault(f"is {shown(value)}", do)
+
+    schema = {"type": "integer", "minimum": low, "maximum": high}
+    return Read(read, schema)
+
+
+def exactly(number: int, do: str) -> Read:
+    """The one number that is known; `do` says so."""
+
+    def read(value: object) -> int:
+        if isinstance(value, int) and not isinstance(value, bool) and value == number:
+            return value
+        raise fault(f"is {shown(value)}", do)
+
+    return Read(read, {"const": number})
+
+
+def amount() -> Read:
+    """A finite number that is not negative."""
+
+    def read(value: object) -> float:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            number = _as_float(value)
+            if math.isfinite(number) and number >= 0:
+                return number
+        raise fault(f"is {shown(value)}", "Give a number that is not negative.")
+
+    return Read(read, {"type": "number", "minimum": 0})
+
+
+def flag() -> Read:
+    """True or false."""
+
+    def read(value: object) -> bool:
+        if isinstance(value, bool):
+            return value
+        raise fault(f"is {shown(value)}", "Give true or false.")
+
+    return Read(read, {"type": "boolean"})
+
+
+def text(longest: int, *, lines: bool = False) -> Read:
+    """Text of up to `longest` characters; control characters are refused."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str):
+            raise fault(f"is {shown(value)}", "Give text in quotes.")
+        if len(value) > longest:
+            raise fault(f"has {len(value)} characters", f"Give at most {longest}.")
+        plain = value.replace("\n", "").replace("\t", "") if lines else value
+        if not all(character.isprintable() for character in plain):
+            raise fault(f"is {shown(value)}", "Leave control characters out.")
+        return value
+
+    return Read(read, {"type": "string", "maxLength": longest})
+
+
+def identifier() -> Read:
+    """An id, which becomes part of file names."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and _ID.fullmatch(value):
+            return value
+        do = (
+            "Use letters, digits, '.', '_' and '-', a letter or digit first, "
+            f"at most {ID_CHARACTERS} characters."
+        )
+        raise fault(f"is {shown(value)}", do)
+
+    schema = {"type": "string", "pattern": f"^{_ID.pattern}$"}
+    return Read(read, schema)
+
+
+def absolute_path() -> Read:
+    """An absolute path of a directory."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not value.startswith("/"):
+            raise fault(f"is {shown(value)}", "Give an absolute path, as in '/mnt/target'.")
+        if len(value) > _PATH_CHARACTERS:
+            do = f"Give a path of at most {_PATH_CHARACTERS} characters."
+            raise fault(f"has {len(value)} characters", do)
+        if not all(character.isprintable() for character in value):
+            raise fault(f"is {shown(value)}", "Leave control characters out.")
+        if ".." in value.split("/"):
+            raise fault(f"is {shown(value)}", "Write the path without '..'.")
+        return value
+
+    schema = {"type": "string", "pattern": "^/", "maxLength": _PATH_CHARACTERS}
+    return Read(read, schema)
+
+
+def size(low: int, high: int, *, multiple: int) -> Read:
+    """A size in bytes, kept as it is written; `multiple` must divide it."""
+
+    def read(value: object) -> int | str:
+        if not isinstance(value, int | str) or isinstance(value, bool):
+            raise fault(f"is {shown(value)}", _SIZE_DO)
+        try:
+            count = parse_size(value)
+        except ValueError:
+            raise fault(f"is {shown(value)}, which is not a size", _SIZE_DO) from None
+        if not low <= count <= high:
+            do = f"Give from {low} to {high} bytes; k, m, g and t are binary."
+            raise fault(f"is {shown(value)}", do)
+        if count % multiple:
+            do = f"Give a multiple of {multiple}; storage has no smaller block."
+            raise fault(f"is {shown(value)}, which is not a multiple of {multiple}", do)
+        return value
+
+    schema = {
+        "anyOf": [
+            {"type": "integer", "minimum": low, "maximum": high, "multipleOf": multiple},
+            {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*[kmgtpKMGTP]?([iI]?[bB])?\s*$"},
+        ]
+    }
+    return Read(read, schema)
+
+
+_SIZE_DO: Final = "Write for example 4k, 128k, 1m, 2g or 4096."
+
+
+def seconds(low: float, high: float, *, above: bool = False) -> Read:
+    """A duration read to seconds, `low` itself excluded when `above`."""
+
+    def read(value: object) -> float:
+        if not isinstance(value, int | float | str) or isinstance(value, bool):
+            raise fault(f"is {shown(value)}", _DURATION_DO)
+        try:
+            number = parse_duration_s(value) if isinstance(value, str) else _as_float(value)
+        except ValueError:
+            raise fault(f"is {shown(value)}, which is not a duration", _DURATION_DO) from None
+        if not low <= number <= high or (above and number == low):
+            start = f"more than {low:g}" if above else f"from {low:g}"
+            raise fault(f"is {shown(value)}", f"Give {start} and at most {high:g} seconds.")
+        return number
+
+    schema = {
+        "anyOf": [
+            {"type": "number", "minimum": low, "maximum": high},
+            {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*([a-zA-Z]+)?\s*$"},
+        ]
+    }
+    return Read(read, schema)
+
+
+_DURATION_DO: Final = "Write for example 500ms, 30s, 10min or 2h."
+
+
+def choice(words: type[StrEnum], what: str) -> Read:
+    """One word of an enum; `what` names the kind in the plural."""
+
+    def read(value: object) -> StrEnum:
+        valid = [word.value for word in words]
+        if isinstance(value, str) and value in valid:
+            return words(value)
+        spelling = value if isinstance(value, str) else ""
+        raise fault(f"is {shown(value)}", suggestion(spelling, valid, what))
+
+    return Read(read, {"enum": [word.value for word in words]})
+
+
+def word(valid: tuple[str, ...], what: str) -> Read:
+    """One of the `valid` words; `what` names the kind in the plural."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and value in valid:
+            return value
+        spelling = value if isinstance(value, str) else ""
+        raise fault(f"is {shown(value)}", suggestion(spelling, valid, what))
+
+    return Read(read, {"enum": list(valid)})
+
+
+def scalar() -> Read:
+    """text, a number or true/false, kept as it is (its owner checks it)."""
+
+    def read(value: object) -> str | int | float | bool:
+        if isinstance(value, str | int | float):
+            return value
+        raise fault(f"is {shown(value)}", "Give text, a number, true or false.")
+
+    return Read(read, {"type": ["string", "number", "boolean"]})
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list with at least one value, each at most once (`same` maps equal values alike).
+
+    With `lone`, a value that stands alone is read as the list of it.
+    """
+
+    lone: bool = False
+    same: Callable[[Any], object] = str
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        listed = core_schema.no_info_before_validator_function(self._as_list, handler(source))
+        return core_schema.no_info_after_validator_function(self._without_twins, listed)
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        listed = {**handler(core), "minItems": 1, "maxItems": LIST_VALUES, "uniqueItems": True}
+        return {"anyOf": [listed["items"], listed]} if self.lone else listed
+
+    def _as_list(self, value: object) -> list[object]:
+        if not isinstance(value, list):
+            if self.lone:
+                return [value]
+            raise fault(f"is {shown(value)}", 'Give a list, as in ["a", "b"].')
+        if not value:
+            raise fault("is an empty list", "Give at least one value, or leave the key out.")
+        if len(value) > LIST_VALUES:
+            raise fault(f"has {len(value)} values", f"Give at most {LIST_VALUES}.")
+        return value
+
+    def _without_twins(self, values: list[Any]) -> list[Any]:
+        seen: set[object] = set()
+        for value in values:
+            if self.same(value) in seen:
+                raise fault(f"has {shown(value)} twice", "Give each value once.")
+            seen.add(self.same(value))
+        return values
+
+
+def _as_float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

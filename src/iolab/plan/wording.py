@@ -1,0 +1,63 @@
+"""How faults of a study are worded: values shown safely, the nearest valid spelling."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Final
+
+SHOWN_CHARACTERS: Final = 60
+"""As much of a value as fits in one line beside its explanation."""
+
+_COMPARED_CHARACTERS: Final = 80
+"""difflib takes quadratic time; no valid word is longer than this."""
+
+_LISTED: Final = 12
+"""More valid words than this are not read by anyone."""
+
+
+def shown(value: object) -> str:
+    """The value as people see it: quoted, control characters escaped, cut when long.
+
+    What a study holds is untrusted text; nothing of it may move a cursor or end a line.
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        text = "[" + ", ".join(shown(item) for item in value[:SHOWN_CHARACTERS]) + "]"
+    elif isinstance(value, str):
+        text = repr(value[: SHOWN_CHARACTERS + 1])
+    elif isinstance(value, dict):
+        text = "a table"
+    else:
+        text = _number(value)
+    if len(text) <= SHOWN_CHARACTERS + 2:
+        return text
+    return text[:SHOWN_CHARACTERS] + ("…'" if isinstance(value, str) else "…")
+
+
+def nearest(word: str, valid: Iterable[str]) -> str | None:
+    """The valid word that `word` was most likely meant to be, None when none is near."""
+    by_folded = {name.casefold(): name for name in valid}
+    asked = word[:_COMPARED_CHARACTERS].casefold()
+    found = difflib.get_close_matches(asked, by_folded, n=1, cutoff=0.6)
+    return by_folded[found[0]] if found else None
+
+
+def suggestion(word: str, valid: Iterable[str], what: str) -> str:
+    """What to do about an unknown word: the nearest one, or the list (`what` names its kind)."""
+    words = list(valid)
+    near = nearest(word, words)
+    if near is not None:
+        return f"Did you mean {shown(near)}?"
+    if not words:
+        return f"There are no {what} here."
+    rest = f" and {len(words) - _LISTED} more" if len(words) > _LISTED else ""
+    return f"The {what} are {', '.join(words[:_LISTED])}{rest}."
+
+
+def _number(value: object) -> str:
+    try:
+        return str(value)
+    except ValueError:  # Python refuses to print integers of thousands of digits
+        return "a number of thousands of digits"
