@@ -14,10 +14,9 @@ from iolab.plan.study_file import (
     ITEMS,
     ConfigurationTable,
     HostTable,
-    TargetTable,
     WorkloadTable,
 )
-from iolab.plan.tables import Item, Tables, place
+from iolab.plan.tables import Item, Tables, place, start
 from iolab.plan.wording import shown, suggestion
 from iolab.units import format_bytes, parse_size
 
@@ -50,6 +49,8 @@ def check_tables(document: Document, tables: Tables, faults: Faults) -> None:
 def check_paths(document: Document, tables: Tables, *, required: bool, faults: Faults) -> None:
     """Add the faults of target paths: none, or two for one place."""
     hosts = {host.name: (item, host) for item, host in tables.read("host", HostTable)}
+    target = document.tree.get("target")
+    written = isinstance(target, dict) and "path" in target
     for item, configuration in tables.read("configuration", ConfigurationTable):
         for name in configuration.hosts or list(hosts):
             host = hosts[name][1] if name in hosts else None
@@ -60,7 +61,7 @@ def check_paths(document: Document, tables: Tables, *, required: bool, faults: F
                     f"{shown(configuration.path)} and its own {shown(host.path)}.",
                     "Leave one of them out.",
                 )
-            elif required and not _path_given(tables.target, configuration, host):
+            elif required and not written and not _path_given(configuration, host):
                 faults.add_once(
                     document.where(item.path),
                     "path",
@@ -75,10 +76,8 @@ def point_count(workload: dict[str, Any]) -> int:
     return math.prod(len(values) for values in lists)
 
 
-def _path_given(
-    target: TargetTable, configuration: ConfigurationTable, host: HostTable | None
-) -> bool:
-    return bool(target.path or configuration.path or (host is not None and host.path))
+def _path_given(configuration: ConfigurationTable, host: HostTable | None) -> bool:
+    return bool(configuration.path or (host is not None and host.path))
 
 
 def _check_names(document: Document, items: Iterable[Item], key: str, faults: Faults) -> None:
@@ -90,7 +89,7 @@ def _check_names(document: Document, items: Iterable[Item], key: str, faults: Fa
         if name in first:
             line = document.where((*first[name].path, key)).line
             before = f" at line {line}" if line else ""
-            happened = f"{place(document, item.path)} has the {key} of another{before}."
+            happened = f"{start(document, item.path)} has the {key} of another{before}."
             faults.add(
                 document.where((*item.path, key)), happened, f"Give each an {key} of its own."
             )
@@ -100,10 +99,10 @@ def _check_names(document: Document, items: Iterable[Item], key: str, faults: Fa
 def _check_host(document: Document, item: Item, host: HostTable, faults: Faults) -> None:
     if host.kind is HostKind.COMMAND and not item.written.get("command"):
         do = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."
-        happened = f"{place(document, item.path)} is of kind 'command' but has no command."
+        happened = f"{start(document, item.path)} is of kind 'command' but has no command."
         faults.add(document.where((*item.path, "kind")), happened, do)
     if host.kind is HostKind.LOCAL and host.command:
-        happened = f"{place(document, item.path)} is of kind 'local' but has a command."
+        happened = f"{start(document, item.path)} is of kind 'local' but has a command."
         do = "Leave the command out, or write kind = 'command'."
         faults.add(document.where((*item.path, "command")), happened, do)
 
@@ -130,21 +129,22 @@ def _check_hosts_known(
 def _check_mix(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
     if workload.rwmixread is not None and not workload.rw.mixed:
         happened = (
-            f"{place(document, item.path)} has rwmixread = {shown(item.written['rwmixread'])} "
+            f"{start(document, item.path)} has rwmixread = {shown(item.written['rwmixread'])} "
             f"but rw = {shown(workload.rw.value)} does not mix."
         )
         do = "Leave rwmixread out, or write rw = 'randrw' or 'rw'."
-        faults.add(document.where((*item.path, "rwmixread")), happened, do)
+        origin = document.where((*item.path, "rwmixread"))
+        faults.add_once(origin, "rwmixread", happened, do)
 
 
 def _check_depth(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
     if workload.ioengine in SYNC_IOENGINES and max(workload.iodepth) > 1:
         happened = (
-            f"{place(document, item.path)} has iodepth = {max(workload.iodepth)} but ioengine = "
+            f"{start(document, item.path)} has iodepth = {max(workload.iodepth)} but ioengine = "
             f"{shown(workload.ioengine)} keeps one I/O in flight."
         )
         do = "Write iodepth = 1 and raise numjobs, or use ioengine = 'libaio' or 'io_uring'."
-        faults.add(document.where((*item.path, "iodepth")), happened, do)
+        faults.add_once(document.where((*item.path, "ioengine")), "ioengine", happened, do)
 
 
 def _check_sizes(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
@@ -157,10 +157,11 @@ def _check_sizes(document: Document, item: Item, workload: WorkloadTable, faults
                 f"which is not a multiple of bs = {shown(blocks[0])}."
             )
             do = f"Give a multiple of {format_bytes(parse_size(blocks[0]))}."
-            faults.add(document.where((*item.path, "filesize", index)), happened, do)
+            origin = document.where((*item.path, "filesize", index))
+            faults.add_once(origin, "filesize", happened, do)
     files = max(workload.numjobs) * workload.files
     if files > FILES_PER_HOST_MAX:
-        happened = f"{place(document, item.path)} makes {files} files on each host."
+        happened = f"{start(document, item.path)} makes {files} files on each host."
         do = f"Keep numjobs x files at most {FILES_PER_HOST_MAX}."
         faults.add(document.where((*item.path, "files")), happened, do)
 
@@ -186,7 +187,8 @@ def _check_options(document: Document, item: Item, workload: WorkloadTable, faul
                 f"fio option {name} of {place(document, item.path)} does not go with "
                 f"ioengine = {shown(workload.ioengine)}."
             )
-            faults.add(origin, happened, f"It belongs to {' and '.join(option.ioengines)}.")
+            do = f"It belongs to {' and '.join(option.ioengines)}."
+            faults.add_once(origin, f"{name} ioengine", happened, do)
 
 
 def _check_count(document: Document, tables: Tables, faults: Faults) -> None:

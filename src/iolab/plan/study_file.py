@@ -209,6 +209,21 @@ ITEMS: Final[Mapping[str, tuple[type[Table], str]]] = {
 """Arrays of tables, each with the key that names an element."""
 
 
+EXAMPLES: Final[Mapping[str, str]] = {
+    "format": str(FORMAT),
+    "id": '"read-4k"',
+    "name": '"client-1"',
+    "rw": '"randread"',
+    "bs": '"4k"',
+    "filesize": '"2g"',
+    "cost.currency": '"EUR"',
+    "cost.servers": "40000",
+    "cost.network": "8000",
+    "cost.storage": "90000",
+}
+"""What to write for each key that may not be left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """How a key's value is written on the command line: split at commas, kept as text."""

@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 from iolab.plan.document import Document, Faults
 from iolab.plan.locate import Path
 from iolab.plan.study_file import (
+    EXAMPLES,
     ITEMS,
     SECTIONS,
     HeadingTable,
@@ -91,6 +92,12 @@ def place(document: Document, path: Path) -> str:
     return f"{section} {shown(name)}" if isinstance(name, str) else f"{section} {path[1] + 1}"
 
 
+def start(document: Document, path: Path) -> str:
+    """The table at `path` as a sentence begins with it."""
+    name = place(document, path)
+    return name[:1].upper() + name[1:]
+
+
 def _section(document: Document, name: str, table: type[Table], faults: Faults) -> Table | None:
     written = document.tree.get(name, {})
     if isinstance(written, dict):
@@ -160,10 +167,8 @@ def _tell(
         )
         do = suggestion(str(detail["loc"][-1]), _known_keys(model, detail["loc"]), "keys here")
     elif kind == "missing":
-        happened = (
-            f"{around[:1].upper()}{around[1:]} has no {name}." if around else f"There is no {name}."
-        )
-        do = f"Give {name}; docs/reference/study.md says what it means."
+        happened = f"{start(document, path)} has no {name}." if around else f"There is no {name}."
+        do = f"Write for example {name} = {EXAMPLES.get(name, '...')}."
     else:
         what = "a list" if kind == "list_type" else "a table"
         happened, do = f"{subject} is {shown(detail['input'])}.", f"Give {what}."

@@ -141,6 +141,11 @@ def identifier() -> Read:
     return Read(read, schema)
 
 
+def is_identifier(value: object) -> bool:
+    """Whether the value can be an id."""
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
 def absolute_path() -> Read:
     """An absolute path of a directory."""
 

@@ -1,0 +1,48 @@
+"""Which directories a study uses on which hosts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iolab.model.configuration import Configuration
+from iolab.model.host import HostSpec
+from iolab.model.run import DataSet, Plan
+from iolab.model.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One directory on one host, with the configurations that use it.
+
+    `key` names it among facts and probes: the host's name for its first directory, the name and
+    the path for a further one.
+    """
+
+    key: str
+    host: str
+    path: str
+    configurations: tuple[str, ...]
+
+
+def target_path(configuration: Configuration, host: HostSpec) -> str:
+    """Where a configuration's files go on a host: the host's own path, else the configuration's."""
+    return host.path or configuration.path
+
+
+def targets_of(study: Study) -> tuple[Target, ...]:
+    """Every directory of the study, hosts and paths in the order of the configurations."""
+    users: dict[tuple[str, str], list[str]] = {}
+    for configuration in study.configurations:
+        for name in configuration.hosts:
+            path = target_path(configuration, study.host(name))
+            users.setdefault((name, path), []).append(configuration.id)
+    found: dict[str, Target] = {}
+    for (host, path), configurations in users.items():
+        key = host if host not in found else f"{host} {path}"
+        found[key] = Target(key, host, path, tuple(configurations))
+    return tuple(found.values())
+
+
+def data_sets_at(plan: Plan, target: Target) -> tuple[DataSet, ...]:
+    """The data sets that will lie in that directory, all at once at the worst."""
+    return tuple(item for item in plan.data_sets if item.configuration in target.configurations)
