@@ -100,7 +100,9 @@ def _points(session: Path) -> Iterator[Path]:
     """The directories of all points that have one."""
     points = session / POINTS
     if points.is_dir():
-        yield from (entry for entry in points.iterdir() if _DIGEST.fullmatch(entry.name))
+        yield from (
+            entry for entry in points.iterdir() if _DIGEST.fullmatch(entry.name) and entry.is_dir()
+        )
 
 
 def _below_points(session: Path) -> Iterator[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import time
@@ -17,6 +16,7 @@ from iolab.store.durable import told
 _TRIES: Final = 20
 _PAUSE_S: Final = 0.01
 """A reader holds the lock for microseconds while it asks whether a writer lives; outwait it."""
+_PID_BYTES: Final = 32
 
 
 class SessionLock:
@@ -24,17 +24,14 @@ class SessionLock:
 
     def __init__(self, directory: Path) -> None:
         path = directory / layout.LOCK
+        self._descriptor: int | None = None
         with told(path, "write"):
-            self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-            if not _taken(self._descriptor):
-                holder = os.pread(self._descriptor, 32, 0).decode("ascii", "replace").strip()
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                _take(self._descriptor, directory)
+            except BaseException:
                 self.release()
-                raise StoreError(
-                    f"Another iolab (process {holder or 'unknown'}) is writing to '{directory}'.",
-                    "Wait for it, stop it with Ctrl-C, or choose another directory.",
-                )
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+                raise
 
     def release(self) -> None:
         """Let others write; a second call does nothing."""
@@ -55,28 +52,36 @@ class SessionLock:
 
 
 def is_held(directory: Path) -> bool:
-    """Whether a live process writes to the session."""
+    """Whether a live process writes to the session; true as well if that cannot be found out."""
     try:
         descriptor = os.open(directory / layout.LOCK, os.O_RDONLY)
-    except OSError:
+    except FileNotFoundError:
         return False  # a copy of a session, without its lock
+    except OSError:
+        return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno in (errno.EAGAIN, errno.EACCES)
+    except OSError:
+        return True
     else:
         return False
     finally:
         os.close(descriptor)
 
 
-def _taken(descriptor: int) -> bool:
-    """Whether the lock became ours within a few tries."""
+def _take(descriptor: int, directory: Path) -> None:
+    """Make the lock ours and say so in it; StoreError if another process has it."""
     for _ in range(_TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             time.sleep(_PAUSE_S)
         else:
-            return True
-    return False
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            return
+    holder = os.pread(descriptor, _PID_BYTES, 0).decode("ascii", "replace").strip()
+    raise StoreError(
+        f"Another iolab (process {holder or 'unknown'}) is writing to '{directory}'.",
+        "Wait for it, stop it with Ctrl-C, or choose another directory.",
+    )

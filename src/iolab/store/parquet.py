@@ -88,10 +88,10 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    """What duckdb raises for a file that cannot be written or read."""
+    """What is raised for a file that cannot be written or read, or a path that is not UTF-8."""
     import duckdb
 
-    return (duckdb.Error, OSError)
+    return (duckdb.Error, OSError, UnicodeError)
 
 
 def _dictionary(column: Column) -> tuple[npt.NDArray[np.int64], list[str]]:

@@ -40,22 +40,16 @@ class SessionReader:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._heads: dict[RunKey, ManifestHead] = {}
-        if not (directory / layout.SESSION).exists():
-            raise StoreError(
-                f"'{directory}' is not a session.",
-                "Give the directory that `iolab run --out` wrote.",
-            )
-        decode(Session, directory / layout.SESSION)
+        self._heads: dict[tuple[RunKey, int], ManifestHead] = {}
+        read_session(directory)
 
     @property
     def session(self) -> Session:
         """What the session is and how it stands now; running without a writer is interrupted."""
-        path = self.directory / layout.SESSION
-        session = decode(Session, path)
+        session = read_session(self.directory)
         if session.status is not SessionStatus.RUNNING or lock.is_held(self.directory):
             return session
-        session = decode(Session, path)  # it may have ended between the two looks
+        session = read_session(self.directory)  # it may have ended between the two looks
         if session.status is not SessionStatus.RUNNING:
             return session
         return dataclasses.replace(session, status=SessionStatus.INTERRUPTED, reason=_DIED)
@@ -164,13 +158,43 @@ class SessionReader:
         return read(run)
 
     def _read_heads(self) -> tuple[dict[RunKey, ManifestHead], tuple[Damage, ...]]:
-        """The heads of all manifests, and what is damaged; a run once read is not read again."""
+        """The heads of all manifests, and what is damaged.
+
+        A run that was read is not read again; its directory's inode tells it from a later attempt.
+        """
         heads: dict[RunKey, ManifestHead] = {}
         damaged = []
-        for key, run in layout.committed_runs(self.directory).items():
+        known: dict[tuple[RunKey, int], ManifestHead] = {}
+        with told(self.directory, "read"):
+            runs = layout.committed_runs(self.directory)
+        for key, run in runs.items():
+            inode = _inode(run)
             try:
-                heads[key] = self._heads.get(key) or decode(ManifestHead, run / layout.MANIFEST)
+                head = self._heads.get((key, inode)) or decode(ManifestHead, run / layout.MANIFEST)
             except StoreError as error:
-                damaged.append(Damage(str(run.relative_to(self.directory)), error.happened))
-        self._heads = heads
+                if _inode(run) == inode:  # otherwise a writer has just set it aside
+                    damaged.append(Damage(str(run.relative_to(self.directory)), error.happened))
+                continue
+            heads[key] = known[key, inode] = head
+        self._heads = known
         return heads, tuple(damaged)
+
+
+def read_session(directory: Path) -> Session:
+    """What session.json says; StoreError if the directory is no session or of a newer format."""
+    path = directory / layout.SESSION
+    with told(path, "read"):
+        if not path.exists():
+            raise StoreError(
+                f"'{directory}' is not a session.",
+                "Give the directory that `iolab run --out` wrote.",
+            )
+    return decode(Session, path)
+
+
+def _inode(path: Path) -> int:
+    """The inode at a path, 0 if there is none."""
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0

@@ -20,7 +20,7 @@ from iolab.model.metric import Result
 from iolab.model.run import Plan, RunRecord, RunStatus
 from iolab.model.study import Study
 from iolab.store import layout
-from iolab.store.codec import decode, encode
+from iolab.store.codec import decode, encode, unicode
 from iolab.store.documents import (
     Analysis,
     HistoryEntry,
@@ -33,6 +33,7 @@ from iolab.store.documents import (
 )
 from iolab.store.durable import publish, replace_file, sync, told
 from iolab.store.lock import SessionLock
+from iolab.store.reader import read_session
 from iolab.store.runs import stored_file, write_run
 
 Clock = Callable[[], int]
@@ -89,11 +90,10 @@ class SessionWriter:
 
         StoreError if there is no session, if it is damaged, or while another process writes to it.
         """
-        path = directory / layout.SESSION
-        decode(Session, path)
+        read_session(directory)
         lock = SessionLock(directory)
         try:
-            session = decode(Session, path)
+            session = read_session(directory)  # as it stands now that nobody else writes
             with told(directory, "write"):
                 for leftover in layout.unfinished(directory):
                     _remove(leftover)
@@ -178,19 +178,39 @@ class SessionWriter:
 
 def _claim(directory: Path) -> bool:
     """Make the directory, or make sure that it may become a session; whether it was made."""
+    if unicode(str(directory.absolute())) != str(directory.absolute()):
+        raise StoreError(
+            f"The path '{unicode(str(directory))}' is not valid UTF-8.",
+            "Choose another directory.",
+        )
     with told(directory, "write"):
         if directory.exists() and not directory.is_dir():
             raise StoreError(f"'{directory}' is a file.", "Choose another directory.")
         made = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
-        names = {entry.name for entry in directory.iterdir()}
     _refuse_existing(directory)
-    leftovers = {entry.name for entry in layout.unfinished(directory)}
-    if names - _BEFORE_SESSION - leftovers:
-        raise StoreError(
-            f"'{directory}' is not empty and not a session.", "Choose a new or empty directory."
-        )
+    with told(directory, "read"):
+        if not _is_free(directory):
+            raise StoreError(
+                f"'{directory}' is not empty and not a session.",
+                "Choose a new or empty directory.",
+            )
     return made
+
+
+def _is_free(directory: Path) -> bool:
+    """Whether a directory holds nothing but what a creation that was cut short has left.
+
+    The lock is made first and session.json last, so without a lock the files are someone else's.
+    """
+    names = {entry.name for entry in directory.iterdir()}
+    leftovers = {entry.name for entry in layout.unfinished(directory)}
+    points = directory / layout.POINTS
+    return not names or (
+        layout.LOCK in names
+        and not names - _BEFORE_SESSION - leftovers
+        and not (points.is_dir() and any(points.iterdir()))
+    )
 
 
 def _refuse_existing(directory: Path) -> None:

@@ -1,0 +1,1 @@
+"""The store: whole runs or none, whatever happens."""
