@@ -7,6 +7,7 @@ a unit says otherwise.
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 from typing import Final
@@ -29,11 +30,9 @@ _SECONDS: Final = {
 
 def parse_size(text: str | int) -> int:
     """Bytes named by `text`, exactly; ValueError with a sentence when it names none."""
-    if isinstance(text, bool):
-        raise ValueError(f"{text} is not a size; write for example 4k, 128k, 1m, 2g or 4096")  # noqa: TRY004
-    if isinstance(text, int):
+    if isinstance(text, int) and not isinstance(text, bool):
         return text
-    match = _SIZE.match(text)
+    match = _SIZE.match(str(text))
     if not match:
         raise ValueError(f"{text!r} is not a size; write for example 4k, 128k, 1m, 2g or 4096")
     number, prefix, unit = match.groups()
@@ -56,39 +55,29 @@ def parse_duration_s(text: str | float) -> float:
 
 
 def format_bytes(count: float) -> str:
-    """A byte count in binary units with three significant digits: ``4 KiB``, ``1.5 GiB``."""
-    for power, unit in ((5, "PiB"), (4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
-        if abs(count) >= 1024**power:
-            return f"{_three(count / 1024**power)} {unit}"
-    return f"{_three(count)} B"
+    """A byte count in binary units, three digits or more: `4 KiB`, `1.5 GiB`, `1000 KiB`."""
+    return _scaled(count, _BINARY, "B")
 
 
 def format_rate_bytes(bytes_per_s: float) -> str:
-    """A throughput in decimal units, as SSD vendors print it: ``1.25 GB/s``."""
-    for limit, unit in ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")):
-        if abs(bytes_per_s) >= limit:
-            return f"{_three(bytes_per_s / limit)} {unit}"
-    return f"{_three(bytes_per_s)} B/s"
+    """A throughput in decimal units, as SSD vendors print it: `1.25 GB/s`."""
+    return _scaled(bytes_per_s, _DECIMAL_RATES, "B/s")
 
 
 def format_count(count: float) -> str:
-    """A count or rate with an SI suffix: ``5.2 M``, ``393 k``, ``87``."""
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(count) >= limit:
-            return f"{_three(count / limit)} {unit}"
-    return _three(count)
+    """A count or rate with an SI suffix: `5.2 M`, `393 k`, `87`."""
+    return _scaled(count, _DECIMAL, "")
 
 
 def format_ns(nanoseconds: float) -> str:
-    """A latency in the unit that reads best: ``143 µs``, ``1.4 ms``, ``2.5 s``."""
-    for limit, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
-        if abs(nanoseconds) >= limit:
-            return f"{_three(nanoseconds / limit)} {unit}"
-    return f"{_three(nanoseconds)} ns"
+    """A latency in the unit that reads best: `143 µs`, `1.4 ms`, `2.5 s`."""
+    return _scaled(nanoseconds, _LATENCIES, "ns")
 
 
 def format_duration_s(seconds: float) -> str:
-    """A span of time for people: ``45 s``, ``12 min``, ``2 h 5 min``."""
+    """A span of time for people: `0.5 s`, `45 s`, `12 min`, `2 h 5 min`."""
+    if abs(seconds) < 10:
+        return f"{_three(round(seconds, 1))} s"
     whole = round(seconds)
     if whole < 120:
         return f"{whole} s"
@@ -99,11 +88,27 @@ def format_duration_s(seconds: float) -> str:
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
+_BINARY: Final = tuple((1024.0**power, f"{unit}iB") for power, unit in enumerate("KMGTP", 1))
+_DECIMAL: Final = ((1e3, "k"), (1e6, "M"), (1e9, "G"))
+_DECIMAL_RATES: Final = ((1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s"))
+_LATENCIES: Final = ((1e3, "µs"), (1e6, "ms"), (1e9, "s"))
+
+
+def _scaled(number: float, scales: tuple[tuple[float, str], ...], unit: str) -> str:
+    """The number in the largest unit of `scales` (ascending) that it fills once it is rounded."""
+    if not math.isfinite(number):
+        return "n/a"
+    divisor = 1.0
+    for scale, name in scales:
+        if round(abs(number) / divisor) * divisor >= scale:
+            divisor, unit = scale, name
+    return f"{_three(number / divisor)} {unit}".rstrip()
+
+
 def _three(number: float) -> str:
     """Three significant digits without an exponent and without trailing zeros."""
-    if number == 0:
-        return "0"
     magnitude = abs(number)
-    digits = 2 if magnitude < 10 else 1 if magnitude < 100 else 0
+    digits = 2 if magnitude < 9.995 else 1 if magnitude < 99.95 else 0
     text = f"{number:.{digits}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text

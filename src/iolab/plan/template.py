@@ -89,7 +89,7 @@ numjobs = 4
 filesize = "4g"
 # direct = true            # past the page cache; false measures memory and is judged so
 # ioengine = "libaio"      # or "io_uring"
-# fio = { random_distribution = "zipf:1.1" }    # further options of fio, from a list of allowed ones
+# fio = { random_distribution = "zipf:1.1" }  # further options of fio
 
 [method]
 warmup = "5s"              # load that is not counted

@@ -1,0 +1,1 @@
+"""Tests of sizes, durations and rates."""
