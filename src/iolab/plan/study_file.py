@@ -271,7 +271,7 @@ def _without_null(schema: Any) -> Any:  # noqa: ANN401 - JSON of any shape
     kept = {
         key: _without_null(value)
         for key, value in schema.items()
-        if not (key == "default" and value is None) and not (key == "title" and "type" in schema)
+        if value is not None and not (key == "title" and isinstance(value, str))
     }
     alternatives = kept.get("anyOf")
     if isinstance(alternatives, list) and len(alternatives) == 1:
