@@ -49,6 +49,7 @@ def assert_same(found: RunRecord, expected: RunRecord) -> None:
             continue
         for column in dataclasses.fields(theirs):
             one, other = getattr(mine, column.name), getattr(theirs, column.name)
+            assert type(one) is type(other) is np.ndarray, column.name
             assert one.dtype == other.dtype, column.name
             if one.dtype.kind == "O":
                 assert one.tolist() == other.tolist(), column.name

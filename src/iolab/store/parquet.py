@@ -31,6 +31,9 @@ _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
 }
 
 
+_DAMAGED: Final = "If it was written before, restore it from a copy or measure again."
+
+
 def write_columns(columns: Mapping[str, Column], path: Path) -> None:
     """Write columns of one length to a new Parquet file (zstd; text by dictionary).
 
@@ -64,7 +67,10 @@ def write_columns(columns: Mapping[str, Column], path: Path) -> None:
 
 
 def read_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
-    """The named columns of a Parquet file, in the order written; StoreError if it has them not."""
+    """The named columns of a Parquet file, in the order written; NaN where a float is missing.
+
+    StoreError if the file has not all of them, or lacks a value that is no float.
+    """
     selected = ", ".join(_quoted(name) for name in names)
     cursor = _connection().cursor()
     try:
@@ -76,7 +82,7 @@ def read_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
         raise _told(error, path, "read") from error
     finally:
         cursor.close()
-    return found
+    return {name: _whole(column, path) for name, column in found.items()}
 
 
 @cache
@@ -104,6 +110,15 @@ def _dictionary(column: Column) -> tuple[npt.NDArray[np.int64], list[str]]:
     return coded, [unicode(word) for word in words]
 
 
+def _whole(column: Column, path: Path) -> Column:
+    """A column without a mask: duckdb keeps a NaN as missing."""
+    if not isinstance(column, np.ma.MaskedArray):
+        return column
+    if column.dtype.kind != "f":
+        raise StoreError(f"'{path}' is damaged: values are missing.", _DAMAGED)
+    return np.ma.filled(column, np.nan)
+
+
 def _quoted(name: str) -> str:
     """A column's name as SQL takes it."""
     return '"' + name.replace('"', '""') + '"'
@@ -123,5 +138,5 @@ def _told(error: Exception, path: Path, doing: str) -> StoreError:
     first_line = message.splitlines()[0] if message else type(error).__name__
     return StoreError(
         f"Cannot {doing} '{os.fspath(path)}': {first_line}",
-        "If it was written before, it is damaged: restore it from a copy or measure again.",
+        _DAMAGED,
     )

@@ -1,0 +1,130 @@
+"""JSON that returns as it was: sorted, UTF-8, exact numbers, nothing that is not JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iolab.errors import StoreError
+from iolab.model.run import RunStatus
+from iolab.store import layout
+from iolab.store.codec import decode, encode
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    rate: float
+    bound: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    format: int
+    text: str
+    status: RunStatus
+    axis: tuple[tuple[str, int | str], ...]
+    parts: tuple[Inner, ...]
+
+
+def document(*parts: Inner, text: str = "") -> Document:
+    return Document(1, text, RunStatus.DONE, (("iodepth", 8), ("bs", "4k")), parts)
+
+
+def returned(path: Path, value: Document) -> Document:
+    path.write_bytes(encode(value))
+    return decode(Document, path)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "document.json"
+
+
+def test_keys_are_sorted_and_text_is_utf8(path: Path) -> None:
+    path.write_bytes(encode(document(text="µs ✓")))
+    text = path.read_text(encoding="utf-8")
+    assert text == (
+        '{"axis":[["iodepth",8],["bs","4k"]],"format":1,"parts":[],"status":"done","text":"µs ✓"}\n'
+    )
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_floats_return_bit_for_bit(value: float) -> None:
+    assert json.loads(encode({"value": value}))["value"].hex() == value.hex()
+
+
+def test_integers_stay_integers_and_text_stays_text(path: Path) -> None:
+    found = returned(path, document(Inner(2.0, 3.0)))
+    assert [type(value) for _, value in found.axis] == [int, str]
+    assert b'"rate":2.0' in path.read_bytes()
+    assert type(found.parts[0].rate) is float
+
+
+def test_what_is_not_finite_is_null_and_reads_as_unknown(path: Path) -> None:
+    found = returned(path, document(Inner(1.5, 2.5), Inner(math.nan, math.nan), Inner(math.inf)))
+    assert b"NaN" not in path.read_bytes()
+    assert b"Infinity" not in path.read_bytes()
+    assert found.parts[0] == Inner(1.5, 2.5)
+    assert math.isnan(found.parts[1].rate)
+    assert found.parts[1].bound is None
+    assert math.isnan(found.parts[2].rate)
+    assert found.axis == document().axis
+
+
+def test_undecodable_bytes_are_written_as_escapes(path: Path) -> None:
+    said = b"fio: \xff!".decode("utf-8", "surrogateescape")
+    assert returned(path, document(text=said)).text == "fio: \\udcff!"
+
+
+def test_numpy_scalars_become_numbers() -> None:
+    assert encode({"n": np.int64(3), "x": np.float64(0.5), "b": np.bool_(1)}) == (
+        b'{"b":true,"n":3,"x":0.5}\n'
+    )
+
+
+def test_a_newer_format_is_told_whether_or_not_it_can_be_read(path: Path) -> None:
+    newer = layout.FORMAT + 1
+    for content in (
+        encode({"format": newer, "new": "shape"}),
+        encode(document()).replace(b'"format":1', b'"format":%d' % newer),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(StoreError, match=rf"has format {newer}; this iolab reads") as caught:
+            decode(Document, path)
+        assert "newer iolab" in caught.value.do
+
+
+def test_fields_of_a_later_version_are_passed_over(path: Path) -> None:
+    path.write_bytes(encode(document()).replace(b'"format":1', b'"format":1,"later":[1]'))
+    assert decode(Document, path) == document()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "the document: Invalid JSON"),
+        (b'{"format":1', "the document: Invalid JSON"),
+        (b"\xff\xfe", "the document: Invalid JSON"),
+        (b"[]", "the document: "),
+        (encode(document()).replace(b'"done"', b'"perfect"'), "status: Input should be 'done'"),
+        (encode(document(Inner(1.0))).replace(b"1.0", b'"x"'), "parts.0.rate: Input should be"),
+        (encode(document(Inner(math.nan))).replace(b'"text":""', b'"text":7'), "text: Input"),
+    ],
+)
+def test_a_damaged_document_is_told_with_its_place(path: Path, content: bytes, says: str) -> None:
+    path.write_bytes(content)
+    with pytest.raises(StoreError) as caught:
+        decode(Document, path)
+    assert caught.value.happened.startswith(f"'{path}' is damaged: {says}")
+
+
+def test_a_missing_document_is_told(path: Path) -> None:
+    with pytest.raises(StoreError, match=rf"Cannot read '{path}': No such file"):
+        decode(Document, path)

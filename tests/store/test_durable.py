@@ -1,0 +1,123 @@
+"""What must be on the device is flushed before it is named, and faults are told by their path."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from iolab.errors import StoreError
+from iolab.store.durable import disk_fault, replace_file, told, write_file
+from tests.store.sessions import PLAN, commit, create, record_of
+
+
+def flushes_and_names(act: Callable[[], None]) -> list[tuple[str, str]]:
+    """Every fsync and rename that `act` makes, in order, with the path that is flushed or given.
+
+    Seen by the interpreter's own profiler, so that nothing is put in the place of anything.
+    """
+    seen: list[tuple[str, str]] = []
+
+    def watch(frame: FrameType, event: str, called: Any) -> None:
+        if event != "c_call":
+            return
+        if called is os.fsync:
+            descriptor = frame.f_locals.get("descriptor")
+            if descriptor is None:
+                descriptor = frame.f_locals["file"].fileno()
+            seen.append(("flush", str(Path(f"/proc/self/fd/{descriptor}").readlink())))
+        elif called in (os.rename, os.replace):
+            seen.append(("name", str(frame.f_locals["target"])))
+
+    sys.setprofile(watch)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return seen
+
+
+def test_a_run_is_flushed_whole_before_it_is_named_and_its_name_after(tmp_path: Path) -> None:
+    place = tmp_path / "S"
+    with create(place) as writer:
+        seen = flushes_and_names(lambda: commit(writer, record_of(0)))
+    run = place / "points" / PLAN.runs[0].point.digest / "run-1"
+    draft = run.with_name(f".run-1.tmp-{os.getpid()}")
+    named = seen.index(("name", str(run)))
+    content = {str(draft / path.relative_to(run)) for path in run.rglob("*")}
+    assert {path for what, path in seen[:named] if what == "flush"} == {
+        *content,
+        str(draft),
+        str(place / "points"),
+    }
+    directories = [seen.index(("flush", str(path))) for path in (draft / "engine", draft)]
+    files = [seen.index(("flush", path)) for path in content - {str(draft / "engine")}]
+    assert max(files) < directories[0] < directories[1] < named
+    assert seen[named + 1 :] == [("flush", str(run.parent))]
+
+
+def test_a_file_is_replaced_in_the_same_way(tmp_path: Path) -> None:
+    path = tmp_path / "document.json"
+    path.write_text("old")
+    seen = flushes_and_names(lambda: replace_file(path, b"new"))
+    assert seen == [
+        ("flush", str(tmp_path / f".document.json.tmp-{os.getpid()}")),
+        ("name", str(path)),
+        ("flush", str(tmp_path)),
+    ]
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_replaced_stays(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").write_text("mine")
+    with pytest.raises(OSError, match="directory"):
+        replace_file(tmp_path / "taken", b"new")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_new_file_never_replaces_another(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(FileExistsError):
+        write_file(tmp_path / "file", b"new")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("number", "does"),
+    [
+        (errno.ENOSPC, "Free space"),
+        (errno.EDQUOT, "Raise the quota"),
+        (errno.EFBIG, "ulimit -f"),
+        (errno.EACCES, "accessible to this user"),
+        (errno.EROFS, "writable file system"),
+        (errno.ENOTDIR, "all directories"),
+        (errno.ENAMETOOLONG, "shorter path"),
+        (errno.EIO, "kernel's log"),
+    ],
+)
+def test_every_fault_says_what_to_do(number: int, does: str) -> None:
+    with pytest.raises(StoreError) as caught, told(Path("S"), "write"):
+        raise OSError(number, os.strerror(number), "S/plan.json")
+    assert caught.value.happened == f"Cannot write 'S/plan.json': {os.strerror(number)}."
+    assert does in caught.value.do
+
+
+def test_a_fault_without_a_path_is_told_with_the_place_at_hand() -> None:
+    with pytest.raises(StoreError) as caught, told(Path("S"), "read"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert caught.value.happened == "Cannot read 'S': No space left on device."
+
+
+def test_a_library_text_that_tells_of_the_disk_is_understood() -> None:
+    fault = disk_fault('IO Error: Could not write file "x": No space left on device')
+    assert fault is not None
+    assert fault.errno == errno.ENOSPC
+    assert disk_fault("Invalid Input Error: no magic bytes") is None

@@ -1,0 +1,249 @@
+"""A session is readable at any moment, by anyone, whatever happened to it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bench.synthetic import make_result
+
+from iolab.errors import StoreError
+from iolab.model.event import SessionStatus
+from iolab.store import layout
+from iolab.store.reader import SessionReader
+from iolab.store.verify import Damage
+from iolab.store.writer import SessionWriter
+from tests.store.sessions import PLAN, assert_same, commit, create, record_of
+
+FIRST, SECOND, THIRD = (run.point.digest for run in PLAN.runs[:3])
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A session of three runs, committed against the plan's order."""
+    with create(tmp_path / "S") as writer:
+        for order in (2, 0, 1):
+            commit(writer, record_of(order))
+        writer.ended(SessionStatus.DONE)
+    return tmp_path / "S"
+
+
+def test_what_is_not_a_session_is_told(tmp_path: Path) -> None:
+    for directory in (tmp_path, tmp_path / "missing", Path(__file__)):
+        with pytest.raises(StoreError, match="is not a session") as caught:
+            SessionReader(directory)
+        assert "iolab run --out" in caught.value.do
+
+
+def test_results_come_in_the_order_of_the_plan(place: Path) -> None:
+    reader = SessionReader(place)
+    assert [result.digest for result in reader.results()] == [FIRST, SECOND, THIRD]
+    assert reader.committed() == reader.done() == {(FIRST, 1), (SECOND, 1), (THIRD, 1)}
+
+
+def test_single_tables_equal_those_of_the_record(place: Path) -> None:
+    reader = SessionReader(place)
+    record = record_of(0)
+    assert_same(
+        replace(
+            record,
+            intervals=reader.intervals(FIRST, 1),
+            bins=reader.bins(FIRST, 1),
+            counters=reader.counters(FIRST, 1),
+        ),
+        record,
+    )
+
+
+def test_a_session_is_readable_while_it_is_written(tmp_path: Path) -> None:
+    with create(tmp_path / "S") as writer:
+        reader = SessionReader(tmp_path / "S")
+        assert reader.results() == ()
+        for order in range(2):
+            commit(writer, record_of(order))
+            assert len(reader.results()) == order + 1
+            assert reader.session.status == "running"
+        writer.ended(SessionStatus.DONE)
+        assert reader.session.status == "done"
+
+
+def test_before_the_hosts_are_reached_there_are_no_facts(tmp_path: Path) -> None:
+    create(tmp_path / "S").close()
+    (tmp_path / "S" / "hosts.json").unlink()
+    reader = SessionReader(tmp_path / "S")
+    assert reader.facts == {}
+    assert reader.starts == ()
+
+
+def test_a_session_whose_writer_is_gone_reads_as_interrupted(tmp_path: Path) -> None:
+    writer = create(tmp_path / "S")
+    reader = SessionReader(tmp_path / "S")
+    writer.close()
+    session = reader.session
+    assert session.status is SessionStatus.INTERRUPTED
+    assert session.reason is not None
+    (tmp_path / "S" / "lock").unlink()
+    assert reader.session.status is SessionStatus.INTERRUPTED
+
+
+def test_asking_for_the_status_does_not_keep_a_writer_out(place: Path) -> None:
+    asking = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, pathlib\n"
+            "from iolab.store.lock import is_held\n"
+            "print('ready', flush=True)\n"
+            "while True: is_held(pathlib.Path(sys.argv[1]))",
+            str(place),
+        ],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert asking.stdout is not None
+        assert asking.stdout.readline() == b"ready\n"
+        for _ in range(50):
+            SessionWriter.reopen(place).close()
+    finally:
+        asking.kill()
+        asking.communicate()
+
+
+def test_runs_that_were_not_finished_are_not_seen(place: Path) -> None:
+    whole = place / "points" / FIRST / "run-1"
+    whole.rename(whole.with_name(".run-1.tmp-4711"))
+    (place / "points" / SECOND / "run-01").mkdir()
+    (place / "points" / SECOND / "notes").write_text("mine")
+    (place / "points" / "a file").write_text("mine")
+    assert SessionReader(place).committed() == {(SECOND, 1), (THIRD, 1)}
+
+
+@pytest.mark.parametrize("content", [None, b"", b'{"format":1,"analysis":{}}'])
+def test_a_damaged_run_is_named_and_the_others_are_read(place: Path, content: bytes | None) -> None:
+    manifest = place / "points" / SECOND / "run-1" / "manifest.json"
+    manifest.unlink()
+    if content is not None:
+        manifest.write_bytes(content)
+    reader = SessionReader(place)
+    assert [result.digest for result in reader.results()] == [FIRST, THIRD]
+    assert reader.committed() == {(FIRST, 1), (THIRD, 1)}
+    assert [damage.path for damage in reader.damaged()] == [f"points/{SECOND}/run-1"]
+    with pytest.raises(StoreError, match=f"{SECOND}/run-1/manifest.json"):
+        reader.record(SECOND, 1)
+    assert_same(reader.record(FIRST, 1), record_of(0))
+
+
+@pytest.mark.parametrize(
+    "name", ["intervals.parquet", "bins.parquet", "counters.parquet", "engine/1.zst"]
+)
+def test_a_damaged_file_is_named(place: Path, name: str) -> None:
+    path = place / "points" / FIRST / "run-1" / name
+    content = path.read_bytes()
+    for damaged in (content[: len(content) // 2], b"", b"\0" * len(content), None):
+        path.unlink()
+        if damaged is not None:
+            path.write_bytes(damaged)
+        with pytest.raises(StoreError, match=name):
+            SessionReader(place).record(FIRST, 1)
+        path.write_bytes(content)
+    assert_same(SessionReader(place).record(FIRST, 1), record_of(0))
+
+
+def test_an_output_of_another_size_is_damage_not_memory(place: Path) -> None:
+    run = place / "points" / FIRST / "run-1"
+    manifest = json.loads((run / "manifest.json").read_bytes())
+    manifest["outputs"][0]["size_bytes"] -= 1
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(StoreError, match=r"engine/0\.zst' is damaged"):
+        SessionReader(place).record(FIRST, 1)
+
+
+@pytest.mark.parametrize("key", [("0" * 16, 1), (FIRST, 2), (FIRST, 0), ("../..", 1), ("", 1)])
+def test_a_run_that_is_not_there_is_told(place: Path, key: tuple[str, int]) -> None:
+    with pytest.raises(StoreError, match=r"has no run|is not the digest|repeats count") as caught:
+        SessionReader(place).record(*key)
+    assert "iolab show" in caught.value.do
+
+
+@pytest.mark.parametrize("name", ["session.json", "plan.json", "hosts.json"])
+def test_a_newer_format_is_refused(place: Path, name: str) -> None:
+    document = json.loads((place / name).read_bytes())
+    (place / name).write_text(json.dumps({**document, "format": layout.FORMAT + 1}))
+    with pytest.raises(StoreError, match=f"{name}' has format {layout.FORMAT + 1}"):
+        _ = (SessionReader(place).plan, SessionReader(place).facts)
+
+
+def test_a_run_of_a_newer_format_is_named(place: Path) -> None:
+    path = place / "points" / FIRST / "run-1" / "manifest.json"
+    path.write_text(path.read_text().replace('"format":1', '"format":99', 1))
+    damaged = SessionReader(place).damaged()
+    assert [damage.path for damage in damaged] == [f"points/{FIRST}/run-1"]
+    assert "has format 99" in damaged[0].says
+
+
+def test_an_undamaged_session_verifies(place: Path) -> None:
+    assert SessionReader(place).verify() == ()
+
+
+def test_verify_finds_every_changed_bit(place: Path) -> None:
+    reader = SessionReader(place)
+    run = place / "points" / FIRST / "run-1"
+    paths = [path for path in run.rglob("*") if path.is_file()]
+    assert len(paths) == 7
+    for path in [*paths, place / "study.toml", place / "plan.json"]:
+        content = path.read_bytes()
+        middle = len(content) // 2
+        changed = bytes([content[middle] ^ 1])
+        path.write_bytes(content[:middle] + changed + content[middle + 1 :])
+        found = reader.verify()
+        # A changed sum speaks for the manifest that it is of; a plan may no longer be JSON.
+        named = {damage.path for damage in found}
+        expected = str(path.relative_to(place)).replace(".sha256", ".json")
+        assert named & {expected, "."}, path
+        path.write_bytes(content)
+    assert reader.verify() == ()
+
+
+def test_verify_finds_what_is_missing_and_what_leads_out(place: Path) -> None:
+    run = place / "points" / FIRST / "run-1"
+    (run / "bins.parquet").unlink()
+    manifest = json.loads((run / "manifest.json").read_bytes())
+    manifest["files"][0]["name"] = "../../../../secret"
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    found = SessionReader(place).verify()
+    where = f"points/{FIRST}/run-1"
+    assert [damage.path for damage in found] == [
+        f"{where}/manifest.json",
+        f"{where}/../../../../secret",
+        f"{where}/bins.parquet",
+    ]
+    assert found[1] == Damage(f"{where}/../../../../secret", "Its name leads out of the session.")
+
+
+def test_a_copy_elsewhere_reads_the_same(place: Path, tmp_path: Path) -> None:
+    subprocess.run(["cp", "-r", place, tmp_path / "copy"], check=True)
+    copy = SessionReader(tmp_path / "copy")
+    assert copy.results() == tuple(make_result(record_of(order)) for order in range(3))
+    assert copy.verify() == ()
+
+
+def test_listing_results_loads_no_database(place: Path) -> None:
+    loaded = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys, pathlib\n"
+            "from iolab.store.reader import SessionReader\n"
+            "SessionReader(pathlib.Path(sys.argv[1])).results()\n"
+            "print('duckdb' in sys.modules)",
+            str(place),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert loaded.stdout == "False\n"

@@ -1,0 +1,35 @@
+"""The published schema of a manifest is the one that the code follows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from iolab.model.run import RunStatus
+from iolab.store.schema import manifest_schema
+from tests.store.sessions import PLAN, commit, create, record_of
+
+PUBLISHED = Path(__file__).resolve().parents[2] / "schema" / "manifest.json"
+
+
+def test_the_published_schema_is_current() -> None:
+    assert json.loads(PUBLISHED.read_text(encoding="utf-8")) == manifest_schema()
+
+
+@pytest.mark.parametrize("status", RunStatus)
+def test_a_manifest_follows_it(tmp_path: Path, status: RunStatus) -> None:
+    record = record_of(0, status)
+    with create(tmp_path / "S") as writer:
+        commit(writer, replace(record, warmup_s=float("nan")))
+    run = tmp_path / "S" / "points" / PLAN.runs[0].point.digest / "run-1"
+    manifest = json.loads((run / "manifest.json").read_bytes())
+    schema = json.loads(PUBLISHED.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(manifest, schema, jsonschema.Draft202012Validator)
+    for broken in ({**manifest, "status": "perfect"}, {**manifest, "format": 99}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(broken, schema, jsonschema.Draft202012Validator)
