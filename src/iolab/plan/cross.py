@@ -50,7 +50,7 @@ def check_paths(document: Document, tables: Tables, *, required: bool, faults: F
     """Add the faults of target paths: none, or two for one place."""
     hosts = {host.name: (item, host) for item, host in tables.read("host", HostTable)}
     target = document.tree.get("target")
-    written = isinstance(target, dict) and "path" in target
+    common = isinstance(target, dict) and "path" in target
     for item, configuration in tables.read("configuration", ConfigurationTable):
         for name in configuration.hosts or list(hosts):
             host = hosts[name][1] if name in hosts else None
@@ -61,7 +61,7 @@ def check_paths(document: Document, tables: Tables, *, required: bool, faults: F
                     f"{shown(configuration.path)} and its own {shown(host.path)}.",
                     "Leave one of them out.",
                 )
-            elif required and not written and not _path_given(configuration, host):
+            elif required and not common and not _path_written(item, hosts.get(name)):
                 faults.add_once(
                     document.where(item.path),
                     "path",
@@ -76,8 +76,9 @@ def point_count(workload: dict[str, Any]) -> int:
     return math.prod(len(values) for values in lists)
 
 
-def _path_given(configuration: ConfigurationTable, host: HostTable | None) -> bool:
-    return bool(configuration.path or (host is not None and host.path))
+def _path_written(configuration: Item, host: tuple[Item, HostTable] | None) -> bool:
+    """Whether there is a path at all; one with a fault of its own is not missing as well."""
+    return "path" in configuration.written or (host is not None and "path" in host[0].written)
 
 
 def _check_names(document: Document, items: Iterable[Item], key: str, faults: Faults) -> None:

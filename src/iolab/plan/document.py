@@ -47,10 +47,13 @@ class Document:
         return Origin(self.file)
 
     def assign(self, path: Path, value: object, origin: Origin) -> None:
-        """Set the value at `path`, whose parent tables are made where there are none."""
+        """Set the value at `path`; tables around it are made where there are none."""
         table: Any = self.tree
-        for key in path[:-1]:
-            table = table.setdefault(str(key), {}) if isinstance(table, dict) else table[key]
+        for length, key in enumerate(path[:-1], start=1):
+            if isinstance(table, dict) and key not in table:
+                table[str(key)] = {}
+                self.overrides[path[:length]] = origin
+            table = table[key]
         table[str(path[-1])] = value
         self.overrides[path] = origin
 
