@@ -1,0 +1,113 @@
+"""Checks of whether the client's processors, not the storage, set the number."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from iolab.analyse.checks.registry import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    percent,
+    unchecked,
+    valid,
+    worst,
+)
+from iolab.analyse.view import RunView
+from iolab.units import format_count
+
+BUSY_CORES: Final = 0.90
+"""Busy share of all cores above which the client has no processor left: interrupts and the kernel's
+own work take what remains before 100 %."""
+
+BUSY_JOB_PERCENT: Final = 95.0
+"""User and system time of a job in percent of one core from which the job itself is the limit; a
+job that waits for storage at all sleeps more than a twentieth of its time."""
+
+STOLEN: Final = 0.02
+"""Share of the processors' time that the hypervisor gave to others; from about 2 % on latencies of
+the tail are theirs."""
+
+
+@check("cpu-bound-client", "Client bound by its processors")
+def cpu_bound_client(view: RunView) -> Said:
+    """Whether the client could have submitted more."""
+    return worst((_busy(view, index) for index in range(len(view.hosts))), most="cores_busy_share")
+
+
+def _busy(view: RunView, index: int) -> Said:
+    host = view.hosts[index]
+    cores = view.mean_of(index, "cpu", "all", "busy_share")
+    job = None
+    if host.totals is not None:
+        job = host.totals.user_cpu_percent + host.totals.system_cpu_percent
+    evidence: Numbers = {
+        "host": host.host,
+        "cores_busy_share": cores,
+        "job_cpu_percent": job,
+        "agent_cpu_share": view.mean_of(index, "agent", "", "cpu_share"),
+    }
+    where = view.on(host)
+    if cores is not None and cores >= BUSY_CORES:
+        return indicative(
+            f"All cores{where} were {percent(cores)} busy: the client may be the limit.", **evidence
+        )
+    if job is not None and job >= BUSY_JOB_PERCENT:
+        return indicative(
+            f"Each job{where} used {job:.0f} % of a core: the jobs may be the limit.", **evidence
+        )
+    if cores is None or job is None:
+        what = "no telemetry of its cores" if cores is None else "no CPU use of its jobs"
+        return unchecked(f"{host.host} has {what}", **evidence)
+    return valid(
+        f"All cores{where} were {percent(cores)} busy, each job used {job:.0f} % of a core.",
+        **evidence,
+    )
+
+
+@check("cpu-stolen", "Processor time stolen by the hypervisor")
+def cpu_stolen(view: RunView) -> Said:
+    """Whether other guests took the client's processors."""
+    return worst((_stolen(view, index) for index in range(len(view.hosts))), most="steal_share")
+
+
+def _stolen(view: RunView, index: int) -> Said:
+    host = view.hosts[index]
+    share = view.mean_of(index, "cpu", "all", "steal_share")
+    if share is None:
+        return unchecked(f"{host.host} has no telemetry of its cores")
+    said = f"The hypervisor took {percent(share)} of the processors' time{view.on(host)}"
+    verdict = indicative if share >= STOLEN else valid
+    return verdict(f"{said}.", host=host.host, steal_share=share)
+
+
+@check("thermal-throttling", "Thermal throttling")
+def thermal_throttling(view: RunView) -> Said:
+    """Whether processors were slowed down to cool."""
+    return worst(
+        (_throttled(view, index) for index in range(len(view.hosts))), most="throttle_events"
+    )
+
+
+def _throttled(view: RunView, index: int) -> Said:
+    """Kernels without the counter (most guests) are no objection: there is nothing to see."""
+    host, window = view.hosts[index], view.measured(index)
+    rates = view.watched(index, "thermal", "", "throttle_events_per_s")
+    if rates.size == 0 or window is None:
+        return valid(
+            f"{host.host} counts no throttling, as is usual in a virtual machine.",
+            host=host.host,
+            throttle_events=None,
+        )
+    events = float(np.mean(rates)) * window.seconds
+    evidence: Numbers = {"host": host.host, "throttle_events": events}
+    if events > 0:
+        return indicative(
+            f"Processors{view.on(host)} were throttled for heat "
+            f"{format_count(max(round(events), 1))} times.",
+            **evidence,
+        )
+    return valid(f"No processor{view.on(host)} was throttled for heat.", **evidence)

@@ -1,0 +1,149 @@
+"""Checks of time: long enough, without gaps, shared by all hosts, with I/Os enough."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from iolab.analyse.checks.registry import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    percent,
+    unchecked,
+    valid,
+    worst,
+)
+from iolab.analyse.percentiles import PERCENTILES, ios_needed, is_supported
+from iolab.analyse.view import RunView
+from iolab.analyse.window import EDGE_SLACK_NS
+from iolab.units import format_count
+
+SHORT_S: Final = 20.0
+"""Below this the measured time holds no more than a few turns of what storage does every few
+seconds (write-back, garbage collection, rebalancing); the published studies measure 30 s."""
+
+USELESS_S: Final = 3.0
+"""Below this a run is a handful of intervals, and its edges weigh as much as its middle."""
+
+COVERED_GOOD: Final = 0.98
+"""Share of the window that intervals must cover."""
+
+COVERED_BAD: Final = 0.90
+"""Below this share nobody knows what happened in a tenth of the time."""
+
+SKEW_S: Final = 1.0
+"""Hosts that start further apart than an interval were not started together."""
+
+HEADLINE: Final = ("p50",)
+"""Percentiles without which a throughput result is not sound: fewer I/Os than the median needs
+(200) are too few for a mean as well."""
+
+LATENCY_HEADLINE: Final = ("p50", "p99", "p99_5")
+"""The same where each client has one I/O in flight: such a workload is run for its latency, and its
+headline in the published studies is the 99.5th percentile."""
+
+
+@check("no-common-window", "No window common to all hosts", needs_load=False)
+def no_common_window(view: RunView) -> Said:
+    """Whether all hosts ran at the same time, so that their rates may be added."""
+    windows = [window for window in view.load.cut.hosts if window is not None]
+    missing = len(view.hosts) - len(windows)
+    if missing:
+        return invalid(
+            f"{missing} of {len(view.hosts)} hosts measured nothing: there is no fleet number.",
+            hosts=len(view.hosts),
+            hosts_without_load=missing,
+        )
+    starts = [window.start_ns for window in windows]
+    ends = [window.end_ns for window in windows]
+    skew_s = (max(starts) - min(starts)) / 1e9
+    common = view.load.cut.common
+    clock_error_ns = max(host.clock_error_ns for host in view.hosts)
+    evidence: Numbers = {
+        "hosts": len(view.hosts),
+        "start_skew_s": skew_s,
+        "end_skew_s": (max(ends) - min(ends)) / 1e9,
+        "common_s": 0.0 if common is None else common.seconds,
+        "clock_error_s": clock_error_ns / 1e9,
+    }
+    if common is None:
+        return _no_window(view, evidence)
+    if len(view.hosts) == 1:
+        return valid("One host: its window is the window.", **evidence)
+    if skew_s > SKEW_S:
+        return indicative(f"The hosts started {skew_s:.1f} s apart.", **evidence)
+    if clock_error_ns > EDGE_SLACK_NS:
+        return indicative(
+            f"A host's clock is known only to {clock_error_ns / 1e6:.0f} ms, so how far the hosts "
+            "ran together is not certain.",
+            **evidence,
+        )
+    return valid(f"All hosts started within {skew_s * 1e3:.0f} ms of each other.", **evidence)
+
+
+def _no_window(view: RunView, evidence: Numbers) -> Said:
+    if len(view.hosts) == 1:
+        return invalid("Not one whole interval lies after the warm-up.", **evidence)
+    return invalid(
+        "The hosts had no whole interval in common after the warm-up: there is no fleet number.",
+        **evidence,
+    )
+
+
+@check("run-too-short", "Run too short")
+def run_too_short(view: RunView) -> Said:
+    """Whether the measured time is long enough to stand for more than itself."""
+    seconds = float(view.load.seconds.min())
+    said = f"{seconds:.1f} s were measured"
+    if seconds < USELESS_S:
+        return invalid(f"Only {said}; {USELESS_S:.0f} s are the least.", seconds=seconds)
+    if seconds < SHORT_S:
+        return indicative(f"Only {said}; a result needs {SHORT_S:.0f} s.", seconds=seconds)
+    return valid(f"{said}.", seconds=seconds)
+
+
+@check("missing-seconds", "Seconds missing from the record")
+def missing_seconds(view: RunView) -> Said:
+    """Whether the intervals cover the time from the first to the last of them."""
+    return worst((_covered(view, index) for index in range(len(view.hosts))), least="covered_share")
+
+
+def _covered(view: RunView, index: int) -> Said:
+    table, host = view.record.intervals, view.hosts[index]
+    rows = view.load.cut.intervals & (table.host == index)
+    if not np.any(rows):
+        return unchecked(f"no interval was measured on {host.host}")
+    ends = table.end_real_ns[rows]
+    whole_s = float(ends.max() - (ends - table.span_ns[rows]).min()) / 1e9
+    share = float(view.load.seconds[index]) / whole_s if whole_s > 0 else 0.0
+    evidence: Numbers = {"host": host.host, "covered_share": share, "seconds": whole_s}
+    said = f"The intervals{view.on(host)} cover {percent(share)} of {whole_s:.1f} s"
+    if share < COVERED_BAD:
+        return invalid(f"{said}.", **evidence)
+    if share < COVERED_GOOD:
+        return indicative(f"{said}.", **evidence)
+    return valid(f"{said}.", **evidence)
+
+
+@check("percentile-support", "Too few I/Os for a percentile")
+def percentile_support(view: RunView) -> Said:
+    """Whether enough I/Os were measured for each percentile; the others are not printed."""
+    total = int(view.load.ios.sum())
+    lacking = [(name, at) for name, at in PERCENTILES if not is_supported(total, at)]
+    evidence: Numbers = {"ios": total}
+    if not lacking:
+        return valid(f"{format_count(total)} I/Os support every percentile.", **evidence)
+    needs = ", ".join(f"{_words(at)} ({format_count(ios_needed(at))})" for _, at in lacking)
+    evidence |= {f"{name}_needs": ios_needed(at) for name, at in lacking}
+    said = f"{format_count(total)} I/Os are too few for {needs}: not printed."
+    headline = LATENCY_HEADLINE if view.job.depth_total == 1 else HEADLINE
+    verdict = indicative if any(name in headline for name, _ in lacking) else valid
+    return verdict(said, **evidence)
+
+
+def _words(at: float) -> str:
+    return "the median" if at == 50.0 else f"p{at:g}"

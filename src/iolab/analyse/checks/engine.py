@@ -1,0 +1,188 @@
+"""Checks of how the run itself went: the engine, the end, and what else used the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from iolab.analyse.checks.registry import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    percent,
+    unchecked,
+    valid,
+    worst,
+)
+from iolab.analyse.load import DIRECTIONS, totals_by_way
+from iolab.analyse.view import RunView
+from iolab.model.run import HostRun, RunStatus
+from iolab.units import format_count, format_rate_bytes
+
+RUNTIME_SHARE: Final = 0.95
+"""Share of the asked seconds that an engine must have run unless it was told to stop."""
+
+IDLE_BYTES_PER_S: Final = 1 << 20
+"""Traffic of an idle system's own logs and journals: below it a device counts as idle."""
+
+IDLE_IOS_PER_S: Final = 50.0
+"""The same in I/Os."""
+
+OTHERS_SHARE: Final = 0.02
+"""Share of the run's own rate that others may have had just before it started."""
+
+DISAGREE_GOOD: Final = 0.001
+"""Relative difference allowed between our sums and the engine's own totals: none is expected."""
+
+DISAGREE_BAD: Final = 0.01
+"""From one per cent on one of the two counts is simply wrong."""
+
+
+@check("run-unfinished", "Run not finished", needs_load=False)
+def run_unfinished(view: RunView) -> Said:
+    """Whether the run came to its planned end."""
+    record = view.record
+    why = f" {record.failure}" if record.failure else ""
+    if record.status is RunStatus.FAILED:
+        return invalid(f"The run failed.{why}", status=record.status.value)
+    if record.status is RunStatus.INTERRUPTED:
+        return indicative(
+            f"The run was interrupted: only what was measured is judged.{why}",
+            status=record.status.value,
+        )
+    return valid("The run came to its planned end.", status=record.status.value)
+
+
+@check("engine-errors", "Errors of the engine", needs_load=False)
+def engine_errors(view: RunView) -> Said:
+    """Whether the engine ran without error for as long as it was asked to."""
+    return worst(
+        answer for index in range(len(view.hosts)) for answer in _engine_answers(view, index)
+    )
+
+
+def _engine_answers(view: RunView, index: int) -> Iterator[Said]:
+    host, where = view.hosts[index], view.on(view.hosts[index])
+    totals = host.totals
+    short = sum(way.short_ios + way.dropped_ios for way in totals_by_way(host) if way)
+    window = view.load.cut.hosts[index]
+    asked_s = view.record.warmup_s + view.record.runtime_s
+    ran_s = 0.0 if window is None else window.seconds
+    evidence: Numbers = {
+        "host": host.host,
+        "exit_code": host.exit_code,
+        "exit_signal": host.exit_signal,
+        "engine_error": None if totals is None else totals.error,
+        "short_or_dropped_ios": short,
+        "ran_s": ran_s,
+        "asked_s": asked_s,
+        "stopped_early": host.stopped_early,
+    }
+    for fault in _faults(host):
+        yield invalid(f"The engine{where} {fault}.", **evidence)
+    if totals is None and not _is_stopped(host):
+        yield unchecked(f"the engine{where} left no totals", **evidence)
+    if short:
+        yield indicative(
+            f"{format_count(short)} I/Os{where} were cut short or dropped.", **evidence
+        )
+    if not host.stopped_early and ran_s < RUNTIME_SHARE * asked_s:
+        yield indicative(
+            f"The engine{where} ran {ran_s:.1f} s of the {asked_s:.1f} s asked.", **evidence
+        )
+    yield valid(f"The engine{where} ran {ran_s:.1f} s without error.", **evidence)
+
+
+def _faults(host: HostRun) -> Iterator[str]:
+    """What an engine can say or do wrong, the most telling first."""
+    if host.error:
+        yield f"failed: {host.error.rstrip('.')}"
+    if host.totals is not None and host.totals.error:
+        yield f"reported error {host.totals.error}"
+    if _is_stopped(host):
+        return
+    if host.exit_signal is not None:
+        yield f"was killed by signal {host.exit_signal}"
+    elif host.exit_code is None:
+        yield "has no exit code"
+    elif host.exit_code != 0:
+        yield f"exited with code {host.exit_code}"
+
+
+def _is_stopped(host: HostRun) -> bool:
+    """An engine that we stopped may exit as it likes."""
+    return host.stopped_early
+
+
+@check("totals-disagree", "Sums that disagree with the engine's")
+def totals_disagree(view: RunView) -> Said:
+    """Whether the intervals and bins add up to what the engine says of the whole run."""
+    return worst(_sums(view, index) for index in range(len(view.hosts)))
+
+
+def _sums(view: RunView, index: int) -> Said:
+    host, table, bins = view.hosts[index], view.record.intervals, view.record.bins
+    if host.totals is None:
+        return unchecked(f"the engine{view.on(host)} left no totals")
+    counted = int(table.ios[table.host == index].sum())
+    binned = int(bins.count[bins.host == index].sum())
+    claimed = sum(way.ios for way in totals_by_way(host) if way is not None)
+    difference = max(abs(counted - claimed), abs(counted - binned)) / max(claimed, 1)
+    evidence: Numbers = {
+        "host": host.host,
+        "interval_ios": counted,
+        "binned_ios": binned,
+        "engine_ios": claimed,
+    }
+    if difference > DISAGREE_GOOD:
+        verdict = invalid if difference > DISAGREE_BAD else indicative
+        return verdict(
+            f"Intervals{view.on(host)} hold {counted} I/Os, their bins {binned}, the engine "
+            f"claims {claimed}.",
+            **evidence,
+        )
+    return valid(f"Intervals{view.on(host)} and bins add up to the engine's totals.", **evidence)
+
+
+@check("device-busy", "Device busy before the start")
+def device_busy(view: RunView) -> Said:
+    """Whether others used the target's devices just before the start."""
+    return worst((_idle(view, index) for index in range(len(view.hosts))), most="share_of_run")
+
+
+def _idle(view: RunView, index: int) -> Said:
+    host, proof = view.hosts[index], view.hosts[index].idle
+    if proof is None:
+        return unchecked(f"the devices of {host.host} were not watched before the start")
+    seconds = float(view.load.seconds[index])
+    own_ios = float(view.load.ios[index, : len(DIRECTIONS)].sum()) / max(seconds, 1e-9)
+    own_bytes = float(view.load.bytes[index].sum()) / max(seconds, 1e-9)
+    share = max(
+        _others_share(proof.bytes_per_s, IDLE_BYTES_PER_S, own_bytes),
+        _others_share(proof.ios_per_s, IDLE_IOS_PER_S, own_ios),
+    )
+    evidence: Numbers = {
+        "host": host.host,
+        "watched_s": proof.watched_s,
+        "bytes_per_s": proof.bytes_per_s,
+        "ios_per_s": proof.ios_per_s,
+        "share_of_run": share,
+    }
+    said = (
+        f"Before the start the devices{view.on(host)} did {format_count(proof.ios_per_s)} IOPS "
+        f"and {format_rate_bytes(proof.bytes_per_s)} for others"
+    )
+    if share > OTHERS_SHARE:
+        return indicative(f"{said}: {percent(min(share, 1.0))} of the run's own.", **evidence)
+    return valid(f"{said}.", **evidence)
+
+
+def _others_share(others: float, floor: float, own: float) -> float:
+    """Others' rate over the run's own; nothing where others stayed below the floor."""
+    if others <= floor or not np.isfinite(others):
+        return 0.0
+    return others / max(own, 1e-9)

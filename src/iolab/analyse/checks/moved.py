@@ -1,0 +1,215 @@
+"""The bytes that the engine claims against the bytes that the target's devices moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.analyse.checks.registry import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    percent,
+    unchecked,
+    valid,
+    worst,
+)
+from iolab.analyse.view import RunView
+from iolab.model.host import HostFacts, TargetFacts
+from iolab.model.run import DeviceDelta
+from iolab.model.sample import Direction
+from iolab.units import format_bytes
+
+MISSING_GOOD: Final = 0.98
+"""Share of the claimed bytes that a device must have moved: the snapshots stand a moment before
+and after the engine, so nothing of an honest run is missing; 2 % covers odd accounting."""
+
+MISSING_BAD: Final = 0.90
+"""Below this share more than one byte in ten never reached the device: the rate is not its own."""
+
+EXCESS_SHARE: Final = 0.10
+"""Bytes beyond those claimed, over all claimed, that read-ahead, journals or others may add."""
+
+BACKGROUND_BYTES_PER_S: Final = 1 << 20
+"""What an idle system writes and reads by itself (logs, journals): excess below is not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One device as one kernel counts it, and all hosts of the run that used it there.
+
+    `below_read` and `below_write` are what the leaves below it moved, None where it is a leaf.
+    `opaque` is true where nothing tells what lies below (a loop device without known parents).
+    """
+
+    device: str
+    hosts: tuple[str, ...]
+    claimed_read: int
+    claimed_write: int
+    read_bytes: int
+    write_bytes: int
+    below_read: int | None
+    below_write: int | None
+    opaque: bool
+    seconds: float
+
+
+def moved_by_device(view: RunView) -> tuple[Moved, ...] | None:
+    """What each device in use moved; None where a host's device is not known.
+
+    Hosts of one kernel (network namespaces, containers) see the same counters, so their claims on
+    one device are added before they are held against it.
+    """
+    groups: dict[tuple[str, str], list[int]] = {}
+    for index, host in enumerate(view.hosts):
+        facts = view.facts.get(host.host)
+        device = None if facts is None else _device_of(facts, host.devices)
+        if facts is None or device is None:
+            return None
+        groups.setdefault((facts.kernel.boot_id or host.host, device), []).append(index)
+    return tuple(_group(view, device, members) for (_, device), members in groups.items())
+
+
+def _device_of(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> str | None:
+    """The nearest device if it was counted, else its leaves, joined by `+`."""
+    target, counted = facts.target, {delta.device for delta in deltas}
+    if target is None or not counted:
+        return None
+    if target.device in counted:
+        return target.device
+    leaves = [name for name in _leaves(facts, target) if name in counted]
+    return "+".join(leaves) or None
+
+
+def _leaves(facts: HostFacts, target: TargetFacts) -> tuple[str, ...]:
+    """The devices of the target that stand on no other of its devices."""
+    parents = {disk.name: disk.parents for disk in facts.disks}
+    below = set(target.devices)
+    return tuple(name for name in target.devices if not below & set(parents.get(name, ())))
+
+
+def _group(view: RunView, device: str, members: list[int]) -> Moved:
+    first = view.hosts[members[0]]
+    facts = view.facts[first.host]
+    parts = device.split("+")
+    leaves = () if facts.target is None else _leaves(facts, facts.target)
+    lower = [name for name in leaves if name not in parts]
+    spans = [view.load.cut.hosts[index] for index in members]
+
+    def most(names: list[str], way: Direction) -> int:
+        """Each host took its snapshots at its own moments; the widest saw all."""
+        return max(_moved(view.hosts[index].devices, names, way) for index in members)
+
+    return Moved(
+        device=device,
+        hosts=tuple(view.hosts[index].host for index in members),
+        claimed_read=sum(view.claimed_bytes(index, Direction.READ) for index in members),
+        claimed_write=sum(view.claimed_bytes(index, Direction.WRITE) for index in members),
+        read_bytes=most(parts, Direction.READ),
+        write_bytes=most(parts, Direction.WRITE),
+        below_read=most(lower, Direction.READ) if lower else None,
+        below_write=most(lower, Direction.WRITE) if lower else None,
+        opaque=any(name.startswith("loop") for name in parts) and not lower,
+        seconds=max((span.seconds for span in spans if span is not None), default=0.0),
+    )
+
+
+def _moved(deltas: tuple[DeviceDelta, ...], names: list[str], way: Direction) -> int:
+    """Bytes that those devices moved that way."""
+    return sum(
+        delta.read_bytes if way is Direction.READ else delta.write_bytes
+        for delta in deltas
+        if delta.device in names
+    )
+
+
+@check("bytes-moved", "Bytes claimed and bytes moved")
+def bytes_moved(view: RunView) -> Said:
+    """Whether the target's devices moved what the engine claims, no less and no more."""
+    groups = moved_by_device(view)
+    if groups is None:
+        kinds = {target.fs_type for host in view.hosts if (target := view.target(host))}
+        what = ", ".join(sorted(kinds)) or "an unknown file system"
+        return unchecked(f"no block device of {what} is counted on every host")
+    return worst(answer for group in groups for answer in _answers(group))
+
+
+def _answers(group: Moved) -> Iterator[Said]:
+    """Everything there is to say of a device: what is missing, then what is too much."""
+    evidence = _evidence(group)
+    for way, claimed, moved in (
+        ("read", group.claimed_read, group.read_bytes),
+        ("written", group.claimed_write, group.write_bytes),
+    ):
+        if claimed > 0 and moved < MISSING_GOOD * claimed:
+            verdict = invalid if moved < MISSING_BAD * claimed else indicative
+            where = "came from memory" if way == "read" else "had not reached it"
+            yield verdict(
+                f"{group.device} moved {percent(moved / claimed)} of the "
+                f"{format_bytes(claimed)} {way}: the rest {where}.",
+                **evidence,
+            )
+    yield from _missing_below(group)
+    yield from _excess(group)
+    claimed = group.claimed_read + group.claimed_write
+    yield valid(
+        f"{group.device} moved the {format_bytes(claimed)} that the engine claims.", **evidence
+    )
+
+
+def _missing_below(group: Moved) -> Iterator[Said]:
+    """A layer below the nearest device (a loop's file, a thin pool) that answered by itself."""
+    evidence = _evidence(group)
+    if group.opaque:
+        yield indicative(
+            f"Could not be checked below {group.device}: its backing device is not known.",
+            **evidence,
+        )
+    if group.claimed_read and _lacks(group.below_read, group.read_bytes):
+        yield invalid(
+            f"The devices below {group.device} read only {format_bytes(group.below_read or 0)} of "
+            f"its {format_bytes(group.read_bytes)}: a layer between answered from memory.",
+            **evidence,
+        )
+    if group.claimed_write and _lacks(group.below_write, group.write_bytes):
+        yield indicative(
+            f"The devices below {group.device} wrote only {format_bytes(group.below_write or 0)} "
+            f"of its {format_bytes(group.write_bytes)}: a layer between kept or shrank the rest.",
+            **evidence,
+        )
+
+
+def _lacks(below: int | None, above: int) -> bool:
+    return below is not None and below < MISSING_BAD * above
+
+
+def _excess(group: Moved) -> Iterator[Said]:
+    total = group.claimed_read + group.claimed_write
+    limit = max(EXCESS_SHARE * total, BACKGROUND_BYTES_PER_S * group.seconds)
+    causes = {"read": "read-ahead or others' reads", "wrote": "amplification or others' writes"}
+    for way, claimed, moved in (
+        ("read", group.claimed_read, group.read_bytes),
+        ("wrote", group.claimed_write, group.write_bytes),
+    ):
+        if moved - claimed > limit:
+            yield indicative(
+                f"{group.device} {way} {format_bytes(moved)} where the engine claims "
+                f"{format_bytes(claimed)}: {causes[way]}.",
+                **_evidence(group),
+            )
+
+
+def _evidence(group: Moved) -> Numbers:
+    return {
+        "device": group.device,
+        "hosts": " ".join(group.hosts),
+        "claimed_read_bytes": group.claimed_read,
+        "device_read_bytes": group.read_bytes,
+        "claimed_write_bytes": group.claimed_write,
+        "device_write_bytes": group.write_bytes,
+        "below_read_bytes": group.below_read,
+        "below_write_bytes": group.below_write,
+    }

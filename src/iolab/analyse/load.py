@@ -1,0 +1,127 @@
+"""What the hosts did in the measured window: plain sums for each host and direction.
+
+Everything that is printed of a run's load follows from these sums; sums of different hosts add.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from iolab.analyse.window import Cut, cut
+from iolab.model.histogram import BIN_COUNT, Histogram
+from iolab.model.run import DirectionTotals, HostRun, RunRecord
+from iolab.model.sample import Direction, Floats, Ints
+
+DIRECTIONS: Final = (Direction.READ, Direction.WRITE)
+"""The directions that have numbers, in the order of the arrays' second axis."""
+
+_WAYS: Final = len(DIRECTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Sums over the measured intervals; H hosts, axis 1 is read, write.
+
+    `seconds` (H,) is the time covered by the intervals; `ios`, `bytes`, `lat_sum_ns` are (H, 2);
+    `bins` is (H, 2, BIN_COUNT); `lat_min_ns` and `lat_max_ns` (H, 2) are the engine's own extremes
+    of the whole run, -1 where it gave none. `cut` says which intervals were summed.
+    """
+
+    cut: Cut
+    seconds: Floats
+    ios: Ints
+    bytes: Ints
+    lat_sum_ns: Floats
+    bins: Ints
+    lat_min_ns: Ints
+    lat_max_ns: Ints
+
+    @property
+    def shared(self) -> bool:
+        """Whether the hosts had a window in common, so that their rates may be added."""
+        return self.cut.common is not None
+
+    def histogram(self, hosts: list[int], ways: list[int]) -> Histogram:
+        """The latencies of those hosts and directions merged bin by bin, with known extremes."""
+        counts = self.bins[np.ix_(hosts, ways)].sum(axis=(0, 1))
+        busy = self.bins[np.ix_(hosts, ways)].any(axis=2)
+        lows = self.lat_min_ns[np.ix_(hosts, ways)][busy]
+        highs = self.lat_max_ns[np.ix_(hosts, ways)][busy]
+        return Histogram(
+            counts,
+            int(lows.min()) if lows.size and lows.min() >= 0 else None,
+            int(highs.max()) if highs.size and highs.min() >= 0 else None,
+        )
+
+
+def measure(record: RunRecord) -> Load:
+    """The sums of a record's measured window."""
+    measured = cut(record)
+    table = record.intervals
+    rows = measured.intervals & (table.direction < _WAYS)
+    count = len(record.hosts)
+    cell = table.host[rows] * _WAYS + table.direction[rows]
+    lows, highs = _extremes(record.hosts)
+    return Load(
+        cut=measured,
+        seconds=_covered_seconds(record, measured),
+        ios=_sums(cell, table.ios[rows], count),
+        bytes=_sums(cell, table.bytes[rows], count),
+        lat_sum_ns=_latency_sums(cell, table.lat_sum_ns[rows], count),
+        bins=_dense_bins(record, measured),
+        lat_min_ns=lows,
+        lat_max_ns=highs,
+    )
+
+
+def _sums(cell: Ints, amounts: Ints, hosts: int) -> Ints:
+    """Exact integer sums by cell; bincount would sum in floating point."""
+    sums = np.zeros(hosts * _WAYS, dtype=np.int64)
+    np.add.at(sums, cell, amounts)
+    return sums.reshape(hosts, _WAYS)
+
+
+def _latency_sums(cell: Ints, sums_ns: Floats, hosts: int) -> Floats:
+    sums = np.bincount(cell, weights=sums_ns, minlength=hosts * _WAYS)
+    return np.asarray(sums, dtype=np.float64).reshape(hosts, _WAYS)
+
+
+def _covered_seconds(record: RunRecord, measured: Cut) -> Floats:
+    """The spans of each host's measured intervals together, each interval once."""
+    table = record.intervals
+    rows = np.flatnonzero(measured.intervals)
+    pairs = np.stack((table.host[rows], table.seq[rows]))
+    _, first = np.unique(pairs, axis=1, return_index=True)
+    rows = rows[first]
+    spans = np.zeros(len(record.hosts), dtype=np.int64)
+    np.add.at(spans, table.host[rows], table.span_ns[rows])
+    return np.asarray(spans / 1e9, dtype=np.float64)
+
+
+def _dense_bins(record: RunRecord, measured: Cut) -> Ints:
+    table = record.bins
+    rows = measured.bins & (table.direction < _WAYS)
+    counts = np.zeros((len(record.hosts), _WAYS, BIN_COUNT), dtype=np.int64)
+    where = (table.host[rows], table.direction[rows], table.bin[rows])
+    np.add.at(counts, where, table.count[rows])
+    return counts
+
+
+def totals_by_way(host: HostRun) -> tuple[DirectionTotals | None, ...]:
+    """The engine's own totals in the order of DIRECTIONS."""
+    return (None, None) if host.totals is None else (host.totals.read, host.totals.write)
+
+
+def _extremes(hosts: tuple[HostRun, ...]) -> tuple[Ints, Ints]:
+    """The engine's smallest and largest latency, -1 where it tells none."""
+    totals = [totals_by_way(host) for host in hosts]
+    lows = [[-1 if way is None or not way.ios else way.lat_min_ns for way in t] for t in totals]
+    highs = [[-1 if way is None or not way.ios else way.lat_max_ns for way in t] for t in totals]
+    shape = (len(hosts), _WAYS)
+    return (
+        np.array(lows, dtype=np.int64).reshape(shape),
+        np.array(highs, dtype=np.int64).reshape(shape),
+    )

@@ -1,0 +1,92 @@
+"""What a check may look at: the record, the hosts' facts, the measured load and the telemetry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from iolab.analyse.load import Load
+from iolab.analyse.window import Window, controller_ns
+from iolab.model.host import HostFacts, TargetFacts
+from iolab.model.run import HostRun, RunRecord
+from iolab.model.sample import Direction, Floats
+from iolab.model.workload import Access, Job
+
+if TYPE_CHECKING:
+    from iolab.run.telemetry.rates import Series
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One run as the checks see it; `telemetry` is derived from the record's counters."""
+
+    record: RunRecord
+    facts: Mapping[str, HostFacts]
+    load: Load
+    telemetry: tuple[Series, ...]
+
+    @property
+    def job(self) -> Job:
+        """What each host was asked to do."""
+        return self.record.run.point.job
+
+    @property
+    def access(self) -> Access:
+        """Whether the job reads, writes or both."""
+        return self.job.access
+
+    @property
+    def hosts(self) -> tuple[HostRun, ...]:
+        """The hosts of the run, in the order of the load's first axis."""
+        return self.record.hosts
+
+    @property
+    def has_load(self) -> bool:
+        """Whether any I/O was measured in the window."""
+        return bool(self.load.ios.sum() > 0)
+
+    def target(self, host: HostRun) -> TargetFacts | None:
+        """The host's target, None where its facts are not known."""
+        facts = self.facts.get(host.host)
+        return None if facts is None else facts.target
+
+    def on(self, host: HostRun) -> str:
+        """` on NAME` where a run has several hosts, else nothing: for a sentence."""
+        return f" on {host.host}" if len(self.hosts) > 1 else ""
+
+    def claimed_bytes(self, host: int, direction: Direction) -> int:
+        """What the engine says it moved in the whole run, warm-up included."""
+        table = self.record.intervals
+        return int(table.bytes[(table.host == host) & (table.direction == direction)].sum())
+
+    def measured(self, host: int) -> Window | None:
+        """The part of the run that counts for this host, on the controller's clock."""
+        if self.load.cut.common is not None:
+            return self.load.cut.common
+        whole = self.load.cut.hosts[host]
+        if whole is None:
+            return None
+        start = min(whole.start_ns + round(self.record.warmup_s * 1e9), whole.end_ns)
+        return Window(start, whole.end_ns)
+
+    def watched(self, host: int, scope: str, name: str, metric: str) -> Floats:
+        """Telemetry of one host in the measured window: finite values, empty if not known."""
+        window = self.measured(host)
+        run = self.hosts[host]
+        found: list[Floats] = []
+        for series in self.telemetry:
+            wanted = (series.host, series.scope, series.name, series.metric)
+            if window is None or wanted != (run.host, scope, name, metric):
+                continue
+            at = controller_ns(series.real_ns, run.clock_offset_ns)
+            inside = (at >= window.start_ns) & (at <= window.end_ns) & np.isfinite(series.value)
+            found.append(series.value[inside])
+        return np.concatenate(found) if found else np.zeros(0)
+
+    def mean_of(self, host: int, scope: str, name: str, metric: str) -> float | None:
+        """The mean of `watched`, None where there is nothing."""
+        values = self.watched(host, scope, name, metric)
+        return float(values.mean()) if values.size else None

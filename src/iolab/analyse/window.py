@@ -1,0 +1,122 @@
+"""The measured window: the time that all hosts share, on one clock, after the warm-up.
+
+A host's clock differs from the controller's by `clock_offset_ns` (host minus controller), so
+controller time = host time - offset; that sign is applied in `controller_ns` and nowhere else.
+
+The common window runs from the latest start plus the warm-up to the earliest end. Only intervals
+that lie wholly inside it count: an interval holds no finer time than its own ends, and sharing its
+I/Os out would invent when they were done. Hosts whose intervals never shared a window have no
+fleet rate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from iolab.model.run import HostRun, RunRecord
+from iolab.model.sample import Ints
+
+EDGE_SLACK_NS: Final = 50_000_000
+"""How far an interval may stick out of the window and still count: engines print times in whole
+milliseconds and clocks of hosts are known to a few; 50 ms is 5 % of the usual interval, and without
+it a host that began 2 ms early would lose a whole second."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+def controller_ns(host_ns: Ints, offset_ns: Ints | int) -> Ints:
+    """Times of a host's clock on the controller's clock; `offset_ns` is host minus controller."""
+    return np.asarray(host_ns - offset_ns, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A span of the controller's clock, in ns since the epoch."""
+
+    start_ns: int
+    end_ns: int
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return (self.end_ns - self.start_ns) / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What of a record is measured.
+
+    `hosts` holds each host's whole run from first to last I/O (None: no interval). `common` is the
+    window that all hosts share, None when there is none. `intervals` and `bins` mark the rows that
+    count: those inside the common window, or where there is none, inside each host's own.
+    """
+
+    hosts: tuple[Window | None, ...]
+    common: Window | None
+    intervals: Mask
+    bins: Mask
+
+
+def cut(record: RunRecord) -> Cut:
+    """The measured part of the record."""
+    table = record.intervals
+    ends = controller_ns(table.end_real_ns, _offsets(record.hosts)[table.host])
+    starts = ends - table.span_ns
+    hosts = _host_windows(record, starts, ends)
+    warmup_ns = round(record.warmup_s * 1e9)
+    common = _common(hosts, warmup_ns)
+    if common is not None:
+        inside = _inside(starts, ends, np.full(len(table), common.start_ns), common.end_ns)
+        if len(np.unique(table.host[inside])) < len(hosts):
+            common = None
+    if common is None:
+        own = np.array([0 if w is None else w.start_ns + warmup_ns for w in hosts], dtype=np.int64)
+        last = np.array([0 if w is None else w.end_ns for w in hosts], dtype=np.int64)
+        inside = _inside(starts, ends, own[table.host], last[table.host])
+    return Cut(hosts, common, inside, _bins_inside(record, inside))
+
+
+def _offsets(hosts: tuple[HostRun, ...]) -> Ints:
+    return np.array([host.clock_offset_ns for host in hosts], dtype=np.int64)
+
+
+def _host_windows(record: RunRecord, starts: Ints, ends: Ints) -> tuple[Window | None, ...]:
+    """Each host's first start and last end."""
+    count = len(record.hosts)
+    first = np.full(count, np.iinfo(np.int64).max)
+    last = np.full(count, np.iinfo(np.int64).min)
+    np.minimum.at(first, record.intervals.host, starts)
+    np.maximum.at(last, record.intervals.host, ends)
+    return tuple(
+        Window(int(start), int(end)) if start <= end else None
+        for start, end in zip(first, last, strict=True)
+    )
+
+
+def _common(hosts: tuple[Window | None, ...], warmup_ns: int) -> Window | None:
+    """From the latest start plus the warm-up to the earliest end, None when that is empty."""
+    known = [window for window in hosts if window is not None]
+    if not known or len(known) < len(hosts):
+        return None
+    start = max(window.start_ns for window in known) + warmup_ns
+    end = min(window.end_ns for window in known)
+    return Window(start, end) if end > start else None
+
+
+def _inside(starts: Ints, ends: Ints, low: Ints, high: Ints | int) -> Mask:
+    return np.asarray((starts >= low - EDGE_SLACK_NS) & (ends <= high + EDGE_SLACK_NS))
+
+
+def _bins_inside(record: RunRecord, inside: Mask) -> Mask:
+    """Which rows of the bins belong to a marked interval."""
+    table, bins = record.intervals, record.bins
+    if len(table) == 0 or len(bins) == 0:
+        return np.zeros(len(bins), dtype=bool)
+    stride = int(max(table.seq.max(), bins.seq.max())) + 1
+    counted = np.zeros(len(record.hosts) * stride, dtype=bool)
+    counted[(table.host * stride + table.seq)[inside]] = True
+    return np.asarray(counted[bins.host * stride + bins.seq])
