@@ -1,0 +1,1 @@
+"""Hosts: how a machine's agent is reached, and what it is asked."""
