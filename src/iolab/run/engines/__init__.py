@@ -1,0 +1,1 @@
+"""Engines: what makes the load, each behind one interface."""

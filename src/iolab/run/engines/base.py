@@ -1,0 +1,146 @@
+"""What every engine offers: commands to run on a host, and a reader of what they print.
+
+An engine is pure. It never starts anything: the session gives a `Command` to a host's agent and
+feeds the command's standard output, in pieces of any size, to the reader that belongs to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from iolab.model.host import ToolFacts
+from iolab.model.run import DataSet, EngineTotals
+from iolab.model.sample import Direction, Ints
+from iolab.model.workload import EngineName, Job
+
+NS_PER_S = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One process to run on a host: an argument list, never a shell line.
+
+    `stdin` is all it reads from its standard input. `job_file` is what the engine was told, as
+    text for the record (it is part of `stdin` or of `argv`). A process that still runs after
+    `wall_limit_s` is hung and is killed. `output_limit_bytes` bounds what is kept of its output.
+    """
+
+    argv: tuple[str, ...]
+    stdin: bytes
+    job_file: str
+    wall_limit_s: float
+    output_limit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionInterval:
+    """What completed in one direction during an interval: `counts[i]` I/Os fell into `bins[i]`.
+
+    `lat_sum_ns` is the sum of their latencies from submission to completion.
+    """
+
+    direction: Direction
+    ios: int
+    bytes: int
+    lat_sum_ns: float
+    bins: Ints
+    counts: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What one host completed between two moments of its own clock.
+
+    `directions` are those that the job asks for, also when nothing completed in one of them.
+    """
+
+    seq: int
+    end_real_ns: int
+    span_ns: int
+    directions: tuple[DirectionInterval, ...]
+
+    @property
+    def ios(self) -> int:
+        """I/Os of all directions."""
+        return sum(direction.ios for direction in self.directions)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all directions."""
+        return sum(direction.bytes for direction in self.directions)
+
+    @property
+    def iops(self) -> float:
+        """I/Os a second over the interval; 0 for an interval without length."""
+        return self.ios * NS_PER_S / self.span_ns if self.span_ns else 0.0
+
+    @property
+    def bw_bytes_per_s(self) -> float:
+        """Bytes a second over the interval; 0 for an interval without length."""
+        return self.bytes * NS_PER_S / self.span_ns if self.span_ns else 0.0
+
+    @property
+    def lat_ns_mean(self) -> float | None:
+        """The mean latency over all directions; None when nothing completed."""
+        ios = self.ios
+        return sum(d.lat_sum_ns for d in self.directions) / ios if ios else None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReading:
+    """All that an engine's output tells of one run on one host.
+
+    Times are the host's CLOCK_REALTIME, None when the engine never got to do I/O. `totals` come
+    from the engine's last complete report, None without one. `faults` are sentences that say why
+    the run is not what was asked for; a reading without fault is complete. `raw` is the output as
+    it came, cut at a limit when `raw_truncated`.
+    """
+
+    version: str
+    start_real_ns: int | None
+    end_real_ns: int | None
+    intervals: tuple[Interval, ...]
+    totals: EngineTotals | None
+    faults: tuple[str, ...]
+    raw: bytes
+    raw_truncated: bool = False
+
+
+class OutputReader(Protocol):
+    """Reads one process's standard output while it comes."""
+
+    def feed(self, piece: bytes) -> list[Interval]:
+        """Take the next bytes; the intervals that they complete (often none). Never raises."""
+
+    def finish(self) -> EngineReading:
+        """The output has ended: everything it told. Never raises; to be called once."""
+
+
+class Engine(Protocol):
+    """A maker of load, as the session sees it."""
+
+    @property
+    def name(self) -> EngineName:
+        """Its name in study files."""
+
+    @property
+    def version_argv(self) -> tuple[str, ...]:
+        """The command whose first line of output is the version in `ToolFacts`."""
+
+    def check(self, tool: ToolFacts) -> None:
+        """EngineError unless this tool, as found on a host, can serve."""
+
+    def layout(self, data_set: DataSet, directory: str) -> Command:
+        """Write every file of the data set, whole and with real contents, into `directory`."""
+
+    def measure(
+        self, job: Job, data_set: DataSet, directory: str, *, seconds: float, seed: int
+    ) -> Command:
+        """Make the job's load on the laid-out files for so many seconds (warm-up included).
+
+        `seed` fixes the order of offsets. EngineError when a value cannot be told to the engine.
+        """
+
+    def reader(self, job: Job) -> OutputReader:
+        """A new reader for the output of that job's `measure` command."""

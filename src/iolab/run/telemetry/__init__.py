@@ -1,0 +1,1 @@
+"""Telemetry: what surrounds a run, from samples of counters to rates."""
