@@ -1,0 +1,75 @@
+"""The `iolab` command: all commands under one app, and one door for every error.
+
+Modules that take time to load are imported inside the commands, so that `iolab --help` is quick.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from iolab.cli import check, doctor, export, init, plan, report, resume, run, show, studies
+from iolab.cli.door import guarded
+from iolab.cli.talk import result
+
+app = typer.Typer(
+    name="iolab",
+    help="Measure storage and stand behind every number.",
+    epilog="Results go to standard output, talk to standard error. See also: iolab COMMAND --help.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+"""Every command; a test holds it against docs/reference/cli.md."""
+
+for _command, _name in (
+    (init.init, "init"),
+    (check.check, "check"),
+    (plan.plan, "plan"),
+    (run.run, "run"),
+    (resume.resume, "resume"),
+    (show.show, "show"),
+    (report.report, "report"),
+    (export.export, "export"),
+    (doctor.doctor, "doctor"),
+    (studies.studies, "studies"),
+):
+    app.command(_name)(_command)
+
+
+def main() -> None:
+    """Run the command line of this process and exit with its code."""
+    sys.exit(conclude(sys.argv[1:]))
+
+
+def conclude(argv: Sequence[str]) -> int:
+    """Run one command line; the exit code, with every error told and none escaping."""
+    return guarded(lambda: app(args=list(argv), prog_name="iolab", standalone_mode=False), argv)
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
+    if asked:
+        from iolab import __version__
+
+        result(f"iolab {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Measure storage and stand behind every number."""
+
+
+if __name__ == "__main__":
+    main()

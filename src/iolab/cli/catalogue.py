@@ -1,0 +1,91 @@
+"""The studies that come with iolab, and how a study is found by its name or its file."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import iolab
+from iolab.errors import StoreError, UsageError
+
+_SUFFIX: Final = ".toml"
+_PACKAGE: Final = Path(iolab.__file__).parent
+_PLACES: Final = (_PACKAGE / "_studies", _PACKAGE.parents[1] / "studies")
+"""Where the wheel puts the bundled studies, and where a checkout has them."""
+
+STUDY_BYTES_MAX: Final = 4 << 20
+"""No study comes near; a device or a disk image by mistake is not read into memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudySource:
+    """A study's text and the name that its faults are told with."""
+
+    text: str
+    file_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BundledStudy:
+    """One study that comes with iolab."""
+
+    id: str
+    title: str
+    question: str
+    path: Path
+
+
+def bundled() -> tuple[BundledStudy, ...]:
+    """Every bundled study, by id."""
+    found = []
+    for path in sorted(_folder().glob(f"*{_SUFFIX}")):
+        heading = tomllib.loads(path.read_text(encoding="utf-8"))
+        found.append(BundledStudy(heading["id"], heading["title"], heading["question"], path))
+    return tuple(found)
+
+
+def find_study(name: str) -> StudySource:
+    """The study of that id, or in that file; UsageError when there is none, with the nearest."""
+    path = Path(name)
+    if path.suffix == _SUFFIX or "/" in name:
+        return _read(path, name)
+    bundled_path = _folder() / f"{name}{_SUFFIX}"
+    if bundled_path.is_file():
+        return _read(bundled_path, f"{name}{_SUFFIX}")
+    if path.is_file():
+        return _read(path, name)
+    from iolab.plan.wording import shown, suggestion
+
+    raise UsageError(
+        f"There is no study {shown(name)}.",
+        suggestion(name, [study.id for study in bundled()], "bundled studies")
+        + " Give a bundled study or a .toml file.",
+    )
+
+
+def _folder() -> Path:
+    for place in _PLACES:
+        if place.is_dir():
+            return place
+    raise StoreError("The bundled studies are missing.", "Install iolab again.")
+
+
+def _read(path: Path, name: str) -> StudySource:
+    """The text of a study file; UsageError when it is missing, unreadable or no text."""
+    from iolab.plan.wording import shown
+
+    give = "Give a bundled study (see 'iolab studies') or a .toml file."
+    try:
+        with path.open("rb") as file:
+            content = file.read(STUDY_BYTES_MAX + 1)
+        if len(content) > STUDY_BYTES_MAX:
+            raise UsageError(f"{shown(name)} is larger than {STUDY_BYTES_MAX} bytes.", give)
+        return StudySource(content.decode("utf-8-sig"), name)
+    except FileNotFoundError as error:
+        raise UsageError(f"There is no file {shown(name)}.", give) from error
+    except OSError as error:
+        raise UsageError(f"{shown(name)} cannot be read: {error.strerror}.", give) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{shown(name)} is not UTF-8 text (byte {error.start}).", give) from error

@@ -1,0 +1,108 @@
+"""The one door that errors leave by: two sentences and all faults on standard error, a code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import typer
+
+from iolab.cli.talk import result_json, say, settle_streams
+from iolab.errors import ExitCode, Fault, IolabError, UsageError
+
+DEBUG: Final = "IOLAB_DEBUG"
+"""Set to 1, a bug shows its traceback."""
+
+
+def guarded(command: Callable[[], object], argv: Sequence[str]) -> int:
+    """What the command exits with; every exception is told here and nowhere else.
+
+    With `--json` among the arguments standard output gets the error as one JSON object too, so
+    that a program always finds a document there.
+    """
+    settle_streams()
+    as_json = "--json" in argv
+    try:
+        outcome = command()
+    except IolabError as error:
+        return _told(error, as_json=as_json)
+    except typer.TyperException as error:
+        return _told(_usage(error), as_json=as_json)
+    except (KeyboardInterrupt, typer.Abort):
+        say("Interrupted.")
+        return ExitCode.INTERRUPTED
+    except SystemExit as error:
+        # typer and rich leave with 1 when the reader of their help has gone; that is no fault.
+        return error.code if isinstance(error.code, int) and error.code != 1 else ExitCode.OK
+    except Exception as error:
+        return _bug(error, as_json=as_json)
+    return outcome if isinstance(outcome, int) else ExitCode.OK
+
+
+def error_document(error: IolabError) -> dict[str, object]:
+    """The error as `--json` prints it."""
+    return {
+        "format": 1,
+        "error": {
+            "exit_code": int(error.exit_code),
+            "happened": error.happened,
+            "do": error.do,
+            "faults": [_fault_document(fault) for fault in error.faults],
+        },
+    }
+
+
+def _fault_document(fault: Fault) -> dict[str, object]:
+    return {
+        "happened": fault.happened,
+        "do": fault.do,
+        "file": fault.file,
+        "line": fault.line,
+    }
+
+
+def _told(error: IolabError, *, as_json: bool) -> int:
+    from iolab.cli.screen import one_line
+
+    say(f"iolab: {one_line(str(error))}")
+    for fault in error.faults:
+        say(f"  {one_line(str(fault))}")
+    if as_json:
+        result_json(error_document(error))
+    return error.exit_code
+
+
+def _usage(error: typer.TyperException) -> IolabError:
+    """A fault that typer found in a command line, as one of ours."""
+    happened = error.format_message().strip().replace("\n", " ")
+    context = getattr(error, "ctx", None)
+    if not happened and context is not None:
+        return UsageError(
+            "No command was given.", f"Choose one of '{context.command_path} --help'."
+        )
+    path = context.command_path if context is not None else "iolab"
+    if not happened.endswith((".", "?", "!")):
+        happened += "."
+    return UsageError(happened, f"See '{path} --help'.")
+
+
+def _bug(error: Exception, *, as_json: bool) -> int:
+    from iolab import __version__
+    from iolab.cli.screen import one_line
+
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(place.filename)}:{place.lineno}"  # noqa: PTH119 - text, no file
+    happened = f"This is a bug in iolab: {type(error).__name__} at {where}: {error}"
+    do = (
+        f"Please report it to the maintainers with this line, the command and the version "
+        f"({__version__}); with {DEBUG}=1 in the environment the traceback is shown too."
+    )
+    say(f"{one_line(happened)}\n{do}")
+    if os.environ.get(DEBUG) == "1":
+        traceback.print_exception(error, file=sys.stderr)
+    if as_json:
+        result_json(error_document(IolabError(one_line(happened), do)))
+    return ExitCode.BUG

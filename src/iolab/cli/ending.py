@@ -1,0 +1,104 @@
+"""How `run` and `resume` end: the summary, the files, what to do next, and the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from iolab.cli.conduct import Order, conduct
+from iolab.cli.heading import resume_line
+from iolab.cli.live import choose_view
+from iolab.cli.progress import Progress
+from iolab.cli.report import write_report
+from iolab.cli.show import FailOn, print_session, verdict_code
+from iolab.cli.talk import result_json, say
+from iolab.errors import ExitCode, IolabError
+from iolab.model.event import SessionStatus
+from iolab.model.run import RunStatus
+from iolab.report.export import session_document
+from iolab.store.reader import SessionReader
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the command line asks for beside the measuring."""
+
+    directory: Path
+    quiet: bool
+    as_json: bool
+    report: bool
+    fail_on: FailOn | None
+
+
+def carry_out(order: Order, wishes: Wishes) -> int:
+    """Conduct the session, print what came of it, and say what to exit with.
+
+    An error that ends the session is raised again after the results so far were shown.
+    """
+    view = choose_view(_progress(order), quiet=wishes.quiet)
+    view.open()
+    try:
+        status = asyncio.run(conduct(order, view))
+    except IolabError:
+        view.close()
+        _tell_rest(wishes)
+        raise
+    finally:
+        view.close()
+    return _conclude(status, wishes)
+
+
+def _conclude(status: SessionStatus, wishes: Wishes) -> int:
+    reader = SessionReader(wishes.directory)
+    results = reader.results()
+    if wishes.as_json:
+        result_json(session_document(reader.study, results))
+    else:
+        print_session(reader, reader.study, results)
+    if wishes.report:
+        _say(f"Report: {write_report(wishes.directory)}", wishes)
+    _say(f"Session: {wishes.directory}", wishes)
+    if status is not SessionStatus.DONE:
+        _say(f"To continue it: {resume_line(str(wishes.directory))}", wishes)
+    if status is SessionStatus.INTERRUPTED:
+        return ExitCode.INTERRUPTED
+    if status is SessionStatus.FAILED:
+        return ExitCode.HOST
+    if any(result.status is not RunStatus.DONE for result in results):
+        return ExitCode.ENGINE
+    return verdict_code(results, wishes.fail_on)
+
+
+def _tell_rest(wishes: Wishes) -> None:
+    """What remains of a session that an error ended, if it had begun."""
+    try:
+        reader = SessionReader(wishes.directory)
+        if not wishes.as_json and not wishes.quiet:
+            print_session(reader, reader.study, reader.results())
+    except IolabError:
+        return
+    _say(f"Session: {wishes.directory}", wishes)
+    _say(f"To continue it: {resume_line(str(wishes.directory))}", wishes)
+
+
+def _say(text: str, wishes: Wishes) -> None:
+    if not wishes.quiet:
+        say(text)
+
+
+def _progress(order: Order) -> Progress:
+    method = order.study.method
+    hosts = {name for item in order.study.configurations for name in item.hosts}
+    import time
+
+    return Progress(
+        study=order.study.id,
+        run_count=len(order.plan.runs),
+        ended=len(order.done),
+        host_count=len(hosts),
+        warmup_s=method.warmup_s,
+        load_s=method.runtime_s,
+        settle_s=method.settle_s,
+        now_s=time.monotonic(),
+    )

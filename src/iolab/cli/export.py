@@ -1,0 +1,97 @@
+"""`iolab export`: a session's results for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from iolab.cli.options import SessionDirectory
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from iolab.store.reader import SessionReader
+
+
+class Format(StrEnum):
+    """What other programs read."""
+
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+    MARKDOWN = "markdown"
+
+
+def export(
+    session: SessionDirectory,
+    *,
+    kind: Annotated[
+        Format, typer.Option("--format", "-f", help="The format to write.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write here, not to standard output."),
+    ] = None,
+) -> None:
+    """Print or write the results for other programs."""
+    from iolab.cli.files import replace_whole
+    from iolab.cli.talk import raw_result, result, say
+    from iolab.errors import UsageError
+    from iolab.store.reader import SessionReader
+
+    reader = SessionReader(session)
+    if kind is Format.PARQUET:
+        if out is None:
+            raise UsageError(
+                "Parquet is no text for a terminal or a pipe.", "Name a file by --out."
+            )
+        _write_parquet(reader, out)
+    else:
+        text = _text(reader, kind)
+        if out is None:
+            raw_result(text)
+            return
+        replace_whole(out, text)
+    result(str(out))
+    say(f"{len(reader.results())} results written as {kind.value}.")
+
+
+def _text(reader: SessionReader, kind: Format) -> str:
+    import json
+
+    from iolab.report.export import csv_text, markdown_text, session_document
+
+    results = reader.results()
+    match kind:
+        case Format.CSV:
+            return csv_text(results)
+        case Format.MARKDOWN:
+            return markdown_text(reader.study, results)
+        case _:
+            return json.dumps(session_document(reader.study, results), indent=2) + "\n"
+
+
+def _write_parquet(reader: SessionReader, out: Path) -> None:
+    from iolab.report.export import result_columns
+    from iolab.store.export import write_parquet
+
+    found = result_columns(reader.results())
+    write_parquet({name: _column(values) for name, values in found.items()}, out)
+
+
+def _column(values: Sequence[str | float | None]) -> npt.NDArray[Any]:
+    """One column: text where any value is text, else numbers, masked where one is missing."""
+    import numpy as np
+
+    known = [value for value in values if value is not None]
+    if any(isinstance(value, str) for value in known) or not known:
+        column = np.empty(len(values), dtype=np.object_)
+        column[:] = [None if value is None else str(value) for value in values]
+        return column
+    kind = np.float64 if any(isinstance(value, float) for value in known) else np.int64
+    missing = [value is None for value in values]
+    return np.ma.masked_array([value or 0 for value in values], mask=missing, dtype=kind)

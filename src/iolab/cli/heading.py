@@ -1,0 +1,73 @@
+"""What a session is and how it stands, in two lines above its results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from iolab.cli.screen import QUIET_STYLE, VERDICT_STYLES, one_line, plain
+from iolab.model.event import SessionStatus
+from iolab.model.metric import Level, Result
+from iolab.report.wording import count
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from iolab.store.reader import SessionReader
+
+STATUS_STYLES: Final = {
+    SessionStatus.RUNNING: "cyan",
+    SessionStatus.DONE: "",
+    SessionStatus.INTERRUPTED: "yellow",
+    SessionStatus.FAILED: "bold red",
+}
+
+
+def session_heading(reader: SessionReader, results: Sequence[Result]) -> Iterator[RenderableType]:
+    """The study, the session's status, and its runs counted by verdict."""
+    session = reader.session
+    yield plain(session.title, "bold")
+    line = Text(f"{one_line(session.study)}, scale {one_line(session.scale)}, ")
+    line.append(f"{_time(session.created_real_ns)}, ")
+    line.append(session.status.value, style=STATUS_STYLES[session.status])
+    line.append(f" — {_runs(results, len(reader.plan.runs))}")
+    line.append_text(_levels(results))
+    yield line
+    if session.reason:
+        yield plain(session.reason, STATUS_STYLES[session.status])
+    if session.status in (SessionStatus.INTERRUPTED, SessionStatus.FAILED):
+        yield plain(f"Continue it: {resume_line(str(reader.directory))}", QUIET_STYLE)
+    for damage in reader.damaged():
+        yield plain(f"Damaged, not shown: {damage.path}: {damage.says}", "bold red")
+    yield ""
+
+
+def resume_line(directory: str) -> str:
+    """The command that continues a session."""
+    import shlex
+
+    return f"iolab resume {shlex.quote(directory)}"
+
+
+def _time(real_ns: int) -> str:
+    return datetime.fromtimestamp(real_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _runs(results: Sequence[Result], planned: int) -> str:
+    if len(results) == planned:
+        return count(planned, "run")
+    return f"{len(results)} of {count(planned, 'run')}"
+
+
+def _levels(results: Sequence[Result]) -> Text:
+    """How many results have which verdict."""
+    text = Text()
+    levels = [result.verdict.level for result in results]
+    for level in Level:
+        if level in levels:
+            text.append(": " if not text else ", ")
+            text.append(f"{levels.count(level)} {level.value}", style=VERDICT_STYLES[level])
+    return text

@@ -1,0 +1,83 @@
+"""Arguments and options that several commands share, each worded once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from iolab.model.study import Study
+    from iolab.plan.load import LoadOptions
+
+
+def _bundled_ids() -> list[str]:
+    """What the shell offers for a study; files are offered by the shell itself."""
+    from iolab.cli.catalogue import bundled
+
+    return [study.id for study in bundled()]
+
+
+def _scales() -> list[str]:
+    return ["full", "small"]
+
+
+StudyName = Annotated[
+    str,
+    typer.Argument(
+        metavar="STUDY",
+        help="A bundled study (see 'iolab studies') or a .toml file.",
+        autocompletion=_bundled_ids,
+        show_default=False,
+    ),
+]
+SessionDirectory = Annotated[
+    Path,
+    typer.Argument(metavar="SESSION", help="The directory of a session, also of one that runs."),
+]
+TargetPath = Annotated[
+    str | None,
+    typer.Option("--path", metavar="DIR", help="Measure the file system under this directory."),
+]
+Scale = Annotated[
+    str,
+    typer.Option(
+        "--scale",
+        metavar="NAME",
+        help="Take the study at one of its scales, as 'small' for one small machine.",
+        autocompletion=_scales,
+    ),
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Set any value of the study, as workload.rand-read-4k.iodepth=1,8; repeatable.",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live view and no talk.")]
+
+
+def load_study(
+    name: str, path: str | None, scale: str, sets: list[str] | None, *, path_required: bool = True
+) -> Study:
+    """The study that a command line names; UsageError or StudyError with every fault."""
+    from iolab.cli.catalogue import find_study
+    from iolab.plan.load import parse_study
+
+    source = find_study(name)
+    options = _options(path, scale, sets, path_required=path_required)
+    return parse_study(source.text, source.file_name, options)
+
+
+def _options(
+    path: str | None, scale: str, sets: list[str] | None, *, path_required: bool
+) -> LoadOptions:
+    from iolab.plan.load import LoadOptions
+
+    absolute = None if path is None else str(Path(path).absolute())
+    return LoadOptions(absolute, scale, tuple(sets or ()), path_required)

@@ -1,0 +1,62 @@
+"""`iolab plan`: what a study would do, before anything runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from iolab.cli.options import AsJson, Scale, Sets, StudyName, TargetPath, load_study
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from iolab.errors import IolabError
+    from iolab.model.host import HostFacts
+    from iolab.model.run import Plan
+    from iolab.model.study import Study
+
+
+def plan(
+    study: StudyName,
+    *,
+    path: TargetPath = None,
+    scale: Scale = "full",
+    sets: Sets = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask no host: the plan alone, with no refusal.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print what a study would run, write, take and need."""
+    from iolab.cli.planning import plan_document, plan_screen
+    from iolab.cli.talk import result_json, result_screen
+    from iolab.plan.schedule import make_plan
+
+    read = load_study(study, path, scale, sets, path_required=not offline)
+    made = make_plan(read)
+    facts, refusal = (None, None) if offline else _survey(read, made)
+    if as_json:
+        if refusal is not None:
+            raise refusal
+        result_json(plan_document(read, made, facts))
+        return
+    result_screen(*plan_screen(read, made, facts))
+    if refusal is not None:
+        raise refusal
+
+
+def _survey(study: Study, plan: Plan) -> tuple[Mapping[str, HostFacts], IolabError | None]:
+    """What the hosts say, and why the plan cannot run there."""
+    import asyncio
+
+    from iolab.cli.conduct import survey_hosts
+    from iolab.errors import IolabError
+    from iolab.plan.guard import check_ready
+
+    surveyed = asyncio.run(survey_hosts(study))
+    try:
+        check_ready(study, plan, surveyed.facts, surveyed.probes)
+    except IolabError as error:
+        return surveyed.facts, error
+    return surveyed.facts, None

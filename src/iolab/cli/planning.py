@@ -1,0 +1,170 @@
+"""A plan for the terminal and as JSON: what will run, write, take, need and destroy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from iolab.cli.screen import Heading, one_line, pairs, plain, table, title
+from iolab.model.run import Plan, Point
+from iolab.model.study import Study
+from iolab.plan.targets import targets_of
+from iolab.report.wording import axis_label, count
+from iolab.units import format_bytes, format_duration_s
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from iolab.model.host import HostFacts
+
+
+def plan_screen(
+    study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None
+) -> Iterator[RenderableType]:
+    """The runs in their order, then the cost with its reasons; `facts` when hosts were surveyed."""
+    yield plain(study.title, "bold")
+    if study.question:
+        yield plain(study.question)
+    yield ""
+    yield _runs(study, plan)
+    yield ""
+    yield pairs(list(_costs(study, plan, facts)))
+    yield ""
+    yield title(f"Time: about {format_duration_s(plan.budget.seconds)}")
+    seconds = [
+        [Text(f"  {format_duration_s(part)}"), plain(why)] for why, part in plan.budget.reasons
+    ]
+    yield table([Heading("", number=True), Heading("", main=True)], seconds)
+
+
+def plan_document(
+    study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None
+) -> dict[str, Any]:
+    """The plan as `iolab plan --json` prints it."""
+    budget = plan.budget
+    return {
+        "format": 1,
+        "study": {"id": study.id, "title": study.title, "scale": study.scale},
+        "digest": plan.digest,
+        "runs": [
+            {
+                "order": run.order,
+                "repeat": run.repeat,
+                "configuration": run.point.configuration,
+                "workload": run.point.workload,
+                "axis": dict(run.point.axis),
+                "digest": run.point.digest,
+                "data_set": run.point.data_set,
+            }
+            for run in plan.runs
+        ],
+        "data_sets": [
+            {
+                "id": item.id,
+                "configuration": item.configuration,
+                "file_count": item.numjobs * item.files_per_job,
+                "file_bytes": item.file_bytes,
+                "bytes_per_host": item.bytes_per_host,
+            }
+            for item in plan.data_sets
+        ],
+        "budget": {
+            "seconds": budget.seconds,
+            "reasons": [{"says": why, "seconds": part} for why, part in budget.reasons],
+            "layout_bytes_per_host": budget.layout_bytes_per_host,
+            "write_bytes_estimate": budget.write_bytes_estimate,
+            "free_bytes_needed_per_host": budget.free_bytes_needed_per_host,
+        },
+        "destroys": list(plan.destroys),
+        "targets": [
+            {
+                "host": target.host,
+                "path": target.path,
+                "configurations": list(target.configurations),
+                "free_bytes": _free_bytes(facts, target.key),
+            }
+            for target in targets_of(study)
+        ],
+    }
+
+
+def _runs(study: Study, plan: Plan) -> RenderableType:
+    many = len(study.configurations) > 1
+    repeated = study.method.repeats > 1
+    headings = [
+        Heading("run", number=True),
+        *([Heading("configuration", main=True)] if many else []),
+        Heading("workload", main=True),
+        Heading("axis", main=True),
+        *([Heading("repeat", number=True)] if repeated else []),
+        Heading("job on each host", main=True),
+    ]
+    rows = [
+        [
+            Text(str(run.order)),
+            *([plain(run.point.configuration)] if many else []),
+            plain(run.point.workload),
+            plain(axis_label(run.point.axis)),
+            *([Text(str(run.repeat))] if repeated else []),
+            plain(_job(run.point)),
+        ]
+        for run in plan.runs
+    ]
+    return table(headings, rows)
+
+
+def _job(point: Point) -> str:
+    job = point.job
+    mix = f" {job.read_percent}% read" if job.read_percent is not None else ""
+    rate = f", {job.rate_iops} IOPS a job at most" if job.rate_iops else ""
+    buffered = "" if job.direct else ", buffered"
+    return (
+        f"{job.access.value}{mix} {format_bytes(job.block_bytes)}, {job.numjobs} x depth "
+        f"{job.iodepth}{rate}{buffered}"
+    )
+
+
+def _costs(
+    study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None
+) -> Iterator[tuple[str, Text | str]]:
+    budget = plan.budget
+    repeats = f", {count(study.method.repeats, 'repeat')}" if study.method.repeats > 1 else ""
+    yield (
+        "runs",
+        f"{count(len(plan.runs), 'run')} of {count(len(plan.points), 'point')}{repeats}, "
+        f"order {study.method.order.value}",
+    )
+    files = "; ".join(
+        f"{item.numjobs * item.files_per_job} x {format_bytes(item.file_bytes)}"
+        for item in plan.data_sets
+    )
+    yield "files", f"{format_bytes(budget.layout_bytes_per_host)} laid out on each host ({files})"
+    yield "writes", f"about {format_bytes(budget.write_bytes_estimate)} over all hosts and runs"
+    if plan.destroys:
+        yield "destroys", Text(", ".join(one_line(item) for item in plan.destroys), "bold red")
+    else:
+        kept = "stay there (keep_files)" if study.target.keep_files else "are removed at the end"
+        yield "destroys", f"nothing; the files lie in a folder of their own and {kept}"
+    yield "free space", f"{format_bytes(budget.free_bytes_needed_per_host)} needed on each host"
+    for target in targets_of(study):
+        yield "target", _target(target.host, target.path, _target_facts(facts, target.key))
+
+
+def _target(host: str, path: str, found: HostFacts | None) -> str:
+    where = f"{path or 'no path given'} on {host}"
+    if found is None or found.target is None:
+        return where
+    seen = found.target
+    device = f" on {', '.join(seen.devices)}" if seen.devices else ""
+    return f"{where}: {seen.fs_type}{device}, {format_bytes(seen.free_bytes)} free"
+
+
+def _target_facts(facts: Mapping[str, HostFacts] | None, key: str) -> HostFacts | None:
+    return None if facts is None else facts.get(key)
+
+
+def _free_bytes(facts: Mapping[str, HostFacts] | None, key: str) -> int | None:
+    found = _target_facts(facts, key)
+    return found.target.free_bytes if found is not None and found.target is not None else None

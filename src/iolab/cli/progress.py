@@ -1,0 +1,154 @@
+"""Where a session stands, for a person who watches: a pure state that events move on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from iolab.model.event import (
+    Event,
+    IntervalSeen,
+    Phase,
+    PhaseStarted,
+    RunFinished,
+    RunStarted,
+    SessionStarted,
+    TelemetrySeen,
+)
+from iolab.model.metric import Result
+from iolab.model.run import PlannedRun
+
+SECONDS_KEPT: Final = 120
+"""A sparkline is no wider than this, and a run of hours must not grow the state."""
+
+RESULTS_KEPT: Final = 5
+"""The last results on the screen; all of them stand in the summary at the end."""
+
+RUN_OVERHEAD_S: Final = 4.0
+"""What a run takes beside its load and its settling until one was timed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """All hosts' load in one second of a run: 1/s, bytes/s and the mean latency in ns."""
+
+    elapsed_s: float
+    iops: float
+    bw_bytes_per_s: float
+    lat_ns_mean: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A session as a person follows it; moments are seconds of a monotonic clock.
+
+    `run_count` are all runs of the plan, `ended` how many of them have ended, in earlier starts of
+    the session too. `seconds` are the intervals seen of the current run, by second and host.
+    """
+
+    study: str
+    run_count: int
+    ended: int
+    host_count: int
+    warmup_s: float
+    load_s: float
+    settle_s: float
+    now_s: float
+    run: PlannedRun | None = None
+    run_since_s: float = 0.0
+    phase: Phase | None = None
+    phase_detail: str = ""
+    phase_since_s: float = 0.0
+    phase_expected_s: float | None = None
+    seconds: Mapping[int, Mapping[str, IntervalSeen]] = field(default_factory=dict)
+    cpu_busy: Mapping[str, float] = field(default_factory=dict)
+    results: tuple[Result, ...] = ()
+    timed_runs: int = 0
+    timed_s: float = 0.0
+
+    def after(self, event: Event, now_s: float) -> Progress:
+        """The state when `event` came at that moment."""
+        moved = replace(self, now_s=now_s)
+        match event:
+            case SessionStarted():
+                return replace(moved, host_count=len(event.facts))
+            case RunStarted():
+                return replace(moved, run=event.run, run_since_s=now_s, seconds={})
+            case PhaseStarted():
+                return replace(
+                    moved,
+                    phase=event.phase,
+                    phase_detail=event.detail,
+                    phase_since_s=now_s,
+                    phase_expected_s=event.expected_s,
+                )
+            case IntervalSeen():
+                return replace(moved, seconds=_with_interval(self.seconds, event))
+            case TelemetrySeen():
+                return replace(moved, cpu_busy={**self.cpu_busy, event.host: event.cpu_busy})
+            case RunFinished():
+                return replace(
+                    moved,
+                    run=None,
+                    phase=None,
+                    ended=self.ended + 1,
+                    timed_runs=self.timed_runs + 1,
+                    timed_s=self.timed_s + max(now_s - self.run_since_s, 0.0),
+                )
+            case _:
+                return moved
+
+    def with_result(self, result: Result) -> Progress:
+        """The state when a run was judged."""
+        return replace(self, results=(*self.results, result)[-RESULTS_KEPT:])
+
+    def at(self, now_s: float) -> Progress:
+        """The same a moment later."""
+        return replace(self, now_s=now_s)
+
+    @property
+    def phase_elapsed_s(self) -> float:
+        """Seconds since the phase began."""
+        return max(self.now_s - self.phase_since_s, 0.0)
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """The seconds that every host has told of, oldest first."""
+        return tuple(
+            _load(second, hosts)
+            for second, hosts in sorted(self.seconds.items())
+            if len(hosts) >= max(self.host_count, 1)
+        )
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds until the plan is through: by the runs timed so far, else as foretold."""
+        foretold = self.warmup_s + self.load_s + self.settle_s + RUN_OVERHEAD_S
+        each = self.timed_s / self.timed_runs if self.timed_runs else foretold
+        left = self.run_count - self.ended
+        if self.run is not None and left > 0:
+            current = max(each - (self.now_s - self.run_since_s), 0.0)
+            return (left - 1) * each + current
+        preparing = max((self.phase_expected_s or 0.0) - self.phase_elapsed_s, 0.0)
+        return left * each + (preparing if self.phase is not None else 0.0)
+
+
+def _with_interval(
+    seconds: Mapping[int, Mapping[str, IntervalSeen]], event: IntervalSeen
+) -> dict[int, Mapping[str, IntervalSeen]]:
+    second = round(event.elapsed_s)
+    moved = {**seconds, second: {**seconds.get(second, {}), event.host: event}}
+    return {key: moved[key] for key in sorted(moved)[-SECONDS_KEPT:]}
+
+
+def _load(second: int, hosts: Mapping[str, IntervalSeen]) -> Load:
+    """The hosts together: rates add up, latency is weighted by the I/Os that had it."""
+    iops = sum(seen.iops for seen in hosts.values())
+    weighed = [
+        (seen.iops, seen.lat_ns_mean) for seen in hosts.values() if seen.lat_ns_mean is not None
+    ]
+    weight = sum(rate for rate, _ in weighed)
+    mean = sum(rate * latency for rate, latency in weighed) / weight if weight > 0 else None
+    moved = sum(seen.bw_bytes_per_s for seen in hosts.values())
+    return Load(float(second), iops, moved, mean)

@@ -1,0 +1,249 @@
+"""A session's results for the terminal: indicators, points, and what the verdicts rest on.
+
+No number stands without its verdict, and repeats stay apart: percentiles are never averaged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from iolab.cli.screen import QUIET_STYLE, Heading, one_line, pairs, plain, table, title, verdict
+from iolab.model.metric import Metric, Result
+from iolab.model.run import RunStatus
+from iolab.model.study import Study
+from iolab.model.workload import Indicator, Workload
+from iolab.report.objections import Objection, objections, run_name
+from iolab.report.wording import axis_label, axis_number, show
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+SENTENCES_MAX: Final = 1
+"""Sentences of one objection that differ only by their values; --details shows them all."""
+
+FAILURES_MAX: Final = 10
+"""Failed runs told one by one; a session that fails throughout says the same each time."""
+
+_FIGURE: Final = {
+    Indicator.IOPS: "iops",
+    Indicator.BANDWIDTH: "bw_bytes_per_s",
+    Indicator.LATENCY: "iops",
+}
+"""What is totalled over the hosts; of a latency workload, how many I/Os had that latency."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """The objections in the order in which they are printed, and the number of each, from 1."""
+
+    objections: tuple[Objection, ...]
+
+    def of(self, result: Result) -> tuple[int, ...]:
+        """The numbers of the objections to one result."""
+        made = {(check.level, check.code) for check in result.verdict.objections}
+        return tuple(
+            number
+            for number, objection in enumerate(self.objections, start=1)
+            if (objection.level, objection.code) in made
+        )
+
+
+def results_screen(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
+    """The tables of all results, the failures, and the objections behind the verdicts."""
+    notes = Notes(objections(results))
+    single = [result for result in results if not result.axis]
+    swept = [result for result in results if result.axis]
+    if single:
+        yield _indicators(study, single, notes)
+    if single and swept:
+        yield ""
+    if swept:
+        yield _points(study, swept, notes)
+    yield from _failures(results)
+    yield from _objections(notes)
+
+
+def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
+    """Every result in full: all metrics, each host, every check with its evidence."""
+    for result in results:
+        yield ""
+        heading = title(f"{result.configuration}: {run_name(result)}")
+        heading.append(f"  {result.status.value}  ", style=QUIET_STYLE)
+        heading.append_text(verdict(result.verdict.level))
+        yield heading
+        known = [
+            (key, metric) for key, metric in result.metrics.items() if metric.value is not None
+        ]
+        yield pairs([(key, _with_interval(metric)) for key, metric in known])
+        for host in result.hosts:
+            shown = [f"{key} {show(metric)}" for key, metric in host.metrics.items()]
+            yield pairs([("host", f"{host.name}: {', '.join(shown)}")])
+        for check in result.verdict.checks:
+            line = verdict(check.level)
+            line.append(f"  {check.code}: {one_line(check.says)}")
+            yield line
+            evidence = ", ".join(f"{name}={value}" for name, value in check.evidence.items())
+            if evidence:
+                yield plain(f"  {evidence}", QUIET_STYLE)
+
+
+def _indicators(study: Study, results: Sequence[Result], notes: Notes) -> RenderableType:
+    """For each indicator the total, the mean per host, the latency and the verdict."""
+    workloads = {workload.id: workload for workload in study.workloads}
+    many = len(study.configurations) > 1
+    headings = [
+        Heading("indicator", main=True),
+        *([Heading("configuration", main=True)] if many else []),
+        Heading("total", number=True),
+        Heading("mean per host", number=True),
+        Heading("latency mean", number=True),
+        Heading("99.5th", number=True),
+        Heading("verdict"),
+    ]
+    rows: list[list[Text | str]] = []
+    for result in results:
+        workload = workloads[result.workload]
+        key = _FIGURE[workload.indicator]
+        mean, tail = result.metrics.get("lat_ns_mean"), result.metrics.get("lat_ns_p99_5")
+        latency = workload.indicator is Indicator.LATENCY
+        rows.append(
+            [
+                plain(_name(workload, result)),
+                *([plain(result.configuration)] if many else []),
+                _figure(show(result.metrics.get(key)), main=not latency),
+                show(mean_per_host(result, key)),
+                _figure(show(mean), main=latency),
+                _figure(show(tail), main=latency),
+                verdict(result.verdict.level, notes.of(result)),
+            ]
+        )
+    return table(headings, rows)
+
+
+def _points(study: Study, results: Sequence[Result], notes: Notes) -> RenderableType:
+    """A row a run under a line for its workload and configuration."""
+    headings = [
+        Heading("point", main=True),
+        Heading("IOPS", number=True),
+        Heading("bandwidth", number=True),
+        Heading("mean", number=True),
+        Heading("p99", number=True),
+        Heading("p99.9", number=True),
+        Heading("verdict"),
+    ]
+    titles = {workload.id: workload.title for workload in study.workloads}
+    many = len(study.configurations) > 1
+    grouped: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        grouped.setdefault((result.configuration, result.workload), []).append(result)
+    rows: list[list[Text | str]] = []
+    for (configuration, workload), group in grouped.items():
+        name = f"{configuration}: {titles[workload]}" if many else titles[workload]
+        rows.append([plain(name, "bold")])
+        rows.extend(_point_row(result, notes) for result in sorted(group, key=_point_order))
+    return table(headings, rows)
+
+
+def _point_row(result: Result, notes: Notes) -> list[Text | str]:
+    metrics = result.metrics
+    repeat = f" #{result.repeat}" if result.repeat > 1 else ""
+    return [
+        plain(f"  {axis_label(result.axis)}{repeat}"),
+        show(metrics.get("iops"), bare_rate=True),
+        show(metrics.get("bw_bytes_per_s")),
+        show(metrics.get("lat_ns_mean")),
+        show(metrics.get("lat_ns_p99")),
+        show(metrics.get("lat_ns_p99_9")),
+        verdict(result.verdict.level, notes.of(result)),
+    ]
+
+
+def _point_order(result: Result) -> tuple[object, ...]:
+    """Along the axes, numbers by size: a randomised plan still reads as a curve."""
+    values = []
+    for name, value in result.axis:
+        number = axis_number(name, value)
+        values.append((number is None, number or 0.0, str(value)))
+    return (*values, result.repeat)
+
+
+def mean_per_host(result: Result, key: str) -> Metric:
+    """The mean over the hosts of their own figure."""
+    found = [host.metrics[key] for host in result.hosts if key in host.metrics]
+    values = [metric.value for metric in found if metric.value is not None]
+    if not values:
+        return Metric(None, "")
+    return Metric(math.fsum(values) / len(values), found[0].unit)
+
+
+def _name(workload: Workload, result: Result) -> str:
+    return workload.title if result.repeat == 1 else f"{workload.title} #{result.repeat}"
+
+
+def _figure(text: str, *, main: bool) -> Text:
+    """A figure; the workload's own headline stands out."""
+    return Text(text, style="bold" if main else "")
+
+
+def _with_interval(metric: Metric) -> str:
+    text = show(metric)
+    if metric.low is not None and metric.high is not None:
+        low, high = Metric(metric.low, metric.unit), Metric(metric.high, metric.unit)
+        text += f" ({show(low)} to {show(high)}, n = {metric.n})"
+    return text
+
+
+def _failures(results: Sequence[Result]) -> Iterator[RenderableType]:
+    bad = [result for result in results if result.status is not RunStatus.DONE]
+    if not bad:
+        return
+    yield ""
+    yield title("Runs that did not end well")
+    for result in bad[:FAILURES_MAX]:
+        why = one_line(result.failure or "No reason was recorded.")
+        yield plain(f"  {run_name(result)}: {result.status.value}. {why}")
+    if len(bad) > FAILURES_MAX:
+        yield plain(f"  and {len(bad) - FAILURES_MAX} more")
+
+
+def _objections(notes: Notes) -> Iterator[RenderableType]:
+    if not notes.objections:
+        return
+    yield ""
+    yield title("What the verdicts rest on")
+    for number, objection in enumerate(notes.objections, start=1):
+        count = len(objection.runs)
+        line = Text(f"{number:>3}  ")
+        line.append_text(verdict(objection.level))
+        line.append(f"  {objection.code}", style="bold")
+        line.append(
+            "  all runs" if objection.everywhere else f"  {count} of {objection.total} runs"
+        )
+        yield line
+        for sentence in _sentences(objection):
+            yield _indented(sentence)
+        yield _indented(f"see docs/reference/checks/{objection.code}.md", QUIET_STYLE)
+
+
+def _sentences(objection: Objection) -> Iterator[str]:
+    """What the check says, each sentence once, at most a few."""
+    said: Mapping[str, None] = dict.fromkeys(
+        check.says
+        for result in objection.runs
+        for check in result.verdict.objections
+        if (check.level, check.code) == (objection.level, objection.code)
+    )
+    yield from list(said)[:SENTENCES_MAX]
+    if len(said) > SENTENCES_MAX:
+        yield f"(and {len(said) - SENTENCES_MAX} with other values; --details shows them all)"
+
+
+def _indented(text: str, style: str = "") -> RenderableType:
+    from rich.padding import Padding
+
+    return Padding(plain(text, style), (0, 0, 0, 5))

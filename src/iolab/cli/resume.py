@@ -1,0 +1,87 @@
+"""`iolab resume`: go on with a session that was stopped, on the same plan and the same hosts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from iolab.cli.options import AsJson, Quiet, SessionDirectory
+from iolab.cli.run import ReportOption
+from iolab.cli.show import FailOnOption
+
+if TYPE_CHECKING:
+    from iolab.model.run import Plan
+    from iolab.model.study import Study
+    from iolab.run.survey import Survey
+    from iolab.store.reader import SessionReader
+    from iolab.store.writer import SessionWriter
+
+
+def resume(
+    session: SessionDirectory,
+    *,
+    report: ReportOption = False,
+    fail_on: FailOnOption = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Continue a session that was stopped."""
+    from iolab.cli.conduct import Order
+    from iolab.cli.ending import Wishes, carry_out
+    from iolab.cli.talk import say
+    from iolab.store.reader import SessionReader
+
+    reader = SessionReader(session)
+    study, plan = _same_plan(reader)
+    done = reader.done()
+    left = sum(1 for run in plan.runs if (run.point.digest, run.repeat) not in done)
+    if not quiet:
+        say(f"{len(plan.runs) - left} of {len(plan.runs)} runs are done, {left} are left.")
+    order = Order(
+        study=study,
+        plan=plan,
+        session_id=reader.session.id,
+        done=done,
+        open_writer=lambda surveyed: _reopen(reader, surveyed),
+    )
+    wishes = Wishes(session, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
+    raise typer.Exit(carry_out(order, wishes))
+
+
+def _same_plan(reader: SessionReader) -> tuple[Study, Plan]:
+    """The study read again and its plan; UsageError when it is not the plan of the session."""
+    from iolab.errors import UsageError
+    from iolab.plan.load import options_of, parse_study
+    from iolab.plan.schedule import make_plan
+    from iolab.store.layout import STUDY
+
+    name = str(reader.directory / STUDY)
+    study = parse_study(reader.study_text, name, options_of(reader.study))
+    plan = make_plan(study)
+    if plan.digest != reader.plan.digest:
+        raise UsageError(
+            f"The session's study now gives another plan ({plan.digest}) than the one that it "
+            f"began with ({reader.plan.digest}); it was made by iolab "
+            f"{reader.session.iolab_version}.",
+            "Continue it with that version of iolab and an unchanged study.toml, or run anew.",
+        )
+    return study, plan
+
+
+def _reopen(reader: SessionReader, surveyed: Survey) -> SessionWriter:
+    """The session's writer, if the hosts are still what they were; HostError otherwise."""
+    import sys
+
+    from iolab.cli.sameness import changes
+    from iolab.errors import HostError
+    from iolab.store.writer import SessionWriter
+
+    faults = changes(reader.facts, surveyed.facts)
+    if faults:
+        raise HostError(
+            "The hosts are not what they were when the session began.",
+            "Put them back as they were, or run the study anew.",
+            faults,
+        )
+    return SessionWriter.reopen(reader.directory, sys.argv)

@@ -1,0 +1,67 @@
+"""`iolab run`: measure a study and keep everything in a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from iolab.cli.options import AsJson, Quiet, Scale, Sets, StudyName, TargetPath, load_study
+from iolab.cli.show import FailOnOption
+
+ReportOption = Annotated[
+    bool, typer.Option("--report", help="Write SESSION/report.html at the end.")
+]
+
+
+def run(
+    study: StudyName,
+    *,
+    path: TargetPath = None,
+    scale: Scale = "full",
+    sets: Sets = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Keep the session here, in a new directory; ./iolab-STUDY-TIME by default.",
+        ),
+    ] = None,
+    report: ReportOption = False,
+    fail_on: FailOnOption = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a study and keep everything in a session."""
+    import sys
+    from datetime import UTC, datetime
+
+    from iolab.cli.conduct import Order
+    from iolab.cli.ending import Wishes, carry_out
+    from iolab.plan.schedule import make_plan
+    from iolab.store.writer import SessionWriter
+
+    read = load_study(study, path, scale, sets)
+    made = make_plan(read)
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    directory = out or Path(f"iolab-{read.id}-{stamp}")
+    session_id = _session_id(read.id, stamp)
+    order = Order(
+        study=read,
+        plan=made,
+        session_id=session_id,
+        done=frozenset(),
+        open_writer=lambda _: SessionWriter.create(directory, read, made, session_id, sys.argv),
+    )
+    wishes = Wishes(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
+    raise typer.Exit(carry_out(order, wishes))
+
+
+def _session_id(study_id: str, stamp: str) -> str:
+    """A name that a person recognises and no second session has."""
+    import secrets
+
+    return f"{study_id}-{stamp}-{secrets.token_hex(3)}"

@@ -1,0 +1,110 @@
+"""`iolab show`: what a session measured so far, each number with its verdict."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from iolab.cli.options import AsJson, SessionDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from iolab.errors import ExitCode
+    from iolab.model.metric import Result
+    from iolab.model.study import Study
+    from iolab.store.reader import SessionReader
+
+
+class FailOn(StrEnum):
+    """From which verdict on the exit code says so."""
+
+    INDICATIVE = "indicative"
+    INVALID = "invalid"
+
+
+FailOnOption = Annotated[
+    FailOn | None,
+    typer.Option(
+        "--fail-on",
+        help="Exit with 1 when a result is no better than this verdict.",
+        show_default=False,
+    ),
+]
+
+
+def show(
+    session: SessionDirectory,
+    *,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option("--workload", "-w", metavar="ID", help="Only this workload; repeatable."),
+    ] = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="Every metric, host, check and its evidence.")
+    ] = False,
+    fail_on: FailOnOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the results of a session, also of one that runs."""
+    from iolab.cli.talk import result_json
+    from iolab.report.export import session_document
+    from iolab.store.reader import SessionReader
+
+    reader = SessionReader(session)
+    study = reader.study
+    results = _chosen(study, reader.results(), workload)
+    if as_json:
+        result_json(session_document(study, results))
+    else:
+        print_session(reader, study, results, details=details)
+    raise typer.Exit(verdict_code(results, fail_on))
+
+
+def print_session(
+    reader: SessionReader, study: Study, results: Sequence[Result], *, details: bool = False
+) -> None:
+    """Print what a session is, its results, and in detail every check if asked."""
+    from iolab.cli.heading import session_heading
+    from iolab.cli.results import details_screen, results_screen
+    from iolab.cli.talk import result_screen
+
+    result_screen(
+        *session_heading(reader, results),
+        *results_screen(study, results),
+        *(details_screen(results) if details else ()),
+    )
+
+
+def verdict_code(results: Sequence[Result], fail_on: FailOn | None) -> ExitCode:
+    """1 when a result is at the level asked for or worse, else 0."""
+    from iolab.errors import ExitCode
+    from iolab.model.metric import Level
+
+    if fail_on is None:
+        return ExitCode.OK
+    limit = Level(fail_on.value).rank
+    worst = max((result.verdict.level.rank for result in results), default=0)
+    return ExitCode.VERDICT if worst >= limit else ExitCode.OK
+
+
+def _chosen(
+    study: Study, results: Sequence[Result], workloads: list[str] | None
+) -> tuple[Result, ...]:
+    """The results of the workloads asked for; UsageError for one that the study has not."""
+    from iolab.errors import Fault, UsageError
+    from iolab.plan.wording import shown, suggestion
+
+    if not workloads:
+        return tuple(results)
+    names = [workload.id for workload in study.workloads]
+    faults = tuple(
+        Fault(f"The study has no workload {shown(name)}.", suggestion(name, names, "workloads"))
+        for name in workloads
+        if name not in names
+    )
+    if faults:
+        raise UsageError("A workload is unknown.", "Name one of the study's.", faults)
+    return tuple(result for result in results if result.workload in workloads)
