@@ -1,0 +1,96 @@
+//! The one error of a request: the errno's name (or a word of ours) and one sentence with the value.
+
+use std::fmt::Display;
+use std::io;
+
+use serde::Serialize;
+
+/// Why a request could not be served; it becomes the final `error` message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Error {
+    /// The name of the errno where there is one, else `bad-request`, `busy` or `bug`.
+    pub code: String,
+    /// One sentence with the value.
+    pub says: String,
+}
+
+/// What every fallible part of the agent returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A request that cannot be meant: an unknown verb, a wrong argument.
+    pub fn bad_request(says: impl Into<String>) -> Self {
+        Self { code: "bad-request".into(), says: says.into() }
+    }
+
+    /// Something is held by somebody else, or a limit is reached.
+    pub fn busy(says: impl Into<String>) -> Self {
+        Self { code: "busy".into(), says: says.into() }
+    }
+
+    /// A fault of the agent itself.
+    pub fn bug(says: impl Into<String>) -> Self {
+        Self { code: "bug".into(), says: says.into() }
+    }
+
+    /// An operating system error; `doing` completes the sentence "cannot …".
+    pub fn io(doing: impl Display, error: &io::Error) -> Self {
+        Self { code: code_of(error), says: format!("cannot {doing}: {}", sentence(error)) }
+    }
+
+    /// The same for an errno that no `io::Error` came with.
+    pub fn errno(errno: i32, says: impl Into<String>) -> Self {
+        Self { code: errno_name(errno).unwrap_or("EIO").into(), says: says.into() }
+    }
+}
+
+/// The message of an operating system error with the errno's name: `No such file… (ENOENT)`.
+#[must_use]
+pub fn sentence(error: &io::Error) -> String {
+    let text = error.to_string();
+    let plain = text.split(" (os error").next().unwrap_or(&text);
+    match error.raw_os_error().and_then(errno_name) {
+        Some(name) => format!("{plain} ({name})"),
+        None => plain.to_owned(),
+    }
+}
+
+fn code_of(error: &io::Error) -> String {
+    error.raw_os_error().and_then(errno_name).unwrap_or("EIO").to_owned()
+}
+
+/// The symbolic name of an errno; None for one that storage and processes do not produce.
+#[must_use]
+pub fn errno_name(errno: i32) -> Option<&'static str> {
+    ERRNO_NAMES.iter().find(|(number, _)| *number == errno).map(|(_, name)| *name)
+}
+
+macro_rules! names {
+    ($($name:ident),* $(,)?) => { &[$((libc::$name, stringify!($name))),*] };
+}
+
+const ERRNO_NAMES: &[(i32, &str)] = names![
+    E2BIG, EACCES, EAGAIN, EBADF, EBUSY, ECHILD, ECONNREFUSED, EDQUOT, EEXIST, EFAULT, EFBIG,
+    EHOSTDOWN, EHOSTUNREACH, EINTR, EINVAL, EIO, EISDIR, ELOOP, EMFILE, EMLINK, ENAMETOOLONG,
+    ENFILE, ENODATA, ENODEV, ENOENT, ENOEXEC, ENOLCK, ENOMEM, ENOSPC, ENOSYS, ENOTCONN, ENOTDIR,
+    ENOTEMPTY, ENOTSUP, ENOTTY, ENXIO, EOVERFLOW, EPERM, EPIPE, EREMOTEIO, EROFS, ESPIPE, ESRCH,
+    ESTALE, ETIMEDOUT, ETXTBSY, EUCLEAN, EXDEV,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_io_error_keeps_its_errno_name_and_value() {
+        let error = Error::io("open /nowhere", &io::Error::from_raw_os_error(libc::ENOENT));
+        assert_eq!(error.code, "ENOENT");
+        assert_eq!(error.says, "cannot open /nowhere: No such file or directory (ENOENT)");
+    }
+
+    #[test]
+    fn an_error_without_errno_is_an_io_error() {
+        let error = Error::io("read", &io::Error::other("odd"));
+        assert_eq!((error.code.as_str(), error.says.as_str()), ("EIO", "cannot read: odd"));
+    }
+}

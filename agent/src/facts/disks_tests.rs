@@ -1,0 +1,154 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::*;
+use crate::trial::Folder;
+
+/// A synthetic sysfs: devices under `devices`, linked from `block` and `class/block`.
+struct Tree(Folder);
+
+impl Tree {
+    fn new() -> Self {
+        let folder = Folder::new();
+        for name in ["block", "class/block", "dev/block"] {
+            fs::create_dir_all(folder.path().join("sys").join(name)).unwrap();
+        }
+        fs::create_dir_all(folder.path().join("proc/self")).unwrap();
+        Self(folder)
+    }
+
+    fn roots(&self) -> Roots {
+        Roots { proc: self.0.path().join("proc"), sys: self.0.path().join("sys") }
+    }
+
+    fn device(&self, place: &str, number: &str, files: &[(&str, &str)]) {
+        let sys = self.0.path().join("sys");
+        let real = sys.join("devices").join(place);
+        fs::create_dir_all(&real).unwrap();
+        let name = real.file_name().unwrap();
+        for (file, text) in files {
+            self.0.put(&format!("sys/devices/{place}/{file}"), text);
+        }
+        symlink(&real, sys.join("class/block").join(name)).unwrap();
+        symlink(&real, sys.join("dev/block").join(number)).unwrap();
+        if !real.join("partition").exists() {
+            symlink(&real, sys.join("block").join(name)).unwrap();
+        }
+    }
+
+    fn mounts(&self, text: &str) -> Vec<Mount> {
+        self.0.put("proc/self/mountinfo", text);
+        mounts(&self.roots())
+    }
+}
+
+const NVME: &str = "pci0000:00/0000:01:00.0/nvme/nvme0/nvme0n1";
+
+fn nvme(tree: &Tree) {
+    let files = [
+        ("size", "7501476528\n"),
+        ("queue/rotational", "0\n"),
+        ("queue/scheduler", "[none] mq-deadline\n"),
+        ("queue/logical_block_size", "512\n"),
+        ("queue/physical_block_size", "4096\n"),
+    ];
+    tree.device(NVME, "259:0", &files);
+    let controller = "sys/devices/pci0000:00/0000:01:00.0/nvme/nvme0";
+    tree.0.put(&format!("{controller}/model"), "SAMSUNG MZQL23T8HCLS-00A07              \n");
+    tree.0.put(&format!("{controller}/serial"), "S64HNE0R500123      \n");
+    tree.0.put(&format!("{controller}/firmware_rev"), "GDC5602Q\n");
+    let pci = "sys/devices/pci0000:00/0000:01:00.0";
+    tree.0.put(&format!("{pci}/current_link_speed"), "8.0 GT/s PCIe\n");
+    tree.0.put(&format!("{pci}/current_link_width"), "4\n");
+    tree.0.put(&format!("{pci}/max_link_speed"), "16.0 GT/s PCIe\n");
+    tree.0.put(&format!("{pci}/max_link_width"), "4\n");
+    let real = tree.0.path().join("sys/devices").join(NVME);
+    symlink("../../nvme0", real.join("device")).unwrap();
+    symlink("../../../0000:01:00.0", real.parent().unwrap().join("device")).unwrap();
+}
+
+#[test]
+fn an_nvme_disk_with_a_link_below_its_best() {
+    let tree = Tree::new();
+    nvme(&tree);
+    let disk = disks(&tree.roots(), &[], &mut Vec::new()).remove(0);
+    assert_eq!(disk.name, "nvme0n1");
+    assert_eq!(disk.model.as_deref(), Some("SAMSUNG MZQL23T8HCLS-00A07"));
+    assert_eq!(disk.serial.as_deref(), Some("S64HNE0R500123"));
+    assert_eq!(disk.firmware.as_deref(), Some("GDC5602Q"));
+    assert_eq!(disk.size_bytes, 7_501_476_528 * 512);
+    assert_eq!((disk.logical_block_bytes, disk.physical_block_bytes), (512, 4096));
+    assert_eq!((disk.rotational, disk.scheduler.as_deref()), (false, Some("none")));
+    assert_eq!(disk.pcie_link.as_deref(), Some("8.0 GT/s x4 (of 16.0 GT/s x4)"));
+}
+
+#[test]
+fn a_scsi_disk_and_a_device_that_says_nothing() {
+    let tree = Tree::new();
+    let files = [
+        ("size", "100\n"),
+        ("queue/rotational", "1\n"),
+        ("device/vendor", "SEAGATE \n"),
+        ("device/model", "ST8000NM    \n"),
+        ("device/rev", "E005\n"),
+        ("device/vpd_pg80", "\0\u{1}\0\u{8}ZA1BCDEF"),
+    ];
+    tree.device("pci0/host0/sda", "8:0", &files);
+    tree.device("virtual/block/odd", "250:0", &[("size", "1\n")]);
+    tree.device("virtual/block/loop0", "7:0", &[("size", "0\n")]);
+    let all = disks(&tree.roots(), &[], &mut Vec::new());
+    assert_eq!(all.iter().map(|disk| disk.name.as_str()).collect::<Vec<_>>(), ["odd", "sda"]);
+    assert_eq!((&all[0].model, &all[0].scheduler, all[0].rotational), (&None, &None, false));
+    assert_eq!(all[1].model.as_deref(), Some("SEAGATE ST8000NM"));
+    assert_eq!(all[1].serial.as_deref(), Some("ZA1BCDEF"));
+    assert_eq!((all[1].firmware.as_deref(), all[1].rotational), (Some("E005"), true));
+    assert_eq!(all[1].pcie_link, None);
+}
+
+#[test]
+fn a_loop_on_a_file_on_a_volume_on_a_partition() {
+    let tree = Tree::new();
+    nvme(&tree);
+    let partition = format!("{NVME}/nvme0n1p2");
+    tree.device(&partition, "259:2", &[("size", "50\n"), ("partition", "2\n")]);
+    let volume = [("size", "40\n"), ("slaves/nvme0n1p2/size", "50\n")];
+    tree.device("virtual/block/dm-0", "253:0", &volume);
+    let backing = [("size", "30\n"), ("loop/backing_file", "/srv/image\n")];
+    tree.device("virtual/block/loop3", "7:3", &backing);
+    let mounts = tree.mounts(
+        "1 0 253:0 / / rw - xfs /dev/mapper/root rw\n2 1 7:3 / /mnt rw - xfs /dev/loop3 rw\n",
+    );
+    let roots = tree.roots();
+    assert_eq!(device_of(&roots, &mounts[1]).as_deref(), Some("loop3"));
+    let chain = chain(&roots, &mounts, "loop3");
+    assert_eq!(chain, ["loop3", "dm-0", "nvme0n1p2", "nvme0n1"]);
+
+    let all = disks(&roots, &chain, &mut Vec::new());
+    let names: Vec<&str> = all.iter().map(|disk| disk.name.as_str()).collect();
+    assert_eq!(names, ["dm-0", "loop3", "nvme0n1", "nvme0n1p2"]);
+    assert_eq!(all[1].parents, ["dm-0"]);
+    assert_eq!(all[1].backing_file.as_deref(), Some("/srv/image"));
+    assert_eq!((all[3].size_bytes, all[3].physical_block_bytes), (50 * 512, 4096));
+    assert_eq!(disks(&roots, &[], &mut Vec::new()).len(), 3);
+}
+
+#[test]
+fn devices_in_a_circle_end() {
+    let tree = Tree::new();
+    tree.device("virtual/block/dm-0", "253:0", &[("slaves/dm-1/size", "1")]);
+    tree.device("virtual/block/dm-1", "253:1", &[("slaves/dm-0/size", "1")]);
+    assert_eq!(chain(&tree.roots(), &[], "dm-0"), ["dm-0", "dm-1"]);
+}
+
+#[test]
+fn three_hundred_disks_and_none() {
+    let tree = Tree::new();
+    let mut faults = Vec::new();
+    assert!(disks(&tree.roots(), &[], &mut faults).is_empty());
+    assert_eq!(faults.len(), 1);
+    for number in 0..300 {
+        let place = format!("pci0/host{number}/sd{number}");
+        tree.device(&place, &format!("65:{number}"), &[("size", "8\n")]);
+    }
+    assert_eq!(disks(&tree.roots(), &[], &mut Vec::new()).len(), 300);
+}

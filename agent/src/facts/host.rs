@@ -1,0 +1,247 @@
+//! Processors, memory and operating system.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::error::sentence;
+use crate::probe::cpuinfo::{CpuInfo, parse_cpuinfo};
+use crate::probe::dmi::{MemoryModule, parse_modules};
+use crate::probe::memory::{parse_meminfo, parse_node_total};
+use crate::probe::numa::number_after;
+use crate::probe::word::{chosen, list_members, non_empty, setting};
+use crate::roots::{Roots, names, text};
+
+const CPUS: &str = "devices/system/cpu";
+const NODES: &str = "devices/system/node";
+
+/// The processors.
+#[derive(Debug, Serialize)]
+#[expect(missing_docs, reason = "the fields are described in schema/wire.json")]
+pub struct CpuFacts {
+    pub model: String,
+    pub sockets: u32,
+    pub cores: u32,
+    pub threads: u32,
+    pub governor: Option<String>,
+    pub max_mhz: Option<f64>,
+    pub numa: Vec<NumaNode>,
+}
+
+/// One NUMA node.
+#[derive(Debug, Serialize)]
+#[expect(missing_docs, reason = "the fields are described in schema/wire.json")]
+pub struct NumaNode {
+    pub id: u32,
+    pub cpus: String,
+    pub memory_bytes: u64,
+}
+
+/// Memory and its modules.
+#[derive(Debug, Serialize)]
+#[expect(missing_docs, reason = "the fields are described in schema/wire.json")]
+pub struct MemoryFacts {
+    pub total_bytes: u64,
+    pub modules: Vec<MemoryModule>,
+}
+
+/// The operating system and its settings.
+#[derive(Debug, Serialize)]
+#[expect(missing_docs, reason = "the fields are described in schema/wire.json")]
+pub struct KernelFacts {
+    pub release: String,
+    pub os: String,
+    pub architecture: String,
+    pub hostname: String,
+    pub boot_id: String,
+    pub transparent_hugepage: Option<String>,
+    pub io_uring_disabled: Option<i64>,
+    pub hypervisor: Option<String>,
+}
+
+/// Facts of the processors.
+pub fn cpu(roots: &Roots, faults: &mut Vec<String>) -> CpuFacts {
+    let info = parse_cpuinfo(&proc_text(roots, "cpuinfo", faults).unwrap_or_default());
+    let online = online_cpus(roots, &info);
+    let (sockets, cores) = topology(roots, &online, &info);
+    let model = info.model.unwrap_or_else(|| {
+        faults.push("The processor's model is not told by /proc/cpuinfo.".into());
+        "unknown".into()
+    });
+    CpuFacts {
+        model,
+        sockets,
+        cores,
+        threads: online.len() as u32,
+        governor: governor(roots, &online),
+        max_mhz: max_mhz(roots, &online),
+        numa: numa(roots),
+    }
+}
+
+fn online_cpus(roots: &Roots, info: &CpuInfo) -> Vec<u32> {
+    let online = roots.sys_text(format!("{CPUS}/online")).map(|text| list_members(&text));
+    online.filter(|cpus| !cpus.is_empty()).unwrap_or_else(|| (0..info.threads.max(1)).collect())
+}
+
+/// Sockets and cores with at least one CPU online; by /proc/cpuinfo where sysfs has no topology.
+fn topology(roots: &Roots, online: &[u32], info: &CpuInfo) -> (u32, u32) {
+    let mut sockets = BTreeSet::new();
+    let mut cores = BTreeSet::new();
+    for cpu in online {
+        let read = |name: &str| {
+            roots.sys_text(format!("{CPUS}/cpu{cpu}/topology/{name}")).and_then(|t| non_empty(&t))
+        };
+        if let (Some(socket), Some(core)) = (read("physical_package_id"), read("core_id")) {
+            sockets.insert(socket.clone());
+            cores.insert((socket, core));
+        }
+    }
+    if cores.is_empty() {
+        return (info.sockets.max(1), info.cores.max(online.len() as u32).max(1));
+    }
+    (sockets.len() as u32, cores.len() as u32)
+}
+
+/// The governor of all CPUs, or all that are in use; None where there is no frequency scaling.
+fn governor(roots: &Roots, online: &[u32]) -> Option<String> {
+    let governors: BTreeSet<String> = online
+        .iter()
+        .filter_map(|cpu| roots.sys_text(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor")))
+        .filter_map(|text| non_empty(&text))
+        .collect();
+    (!governors.is_empty()).then(|| governors.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+fn max_mhz(roots: &Roots, online: &[u32]) -> Option<f64> {
+    online
+        .iter()
+        .filter_map(|cpu| roots.sys_text(format!("{CPUS}/cpu{cpu}/cpufreq/cpuinfo_max_freq")))
+        .filter_map(|text| text.trim().parse::<u32>().ok())
+        .max()
+        .map(|kilohertz| f64::from(kilohertz) / 1000.0)
+}
+
+fn numa(roots: &Roots) -> Vec<NumaNode> {
+    let mut nodes: Vec<NumaNode> = roots
+        .sys_names(NODES)
+        .iter()
+        .filter_map(|name| {
+            let folder = roots.sys.join(NODES).join(name);
+            Some(NumaNode {
+                id: number_after("node", name)?,
+                cpus: text(&folder.join("cpulist"))?.trim().to_owned(),
+                memory_bytes: parse_node_total(&text(&folder.join("meminfo"))?)?,
+            })
+        })
+        .collect();
+    nodes.sort_by_key(|node| node.id);
+    nodes
+}
+
+/// Facts of the memory.
+pub fn memory(roots: &Roots, faults: &mut Vec<String>) -> MemoryFacts {
+    let meminfo = parse_meminfo(&proc_text(roots, "meminfo", faults).unwrap_or_default());
+    MemoryFacts {
+        total_bytes: meminfo.total_bytes.unwrap_or(0),
+        modules: modules(roots, faults),
+    }
+}
+
+/// From the firmware's whole table, or from its entries where only those are shown.
+fn modules(roots: &Roots, faults: &mut Vec<String>) -> Vec<MemoryModule> {
+    let firmware = roots.sys.join("firmware/dmi");
+    let entries = firmware.join("entries");
+    let memory_entries = names(&entries).into_iter().filter(|name| name.starts_with("17-"));
+    let table = fs::read(firmware.join("tables/DMI")).or_else(|error| {
+        let single: Vec<Vec<u8>> =
+            memory_entries.filter_map(|name| fs::read(entries.join(name).join("raw")).ok()).collect();
+        if single.is_empty() { Err(error) } else { Ok(single.concat()) }
+    });
+    match table {
+        Ok(table) => parse_modules(&table),
+        Err(error) => {
+            faults.push(format!("Memory modules are unknown: DMI: {}.", sentence(&error)));
+            Vec::new()
+        }
+    }
+}
+
+/// Facts of the operating system.
+pub fn kernel(roots: &Roots, faults: &mut Vec<String>) -> KernelFacts {
+    let mut name = |file: &str| {
+        let text = proc_text(roots, &format!("sys/kernel/{file}"), faults);
+        text.and_then(|text| non_empty(&text)).unwrap_or_else(|| "unknown".into())
+    };
+    let (release, hostname, boot_id) = (name("osrelease"), name("hostname"), name("random/boot_id"));
+    let hugepage = roots.sys_text("kernel/mm/transparent_hugepage/enabled");
+    let io_uring = text(&roots.proc.join("sys/kernel/io_uring_disabled"));
+    KernelFacts {
+        release,
+        os: os_name(),
+        architecture: std::env::consts::ARCH.to_owned(),
+        hostname,
+        boot_id,
+        transparent_hugepage: hugepage.and_then(|text| chosen(&text)),
+        io_uring_disabled: io_uring.and_then(|text| text.trim().parse().ok()),
+        hypervisor: hypervisor(roots),
+    }
+}
+
+fn os_name() -> String {
+    ["/etc/os-release", "/usr/lib/os-release"]
+        .iter()
+        .filter_map(|file| text(Path::new(file)))
+        .find_map(|text| setting(&text, "PRETTY_NAME"))
+        .unwrap_or_else(|| "unknown".into())
+}
+
+/// The hypervisor below, by name where it tells one; None on bare metal.
+fn hypervisor(roots: &Roots) -> Option<String> {
+    let told = roots.sys_text("hypervisor/type").and_then(|text| non_empty(&text));
+    let by_flag = || {
+        let info = parse_cpuinfo(&text(&roots.proc.join("cpuinfo"))?);
+        info.under_hypervisor.then(|| signature().unwrap_or_else(|| "unknown".into()))
+    };
+    let by_board = || {
+        let product = non_empty(&roots.sys_text("class/dmi/id/product_name")?)?;
+        let virtual_board = ["KVM", "VMware", "VirtualBox", "HVM domU", "Virtual Machine"];
+        virtual_board.iter().any(|name| product.contains(name)).then_some(product)
+    };
+    told.or_else(by_flag).or_else(by_board)
+}
+
+/// The twelve letters that an x86 hypervisor shows at the leaf 0x40000000.
+#[cfg(target_arch = "x86_64")]
+fn signature() -> Option<String> {
+    let leaf = crate::sys::cpu_leaf(0x4000_0000);
+    let letters: Vec<u8> = leaf.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let name = non_empty(&String::from_utf8_lossy(&letters))?;
+    let known = match name.as_str() {
+        "KVMKVMKVM" => "KVM",
+        "Microsoft Hv" => "Hyper-V",
+        "VMwareVMware" => "VMware",
+        "XenVMMXenVMM" => "Xen",
+        "TCGTCGTCGTCG" => "QEMU",
+        "bhyve bhyve" => "bhyve",
+        _ => return Some(name),
+    };
+    Some(known.to_owned())
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn signature() -> Option<String> {
+    None
+}
+
+fn proc_text(roots: &Roots, name: &str, faults: &mut Vec<String>) -> Option<String> {
+    match fs::read(roots.proc.join(name)) {
+        Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(error) => {
+            faults.push(format!("/proc/{name} cannot be read: {}.", sentence(&error)));
+            None
+        }
+    }
+}

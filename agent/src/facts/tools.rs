@@ -1,0 +1,96 @@
+//! Tools on this host: where each is found, and what it says when asked for its version.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::job::{self, Event, Job, Stream, find_program, search_path};
+use crate::request::MAX_ID;
+use crate::runs::Runs;
+
+/// What to run for each tool's version.
+pub type Asked = BTreeMap<String, Vec<String>>;
+
+/// A tool that takes longer to tell its version waits for something.
+const PATIENCE_S: f64 = 5.0;
+/// Enough for the first line; some tools print their whole help.
+const OUTPUT_LIMIT_BYTES: u64 = 64 << 10;
+/// A version is a line of a table.
+const MAX_LINE_CHARS: usize = 200;
+
+/// One tool.
+#[derive(Debug, Serialize)]
+#[expect(missing_docs, reason = "the fields are described in schema/wire.json")]
+pub struct ToolFacts {
+    pub name: String,
+    pub path: Option<String>,
+    pub version: Option<String>,
+}
+
+/// Ask every tool, one after the other.
+pub fn tools(asked: &Asked, runs: &Runs, faults: &mut Vec<String>) -> Vec<ToolFacts> {
+    asked.iter().map(|(name, argv)| tool(name, argv, runs, faults)).collect()
+}
+
+fn tool(name: &str, argv: &[String], runs: &Runs, faults: &mut Vec<String>) -> ToolFacts {
+    let program = argv.first().and_then(|program| find_program(program, &search_path()));
+    let mut facts = ToolFacts { name: name.to_owned(), path: None, version: None };
+    let Some(program) = program else { return facts };
+    facts.path = Some(program.display().to_string());
+    match first_line(argv, runs) {
+        Ok(Some(line)) => facts.version = Some(line),
+        Ok(None) => faults.push(format!("{name} did not tell its version.")),
+        Err(error) => faults.push(format!("{name} did not tell its version: {}.", error.says)),
+    }
+    facts
+}
+
+fn first_line(argv: &[String], runs: &Runs) -> Result<Option<String>> {
+    let job = Job {
+        argv: argv.to_vec(),
+        env: BTreeMap::new(),
+        cwd: None,
+        start_at_real_ns: None,
+        wall_limit_s: Some(PATIENCE_S),
+        output_limit_bytes: Some(OUTPUT_LIMIT_BYTES),
+    };
+    let id = own_id();
+    runs.reserve(id)?;
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let outcome = job::run(runs, id, &job, &[], |event| match event {
+        Event::Output(Stream::Stdout, bytes) => stdout.extend_from_slice(bytes),
+        Event::Output(Stream::Stderr, bytes) => stderr.extend_from_slice(bytes),
+        Event::Started { .. } => {}
+    });
+    runs.release(id);
+    outcome?;
+    // Some tools speak of themselves on stderr only.
+    Ok([stdout, stderr].iter().find_map(|output| line_of(output)))
+}
+
+fn line_of(output: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(output);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(MAX_LINE_CHARS).collect())
+}
+
+/// A number for a run of the agent's own, above any that a controller may choose.
+fn own_id() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(MAX_ID + 1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_that_says_something() {
+        assert_eq!(line_of(b"\n  fio-3.33  \nmore").as_deref(), Some("fio-3.33"));
+        assert_eq!(line_of(b"\n \n"), None);
+        assert_eq!(line_of("x".repeat(900).as_bytes()).map(|line| line.len()), Some(200));
+        assert!(line_of(&[0xff, b'a']).is_some());
+    }
+}

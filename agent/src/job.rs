@@ -1,0 +1,329 @@
+//! One run: a process with its output streamed as it comes, under limits, and its whole tree gone
+//! before the end is told.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::runs::{Exit, Runs, Started};
+use crate::sys::process::{READABLE, WRITABLE, never_block, poll};
+use crate::sys::time::{SECOND_NS, real_ns};
+use crate::tree::kill_family;
+
+/// Output in one message: what a pipe of the kernel holds, so one read empties it.
+const CHUNK_BYTES: usize = 64 << 10;
+/// Output kept when the request sets no limit; fio's largest documents are a few MiB.
+const DEFAULT_OUTPUT_LIMIT_BYTES: u64 = 256 << 20;
+/// After the tree was killed its pipes end at once, unless a process outlived it.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
+/// A start further ahead is a wrong clock, not a plan.
+const LONGEST_AHEAD_NS: u64 = 3600 * SECOND_NS;
+/// The search path of a process when the agent itself was given none.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What to run, as the request says it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// Program and arguments; never a shell line.
+    pub argv: Vec<String>,
+    /// Added to a minimal environment.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Working directory; `/` when null.
+    #[serde(default)]
+    pub cwd: Option<PathBuf>,
+    /// When to start; at once when null or past.
+    #[serde(default)]
+    pub start_at_real_ns: Option<u64>,
+    /// Killed after this; never when null.
+    #[serde(default)]
+    pub wall_limit_s: Option<f64>,
+    /// Output past this is read and thrown away.
+    #[serde(default)]
+    pub output_limit_bytes: Option<u64>,
+}
+
+/// Where a piece of output came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// What a run tells before it ends.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The process was started.
+    Started {
+        /// Its id.
+        pid: u32,
+        /// When.
+        real_ns: u64,
+    },
+    /// A piece of its output.
+    Output(Stream, &'a [u8]),
+}
+
+/// The final message of a run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Exited {
+    /// The exit code, null when a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// User seconds of the process and the children it waited for.
+    pub user_s: f64,
+    /// System seconds of the same.
+    pub system_s: f64,
+    /// The largest resident set among them.
+    pub max_rss_bytes: u64,
+    /// When it ended.
+    pub real_ns: u64,
+    /// The wall limit ended it.
+    pub timed_out: bool,
+    /// The output limit cut its output.
+    pub truncated: bool,
+}
+
+/// Run a job whose place in `runs` is reserved; blocks until its whole tree is gone.
+pub fn run(
+    runs: &Runs,
+    id: u64,
+    job: &Job,
+    input: &[u8],
+    mut tell: impl FnMut(Event),
+) -> Result<Exited> {
+    let wall_limit = check_limits(job)?;
+    let mut command = command_of(job, input)?;
+    if let Some(at_ns) = job.start_at_real_ns {
+        if let Some(signal) = runs.wait_for_start(id, at_ns) {
+            return Ok(never_started(signal));
+        }
+    }
+    let started = runs.start(id, &mut command, wall_limit).map_err(|error| {
+        Error::io(format_args!("start {}", command.get_program().to_string_lossy()), &error)
+    })?;
+    tell(Event::Started { pid: started.child.id(), real_ns: started.real_ns });
+    let limit = job.output_limit_bytes.unwrap_or(DEFAULT_OUTPUT_LIMIT_BYTES);
+    let mut pump = Pump::new(started, input, limit).map_err(|e| Error::io("read output", &e))?;
+    let exit = pump.until_gone(runs, id, &mut tell);
+    Ok(exited(&exit, pump.truncated))
+}
+
+fn check_limits(job: &Job) -> Result<Option<Duration>> {
+    if let Some(at_ns) = job.start_at_real_ns {
+        if at_ns > real_ns() + LONGEST_AHEAD_NS {
+            return Err(Error::bad_request(format!(
+                "start_at_real_ns {at_ns} is more than an hour ahead"
+            )));
+        }
+    }
+    let Some(limit_s) = job.wall_limit_s else { return Ok(None) };
+    match Duration::try_from_secs_f64(limit_s) {
+        Ok(limit) if !limit.is_zero() => Ok(Some(limit)),
+        _ => Err(Error::bad_request(format!("wall_limit_s {limit_s} is not a time above zero"))),
+    }
+}
+
+fn command_of(job: &Job, input: &[u8]) -> Result<Command> {
+    let name = job.argv.first().filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| Error::bad_request("argv is empty"))?;
+    let path = job.env.get("PATH").cloned().unwrap_or_else(search_path);
+    let program = find_program(name, &path).ok_or_else(|| {
+        Error::errno(libc::ENOENT, format!("cannot start {name}: no such program on PATH ({path})"))
+    })?;
+    let cwd = job.cwd.as_deref().unwrap_or(Path::new("/"));
+    fs::read_dir(cwd)
+        .map_err(|error| Error::io(format_args!("start {name} in {}", cwd.display()), &error))?;
+    let home = env::var_os("HOME").unwrap_or_else(|| "/".into());
+    let mut command = Command::new(program);
+    command.arg0(name).args(&job.argv[1..]).current_dir(cwd);
+    command.env_clear().env("PATH", path).env("LANG", "C").env("HOME", home).envs(&job.env);
+    command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    Ok(command)
+}
+
+/// The search path that processes of this agent get.
+#[must_use]
+pub fn search_path() -> String {
+    env::var("PATH").ok().filter(|path| !path.is_empty()).unwrap_or_else(|| DEFAULT_PATH.into())
+}
+
+/// The executable file that a name means: itself with a slash in it, else the first on `path`.
+#[must_use]
+pub fn find_program(name: &str, path: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|program| is_executable(program));
+    }
+    path.split(':')
+        .filter(|folder| folder.starts_with('/'))
+        .map(|folder| Path::new(folder).join(name))
+        .find(|program| is_executable(program))
+}
+
+fn is_executable(program: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(program).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// The three pipes of a process and what is left to do on each.
+struct Pump<'a> {
+    started: Started,
+    input: &'a [u8],
+    stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    room_bytes: u64,
+    truncated: bool,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Pump<'a> {
+    fn new(mut started: Started, input: &'a [u8], limit_bytes: u64) -> io::Result<Self> {
+        let (stdin, stdout, stderr) =
+            (started.child.stdin.take(), started.child.stdout.take(), started.child.stderr.take());
+        for fd in [
+            stdin.as_ref().map(AsFd::as_fd),
+            stdout.as_ref().map(AsFd::as_fd),
+            stderr.as_ref().map(AsFd::as_fd),
+        ] {
+            fd.map_or(Ok(()), never_block)?;
+        }
+        let buffer = vec![0; CHUNK_BYTES];
+        Ok(Self {
+            started,
+            input,
+            stdin,
+            stdout,
+            stderr,
+            room_bytes: limit_bytes,
+            truncated: false,
+            buffer,
+        })
+    }
+
+    /// Move input and output until the leader ended, its tree is killed and the pipes are empty.
+    fn until_gone(&mut self, runs: &Runs, id: u64, tell: &mut impl FnMut(Event)) -> Exit {
+        let mut end: Option<(Exit, Instant)> = None;
+        loop {
+            if end.is_none() {
+                if let Some(exit) = runs.exit(id) {
+                    // A run is its leader: what the leader leaves behind ends with it.
+                    kill_family(&self.started.family);
+                    end = Some((exit, Instant::now() + DRAIN_PATIENCE));
+                }
+            }
+            let drained = self.stdout.is_none() && self.stderr.is_none();
+            if let Some((exit, deadline)) = end {
+                if drained || Instant::now() >= deadline {
+                    return exit;
+                }
+            }
+            self.step(end.map(|(_, deadline)| deadline), tell);
+        }
+    }
+
+    fn step(&mut self, deadline: Option<Instant>, tell: &mut impl FnMut(Event)) {
+        let timeout_ms = deadline.map_or(-1, |deadline| {
+            deadline.saturating_duration_since(Instant::now()).as_millis() as i32 + 1
+        });
+        let wanted = [
+            self.stdout.as_ref().map(|pipe| (pipe.as_fd(), READABLE)),
+            self.stderr.as_ref().map(|pipe| (pipe.as_fd(), READABLE)),
+            self.stdin.as_ref().map(|pipe| (pipe.as_fd(), WRITABLE)),
+            deadline.is_none().then(|| (self.started.ended.as_fd(), READABLE)),
+        ];
+        // A poll that fails has no memory; the pipes are then tried all the same.
+        let [stdout, stderr, stdin, _] = poll(wanted, timeout_ms).unwrap_or([true; 4]);
+        if stdout {
+            self.take(Stream::Stdout, tell);
+        }
+        if stderr {
+            self.take(Stream::Stderr, tell);
+        }
+        if stdin {
+            self.give();
+        }
+    }
+
+    fn take(&mut self, stream: Stream, tell: &mut impl FnMut(Event)) {
+        let read = match stream {
+            Stream::Stdout => self.stdout.as_mut().map(|pipe| pipe.read(&mut self.buffer)),
+            Stream::Stderr => self.stderr.as_mut().map(|pipe| pipe.read(&mut self.buffer)),
+        };
+        let count = match read {
+            Some(Ok(count)) if count > 0 => count,
+            Some(Err(error)) if may_come_later(&error) => return,
+            _ => return self.drop_pipe(stream),
+        };
+        let kept = (count as u64).min(self.room_bytes) as usize;
+        self.room_bytes -= kept as u64;
+        self.truncated |= kept < count;
+        if kept > 0 {
+            tell(Event::Output(stream, &self.buffer[..kept]));
+        }
+    }
+
+    fn drop_pipe(&mut self, stream: Stream) {
+        match stream {
+            Stream::Stdout => self.stdout = None,
+            Stream::Stderr => self.stderr = None,
+        }
+    }
+
+    fn give(&mut self) {
+        let Some(pipe) = self.stdin.as_mut() else { return };
+        match pipe.write(self.input) {
+            Ok(count) => self.input = &self.input[count..],
+            Err(error) if may_come_later(&error) => return,
+            Err(_) => self.input = &[], // It does not read its input; that is its own affair.
+        }
+        if self.input.is_empty() {
+            self.stdin = None;
+        }
+    }
+}
+
+fn may_come_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+fn exited(exit: &Exit, truncated: bool) -> Exited {
+    Exited {
+        code: exit.reaped.code,
+        signal: exit.reaped.signal,
+        user_s: exit.reaped.user_s,
+        system_s: exit.reaped.system_s,
+        max_rss_bytes: exit.reaped.max_rss_bytes,
+        real_ns: exit.real_ns,
+        timed_out: exit.timed_out,
+        truncated,
+    }
+}
+
+/// A run that was cancelled while it waited for its start.
+fn never_started(signal: i32) -> Exited {
+    Exited {
+        code: None,
+        signal: Some(signal),
+        user_s: 0.0,
+        system_s: 0.0,
+        max_rss_bytes: 0,
+        real_ns: real_ns(),
+        timed_out: false,
+        truncated: false,
+    }
+}

@@ -1,0 +1,112 @@
+//! The lease: what must be gone when this agent is, whatever ends it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{fs, thread};
+
+use crate::error::{Error, Result};
+use crate::prepare::scratch::Scratch;
+use crate::runs::Runs;
+use crate::sys::process;
+use crate::sys::signal::{self, Seen};
+use crate::tree;
+
+/// Between two looks at wall limits: a limit is kept to a quarter of a second.
+const LIMIT_CHECK: Duration = Duration::from_millis(250);
+/// Scratch folders held at once; a session holds one a target.
+const MAX_SCRATCHES: usize = 16;
+
+/// Everything that the end of the agent must undo.
+#[derive(Default)]
+pub struct Lease {
+    /// The processes.
+    pub runs: Runs,
+    ended: AtomicBool,
+    scratches: Mutex<HashMap<PathBuf, Scratch>>,
+    asides: Mutex<Vec<PathBuf>>,
+}
+
+impl Lease {
+    /// Kill every process, remove what was made, and exit with `code`; `before_exit` is the last
+    /// word. Only the first caller does it.
+    pub fn end(&self, code: i32, before_exit: impl FnOnce()) -> ! {
+        if self.ended.swap(true, Ordering::SeqCst) {
+            loop {
+                thread::park();
+            }
+        }
+        self.runs.close();
+        tree::kill_all();
+        for path in lock(&self.asides).drain(..) {
+            let _ = fs::remove_file(path);
+        }
+        for (_, scratch) in lock(&self.scratches).drain() {
+            let _ = scratch.remove();
+        }
+        before_exit();
+        process::exit_now(code)
+    }
+
+    /// Reap children, keep wall limits and hear signals, for ever. Needs a thread of its own.
+    pub fn attend(&self) -> ! {
+        loop {
+            match signal::wait(LIMIT_CHECK) {
+                Seen::Child => self.runs.reap(),
+                Seen::Nothing => {}
+                Seen::End(signal) => self.end(128 + signal, || {}),
+            }
+            self.runs.enforce_limits();
+        }
+    }
+
+    /// Hold a scratch folder until it is closed or the agent ends.
+    pub fn hold(&self, scratch: Scratch) -> Result<()> {
+        let mut held = lock(&self.scratches);
+        if held.len() >= MAX_SCRATCHES {
+            let _ = scratch.remove();
+            return Err(Error::busy(format!("{MAX_SCRATCHES} scratch folders are held already")));
+        }
+        held.insert(scratch.dir().to_owned(), scratch);
+        Ok(())
+    }
+
+    /// Give a scratch folder out of the lease.
+    pub fn release(&self, dir: &Path) -> Result<Scratch> {
+        lock(&self.scratches).remove(dir).ok_or_else(|| {
+            Error::bad_request(format!("{} is not a scratch folder held here", dir.display()))
+        })
+    }
+
+    /// The scratch folder of that path is held by this agent.
+    pub fn holds(&self, dir: &Path) -> bool {
+        lock(&self.scratches).contains_key(dir)
+    }
+
+    /// Have a half-written file removed, should the agent end before the guard is dropped.
+    #[must_use]
+    pub fn aside(self: &Arc<Self>, path: PathBuf) -> Aside {
+        lock(&self.asides).push(path.clone());
+        Aside { lease: Arc::clone(self), path }
+    }
+}
+
+/// A file that exists only until it is complete; removed when this is dropped.
+pub struct Aside {
+    lease: Arc<Lease>,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+        lock(&self.lease.asides).retain(|path| *path != self.path);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,27 @@
+//! The agent: one static program on every host, spoken to over its stdin and stdout.
+//!
+//! It reads facts, samples counters, runs processes and prepares targets; it knows a job, never a
+//! study. See docs/reference/wire.md for what it is asked and says.
+
+pub mod clock;
+pub mod error;
+pub mod facts;
+pub mod job;
+pub mod keeper;
+pub mod lease;
+pub mod prepare;
+pub mod probe;
+pub mod request;
+pub mod roots;
+pub mod runs;
+pub mod sampler;
+pub mod serve;
+mod slow;
+pub mod sys;
+pub mod transfer;
+pub mod tree;
+pub mod watch;
+pub mod wire;
+
+#[cfg(test)]
+mod trial;

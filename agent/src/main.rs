@@ -1,0 +1,46 @@
+//! Start: split off the keeper, attend to signals, serve.
+
+use std::env;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+
+use iolab_agent::lease::Lease;
+use iolab_agent::serve::{CODE_FAULT, serve};
+use iolab_agent::wire::Outbox;
+use iolab_agent::{error, keeper};
+
+fn main() -> ExitCode {
+    match env::args().nth(1).as_deref() {
+        None => {}
+        Some("--version") => {
+            println!("iolab-agent {}", env!("CARGO_PKG_VERSION"));
+            return ExitCode::SUCCESS;
+        }
+        Some(other) => {
+            eprintln!("iolab-agent: it takes no argument but --version, not {other}");
+            return ExitCode::from(2);
+        }
+    }
+    if let Err(error) = keeper::stand_under() {
+        eprintln!("iolab-agent: cannot start: {}", error::sentence(&error));
+        return ExitCode::from(70);
+    }
+    let lease = Arc::new(Lease::default());
+    let attendant = Arc::clone(&lease);
+    if let Err(error) = thread::Builder::new().spawn(move || attendant.attend()) {
+        eprintln!("iolab-agent: cannot start a thread: {}", error::sentence(&error));
+        return ExitCode::from(70);
+    }
+    // Not through Rust's stdout, which looks for line ends in what is not lines.
+    match io::stdout().as_fd().try_clone_to_owned() {
+        Ok(output) => serve(&mut io::stdin().lock(), Outbox::new(File::from(output)), lease),
+        Err(error) => {
+            eprintln!("iolab-agent: it has no standard output: {}", error::sentence(&error));
+            ExitCode::from(CODE_FAULT as u8)
+        }
+    }
+}

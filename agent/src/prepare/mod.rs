@@ -1,0 +1,7 @@
+//! What a target needs before a run: a scratch folder, direct I/O, proven extents, cold pages.
+
+pub mod direct;
+pub mod evict;
+pub mod extents;
+pub mod removal;
+pub mod scratch;

@@ -1,0 +1,118 @@
+//! Remove what is in a folder, name by name, relative to open descriptors: a symbolic link is
+//! removed itself and never followed, another file system mounted inside is left alone.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+
+use crate::sys::file::{Entry, entry_in, open_folder_in, unlink_in};
+
+/// Folders within folders; what this program makes is at most a handful deep.
+const MAX_DEPTH: u32 = 200;
+
+/// What was, or would be, removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Names, folders among them.
+    pub names: u64,
+    /// Bytes of the regular files.
+    pub bytes: u64,
+}
+
+/// Count what a folder holds, `keep` in it left out.
+pub fn count(folder: &File, keep: &OsStr) -> io::Result<Tally> {
+    visit(folder, keep, MAX_DEPTH, &|_, _, _| Ok(()))
+}
+
+/// Remove what a folder holds, except for the name `keep` in it.
+///
+/// All that can be removed is; the first error is told after that.
+pub fn empty(folder: &File, keep: &OsStr) -> io::Result<Tally> {
+    visit(folder, keep, MAX_DEPTH, &unlink_in)
+}
+
+type Act<'a> = &'a dyn Fn(&File, &OsStr, Entry) -> io::Result<()>;
+
+fn visit(folder: &File, keep: &OsStr, depth: u32, act: Act) -> io::Result<Tally> {
+    let Some(deeper) = depth.checked_sub(1) else {
+        return Err(io::Error::from_raw_os_error(libc::ELOOP));
+    };
+    let here = entry_in(folder, OsStr::new("."))?;
+    let mut tally = Tally::default();
+    let mut first_error = None;
+    for name in names_in(folder)? {
+        if name == keep {
+            continue;
+        }
+        match visit_one(folder, &name, here, deeper, act) {
+            Ok(one) => {
+                tally.names += one.names;
+                tally.bytes += one.bytes;
+            }
+            Err(error) => {
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    first_error.map_or(Ok(tally), Err)
+}
+
+fn visit_one(folder: &File, name: &OsStr, here: Entry, deeper: u32, act: Act) -> io::Result<Tally> {
+    let entry = entry_in(folder, name)?;
+    let mut tally = Tally { names: 1, bytes: entry.size_bytes };
+    if entry.is_folder {
+        if entry.device != here.device {
+            return Err(io::Error::from_raw_os_error(libc::EXDEV));
+        }
+        let inside = visit(&open_folder_in(folder, name)?, OsStr::new(""), deeper, act)?;
+        tally.names += inside.names;
+        tally.bytes += inside.bytes;
+    }
+    act(folder, name, entry)?;
+    Ok(tally)
+}
+
+/// The names are taken before anything is removed: removing while listing may skip some.
+fn names_in(folder: &File) -> io::Result<Vec<OsString>> {
+    let entries = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
+    entries.map(|entry| entry.map(|entry| entry.file_name())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::file::open_folder;
+    use crate::trial::Folder;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn everything_goes_but_the_kept_name_and_what_links_point_to() {
+        let outside = Folder::new();
+        fs::write(outside.path().join("precious"), "stays").unwrap();
+        let folder = Folder::new();
+        fs::create_dir_all(folder.path().join("a/b")).unwrap();
+        fs::write(folder.path().join("a/b/file"), "12345").unwrap();
+        fs::write(folder.path().join("lock"), "").unwrap();
+        symlink(outside.path(), folder.path().join("link")).unwrap();
+        let open = open_folder(folder.path()).unwrap();
+
+        let expected = Tally { names: 4, bytes: 5 };
+        assert_eq!(count(&open, OsStr::new("lock")).unwrap(), expected);
+        assert_eq!(empty(&open, OsStr::new("lock")).unwrap(), expected);
+        assert_eq!(crate::roots::names(folder.path()), ["lock"]);
+        assert_eq!(fs::read(outside.path().join("precious")).unwrap(), b"stays");
+    }
+
+    #[test]
+    fn a_folder_too_deep_is_an_error_and_not_a_crash() {
+        let folder = Folder::new();
+        let mut deep = folder.path().to_owned();
+        for _ in 0..=MAX_DEPTH {
+            deep.push("d");
+        }
+        fs::create_dir_all(&deep).unwrap();
+        let error = empty(&open_folder(folder.path()).unwrap(), OsStr::new("")).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ELOOP));
+    }
+}

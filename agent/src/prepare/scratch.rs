@@ -1,0 +1,256 @@
+//! The scratch folder of a session: made, locked, and removed by us alone.
+//!
+//! A file in it holds the owner's text and an exclusive lock (flock) for as long as the session
+//! lives. Only a folder with that file, or an empty one, is ever taken; anything else is somebody's.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::removal;
+use crate::error::{Error, Result};
+use crate::sys::file::{open_file_in, open_folder, is_locked, try_lock};
+
+/// Every scratch folder's name begins so: a wrong name can never mean another folder.
+pub const PREFIX: &str = "iolab-scratch";
+const LOCK: &str = ".iolab-lock";
+/// The owner's text is a line for people.
+const MAX_OWNER_BYTES: u64 = 4096;
+/// A lock file that a leaving session removed under us is tried anew; each try has another reason.
+const MAX_TRIES: u32 = 10;
+
+/// A scratch folder that this process holds.
+pub struct Scratch {
+    dir: PathBuf,
+    folder: File,
+    lock: File,
+    marker: Marker,
+}
+
+/// What the lock file says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Marker {
+    owner: String,
+    /// The files were left on purpose and must outlive the next session's start.
+    kept: bool,
+}
+
+impl Scratch {
+    /// Make `path/name` (or take over what a dead session left) and lock it.
+    ///
+    /// Returns the folder and the bytes found in it. They are removed already, unless their session
+    /// kept them on purpose: then they stay until this session's end, which removes them.
+    pub fn open(path: &Path, name: &str, owner: &str) -> Result<(Self, u64)> {
+        check_name(name)?;
+        if owner.len() as u64 > MAX_OWNER_BYTES / 2 {
+            return Err(Error::bad_request(format!("an owner of {} bytes is too long", owner.len())));
+        }
+        let dir = path.join(name);
+        for _ in 0..MAX_TRIES {
+            let Some((folder, lock)) = enter(&dir)? else { continue };
+            let left = read_marker(&lock);
+            let found = if left.as_ref().is_some_and(|marker| marker.kept) {
+                removal::count(&folder, OsStr::new(LOCK))
+            } else {
+                removal::empty(&folder, OsStr::new(LOCK))
+            };
+            let found = found.map_err(|e| {
+                Error::io(format_args!("clear what was left in {}", dir.display()), &e)
+            })?;
+            let marker = Marker { owner: owner.to_owned(), kept: false };
+            let scratch = Self { dir, folder, lock, marker };
+            scratch.write_marker(&scratch.marker)?;
+            return Ok((scratch, found.bytes));
+        }
+        Err(Error::busy(format!("{} is made and removed by others all the time", dir.display())))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Remove the folder and all that is in it.
+    pub fn remove(self) -> Result<()> {
+        let failed = |e| Error::io(format_args!("remove {}", self.dir.display()), &e);
+        removal::empty(&self.folder, OsStr::new(LOCK)).map_err(failed)?;
+        let still_ours = self.folder.metadata().is_ok_and(|open| {
+            fs::symlink_metadata(&self.dir).is_ok_and(|named| named.ino() == open.ino())
+        });
+        if still_ours {
+            fs::remove_file(self.dir.join(LOCK)).map_err(failed)?;
+            fs::remove_dir(&self.dir).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Leave the folder with its files, marked so, and let go of the lock.
+    pub fn keep(self) -> Result<()> {
+        self.write_marker(&Marker { kept: true, ..self.marker.clone() })
+    }
+
+    fn write_marker(&self, marker: &Marker) -> Result<()> {
+        let text = serde_json::to_string(marker).map_err(|e| Error::bug(e.to_string()))?;
+        let mut lock = &self.lock;
+        lock.set_len(0)
+            .and_then(|()| lock.rewind())
+            .and_then(|()| lock.write_all(text.as_bytes()))
+            .and_then(|()| lock.sync_all())
+            .map_err(|e| Error::io(format_args!("write in {}", self.dir.display()), &e))
+    }
+}
+
+/// Who holds a scratch folder in `path` (any of ours), None when none is held.
+#[must_use]
+pub fn held_by(path: &Path) -> Option<String> {
+    crate::roots::names(path).iter().filter(|name| name.starts_with(PREFIX)).find_map(|name| {
+        let lock = File::open(path.join(name).join(LOCK)).ok()?;
+        is_locked(&lock).ok()?.then(|| owner_of(&lock))
+    })
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let plain = name.starts_with(PREFIX) && !name.contains(['/', '\0']) && name.len() <= 200;
+    if plain {
+        return Ok(());
+    }
+    Err(Error::bad_request(format!("a scratch folder's name begins with {PREFIX}, not {name:?}")))
+}
+
+/// The open folder and its locked lock file; None when it vanished meanwhile.
+fn enter(dir: &Path) -> Result<Option<(File, File)>> {
+    let failed = |doing: &str, error: &io::Error| {
+        Error::io(format_args!("{doing} the scratch folder {}", dir.display()), error)
+    };
+    match DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(failed("make", &error));
+        }
+        _ => {}
+    }
+    let folder = match open_folder(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // The kernel says ENOTDIR or ELOOP of a symbolic link, by the flags it came with.
+        opened => opened.map_err(|error| failed("open (links are not followed)", &error))?,
+    };
+    let names = crate::roots::names(dir);
+    if !names.is_empty() && !names.iter().any(|name| name == LOCK) {
+        let says = format!("{} was not made by this program and is not empty", dir.display());
+        return Err(Error::errno(libc::EEXIST, says));
+    }
+    let lock = match open_file_in(&folder, LOCK) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(|error| failed("lock", &error))?,
+    };
+    if !try_lock(&lock).map_err(|error| failed("lock", &error))? {
+        let says = format!("{} is held by {}", dir.display(), owner_of(&lock));
+        return Err(Error::busy(says));
+    }
+    let named = fs::symlink_metadata(dir.join(LOCK));
+    let is_same = match (named, lock.metadata()) {
+        (Ok(named), Ok(open)) => named.ino() == open.ino() && named.is_file(),
+        _ => false,
+    };
+    Ok(is_same.then_some((folder, lock)))
+}
+
+fn owner_of(lock: &File) -> String {
+    read_marker(lock).map_or_else(|| "another session".to_owned(), |marker| marker.owner)
+}
+
+fn read_marker(lock: &File) -> Option<Marker> {
+    let mut text = String::new();
+    let mut lock = lock;
+    lock.rewind().ok()?;
+    lock.take(MAX_OWNER_BYTES).read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::Folder;
+    use std::os::unix::fs::symlink;
+
+    const NAME: &str = "iolab-scratch-local";
+
+    fn open(target: &Folder) -> Result<(Scratch, u64)> {
+        Scratch::open(target.path(), NAME, "session one")
+    }
+
+    #[test]
+    fn a_held_folder_names_its_holder_until_it_is_gone() {
+        let target = Folder::new();
+        let (scratch, left) = open(&target).unwrap();
+        assert_eq!(left, 0);
+        let error = Scratch::open(target.path(), NAME, "session two").map(|_| ()).unwrap_err();
+        assert_eq!(error.code, "busy");
+        assert!(error.says.ends_with("is held by session one"), "{}", error.says);
+        assert_eq!(held_by(target.path()).as_deref(), Some("session one"));
+        fs::write(scratch.dir().join("file"), "x").unwrap();
+        scratch.remove().unwrap();
+        assert!(crate::roots::names(target.path()).is_empty());
+        assert_eq!(held_by(target.path()), None);
+    }
+
+    #[test]
+    fn what_a_dead_session_left_is_removed_and_told() {
+        let target = Folder::new();
+        let (scratch, _) = open(&target).unwrap();
+        fs::write(scratch.dir().join("file"), "12345").unwrap();
+        drop(scratch); // Its process died: the lock is gone, the files are not.
+        let (scratch, left) = open(&target).unwrap();
+        assert_eq!(left, 5);
+        assert_eq!(crate::roots::names(scratch.dir()), [LOCK]);
+    }
+
+    #[test]
+    fn what_was_kept_stays_for_one_more_session() {
+        let target = Folder::new();
+        let (scratch, _) = open(&target).unwrap();
+        fs::write(scratch.dir().join("file"), "12345").unwrap();
+        scratch.keep().unwrap();
+        let (scratch, left) = open(&target).unwrap();
+        assert_eq!((left, crate::roots::names(scratch.dir()).len()), (5, 2));
+        scratch.remove().unwrap();
+        assert!(crate::roots::names(target.path()).is_empty());
+    }
+
+    #[test]
+    fn a_folder_of_somebody_else_is_refused_and_untouched() {
+        let target = Folder::new();
+        target.put(&format!("{NAME}/precious"), "stays");
+        assert_eq!(open(&target).map(|_| ()).unwrap_err().code, "EEXIST");
+        assert_eq!(fs::read(target.path().join(NAME).join("precious")).unwrap(), b"stays");
+    }
+
+    #[test]
+    fn a_link_in_its_place_is_refused() {
+        let (target, elsewhere) = (Folder::new(), Folder::new());
+        symlink(elsewhere.path(), target.path().join(NAME)).unwrap();
+        let error = open(&target).map(|_| ()).unwrap_err();
+        assert!(["ELOOP", "ENOTDIR"].contains(&error.code.as_str()), "{error:?}");
+        assert!(crate::roots::names(elsewhere.path()).is_empty());
+    }
+
+    #[test]
+    fn a_name_that_could_mean_another_folder_is_refused() {
+        let target = Folder::new();
+        for name in ["..", "", "home", "iolab-scratch/../..", "iolab-scratch\0"] {
+            let error = Scratch::open(target.path(), name, "x").map(|_| ()).unwrap_err();
+            assert_eq!(error.code, "bad-request", "{name}");
+        }
+    }
+
+    #[test]
+    fn a_missing_target_says_so() {
+        let error = Scratch::open(Path::new("/nowhere"), NAME, "x").map(|_| ()).unwrap_err();
+        assert_eq!(error.code, "ENOENT");
+        assert!(error.says.contains("/nowhere"), "{}", error.says);
+    }
+}

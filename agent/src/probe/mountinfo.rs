@@ -1,0 +1,137 @@
+//! `/proc/self/mountinfo`: which mount a path is on.
+
+use std::path::{Path, PathBuf};
+
+/// One mount of this mount namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// `major:minor` of the file system's device; major 0 where it has none.
+    pub device: String,
+    /// Where it is mounted.
+    pub mount_point: PathBuf,
+    /// The file system's type.
+    pub fs_type: String,
+    /// What is mounted: a device, a server's export, a word.
+    pub source: String,
+    /// Options of the mount.
+    pub options: String,
+    /// Options of the file system.
+    pub super_options: String,
+}
+
+impl Mount {
+    /// Both sets of options, each option once, as a person would write them.
+    #[must_use]
+    pub fn all_options(&self) -> String {
+        let mut all: Vec<&str> = Vec::new();
+        for option in self.options.split(',').chain(self.super_options.split(',')) {
+            if !option.is_empty() && !all.contains(&option) {
+                all.push(option);
+            }
+        }
+        all.join(",")
+    }
+
+    /// The value of a file system's option such as `upperdir`.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.super_options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+    }
+}
+
+/// All mounts in the file's order; odd lines are left out.
+#[must_use]
+pub fn parse_mountinfo(text: &str) -> Vec<Mount> {
+    text.lines().filter_map(mount).collect()
+}
+
+/// The mount that a resolved absolute path is on: the longest mount point above it, and of mounts
+/// on the same point the last, which covers the others.
+#[must_use]
+pub fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+    mounts
+        .iter()
+        .filter(|mount| path.starts_with(&mount.mount_point))
+        .max_by_key(|mount| mount.mount_point.components().count())
+}
+
+fn mount(line: &str) -> Option<Mount> {
+    let (place, file_system) = line.split_once(" - ")?;
+    let mut place = place.split(' ');
+    let device = place.nth(2)?;
+    let mount_point = place.nth(1)?;
+    let options = place.next()?;
+    let mut file_system = file_system.split(' ');
+    Some(Mount {
+        device: device.to_owned(),
+        mount_point: PathBuf::from(unescape(mount_point)),
+        fs_type: unescape(file_system.next()?),
+        source: unescape(file_system.next()?),
+        options: options.to_owned(),
+        super_options: file_system.next().unwrap_or("").to_owned(),
+    })
+}
+
+/// The kernel writes space, tab, line end and backslash as `\040` and alike.
+fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match (first, code) {
+            (b'\\', Some(code)) => {
+                bytes.push(code);
+                rest = &after[3..];
+            }
+            _ => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINUX: &str = "\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
+25 22 0:22 / /dev/shm rw,nosuid,nodev shared:4 - tmpfs tmpfs rw,size=24684092k
+30 22 8:1 / /mnt/with\\040space rw - xfs /dev/sda1 rw,attr2
+31 22 0:50 /sub /data rw,relatime master:7 propagate_from:2 - nfs4 server:/export rw,vers=4.2
+32 31 8:17 / /data rw,noatime - ext4 /dev/sdb1 rw
+33 22 0:60 / /merged rw - overlay overlay rw,lowerdir=/l1:/l2,upperdir=/up/d,workdir=/up/w
+an odd line
+40 22 - x
+";
+
+    #[test]
+    fn the_longest_mount_point_wins_and_the_last_covers() {
+        let mounts = parse_mountinfo(LINUX);
+        let source = |path: &str| mount_of(&mounts, Path::new(path)).unwrap().source.as_str();
+        assert_eq!(mounts.len(), 6);
+        assert_eq!(source("/home/x"), "/dev/vda");
+        assert_eq!(source("/dev/shm"), "tmpfs");
+        assert_eq!(source("/dev/shmem"), "/dev/vda");
+        assert_eq!(source("/mnt/with space/file"), "/dev/sda1");
+        assert_eq!(source("/data/x"), "/dev/sdb1");
+    }
+
+    #[test]
+    fn options_are_joined_and_found() {
+        let mounts = parse_mountinfo(LINUX);
+        assert_eq!(mounts[0].all_options(), "rw,relatime,discard");
+        assert_eq!(mounts[5].option("upperdir"), Some("/up/d"));
+        assert_eq!(mounts[5].option("upper"), None);
+    }
+
+    #[test]
+    fn escapes_that_are_none_stay() {
+        assert_eq!(unescape("a\\040b\\134c"), "a b\\c");
+        assert_eq!(unescape("a\\04"), "a\\04");
+        assert_eq!(unescape("\\999"), "\\999");
+    }
+}

@@ -1,0 +1,212 @@
+//! What a controller may ask: one variant a verb, its arguments checked here and nowhere else.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::job::Job;
+
+/// Ids fit a double, so that any JSON reader keeps them; larger ones are the agent's own.
+pub const MAX_ID: u64 = 1 << 53;
+
+/// One request.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+#[expect(missing_docs, reason = "the verbs and arguments are documented in docs/reference/wire.md")]
+pub enum Request {
+    Clock,
+    Facts {
+        path: Option<PathBuf>,
+        #[serde(default)]
+        tools: BTreeMap<String, Vec<String>>,
+    },
+    Snapshot,
+    Watch {
+        interval_ms: u64,
+    },
+    Unwatch {
+        watch: u64,
+    },
+    Run(Job),
+    Signal {
+        run: u64,
+        signal: SignalName,
+    },
+    Put {
+        path: PathBuf,
+        mode: u32,
+    },
+    Get {
+        path: PathBuf,
+        max_bytes: u64,
+    },
+    Probe {
+        path: PathBuf,
+    },
+    ScratchOpen {
+        path: PathBuf,
+        name: String,
+        owner: String,
+    },
+    ScratchClose {
+        dir: PathBuf,
+        keep: bool,
+    },
+    Extents {
+        paths: Vec<PathBuf>,
+    },
+    Evict {
+        paths: Vec<PathBuf>,
+        system: bool,
+    },
+    Sync,
+    Bye,
+}
+
+/// The verbs, as the hello tells them.
+pub const VERBS: [&str; 16] = [
+    "clock",
+    "facts",
+    "snapshot",
+    "watch",
+    "unwatch",
+    "run",
+    "signal",
+    "put",
+    "get",
+    "probe",
+    "scratch_open",
+    "scratch_close",
+    "extents",
+    "evict",
+    "sync",
+    "bye",
+];
+
+/// Signals that may be sent to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[expect(missing_docs, reason = "they are what their names say")]
+pub enum SignalName {
+    Int,
+    Term,
+    Kill,
+}
+
+impl SignalName {
+    /// Its number.
+    #[must_use]
+    pub fn number(self) -> i32 {
+        match self {
+            Self::Int => libc::SIGINT,
+            Self::Term => libc::SIGTERM,
+            Self::Kill => libc::SIGKILL,
+        }
+    }
+}
+
+/// Take the id out of a header; None when it has no proper one, so that no answer could be given.
+pub fn take_id(header: &mut Map<String, Value>) -> Option<u64> {
+    header.remove("id")?.as_u64().filter(|id| (1..=MAX_ID).contains(id))
+}
+
+/// What a header without its id asks for.
+pub fn parse(header: Map<String, Value>) -> Result<Request> {
+    let verb = match header.get("do") {
+        Some(Value::String(verb)) => verb.clone(),
+        _ => return Err(Error::bad_request("a request needs a verb in `do`")),
+    };
+    if !VERBS.contains(&verb.as_str()) {
+        return Err(Error::bad_request(format!("there is no verb {verb:?}")));
+    }
+    let request = serde_json::from_value(Value::Object(header))
+        .map_err(|error| Error::bad_request(format!("{verb}: {error}")))?;
+    check_paths(&verb, &request)?;
+    Ok(request)
+}
+
+/// A relative path would mean one under wherever the agent was started.
+fn check_paths(verb: &str, request: &Request) -> Result<()> {
+    let paths: Vec<&PathBuf> = match request {
+        Request::Facts { path, .. } => path.iter().collect(),
+        Request::Run(job) => job.cwd.iter().collect(),
+        Request::Put { path, .. }
+        | Request::Get { path, .. }
+        | Request::Probe { path }
+        | Request::ScratchOpen { path, .. } => vec![path],
+        Request::Extents { paths } | Request::Evict { paths, .. } => paths.iter().collect(),
+        _ => Vec::new(),
+    };
+    match paths.into_iter().find(|path| !path.is_absolute()) {
+        Some(path) => Err(Error::bad_request(format!(
+            "{verb}: the path {:?} is not absolute",
+            path.display().to_string()
+        ))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn ask(header: Value) -> Result<Request> {
+        match header {
+            Value::Object(header) => parse(header),
+            _ => panic!("a header is an object"),
+        }
+    }
+
+    #[test]
+    fn arguments_are_read() {
+        assert_eq!(ask(json!({"do": "clock"})).unwrap(), Request::Clock);
+        let request = ask(json!({"do": "signal", "run": 7, "signal": "INT"})).unwrap();
+        assert_eq!(request, Request::Signal { run: 7, signal: SignalName::Int });
+        let request = ask(json!({"do": "run", "argv": ["true"], "cwd": null})).unwrap();
+        assert!(matches!(request, Request::Run(job) if job.argv == ["true"]));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_a_bad_request_with_its_value() {
+        for (header, part) in [
+            (json!({}), "`do`"),
+            (json!({"do": 5}), "`do`"),
+            (json!({"do": "format"}), "\"format\""),
+            (json!({"do": "watch"}), "interval_ms"),
+            (json!({"do": "watch", "interval_ms": -1}), "-1"),
+            (json!({"do": "signal", "run": 7, "signal": "STOP"}), "STOP"),
+            (json!({"do": "run", "argv": "rm -rf"}), "rm -rf"),
+            (json!({"do": "run", "argv": ["true"], "shell": true}), "shell"),
+            (json!({"do": "sync", "now": 1}), "now"),
+            (json!({"do": "get", "path": "x", "max_bytes": 1}), "\"x\""),
+        ] {
+            let error = ask(header.clone()).expect_err(&header.to_string());
+            assert_eq!(error.code, "bad-request");
+            assert!(error.says.contains(part), "{} lacks {part}", error.says);
+        }
+    }
+
+    #[test]
+    fn every_verb_of_the_hello_is_known() {
+        for verb in VERBS {
+            let error = ask(json!({"do": verb, "no such argument": 1})).unwrap_err();
+            assert!(!error.says.contains("there is no verb"), "{verb}");
+            assert!(!error.says.contains("unknown variant"), "{verb}: {}", error.says);
+        }
+    }
+
+    #[test]
+    fn an_id_is_a_positive_integer() {
+        for id in [json!(0), json!(-1), json!(1.5), json!("1"), json!(null), json!(MAX_ID + 1)] {
+            let Value::Object(mut header) = json!({"id": id}) else { unreachable!() };
+            assert_eq!(take_id(&mut header), None);
+        }
+        let Value::Object(mut header) = json!({"id": 3}) else { unreachable!() };
+        assert_eq!(take_id(&mut header), Some(3));
+        assert!(header.is_empty());
+    }
+}

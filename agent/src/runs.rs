@@ -1,0 +1,210 @@
+//! The table of runs: who waits, who lives, who ended. The only place where children are started
+//! and reaped, so that none is reaped before it is known.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::sys::process::{self, Pid, Reaped};
+use crate::sys::time;
+use crate::tree::{self, Family};
+
+/// Runs at the same time; a host's engines are a handful, and each run has a thread and two pipes.
+pub const MAX_RUNS: usize = 64;
+/// The environment variable that marks a run's processes.
+const MARK: &str = "IOLAB_RUN";
+/// The last part of a wait for a start is slept on the clock itself, for precision.
+const LAST_PART_NS: u64 = 2_000_000;
+/// How long a wait may trust the clock: a step of it is noticed at the next look.
+const LONGEST_WAIT: Duration = Duration::from_millis(200);
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Exit {
+    /// What the kernel told when the leader was reaped.
+    pub reaped: Reaped,
+    /// When that was.
+    pub real_ns: u64,
+    /// Ended by its wall limit.
+    pub timed_out: bool,
+}
+
+/// A run that was started: the process with its pipes, and what `poll` sees when it ended.
+pub struct Started {
+    /// The process; never waited for through this handle.
+    pub child: Child,
+    /// Readable once `exit` gives an answer.
+    pub ended: Arc<OwnedFd>,
+    /// Its processes.
+    pub family: Family,
+    /// When it was started.
+    pub real_ns: u64,
+}
+
+/// All runs of this agent, by their request's id.
+#[derive(Default)]
+pub struct Runs {
+    table: Mutex<Table>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Table {
+    ending: bool,
+    entries: HashMap<u64, Entry>,
+}
+
+enum Entry {
+    Waiting { cancelled_by: Option<i32> },
+    Alive { family: Family, ended: Arc<OwnedFd>, deadline: Option<Instant>, timed_out: bool },
+    Ended(Exit),
+}
+
+impl Runs {
+    /// Take a place for a run; from now on signals for it are heard.
+    pub fn reserve(&self, id: u64) -> Result<()> {
+        let mut table = self.lock();
+        if table.entries.len() >= MAX_RUNS {
+            return Err(Error::busy(format!("{MAX_RUNS} runs are under way, the most there may be")));
+        }
+        if table.entries.contains_key(&id) {
+            return Err(Error::bad_request(format!("a run with id {id} is under way")));
+        }
+        table.entries.insert(id, Entry::Waiting { cancelled_by: None });
+        Ok(())
+    }
+
+    /// Give the place back.
+    pub fn release(&self, id: u64) {
+        self.lock().entries.remove(&id);
+    }
+
+    /// Wait until the real clock shows `at_ns`; tells the signal that cancelled the run meanwhile.
+    pub fn wait_for_start(&self, id: u64, at_ns: u64) -> Option<i32> {
+        let mut table = self.lock();
+        loop {
+            if let Some(Entry::Waiting { cancelled_by: Some(signal) }) = table.entries.get(&id) {
+                return Some(*signal);
+            }
+            let left_ns = at_ns.saturating_sub(time::real_ns());
+            if left_ns <= LAST_PART_NS {
+                break;
+            }
+            let patience = Duration::from_nanos(left_ns - LAST_PART_NS).min(LONGEST_WAIT);
+            table = self
+                .changed
+                .wait_timeout(table, patience)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        drop(table);
+        time::sleep_until_real(at_ns);
+        None
+    }
+
+    /// Start the process of a reserved run in its own session, killed when this thread ends.
+    pub fn start(
+        &self,
+        id: u64,
+        command: &mut Command,
+        wall_limit: Option<Duration>,
+    ) -> io::Result<Started> {
+        let mark = format!("{}.{id}", process::own_pid());
+        command.env(MARK, &mark);
+        process::isolate(command);
+        let ended = Arc::new(process::event()?);
+        let mut table = self.lock();
+        if table.ending {
+            return Err(io::Error::from_raw_os_error(libc::ECANCELED));
+        }
+        let real_ns = time::real_ns();
+        let child = command.spawn()?;
+        let family = Family { leader: child.id() as Pid, mark: format!("{MARK}={mark}") };
+        let entry = Entry::Alive {
+            family: family.clone(),
+            ended: Arc::clone(&ended),
+            deadline: wall_limit.and_then(|limit| Instant::now().checked_add(limit)),
+            timed_out: false,
+        };
+        table.entries.insert(id, entry);
+        Ok(Started { child, ended, family, real_ns })
+    }
+
+    /// Reap every child that ended; those that no run knows are adopted orphans.
+    pub fn reap(&self) {
+        let mut table = self.lock();
+        while let Some(reaped) = process::reap() {
+            let known = table.entries.values_mut().find(
+                |entry| matches!(entry, Entry::Alive { family, .. } if family.leader == reaped.pid),
+            );
+            let Some(entry) = known else { continue };
+            let Entry::Alive { ended, timed_out, .. } = entry else { continue };
+            let (ended, timed_out) = (Arc::clone(ended), *timed_out);
+            *entry = Entry::Ended(Exit { reaped, real_ns: time::real_ns(), timed_out });
+            process::raise(&ended);
+        }
+    }
+
+    /// Kill the runs whose wall limit has passed.
+    pub fn enforce_limits(&self) {
+        let now = Instant::now();
+        let mut overdue = Vec::new();
+        for entry in self.lock().entries.values_mut() {
+            if let Entry::Alive { family, deadline: Some(deadline), timed_out, .. } = entry {
+                if *deadline <= now {
+                    *timed_out = true;
+                    overdue.push(family.clone());
+                }
+            }
+        }
+        for family in &overdue {
+            tree::strike(family);
+        }
+    }
+
+    /// How a run ended; None while it lives.
+    pub fn exit(&self, id: u64) -> Option<Exit> {
+        match self.lock().entries.get(&id) {
+            Some(Entry::Ended(exit)) => Some(*exit),
+            _ => None,
+        }
+    }
+
+    /// Send a signal: KILL to the whole tree, others to the leader. One that ended is fine.
+    pub fn signal(&self, id: u64, signal: i32) -> Result<()> {
+        let mut table = self.lock();
+        match table.entries.get_mut(&id) {
+            None => Err(Error::bad_request(format!("no run with id {id} is under way"))),
+            Some(Entry::Waiting { cancelled_by }) => {
+                *cancelled_by = Some(signal);
+                self.changed.notify_all();
+                Ok(())
+            }
+            // The table is locked, so the leader is not reaped and its number is still its own.
+            Some(Entry::Alive { family, .. }) if signal != libc::SIGKILL => {
+                process::kill(family.leader, signal);
+                Ok(())
+            }
+            Some(Entry::Alive { family, .. }) => {
+                let family = family.clone();
+                drop(table);
+                tree::strike(&family);
+                Ok(())
+            }
+            Some(Entry::Ended(_)) => Ok(()),
+        }
+    }
+
+    /// Start nothing from now on.
+    pub fn close(&self) {
+        self.lock().ending = true;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,264 @@
+//! The main flow: hello, then each request answered by a thread of its own, until the input ends.
+
+use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use serde::Serialize;
+
+use crate::clock::Stamp;
+use crate::error::{Error, Result};
+use crate::job::{self, Event, Job, Stream};
+use crate::lease::Lease;
+use crate::prepare::scratch::Scratch;
+use crate::prepare::{direct, evict, extents};
+use crate::request::{Request, VERBS, parse, take_id};
+use crate::roots::Roots;
+use crate::sampler::Sampler;
+use crate::sys::file::sync_all;
+use crate::sys::process::own_pid;
+use crate::watch::{Watch, Watches};
+use crate::wire::{Empty, Frame, Outbox, WIRE, read_frame};
+use crate::{facts, transfer};
+
+/// The exit code after a clean end of the input or a `bye`.
+pub const CODE_DONE: i32 = 0;
+/// The exit code after a protocol fault.
+pub const CODE_FAULT: i32 = 3;
+/// Requests answered at once; each is a thread and at most one payload of memory.
+const MAX_REQUESTS: usize = 256;
+
+/// What all requests share.
+pub struct Service {
+    lease: Arc<Lease>,
+    outbox: Outbox,
+    watches: Watches,
+    under_way: AtomicUsize,
+}
+
+#[derive(Serialize)]
+struct Hello {
+    wire: u32,
+    version: &'static str,
+    pid: i32,
+    capabilities: [&'static str; VERBS.len()],
+}
+
+/// Serve requests from `input` until it ends; then everything started is ended and the process too.
+pub fn serve(input: &mut impl Read, outbox: Outbox, lease: Arc<Lease>) -> ! {
+    let service = Arc::new(Service {
+        lease,
+        outbox,
+        watches: Watches::default(),
+        under_way: AtomicUsize::new(0),
+    });
+    service.outbox.say(0, "hello", &hello());
+    loop {
+        match read_frame(input) {
+            Ok(Some(frame)) => service.take(frame),
+            Ok(None) => service.lease.end(CODE_DONE, || {}),
+            Err(fault) => service.end_by_fault(&fault.0),
+        }
+    }
+}
+
+fn hello() -> Hello {
+    Hello { wire: WIRE, version: env!("CARGO_PKG_VERSION"), pid: own_pid(), capabilities: VERBS }
+}
+
+/// A request that is ready to be worked on: what must be known in order is done already.
+enum Work {
+    Run(Job, Vec<u8>),
+    Watch(Watch),
+    Other(Request, Vec<u8>),
+    Refusal(Error),
+}
+
+impl Service {
+    fn end_by_fault(&self, fault: &str) -> ! {
+        eprintln!("iolab-agent: protocol fault: {fault}");
+        self.lease.end(CODE_FAULT, || {})
+    }
+
+    /// Never blocks on output: only so is the end of the input always seen.
+    fn take(self: &Arc<Self>, frame: Frame) {
+        let Frame { mut header, payload } = frame;
+        let Some(id) = take_id(&mut header) else {
+            self.end_by_fault("a request without a positive integer in `id`");
+        };
+        if self.under_way.fetch_add(1, Ordering::Relaxed) >= MAX_REQUESTS {
+            self.end_by_fault(&format!("more than {MAX_REQUESTS} requests under way"));
+        }
+        let work = match parse(header) {
+            Ok(request) => self.prepare(id, request, payload).unwrap_or_else(Work::Refusal),
+            Err(error) => Work::Refusal(error),
+        };
+        let service = Arc::clone(self);
+        let worker = thread::Builder::new().name(format!("request-{id}"));
+        let started = worker.spawn(move || {
+            service.work(id, work);
+            service.under_way.fetch_sub(1, Ordering::Relaxed);
+        });
+        if let Err(error) = started {
+            self.end_by_fault(&format!("no thread for request {id}: {error}"));
+        }
+    }
+
+    /// Make runs and watches known before the next request is read: it may be about them.
+    fn prepare(&self, id: u64, request: Request, payload: Vec<u8>) -> Result<Work> {
+        match request {
+            Request::Run(job) => {
+                self.lease.runs.reserve(id)?;
+                Ok(Work::Run(job, payload))
+            }
+            Request::Watch { interval_ms } => {
+                Ok(Work::Watch(self.watches.reserve(id, interval_ms)?))
+            }
+            other => Ok(Work::Other(other, payload)),
+        }
+    }
+
+    fn work(&self, id: u64, work: Work) {
+        let answered = catch_unwind(AssertUnwindSafe(|| match work {
+            Work::Run(job, payload) => self.run(id, &job, &payload),
+            Work::Watch(watch) => self.watch(id, &watch),
+            Work::Other(request, payload) => self.answer(id, request, &payload),
+            Work::Refusal(error) => Err(error),
+        }));
+        match answered {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.outbox.refuse(id, &error),
+            Err(_) => self.outbox.refuse(id, &Error::bug("the agent failed; see its stderr")),
+        }
+    }
+
+    fn run(&self, id: u64, job: &Job, input: &[u8]) -> Result<()> {
+        #[derive(Serialize)]
+        struct Started {
+            pid: u32,
+            real_ns: u64,
+        }
+        #[derive(Serialize)]
+        struct Output {
+            stream: Stream,
+        }
+        let outcome = job::run(&self.lease.runs, id, job, input, |event| match event {
+            Event::Started { pid, real_ns } => {
+                self.outbox.say(id, "started", &Started { pid, real_ns });
+            }
+            Event::Output(stream, bytes) => {
+                self.outbox.send(id, "output", &Output { stream }, bytes);
+            }
+        });
+        self.lease.runs.release(id);
+        self.outbox.say(id, "exited", &outcome?);
+        Ok(())
+    }
+
+    fn watch(&self, id: u64, watch: &Watch) -> Result<()> {
+        let mut sampler = Sampler::new(Roots::default());
+        watch.each(&mut sampler, |sample| self.outbox.say(id, "sample", sample));
+        self.done(id);
+        Ok(())
+    }
+
+    fn done(&self, id: u64) {
+        self.outbox.say(id, "done", &Empty {});
+    }
+
+    fn answer(&self, id: u64, request: Request, payload: &[u8]) -> Result<()> {
+        match request {
+            Request::Clock => self.outbox.say(id, "clock", &Stamp::now()),
+            Request::Facts { path, tools } => self.facts(id, path, &tools),
+            Request::Snapshot => {
+                self.outbox.say(id, "sample", &Sampler::new(Roots::default()).sample());
+            }
+            Request::Unwatch { watch } => {
+                self.watches.call_off(watch)?;
+                self.done(id);
+            }
+            Request::Signal { run, signal } => {
+                self.lease.runs.signal(run, signal.number())?;
+                self.done(id);
+            }
+            Request::Put { path, mode } => {
+                let aside = self.lease.aside(beside(&path, id)?);
+                let moved = transfer::put(&path, mode, payload, &aside)?;
+                self.outbox.say(id, "done", &moved);
+            }
+            Request::Get { path, max_bytes } => {
+                let moved = transfer::get(&path, max_bytes, |chunk| {
+                    self.outbox.send(id, "chunk", &Empty {}, chunk);
+                })?;
+                self.outbox.say(id, "done", &moved);
+            }
+            Request::Probe { path } => {
+                let aside = self.lease.aside(beside(&path.join("probe"), id)?);
+                self.outbox.say(id, "probed", &direct::probe(&path, aside)?);
+            }
+            Request::ScratchOpen { path, name, owner } => {
+                self.scratch_open(id, &path, &name, &owner)?;
+            }
+            Request::ScratchClose { dir, keep } => {
+                let scratch = self.lease.release(&dir)?;
+                if keep { scratch.keep() } else { scratch.remove() }?;
+                self.done(id);
+            }
+            Request::Extents { paths } => {
+                self.outbox.say(id, "extents", &extents::prove(&paths)?);
+            }
+            Request::Evict { paths, system } => {
+                self.outbox.say(id, "evicted", &evict::evict(&paths, system)?);
+            }
+            Request::Sync => {
+                sync_all();
+                self.done(id);
+            }
+            Request::Bye => self.lease.end(CODE_DONE, || self.done(id)),
+            Request::Run(_) | Request::Watch { .. } => {
+                return Err(Error::bug("a run or watch that was not made known"));
+            }
+        }
+        Ok(())
+    }
+
+    fn facts(&self, id: u64, path: Option<PathBuf>, tools: &facts::tools::Asked) {
+        #[derive(Serialize)]
+        struct Facts {
+            facts: facts::HostFacts,
+        }
+        let facts = facts::gather(&Roots::default(), path.as_deref(), tools, &self.lease.runs);
+        self.outbox.say(id, "facts", &Facts { facts });
+    }
+
+    fn scratch_open(
+        &self,
+        id: u64,
+        path: &std::path::Path,
+        name: &str,
+        owner: &str,
+    ) -> Result<()> {
+        #[derive(Serialize)]
+        struct Opened {
+            dir: PathBuf,
+            left_over_bytes: u64,
+        }
+        let (scratch, left_over_bytes) = Scratch::open(path, name, owner)?;
+        let dir = scratch.dir().to_owned();
+        self.lease.hold(scratch)?;
+        self.outbox.say(id, "scratch", &Opened { dir, left_over_bytes });
+        Ok(())
+    }
+}
+
+/// A name beside `path` that no other request and no other agent uses.
+fn beside(path: &std::path::Path, id: u64) -> Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| {
+        Error::bad_request(format!("{} does not name a file", path.display()))
+    })?;
+    let aside = format!(".{}.iolab-{}-{id}", name.to_string_lossy(), own_pid());
+    Ok(path.with_file_name(aside))
+}

@@ -1,0 +1,160 @@
+//! Files by descriptor: locks, names relative to an open folder, space, advice.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::check;
+
+/// Space of a file system, as for a user without reserve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes in all.
+    pub total_bytes: u64,
+    /// Bytes that may still be written.
+    pub free_bytes: u64,
+    /// Files that may still be made; None where the file system has no fixed number.
+    pub free_inodes: Option<u64>,
+    /// Mounted for reading only.
+    pub read_only: bool,
+}
+
+/// The kind of a directory entry, links not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// A folder.
+    pub is_folder: bool,
+    /// Bytes of a regular file, zero for all else.
+    pub size_bytes: u64,
+    /// The file system it is on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+}
+
+/// Open a folder itself, not one that a symbolic link names.
+pub fn open_folder(path: &Path) -> io::Result<File> {
+    open_at(None, path.as_os_str(), libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW)
+}
+
+/// Open a folder inside an open folder, never through a symbolic link.
+pub fn open_folder_in(folder: &File, name: &std::ffi::OsStr) -> io::Result<File> {
+    open_at(Some(folder), name, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW)
+}
+
+/// Open a file inside an open folder for reading and writing, made if missing, never a link.
+pub fn open_file_in(folder: &File, name: &str) -> io::Result<File> {
+    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    open_at(Some(folder), name.as_ref(), flags)
+}
+
+fn open_at(folder: Option<&File>, name: &std::ffi::OsStr, flags: i32) -> io::Result<File> {
+    let name = c_string(name.as_bytes())?;
+    let at = folder.map_or(libc::AT_FDCWD, AsRawFd::as_raw_fd);
+    // SAFETY: the name ends with NUL; the new descriptor is owned by nobody else.
+    unsafe {
+        let fd = check(libc::openat(at, name.as_ptr(), flags | libc::O_CLOEXEC, 0o600))?;
+        Ok(File::from_raw_fd(fd))
+    }
+}
+
+/// Remove a name from an open folder; a folder must be empty.
+pub fn unlink_in(folder: &File, name: &std::ffi::OsStr, entry: Entry) -> io::Result<()> {
+    let name = c_string(name.as_bytes())?;
+    let flags = if entry.is_folder { libc::AT_REMOVEDIR } else { 0 };
+    // SAFETY: the name ends with NUL and the folder is open.
+    check(unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), flags) })?;
+    Ok(())
+}
+
+/// What a name in an open folder is; a symbolic link is told as itself.
+pub fn entry_in(folder: &File, name: &std::ffi::OsStr) -> io::Result<Entry> {
+    let name = c_string(name.as_bytes())?;
+    let mut stat = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: the name ends with NUL; `stat` is valid for writing and read only on success.
+    let stat = unsafe {
+        check(libc::fstatat(
+            folder.as_raw_fd(),
+            name.as_ptr(),
+            stat.as_mut_ptr(),
+            libc::AT_SYMLINK_NOFOLLOW,
+        ))?;
+        stat.assume_init()
+    };
+    let kind = stat.st_mode & libc::S_IFMT;
+    Ok(Entry {
+        is_folder: kind == libc::S_IFDIR,
+        size_bytes: if kind == libc::S_IFREG { stat.st_size as u64 } else { 0 },
+        device: stat.st_dev,
+        inode: stat.st_ino,
+    })
+}
+
+/// Take the exclusive lock of a file without waiting; false when somebody holds it.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    lock_now(file, libc::LOCK_EX)
+}
+
+/// Whether somebody holds the exclusive lock of a file (open for reading is enough).
+pub fn is_locked(file: &File) -> io::Result<bool> {
+    let free = lock_now(file, libc::LOCK_SH)?;
+    Ok(!free)
+}
+
+fn lock_now(file: &File, kind: i32) -> io::Result<bool> {
+    // SAFETY: flock of an open descriptor touches no memory.
+    match check(unsafe { libc::flock(file.as_raw_fd(), kind | libc::LOCK_NB) }) {
+        Ok(_) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::EWOULDBLOCK) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Space of the file system that holds `path`.
+pub fn space(path: &Path) -> io::Result<Space> {
+    let path = c_string(path.as_os_str().as_bytes())?;
+    let mut stat = MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the path ends with NUL; `stat` is valid for writing and read only on success.
+    let stat = unsafe {
+        check(libc::statvfs(path.as_ptr(), stat.as_mut_ptr()))?;
+        stat.assume_init()
+    };
+    let unit = if stat.f_frsize == 0 { stat.f_bsize } else { stat.f_frsize };
+    Ok(Space {
+        total_bytes: stat.f_blocks.saturating_mul(unit),
+        free_bytes: stat.f_bavail.saturating_mul(unit),
+        free_inodes: (stat.f_files != 0).then_some(stat.f_favail),
+        read_only: stat.f_flag & libc::ST_RDONLY != 0,
+    })
+}
+
+/// Whether this process may make files in a folder, as the kernel judges it.
+#[must_use]
+pub fn may_write(folder: &Path) -> bool {
+    let Ok(path) = c_string(folder.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the path ends with NUL.
+    unsafe { libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) == 0 }
+}
+
+/// Ask the kernel to forget the cached pages of a file.
+pub fn forget_pages(file: &File) -> io::Result<()> {
+    // SAFETY: advice on an open descriptor touches no memory.
+    match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+/// Write everything dirty on every file system.
+pub fn sync_all() {
+    // SAFETY: sync has no preconditions.
+    unsafe { libc::sync() };
+}
+
+fn c_string(bytes: &[u8]) -> io::Result<CString> {
+    CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+}

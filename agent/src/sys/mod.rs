@@ -1,0 +1,27 @@
+//! The one door to libc: each call wrapped once, with owned types and `io::Error` outside.
+//!
+//! `unsafe` is allowed here and nowhere else in the agent.
+#![allow(unsafe_code)]
+
+pub mod file;
+pub mod process;
+pub mod signal;
+pub mod storage;
+pub mod time;
+
+use std::io;
+
+/// The result of a call that returns -1 and sets errno on failure.
+fn check<Number: PartialOrd + Default>(result: Number) -> io::Result<Number> {
+    if result < Number::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// EBX, ECX and EDX of a CPUID leaf, in the order in which they spell a vendor's name.
+#[cfg(target_arch = "x86_64")]
+#[must_use]
+pub fn cpu_leaf(leaf: u32) -> [u32; 3] {
+    // SAFETY: every x86-64 processor has the CPUID instruction; it changes nothing.
+    #[allow(unused_unsafe, reason = "newer compilers call this intrinsic safe")]
+    let answer = unsafe { std::arch::x86_64::__cpuid(leaf) };
+    [answer.ebx, answer.ecx, answer.edx]
+}

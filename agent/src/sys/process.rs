@@ -1,0 +1,188 @@
+//! Processes: fork, sessions, death with the parent, reaping with what was used.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use super::{check, signal};
+
+/// A process id.
+pub type Pid = i32;
+
+/// A child that ended, and what it and the children it waited for used.
+#[derive(Debug, Clone, Copy)]
+pub struct Reaped {
+    /// Its process id, free again.
+    pub pid: Pid,
+    /// The exit code, None when a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// User time in seconds.
+    pub user_s: f64,
+    /// System time in seconds.
+    pub system_s: f64,
+    /// The largest resident set of one process of the tree.
+    pub max_rss_bytes: u64,
+}
+
+/// The own process id.
+#[must_use]
+pub fn own_pid() -> Pid {
+    std::process::id() as Pid
+}
+
+/// The parent's process id.
+#[must_use]
+pub fn parent_pid() -> Pid {
+    std::os::unix::process::parent_id() as Pid
+}
+
+/// Split this process in two: None in the child, its id in the parent.
+///
+/// Only for a process that has one thread.
+pub fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: the caller has a single thread, so the child may go on as a normal process.
+    let pid = check(unsafe { libc::fork() })?;
+    Ok((pid != 0).then_some(pid))
+}
+
+/// Leave the terminal and its Ctrl-C; a process that leads its group already cannot, and need not.
+pub fn leave_terminal() {
+    // SAFETY: setsid has no preconditions.
+    unsafe { libc::setsid() };
+}
+
+/// Become the parent of every orphan among the descendants.
+pub fn adopt_orphans() -> io::Result<()> {
+    // SAFETY: this prctl takes one flag and touches no memory.
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1_u64, 0_u64, 0_u64, 0_u64) })?;
+    Ok(())
+}
+
+/// Receive `signal` when the thread that started this process ends.
+pub fn die_with_parent(signal: i32) -> io::Result<()> {
+    // SAFETY: this prctl takes a signal number and touches no memory.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal as u64, 0_u64, 0_u64, 0_u64) })?;
+    Ok(())
+}
+
+/// Send a signal; a process that is gone already is fine.
+pub fn kill(pid: Pid, signal: i32) {
+    if pid > 1 {
+        // SAFETY: sending a signal has no memory effect here; 0, 1 and groups are excluded.
+        unsafe { libc::kill(pid, signal) };
+    }
+}
+
+/// Reap one ended child, whichever; None when none has ended or there is none.
+#[must_use]
+pub fn reap() -> Option<Reaped> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both pointers are valid for writing; an rusage of zeros is a value.
+    let (pid, usage) = unsafe {
+        let pid = libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
+        (pid, usage.assume_init())
+    };
+    (pid > 0).then(|| Reaped {
+        pid,
+        code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+        signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+        user_s: seconds(usage.ru_utime),
+        system_s: seconds(usage.ru_stime),
+        max_rss_bytes: usage.ru_maxrss as u64 * 1024,
+    })
+}
+
+/// Make the process a `Command` will start its own session, with default signals, killed when the
+/// thread that starts it ends.
+pub fn isolate(command: &mut Command) {
+    let parent = own_pid();
+    let prepare = move || {
+        check(
+            // SAFETY: setsid is async-signal-safe and a forked child never leads a group.
+            unsafe { libc::setsid() },
+        )?;
+        signal::unblock_all();
+        die_with_parent(libc::SIGKILL)?;
+        // SAFETY: getppid is async-signal-safe.
+        if unsafe { libc::getppid() } != parent {
+            // The parent died before the line above took effect: nobody would end this process.
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        Ok(())
+    };
+    // SAFETY: the closure calls async-signal-safe functions only and does not allocate.
+    unsafe { command.pre_exec(prepare) };
+}
+
+/// End this process at once, without running what other threads left behind.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: _exit never returns and needs no state.
+    unsafe { libc::_exit(code) }
+}
+
+/// A counter that `poll` can wait for.
+pub fn event() -> io::Result<OwnedFd> {
+    // SAFETY: eventfd returns a new descriptor that nobody else owns.
+    unsafe {
+        let fd = check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Make an event readable for ever.
+pub fn raise(event: &OwnedFd) {
+    let one = 1_u64.to_ne_bytes();
+    // SAFETY: eight readable bytes, an open descriptor; a full counter is readable as well.
+    unsafe { libc::write(event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+}
+
+/// Wait until one of the descriptors can be read (or, where wanted, written).
+///
+/// Returns for each whether it is ready; None descriptors never are. A negative `timeout_ms`
+/// waits for ever.
+pub fn poll<const N: usize>(
+    wanted: [Option<(BorrowedFd<'_>, i16)>; N],
+    timeout_ms: i32,
+) -> io::Result<[bool; N]> {
+    let mut set = wanted.map(|entry| {
+        let (fd, events) = entry.map_or((-1, 0), |(fd, events)| (fd.as_raw_fd(), events));
+        libc::pollfd { fd, events, revents: 0 }
+    });
+    // SAFETY: `set` holds N valid entries; the descriptors are borrowed for the whole call.
+    match check(unsafe { libc::poll(set.as_mut_ptr(), N as libc::nfds_t, timeout_ms) }) {
+        Ok(_) => Ok(set.map(|entry| entry.revents != 0)),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([false; N]),
+        Err(error) => Err(error),
+    }
+}
+
+/// Wait to read.
+pub const READABLE: i16 = libc::POLLIN;
+/// Wait to write.
+pub const WRITABLE: i16 = libc::POLLOUT;
+
+/// Let reads and writes of a descriptor return at once.
+pub fn never_block(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: flags of an open descriptor are read and written; no memory is passed.
+    unsafe {
+        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
+        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK))?;
+    }
+    Ok(())
+}
+
+/// Put `with` in the place of the standard descriptor `number`.
+pub fn replace_standard(number: i32, with: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: both are open descriptors; dup2 replaces one that Rust does not own.
+    check(unsafe { libc::dup2(with.as_raw_fd(), number) })?;
+    Ok(())
+}
+
+fn seconds(time: libc::timeval) -> f64 {
+    time.tv_sec as f64 + time.tv_usec as f64 / 1e6
+}

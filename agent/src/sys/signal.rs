@@ -1,0 +1,71 @@
+//! Signals are blocked in every thread and taken by one of them, so none arrives by surprise.
+
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+const TAKEN: [i32; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+
+/// What `wait` saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// A child changed its state (several may be behind one signal).
+    Child,
+    /// The agent is asked to end, by this signal.
+    End(i32),
+    /// Nothing, for the whole time.
+    Nothing,
+}
+
+/// Block the signals that `wait` takes, in this thread and those it will start.
+pub fn block() {
+    let set = taken();
+    // SAFETY: `set` is an initialised signal set; the old mask is not asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+}
+
+/// Wait for one of the blocked signals, at most `patience`.
+#[must_use]
+pub fn wait(patience: Duration) -> Seen {
+    let set = taken();
+    let timeout = libc::timespec {
+        tv_sec: patience.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(patience.subsec_nanos() as i32),
+    };
+    // SAFETY: set and timeout are valid; the details of the signal are not asked for.
+    let got = unsafe {
+        libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const timeout)
+    };
+    match got {
+        libc::SIGCHLD => Seen::Child,
+        libc::SIGTERM | libc::SIGINT | libc::SIGHUP => Seen::End(got),
+        _ => Seen::Nothing,
+    }
+}
+
+/// Have the waiting thread see `End`: the way out for a thread that finds nobody listening.
+pub fn ask_self_to_end() {
+    // SAFETY: sending a signal to the own process has no memory effect.
+    unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
+}
+
+/// Give a new process the defaults. Async-signal-safe: for the time between fork and exec.
+pub(super) fn unblock_all() {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set before it is read; both calls are signal-safe.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut());
+    }
+}
+
+fn taken() -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set; the numbers are valid signals.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in TAKEN {
+            libc::sigaddset(set.as_mut_ptr(), signal);
+        }
+        set.assume_init()
+    }
+}

@@ -1,0 +1,211 @@
+//! Frames over stdin and stdout: two lengths, a JSON header, a payload. See docs/reference/wire.md.
+
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+use crate::sys::signal;
+
+/// The number of this wire format; a controller that does not know it stops at the hello.
+pub const WIRE: u32 = 1;
+/// A header of facts of a host with a thousand disks is under 1 MiB; four leave room.
+pub const MAX_HEADER_BYTES: usize = 4 << 20;
+/// One piece of a file or of process output; larger things are sent in several.
+pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
+
+/// One frame as it came in.
+#[derive(Debug)]
+pub struct Frame {
+    /// The JSON object.
+    pub header: Map<String, Value>,
+    /// The bytes after it.
+    pub payload: Vec<u8>,
+}
+
+/// The other side does not speak the wire: nothing that follows can be trusted.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ProtocolFault(pub String);
+
+/// Read one frame; None at a clean end, between two frames.
+pub fn read_frame(input: &mut impl Read) -> Result<Option<Frame>, ProtocolFault> {
+    let mut lengths = [0_u8; 8];
+    let got = read_up_to(input, &mut lengths)?;
+    if got == 0 {
+        return Ok(None);
+    }
+    if got < lengths.len() {
+        return Err(ProtocolFault(format!("the input ended after {got} of 8 bytes of lengths")));
+    }
+    let [a, b, c, d, e, f, g, h] = lengths;
+    let header_length = u32::from_le_bytes([a, b, c, d]) as usize;
+    let payload_length = u32::from_le_bytes([e, f, g, h]) as usize;
+    if header_length > MAX_HEADER_BYTES {
+        return Err(ProtocolFault(format!("a header of {header_length} bytes is too long")));
+    }
+    if payload_length > MAX_PAYLOAD_BYTES {
+        return Err(ProtocolFault(format!("a payload of {payload_length} bytes is too long")));
+    }
+    let header = read_exactly(input, header_length, "header")?;
+    let payload = read_exactly(input, payload_length, "payload")?;
+    match serde_json::from_slice(&header) {
+        Ok(Value::Object(header)) => Ok(Some(Frame { header, payload })),
+        Ok(_) => Err(ProtocolFault("a header is not a JSON object".into())),
+        Err(error) => Err(ProtocolFault(format!("a header is not JSON: {error}"))),
+    }
+}
+
+fn read_exactly(input: &mut impl Read, size: usize, part: &str) -> Result<Vec<u8>, ProtocolFault> {
+    let mut bytes = vec![0; size];
+    let got = read_up_to(input, &mut bytes)?;
+    if got < size {
+        return Err(ProtocolFault(format!("the input ended after {got} of {size} bytes of {part}")));
+    }
+    Ok(bytes)
+}
+
+fn read_up_to(input: &mut impl Read, bytes: &mut [u8]) -> Result<usize, ProtocolFault> {
+    let mut got = 0;
+    while got < bytes.len() {
+        match input.read(&mut bytes[got..]) {
+            Ok(0) => break,
+            Ok(count) => got += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(ProtocolFault(format!("the input failed: {error}"))),
+        }
+    }
+    Ok(got)
+}
+
+/// The one way out: whole frames, one at a time, from any thread.
+///
+/// A slow reader blocks the sender (and so, by its pipe, the process whose output is sent).
+#[derive(Clone)]
+pub struct Outbox(Arc<Mutex<Box<dyn Write + Send>>>);
+
+#[derive(Serialize)]
+struct Message<'a, Body> {
+    id: u64,
+    is: &'a str,
+    #[serde(flatten)]
+    body: &'a Body,
+}
+
+/// The body of a message that says no more than what it is.
+#[derive(Serialize)]
+pub struct Empty {}
+
+impl Outbox {
+    /// An outbox that writes frames to `output`.
+    pub fn new(output: impl Write + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Box::new(output))))
+    }
+
+    /// Send a message without payload.
+    pub fn say<Body: Serialize>(&self, id: u64, is: &str, body: &Body) {
+        self.send(id, is, body, &[]);
+    }
+
+    /// Send the final `error` message of a request.
+    pub fn refuse(&self, id: u64, error: &Error) {
+        self.send(id, "error", error, &[]);
+    }
+
+    /// Send a message. A failed write means that nobody listens any more: the agent ends.
+    pub fn send<Body: Serialize>(&self, id: u64, is: &str, body: &Body, payload: &[u8]) {
+        let frame = encode(id, is, body, payload);
+        let mut output = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if output.write_all(&frame).and_then(|()| output.flush()).is_err() {
+            signal::ask_self_to_end();
+        }
+    }
+}
+
+/// A whole frame as bytes; one that would break a limit becomes an `error` that says so.
+pub fn encode<Body: Serialize>(id: u64, is: &str, body: &Body, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0_u8; 8];
+    let written = serde_json::to_writer(&mut frame, &Message { id, is, body });
+    let header_length = frame.len() - 8;
+    if written.is_err() || header_length > MAX_HEADER_BYTES || payload.len() > MAX_PAYLOAD_BYTES {
+        let says = format!("a message '{is}' of {header_length} bytes does not fit a frame");
+        return encode(id, "error", &Error::bug(says), &[]);
+    }
+    frame[..4].copy_from_slice(&(header_length as u32).to_le_bytes());
+    frame[4..8].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+    frame.extend_from_slice(payload);
+    frame
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn fault(bytes: &[u8]) -> String {
+        read_frame(&mut &bytes[..]).expect_err("the frame is wrong").0
+    }
+
+    #[test]
+    fn a_frame_comes_back_as_it_was_sent() {
+        let bytes = encode(7, "chunk", &json!({"size": 3}), b"abc");
+        let frame = read_frame(&mut &bytes[..]).unwrap().unwrap();
+        assert_eq!(Value::Object(frame.header), json!({"id": 7, "is": "chunk", "size": 3}));
+        assert_eq!(frame.payload, b"abc");
+    }
+
+    #[test]
+    fn the_end_between_frames_is_clean() {
+        assert!(read_frame(&mut &[][..]).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_short_frame_says_where_it_ended() {
+        assert_eq!(fault(&[1, 0, 0]), "the input ended after 3 of 8 bytes of lengths");
+        let bytes = encode(1, "x", &Empty {}, b"payload");
+        assert_eq!(fault(&bytes[..12]), "the input ended after 4 of 15 bytes of header");
+        assert_eq!(fault(&bytes[..bytes.len() - 1]), "the input ended after 6 of 7 bytes of payload");
+    }
+
+    #[test]
+    fn an_oversized_frame_is_refused_before_it_is_read() {
+        let two_gigabytes = 2_147_483_648_u32.to_le_bytes();
+        let header = [&two_gigabytes[..], &[0; 4]].concat();
+        assert_eq!(fault(&header), "a header of 2147483648 bytes is too long");
+        let payload = [&2_u32.to_le_bytes()[..], &two_gigabytes].concat();
+        assert_eq!(fault(&payload), "a payload of 2147483648 bytes is too long");
+    }
+
+    #[test]
+    fn a_header_that_is_no_object_is_a_fault() {
+        let list = [&2_u32.to_le_bytes()[..], &[0; 4], b"[]"].concat();
+        assert_eq!(fault(&list), "a header is not a JSON object");
+        let garbage = [&2_u32.to_le_bytes()[..], &[0; 4], &[0xff, 0xfe]].concat();
+        assert!(fault(&garbage).starts_with("a header is not JSON"));
+    }
+
+    #[test]
+    fn a_message_too_large_for_a_frame_becomes_an_error() {
+        let bytes = encode(9, "output", &Empty {}, &vec![0; MAX_PAYLOAD_BYTES + 1]);
+        let frame = read_frame(&mut &bytes[..]).unwrap().unwrap();
+        assert_eq!(frame.header["is"], "error");
+        assert_eq!(frame.header["code"], "bug");
+    }
+
+    #[test]
+    fn input_that_comes_byte_by_byte_is_put_together() {
+        struct Drip(Vec<u8>);
+        impl Read for Drip {
+            fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+                if self.0.is_empty() || bytes.is_empty() {
+                    return Ok(0);
+                }
+                bytes[0] = self.0.remove(0);
+                Ok(1)
+            }
+        }
+        let mut drip = Drip(encode(1, "x", &Empty {}, b"12"));
+        assert_eq!(read_frame(&mut drip).unwrap().unwrap().payload, b"12");
+    }
+}

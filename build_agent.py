@@ -1,0 +1,73 @@
+"""The build hook: compiles the agent for this machine and puts it into the package."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Any, Final
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+STATIC: Final = "-C target-feature=+crt-static"
+"""Links glibc in, so that the one program runs on every Linux host of the architecture."""
+TRIPLES: Final = {
+    "x86_64": "x86_64-unknown-linux-gnu",
+    "aarch64": "aarch64-unknown-linux-gnu",
+}
+"""The Rust target of each architecture that is built for."""
+
+
+class AgentBuildHook(BuildHookInterface):  # type: ignore[misc]  # hatchling is untyped here
+    """Adds the compiled agent to a wheel, editable or not; the source distribution stays source."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile the agent before the files of a wheel are gathered."""
+        del version
+        if self.target_name != "wheel":
+            return
+        build(Path(self.root))
+        build_data["pure_python"] = False
+        tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        build_data["tag"] = f"py3-none-{tag}"
+
+
+def build(root: Path) -> Path:
+    """Compile the agent in `root` and put it where the package finds it; returns that path.
+
+    `SystemExit` with a sentence when this machine cannot compile it.
+    """
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        raise SystemExit(
+            "The iolab agent is written in Rust and cargo is not on PATH: install Rust 1.85 or "
+            "newer (https://rustup.rs, or the packages rustc and cargo) and build again."
+        )
+    triple = TRIPLES.get(platform.machine())
+    if platform.system() != "Linux" or triple is None:
+        raise SystemExit(
+            f"The iolab agent runs on Linux on {' and '.join(TRIPLES)}, "
+            f"not on {platform.system()} on {platform.machine()}."
+        )
+    flags = f"CARGO_TARGET_{triple.upper().replace('-', '_')}_RUSTFLAGS"
+    # The target is named so that the flags hold for the agent alone: with the static flag, cargo
+    # could not build the compiler plugins that run on this machine.
+    subprocess.run(
+        [cargo, "build", "--release", "--locked", "--target", triple],
+        cwd=root / "agent",
+        env={**os.environ, flags: STATIC},
+        check=True,
+    )
+    built = root / "agent" / "target" / triple / "release" / "iolab-agent"
+    placed = root / "src" / "iolab" / "_agent" / "iolab-agent"
+    placed.parent.mkdir(parents=True, exist_ok=True)
+    # Renamed into place: an agent that runs from there keeps its file.
+    aside = placed.with_name(".iolab-agent.new")
+    shutil.copy2(built, aside)
+    aside.replace(placed)
+    return placed
