@@ -113,6 +113,32 @@ def test_asking_for_the_status_does_not_keep_a_writer_out(place: Path) -> None:
         asking.communicate()
 
 
+def test_a_session_that_ends_while_one_looks_is_never_called_interrupted(place: Path) -> None:
+    ending = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, pathlib\n"
+            "from iolab.model.event import SessionStatus\n"
+            "from iolab.store.writer import SessionWriter\n"
+            "print('ready', flush=True)\n"
+            "for _ in range(200):\n"
+            "    SessionWriter.reopen(pathlib.Path(sys.argv[1])).ended(SessionStatus.DONE)\n",
+            str(place),
+        ],
+        stdout=subprocess.PIPE,
+    )
+    assert ending.stdout is not None
+    assert ending.stdout.readline() == b"ready\n"
+    reader = SessionReader(place)
+    seen = set()
+    while ending.poll() is None:
+        seen.add(reader.session.status)
+    ending.communicate()
+    assert ending.returncode == 0
+    assert seen == {SessionStatus.RUNNING, SessionStatus.DONE}
+
+
 def test_runs_that_were_not_finished_are_not_seen(place: Path) -> None:
     whole = place / "points" / FIRST / "run-1"
     whole.rename(whole.with_name(".run-1.tmp-4711"))

@@ -33,6 +33,8 @@ from iolab.store.verify import Damage, verify_session
 T = TypeVar("T")
 
 _DIED: Final = "The process that ran it ended without a word."
+_LOOKS: Final = 5
+"""A session may end, or be resumed, between the look at its status and the look at its lock."""
 
 
 class SessionReader:
@@ -46,13 +48,13 @@ class SessionReader:
     @property
     def session(self) -> Session:
         """What the session is and how it stands now; running without a writer is interrupted."""
-        session = read_session(self.directory)
-        if session.status is not SessionStatus.RUNNING or lock.is_held(self.directory):
-            return session
-        session = read_session(self.directory)  # it may have ended between the two looks
-        if session.status is not SessionStatus.RUNNING:
-            return session
-        return dataclasses.replace(session, status=SessionStatus.INTERRUPTED, reason=_DIED)
+        for _ in range(_LOOKS):
+            session = read_session(self.directory)
+            if session.status is not SessionStatus.RUNNING or lock.is_held(self.directory):
+                return session
+            if read_session(self.directory) == session:
+                return dataclasses.replace(session, status=SessionStatus.INTERRUPTED, reason=_DIED)
+        return session
 
     @property
     def study_text(self) -> str:

@@ -115,12 +115,12 @@ def _decompressed(path: Path, size_bytes: int) -> bytes:
     with told(path, "read"):
         content = path.read_bytes()
     try:
-        whole = zstandard.ZstdDecompressor().decompress(content, max_output_size=size_bytes)
+        held_bytes = zstandard.frame_content_size(content)
+        if held_bytes != size_bytes:
+            raise _damaged(path, f"it holds {held_bytes} bytes where {size_bytes} were written")
+        return zstandard.ZstdDecompressor().decompress(content)
     except zstandard.ZstdError as error:
         raise _damaged(path, str(error)) from error
-    if len(whole) != size_bytes:
-        raise _damaged(path, f"it holds {len(whole)} bytes where {size_bytes} were written")
-    return whole
 
 
 def _damaged(path: Path, why: str) -> StoreError:
