@@ -1,0 +1,160 @@
+"""Everything that a report says, gathered once: the session, its results, and the detail of some.
+
+`build_brief` reads from whatever has the shape of a `SessionSource`; what comes after it is pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from iolab.analyse.load import DIRECTIONS, Load, measure
+from iolab.errors import StoreError
+from iolab.model.host import HostFacts
+from iolab.model.metric import Result
+from iolab.model.run import HostRun, Plan, RunRecord
+from iolab.model.sample import BinTable, CounterTable, Direction, IntervalTable, no_counters
+from iolab.model.study import Study
+from iolab.report.detail import RunDetail, RunKey
+from iolab.report.figures.choose import curve_name
+from iolab.report.gather import curve_of, timeline_of
+from iolab.report.headline import headlines
+from iolab.report.selection import select
+from iolab.run.telemetry.rates import derive
+from iolab.store.documents import Manifest, Session
+from iolab.store.verify import Damage
+
+
+class SessionSource(Protocol):
+    """A stored session as a report reads it; `iolab.store.reader.SessionReader` is one."""
+
+    @property
+    def session(self) -> Session:
+        """What the session is and how it stands."""
+
+    @property
+    def study(self) -> Study:
+        """The study as it was run, with its text."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that the session executes."""
+
+    @property
+    def facts(self) -> dict[str, HostFacts]:
+        """The facts of each host by name."""
+
+    def results(self) -> tuple[Result, ...]:
+        """The results of all committed runs in the plan's order."""
+
+    def damaged(self) -> tuple[Damage, ...]:
+        """The committed runs that cannot be read."""
+
+    def manifest(self, digest: str, repeat: int) -> Manifest:
+        """A committed run's manifest."""
+
+    def intervals(self, digest: str, repeat: int) -> IntervalTable:
+        """The intervals of a committed run."""
+
+    def bins(self, digest: str, repeat: int) -> BinTable:
+        """The latency bins of a committed run."""
+
+    def counters(self, digest: str, repeat: int) -> CounterTable:
+        """The telemetry of a committed run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """A report's whole content.
+
+    `details` holds the runs that get charts; `host_runs` how each of them ran on each host.
+    """
+
+    session: Session
+    study: Study
+    plan: Plan
+    facts: Mapping[str, HostFacts]
+    results: tuple[Result, ...]
+    details: Mapping[RunKey, RunDetail]
+    host_runs: Mapping[RunKey, tuple[HostRun, ...]]
+    damaged: tuple[Damage, ...]
+
+    @property
+    def engine_versions(self) -> tuple[str, ...]:
+        """The engines that made the load, each version once."""
+        runs = (run for hosts in self.host_runs.values() for run in hosts)
+        return tuple(dict.fromkeys(run.engine_version for run in runs if run.engine_version))
+
+
+def build_brief(source: SessionSource) -> Brief:
+    """Everything a report needs; a run whose tables are damaged is told and keeps its result."""
+    study, results = source.study, source.results()
+    chosen = select(results, headlines(study, results))
+    by_key = {(result.digest, result.repeat): result for result in results}
+    several = len(study.configurations) > 1
+    details: dict[RunKey, RunDetail] = {}
+    host_runs: dict[RunKey, tuple[HostRun, ...]] = {}
+    damaged = list(source.damaged())
+    for key in chosen.distributions:
+        with_timeline = key in chosen.timelines
+        try:
+            record = _record(source, key, with_counters=with_timeline)
+        except StoreError as error:
+            damaged.append(Damage(f"{key[0]}, repeat {key[1]}", error.happened))
+            continue
+        host_runs[key] = record.hosts
+        if len(record.intervals):
+            name = curve_name(by_key[key], several=several)
+            details[key] = _detail(by_key[key], record, name, with_timeline=with_timeline)
+    return Brief(
+        session=source.session,
+        study=study,
+        plan=source.plan,
+        facts=source.facts,
+        results=results,
+        details=details,
+        host_runs=host_runs,
+        damaged=tuple(damaged),
+    )
+
+
+def _record(source: SessionSource, key: RunKey, *, with_counters: bool) -> RunRecord:
+    """A run's evidence without the engine's own output, which a report does not show."""
+    manifest = source.manifest(*key)
+    return RunRecord(
+        run=manifest.run,
+        status=manifest.status,
+        failure=manifest.failure,
+        started_real_ns=manifest.started_real_ns,
+        ended_real_ns=manifest.ended_real_ns,
+        warmup_s=manifest.warmup_s,
+        runtime_s=manifest.runtime_s,
+        telemetry_interval_ms=manifest.telemetry_interval_ms,
+        hosts=manifest.hosts,
+        intervals=source.intervals(*key),
+        bins=source.bins(*key),
+        counters=source.counters(*key) if with_counters else no_counters(),
+        outputs=(),
+    )
+
+
+def _detail(result: Result, record: RunRecord, name: str, *, with_timeline: bool) -> RunDetail:
+    """The run's latency curves, and its series if it is to be drawn over time."""
+    load = measure(record)
+    hosts = list(range(len(record.hosts)))
+    every = [int(direction) for direction in DIRECTIONS]
+    busy = [way for way in every if _total(load, way)]
+    series = derive(record.counters, record.host_names) if with_timeline else ()
+    return RunDetail(
+        result=result,
+        whole=curve_of(name, load.histogram(hosts, every)),
+        curves=tuple(
+            curve_of(Direction(way).name.lower(), load.histogram(hosts, [way])) for way in busy
+        ),
+        timeline=timeline_of(record, series, load.cut.common) if with_timeline else None,
+    )
+
+
+def _total(load: Load, way: int) -> int:
+    return int(load.bins[:, way].sum())

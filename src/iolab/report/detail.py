@@ -1,0 +1,74 @@
+"""What the charts of one run are drawn from: its time series on one grid, its latency curves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iolab.model.metric import Result
+
+RunKey = tuple[str, int]
+"""A run: the digest of its point, and the repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One line of a panel, one value for each time of the detail's grid; None where unknown."""
+
+    name: str
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Lines of one unit ("1/s", "bytes/s", "ns", "share", "depth", "celsius") over time."""
+
+    title: str
+    unit: str
+    traces: tuple[Trace, ...]
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Latency by percentile: `lat_ns[i]` is exceeded by one I/O in `tail[i]` (1/(1-q), from 1).
+
+    It ends at the highest percentile that `total` I/Os support.
+    """
+
+    name: str
+    total: int
+    tail: tuple[float, ...]
+    lat_ns: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A run's series on one grid of times, seconds since the first I/O; the middle of each cell.
+
+    Seconds before `warmup_s` and after `end_s` are not part of the result.
+    """
+
+    at_s: tuple[float, ...]
+    cell_s: float
+    warmup_s: float
+    end_s: float
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetail:
+    """The charts' side of a run.
+
+    `whole` is the latency of all its I/Os, `curves` that of each direction; `timeline` is None for
+    runs shown by their distribution alone.
+    """
+
+    result: Result
+    whole: Curve
+    curves: tuple[Curve, ...]
+    timeline: Timeline | None
+
+    @property
+    def key(self) -> RunKey:
+        """The run that this is the detail of."""
+        return (self.result.digest, self.result.repeat)

@@ -1,0 +1,210 @@
+"""Results for other tools: the `show --json` document, CSV, Markdown, and columns for Parquet.
+
+The JSON is a contract: `schema/show.json` describes it, docs/reference/show.md explains it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from iolab.model.configuration import Configuration
+from iolab.model.metric import Evidence, HostResult, Metric, Result
+from iolab.model.study import Study
+from iolab.report.tables import SHOWN_METRICS, axis_names
+from iolab.report.wording import NOTHING, clean, show
+
+FORMAT: Final = 1
+"""The number of the JSON document's format; it changes when a reader would have to."""
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+"""First characters by which spreadsheets take a text for a formula or a command."""
+
+_MARKDOWN: Final = re.compile(r"([\\`*_\[\]<>|~&])")
+
+Value = str | int | float | None
+
+
+def session_document(study: Study, results: Sequence[Result]) -> dict[str, Any]:
+    """The document of `iolab show --json`, made of JSON's own types only."""
+    return {
+        "format": FORMAT,
+        "study": {
+            "id": study.id,
+            "title": study.title,
+            "question": study.question,
+            "scale": study.scale,
+        },
+        "configurations": [_configuration(one) for one in study.configurations],
+        "results": [_result(result) for result in results],
+    }
+
+
+def _configuration(configuration: Configuration) -> dict[str, Any]:
+    cost = configuration.cost
+    return {
+        "id": configuration.id,
+        "title": configuration.title,
+        "hosts": list(configuration.hosts),
+        "path": configuration.path,
+        "nodes": configuration.nodes,
+        "capacity": {
+            "raw_tb": configuration.capacity.raw_tb,
+            "usable_tb": configuration.capacity.usable_tb,
+        },
+        "cost": None
+        if cost is None
+        else {
+            "currency": cost.currency,
+            "servers": cost.servers,
+            "network": cost.network,
+            "storage": cost.storage,
+        },
+        "hardware": dict(configuration.hardware),
+    }
+
+
+def _result(result: Result) -> dict[str, Any]:
+    return {
+        "configuration": result.configuration,
+        "workload": result.workload,
+        "axis": dict(result.axis),
+        "repeat": result.repeat,
+        "digest": result.digest,
+        "status": result.status.value,
+        "failure": result.failure,
+        "window_s": _finite(result.window_s),
+        "metrics": _metrics(result.metrics),
+        "hosts": [_host(host) for host in result.hosts],
+        "verdict": {
+            "level": result.verdict.level.value,
+            "checks": [
+                {
+                    "code": check.code,
+                    "level": check.level.value,
+                    "says": check.says,
+                    "evidence": _evidence(check.evidence),
+                }
+                for check in result.verdict.checks
+            ],
+        },
+    }
+
+
+def _host(host: HostResult) -> dict[str, Any]:
+    return {"name": host.name, **_metrics(host.metrics)}
+
+
+def _metrics(metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    return {
+        key: {
+            "value": _finite(metric.value),
+            "unit": metric.unit,
+            "low": _finite(metric.low),
+            "high": _finite(metric.high),
+            "n": metric.n,
+        }
+        for key, metric in metrics.items()
+    }
+
+
+def _evidence(evidence: Evidence) -> dict[str, Any]:
+    return {
+        name: _finite(value) if isinstance(value, float) else value
+        for name, value in evidence.items()
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON has no infinity and no nan; both are unknown."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def result_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
+    """One list a column, one entry a result; metric names carry their units.
+
+    `iops` and its kin are operations per second. A metric's interval gets the columns `_low`,
+    `_high` and `_n` where any result knows one.
+    """
+    found: dict[str, list[Value]] = {
+        "configuration": [result.configuration for result in results],
+        "workload": [result.workload for result in results],
+    }
+    for name in axis_names(results):
+        found[f"axis_{name}"] = [dict(result.axis).get(name) for result in results]
+    found["repeat"] = [result.repeat for result in results]
+    found["status"] = [result.status.value for result in results]
+    found["verdict"] = [result.verdict.level.value for result in results]
+    found["objections"] = [
+        " ".join(f"{check.code}:{check.level.value}" for check in result.verdict.objections)
+        for result in results
+    ]
+    found["host_count"] = [len(result.hosts) for result in results]
+    found["window_s"] = [_finite(result.window_s) for result in results]
+    for key in dict.fromkeys(key for result in results for key in result.metrics):
+        metrics = [result.metrics.get(key, Metric(None, "")) for result in results]
+        found[key] = [_finite(metric.value) for metric in metrics]
+        if any(metric.low is not None or metric.n is not None for metric in metrics):
+            found[f"{key}_low"] = [_finite(metric.low) for metric in metrics]
+            found[f"{key}_high"] = [_finite(metric.high) for metric in metrics]
+            found[f"{key}_n"] = [metric.n for metric in metrics]
+    found["failure"] = [result.failure for result in results]
+    found["digest"] = [result.digest for result in results]
+    return found
+
+
+def csv_text(results: Sequence[Result]) -> str:
+    """RFC 4180 with a heading line; an unknown number is an empty field.
+
+    Text that a spreadsheet would run as a formula gets an apostrophe before it.
+    """
+    found = result_columns(results)
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    writer.writerow([_csv_value(name) for name in found])
+    for values in zip(*found.values(), strict=True):
+        writer.writerow([_csv_value(value) for value in values])
+    return out.getvalue()
+
+
+def _csv_value(value: Value) -> str | int | float:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        text = clean(value)
+        return f"'{text}" if text.startswith(_FORMULA) else text
+    return value
+
+
+def markdown_text(study: Study, results: Sequence[Result]) -> str:
+    """A table that GitHub and its like show, under the study's title; numbers with units."""
+    axes = axis_names(results)
+    heads = ["configuration", "workload", *axes, "repeat"]
+    heads += [heading for _, heading in SHOWN_METRICS] + ["verdict"]
+    rows = [
+        [
+            result.configuration,
+            result.workload,
+            *(str(dict(result.axis).get(axis, NOTHING)) for axis in axes),
+            str(result.repeat),
+            *(show(result.metrics.get(key), bare_rate=True) for key, _ in SHOWN_METRICS),
+            result.verdict.level.value,
+        ]
+        for result in results
+    ]
+    rule = ["---"] * (3 + len(axes)) + ["---:"] * len(SHOWN_METRICS) + ["---"]
+    lines = [_markdown_row(heads), f"| {' | '.join(rule)} |", *map(_markdown_row, rows)]
+    return f"# {_markdown_cell(study.title)}\n\n" + "\n".join(lines) + "\n"
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(_markdown_cell(cell) for cell in cells)} |"
+
+
+def _markdown_cell(text: str) -> str:
+    """The text on one line, with everything that Markdown or HTML would read escaped."""
+    return _MARKDOWN.sub(r"\\\1", clean(" ".join(text.split())))

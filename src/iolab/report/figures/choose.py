@@ -1,0 +1,144 @@
+"""Which charts a workload gets, and their colours: a configuration the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.model.metric import Result
+from iolab.model.study import Study
+from iolab.model.workload import Workload
+from iolab.report.detail import RunDetail, RunKey
+from iolab.report.figures.axis import Line, latency_figure, throughput_figure
+from iolab.report.figures.distribution import Drawn, distribution_figure
+from iolab.report.figures.frame import Figure
+from iolab.report.headline import Headline
+from iolab.report.palette import Token, series_token
+from iolab.report.wording import axis_label, axis_number, short
+
+_DASHES: Final = ((), (6, 3), (2, 3), (8, 3, 2, 3))
+"""Lines of one configuration that differ in a second parameter differ in their dash."""
+
+_MAIN_AXES: Final = ("iodepth", "numjobs", "rate_iops", "bs", "filesize", "rwmixread")
+"""Which parameter becomes the axis when several are varied."""
+
+_FAINTEST: Final = 0.45
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a configuration is called and coloured on every chart."""
+
+    title: str
+    token: Token
+
+
+def looks_of(study: Study) -> dict[str, Look]:
+    """Each configuration's look, the colours in the study's order."""
+    return {
+        one.id: Look(one.title, series_token(index))
+        for index, one in enumerate(study.configurations)
+    }
+
+
+def axis_figures(
+    workload: Workload, results: Sequence[Result], looks: Mapping[str, Look]
+) -> list[Figure]:
+    """Throughput and latency against the axis; none for a workload of one point."""
+    axis = main_axis(results)
+    if axis is None:
+        return []
+    lines = _lines(results, axis, looks)
+    has_latency = any(_known(result, "lat_ns_mean") for result in results)
+    has_load = any(_known(result, "iops") for result in results)
+    figures = [throughput_figure(workload, axis, lines)] if has_load else []
+    return [*figures, latency_figure(workload, axis, lines)] if has_latency else figures
+
+
+def main_axis(results: Sequence[Result]) -> str | None:
+    """The varied parameter to draw against; None if none has two values that are numbers."""
+    varied = {}
+    for name in dict.fromkeys(name for result in results for name, _ in result.axis):
+        values = {dict(result.axis).get(name) for result in results}
+        numbers = {axis_number(name, value) for value in values if value is not None}
+        if len(numbers) > 1 and None not in numbers:
+            varied[name] = len(numbers)
+    ranked = sorted(
+        varied, key=lambda n: _MAIN_AXES.index(n) if n in _MAIN_AXES else len(_MAIN_AXES)
+    )
+    return ranked[0] if ranked else None
+
+
+def _lines(results: Sequence[Result], axis: str, looks: Mapping[str, Look]) -> list[Line]:
+    """One line for each configuration and each combination of the other parameters."""
+    grouped: dict[tuple[str, tuple[tuple[str, int | str], ...]], list[Result]] = {}
+    for result in results:
+        others = tuple(pair for pair in result.axis if pair[0] != axis)
+        grouped.setdefault((result.configuration, others), []).append(result)
+    combinations = list(dict.fromkeys(others for _, others in grouped))
+    several = len({configuration for configuration, _ in grouped}) > 1
+    lines = []
+    for (configuration, others), found in grouped.items():
+        look = looks[configuration]
+        dash = _DASHES[combinations.index(others) % len(_DASHES)]
+        parts = [look.title] if several or not others else []
+        name = " ".join([*parts, *(str(value) for _, value in others)])
+        lines.append(Line(name, look.token, dash, tuple(found)))
+    return lines
+
+
+def workload_distribution(
+    workload: Workload,
+    found: Sequence[Headline],
+    results: Sequence[Result],
+    details: Mapping[RunKey, RunDetail],
+    looks: Mapping[str, Look],
+) -> Figure | None:
+    """A workload's latency by percentile: of one configuration each point, of several the best."""
+    keys = {(r.digest, r.repeat) for one in found if one.best for r in one.best.results[:1]}
+    several = len(found) > 1
+    chosen = [
+        detail
+        for result in results
+        if (detail := details.get((result.digest, result.repeat))) is not None
+        and detail.whole.tail
+        and (detail.key in keys if several else result.repeat == 1)
+    ]
+    if len(chosen) < 2:
+        return None
+    drawn = [
+        Drawn(
+            curve=detail.whole,
+            label=looks[detail.result.configuration].title if several else detail.whole.name,
+            token=looks[detail.result.configuration].token,
+            opacity=1.0 if several else _FAINTEST + (1 - _FAINTEST) * index / (len(chosen) - 1),
+        )
+        for index, detail in enumerate(chosen)
+    ]
+    title = "at the best point" if several else f"by {main_axis(results) or 'point'}"
+    return distribution_figure(workload.title, f"Latency by percentile, {title}", drawn)
+
+
+def run_distribution(subject: str, detail: RunDetail, token: Token) -> Figure | None:
+    """One run's latency by percentile: reads, and writes dashed."""
+    dashes: Sequence[tuple[int, ...]] = ((), (5, 3), (1, 3))
+    curves = [curve for curve in detail.curves if curve.tail]
+    drawn = [
+        Drawn(curve, curve.name, token, 1.0, dash)
+        for curve, dash in zip(curves, dashes, strict=False)
+    ]
+    return distribution_figure(subject, "Latency by percentile", drawn) if drawn else None
+
+
+def curve_name(result: Result, *, several: bool) -> str:
+    """What a run is called on a chart of its workload."""
+    axis = axis_label(result.axis[:1])
+    return short(f"{result.configuration} {axis}" if several and axis else axis, 40) or short(
+        result.configuration, 40
+    )
+
+
+def _known(result: Result, key: str) -> bool:
+    metric = result.metrics.get(key)
+    return metric is not None and metric.value is not None

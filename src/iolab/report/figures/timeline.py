@@ -1,0 +1,219 @@
+"""Load and telemetry of a run, panel over panel on one time axis.
+
+What is outside the measured window (warm-up, and seconds when not every host ran) is shaded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from iolab.report.detail import Panel, Timeline, Trace
+from iolab.report.figures.frame import (
+    BOTTOM,
+    LEFT,
+    NUMBER_FORMAT,
+    PLOT_WIDTH,
+    WIDTH,
+    Figure,
+    Scale,
+    Spec,
+    config,
+    end_labels,
+    linear_scale,
+    log_scale,
+    time_ticks,
+)
+from iolab.report.figures.frame import RIGHT as RIGHT_ROOM
+from iolab.report.palette import INK, MUTED, RAISED, Token
+from iolab.report.table import Cell, Table, columns
+from iolab.report.wording import NOTHING, show_value
+from iolab.units import format_duration_s
+
+PANEL_HEIGHT: Final = 54
+GAP: Final = 30
+HEAD: Final = 26
+MAX_PANELS: Final = 10
+TABLE_ROWS: Final = 24
+"""The table under the chart shows means over this many equal spans at most."""
+
+_DASHES: Final = ((), (4, 3), (1.5, 2.5))
+
+
+def timeline_figure(subject: str, title: str, timeline: Timeline, token: Token) -> Figure:
+    """The panels stacked; the run's own colour for the first line, ink and grey for the others."""
+    panels = timeline.panels[:MAX_PANELS]
+    height = HEAD + len(panels) * PANEL_HEIGHT + (len(panels) - 1) * GAP + BOTTOM
+    spec = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "padding": {"left": LEFT, "right": RIGHT_ROOM, "top": HEAD, "bottom": BOTTOM},
+        "autosize": {"type": "none"},
+        "bounds": "flush",
+        "spacing": GAP,
+        "vconcat": [
+            _panel(panel, timeline, token, is_last=panel is panels[-1]) for panel in panels
+        ],
+        "config": config(),
+    }
+    return Figure(
+        subject=subject,
+        title=title,
+        finding=" ".join(_sentence(panel, timeline) for panel in panels[:2]),
+        note=(
+            f"Means over {timeline.cell_s:g} s (p99: of all I/Os in it). Shaded: not part of the "
+            "result (warm-up, or not every host ran)."
+        ),
+        spec=spec,
+        width=WIDTH,
+        height=height,
+        table=_table(title, timeline, panels),
+    )
+
+
+def _panel(panel: Panel, timeline: Timeline, token: Token, *, is_last: bool) -> Spec:
+    values = [v for trace in panel.traces for v in trace.values if v is not None]
+    scale = log_scale(panel.unit, values, most=3) if panel.log else _scale(panel, values)
+    end = timeline.at_s[-1] + timeline.cell_s / 2
+    x = {
+        "field": "x",
+        "type": "quantitative",
+        "scale": {"domain": [0, end], "nice": False, "zero": False},
+        "axis": _time_axis(end, is_last=is_last),
+    }
+    colours = (token.stand_in, INK.stand_in, MUTED.stand_in)
+    layers = [
+        layer
+        for trace, colour, dash in zip(panel.traces, colours, _DASHES, strict=False)
+        for layer in _line(trace, timeline, scale, x, colour, dash)
+    ]
+    ends = [
+        (trace.name, scale.of(last), colour)
+        for trace, colour in zip(panel.traces, colours, strict=False)
+        if (last := _last(trace)) is not None
+    ]
+    shades = _shades(timeline, end, x)
+    return {
+        "width": PLOT_WIDTH,
+        "height": PANEL_HEIGHT,
+        "layer": [
+            *shades,
+            *layers,
+            *end_labels(ends, scale, PANEL_HEIGHT, PLOT_WIDTH + 8),
+            _heading(panel.title, scale.unit),
+        ],
+    }
+
+
+def _scale(panel: Panel, values: Sequence[float]) -> Scale:
+    scale = linear_scale(panel.unit, values, ticks=2)
+    if panel.unit == "share" and scale.high > 100:
+        return Scale(scale.divisor, scale.unit, 0.0, 100.0, (0.0, 50.0, 100.0))
+    return scale
+
+
+def _time_axis(end: float, *, is_last: bool) -> Spec:
+    """Grid lines in every panel, labels under the last."""
+    return {
+        "values": list(time_ticks(end)),
+        "format": NUMBER_FORMAT,
+        "labels": is_last,
+        "ticks": False,
+        "domain": False,
+        "labelPadding": 6,
+        "title": "seconds since the first I/O" if is_last else None,
+    }
+
+
+def _line(
+    trace: Trace,
+    timeline: Timeline,
+    scale: Scale,
+    x: Spec,
+    colour: str,
+    dash: tuple[float, ...],
+) -> list[Spec]:
+    """The trace as a line with gaps where nothing is known."""
+    rows = [
+        {"x": round(at, 3), "y": None if v is None else float(f"{scale.of(v):.5g}")}
+        for at, v in zip(timeline.at_s, trace.values, strict=True)
+    ]
+    if all(row["y"] is None for row in rows):
+        return []
+    y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
+    mark = {
+        "type": "line",
+        "stroke": colour,
+        "strokeWidth": 1.5 if not dash else 1.2,
+        "strokeDash": list(dash),
+        "invalid": "break-paths-show-path-domains",
+    }
+    return [{"data": {"values": rows}, "mark": mark, "encoding": {"x": x, "y": y}}]
+
+
+def _shades(timeline: Timeline, end: float, x: Spec) -> list[Spec]:
+    """What is before and after the measured window."""
+    spans = [(0.0, timeline.warmup_s), (timeline.end_s, end)]
+    rows = [{"x": max(a, 0.0), "x2": min(b, end)} for a, b in spans if min(b, end) - a > 1e-3]
+    if not rows:
+        return []
+    return [
+        {
+            "data": {"values": rows},
+            "mark": {"type": "rect", "fill": RAISED.stand_in, "stroke": None},
+            "encoding": {"x": x, "x2": {"field": "x2"}},
+        }
+    ]
+
+
+def _heading(title: str, unit: str) -> Spec:
+    return {
+        "data": {"values": [{"text": f"{title}, {unit}"}]},
+        "mark": {"type": "text", "align": "left", "baseline": "bottom", "fill": INK.stand_in},
+        "encoding": {
+            "x": {"value": 0},
+            "y": {"value": -7},
+            "text": {"field": "text", "type": "nominal"},
+        },
+    }
+
+
+def _last(trace: Trace) -> float | None:
+    return next((v for v in reversed(trace.values) if v is not None), None)
+
+
+def _in_window(trace: Trace, timeline: Timeline) -> list[float]:
+    """The trace's known values within the measured window."""
+    return [
+        v
+        for at, v in zip(timeline.at_s, trace.values, strict=True)
+        if v is not None and timeline.warmup_s <= at <= timeline.end_s
+    ]
+
+
+def _sentence(panel: Panel, timeline: Timeline) -> str:
+    """How a panel's first line behaves within the window."""
+    values = _in_window(panel.traces[0], timeline)
+    if not values:
+        return f"{panel.title}: nothing known in the measured window."
+    mean = math.fsum(values) / len(values)
+    return (
+        f"{panel.title} ({panel.traces[0].name}): {show_value(mean, panel.unit)} on average, "
+        f"between {show_value(min(values), panel.unit)} and {show_value(max(values), panel.unit)}."
+    )
+
+
+def _table(title: str, timeline: Timeline, panels: Sequence[Panel]) -> Table:
+    """Means of every trace over equal spans of the run."""
+    named = [(panel, trace) for panel in panels for trace in panel.traces]
+    heads = columns((), ("from", *(f"{panel.title}, {trace.name}" for panel, trace in named)))
+    size = max(1, math.ceil(len(timeline.at_s) / TABLE_ROWS))
+    rows = []
+    for start in range(0, len(timeline.at_s), size):
+        cells = [Cell(format_duration_s(timeline.at_s[start] - timeline.cell_s / 2))]
+        for panel, trace in named:
+            known = [v for v in trace.values[start : start + size] if v is not None]
+            mean = math.fsum(known) / len(known) if known else None
+            cells.append(Cell(NOTHING if mean is None else show_value(mean, panel.unit)))
+        rows.append(tuple(cells))
+    return Table(title, heads, tuple(rows))

@@ -1,0 +1,133 @@
+"""From a run's evidence to the series and curves of its charts: numpy in, plain tuples out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from iolab.analyse.percentiles import is_supported
+from iolab.analyse.window import Window
+from iolab.model.histogram import BIN_COUNT, MIDDLE_NS, Histogram
+from iolab.model.run import RunRecord
+from iolab.model.sample import Direction, Floats
+from iolab.report.detail import Curve, Panel, Timeline
+from iolab.report.grid import Grid, trace
+from iolab.report.surroundings import HostSeries, telemetry_panels
+
+CURVE_POINTS: Final = 96
+"""Percentiles at which a curve is sampled, evenly over the decades of its tail."""
+
+NAMED_PERCENTS: Final = (50.0, 90.0, 99.0, 99.5, 99.9, 99.99, 99.999, 99.9999)
+"""Percentiles that every curve holds exactly as far as its I/Os support them."""
+
+LARGE_BLOCK_BYTES: Final = 64 * 1024
+"""From this block on a run is told in bandwidth too; below, that is the load times a constant."""
+
+
+def curve_of(name: str, histogram: Histogram) -> Curve:
+    """The histogram as latency by percentile, up to the last that its I/Os support.
+
+    It has at most CURVE_POINTS points, and the named percentiles exactly.
+    """
+    total = histogram.total
+    named = [percent for percent in NAMED_PERCENTS if is_supported(total, percent)]
+    if not named:
+        return Curve(name, total, (), ())
+    decades = math.log10(_tail(named[-1]))
+    evenly = [100.0 - 100.0 / 10.0 ** (decades * i / CURVE_POINTS) for i in range(CURVE_POINTS)]
+    percents = sorted({*evenly, *named})
+    values = [histogram.percentile_ns(percent) for percent in percents]
+    return Curve(
+        name,
+        total,
+        tuple(_tail(percent) for percent in percents),
+        tuple(0.0 if value is None else value for value in values),
+    )
+
+
+def _tail(percent: float) -> float:
+    """One I/O in how many is beyond the percentile."""
+    return 100.0 / (100.0 - percent)
+
+
+def timeline_of(
+    record: RunRecord, telemetry: Sequence[HostSeries], window: Window | None
+) -> Timeline:
+    """The run's load and telemetry on one grid; `window` is what all hosts shared, if they did."""
+    grid = Grid.over(record)
+    start_ns, end_ns = grid.start_ns + round(record.warmup_s * 1e9), int(grid.edges_ns[-1])
+    if window is not None:
+        start_ns, end_ns = window.start_ns, window.end_ns
+    panels = [*_load_panels(record, grid), *telemetry_panels(record, telemetry, grid)]
+    return Timeline(
+        at_s=tuple(float(f"{at:.4f}") for at in grid.middles_s),
+        cell_s=grid.cell_s,
+        warmup_s=round((start_ns - grid.start_ns) / 1e9, 3),
+        end_s=round((end_ns - grid.start_ns) / 1e9, 3),
+        panels=tuple(panel for panel in panels if panel.traces),
+    )
+
+
+def _load_panels(record: RunRecord, grid: Grid) -> list[Panel]:
+    """Throughput and latency of all hosts together."""
+    table = record.intervals
+    directions = [d for d in (Direction.READ, Direction.WRITE) if np.any(table.direction == d)]
+    seconds = np.diff(grid.edges_ns) / 1e9
+    ios = {d: _spread(record, grid, table.ios.astype(np.float64), d) for d in directions}
+    moved = {d: _spread(record, grid, table.bytes.astype(np.float64), d) for d in directions}
+    waited = sum(_spread(record, grid, table.lat_sum_ns, d) for d in directions)
+    total = sum(ios.values(), np.zeros(grid.size))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(total > 0, waited / total, np.nan)
+    tail = _tail_by_cell(record, grid, 99.0)
+    load = Panel("Load", "1/s", tuple(trace(_way(d), ios[d] / seconds) for d in directions))
+    flow = Panel(
+        "Bandwidth", "bytes/s", tuple(trace(_way(d), moved[d] / seconds) for d in directions)
+    )
+    latency = Panel("Latency", "ns", (trace("mean", mean), trace("p99", tail)), log=True)
+    large = record.run.point.job.block_bytes >= LARGE_BLOCK_BYTES
+    return [load, flow, latency] if large else [load, latency]
+
+
+def _way(direction: Direction) -> str:
+    return direction.name.lower()
+
+
+def _spread(record: RunRecord, grid: Grid, amounts: Floats, direction: Direction) -> Floats:
+    """The amounts of all hosts' intervals shared out over the grid's cells; sums are kept."""
+    table = record.intervals
+    total = np.zeros(grid.size)
+    for host in range(len(record.hosts)):
+        rows = np.flatnonzero((table.host == host) & (table.direction == direction))
+        if rows.size == 0:
+            continue
+        rows = rows[np.argsort(table.end_real_ns[rows])]
+        ends = table.end_real_ns[rows] - grid.offsets_ns[host]
+        first = ends[0] - table.span_ns[rows[0]]
+        times = np.concatenate(([first], ends)).astype(np.float64)
+        sums = np.concatenate(([0.0], np.cumsum(amounts[rows])))
+        total += np.diff(np.interp(grid.edges_ns, times, sums))
+    return total
+
+
+def _tail_by_cell(record: RunRecord, grid: Grid, percent: float) -> Floats:
+    """The percentile of all I/Os of all hosts that completed in each cell's intervals."""
+    table, bins = record.intervals, record.bins
+    counts = np.zeros((grid.size, BIN_COUNT), dtype=np.int64)
+    if len(bins):
+        middles = table.end_real_ns - grid.offsets_ns[table.host] - table.span_ns / 2
+        cells = grid.cell_of(middles)
+        stride = int(max(table.seq.max(), bins.seq.max())) + 1
+        cell_by_interval = np.full(len(record.hosts) * stride, -1, dtype=np.int64)
+        cell_by_interval[table.host * stride + table.seq] = cells
+        where = cell_by_interval[bins.host * stride + bins.seq]
+        known = where >= 0
+        np.add.at(counts, (where[known], bins.bin[known]), bins.count[known])
+    sums = np.cumsum(counts, axis=1)
+    totals = sums[:, -1]
+    ranks = np.maximum(totals * percent / 100.0, 1.0)
+    index = np.argmax(sums >= ranks[:, None], axis=1)
+    return np.where(totals > 0, MIDDLE_NS[index].astype(np.float64), np.nan)

@@ -1,0 +1,120 @@
+"""The report as one HTML file: no script, no network, nothing but itself.
+
+A Content-Security-Policy in the page forbids everything but its one style sheet, named by digest.
+All text is escaped by the template engine, after characters that cannot be seen were written out.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from iolab.model.metric import Level
+from iolab.report.brief import Brief
+from iolab.report.figures.frame import Figure
+from iolab.report.objections import run_name
+from iolab.report.page import make_page, where
+from iolab.report.palette import declarations
+from iolab.report.render import draw
+from iolab.report.tables import evidence_text
+from iolab.report.wording import clean, mark
+
+_HERE: Final = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure and its SVG."""
+
+    figure: Figure
+    svg: Markup
+
+
+def render_html(brief: Brief) -> str:
+    """The page; the same brief gives the same bytes. ReportError if a chart cannot be drawn."""
+    style = style_sheet()
+    template = _environment().get_template("report.html.j2")
+    return template.render(
+        brief=brief,
+        page=make_page(brief),
+        style=Markup(style),  # noqa: S704 - ours, and its digest stands in the policy
+        policy=policy(style),
+        levels={level.value: level for level in Level},
+        several=len(brief.study.configurations) > 1,
+        draw=_Pen(),
+    )
+
+
+def style_sheet() -> str:
+    """The page's CSS: the tokens for light, dark and print, then the rules."""
+    light, dark = declarations(dark=False), declarations(dark=True)
+    rules = (_HERE / "style.css").read_text(encoding="utf-8")
+    return (
+        f":root{{{light}}}"
+        f"@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+        f"@media print{{:root{{{light}}}}}"
+        f"\n{rules}"
+    )
+
+
+def policy(style: str) -> str:
+    """The Content-Security-Policy under which only that style sheet is applied."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+class _Pen:
+    """Draws figures one after the other: ids are numbered, equal specs are drawn once."""
+
+    def __init__(self) -> None:
+        self._cache: dict[str, str] = {}
+        self._count = 0
+
+    def __call__(self, figures: Iterable[Figure]) -> list[Drawn]:
+        """The figures with their SVG, in their order."""
+        drawn = []
+        for figure in figures:
+            self._count += 1
+            svg = Markup(draw(figure, f"f{self._count}", self._cache))  # noqa: S704 - escaped
+            drawn.append(Drawn(figure, svg))
+        return drawn
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_final,
+    )
+    environment.globals.update(
+        mark=mark, run_name=run_name, where=where, evidence_text=evidence_text, quote=_quoted
+    )
+    return environment
+
+
+def _final(value: object) -> object:
+    """What a template prints: foreign text with its unseen characters written out."""
+    if isinstance(value, Markup):
+        return value
+    return clean(value) if isinstance(value, str) else value
+
+
+def _quoted(argv: Sequence[str]) -> str:
+    """An argument list as it is typed."""
+    return shlex.join(argv)

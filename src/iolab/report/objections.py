@@ -1,0 +1,56 @@
+"""What to know about the numbers: the checks' objections grouped, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iolab.model.metric import CheckResult, Level, Result
+from iolab.report.wording import axis_label
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """One check's objection at one level, and the runs that it was made to.
+
+    `says` is the sentence of the first run; `others` are sentences that differ, at most a few.
+    """
+
+    code: str
+    level: Level
+    says: str
+    runs: tuple[Result, ...]
+    total: int
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every run of the session met it."""
+        return len(self.runs) == self.total
+
+
+def objections(results: Sequence[Result]) -> tuple[Objection, ...]:
+    """The objections over all runs: invalid before indicative, then the most frequent first."""
+    grouped: dict[tuple[Level, str], list[tuple[Result, CheckResult]]] = {}
+    for result in results:
+        for check in result.verdict.objections:
+            grouped.setdefault((check.level, check.code), []).append((result, check))
+    found = [
+        Objection(
+            code=code,
+            level=level,
+            says=hits[0][1].says,
+            runs=tuple(result for result, _ in hits),
+            total=len(results),
+        )
+        for (level, code), hits in grouped.items()
+    ]
+    return tuple(sorted(found, key=lambda item: (-item.level.rank, -len(item.runs), item.code)))
+
+
+def run_name(result: Result) -> str:
+    """A run for people: `rand-read-4k, iodepth 8`, with the repeat from the second on."""
+    axis = axis_label(result.axis)
+    parts = [result.workload, axis] if axis else [result.workload]
+    if result.repeat > 1:
+        parts.append(f"repeat {result.repeat}")
+    return ", ".join(parts)

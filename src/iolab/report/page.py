@@ -1,0 +1,384 @@
+"""A brief arranged as the page shows it: texts, tables and figures, ready for the template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from iolab.model.event import SessionStatus
+from iolab.model.metric import Level, Metric, Result
+from iolab.model.run import HostRun, RunStatus
+from iolab.model.workload import Indicator
+from iolab.report.brief import Brief
+from iolab.report.detail import RunKey
+from iolab.report.figures.choose import (
+    Look,
+    axis_figures,
+    looks_of,
+    run_distribution,
+    workload_distribution,
+)
+from iolab.report.figures.frame import Figure
+from iolab.report.figures.timeline import timeline_figure
+from iolab.report.headline import Headline, Tally, headlines, tally
+from iolab.report.machine import (
+    configurations_table,
+    disks_table,
+    host_table,
+    nics_table,
+    same_hosts,
+)
+from iolab.report.objections import Objection, objections, run_name
+from iolab.report.table import Cell, Table, columns, row, verdict_cell
+from iolab.report.tables import hosts_table, method_table, results_table, workloads_table
+from iolab.report.wording import NOTHING, count, listing, show, show_value
+
+MAX_FAILURES: Final = 12
+"""Failed runs told one by one; the results table has them all."""
+
+_NO_FIGURE: Final = "not measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One configuration's headline in a card; `configuration` is empty if there is only one."""
+
+    configuration: str
+    colour: str
+    number: str
+    unit: str
+    level: Level | None
+    anchor: str | None
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One workload's headline figures."""
+
+    title: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadCharts:
+    """The charts of one workload over its points."""
+
+    title: str
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """One run's place in the report: charts for some, checks with evidence for all."""
+
+    anchor: str
+    result: Result
+    aside: str
+    figures: tuple[Figure, ...]
+    hosts: Table | None
+    commands: tuple[HostRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Everything that the template prints, in its order."""
+
+    facts: tuple[tuple[str, str], ...]
+    alerts: tuple[str, ...]
+    contents: tuple[tuple[str, str], ...]
+    summary: str
+    cards: tuple[Card, ...]
+    headline_table: Table
+    objections: tuple[Objection, ...]
+    failures: tuple[Result, ...]
+    more_failures: str
+    anchors: Mapping[RunKey, str]
+    colour_note: str
+    colours: tuple[tuple[str, str], ...]
+    workloads: tuple[WorkloadCharts, ...]
+    results: Table
+    runs: tuple[RunPart, ...]
+    runs_note: str
+    configurations: Table
+    hosts: tuple[tuple[str, tuple[Table, ...]], ...]
+    method: Table
+    jobs: Table
+    study_file: str
+    versions: Table
+
+
+def make_page(brief: Brief) -> Page:
+    """The brief arranged; pure, and the same for the same brief."""
+    found = headlines(brief.study, brief.results)
+    looks = looks_of(brief.study)
+    anchors = {(r.digest, r.repeat): f"run-{i}" for i, r in enumerate(brief.results, 1)}
+    failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
+    workloads = _workloads(brief, found, looks)
+    hidden = len(failures) - MAX_FAILURES
+    several = len(brief.study.configurations) > 1
+    return Page(
+        facts=_facts(brief),
+        alerts=_alerts(brief),
+        contents=_contents(has_charts=bool(workloads), has_runs=bool(brief.results)),
+        summary=_summary(tally(brief.results), brief),
+        cards=_cards(found, looks, anchors, several=several),
+        headline_table=_headline_table(found, anchors),
+        objections=objections(brief.results),
+        failures=failures[:MAX_FAILURES],
+        more_failures=f"{count(hidden, 'more run')} did not end well." if hidden > 0 else "",
+        anchors=anchors,
+        colour_note="A configuration has the same colour everywhere." if several else "",
+        colours=tuple((one.title, looks[one.id].token.css) for one in brief.study.configurations)
+        if several
+        else (),
+        workloads=workloads,
+        results=results_table(brief.study, brief.results, anchors),
+        runs=tuple(_run(brief, result, anchors, looks) for result in _in_importance(brief)),
+        runs_note=_runs_note(brief),
+        configurations=configurations_table(brief.study.configurations),
+        hosts=tuple(
+            (listing(names, 8), (host_table(facts), disks_table(facts), nics_table(facts)))
+            for names, facts in same_hosts(brief.facts)
+        ),
+        method=method_table(brief.study, brief.plan),
+        jobs=workloads_table(brief.study),
+        study_file=f"{brief.study.id}.toml",
+        versions=_versions(brief),
+    )
+
+
+def where(item: Objection) -> str:
+    """To which runs an objection was made, in words."""
+    if item.everywhere:
+        return f"all {count(item.total, 'run')}" if item.total > 1 else "the only run"
+    names = listing([run_name(result) for result in item.runs], 4)
+    return f"{len(item.runs)} of {count(item.total, 'run')}: {names}"
+
+
+def _facts(brief: Brief) -> tuple[tuple[str, str], ...]:
+    made = datetime.fromtimestamp(brief.session.created_real_ns / 1e9, tz=UTC)
+    hosts = list(dict.fromkeys(h for one in brief.study.configurations for h in one.hosts))
+    return (
+        ("Measured", f"{made:%-d %B %Y, %H:%M} UTC"),
+        ("Hosts", str(len(hosts))),
+        ("Runs", f"{len(brief.results)} of {len(brief.plan.runs)}"),
+        ("Scale", brief.study.scale),
+        ("Session", brief.session.id),
+        *((("Source", brief.study.source),) if brief.study.source else ()),
+    )
+
+
+def _alerts(brief: Brief) -> tuple[str, ...]:
+    """What is wrong with the session as a whole."""
+    status, reason = brief.session.status, brief.session.reason or ""
+    missing = len(brief.plan.runs) - len(brief.results) - len(brief.damaged)
+    told = {
+        SessionStatus.RUNNING: "The session is still running; this is what it has so far.",
+        SessionStatus.INTERRUPTED: f"The session was interrupted with {count(missing, 'run')} "
+        f"still to make. {reason}",
+        SessionStatus.FAILED: f"The session failed with {count(missing, 'run')} still to make. "
+        f"{reason}",
+        SessionStatus.DONE: "",
+    }[status]
+    damage = [f"Damaged and left out: {hurt.path}. {hurt.says}" for hurt in brief.damaged]
+    return tuple(text.strip() for text in (told, *damage) if text)
+
+
+def _contents(*, has_charts: bool, has_runs: bool) -> tuple[tuple[str, str], ...]:
+    return (
+        ("headlines", "Headline figures"),
+        ("know", "What to know"),
+        *((("charts", "Load and latency"),) if has_charts else ()),
+        ("results", "Every run"),
+        *((("runs", "Runs in detail"),) if has_runs else ()),
+        ("configuration", "Test configuration"),
+        ("method", "Method"),
+        ("repeat", "How to repeat it"),
+    )
+
+
+def _summary(tallied: Tally, brief: Brief) -> str:
+    if not tallied.runs:
+        return "No run is committed yet."
+    parts = [
+        f"{number} {name}"
+        for number, name in (
+            (tallied.valid, "valid"),
+            (tallied.indicative, "indicative"),
+            (tallied.invalid, "invalid"),
+        )
+        if number
+    ]
+    ended = [
+        f"{count(number, 'run')} {name}"
+        for number, name in ((tallied.failed, "failed"), (tallied.interrupted, "interrupted"))
+        if number
+    ]
+    repeats = brief.study.method.repeats
+    means = f" A figure is the mean of {repeats} repeats." if repeats > 1 else ""
+    return (
+        f"{count(tallied.runs, 'run')}: {', '.join(parts)}"
+        f"{'; ' + ', '.join(ended) if ended else ''}.{means}"
+    )
+
+
+def _cards(
+    found: Sequence[Headline],
+    looks: Mapping[str, Look],
+    anchors: Mapping[RunKey, str],
+    *,
+    several: bool,
+) -> tuple[Card, ...]:
+    grouped: dict[str, list[Headline]] = {}
+    for headline in found:
+        grouped.setdefault(headline.workload.id, []).append(headline)
+    return tuple(
+        Card(
+            group[0].workload.title,
+            tuple(_entry(headline, looks, anchors, several=several) for headline in group),
+        )
+        for group in grouped.values()
+    )
+
+
+def _entry(
+    headline: Headline,
+    looks: Mapping[str, Look],
+    anchors: Mapping[RunKey, str],
+    *,
+    several: bool,
+) -> Entry:
+    token = looks[headline.configuration.id].token
+    name = headline.configuration.title if several else ""
+    best = headline.best
+    if best is None:
+        return Entry(name, token.css, _NO_FIGURE, "", None, None, ())
+    number, _, unit = show(best.figure).rpartition(" ")
+    rows = []
+    if best.axis:
+        of = f", best of {headline.point_count}" if headline.point_count > 1 else ""
+        rows.append(("at", f"{best.axis}{of}"))
+    if best.host_count > 1 and headline.workload.indicator is not Indicator.LATENCY:
+        rows.append((f"mean per host ({best.host_count})", show(best.per_host)))
+    if headline.workload.indicator is not Indicator.LATENCY:
+        rows.append(("latency mean", show(best.lat_mean)))
+    rows.append(("latency p99.5", show(best.lat_tail)))
+    if best.figure.low is not None and best.figure.high is not None:
+        rows.append(("range", _span(best.figure)))
+    first = best.results[0]
+    anchor = anchors.get((first.digest, first.repeat))
+    return Entry(name, token.css, number, unit, best.level, anchor, tuple(rows))
+
+
+def _span(metric: Metric) -> str:
+    """From the least to the greatest repeat, and how many there were."""
+    low, high = (
+        show_value(v or 0.0, metric.unit, bare_rate=True) for v in (metric.low, metric.high)
+    )
+    return f"{low} to {high}, n = {metric.n}"
+
+
+def _headline_table(found: Sequence[Headline], anchors: Mapping[RunKey, str]) -> Table:
+    """For each indicator: total, mean per host, latency mean and p99.5, verdict."""
+    heads = (
+        *columns(("Workload", "Configuration", "At")),
+        *columns((), ("Total", "Mean per host", "Latency mean", "Latency p99.5")),
+        *columns(("Verdict",)),
+    )
+    rows = []
+    for headline in found:
+        names = (Cell(headline.workload.title), Cell(headline.configuration.title))
+        best = headline.best
+        if best is None:
+            rows.append((*names, *row(NOTHING, *([NOTHING] * 4)), Cell(_NO_FIGURE)))
+            continue
+        is_latency = headline.workload.indicator is Indicator.LATENCY
+        total, share = ("", "") if is_latency else (show(best.figure), show(best.per_host))
+        first = best.results[0]
+        rows.append(
+            (
+                *names,
+                *row(best.axis or NOTHING, total or NOTHING, share or NOTHING),
+                *row(show(best.lat_mean), show(best.lat_tail)),
+                verdict_cell(best.level, anchors.get((first.digest, first.repeat))),
+            )
+        )
+    return Table("Headline figures", heads, tuple(rows))
+
+
+def _workloads(
+    brief: Brief, headlined: Sequence[Headline], looks: Mapping[str, Look]
+) -> tuple[WorkloadCharts, ...]:
+    """The charts of every workload that has more than one point."""
+    charts = []
+    for workload in brief.study.workloads:
+        results = [result for result in brief.results if result.workload == workload.id]
+        own = [one for one in headlined if one.workload is workload]
+        figures = axis_figures(workload, results, looks)
+        curves = workload_distribution(workload, own, results, brief.details, looks)
+        if curves is not None:
+            figures.append(curves)
+        if figures:
+            charts.append(WorkloadCharts(workload.title, tuple(figures)))
+    return tuple(charts)
+
+
+def _in_importance(brief: Brief) -> list[Result]:
+    """The runs with charts first, in the order in which they were chosen; then the others."""
+    by_key = {(result.digest, result.repeat): result for result in brief.results}
+    drawn = [key for key, detail in brief.details.items() if detail.timeline is not None]
+    return [by_key[key] for key in dict.fromkeys([*drawn, *by_key])]
+
+
+def _run(
+    brief: Brief, result: Result, anchors: Mapping[RunKey, str], looks: Mapping[str, Look]
+) -> RunPart:
+    key = (result.digest, result.repeat)
+    token = looks[result.configuration].token
+    detail = brief.details.get(key)
+    figures: list[Figure] = []
+    if detail is not None and detail.timeline is not None:
+        name = run_name(result)
+        figures.append(
+            timeline_figure(name, "Load and telemetry over time", detail.timeline, token)
+        )
+        curves = run_distribution(name, detail, token)
+        figures += [curves] if curves else []
+    objected = len(result.verdict.objections)
+    told = f"{count(objected, 'objection')}" if objected else "no objection"
+    return RunPart(
+        anchor=anchors[key],
+        result=result,
+        aside=f"{show(result.metrics.get('iops'))}, {count(len(result.verdict.checks), 'check')}, "
+        f"{told}",
+        figures=tuple(figures),
+        hosts=hosts_table(result) if len(result.hosts) > 1 else None,
+        commands=brief.host_runs.get(key, ()) if figures else (),
+    )
+
+
+def _runs_note(brief: Brief) -> str:
+    drawn = sum(1 for detail in brief.details.values() if detail.timeline is not None)
+    if drawn >= len(brief.results):
+        return "Each run with its series, its latencies, and every check that was made."
+    return (
+        f"The headline runs and those with the worst verdicts, {drawn} in all, with their charts; "
+        "the others with their checks."
+    )
+
+
+def _versions(brief: Brief) -> Table:
+    """Which programs and seeds made the numbers."""
+    session = brief.session
+    rows = [
+        row("iolab", session.iolab_version),
+        row("Agent", session.agent_version or NOTHING),
+        row("Engine", ", ".join(brief.engine_versions) or NOTHING),
+        row("Set over the study", "  ".join(session.overrides) or "nothing"),
+        row("Seed of the order", str(brief.study.method.seed)),
+        row("Plan", brief.plan.digest),
+    ]
+    return Table("Versions", columns(("What", "Which")), tuple(rows))

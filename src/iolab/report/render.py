@@ -1,0 +1,114 @@
+"""The only door to vl_convert: a chart's Vega-Lite spec becomes SVG that a page can style.
+
+What is drawn is rewritten: stand-in colours become CSS tokens, so one drawing serves light, dark
+and print; everything a strict Content-Security-Policy forbids, and everything a page does not need
+(class names, roles, fonts), is dropped; ids get a prefix, so many drawings share a page.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from html import escape
+from typing import Final
+from xml.etree import ElementTree as ET
+
+import vl_convert
+
+from iolab.errors import ReportError
+from iolab.report.figures.frame import Figure, Spec
+from iolab.report.palette import TOKENS
+from iolab.report.wording import clean
+
+_STAND_INS: Final = {token.stand_in: token.css for token in TOKENS}
+_KEPT: Final = frozenset(
+    {"d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "dx", "dy", "width", "height", "id"}
+    | {"fill", "fill-opacity", "opacity", "clip-path", "transform"}
+    | {"stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin"}
+    | {"stroke-opacity", "text-anchor", "font-size", "font-weight"}
+)
+"""The attributes that draw; the others are dropped, `style` and `font-family` among them."""
+_DRAWN: Final = frozenset({"g", "path", "line", "rect", "text", "tspan", "circle", "clipPath"})
+_REFERENCE: Final = re.compile(r"url\(#([^)]+)\)")
+_NUMBER: Final = re.compile(r"-?\d+\.\d{2,}")
+
+
+def draw(figure: Figure, name: str, cache: dict[str, str] | None = None) -> str:
+    """The figure as an SVG element for an HTML page; `name` makes its ids unique on the page.
+
+    A `cache` (spec to raw SVG) makes equal specs cost one drawing. ReportError if it fails.
+    """
+    drawn = _drawn(figure.spec, figure.title, {} if cache is None else cache)
+    try:
+        root = ET.fromstring(drawn)  # noqa: S314 - drawn here, from specs with cleaned text
+    except ET.ParseError as error:
+        raise ReportError(
+            f"The chart '{figure.title}' came out as SVG that cannot be read: {error}.",
+            "Report this with the session directory.",
+        ) from error
+    out: list[str] = [
+        f'<svg class="chart" role="img" viewBox="0 0 {figure.width} {figure.height}" '
+        f'aria-label="{escape(clean(figure.alt))}">'
+    ]
+    for child in root:
+        _write(child, name, out)
+    out.append("</svg>")
+    return "".join(out)
+
+
+def _drawn(spec: Spec, title: str, cache: dict[str, str]) -> str:
+    """The raw SVG of a spec; data lie in the spec, so no address is allowed to be loaded."""
+    text = json.dumps(spec, sort_keys=True, allow_nan=False)
+    if text not in cache:
+        try:
+            cache[text] = vl_convert.vegalite_to_svg(text, allowed_base_urls=[])
+        except ValueError as error:
+            raise ReportError(
+                f"The chart '{title}' cannot be drawn: {str(error).splitlines()[0]}.",
+                "Report this with the session directory.",
+            ) from error
+    return cache[text]
+
+
+def _write(element: ET.Element, name: str, out: list[str]) -> None:
+    """Append the element and what it holds, without what draws nothing."""
+    tag = element.tag.rpartition("}")[2]
+    if tag not in _DRAWN and tag != "defs":
+        return
+    if element.get("display") == "none" or (tag == "path" and _is_empty(element)):
+        return
+    start = len(out)
+    out.append(f"<{tag}{_attributes(element.items(), name)}>")
+    if element.text and tag in {"text", "tspan"}:
+        out.append(escape(element.text, quote=False))
+    inside = len(out)
+    for child in element:
+        _write(child, name, out)
+    if tag in {"g", "defs"} and len(out) == inside:
+        del out[start:]
+        return
+    out.append(f"</{tag}>")
+
+
+def _is_empty(path: ET.Element) -> bool:
+    """Whether a path has no outline, or Vega's background without fill and stroke."""
+    painted = path.get("fill", "none") != "none" or path.get("stroke", "none") != "none"
+    return not path.get("d") or (path.get("class") == "background" and not painted)
+
+
+def _attributes(items: Iterable[tuple[str, str]], name: str) -> str:
+    """The attributes that draw, recoloured, with this drawing's ids."""
+    out = []
+    for key, value in items:
+        if key not in _KEPT:
+            continue
+        shown = _STAND_INS.get(value, value)
+        if key == "id":
+            shown = f"{name}-{value}"
+        elif "url(" in value:
+            shown = _REFERENCE.sub(rf"url(#{name}-\1)", value)
+        elif key in {"d", "transform"}:
+            shown = _NUMBER.sub(lambda match: f"{float(match[0]):.1f}", value)
+        out.append(f' {key}="{escape(shown)}"')
+    return "".join(out)

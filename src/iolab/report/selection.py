@@ -1,0 +1,55 @@
+"""Which runs get charts of their own: a report of hundreds of runs must open at once.
+
+The headline runs come first, then the worst verdicts, then the others in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.model.metric import Level, Result
+from iolab.model.run import RunStatus
+from iolab.report.detail import RunKey
+from iolab.report.headline import Headline
+
+MAX_TIMELINES: Final = 16
+"""Runs with their series drawn: each costs about 50 ms and 80 KiB of page."""
+
+MAX_DISTRIBUTIONS: Final = 64
+"""Runs whose latency bins are read and drawn as a curve: each costs about 10 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Runs in the order of their importance; those with a timeline are also drawn as curves."""
+
+    timelines: tuple[RunKey, ...]
+    distributions: tuple[RunKey, ...]
+
+
+def select(results: Sequence[Result], found: Iterable[Headline]) -> Selection:
+    """The runs that get charts, at most the limits of this module."""
+    best = [
+        (result.digest, result.repeat)
+        for headline in found
+        if headline.best is not None
+        for result in headline.best.results[:1]
+    ]
+    measured = [result for result in results if _is_measured(result)]
+    bad = sorted(
+        (result for result in measured if result.verdict.level is not Level.VALID),
+        key=lambda result: (result.status is RunStatus.DONE, -result.verdict.level.rank),
+    )
+    order = dict.fromkeys(
+        [*best, *((r.digest, r.repeat) for r in bad), *((r.digest, r.repeat) for r in measured)]
+    )
+    keys = tuple(order)
+    return Selection(keys[:MAX_TIMELINES], keys[:MAX_DISTRIBUTIONS])
+
+
+def _is_measured(result: Result) -> bool:
+    """Whether there is any I/O to draw."""
+    iops = result.metrics.get("iops")
+    return iops is not None and iops.value is not None

@@ -1,0 +1,168 @@
+"""Telemetry as panels: the target's devices, processors, ports, pressure and temperature.
+
+Rates are added up over the hosts; shares and depths are shown as the mean over the hosts and, with
+several hosts, the highest of them, so that one busy host cannot hide in a mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
+
+import numpy as np
+
+from iolab.model.run import RunRecord
+from iolab.model.sample import Floats, Ints
+from iolab.report.detail import Panel, Trace
+from iolab.report.grid import Grid, trace
+
+QUIET_PORT_BYTES_PER_S: Final = 1e6
+"""Ports that never moved this much have no part in the load and get no panel."""
+
+_LOOPBACK: Final = "lo"
+
+
+class HostSeries(Protocol):
+    """One derived telemetry series of one host, on that host's own clock."""
+
+    @property
+    def host(self) -> str:
+        """The host's name."""
+
+    @property
+    def scope(self) -> str:
+        """`disk`, `cpu`, `nic`, `pressure`, …."""
+
+    @property
+    def name(self) -> str:
+        """The device, port or core; `all` for all cores together."""
+
+    @property
+    def metric(self) -> str:
+        """What is counted, with its unit last."""
+
+    @property
+    def real_ns(self) -> Ints:
+        """When, on the host's own clock."""
+
+    @property
+    def value(self) -> Floats:
+        """The values; nan where unknown."""
+
+
+def telemetry_panels(
+    record: RunRecord, series: Sequence[HostSeries], grid: Grid
+) -> tuple[Panel, ...]:
+    """The panels under the load, those without any value left out."""
+    targets = {(host.host, host.devices[0].device) for host in record.hosts if host.devices}
+    numbers = {name: index for index, name in enumerate(record.host_names)}
+    disks = [s for s in series if s.scope == "disk" and (s.host, s.name) in targets]
+    cores = [s for s in series if s.scope == "cpu" and "@" in s.name]
+    every = [s for s in series if s.scope == "cpu" and s.name == "all"]
+    ports = [s for s in series if s.scope == "nic" and s.name != _LOOPBACK]
+    pressure = [s for s in series if s.scope == "pressure"]
+
+    def gridded(found: Iterable[HostSeries], metric: str) -> list[Floats]:
+        return [_on_grid(s, grid, numbers[s.host]) for s in found if s.metric == metric]
+
+    received, sent = gridded(ports, "rx_bytes_per_s"), gridded(ports, "tx_bytes_per_s")
+    busy_ports = any(_peak(rows) > QUIET_PORT_BYTES_PER_S for rows in (received, sent))
+    read, write = gridded(disks, "read_bytes_per_s"), gridded(disks, "write_bytes_per_s")
+    panels = (
+        Panel("Device throughput", "bytes/s", _used(("read", _sum(read)), ("write", _sum(write)))),
+        Panel("Device queue", "depth", _typical(gridded(disks, "queue_depth"), "depth")),
+        Panel("Device busy", "share", _typical(gridded(disks, "busy_share"), "busy")),
+        Panel("Processors busy", "share", _processors(every, cores, gridded)),
+        Panel(
+            "Network",
+            "bytes/s",
+            _used(("in", _sum(received)), ("out", _sum(sent))) if busy_ports else (),
+        ),
+        Panel("I/O pressure", "share", _typical(gridded(pressure, "io_some_share"), "waiting")),
+        Panel("Device temperature", "celsius", _typical(gridded(disks, "temperature_c"), "device")),
+    )
+    return tuple(panel for panel in panels if panel.traces)
+
+
+def _processors(
+    every: Sequence[HostSeries],
+    cores: Sequence[HostSeries],
+    gridded: Callable[[Iterable[HostSeries], str], list[Floats]],
+) -> tuple[Trace, ...]:
+    """All cores together, and the busiest core, which is what limits a single job."""
+    together = gridded(every, "busy_share") or gridded(cores, "busy_share")
+    return _named(("all cores", _mean(together)), ("busiest", _most(gridded(cores, "busy_share"))))
+
+
+def _on_grid(series: HostSeries, grid: Grid, host: int) -> Floats:
+    """The mean of the values in each cell; a cell without a sample takes the next one's.
+
+    A derived value covers the time since the sample before it, so it belongs to the cells up to
+    its own moment.
+    """
+    times = (series.real_ns - grid.offsets_ns[host]).astype(np.float64)
+    cells = grid.cell_of(times - 1)
+    known = (cells >= 0) & np.isfinite(series.value)
+    sums = np.bincount(cells[known], weights=series.value[known], minlength=grid.size)
+    counts = np.bincount(cells[known], minlength=grid.size)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = np.where(counts > 0, sums / counts, np.nan)
+    following = np.searchsorted(times, grid.edges_ns[1:], side="left")
+    inside = (counts == 0) & (following < times.size) & (grid.edges_ns[1:] > times[:1].min())
+    means[inside] = series.value[following[inside]]
+    return np.asarray(means, dtype=np.float64)
+
+
+def _named(*pairs: tuple[str, Floats | None]) -> tuple[Trace, ...]:
+    return tuple(trace(name, values) for name, values in pairs if values is not None)
+
+
+def _used(*pairs: tuple[str, Floats | None]) -> tuple[Trace, ...]:
+    """The pairs without those that were zero throughout; the first if all were."""
+    used = [(name, v) for name, v in pairs if v is not None and np.nanmax(v, initial=0.0) > 0]
+    return _named(*(used or pairs[:1]))
+
+
+def _typical(rows: list[Floats], name: str) -> tuple[Trace, ...]:
+    """One host by its name; several as mean and highest."""
+    if len(rows) <= 1:
+        return _named((name, _mean(rows)))
+    return _named(("mean", _mean(rows)), ("highest", _most(rows)))
+
+
+def _known(rows: list[Floats]) -> Floats | None:
+    """The rows as a matrix, None when nothing in them is known."""
+    if not rows:
+        return None
+    matrix = np.vstack(rows)
+    return matrix if np.isfinite(matrix).any() else None
+
+
+def _sum(rows: list[Floats]) -> Floats | None:
+    matrix = _known(rows)
+    return None if matrix is None else _where_known(matrix, np.nansum(matrix, axis=0))
+
+
+def _mean(rows: list[Floats]) -> Floats | None:
+    matrix = _known(rows)
+    if matrix is None:
+        return None
+    counts = np.isfinite(matrix).sum(axis=0)
+    return _where_known(matrix, np.nansum(matrix, axis=0) / np.maximum(counts, 1))
+
+
+def _most(rows: list[Floats]) -> Floats | None:
+    matrix = _known(rows)
+    if matrix is None:
+        return None
+    return _where_known(matrix, np.where(np.isfinite(matrix), matrix, -np.inf).max(axis=0))
+
+
+def _where_known(matrix: Floats, values: Floats) -> Floats:
+    """The values, nan in the columns where no row knows anything."""
+    return np.where(np.isfinite(matrix).any(axis=0), values, np.nan)
+
+
+def _peak(rows: list[Floats]) -> float:
+    matrix = _known(rows)
+    return 0.0 if matrix is None else float(np.nanmax(matrix))

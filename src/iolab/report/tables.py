@@ -1,0 +1,159 @@
+"""The tables of a report: every result, and how it was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from iolab.model.metric import Evidence, Result
+from iolab.model.run import Plan
+from iolab.model.study import Order, Study
+from iolab.model.workload import Job, Workload
+from iolab.report.detail import RunKey
+from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
+from iolab.report.wording import NOTHING, show
+from iolab.units import format_bytes, format_duration_s
+
+SHOWN_METRICS: Final = (
+    ("iops", "IOPS"),
+    ("read_iops", "read IOPS"),
+    ("write_iops", "write IOPS"),
+    ("bw_bytes_per_s", "bandwidth"),
+    ("lat_ns_mean", "latency mean"),
+    ("lat_ns_p50", "p50"),
+    ("lat_ns_p99", "p99"),
+    ("lat_ns_p99_5", "p99.5"),
+    ("lat_ns_p99_9", "p99.9"),
+    ("lat_ns_p99_99", "p99.99"),
+    ("lat_ns_max", "max"),
+)
+"""The metrics of the results table and their headings."""
+
+
+def axis_names(results: Sequence[Result]) -> tuple[str, ...]:
+    """The names of all axes, in the order in which they first appear."""
+    return tuple(dict.fromkeys(name for result in results for name, _ in result.axis))
+
+
+def results_table(study: Study, results: Sequence[Result], anchors: Mapping[RunKey, str]) -> Table:
+    """One row a run; `anchors` lead to what the report tells of it."""
+    axes = axis_names(results)
+    several = len(study.configurations) > 1
+    mixed = any(workload.job.access.mixed for workload in study.workloads)
+    shown = [
+        (key, heading)
+        for key, heading in SHOWN_METRICS
+        if mixed or key not in {"read_iops", "write_iops"}
+    ]
+    names = ("Workload", *(("Configuration",) if several else ()))
+    heads = (
+        *columns((*names, "Verdict")),
+        *columns((), (*axes, "repeat", *(heading for _, heading in shown), "window")),
+    )
+    rows = tuple(
+        (
+            Cell(result.workload),
+            *((Cell(result.configuration),) if several else ()),
+            verdict_cell(result.verdict.level, anchors.get((result.digest, result.repeat))),
+            *(Cell(str(dict(result.axis).get(axis, NOTHING))) for axis in axes),
+            Cell(str(result.repeat)),
+            *(Cell(show(result.metrics.get(key), bare_rate=True)) for key, _ in shown),
+            Cell(format_duration_s(result.window_s) if result.window_s else NOTHING),
+        )
+        for result in results
+    )
+    return Table("Every run", heads, rows)
+
+
+def hosts_table(result: Result) -> Table:
+    """Each host's share of a run."""
+    keys = [(key, heading) for key, heading in SHOWN_METRICS if "iops" not in key or key == "iops"]
+    rows = tuple(
+        (
+            Cell(host.name),
+            *(Cell(show(host.metrics.get(key), bare_rate=True)) for key, _ in keys),
+            verdict_cell(result.verdict.level),
+        )
+        for host in result.hosts
+    )
+    heads = (*columns(("Host",), tuple(heading for _, heading in keys)), Column("Verdict"))
+    return Table("Each host's share", heads, rows)
+
+
+def evidence_text(evidence: Evidence) -> str:
+    """A check's evidence in one line: `name = value` with large numbers grouped."""
+    return " · ".join(f"{name} = {_evidence_value(value)}" for name, value in evidence.items())
+
+
+def _evidence_value(value: object) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return str(value)
+
+
+def method_table(study: Study, plan: Plan) -> Table:
+    """How the study measures, one row a choice."""
+    method = study.method
+    order = (
+        f"randomised within each repeat, seed {method.seed}"
+        if method.order is Order.RANDOMISED
+        else "as written"
+    )
+    layout = ", ".join(
+        f"{data_set.id}: {data_set.numjobs * data_set.files_per_job} files of "
+        f"{format_bytes(data_set.file_bytes)} on each host"
+        for data_set in plan.data_sets
+    )
+    caches = "files' pages evicted and counted before every run" if method.drop_caches else "kept"
+    rows = (
+        row("Runs", f"{len(plan.runs)}: {len(plan.points)} points, repeats: {method.repeats}"),
+        row("Duration", f"{method.kind.value}: {format_duration_s(method.runtime_s)} measured"),
+        row("Warm-up", f"{format_duration_s(method.warmup_s)} run before and left out"),
+        row("Settle", f"{format_duration_s(method.settle_s)} of rest after each run"),
+        row("Order", order),
+        row("Caches", caches),
+        row("Files", layout or NOTHING),
+        row("Telemetry", f"every {study.telemetry.interval_ms / 1000:g} s"),
+        row("Scale", study.scale),
+    )
+    return Table("Method", columns(("What", "How")), rows)
+
+
+def workloads_table(study: Study) -> Table:
+    """The jobs of each workload, with the values of their axes."""
+    texts = ("Workload", "Access", "Block", "iodepth", "Jobs", "File", "Direct", "Engine")
+    rows = tuple(_workload_row(workload) for workload in study.workloads)
+    return Table("Workloads", columns((*texts, "Contents", "Further options")), rows)
+
+
+def _workload_row(workload: Workload) -> tuple[Cell, ...]:
+    job = workload.job
+    swept = {axis.name: ", ".join(str(value) for value in axis.values) for axis in workload.sweep}
+    mix = swept.get("rwmixread", job.read_percent)
+    access = job.access.value + (f", {mix} % reads" if job.access.mixed else "")
+    options = [f"{name}={value}" for name, value in job.options]
+    if job.rate_iops is not None or "rate_iops" in swept:
+        options.append(f"rate_iops={swept.get('rate_iops', job.rate_iops)}")
+    return row(
+        workload.title,
+        access,
+        swept.get("bs", format_bytes(job.block_bytes)),
+        swept.get("iodepth", str(job.iodepth)),
+        swept.get("numjobs", str(job.numjobs)),
+        _files(job, swept.get("filesize")),
+        "yes" if job.direct else "no, buffered",
+        f"{job.engine.value}, {job.ioengine}",
+        job.contents.value,
+        " ".join(options) or NOTHING,
+    )
+
+
+def _files(job: Job, swept: str | None) -> str:
+    size = swept or format_bytes(job.file_bytes)
+    return size if job.files_per_job == 1 else f"{job.files_per_job} of {size}"

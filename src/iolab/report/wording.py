@@ -1,0 +1,87 @@
+"""Numbers and names as a reader sees them, and foreign text made harmless to look at."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from iolab.model.metric import Level, Metric
+from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes, parse_size
+
+NOTHING: Final = "–"
+"""What stands where a number is not known or not supported by enough I/Os."""
+
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff"
+    "\ud800-\udfff]"
+)
+"""Controls, joiners and direction overrides: what changes a page without being seen on it."""
+
+_MARK: Final = {Level.VALID: "●", Level.INDICATIVE: "◆", Level.INVALID: "✕"}
+_WORDS: Final = {"depth": "I/Os", "celsius": "°C"}
+_SIZE_AXES: Final = frozenset({"bs", "filesize"})
+
+
+def clean(text: str) -> str:
+    r"""The text with every unseen character written out (`\u202e`); new lines and tabs stay."""
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def short(text: str, limit: int) -> str:
+    """The text on one line of at most `limit` characters, cleaned; an ellipsis says it was cut."""
+    line = clean(" ".join(text.split()))
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def mark(level: Level) -> str:
+    """The shape that stands for a verdict, for readers who do not see colours."""
+    return _MARK[level]
+
+
+def show(metric: Metric | None, *, bare_rate: bool = False) -> str:
+    """A metric with its unit; `bare_rate` leaves "IOPS" to the heading of a column."""
+    if metric is None or metric.value is None:
+        return NOTHING
+    return show_value(metric.value, metric.unit, bare_rate=bare_rate)
+
+
+def show_value(value: float, unit: str, *, bare_rate: bool = False) -> str:
+    """A value of one of the metrics' units: 1/s, bytes/s, ns, bytes, share, depth or celsius."""
+    if unit == "1/s":
+        return format_count(value) if bare_rate else f"{format_count(value)} IOPS"
+    if unit == "bytes/s":
+        return format_rate_bytes(value)
+    if unit == "ns":
+        return format_ns(value)
+    if unit == "bytes":
+        return format_bytes(value)
+    if unit == "share":
+        return f"{100 * value:.0f} %"
+    return f"{format_count(value)} {_WORDS.get(unit, unit)}".strip()
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """A counted noun: `3 runs`, `1 run`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def axis_label(axis: tuple[tuple[str, int | str], ...]) -> str:
+    """A point's axis values for people: `iodepth 8, numjobs 4`; empty without an axis."""
+    return ", ".join(f"{name} {value}" for name, value in axis)
+
+
+def axis_number(name: str, value: int | str) -> float | None:
+    """An axis value as a number (bytes for sizes), None when it is not one."""
+    if isinstance(value, int):
+        return float(value)
+    try:
+        return float(parse_size(value)) if name in _SIZE_AXES else float(value)
+    except ValueError:
+        return None
+
+
+def listing(names: list[str], limit: int) -> str:
+    """Names in a sentence, at most `limit` of them, the rest counted."""
+    if len(names) <= limit:
+        return ", ".join(names)
+    return f"{', '.join(names[:limit])} and {len(names) - limit} more"
