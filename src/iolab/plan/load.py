@@ -103,9 +103,10 @@ def _load(
 
 def _set_path(document: Document, path: str, faults: Faults) -> None:
     """`--path` goes over the file's path, but must not fight with a `--set` or have no effect."""
-    target: Any = document.tree.get("target")
-    before = document.where(("target", "path"))
-    if before.file.startswith("--set ") and isinstance(target, dict) and target["path"] != path:
+    target = document.tree.get("target")
+    before = document.overrides.get(("target", "path"))
+    given = target.get("path") if isinstance(target, dict) else None
+    if before is not None and before.line is None and given != path:
         happened = f"--path {printable(path)} and {before.file} give the target twice."
         faults.add(Origin("--path"), happened, "Give one of them.")
     configurations = document.tree.get("configuration")

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from iolab.model.configuration import Configuration
@@ -69,10 +69,19 @@ def _point(
         "hosts": configuration.hosts,
         "workload": workload.id,
         "axis": axis,
-        "job": asdict(job),
+        "job": _told(job),
     }
     data_set = _data_set_id(job, configuration.id if len(study.configurations) > 1 else None)
     return Point(digest_of(content), configuration.id, workload.id, axis, job, data_set)
+
+
+def _told(job: Job) -> dict[str, object]:
+    """The job without what is as usual, so that a field added later keeps every digest."""
+    return {
+        field.name: getattr(job, field.name)
+        for field in fields(job)
+        if getattr(job, field.name) != field.default
+    }
 
 
 def _job_at(job: Job, axis: tuple[tuple[str, int | str], ...]) -> Job:

@@ -105,7 +105,7 @@ interval = "1s"            # how often disks, CPUs and ports are read
 # Another size of the same study: iolab run STUDY_ID.toml --scale small
 [scale.small]
 "workload.*.filesize" = "512m"
-"workload.*.iodepth" = [1, 8]
+"workload.*.numjobs" = 2
 "method.runtime" = "10s"
 "method.repeats" = 1
 """

@@ -1,0 +1,115 @@
+"""What is published of the format agrees with it: the JSON Schema and the reference page."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from iolab.errors import UsageError
+from iolab.model.fio_options import FIO_OPTIONS
+from iolab.plan import study_file
+from iolab.plan.study_file import study_schema
+from iolab.plan.template import study_template
+from tests.plan.studies import SMALL, workload
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "reference" / "study.md").read_text(encoding="utf-8")
+HEADINGS: dict[str, type[study_file.Table]] = {
+    "## Top level": study_file.HeadingTable,
+    "## `[target]`": study_file.TargetTable,
+    "## `[[configuration]]`": study_file.ConfigurationTable,
+    "### `capacity`": study_file.CapacityTable,
+    "### `cost`": study_file.CostTable,
+    "## `[[host]]`": study_file.HostTable,
+    "## `[[workload]]`": study_file.WorkloadTable,
+    "## `[method]`": study_file.MethodTable,
+    "## `[telemetry]`": study_file.TelemetryTable,
+}
+
+
+def rows(heading: str) -> dict[str, list[str]]:
+    """The rows of the first table under a heading, by the name in their first cell."""
+    after = PAGE.split(f"\n{heading}\n", 1)[1]
+    section = re.split(r"\n#", after, maxsplit=1)[0]
+    lines = [line for line in section.splitlines() if line.startswith("| `")]
+    found = [line.strip("| ").split(" | ") for line in lines]
+    return {cells[0].strip("`"): cells for cells in found}
+
+
+def test_the_schema_is_the_generated_one() -> None:
+    written = (ROOT / "schema" / "study.json").read_text(encoding="utf-8")
+    assert written == json.dumps(study_schema(), indent=2, sort_keys=True) + "\n"
+
+
+@pytest.mark.parametrize("name", ["cluster-kpi", "ssd-cluster"])
+def test_bundled_studies_fit_the_schema(name: str) -> None:
+    text = (ROOT / "studies" / f"{name}.toml").read_text(encoding="utf-8")
+    jsonschema.Draft202012Validator(study_schema()).validate(tomllib.loads(text))
+
+
+@pytest.mark.parametrize(
+    "line", ["iodpeth = 1", "iodepth = 0", "iodepth = []", 'ioengine = "x"', "direct = 1"]
+)
+def test_the_schema_finds_what_the_loader_finds(line: str) -> None:
+    validator = jsonschema.Draft202012Validator(study_schema())
+    assert validator.is_valid(tomllib.loads(SMALL))
+    assert not validator.is_valid(tomllib.loads(workload(line)))
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_every_key_is_documented_and_no_other(heading: str) -> None:
+    assert set(rows(heading)) == set(HEADINGS[heading].model_fields)
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_required_keys_are_documented_as_such(heading: str) -> None:
+    fields = HEADINGS[heading].model_fields
+    said = {key for key, cells in rows(heading).items() if cells[3] == "required"}
+    assert said == {key for key, field in fields.items() if field.is_required()}
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_every_example_is_toml_that_its_table_takes(heading: str) -> None:
+    table = HEADINGS[heading]
+    needed = {
+        key: tomllib.loads(rows(heading)[key][4].strip("`"))[key]
+        for key, field in table.model_fields.items()
+        if field.is_required()
+    }
+    for key, cells in rows(heading).items():
+        example = tomllib.loads(cells[4].strip("`"))
+        assert list(example) == [key]
+        table.model_validate({**needed, **example})
+
+
+def test_documented_defaults_are_the_real_ones() -> None:
+    for heading in ("## `[method]`", "## `[target]`", "## `[telemetry]`"):
+        table = HEADINGS[heading]
+        written = {
+            key: cells[3].strip("`")
+            for key, cells in rows(heading).items()
+            if cells[3].startswith("`") and cells[3] != "`--path`"
+        }
+        text = "\n".join(
+            f"{key} = {value}"
+            if value in ("true", "false") or value.isdigit()
+            else f'{key} = "{value}"'
+            for key, value in written.items()
+        )
+        assert table.model_validate(tomllib.loads(text)) == table()
+
+
+def test_every_fio_option_is_documented() -> None:
+    for option in FIO_OPTIONS.values():
+        assert rows("### `fio`")[option.name][1:3] == [option.meaning, f"`{option.example}`"]
+
+
+@pytest.mark.parametrize("bad", ["", "a b", "../x", "x" * 65, "a\nb"])
+def test_a_first_study_needs_an_id(bad: str) -> None:
+    with pytest.raises(UsageError, match="cannot be the id of a study"):
+        study_template(bad)

@@ -1,0 +1,1 @@
+"""Tests over inputs that are made up at random."""
