@@ -72,21 +72,26 @@ class RunView:
         start = min(whole.start_ns + round(self.record.warmup_s * 1e9), whole.end_ns)
         return Window(start, whole.end_ns)
 
-    def watched(self, host: int, scope: str, name: str, metric: str) -> Floats:
-        """Telemetry of one host in the measured window: finite values, empty if not known."""
+    def watched(self, host: int, scope: str, name: str | None, metric: str) -> Floats:
+        """Telemetry of one host in the measured window: finite values, empty if not known.
+
+        `name` None takes every device of the scope.
+        """
         window = self.measured(host)
         run = self.hosts[host]
         found: list[Floats] = []
         for series in self.telemetry:
-            wanted = (series.host, series.scope, series.name, series.metric)
-            if window is None or wanted != (run.host, scope, name, metric):
+            found_at = (series.host, series.scope, series.metric)
+            if window is None or found_at != (run.host, scope, metric):
+                continue
+            if name is not None and series.name != name:
                 continue
             at = controller_ns(series.real_ns, run.clock_offset_ns)
             inside = (at >= window.start_ns) & (at <= window.end_ns) & np.isfinite(series.value)
             found.append(series.value[inside])
         return np.concatenate(found) if found else np.zeros(0)
 
-    def mean_of(self, host: int, scope: str, name: str, metric: str) -> float | None:
+    def mean_of(self, host: int, scope: str, name: str | None, metric: str) -> float | None:
         """The mean of `watched`, None where there is nothing."""
         values = self.watched(host, scope, name, metric)
         return float(values.mean()) if values.size else None

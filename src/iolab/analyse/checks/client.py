@@ -48,7 +48,7 @@ def _busy(view: RunView, index: int) -> Said:
         "host": host.host,
         "cores_busy_share": cores,
         "job_cpu_percent": job,
-        "agent_cpu_share": view.mean_of(index, "agent", "", "cpu_share"),
+        "agent_cpu_share": view.mean_of(index, "agent", None, "cpu_share"),
     }
     where = view.on(host)
     if cores is not None and cores >= BUSY_CORES:
@@ -95,7 +95,7 @@ def thermal_throttling(view: RunView) -> Said:
 def _throttled(view: RunView, index: int) -> Said:
     """Kernels without the counter (most guests) are no objection: there is nothing to see."""
     host, window = view.hosts[index], view.measured(index)
-    rates = view.watched(index, "thermal", "", "throttle_events_per_s")
+    rates = view.watched(index, "thermal", None, "throttle_events_per_s")
     if rates.size == 0 or window is None:
         return valid(
             f"{host.host} counts no throttling, as is usual in a virtual machine.",
