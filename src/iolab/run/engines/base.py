@@ -21,12 +21,14 @@ NS_PER_S = 1_000_000_000
 class Command:
     """One process to run on a host: an argument list, never a shell line.
 
+    It must be started in the folder `cwd`, so that no path ever needs quoting inside a job file.
     `stdin` is all it reads from its standard input. `job_file` is what the engine was told, as
     text for the record (it is part of `stdin` or of `argv`). A process that still runs after
-    `wall_limit_s` is hung and is killed. `output_limit_bytes` bounds what is kept of its output.
+    `wall_limit_s` is hung and is killed. `output_limit_bytes` bounds what it may print.
     """
 
     argv: tuple[str, ...]
+    cwd: str
     stdin: bytes
     job_file: str
     wall_limit_s: float
@@ -111,7 +113,11 @@ class OutputReader(Protocol):
     """Reads one process's standard output while it comes."""
 
     def feed(self, piece: bytes) -> list[Interval]:
-        """Take the next bytes; the intervals that they complete (often none). Never raises."""
+        """Take the next bytes; the intervals that they complete (often none). Never raises.
+
+        For the live view: `finish` gives all intervals again, corrected where the end of the run
+        told more, and these are the record.
+        """
 
     def finish(self) -> EngineReading:
         """The output has ended: everything it told. Never raises; to be called once."""
@@ -131,8 +137,17 @@ class Engine(Protocol):
     def check(self, tool: ToolFacts) -> None:
         """EngineError unless this tool, as found on a host, can serve."""
 
-    def layout(self, data_set: DataSet, directory: str) -> Command:
-        """Write every file of the data set, whole and with real contents, into `directory`."""
+    def layout(
+        self, data_set: DataSet, directory: str, *, direct: bool, ioengine: str, seed: int
+    ) -> Command:
+        """Write every file of the data set, whole and with real contents, into `directory`.
+
+        `direct` asks for O_DIRECT where the file size allows it; `ioengine` is the one that the
+        jobs to come use, which is then known to work.
+        """
+
+    def layout_reader(self, data_set: DataSet) -> OutputReader:
+        """A new reader for the output of that `layout` command; too few bytes are a fault."""
 
     def measure(
         self, job: Job, data_set: DataSet, directory: str, *, seconds: float, seed: int
