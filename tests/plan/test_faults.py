@@ -301,7 +301,7 @@ def test_a_path_given_on_the_command_line_twice() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ('exec_prerun = "touch x"', "fio option 'exec_prerun' of workload 'w' is not allowed."),
+        ('exec_prerun = "touch x"', "is not allowed. docs/reference/study.md lists"),
         ('write_iops_log = "x"', "is not allowed."),
         ("norandommp = 1", "Did you mean 'norandommap'?"),
         ("iodepth = 4", "Write iodepth as a key of the workload itself."),

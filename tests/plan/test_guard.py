@@ -145,6 +145,17 @@ def test_all_reasons_come_at_once_and_a_host_decides_the_code() -> None:
     assert error.happened == "The plan cannot run for 4 reasons."
 
 
+def test_buffers_must_fit_into_memory() -> None:
+    facts = replace(FACTS, memory=MemoryFacts(1 << 20, ()))
+    (fault,) = refusal(facts, text=SMALL.replace("[1, 8]", "[1, 129]")).faults
+    assert fault.happened == (
+        "rand-read iodepth=129 keeps 516 KiB in flight, too much for the 1 MiB of memory on "
+        "host 'local'."
+    )
+    study = load(SMALL.replace("[1, 8]", "[1, 128]"))
+    check_ready(study, make_plan(study), {"local": facts}, {"local": PROBE})
+
+
 def test_files_that_lie_there_already_need_no_room() -> None:
     study = load(SMALL)
     full = {"local": on(free_bytes=0, free_inodes=0)}

@@ -142,6 +142,15 @@ def test_the_digest_of_a_plan_tells_plans_apart() -> None:
     assert make_plan(load(SMALL)).digest == make_plan(load(SMALL + "# more\n")).digest
 
 
+def test_the_digest_of_a_plan_knows_its_targets() -> None:
+    found = {
+        make_plan(load(SMALL)).digest,
+        make_plan(load(SMALL, path="/mnt/u")).digest,
+        make_plan(load(SMALL, "host.local.path=/mnt/v")).digest,
+    }
+    assert len(found) == 3
+
+
 def test_the_budget_says_where_the_time_goes() -> None:
     study = load(SMALL, "method.warmup=5s", "method.runtime=30s", "method.settle=2s")
     budget = make_plan(study).budget

@@ -17,7 +17,7 @@ from iolab.plan.study_file import (
     WorkloadTable,
 )
 from iolab.plan.tables import Item, Tables, place, start
-from iolab.plan.wording import shown, suggestion
+from iolab.plan.wording import nearest, shown, suggestion
 from iolab.units import format_bytes, parse_size
 
 POINTS_MAX: Final = 10_000
@@ -172,12 +172,7 @@ def _check_options(document: Document, item: Item, workload: WorkloadTable, faul
         origin = document.where((*item.path, "fio", name))
         if name not in FIO_OPTIONS:
             happened = f"fio option {shown(name)} of {place(document, item.path)} is not allowed."
-            do = (
-                f"Write {name} as a key of the workload itself."
-                if name in WorkloadTable.model_fields
-                else suggestion(name, FIO_OPTIONS, "allowed options")
-            )
-            faults.add_once(origin, name, happened, do)
+            faults.add_once(origin, name, happened, _instead_of(name))
             continue
         option = FIO_OPTIONS[name]
         if not value_fits(name, option_text(value)):
@@ -190,6 +185,14 @@ def _check_options(document: Document, item: Item, workload: WorkloadTable, faul
             )
             do = f"It belongs to {' and '.join(option.ioengines)}."
             faults.add_once(origin, f"{name} ioengine", happened, do)
+
+
+def _instead_of(option: str) -> str:
+    if option in WorkloadTable.model_fields:
+        return f"Write {option} as a key of the workload itself."
+    if nearest(option, FIO_OPTIONS) is not None:
+        return suggestion(option, FIO_OPTIONS, "allowed options")
+    return "docs/reference/study.md lists the options that are."
 
 
 def _check_count(document: Document, tables: Tables, faults: Faults) -> None:

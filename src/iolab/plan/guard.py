@@ -20,6 +20,9 @@ FIO: Final = "fio"
 FIO_OLDEST: Final = (3, 16)
 """The first fio whose JSON has the latency bins of whole I/Os (lat_ns) that iolab reads."""
 
+BUFFER_SHARE: Final = 0.5
+"""Of a client's memory for fio's buffers; the rest is for its page tables and everyone else."""
+
 _FIO_VERSION: Final = re.compile(r"fio-(\d{1,4})\.(\d{1,4})")
 
 
@@ -46,6 +49,7 @@ def check_ready(
             continue
         if target.key == target.host:
             engine_faults += _engine_faults(target, seen)
+            host_faults += _buffer_faults(study, plan, target, seen)
         there = (present_bytes or {}).get(target.key, 0)
         host_faults += _target_faults(study, plan, target, seen, probes.get(target.key), there)
     faults = (*host_faults, *engine_faults)
@@ -104,6 +108,24 @@ def _target_faults(
     faults = _memory_faults(study, seen, where)
     faults += _space_faults(plan, target, seen, where, present_bytes)
     return faults + _probe_faults(plan, target, probe, where)
+
+
+def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:
+    """The buffers of all I/Os in flight: fio asks for them at once, and would be killed for it."""
+    here = {item.id for item in study.configurations if target.host in item.hosts}
+    sizes = {
+        point.job.depth_total * point.job.block_bytes: point
+        for point in plan.points
+        if point.configuration in here
+    }
+    most = max(sizes, default=0)
+    if most <= facts.memory.total_bytes * BUFFER_SHARE:
+        return []
+    happened = (
+        f"{sizes[most].label} keeps {format_bytes(most)} in flight, too much for the "
+        f"{format_bytes(facts.memory.total_bytes)} of memory on host {shown(target.host)}."
+    )
+    return [Fault(happened, "Set a smaller iodepth, numjobs or bs.")]
 
 
 def _memory_faults(study: Study, seen: TargetFacts, where: str) -> list[Fault]:

@@ -9,6 +9,7 @@ from iolab.model.run import Plan, PlannedRun, Point
 from iolab.model.study import Order, Study
 from iolab.plan.budget import budget_of
 from iolab.plan.sweep import data_sets, digest_of, expand
+from iolab.plan.targets import targets_of
 
 
 def make_plan(study: Study, *, layout_bytes_per_s: float | None = None) -> Plan:
@@ -53,6 +54,6 @@ def _identity(study: Study, runs: tuple[PlannedRun, ...]) -> dict[str, object]:
         "method": [method.kind, method.warmup_s, method.runtime_s, method.settle_s],
         "caches": method.drop_caches,
         "telemetry": study.telemetry.interval_ms,
-        "paths": [configuration.path for configuration in study.configurations],
+        "targets": [[target.host, target.path] for target in targets_of(study)],
         "runs": [[run.repeat, run.point.digest] for run in runs],
     }
