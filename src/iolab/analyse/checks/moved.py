@@ -74,14 +74,14 @@ def moved_by_device(view: RunView) -> tuple[Moved, ...] | None:
 
 
 def _device_of(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> str | None:
-    """The nearest device if it was counted, else its leaves, joined by `+`."""
+    """The nearest device if it was counted, else its leaves if all were, joined by `+`."""
     target, counted = facts.target, {delta.device for delta in deltas}
     if target is None or not counted:
         return None
     if target.device in counted:
         return target.device
-    leaves = [name for name in _leaves(facts, target) if name in counted]
-    return "+".join(leaves) or None
+    leaves = _leaves(facts, target)
+    return "+".join(leaves) or None if counted.issuperset(leaves) else None
 
 
 def _leaves(facts: HostFacts, target: TargetFacts) -> tuple[str, ...]:
