@@ -165,7 +165,7 @@ def test_a_wrong_host(host: str, says: str) -> None:
         ),
         ("hosts = []", "hosts of configuration 'a' is an empty list."),
         ('hosts = "local"', "hosts of configuration 'a' is 'local'. Give a list"),
-        ('path = "/a/../b"', "Write the path without '..'."),
+        ('path = "a/b"', "path of configuration 'a' is 'a/b'. Give an absolute path"),
     ],
 )
 def test_a_wrong_configuration(line: str, says: str) -> None:

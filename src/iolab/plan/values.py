@@ -157,8 +157,6 @@ def absolute_path() -> Read:
             raise fault(f"has {len(value)} characters", do)
         if not all(character.isprintable() for character in value):
             raise fault(f"is {shown(value)}", "Leave control characters out.")
-        if ".." in value.split("/"):
-            raise fault(f"is {shown(value)}", "Write the path without '..'.")
         return value
 
     schema = {"type": "string", "pattern": "^/", "maxLength": _PATH_CHARACTERS}
