@@ -140,21 +140,20 @@ def make_counters(shape: Shape, start_ns: int, rng: np.random.Generator) -> Coun
     )
 
 
-_CPU: Final = (
-    "user_ns nice_ns system_ns idle_ns iowait_ns irq_ns softirq_ns steal_ns".split()  # noqa: SIM905
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_CPU: Final = _words("user_ns nice_ns system_ns idle_ns iowait_ns irq_ns softirq_ns steal_ns")
+_DISK: Final = _words(
+    "read_ios read_bytes read_time_ns write_ios write_bytes write_time_ns in_flight busy_time_ns "
+    "queue_time_ns discard_ios discard_bytes flush_ios temperature_mc"
 )
-_DISK: Final = (
-    "read_ios read_bytes read_time_ns write_ios write_bytes write_time_ns in_flight "  # noqa: SIM905
-    "busy_time_ns queue_time_ns discard_ios discard_bytes flush_ios temperature_mc".split()
+_NIC: Final = _words("rx_bytes rx_frames rx_drops tx_bytes tx_frames tx_drops")
+_MEMORY: Final = _words(
+    "total_bytes free_bytes available_bytes page_cache_bytes dirty_bytes writeback_bytes"
 )
-_NIC: Final = "rx_bytes rx_frames rx_drops tx_bytes tx_frames tx_drops".split()  # noqa: SIM905
-_MEMORY: Final = (
-    "total_bytes free_bytes available_bytes page_cache_bytes "  # noqa: SIM905
-    "dirty_bytes writeback_bytes".split()
-)
-_PRESSURE: Final = (
-    "cpu_some_ns io_some_ns io_full_ns memory_some_ns memory_full_ns".split()  # noqa: SIM905
-)
+_PRESSURE: Final = _words("cpu_some_ns io_some_ns io_full_ns memory_some_ns memory_full_ns")
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,9 +55,9 @@ def write_columns(columns: Mapping[str, Column], path: Path) -> None:
     cursor = _connection().cursor()
     try:
         cursor.register("arrays", arrays)
+        query = f"SELECT {', '.join(selected)} FROM arrays"  # noqa: S608 - names are quoted
         cursor.execute(
-            f"COPY (SELECT {', '.join(selected)} FROM arrays) TO ? "  # noqa: S608 - names are quoted
-            "(FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)",
+            f"COPY ({query}) TO ? (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)",
             [*bound, str(path.absolute())],
         )
     except _errors() as error:
