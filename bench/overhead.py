@@ -1,8 +1,8 @@
-"""What iolab costs the load: fio under iolab against the same fio command alone, in turn.
+"""What iolab costs the load: fio under iolab against the same fio job alone, in turn.
 
-Prints the ratio of IOPS pair by pair and their median. The order within a pair is swapped each time, since
-these machines drift. Run as root for a target on zram, which has no device limit and so shows the
-whole cost; else it measures under the directory that BENCH_PATH names.
+Prints the ratio of IOPS pair by pair and their median. The order within a pair is swapped each
+time, since machines drift. Run as root for a target on zram, which has no device limit and so shows
+the whole cost; else it measures under the directory that BENCH_PATH names.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Tests mirror src; house rules, golden files, properties and end-to-end runs have folders of their own."""
+"""Tests mirror src; house rules, golden files, properties and end-to-end have their folders."""
