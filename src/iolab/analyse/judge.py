@@ -10,7 +10,7 @@ from iolab.analyse.load import measure
 from iolab.analyse.summary import fleet_metrics, host_metrics
 from iolab.analyse.view import RunView
 from iolab.model.host import HostFacts
-from iolab.model.metric import HostResult, Level, Result, Verdict
+from iolab.model.metric import HostResult, Result, Verdict
 from iolab.model.run import RunRecord
 
 ANALYSIS_VERSION: Final = 1
@@ -41,13 +41,13 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
             HostResult(host.host, host_metrics(load, index, point.job.access))
             for index, host in enumerate(record.hosts)
         ),
-        verdict=_verdict(view),
+        verdict=verdict_of(view),
     )
 
 
-def _verdict(view: RunView) -> Verdict:
+def verdict_of(view: RunView) -> Verdict:
     """The worst check decides. Where no I/O was measured only the run itself is judged."""
     asked = [check for check in CHECKS if view.has_load or not check.needs_load]
     results = tuple(check(view) for check in asked)
     level = max((result.level for result in results), key=lambda level: level.rank)
-    return Verdict(level if view.has_load else Level.INVALID, results)
+    return Verdict(level, results)

@@ -84,6 +84,8 @@ def _engine_answers(view: RunView, index: int) -> Iterator[Said]:
     }
     for fault in _faults(host):
         yield invalid(f"The engine{where} {fault}.", **evidence)
+    if window is not None and not view.load.ios[index].any():
+        yield invalid(f"The engine{where} completed no I/O in the measured window.", **evidence)
     if totals is None and not _is_stopped(host):
         yield unchecked(f"the engine{where} left no totals", **evidence)
     if short:
