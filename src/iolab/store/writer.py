@@ -109,10 +109,10 @@ class SessionWriter:
     ) -> None:
         """Keep the facts of all hosts, by name, as this start of the session found them."""
         path = self._directory / layout.HOSTS
-        earlier = decode(HostsDocument, path).starts if path.exists() else ()
         start = HostsStart(self._clock(), agent_version, dict(facts))
-        document = HostsDocument(layout.FORMAT, (*earlier, start))
         with told(path, "write"):
+            earlier = decode(HostsDocument, path).starts if path.exists() else ()
+            document = HostsDocument(layout.FORMAT, (*earlier, start))
             replace_file(path, encode(document))
             self._session = dataclasses.replace(self._session, agent_version=agent_version)
             _save(self._directory, self._session)
