@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 TAIL_IOS: Final = 100
 """I/Os that must lie beyond a percentile for it to be printed."""
 
@@ -35,8 +33,3 @@ def ios_needed(percent: float) -> int:
 def is_supported(total: int, percent: float) -> bool:
     """Whether `total` I/Os support the percentile."""
     return total >= ios_needed(percent)
-
-
-def highest_supported(total: int) -> float | None:
-    """The highest percent that `total` I/Os support, None for fewer than TAIL_IOS."""
-    return None if total < TAIL_IOS else float(np.floor((1 - TAIL_IOS / total) * 1e8) / 1e6)

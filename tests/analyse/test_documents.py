@@ -1,0 +1,60 @@
+"""Every check and every metric has its place in the documentation, and nothing else has."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+from iolab.analyse import checks
+from iolab.analyse.checks import CHECKS
+from iolab.analyse.checks.registry import Check
+from iolab.analyse.summary import METRIC_UNITS
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
+PAGES = REFERENCE / "checks"
+
+
+def test_every_check_made_is_registered_once() -> None:
+    modules = [
+        importlib.import_module(f"{checks.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(checks.__path__)
+    ]
+    made = {id(v): v for m in modules for v in vars(m).values() if isinstance(v, Check)}
+    assert {check.code for check in made.values()} == {check.code for check in CHECKS}
+    assert len({check.code for check in CHECKS}) == len(CHECKS) == len(made)
+
+
+def test_every_check_has_a_page_and_every_page_a_check() -> None:
+    assert {path.stem for path in PAGES.glob("*.md")} == {check.code for check in CHECKS}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.code))
+def test_a_page_says_what_it_must(check: Check) -> None:
+    text = (PAGES / f"{check.code}.md").read_text(encoding="utf-8")
+    assert text.startswith(f"# {check.title}\n\nCode: `{check.code}`\n")
+    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
+    assert parts[1::2] == ["Meaning", "Test", "What to do"]
+    assert all(len(body.strip()) > 40 for body in parts[2::2])
+    assert not re.search("[A-Z_]", check.code)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.code))
+def test_a_page_gives_the_constants_that_exist(check: Check) -> None:
+    text = (PAGES / f"{check.code}.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`([A-Z][A-Z_]{3,})`", text))
+    module = vars(importlib.import_module(check.judge.__module__))
+    assert all(name in module or name in LAW for name in names - {"O_DIRECT"})
+
+
+LAW = vars(importlib.import_module("iolab.analyse.littles_law"))
+
+
+def test_every_metric_is_documented_with_its_unit() -> None:
+    text = (REFERENCE / "metrics.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.+`) \| (\S+) \|", text, flags=re.MULTILINE)
+    documented = {key: unit for keys, unit in rows for key in re.findall(r"`(\w+)`", keys)}
+    assert documented == dict(METRIC_UNITS)
