@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from iolab.model.metric import CheckResult, Level, Metric, Result, Verdict
+from iolab.report.export import csv_text, markdown_text, result_columns, session_document
+from tests.report.studies import kpi, sweep
+from tests.report.synthetic import Source
+
+SCHEMA = json.loads(
+    (Path(__file__).parents[2] / "schema" / "show.json").read_text(encoding="utf-8")
+)
+
+
+@pytest.fixture(scope="module")
+def source() -> Source:
+    return sweep(seconds=6)
+
+
+def parsed(source: Source) -> Any:
+    text = json.dumps(session_document(source.study, source.results()), allow_nan=False)
+    return json.loads(text)
+
+
+def hostile(result: Result, text: str) -> Result:
+    check = CheckResult("x", Level.INVALID, text, {"text": text, "nan": math.nan})
+    metrics = {**result.metrics, "iops": Metric(math.inf, "1/s")}
+    return replace(
+        result, workload=text, failure=text, metrics=metrics, verdict=Verdict(check.level, (check,))
+    )
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("make", [kpi, sweep])
+def test_the_document_keeps_to_its_schema(make: Any) -> None:
+    jsonschema.validate(parsed(make()), SCHEMA, cls=jsonschema.Draft202012Validator)
+
+
+def test_the_document_has_the_promised_shape(source: Source) -> None:
+    document = parsed(source)
+    first = document["results"][0]
+    assert list(document) == ["format", "study", "configurations", "results"]
+    assert (first["axis"], first["repeat"], first["status"]) == ({"iodepth": 1}, 1, "done")
+    assert set(first["metrics"]["iops"]) == {"value", "unit", "low", "high", "n"}
+    assert first["hosts"][0]["iops"]["value"] == pytest.approx(first["metrics"]["iops"]["value"])
+    assert first["verdict"]["checks"][1]["evidence"]["rho"] == 0.9971
+
+
+def test_a_schema_that_misses_something_would_be_noticed(source: Source) -> None:
+    document = parsed(source)
+    del document["results"][0]["verdict"]["level"]
+    with pytest.raises(jsonschema.ValidationError, match="level"):
+        jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
+
+
+def test_what_is_not_finite_is_unknown(source: Source) -> None:
+    results = [hostile(source.results()[0], "x")]
+    document = session_document(source.study, results)
+    text = json.dumps(document, allow_nan=False)
+    jsonschema.validate(json.loads(text), SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert document["results"][0]["metrics"]["iops"]["value"] is None
+
+
+def test_csv_reads_back_to_the_same_numbers(source: Source) -> None:
+    text = csv_text(source.results())
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert text.count("\r\n") == len(source.results()) + 1
+    assert len(rows) == len(source.results())
+    for row, result in zip(rows, source.results(), strict=True):
+        value = result.metrics["lat_ns_mean"].value
+        assert row["lat_ns_mean"] == ("" if value is None else repr(value))
+        assert row["verdict"] == result.verdict.level.value
+
+
+def test_every_result_has_the_same_columns(source: Source) -> None:
+    found = result_columns(source.results())
+    assert {len(column) for column in found.values()} == {len(source.results())}
+    assert "axis_iodepth" in found
+
+
+def test_intervals_get_columns_once_they_are_known(source: Source) -> None:
+    first = source.results()[0]
+    known = replace(first, metrics={**first.metrics, "iops": Metric(5.0, "1/s", 4.0, 6.0, 3)})
+    found = result_columns([known, first])
+    assert (found["iops_low"], found["iops_n"]) == ([4.0, None], [3, None])
+    assert "lat_ns_mean_low" not in found
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "|cmd", "%0"])
+def test_a_spreadsheet_sees_text_and_no_formula(source: Source, text: str) -> None:
+    rows = list(csv.reader(io.StringIO(csv_text([hostile(source.results()[0], text)]))))
+    assert rows[1][1] == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ['a"b', "a,b", "a\nb", "ünï"])
+def test_csv_quotes_what_it_must(source: Source, text: str) -> None:
+    rows = list(csv.reader(io.StringIO(csv_text([hostile(source.results()[0], text)]), newline="")))
+    assert rows[1][1] == text
+
+
+def test_markdown_is_a_table_of_equal_rows_whatever_the_names(source: Source) -> None:
+    bad = hostile(source.results()[0], "a|b\n`c`<img src=x>\\|")
+    lines = markdown_text(source.study, [bad, *source.results()]).splitlines()[2:]
+    bars = {line.replace("\\\\", "").replace("\\|", "").count("|") for line in lines}
+    assert len(bars) == 1
+    assert "<img" not in "\n".join(lines).replace(r"\<", "")

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iolab.model.metric import HostResult, Level, Metric, Result, Verdict
+from iolab.model.run import RunStatus
+from iolab.model.workload import Access, Indicator
+from iolab.report.headline import headlines, tally
+from iolab.report.objections import objections
+from iolab.report.selection import MAX_DISTRIBUTIONS, MAX_TIMELINES, select
+from tests.report.studies import one_configuration
+from tests.report.synthetic import job, objecting, study_of, workload
+
+STUDY = study_of(
+    "s",
+    "S",
+    "",
+    one_configuration("a", "b"),
+    (workload("w", "W", job(Access.RANDREAD, 4096), (1, 8), Indicator.IOPS),),
+)
+
+
+def result(depth: int, iops: float | None, level: Level = Level.VALID, repeat: int = 1) -> Result:
+    units = {"iops": "1/s", "lat_ns_mean": "ns", "lat_ns_p99_5": "ns", "bw_bytes_per_s": "bytes/s"}
+    metrics = {key: Metric(iops, unit) for key, unit in units.items()}
+    half = {key: Metric(None if iops is None else iops / 2, unit) for key, unit in units.items()}
+    verdict = Verdict(Level.VALID, ())
+    if level is not Level.VALID:
+        verdict = objecting(level, "some-check", f"It is {level.value}.", depth=depth)
+    return Result(
+        configuration="default",
+        workload="w",
+        axis=(("iodepth", depth),),
+        repeat=repeat,
+        digest=f"{depth:016x}",
+        status=RunStatus.DONE,
+        failure=None,
+        window_s=30.0,
+        metrics=metrics,
+        hosts=(HostResult("a", half), HostResult("b", half)),
+        verdict=verdict,
+    )
+
+
+def test_the_best_depth_is_named_with_total_and_mean_per_host() -> None:
+    best = headlines(STUDY, [result(1, 100.0), result(8, 700.0)])[0].best
+    assert best is not None
+    assert (best.figure.value, best.per_host.value, best.axis) == (700.0, 350.0, "iodepth 8")
+
+
+def test_an_invalid_run_is_not_the_best_while_there_is_another() -> None:
+    best = headlines(STUDY, [result(1, 100.0), result(8, 700.0, Level.INVALID)])[0].best
+    assert best is not None
+    assert (best.figure.value, best.level) == (100.0, Level.VALID)
+
+
+def test_an_invalid_run_alone_is_shown_as_invalid() -> None:
+    best = headlines(STUDY, [result(8, 700.0, Level.INVALID)])[0].best
+    assert best is not None
+    assert best.level is Level.INVALID
+
+
+def test_repeats_give_their_mean_their_range_and_the_worst_verdict() -> None:
+    repeats = [result(8, 600.0), result(8, 700.0, Level.INDICATIVE, repeat=2)]
+    best = headlines(STUDY, repeats)[0].best
+    assert best is not None
+    assert (best.figure.value, best.figure.low, best.figure.high, best.figure.n) == (
+        650.0,
+        600.0,
+        700.0,
+        2,
+    )
+    assert best.level is Level.INDICATIVE
+
+
+def test_lower_latency_is_better() -> None:
+    study = replace(STUDY, workloads=(replace(STUDY.workloads[0], indicator=Indicator.LATENCY),))
+    best = headlines(study, [result(1, 100.0), result(8, 700.0)])[0].best
+    assert best is not None
+    assert best.figure.value == 100.0
+
+
+def test_a_workload_without_a_value_has_no_best() -> None:
+    found = headlines(STUDY, [result(1, None)])
+    assert (found[0].best, found[0].unmeasured) == (None, 1)
+
+
+def test_objections_are_grouped_and_the_worst_comes_first() -> None:
+    results = [
+        result(1, 1.0, Level.INDICATIVE),
+        result(2, 1.0, Level.INDICATIVE),
+        result(4, 1.0, Level.INVALID),
+        result(8, 1.0),
+    ]
+    found = objections(results)
+    assert [(item.level, len(item.runs)) for item in found] == [
+        (Level.INVALID, 1),
+        (Level.INDICATIVE, 2),
+    ]
+    assert (tally(results).valid, tally(results).indicative, tally(results).invalid) == (1, 2, 1)
+
+
+def test_headline_runs_then_bad_runs_get_charts_within_the_limits() -> None:
+    results = [result(depth, float(depth)) for depth in range(1, 200)]
+    results[50] = result(51, 51.0, Level.INVALID)
+    chosen = select(results, headlines(STUDY, results))
+    assert chosen.timelines[:2] == ((f"{199:016x}", 1), (f"{51:016x}", 1))
+    assert (len(chosen.timelines), len(chosen.distributions)) == (MAX_TIMELINES, MAX_DISTRIBUTIONS)
+
+
+@pytest.mark.parametrize("iops", [None])
+def test_runs_without_a_value_get_no_chart(iops: float | None) -> None:
+    assert select([result(1, iops)], ()).distributions == ()

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iolab.model.metric import Metric
+from iolab.report.wording import NOTHING, axis_number, clean, count, listing, short, show
+
+
+@given(st.text())
+def test_clean_text_has_nothing_unseen_and_is_clean_already(text: str) -> None:
+    shown = clean(text)
+    unseen = [c for c in shown if unicodedata.category(c) in {"Cc", "Cs"} and c not in "\n\t"]
+    assert unseen == []
+    assert not any(unicodedata.bidirectional(c) in {"RLO", "LRO", "RLI", "PDF"} for c in shown)
+    assert clean(shown) == shown
+
+
+def test_unseen_characters_are_written_out() -> None:
+    assert clean("disk\u202egpj.\x1b[31m") == r"disk\u202egpj.\u001b[31m"
+
+
+@given(st.text(), st.integers(min_value=2, max_value=40))
+def test_short_text_is_one_line_within_the_limit(text: str, limit: int) -> None:
+    assert len(short(text, limit)) <= limit
+    assert "\n" not in short(text, limit)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (156_300.0, "1/s", "156 k IOPS"),
+        (1.25e9, "bytes/s", "1.25 GB/s"),
+        (142_900.0, "ns", "143 µs"),
+        (0.934, "share", "93 %"),
+        (12.84, "depth", "12.8 I/Os"),
+        (None, "ns", NOTHING),
+    ],
+)
+def test_a_number_is_shown_with_its_unit(value: float | None, unit: str, shown: str) -> None:
+    assert show(Metric(value, unit)) == shown
+
+
+def test_an_axis_value_is_a_number_where_it_can_be() -> None:
+    assert axis_number("bs", "4k") == 4096
+    assert axis_number("iodepth", 8) == 8
+    assert axis_number("iodepth", "deep") is None
+
+
+def test_names_beyond_the_limit_are_counted() -> None:
+    assert listing(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+    assert listing(["a", "b"], 2) == "a, b"
+    assert (count(1, "run"), count(2, "run")) == ("1 run", "2 runs")
