@@ -21,6 +21,7 @@ app = typer.Typer(
     epilog="Results go to standard output, talk to standard error. See also: iolab COMMAND --help.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 """Every command; a test holds it against docs/reference/cli.md."""

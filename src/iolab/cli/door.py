@@ -10,7 +10,7 @@ from typing import Final
 
 import typer
 
-from iolab.cli.talk import result_json, say, settle_streams
+from iolab.cli.talk import check_output, result_json, say, settle_streams
 from iolab.errors import ExitCode, Fault, IolabError, UsageError
 
 DEBUG: Final = "IOLAB_DEBUG"
@@ -30,6 +30,9 @@ def guarded(command: Callable[[], object], argv: Sequence[str]) -> int:
     except IolabError as error:
         return _told(error, as_json=as_json)
     except typer.TyperException as error:
+        if error.format_message().startswith("Usage:"):
+            say(error.format_message())  # no command was given: the help is the answer
+            return ExitCode.STUDY
         return _told(_usage(error), as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
         say("Interrupted.")
@@ -38,7 +41,7 @@ def guarded(command: Callable[[], object], argv: Sequence[str]) -> int:
         # typer and rich leave with 1 when the reader of their help has gone; that is no fault.
         return error.code if isinstance(error.code, int) and error.code != 1 else ExitCode.OK
     except Exception as error:
-        return _bug(error, as_json=as_json)
+        return _unexpected(error, as_json=as_json)
     return outcome if isinstance(outcome, int) else ExitCode.OK
 
 
@@ -79,14 +82,19 @@ def _usage(error: typer.TyperException) -> IolabError:
     """A fault that typer found in a command line, as one of ours."""
     happened = error.format_message().strip().replace("\n", " ")
     context = getattr(error, "ctx", None)
-    if not happened and context is not None:
-        return UsageError(
-            "No command was given.", f"Choose one of '{context.command_path} --help'."
-        )
     path = context.command_path if context is not None else "iolab"
     if not happened.endswith((".", "?", "!")):
         happened += "."
     return UsageError(happened, f"See '{path} --help'.")
+
+
+def _unexpected(error: Exception, *, as_json: bool) -> int:
+    """A full disk under standard output surfaces anywhere; all else is a bug."""
+    try:
+        check_output()
+    except IolabError as fault:
+        return _told(fault, as_json=False)
+    return _bug(error, as_json=as_json)
 
 
 def _bug(error: Exception, *, as_json: bool) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from iolab.cli.show import FailOn, print_session, verdict_code
 from iolab.cli.talk import result_json, say
 from iolab.errors import ExitCode, IolabError
 from iolab.model.event import SessionStatus
+from iolab.model.metric import Result
 from iolab.model.run import RunStatus
 from iolab.report.export import session_document
 from iolab.store.reader import SessionReader
@@ -61,13 +64,18 @@ def _conclude(status: SessionStatus, wishes: Wishes) -> int:
     _say(f"Session: {wishes.directory}", wishes)
     if status is not SessionStatus.DONE:
         _say(f"To continue it: {resume_line(str(wishes.directory))}", wishes)
+    return exit_code(status, results, wishes.fail_on)
+
+
+def exit_code(status: SessionStatus, results: Sequence[Result], fail_on: FailOn | None) -> ExitCode:
+    """What a session that came to its end exits with; see docs/reference/cli.md."""
     if status is SessionStatus.INTERRUPTED:
         return ExitCode.INTERRUPTED
     if status is SessionStatus.FAILED:
         return ExitCode.HOST
     if any(result.status is not RunStatus.DONE for result in results):
         return ExitCode.ENGINE
-    return verdict_code(results, wishes.fail_on)
+    return verdict_code(results, fail_on)
 
 
 def _tell_rest(wishes: Wishes) -> None:
@@ -90,8 +98,6 @@ def _say(text: str, wishes: Wishes) -> None:
 def _progress(order: Order) -> Progress:
     method = order.study.method
     hosts = {name for item in order.study.configurations for name in item.hosts}
-    import time
-
     return Progress(
         study=order.study.id,
         run_count=len(order.plan.runs),

@@ -10,6 +10,7 @@ from typing import Any, Final
 from iolab.errors import HostError
 from iolab.model.host import HostFacts, HostKind, HostSpec, TargetFacts, TargetProbe
 from iolab.plan.guard import FIO, FIO_OLDEST, fio_version
+from iolab.report.wording import count
 from iolab.run.hosts.answers import read_facts, read_probe
 from iolab.run.hosts.base import Host, agent_binary
 from iolab.run.hosts.local import LocalHost
@@ -150,7 +151,7 @@ def counter_findings(seen: TargetFacts | None, sample: Mapping[str, Any]) -> Ite
         do = "See that /proc/diskstats may be read here and lists the device."
         yield Finding("counters", State.FAULT, f"no counters of {', '.join(missing)}", do)
     else:
-        yield Finding("counters", State.OK, f"of {len(counted)} block devices")
+        yield Finding("counters", State.OK, f"of {count(len(counted), 'block device')}")
 
 
 def fact_findings(facts: HostFacts) -> Iterator[Finding]:

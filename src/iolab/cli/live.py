@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from iolab.cli.panel import panel
 from iolab.cli.progress import Load, Progress
-from iolab.cli.screen import one_line
+from iolab.cli.screen import one_line, run_name
 from iolab.cli.talk import console, say
 from iolab.model.event import Event, IntervalSeen, Notice, Phase, PhaseStarted, RunFinished
 from iolab.model.metric import Result
 from iolab.model.run import PlannedRun
-from iolab.report.wording import axis_label, show
+from iolab.report.wording import show
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes
 
 if TYPE_CHECKING:
@@ -158,8 +158,8 @@ class LinesView:
             f"mean {show(metrics.get('lat_ns_mean'))}",
             f"p99 {show(metrics.get('lat_ns_p99'))}",
         )
-        name = f"{result.workload} {axis_label(result.axis)}".strip()
-        say(f"result {one_line(name)}: {', '.join(figures)}: {result.verdict.level.value}")
+        name = run_name(result.workload, result.axis, result.repeat)
+        say(f"result {name}: {', '.join(figures)}: {result.verdict.level.value}")
 
     def note(self, text: str) -> None:
         """One more line."""
@@ -186,7 +186,8 @@ class LinesView:
         return f"{self._run(event.run)}: {name}{expected}"
 
     def _run(self, run: PlannedRun) -> str:
-        return f"run {run.order}/{self._progress.run_count} {one_line(run.point.label)}"
+        name = run_name(run.point.workload, run.point.axis, run.repeat)
+        return f"run {run.order}/{self._progress.run_count} {name}"
 
 
 def choose_view(progress: Progress, *, quiet: bool) -> View:

@@ -9,10 +9,10 @@ from rich.console import Group
 from rich.text import Text
 
 from iolab.cli.progress import Progress
-from iolab.cli.screen import QUIET_STYLE, one_line, verdict
+from iolab.cli.screen import QUIET_STYLE, one_line, run_name, verdict
 from iolab.model.event import Phase
 from iolab.model.metric import Result
-from iolab.report.wording import NOTHING, axis_label, show
+from iolab.report.wording import NOTHING, show
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes
 
 if TYPE_CHECKING:
@@ -62,9 +62,8 @@ def _head(progress: Progress, width: int) -> Text:
     text = Text(one_line(progress.study), style="bold")
     if progress.run is not None:
         text.append(f"  run {progress.run.order}/{progress.run_count}  ", style=QUIET_STYLE)
-        text.append(one_line(progress.run.point.label), style="bold")
-        if progress.run.repeat > 1:
-            text.append(f" #{progress.run.repeat}")
+        point = progress.run.point
+        text.append(run_name(point.workload, point.axis, progress.run.repeat), style="bold")
     eta = f"ETA {format_duration_s(progress.remaining_s)}"
     text.truncate(max(width - len(eta) - 1, 0), overflow="ellipsis")
     text.append(" " * max(width - text.cell_len - len(eta), 1))
@@ -126,10 +125,10 @@ def _results(results: Sequence[Result], width: int) -> Iterator[Text]:
     if not results:
         return
     yield Text("last results", style=QUIET_STYLE)
-    names = [f"{result.workload} {axis_label(result.axis)}".strip() for result in results]
+    names = [run_name(result.workload, result.axis, result.repeat) for result in results]
     room = min(max(len(name) for name in names), max(width - 48, 16))
     for name, result in zip(names, results, strict=True):
-        text = Text(f"  {one_line(name):<{room}.{room}}")
+        text = Text(f"  {name:<{room}.{room}}")
         text.append(f" {show(result.metrics.get('iops'), bare_rate=True):>8} IOPS")
         text.append(f" {show(result.metrics.get('bw_bytes_per_s')):>9}")
         text.append(f" {show(result.metrics.get('lat_ns_mean')):>8}  ")

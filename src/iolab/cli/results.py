@@ -12,12 +12,22 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from iolab.cli.screen import QUIET_STYLE, Heading, one_line, pairs, plain, table, title, verdict
+from iolab.cli.screen import (
+    QUIET_STYLE,
+    Heading,
+    one_line,
+    pairs,
+    plain,
+    run_name,
+    table,
+    title,
+    verdict,
+)
 from iolab.model.metric import Metric, Result
 from iolab.model.run import RunStatus
 from iolab.model.study import Study
 from iolab.model.workload import Indicator, Workload
-from iolab.report.objections import Objection, objections, run_name
+from iolab.report.objections import Objection, objections
 from iolab.report.wording import axis_label, axis_number, show
 
 if TYPE_CHECKING:
@@ -72,7 +82,8 @@ def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
     """Every result in full: all metrics, each host, every check with its evidence."""
     for result in results:
         yield ""
-        heading = title(f"{result.configuration}: {run_name(result)}")
+        name = run_name(result.workload, result.axis, result.repeat)
+        heading = title(f"{result.configuration}: {name}")
         heading.append(f"  {result.status.value}  ", style=QUIET_STYLE)
         heading.append_text(verdict(result.verdict.level))
         yield heading
@@ -206,7 +217,8 @@ def _failures(results: Sequence[Result]) -> Iterator[RenderableType]:
     yield title("Runs that did not end well")
     for result in bad[:FAILURES_MAX]:
         why = one_line(result.failure or "No reason was recorded.")
-        yield plain(f"  {run_name(result)}: {result.status.value}. {why}")
+        name = run_name(result.workload, result.axis, result.repeat)
+        yield plain(f"  {name}: {result.status.value}. {why}")
     if len(bad) > FAILURES_MAX:
         yield plain(f"  and {len(bad) - FAILURES_MAX} more")
 

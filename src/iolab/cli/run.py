@@ -39,13 +39,15 @@ def run(
     import sys
     from datetime import UTC, datetime
 
-    from iolab.cli.conduct import Order
-    from iolab.cli.ending import Wishes, carry_out
     from iolab.plan.schedule import make_plan
-    from iolab.store.writer import SessionWriter
 
     read = load_study(study, path, scale, sets)
     made = make_plan(read)
+
+    from iolab.cli.conduct import Order
+    from iolab.cli.ending import Wishes, carry_out
+    from iolab.store.writer import SessionWriter
+
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     directory = out or Path(f"iolab-{read.id}-{stamp}")
     session_id = _session_id(read.id, stamp)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iolab.model.metric import Level
-from iolab.report.wording import clean
+from iolab.report.wording import axis_label, clean
 
 VERDICT_STYLES: Final = {
     Level.VALID: "green",
@@ -47,6 +47,12 @@ def verdict(level: Level, notes: Sequence[int] = ()) -> Text:
     if notes:
         text.append(" " + ",".join(str(note) for note in notes), style=QUIET_STYLE)
     return text
+
+
+def run_name(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int = 1) -> str:
+    """A run for people: `rand-read-4k, iodepth 8`, with the repeat from the second on."""
+    values = f"{workload}, {axis_label(axis)}" if axis else workload
+    return one_line(values if repeat == 1 else f"{values} #{repeat}")
 
 
 def table(headings: Sequence[Heading], rows: Sequence[Sequence[Text | str]]) -> Table:

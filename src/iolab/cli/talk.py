@@ -11,6 +11,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final, TextIO
 
+from iolab.errors import ReportError
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -35,11 +37,13 @@ def raw_result(text: str) -> None:
 
 def result_screen(*parts: RenderableType) -> None:
     """Print tables and text as wide as the terminal, or unwrapped into a pipe."""
-    screen = console(sys.stdout)
-    with screen.capture() as captured:
-        for part in parts:
-            screen.print(part)
-    lines = (line.rstrip() for line in captured.get().splitlines())
+    from io import StringIO
+
+    drawn = StringIO()
+    screen = console(sys.stdout, drawn)
+    for part in parts:
+        screen.print(part)
+    lines = (line.rstrip() for line in drawn.getvalue().splitlines())
     _write(sys.stdout, "".join(f"{line}\n" for line in lines))
 
 
@@ -48,12 +52,22 @@ def say(text: str) -> None:
     _write(sys.stderr, text + "\n")
 
 
-def console(stream: TextIO) -> Console:
-    """A console that takes nothing in a text for markup, a link or a smiley."""
+def console(stream: TextIO, canvas: TextIO | None = None) -> Console:
+    """A console that takes nothing in a text for markup, a link or a smiley.
+
+    It draws for `stream`, and on `canvas` instead where one is given.
+    """
     from rich.console import Console
 
-    width = None if stream.isatty() or os.environ.get("COLUMNS") else PIPE_WIDTH
-    return Console(file=stream, markup=False, emoji=False, highlight=False, width=width)
+    on_terminal = stream.isatty()
+    return Console(
+        file=canvas or stream,
+        force_terminal=on_terminal,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        width=None if on_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH,
+    )
 
 
 def settle_streams() -> None:
@@ -65,11 +79,30 @@ def settle_streams() -> None:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    """Write at once; when the reader has gone, the rest of the output goes nowhere."""
+    """Write at once; when the reader has gone, the rest of the output goes nowhere.
+
+    ReportError when results cannot be written for another reason; talk is then lost in silence,
+    for there is no place left to complain.
+    """
     try:
         stream.write(text)
         stream.flush()
-    except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+    except OSError as error:
+        _write_nowhere(stream)
+        if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+            raise ReportError(
+                f"Standard output cannot be written: {error.strerror}.",
+                "Give it a place that has room.",
+            ) from error
+
+
+def check_output() -> None:
+    """ReportError when standard output still holds what it could not get rid of."""
+    _write(sys.stdout, "")
+
+
+def _write_nowhere(stream: TextIO) -> None:
+    """Let what is still in the stream's buffer, and all that comes, be dropped."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

@@ -1,0 +1,66 @@
+"""The command as a process of its own, and sessions to show."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
+
+from iolab.model.event import SessionStatus
+from iolab.store.writer import SessionWriter
+
+LIMIT_S: Final = 60
+SHAPE: Final = Shape(points=6, seconds=2, hosts=2, cores=2, disks=1, nics=1)
+STUDY: Final = make_study(SHAPE)
+_PLAN: Final = make_plan(SHAPE)
+PLAN: Final = replace(_PLAN, runs=tuple(replace(run, order=run.order + 1) for run in _PLAN.runs))
+RESULTS: Final = tuple(make_result(make_record(run, SHAPE)) for run in PLAN.runs)
+
+
+def iolab(
+    *arguments: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `iolab` off a terminal and wait for its end."""
+    return subprocess.run(
+        command(*arguments),
+        cwd=cwd,
+        env=environment(env),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+
+def command(*arguments: str | Path) -> list[str]:
+    """The argument list that starts `iolab` as it lies in this checkout."""
+    return [sys.executable, "-m", "iolab.cli.app", *(str(word) for word in arguments)]
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Ours without what changes the shape of output."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR", "IOLAB_DEBUG"}
+    }
+    return {**kept, **(more or {})}
+
+
+def make_session(directory: Path, committed: int = len(PLAN.runs)) -> Path:
+    """A session of synthetic runs, ended when all of them are committed."""
+    with SessionWriter.create(directory, STUDY, PLAN, "session-1", ("iolab", "run")) as writer:
+        writer.started(make_facts(SHAPE), "0.1.0")
+        for run in PLAN.runs[:committed]:
+            record = make_record(run, SHAPE)
+            writer.commit(record, make_result(record), analysis_version=1)
+        if committed == len(PLAN.runs):
+            writer.ended(SessionStatus.DONE)
+    return directory

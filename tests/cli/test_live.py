@@ -1,0 +1,141 @@
+"""Watching a session off a terminal, quietly, and on a terminal that goes away."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bench.synthetic import make_record
+
+from iolab.cli.live import LinesView, PanelView, QuietView, choose_view
+from iolab.cli.progress import Progress
+from iolab.model.event import IntervalSeen, Notice, Phase, PhaseStarted, RunFinished, RunStarted
+from iolab.model.run import RunStatus
+from tests.cli.command_line import PLAN, RESULTS, SHAPE
+
+RUN = PLAN.runs[0]
+NAME = "workload-1, iodepth 1, bs 4k"
+
+
+def progress(hosts: int = 1) -> Progress:
+    return Progress("study", 6, 0, hosts, 2.0, 8.0, 0.0, now_s=0.0)
+
+
+def seen(second: float, host: str = "a") -> IntervalSeen:
+    return IntervalSeen(host, RUN, second, 95_200.0, 390e6, 143_000.0)
+
+
+def test_each_phase_second_and_result_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    view = LinesView(progress(), clock=lambda: 0.0)
+    view.open()
+    view.see(PhaseStarted(Phase.LAY_OUT, None, "s256m, 1 GiB", 5.0))
+    view.see(RunStarted(RUN))
+    view.see(PhaseStarted(Phase.MEASURE, RUN, "", 10.0))
+    view.see(seen(1.0))
+    view.see(seen(2.0))
+    view.see(RunFinished(make_record(RUN, SHAPE)))
+    view.judged(RESULTS[0])
+    view.close()
+    out, err = capsys.readouterr()
+    assert out == ""
+    lines = err.splitlines()
+    assert lines[0] == "lay out: s256m, 1 GiB (about 5 s)"
+    assert lines[1] == f"run 1/6 {NAME}: measure (about 10 s)"
+    assert lines[2] == (f"run 1/6 {NAME}: 1 s, 95.2 k IOPS, 390 MB/s, mean 143 µs, ETA 84 s")
+    assert lines[3].startswith(f"run 1/6 {NAME}: 2 s, ")
+    assert lines[4].endswith(": valid")
+    assert len(lines) == 5
+
+
+def test_a_second_is_told_once_when_all_hosts_have_told_of_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    view = LinesView(progress(hosts=2), clock=lambda: 0.0)
+    view.see(seen(1.0, "a"))
+    assert capsys.readouterr().err == ""
+    view.see(seen(1.0, "b"))
+    view.see(seen(2.0, "a"))
+    assert capsys.readouterr().err.count("190 k IOPS") == 1
+
+
+def test_a_failed_run_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    view = LinesView(progress(), clock=lambda: 0.0)
+    failed = replace(
+        make_record(RUN, SHAPE), status=RunStatus.FAILED, failure="fio\x1b[31m said no."
+    )
+    view.see(RunFinished(failed))
+    err = capsys.readouterr().err
+    assert "failed: fio\\u001b[31m said no." in err
+
+
+def test_notices_are_told_and_their_text_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+    LinesView(progress()).see(Notice("host [bold]x\r\x07 is slow"))
+    assert capsys.readouterr().err == "host [bold]x \\u0007 is slow\n"
+
+
+def test_quiet_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    view = choose_view(progress(), quiet=True)
+    assert isinstance(view, QuietView)
+    view.open()
+    view.see(Notice("hello"))
+    view.judged(RESULTS[0])
+    view.note("hello")
+    view.close()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_off_a_terminal_there_are_lines() -> None:
+    assert isinstance(choose_view(progress(), quiet=False), LinesView)
+
+
+def test_a_terminal_that_goes_away_ends_nothing() -> None:
+    controller, terminal = os.openpty()
+    before = sys.stderr
+    with os.fdopen(terminal, "w", encoding="utf-8") as stream:
+        sys.stderr = stream
+        try:
+            view = choose_view(progress(), quiet=False)
+            assert isinstance(view, PanelView)
+            view.open()
+            view.see(RunStarted(RUN))
+            os.close(controller)
+            view.see(Notice("nobody reads this"))
+            view.see(seen(1.0))
+            view.judged(RESULTS[0])
+            view.close()
+            view.close()
+        finally:
+            sys.stderr = before
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def read_some(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except BlockingIOError:
+        return b""
+
+
+def test_the_panel_shows_and_leaves_the_screen_as_it_was(tmp_path: Path) -> None:
+    controller, terminal = os.openpty()
+    before = sys.stderr
+    with os.fdopen(terminal, "w", encoding="utf-8") as stream:
+        sys.stderr = stream
+        try:
+            view = PanelView(progress(), clock=lambda: 3.0)
+            view.open()
+            view.see(RunStarted(RUN))
+            view.note("a word above")
+            view.close()
+        finally:
+            sys.stderr = before
+        os.set_blocking(controller, False)
+        shown = b"".join(iter(lambda: read_some(controller), b"")).decode()
+    os.close(controller)
+    assert NAME in shown
+    assert "a word above" in shown
+    # The cursor is hidden while the panel is redrawn, and shown again when it is gone.
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")

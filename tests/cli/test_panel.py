@@ -1,0 +1,98 @@
+"""The live panel: one line is one line at any width, and nothing foreign acts on the terminal."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from iolab.cli.panel import bar, panel, sparkline
+from iolab.cli.progress import Progress
+from iolab.model.event import IntervalSeen, Phase, PhaseStarted, RunStarted, TelemetrySeen
+from tests.cli.command_line import PLAN, RESULTS
+
+NASTY = "[red]host[/red]\x1b[2J\r\n\u202ename"
+
+
+def measuring(study: str = "study", host: str = "client-1") -> Progress:
+    run = PLAN.runs[2]
+    state = Progress(study, 6, 2, 1, 2.0, 8.0, 0.0, now_s=0.0)
+    state = state.after(RunStarted(run), 0.0)
+    state = state.after(PhaseStarted(Phase.MEASURE, run, "", 10.0), 1.0)
+    for second in range(1, 90):
+        seen = IntervalSeen(host, run, float(second), 1000.0 * second, 4e6, 143_000.0)
+        state = state.after(seen, 5.0)
+    state = state.after(TelemetrySeen(host, 0.345), 5.0)
+    for result in RESULTS[:2]:
+        state = state.with_result(result)
+    return state
+
+
+def drawn(progress: Progress, width: int) -> list[str]:
+    console = Console(
+        file=io.StringIO(), width=width, markup=False, force_terminal=True, color_system=None
+    )
+    console.print(panel(progress, console.options))
+    out = console.file
+    assert isinstance(out, io.StringIO)
+    return out.getvalue().splitlines()
+
+
+def test_it_says_where_the_session_stands() -> None:
+    text = "\n".join(drawn(measuring(), 80))
+    for part in ("run 3/6", "workload-1, iodepth 1, bs 16k", "measure", "89 k", "4 MB/s", "143 µs"):
+        assert part in text
+    assert "34 %" in text
+    assert "ETA" in text
+    assert text.count("valid") == 2
+
+
+def test_it_says_that_the_warm_up_does_not_count() -> None:
+    state = measuring()
+    assert "not counted" in "\n".join(drawn(state.at(2.5), 80))
+    assert "not counted" not in "\n".join(drawn(state.at(3.5), 80))
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 120, 300])
+def test_no_line_is_wider_than_the_terminal_and_none_wraps(width: int) -> None:
+    states = (measuring(), measuring(study="s" * 200), Progress("s", 1, 0, 1, 0, 1, 0, 0.0))
+    for state, lines in zip(states, (9, 9, 2), strict=True):
+        found = drawn(state, width)
+        assert len(found) == lines
+        assert max(cell_len(line) for line in found) <= width
+
+
+def test_the_picture_keeps_its_height_while_numbers_change() -> None:
+    state = measuring()
+    later = replace(state, seconds={})
+    assert len(drawn(state, 80)) == len(drawn(later, 80))
+
+
+def test_foreign_text_is_shown_and_not_obeyed() -> None:
+    text = "\n".join(drawn(replace(measuring(host=NASTY), study=NASTY), 120))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "[red]host[/red]\\u001b[2J" in text
+
+
+@given(st.lists(st.none() | st.floats(0, 1e9), max_size=300), st.integers(0, 100))
+def test_a_sparkline_is_as_wide_as_asked(values: list[float | None], width: int) -> None:
+    assert len(sparkline(values, width)) == min(len(values), width)
+
+
+def test_a_sparkline_stands_on_zero() -> None:
+    assert sparkline([0.0, 50.0, 100.0], 10) == "▁▅█"
+    assert sparkline([80.0, 100.0], 10) == "▇█"
+    assert sparkline([0.0, 0.0], 10) == "▁▁"
+    assert sparkline([1.0, None, 1.0], 10) == "█ █"
+    assert sparkline([0.0, 1.0], 10, ascii_only=True).isascii()
+
+
+@given(st.floats(-1, 10), st.integers(0, 80))
+def test_a_bar_is_as_wide_as_asked(share: float, width: int) -> None:
+    assert len(bar(share, width)) == width
