@@ -93,8 +93,8 @@ def _covered_seconds(record: RunRecord, measured: Cut) -> Floats:
     """The spans of each host's measured intervals together, each interval once."""
     table = record.intervals
     rows = np.flatnonzero(measured.intervals)
-    pairs = np.stack((table.host[rows], table.seq[rows]))
-    _, first = np.unique(pairs, axis=1, return_index=True)
+    stride = int(table.seq.max(initial=0)) + 1
+    _, first = np.unique(table.host[rows] * stride + table.seq[rows], return_index=True)
     rows = rows[first]
     spans = np.zeros(len(record.hosts), dtype=np.int64)
     np.add.at(spans, table.host[rows], table.span_ns[rows])
@@ -104,9 +104,10 @@ def _covered_seconds(record: RunRecord, measured: Cut) -> Floats:
 def _dense_bins(record: RunRecord, measured: Cut) -> Ints:
     table = record.bins
     rows = measured.bins & (table.direction < _WAYS)
-    counts = np.zeros((len(record.hosts), _WAYS, BIN_COUNT), dtype=np.int64)
-    where = (table.host[rows], table.direction[rows], table.bin[rows])
-    np.add.at(counts, where, table.count[rows])
+    shape = (len(record.hosts), _WAYS, BIN_COUNT)
+    counts = np.zeros(shape, dtype=np.int64)
+    where = (table.host[rows] * _WAYS + table.direction[rows]) * BIN_COUNT + table.bin[rows]
+    np.add.at(counts.reshape(-1), where, table.count[rows])
     return counts
 
 
