@@ -58,7 +58,8 @@ def timeline_of(
 ) -> Timeline:
     """The run's load and telemetry on one grid; `window` is what all hosts shared, if they did."""
     grid = Grid.over(record)
-    start_ns, end_ns = grid.start_ns + round(record.warmup_s * 1e9), int(grid.edges_ns[-1])
+    start_ns = grid.start_ns + round(record.warmup_s * 1e9)
+    end_ns = grid.start_ns + grid.span_ns
     if window is not None:
         start_ns, end_ns = window.start_ns, window.end_ns
     panels = [*_load_panels(record, grid), *telemetry_panels(record, telemetry, grid)]
@@ -75,7 +76,7 @@ def _load_panels(record: RunRecord, grid: Grid) -> list[Panel]:
     """Throughput and latency of all hosts together."""
     table = record.intervals
     directions = [d for d in (Direction.READ, Direction.WRITE) if np.any(table.direction == d)]
-    seconds = np.diff(grid.edges_ns) / 1e9
+    seconds = grid.covered_s
     ios = {d: _spread(record, grid, table.ios.astype(np.float64), d) for d in directions}
     moved = {d: _spread(record, grid, table.bytes.astype(np.float64), d) for d in directions}
     waited = sum(_spread(record, grid, table.lat_sum_ns, d) for d in directions)
@@ -105,9 +106,9 @@ def _spread(record: RunRecord, grid: Grid, amounts: Floats, direction: Direction
         if rows.size == 0:
             continue
         rows = rows[np.argsort(table.end_real_ns[rows])]
-        ends = table.end_real_ns[rows] - grid.offsets_ns[host]
+        ends = grid.since_start_ns(table.end_real_ns[rows], host)
         first = ends[0] - table.span_ns[rows[0]]
-        times = np.concatenate(([first], ends)).astype(np.float64)
+        times = np.concatenate(([first], ends))
         sums = np.concatenate(([0.0], np.cumsum(amounts[rows])))
         total += np.diff(np.interp(grid.edges_ns, times, sums))
     return total
@@ -118,7 +119,7 @@ def _tail_by_cell(record: RunRecord, grid: Grid, percent: float) -> Floats:
     table, bins = record.intervals, record.bins
     counts = np.zeros((grid.size, BIN_COUNT), dtype=np.int64)
     if len(bins):
-        middles = table.end_real_ns - grid.offsets_ns[table.host] - table.span_ns / 2
+        middles = grid.since_start_ns(table.end_real_ns, table.host) - table.span_ns / 2
         cells = grid.cell_of(middles)
         stride = int(max(table.seq.max(), bins.seq.max())) + 1
         cell_by_interval = np.full(len(record.hosts) * stride, -1, dtype=np.int64)

@@ -17,10 +17,12 @@ MAX_DISKS: Final = 64
 
 
 def same_hosts(facts: Mapping[str, HostFacts]) -> list[tuple[list[str], HostFacts]]:
-    """Hosts that look the same share one set of tables: (names, facts of the first)."""
+    """Hosts that differ in serial numbers alone share tables: (names, facts of the first)."""
     groups: dict[str, tuple[list[str], HostFacts]] = {}
     for name, host in facts.items():
-        alike = repr((host_table(host).rows[:-1], disks_table(host), nics_table(host)))
+        alike = repr(
+            (host_table(host).rows[:-1], disks_table([name, name], host), nics_table(host))
+        )
         groups.setdefault(alike, ([], host))[0].append(name)
     return list(groups.values())
 
@@ -84,21 +86,33 @@ def _target(target: TargetFacts | None) -> str:
     )
 
 
-def disks_table(facts: HostFacts) -> Table:
-    """The block devices of a host, those below the target first."""
+def disks_table(names: list[str], facts: HostFacts) -> Table:
+    """The block devices of the hosts, those below the target first; serials of a single host."""
     below = facts.target.devices if facts.target else ()
     ordered = sorted(facts.disks, key=lambda disk: (disk.name not in below, disk.name))
-    texts = ("Disk", "Model", "Firmware", "Size", "Kind", "Scheduler", "Blocks", "Link", "On")
     rows = tuple(_disk_row(disk, below) for disk in ordered[:MAX_DISKS])
+    texts = ("Disk", "Model", "Serial", "Firmware", "Size", "Kind", "Scheduler", "Blocks", "Link")
     hidden = len(ordered) - MAX_DISKS
-    more = (row(f"{hidden} more", *([NOTHING] * (len(texts) - 1))),) if hidden > 0 else ()
-    return Table("Disks", columns(texts), (*rows, *more))
+    more = (row(f"{hidden} more", *([NOTHING] * len(texts))),) if hidden > 0 else ()
+    whole = Table("Disks", columns((*texts, "On")), (*rows, *more))
+    return whole if len(names) == 1 else _without(whole, "Serial")
+
+
+def _without(table: Table, title: str) -> Table:
+    """The table without the column of that title."""
+    kept = [i for i, column in enumerate(table.columns) if column.title != title]
+    return Table(
+        table.title,
+        tuple(table.columns[i] for i in kept),
+        tuple(tuple(cells[i] for i in kept) for cells in table.rows),
+    )
 
 
 def _disk_row(disk: DiskFacts, below: tuple[str, ...]) -> tuple[Cell, ...]:
     return row(
         f"{disk.name} (target)" if disk.name in below else disk.name,
         disk.model or NOTHING,
+        disk.serial or NOTHING,
         disk.firmware or NOTHING,
         format_bytes(disk.size_bytes),
         "rotating" if disk.rotational else "solid state",

@@ -140,7 +140,7 @@ def make_page(brief: Brief) -> Page:
         runs_note=_runs_note(brief),
         configurations=configurations_table(brief.study.configurations),
         hosts=tuple(
-            (listing(names, 8), (host_table(facts), disks_table(facts), nics_table(facts)))
+            (listing(names, 8), (host_table(facts), disks_table(names, facts), nics_table(facts)))
             for names, facts in same_hosts(brief.facts)
         ),
         method=method_table(brief.study, brief.plan),
@@ -265,6 +265,8 @@ def _entry(
         rows.append((f"mean per host ({best.host_count})", show(best.per_host)))
     if headline.workload.indicator is not Indicator.LATENCY:
         rows.append(("latency mean", show(best.lat_mean)))
+    else:
+        unit = f"{unit} mean"
     rows.append(("latency p99.5", show(best.lat_tail)))
     if best.figure.low is not None and best.figure.high is not None:
         rows.append(("range", _span(best.figure)))

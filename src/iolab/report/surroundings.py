@@ -100,7 +100,9 @@ def _on_grid(series: HostSeries, grid: Grid, host: int) -> Floats:
     A derived value covers the time since the sample before it, so it belongs to the cells up to
     its own moment.
     """
-    times = (series.real_ns - grid.offsets_ns[host]).astype(np.float64)
+    if series.real_ns.size == 0:
+        return np.full(grid.size, np.nan)
+    times = grid.since_start_ns(series.real_ns, host)
     cells = grid.cell_of(times - 1)
     known = (cells >= 0) & np.isfinite(series.value)
     sums = np.bincount(cells[known], weights=series.value[known], minlength=grid.size)
@@ -108,7 +110,7 @@ def _on_grid(series: HostSeries, grid: Grid, host: int) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         means = np.where(counts > 0, sums / counts, np.nan)
     following = np.searchsorted(times, grid.edges_ns[1:], side="left")
-    inside = (counts == 0) & (following < times.size) & (grid.edges_ns[1:] > times[:1].min())
+    inside = (counts == 0) & (following < times.size) & (grid.edges_ns[1:] > times[0])
     means[inside] = series.value[following[inside]]
     return np.asarray(means, dtype=np.float64)
 

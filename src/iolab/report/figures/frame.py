@@ -244,6 +244,7 @@ def config() -> Spec:
             "labelOverlap": False,
             "labelLimit": 0,
             "labelBound": False,
+            "labelFlush": False,
         },
         "line": {"strokeWidth": 1.8, "strokeJoin": "round", "strokeCap": "round"},
         "rule": {"stroke": INK.stand_in},

@@ -1,0 +1,116 @@
+"""The charts whose specs are held against tests/golden/report, by file name.
+
+`python -m tests.report.figures.specs` writes the files anew; look at the difference before you
+commit it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from iolab.model.metric import HostResult, Level, Metric, Result, Verdict
+from iolab.model.run import RunStatus
+from iolab.model.workload import Access, Indicator
+from iolab.report.detail import Curve, Panel, Timeline, Trace
+from iolab.report.figures.axis import Line, latency_figure, throughput_figure
+from iolab.report.figures.distribution import Drawn, distribution_figure
+from iolab.report.figures.frame import Figure
+from iolab.report.figures.timeline import timeline_figure
+from iolab.report.palette import SERIES
+from tests.report.synthetic import job, workload
+
+GOLDEN: Final = Path(__file__).parents[2] / "golden" / "report"
+
+WORKLOAD: Final = workload(
+    "rand-read-4k", "Random read", job(Access.RANDREAD, 4096), (1, 8), Indicator.IOPS
+)
+CURVE: Final = Curve("read", 100_000, (1.0, 2.0, 10.0, 100.0, 1000.0), (5e4, 8e4, 1e5, 3e5, 2e6))
+
+
+def result(
+    depth: int, iops: float | None, level: Level = Level.VALID, low: float | None = None
+) -> Result:
+    """A run of one host at a depth."""
+    lat = None if iops is None else depth / iops * 1e9
+    metrics = {
+        "iops": Metric(iops, "1/s", low, None if low is None or iops is None else 2 * iops - low),
+        "bw_bytes_per_s": Metric(None if iops is None else iops * 4096, "bytes/s"),
+        "lat_ns_mean": Metric(lat, "ns"),
+        "lat_ns_p99": Metric(None if lat is None else 3 * lat, "ns"),
+    }
+    return Result(
+        configuration="default",
+        workload=WORKLOAD.id,
+        axis=(("iodepth", depth),),
+        repeat=1,
+        digest=f"{depth:016x}",
+        status=RunStatus.DONE,
+        failure=None,
+        window_s=30.0,
+        metrics=metrics,
+        hosts=(HostResult("a", metrics),),
+        verdict=Verdict(level, ()),
+    )
+
+
+def lines() -> list[Line]:
+    """Two configurations; one has every verdict, an interval, and a point without a value."""
+    first = (
+        result(1, 20_000.0),
+        result(4, 70_000.0, Level.INDICATIVE),
+        result(8, 95_000.0, Level.INVALID, low=90_000.0),
+        result(16, None, Level.INVALID),
+    )
+    second = (result(1, 25_000.0), result(8, 150_000.0))
+    return [Line("Mainstream", SERIES[0], (), first), Line("Performance", SERIES[1], (), second)]
+
+
+def timeline() -> Timeline:
+    """Six seconds of load and two panels of telemetry, with a gap."""
+    return Timeline(
+        at_s=(0.5, 1.5, 2.5, 3.5, 4.5, 5.5),
+        cell_s=1.0,
+        warmup_s=2.0,
+        end_s=5.0,
+        panels=(
+            Panel("Load", "1/s", (Trace("read", (1e4, 2e4, 3e4, 3e4, 3.1e4, 3e4)),)),
+            Panel(
+                "Latency",
+                "ns",
+                (
+                    Trace("mean", (3e5, 2e5, None, 1e5, 1e5, 1e5)),
+                    Trace("p99", (3e6, 2e6, None, 1e6, 1e6, 1e6)),
+                ),
+                log=True,
+            ),
+            Panel(
+                "Processors busy", "share", (Trace("all cores", (0.1, 0.5, 0.6, 0.9, 1.0, 0.4)),)
+            ),
+        ),
+    )
+
+
+def figures() -> dict[str, Figure]:
+    """Each golden figure by its file's name."""
+    return {
+        "throughput": throughput_figure(WORKLOAD, "iodepth", lines()),
+        "latency": latency_figure(WORKLOAD, "iodepth", lines()[:1]),
+        "distribution": distribution_figure(
+            "Random read", "Latency by percentile", [Drawn(CURVE, "read", SERIES[0])]
+        ),
+        "timeline": timeline_figure("A run", "Over time", timeline(), SERIES[2]),
+    }
+
+
+def golden_text(figure: Figure) -> str:
+    """What the file of a figure holds: its spec and its words."""
+    words = {"alt": figure.alt, "note": figure.note, "size": [figure.width, figure.height]}
+    return json.dumps({**words, "spec": figure.spec}, indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(parents=True, exist_ok=True)
+    for name, figure in figures().items():
+        (GOLDEN / f"{name}.json").write_text(golden_text(figure), encoding="utf-8")

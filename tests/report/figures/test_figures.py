@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iolab.model.metric import Level
+from iolab.report.detail import Curve
+from iolab.report.figures.axis import MAX_LINES, Line, shape_of, throughput_figure
+from iolab.report.figures.distribution import MARKS, at_percent
+from iolab.report.figures.frame import LINE_GAP, linear_scale, log_scale, spread, time_ticks
+from iolab.report.palette import PAPER, SERIES
+from tests.report.figures.specs import CURVE, GOLDEN, WORKLOAD, figures, golden_text, lines, result
+
+
+@pytest.mark.parametrize("name", figures())
+def test_the_spec_is_the_golden_one(name: str) -> None:
+    assert golden_text(figures()[name]) == (GOLDEN / f"{name}.json").read_text(encoding="utf-8")
+
+
+def test_each_verdict_has_a_shape_and_only_valid_is_filled() -> None:
+    layers = throughput_figure(WORKLOAD, "iodepth", lines()[:1]).spec["layer"]
+    points = [layer for layer in layers if layer["mark"]["type"] == "point"]
+    assert [layer["mark"]["shape"] for layer in points] == [shape_of(level) for level in Level]
+    hollow = [layer["mark"]["fill"] == PAPER.stand_in for layer in points]
+    assert hollow == [False, True, True]
+
+
+def test_a_run_that_is_not_valid_is_drawn_and_never_hidden() -> None:
+    figure = throughput_figure(WORKLOAD, "iodepth", lines()[:1])
+    drawn = [
+        row
+        for layer in figure.spec["layer"]
+        if layer["mark"]["type"] == "point"
+        for row in layer["data"]["values"]
+    ]
+    assert sorted(row["x"] for row in drawn) == [1, 4, 8]
+    assert len(figure.table.rows) == 4
+    assert [row[-1].level for row in figure.table.rows][2] is Level.INVALID
+
+
+def test_depths_stand_at_doublings() -> None:
+    encoding = throughput_figure(WORKLOAD, "iodepth", lines()).spec["layer"][0]["encoding"]
+    assert encoding["x"]["scale"]["base"] == 2
+    assert encoding["x"]["axis"]["values"] == [1, 4, 8, 16]
+
+
+def test_lines_beyond_the_limit_stand_in_the_table_alone() -> None:
+    many = [Line(f"c{i}", SERIES[0], (), (result(1, 1e3), result(2, 2e3))) for i in range(11)]
+    figure = throughput_figure(WORKLOAD, "iodepth", many)
+    drawn = [layer for layer in figure.spec["layer"] if layer["mark"]["type"] == "line"]
+    assert (len(drawn), len(figure.table.rows)) == (MAX_LINES, 22)
+    assert "3 lines more" in figure.note
+
+
+def test_a_hostile_name_reaches_no_expression() -> None:
+    name = "'+alert(1)+'\u202e\x1b"
+    many = [Line(name, SERIES[0], (), lines()[0].results), lines()[1]]
+    spec = throughput_figure(WORKLOAD, "iodepth", many).spec
+    text = json.dumps([layer["encoding"] for layer in spec["layer"]])
+    assert "alert" not in text
+    assert "\\u202e" not in json.dumps(spec).replace("\\\\u202e", "")
+
+
+def test_a_curve_tells_nothing_beyond_what_its_ios_support() -> None:
+    assert at_percent(CURVE, 99.9) == 2e6
+    assert at_percent(CURVE, 99.99) is None
+    assert at_percent(Curve("read", 5, (), ()), MARKS[0]) is None
+
+
+@given(st.lists(st.floats(min_value=0, max_value=190), min_size=1, max_size=8))
+def test_labels_keep_apart_and_keep_their_order(wanted: list[float]) -> None:
+    placed = spread(wanted, LINE_GAP, 0, 190)
+    ordered = sorted(placed)
+    assert all(b - a >= LINE_GAP - 1e-6 for a, b in pairwise(ordered))
+    pairs = sorted(zip(wanted, placed, strict=True))
+    assert [place for _, place in pairs] == pytest.approx(ordered)
+    assert max(placed) <= 190 + 1e-6
+
+
+@given(st.lists(st.floats(min_value=1e-3, max_value=1e12), min_size=1, max_size=9))
+def test_every_value_lies_within_its_scale(values: list[float]) -> None:
+    for scale in (
+        linear_scale("1/s", values),
+        log_scale("ns", values),
+        log_scale("ns", values, most=3),
+    ):
+        shares = [scale.share(scale.of(value)) for value in values]
+        assert min(shares) >= -1e-9
+        assert max(shares) <= 1 + 1e-9
+        assert scale.at(scale.share(scale.of(values[0]))) == pytest.approx(scale.of(values[0]))
+        assert scale.low <= scale.ticks[0] <= scale.ticks[-1] <= scale.high * (1 + 1e-9)
+
+
+@given(st.floats(min_value=0.5, max_value=100_000))
+def test_times_have_few_round_ticks(span_s: float) -> None:
+    ticks = time_ticks(span_s)
+    assert ticks[0] == 0
+    assert ticks[-1] <= span_s
+    assert len(ticks) <= 8

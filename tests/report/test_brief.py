@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from iolab.analyse.load import measure
+from iolab.errors import StoreError
+from iolab.model.run import RunRecord
+from iolab.model.sample import BinTable
+from iolab.report.brief import SessionSource, build_brief
+from iolab.report.detail import Timeline
+from iolab.report.figures.distribution import at_percent
+from iolab.report.gather import timeline_of
+from iolab.report.grid import MAX_CELLS
+from iolab.report.selection import MAX_TIMELINES
+from iolab.store.reader import SessionReader
+from tests.report.studies import kpi, sweep
+from tests.report.synthetic import Source, record_of
+
+
+@pytest.fixture(scope="module")
+def source() -> Source:
+    return sweep(seconds=12)
+
+
+def panel(timeline: Timeline, title: str) -> dict[str, tuple[float | None, ...]]:
+    found = next(panel for panel in timeline.panels if panel.title == title)
+    return {trace.name: trace.values for trace in found.traces}
+
+
+def shifted(record: RunRecord, offset_ns: int) -> RunRecord:
+    """The same run as a second host with another clock would have told it."""
+    table = record.intervals
+    clock = np.where(table.host == 1, offset_ns, 0)
+    hosts = (record.hosts[0], replace(record.hosts[1], clock_offset_ns=offset_ns))
+    return replace(
+        record, intervals=replace(table, end_real_ns=table.end_real_ns + clock), hosts=hosts
+    )
+
+
+def test_the_stores_reader_is_a_source() -> None:
+    wanted = {name for name in vars(SessionSource) if not name.startswith("_")}
+    assert wanted <= set(dir(SessionReader))
+
+
+def test_a_curve_and_its_result_tell_the_same_percentiles(source: Source) -> None:
+    brief = build_brief(source)
+    assert len(brief.details) == len([r for r in brief.results if r.failure is None])
+    for detail in brief.details.values():
+        metrics = detail.result.metrics
+        for key, percent in (("p50", 50.0), ("p99", 99.0), ("p99_5", 99.5), ("p99_9", 99.9)):
+            assert at_percent(detail.whole, percent) == metrics[f"lat_ns_{key}"].value
+
+
+def test_only_the_first_runs_have_timelines(source: Source) -> None:
+    brief = build_brief(source)
+    drawn = [detail for detail in brief.details.values() if detail.timeline is not None]
+    assert len(drawn) == min(MAX_TIMELINES, len(brief.details))
+
+
+def test_the_timeline_adds_up_to_the_intervals() -> None:
+    source = kpi()
+    record = record_of(source, source.plan.runs[2])
+    timeline = timeline_of(record, (), measure(record).cut.common)
+    rates = panel(timeline, "Load")["read"]
+    total = sum(rate * timeline.cell_s for rate in rates if rate is not None)
+    assert total == pytest.approx(int(record.intervals.ios.sum()), rel=2e-3)
+
+
+def test_hosts_are_laid_over_each_other_on_one_clock() -> None:
+    source = kpi()
+    record = record_of(source, source.plan.runs[2])
+    same = timeline_of(record, (), measure(record).cut.common)
+    other = shifted(record, 5_000_000_000)
+    assert timeline_of(other, (), measure(other).cut.common) == same
+
+
+def test_the_window_leaves_the_warm_up_out(source: Source) -> None:
+    record = record_of(source, source.plan.runs[0])
+    timeline = timeline_of(record, (), measure(record).cut.common)
+    assert (timeline.warmup_s, timeline.end_s) == (5.0, 17.0)
+
+
+def test_a_long_run_is_drawn_with_few_cells() -> None:
+    long = sweep(seconds=700)
+    record = record_of(long, long.plan.runs[0])
+    timeline = timeline_of(record, (), measure(record).cut.common)
+    assert len(timeline.at_s) <= MAX_CELLS
+    assert timeline.at_s[-1] + timeline.cell_s / 2 >= 705
+
+
+def test_telemetry_stands_on_the_same_grid_as_the_load(source: Source) -> None:
+    brief = build_brief(source)
+    timeline = next(d.timeline for d in brief.details.values() if d.timeline is not None)
+    assert {len(t.values) for p in timeline.panels for t in p.traces} == {len(timeline.at_s)}
+    busy = panel(timeline, "Device busy")["busy"]
+    assert [v for v in busy if v is not None] == pytest.approx([0.93] * 17, abs=0.01)
+    cores = panel(timeline, "Processors busy")
+    assert set(cores) == {"all cores", "busiest"}
+    assert cores["busiest"][5] == pytest.approx(0.65, abs=0.01)
+    device, load = panel(timeline, "Device throughput")["read"], panel(timeline, "Load")["read"]
+    moved = [a / b for a, b in zip(device, load, strict=True) if a is not None and b is not None]
+    assert moved == pytest.approx([4096] * 17, rel=0.01)
+
+
+class Damaged(Source):
+    """A source whose first run lost its bins."""
+
+    def bins(self, digest: str, repeat: int) -> BinTable:
+        if digest == self.plan.runs[0].point.digest:
+            raise StoreError("The bins of the run are damaged.", "Measure it again.")
+        return super().bins(digest, repeat)
+
+
+def test_a_damaged_run_keeps_its_result_and_is_told(source: Source) -> None:
+    broken = Damaged(**{name: getattr(source, name) for name in vars(source)})
+    brief = build_brief(broken)
+    key = (broken.plan.runs[0].point.digest, 1)
+    assert key not in brief.details
+    assert len(brief.results) == len(source.results())
+    assert "damaged" in brief.damaged[0].says

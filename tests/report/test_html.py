@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from iolab.model.event import SessionStatus
+from iolab.report.brief import Brief, build_brief
+from iolab.report.html import policy, render_html, style_sheet
+from iolab.report.selection import MAX_TIMELINES
+from tests.report.hostile import EVERY, TURNED, hostile
+from tests.report.studies import kpi, sweep
+from tests.report.synthetic import Source
+
+FORBIDDEN = {"script", "iframe", "object", "embed", "form", "base", "img", "audio", "video"}
+
+
+class Elements(HTMLParser):
+    """Every element of a page with its attributes, and the page's text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def brief() -> Brief:
+    return build_brief(sweep(seconds=6))
+
+
+@pytest.fixture(scope="module")
+def page(brief: Brief) -> str:
+    return render_html(brief)
+
+
+@pytest.fixture(scope="module")
+def hostile_page() -> str:
+    return render_html(build_brief(hostile()))
+
+
+def test_the_same_brief_gives_the_same_page(brief: Brief, page: str) -> None:
+    assert render_html(brief) == page
+
+
+def test_the_policy_names_the_one_style_sheet(page: str) -> None:
+    style = re.search(r"<style>(.*?)</style>", page, re.S)
+    assert style is not None
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    assert f"style-src &#39;sha256-{digest}&#39;" in page
+    assert "default-src &#39;none&#39;" in page
+    assert policy(style_sheet()).count("unsafe") == 0
+
+
+@pytest.mark.parametrize("name", ["page", "hostile_page"])
+def test_no_page_holds_anything_that_could_act(name: str, request: pytest.FixtureRequest) -> None:
+    found = Elements(request.getfixturevalue(name)).found
+    assert {tag for tag, _ in found} & FORBIDDEN == set()
+    attributes = [(tag, key) for tag, attrs in found for key in attrs]
+    assert [pair for pair in attributes if pair[1].startswith("on") or pair[1] == "style"] == []
+    links = [attrs["href"] or "" for _, attrs in found if "href" in attrs]
+    assert [link for link in links if not link.startswith(("#", "data:,"))] == []
+
+
+def test_hostile_text_is_shown_as_text(hostile_page: str) -> None:
+    text = Elements(hostile_page).text
+    shown = EVERY.replace("\u202e", r"\u202e").replace("\u202c", r"\u202c")
+    shown = shown.replace("\x1b", r"\u001b").replace("\x00", r"\u0000")
+    assert shown in text
+    assert "{{7*7}}" in text
+    assert not [char for char in TURNED if not char.isprintable() and char in hostile_page]
+
+
+def test_ids_are_unique_and_every_anchor_leads_somewhere(page: str) -> None:
+    found = Elements(page).found
+    ids = [attrs["id"] for _, attrs in found if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    anchors = {str(attrs["href"])[1:] for tag, attrs in found if tag == "a"}
+    assert anchors <= set(ids)
+
+
+def test_every_chart_has_words_and_a_table(page: str) -> None:
+    figures = re.findall(r"<figure>.*?</figure>", page, re.S)
+    assert len(figures) > 20
+    assert all(len(re.findall(r'aria-label="[^"]{20,}"', figure)) >= 1 for figure in figures)
+    assert all(figure.count("<table") == 1 for figure in figures)
+
+
+def test_every_result_stands_beside_its_verdict(brief: Brief, page: str) -> None:
+    table = page[page.index('id="results"') : page.index('id="runs"')]
+    rows = re.findall(r"<tr>(.*?)</tr>", table, re.S)[1:]
+    assert len(rows) == len(brief.results)
+    for row, result in zip(rows, brief.results, strict=True):
+        assert f'class="badge {result.verdict.level.value}"' in row
+
+
+def test_every_check_is_told_with_its_evidence(brief: Brief, page: str) -> None:
+    checks = [check for result in brief.results for check in result.verdict.checks]
+    assert page.count("<code>littles-law</code>") >= len(brief.results) - 1
+    assert page.count('class="t evidence"') == len(checks)
+    assert "claimed_bytes = 23,371,829,248" in page
+
+
+def test_a_best_point_is_named_with_its_depth(page: str) -> None:
+    cards = page[page.index('class="cards"') : page.index("as a table")]
+    assert "iodepth 16, best of 4" in cards
+    assert cards.count('class="badge') == 5
+
+
+def test_indicators_show_total_and_mean_per_host() -> None:
+    page = render_html(build_brief(kpi()))
+    cards = page[page.index('class="cards"') : page.index("as a table")]
+    assert cards.count("mean per host (2)") == 4
+    assert cards.count("latency p99.5") == 6
+
+
+def test_what_is_wrong_is_told_worst_first(page: str) -> None:
+    told = page[page.index('id="know"') : page.index('id="charts"')]
+    failed, invalid, indicative = (
+        told.index(text) for text in ("ended with signal 9", "a cache answered", "12 % below")
+    )
+    assert failed < invalid < indicative
+
+
+def test_how_to_repeat_it_is_complete(brief: Brief, page: str) -> None:
+    told = page[page.index('id="repeat"') :]
+    for text in ("iolab run ssd-cluster", "fio-3.33", "method.runtime=60s", brief.plan.digest):
+        assert text in told
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (SessionStatus.RUNNING, "still running"),
+        (SessionStatus.INTERRUPTED, "was interrupted with 3 runs still to make"),
+        (SessionStatus.FAILED, "failed with 3 runs still to make. The disk is full."),
+    ],
+)
+def test_an_unfinished_session_says_so(brief: Brief, status: SessionStatus, told: str) -> None:
+    session = replace(brief.session, status=status, reason="The disk is full.")
+    part = replace(brief, session=session, results=brief.results[:-3], details={})
+    assert told in render_html(part)
+
+
+def test_a_session_without_any_run_is_a_page(brief: Brief) -> None:
+    nothing = replace(brief, results=(), details={}, host_runs={}, facts={})
+    page = render_html(nothing)
+    assert "No run is committed yet." in page
+    assert "No host was reached yet." in page
+
+
+def many(source: Source, count: int) -> Brief:
+    """A brief of `count` results, each with a digest of its own."""
+    brief = build_brief(source)
+    results = tuple(
+        replace(brief.results[i % 12], digest=f"{i:016x}")
+        for i in range(count - len(brief.results))
+    )
+    return replace(brief, results=(*brief.results, *results))
+
+
+def test_hundreds_of_runs_stay_rows_and_do_not_become_charts() -> None:
+    page = render_html(many(sweep(seconds=6), 500))
+    assert page.count('class="run"') == 500
+    assert page.count("Load and telemetry over time</h4>") <= MAX_TIMELINES
+    assert len(page) < 8_000_000
