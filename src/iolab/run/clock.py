@@ -1,0 +1,66 @@
+"""Clocks: the controller's own, and how far each host's is from it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from iolab.run.hosts.answers import ClockAnswer, read_answer
+from iolab.run.hosts.base import Host
+
+ROUND_TRIPS: Final = 8
+"""Questions to a host's clock. The shortest of eight is near the least possible on idle paths."""
+
+CLOCK_LIMIT_S: Final = 10.0
+"""A host that needs longer to tell the time cannot start with the others."""
+
+
+class Clock(Protocol):
+    """The controller's clocks; tests bring their own."""
+
+    def real_ns(self) -> int:
+        """CLOCK_REALTIME."""
+
+    def mono_ns(self) -> int:
+        """CLOCK_MONOTONIC."""
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def real_ns(self) -> int:
+        """CLOCK_REALTIME."""
+        return time.time_ns()
+
+    def mono_ns(self) -> int:
+        """CLOCK_MONOTONIC."""
+        return time.monotonic_ns()
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """A host's CLOCK_REALTIME is the controller's plus `offset_ns`, within `error_ns`.
+
+    `rtt_ns` is the shortest round trip seen; the error is half of it (the answer was made at an
+    unknown moment between question and arrival: Cristian's algorithm).
+    """
+
+    offset_ns: int
+    error_ns: int
+    rtt_ns: int
+
+
+async def measure_offset(host: Host, clock: Clock) -> ClockOffset:
+    """The host's clock against ours by the shortest of several round trips. Raises HostError."""
+    found = [await _one_round_trip(host, clock) for _ in range(ROUND_TRIPS)]
+    return min(found, key=lambda offset: offset.rtt_ns)
+
+
+async def _one_round_trip(host: Host, clock: Clock) -> ClockOffset:
+    asked_real_ns, asked_mono_ns = clock.real_ns(), clock.mono_ns()
+    message = await host.ask("clock", deadline_s=CLOCK_LIMIT_S)
+    rtt_ns = clock.mono_ns() - asked_mono_ns
+    answer = read_answer(host.name, ClockAnswer, message)
+    middle_ns = asked_real_ns + rtt_ns // 2
+    return ClockOffset(answer.real_ns - middle_ns, (rtt_ns + 1) // 2, rtt_ns)

@@ -1,0 +1,115 @@
+"""What two looks at a host's block devices tell: bytes and I/Os moved between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from iolab.model.run import DeviceDelta, IdleProof
+from iolab.run.hosts.base import Message
+
+NS_PER_S = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class DiskCounts:
+    """One device's counters since boot."""
+
+    read_ios: int
+    read_bytes: int
+    write_ios: int
+    write_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The devices of a host at one moment of its monotonic clock."""
+
+    mono_ns: int
+    disks: dict[str, DiskCounts]
+
+
+def look_of(sample: Message) -> Look:
+    """The part of a `sample` message that deltas need; ValueError when it is not one."""
+    header = sample.header
+    rows = header.get("disks")
+    if not isinstance(rows, list):
+        raise ValueError("it has no list of disks")  # noqa: TRY004 - text of a host, not a bug
+    return Look(_count(header.get("mono_ns")), dict(_disk(row) for row in rows))
+
+
+def deltas(before: Look, after: Look, devices: Iterable[str]) -> tuple[DeviceDelta, ...]:
+    """What each device moved in between.
+
+    A device that was left out of the first look had done nothing since boot; one that is not in the
+    second is gone, and one that counts backwards was replaced: neither has a delta.
+    """
+    found = []
+    for name in devices:
+        then = before.disks.get(name, DiskCounts(0, 0, 0, 0))
+        now = after.disks.get(name)
+        if now is None:
+            continue
+        delta = DeviceDelta(
+            name,
+            read_bytes=now.read_bytes - then.read_bytes,
+            write_bytes=now.write_bytes - then.write_bytes,
+            read_ios=now.read_ios - then.read_ios,
+            write_ios=now.write_ios - then.write_ios,
+        )
+        moved = (delta.read_bytes, delta.write_bytes, delta.read_ios, delta.write_ios)
+        if min(moved) >= 0:
+            found.append(delta)
+    return tuple(found)
+
+
+def idle_proof(before: Look, after: Look, devices: Iterable[str]) -> IdleProof | None:
+    """The busiest device's rates in between; None when no device is known.
+
+    The busiest, not the sum: devices of one stack all count the same I/O.
+    """
+    seconds = (after.mono_ns - before.mono_ns) / NS_PER_S
+    moved = deltas(before, after, devices)
+    if not moved or seconds <= 0:
+        return None
+    return IdleProof(
+        watched_s=seconds,
+        bytes_per_s=max(d.read_bytes + d.write_bytes for d in moved) / seconds,
+        ios_per_s=max(d.read_ios + d.write_ios for d in moved) / seconds,
+    )
+
+
+def cpu_busy(before: object, after: object) -> float | None:
+    """Share of all cores' time that was neither idle nor waiting, from two samples' `cpu` rows."""
+    try:
+        (total, idle), (total_then, idle_then) = _cpu_ns(after), _cpu_ns(before)
+    except (TypeError, ValueError):
+        return None
+    span = total - total_then
+    return min(max(1 - (idle - idle_then) / span, 0.0), 1.0) if span > 0 else None
+
+
+def _cpu_ns(rows: object) -> tuple[int, int]:
+    if not isinstance(rows, list):
+        raise TypeError("no list of cores")
+    # core, node, user, nice, system, idle, iowait, irq, softirq, steal
+    total = sum(sum(row[2:10]) for row in rows)
+    return total, sum(row[5] + row[6] for row in rows)
+
+
+def _disk(row: object) -> tuple[str, DiskCounts]:
+    if not isinstance(row, list) or len(row) < 6 or not isinstance(row[0], str):
+        raise ValueError("a row of its disks is not one")
+    counts = DiskCounts(
+        read_ios=_count(row[1]),
+        read_bytes=_count(row[2]),
+        write_ios=_count(row[4]),
+        write_bytes=_count(row[5]),
+    )
+    return row[0], counts
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+        raise ValueError("a counter is not a whole number of 63 bits")
+    return value

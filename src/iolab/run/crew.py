@@ -1,0 +1,43 @@
+"""Everyone and everything that a session works with, handed to its phases as one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iolab.model.event import Event, Phase, PhaseStarted, Recorder
+from iolab.model.run import Plan, PlannedRun
+from iolab.model.study import Study
+from iolab.model.workload import EngineName
+from iolab.run.clock import Clock
+from iolab.run.engines.base import Engine
+from iolab.run.hosts.base import Host
+from iolab.run.stop import Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """The study and its plan, the hosts by name, and who is told, who may stop, what time it is."""
+
+    study: Study
+    plan: Plan
+    hosts: Mapping[str, Host]
+    engines: Mapping[EngineName, Engine]
+    recorder: Recorder
+    stop: Stop
+    clock: Clock
+    session_id: str
+
+    def tell(self, event: Event) -> None:
+        """Hand an event to the recorder; whatever it raises ends the session."""
+        self.recorder.emit(event)
+
+    def begin(
+        self, phase: Phase, run: PlannedRun | None, detail: str, expected_s: float | None = None
+    ) -> None:
+        """Tell that a phase begins."""
+        self.tell(PhaseStarted(phase, run, detail, expected_s))
+
+    def engine_of(self, run: PlannedRun) -> Engine:
+        """The engine of a run's job."""
+        return self.engines[run.point.job.engine]

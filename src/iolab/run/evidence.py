@@ -1,0 +1,87 @@
+"""What is gathered on one host during a run, filled in phase by phase; the record is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from iolab.model.run import CacheProof, DeviceDelta, ExtentProof, HostRun, IdleProof, ProcessUse
+from iolab.run.barrier import joined, together
+from iolab.run.clock import ClockOffset
+from iolab.run.counters import Look, deltas
+from iolab.run.drive import Ending
+from iolab.run.engines.base import Command, EngineReading, Interval
+from iolab.run.site import Site
+
+
+@dataclass(slots=True)
+class Evidence:
+    """One host's share of a run. What a failed phase did not reach stays None."""
+
+    site: Site
+    extents: ExtentProof | None = None
+    cache: CacheProof | None = None
+    idle: IdleProof | None = None
+    offset: ClockOffset | None = None
+    command: Command | None = None
+    before: Look | None = None
+    after: Look | None = None
+    intervals: list[Interval] = field(default_factory=list)
+    reading: EngineReading | None = None
+    ending: Ending | None = None
+    error: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The host's name."""
+        return self.site.name
+
+    @property
+    def devices(self) -> tuple[DeviceDelta, ...]:
+        """What the target's devices moved; empty when a look is missing."""
+        if self.before is None or self.after is None:
+            return ()
+        return deltas(self.before, self.after, self.site.devices)
+
+    def host_run(self) -> HostRun:
+        """The same for the record."""
+        command, reading, ending = self.command, self.reading, self.ending
+        exited = ending.exited if ending else None
+        use = ProcessUse(exited.user_s, exited.system_s, exited.max_rss_bytes) if exited else None
+        return HostRun(
+            host=self.name,
+            error=self.error,
+            argv=command.argv if command else (),
+            job_file=command.job_file if command else "",
+            engine_version=reading.version if reading else "",
+            start_real_ns=reading.start_real_ns if reading else None,
+            end_real_ns=reading.end_real_ns if reading else None,
+            exit_code=exited.code if exited else None,
+            exit_signal=exited.signal if exited else None,
+            stopped_early=ending.halted if ending else False,
+            totals=reading.totals if reading else None,
+            devices=self.devices,
+            extents=self.extents,
+            cache=self.cache,
+            idle=self.idle,
+            process=use,
+            clock_offset_ns=self.offset.offset_ns if self.offset else 0,
+            clock_error_ns=self.offset.error_ns if self.offset else 0,
+            stderr_tail=ending.stderr_tail if ending else "",
+        )
+
+
+async def on_each(
+    evidence: Sequence[Evidence], work: Callable[[Evidence], Awaitable[None]]
+) -> None:
+    """The work on every host at once; each that fails gets its error, then all are raised as one.
+
+    Raises HostError or EngineError.
+    """
+    outcomes = await together(evidence, work)
+    for mine in evidence:
+        fault = outcomes.failed.get(mine.name)
+        if fault and mine.error is None:
+            mine.error = fault.happened
+    if outcomes.failed:
+        raise joined(tuple(outcomes.failed.values()))

@@ -1,0 +1,93 @@
+"""One run from its preparation to its record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iolab.errors import EngineError, HostError, IolabError
+from iolab.model.event import Phase, RunStarted
+from iolab.model.run import EngineOutput, PlannedRun, RunRecord, RunStatus
+from iolab.run.crew import Crew
+from iolab.run.engines.collect import IntervalCollector
+from iolab.run.evidence import Evidence
+from iolab.run.measure import measure
+from iolab.run.prepare import prepare
+from iolab.run.site import Site
+from iolab.run.telemetry.decode import CounterCollector
+
+
+async def execute(crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> RunRecord | None:
+    """The record of the run, whether it went well or not.
+
+    A host or an engine that fails makes a failed record with all that was gathered until then. None
+    when the user wanted to stop before anything was measured.
+    """
+    crew.tell(RunStarted(run))
+    started_ns = crew.clock.real_ns()
+    evidence = [Evidence(site) for site in sites]
+    counters = CounterCollector()
+    fault: IolabError | None = None
+    try:
+        await prepare(crew, run, evidence)
+        if crew.stop.requested:
+            return None
+        await measure(crew, run, evidence, counters)
+    except (HostError, EngineError) as raised:
+        fault = raised
+    ended_ns = crew.clock.real_ns()
+    await settle(crew, run)
+    method = crew.study.method
+    loads = _collected(evidence)
+    return RunRecord(
+        run=run,
+        status=_status(evidence, fault),
+        failure=sentence(fault) if fault else None,
+        started_real_ns=started_ns,
+        ended_real_ns=ended_ns,
+        warmup_s=method.warmup_s,
+        runtime_s=method.runtime_s,
+        telemetry_interval_ms=crew.study.telemetry.interval_ms,
+        hosts=tuple(mine.host_run() for mine in evidence),
+        intervals=loads.intervals(),
+        bins=loads.bins(),
+        counters=counters.table(),
+        outputs=_outputs(run, evidence),
+    )
+
+
+async def settle(crew: Crew, run: PlannedRun) -> None:
+    """Let the target come to rest before the next run."""
+    seconds = crew.study.method.settle_s
+    if seconds > 0 and not crew.stop.requested:
+        crew.begin(Phase.SETTLE, run, "the target comes to rest", seconds)
+        await crew.stop.pause(seconds)
+
+
+def sentence(fault: IolabError) -> str:
+    """What happened, for the record: every fault when there are several."""
+    parts = [part.happened for part in fault.faults] or [fault.happened]
+    return " ".join(parts)
+
+
+def _status(evidence: Sequence[Evidence], fault: IolabError | None) -> RunStatus:
+    if fault:
+        return RunStatus.FAILED
+    if any(mine.ending and mine.ending.halted for mine in evidence):
+        return RunStatus.INTERRUPTED
+    return RunStatus.DONE
+
+
+def _collected(evidence: Sequence[Evidence]) -> IntervalCollector:
+    collector = IntervalCollector()
+    for index, mine in enumerate(evidence):
+        collector.add(index, mine.intervals)
+    return collector
+
+
+def _outputs(run: PlannedRun, evidence: Sequence[Evidence]) -> tuple[EngineOutput, ...]:
+    name = f"{run.point.job.engine}.stdout"
+    return tuple(
+        EngineOutput(mine.name, name, mine.reading.raw)
+        for mine in evidence
+        if mine.reading is not None and mine.reading.raw
+    )

@@ -1,0 +1,93 @@
+"""A host in process whose agent follows a script: for tests of sessions, without a machine.
+
+It speaks the real wire through the real channel. Time is the running loop's, so that tests may run
+it on a loop whose time jumps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from iolab.model.host import HostKind, HostSpec
+from iolab.run.hosts.fake_agent import FakeAgent
+from iolab.run.hosts.fake_script import FakeScript
+from iolab.run.hosts.linked import Link, LinkedHost
+
+
+class FakeHost(LinkedHost):
+    """A scripted host; `agent` shows what it was asked and what it still holds."""
+
+    def __init__(self, name: str = "local", script: FakeScript | None = None) -> None:
+        super().__init__(HostSpec(name, HostKind.LOCAL))
+        self.script = script or FakeScript()
+        self.link: FakeLink | None = None
+
+    async def open_link(self) -> Link:
+        """Begin; the agent says hello at once."""
+        self.link = FakeLink(self.script)
+        return self.link
+
+    @property
+    def agent(self) -> FakeAgent:
+        """The agent of this host; ValueError before it was connected."""
+        if self.link is None:
+            raise ValueError("the host was never connected")
+        return self.link.agent
+
+    def asked(self, verb: str) -> list[dict[str, object]]:
+        """Every request with that verb, in order."""
+        return [request for name, request in self.agent.asked if name == verb]
+
+    @property
+    def left_behind(self) -> list[str]:
+        """Processes and folders that the agent still has; empty after a good end."""
+        agent = self.agent
+        return [*(f"run {run}" for run in agent.processes), *agent.folders]
+
+
+class FakeLink:
+    """Both directions of the wire in memory."""
+
+    def __init__(self, script: FakeScript) -> None:
+        self.reader = asyncio.StreamReader()
+        self.agent = FakeAgent(script, self._say, self._break_off)
+        self.closed = False
+        self._ended = False
+        self.agent.greet()
+
+    @property
+    def writer(self) -> FakeLink:
+        """This is its own way to the host."""
+        return self
+
+    def write(self, piece: bytes) -> None:
+        """To the agent."""
+        if self._ended:
+            raise BrokenPipeError
+        self.agent.hear(piece)
+
+    async def drain(self) -> None:
+        """Memory takes everything."""
+
+    def close(self) -> None:
+        """The end of the lease."""
+        self.closed = True
+        self.agent.lease_ends()
+        self._break_off()
+
+    async def last_words(self) -> str:
+        """Nothing carries this link, so nobody says anything."""
+        return ""
+
+    async def end(self) -> None:
+        """Nothing to wait for."""
+        self.close()
+
+    def _say(self, frame: bytes) -> None:
+        if not self._ended:
+            self.reader.feed_data(frame)
+
+    def _break_off(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self.reader.feed_eof()

@@ -1,0 +1,259 @@
+"""The agent of a fake host: the wire's verbs answered from a script, in the running loop's time."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from iolab.run.hosts.fake_fio import FakeJob, FakeLoad, ios_until, read_job
+from iolab.run.hosts.fake_machine import DiskUse, machine_facts, sample
+from iolab.run.hosts.fake_process import FakeProcess, comes_within, exited
+from iolab.run.hosts.fake_script import FakeScript, loop_real_ns
+from iolab.run.hosts.frames import encode_frame
+
+
+class FakeRefusal(Exception):
+    """A request that the script or the state of things refuses."""
+
+    def __init__(self, code: str, says: str) -> None:
+        super().__init__(says)
+        self.code = code
+        self.says = says
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    id: int
+    verb: str
+    arguments: dict[str, Any]
+    content: bytes
+
+
+class FakeAgent:
+    """Answers frames by `say`; `break_off` ends the connection. `asked` is every request so far."""
+
+    def __init__(
+        self, script: FakeScript, say: Callable[[bytes], None], break_off: Callable[[], None]
+    ) -> None:
+        self.script = script
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.processes: dict[int, FakeProcess] = {}
+        self.folders: set[str] = set()
+        self.files: dict[str, int] = {}
+        self.disk = DiskUse()
+        self._say = say
+        self.break_off = break_off
+        self.mute = False
+        self._heard = bytearray()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._watches: dict[int, asyncio.Event] = {}
+        self._samples = 0
+        self._loads = _endless(script.loads)
+        self._layouts = _endless(script.layouts)
+
+    def greet(self) -> None:
+        """The hello."""
+        verbs = ["facts", "sample", "run"]
+        hello = {"is": "hello", "wire": 1, "version": "0.0.0", "pid": 4242, "capabilities": verbs}
+        self.tell(0, hello)
+
+    def hear(self, piece: bytes) -> None:
+        """Take bytes from the controller; each whole frame is served by a task of its own."""
+        self._heard += piece
+        while len(self._heard) >= 8:
+            header = int.from_bytes(self._heard[:4], "little")
+            payload = int.from_bytes(self._heard[4:8], "little")
+            if len(self._heard) < 8 + header + payload:
+                return
+            said = json.loads(self._heard[8 : 8 + header])
+            content = bytes(self._heard[8 + header : 8 + header + payload])
+            del self._heard[: 8 + header + payload]
+            request = _Request(said.pop("id"), said.pop("do"), said, content)
+            task = asyncio.get_running_loop().create_task(self._serve(request))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def lease_ends(self) -> None:
+        """The controller is gone: nothing stays."""
+        self.mute = True
+        for task in self._tasks:
+            task.cancel()
+        self.processes.clear()
+        self.folders.clear()
+        self.files.clear()
+
+    def tell(self, request_id: int, message: dict[str, Any], payload: bytes = b"") -> None:
+        """Send a message, unless the host has fallen silent."""
+        if not self.mute:
+            self._say(encode_frame({"id": request_id, **message}, payload))
+
+    async def _serve(self, request: _Request) -> None:
+        self.asked.append((request.verb, request.arguments))
+        await asyncio.sleep(self.script.delay_s)
+        if request.verb in self.script.silent:
+            return
+        if request.verb in self.script.dies:
+            self.break_off()
+            return
+        if request.verb in self.script.garbage:
+            self._say(b"\xff" * 64)
+            return
+        final = await self._answer(request)
+        await asyncio.sleep(self.script.delay_s)
+        self.tell(request.id, final)
+        if request.verb == "bye":
+            self.lease_ends()
+            self.break_off()
+
+    async def _answer(self, request: _Request) -> dict[str, Any]:
+        if request.verb in self.script.refuses:
+            code, says = self.script.refuses[request.verb]
+            return {"is": "error", "code": code, "says": says}
+        try:
+            return await self._verbs[request.verb](self, request)
+        except FakeRefusal as fault:
+            return {"is": "error", "code": fault.code, "says": fault.says}
+
+    async def _clock(self, _: _Request) -> dict[str, Any]:
+        return {"is": "clock", "mono_ns": self._mono_ns(), "real_ns": self.real_ns()}
+
+    async def _facts(self, request: _Request) -> dict[str, Any]:
+        facts = self.script.facts or machine_facts(request.arguments["path"])
+        return {"is": "facts", "facts": asdict(facts)}
+
+    async def _probe(self, _: _Request) -> dict[str, Any]:
+        return {"is": "probed", **asdict(self.script.probe)}
+
+    async def _snapshot(self, _: _Request) -> dict[str, Any]:
+        return {"is": "sample", **self._sample()}
+
+    async def _watch(self, request: _Request) -> dict[str, Any]:
+        off = self._watches[request.id] = asyncio.Event()
+        while not off.is_set():
+            self.tell(request.id, {"is": "sample", **self._sample()})
+            await comes_within(off, request.arguments["interval_ms"] / 1000)
+        return {"is": "done"}
+
+    async def _unwatch(self, request: _Request) -> dict[str, Any]:
+        off = self._watches.pop(request.arguments["watch"], None)
+        if off is None:
+            raise FakeRefusal(
+                "bad-request", f"no watch with id {request.arguments['watch']} is under way"
+            )
+        off.set()
+        return {"is": "done"}
+
+    async def _signal(self, request: _Request) -> dict[str, Any]:
+        process = self.processes.get(request.arguments["run"])
+        if process is None:
+            raise FakeRefusal(
+                "bad-request", f"no run with id {request.arguments['run']} is under way"
+            )
+        process.strike(request.arguments["signal"])
+        return {"is": "done"}
+
+    async def _scratch_open(self, request: _Request) -> dict[str, Any]:
+        folder = f"{request.arguments['path']}/{request.arguments['name']}"
+        if folder in self.folders:
+            raise FakeRefusal("busy", f"{folder} is held by {request.arguments['owner']}")
+        self.folders.add(folder)
+        left_over = self.script.left_over_bytes
+        return {"is": "scratch", "dir": folder, "left_over_bytes": left_over}
+
+    async def _scratch_close(self, request: _Request) -> dict[str, Any]:
+        self.folders.remove(request.arguments["dir"])
+        return {"is": "done"}
+
+    async def _extents(self, request: _Request) -> dict[str, Any]:
+        sizes = [self._size_of(path) for path in request.arguments["paths"]]
+        holes = self.script.hole_bytes
+        return {
+            "is": "extents",
+            "method": self.script.extents_method,
+            "files": len(sizes),
+            "size_bytes": sum(sizes),
+            "written_bytes": sum(sizes) - holes,
+            "unwritten_bytes": 0,
+            "hole_bytes": holes,
+        }
+
+    async def _evict(self, _: _Request) -> dict[str, Any]:
+        return {
+            "is": "evicted",
+            "resident_bytes_before": self.script.resident_bytes,
+            "resident_bytes_after": 0,
+            "methods": ["fadvise"],
+        }
+
+    async def _done(self, _: _Request) -> dict[str, Any]:
+        return {"is": "done"}
+
+    async def _run(self, request: _Request) -> dict[str, Any]:
+        job = read_job(request.content.decode())
+        load = next(self._layouts if job.runtime_s is None else self._loads)
+        process = self.processes[request.id] = FakeProcess(self, request.id, job, load)
+        try:
+            start_ns = request.arguments["start_at_real_ns"] or 0
+            code, signal = await process.live(start_ns)
+        finally:
+            self.processes.pop(request.id, None)
+        if job.runtime_s is None and code == 0:
+            self.files[f"{job.directory}/{job.data_set}"] = job.file_bytes
+        return exited(code, signal, self.real_ns())
+
+    def work(self, job: FakeJob, load: FakeLoad, from_s: float, until_s: float) -> None:
+        """Count on the disk what the engine did in between."""
+        before, after = ios_until(job, load, from_s), ios_until(job, load, until_s)
+        reads, writes = after["read"] - before["read"], after["write"] - before["write"]
+        self.disk.read_ios += reads
+        self.disk.read_bytes += reads * job.block_bytes
+        self.disk.write_ios += writes
+        self.disk.write_bytes += writes * job.block_bytes
+
+    def _size_of(self, path: str) -> int:
+        folder, name = path.rsplit("/", 1)
+        size = self.files.get(f"{folder}/{name.split('.')[0]}")
+        if size is None:
+            raise FakeRefusal("ENOENT", f"cannot open {path}: {os.strerror(errno.ENOENT)}")
+        return size
+
+    def _sample(self) -> dict[str, object]:
+        self._samples += 1
+        self.disk.read_bytes += self.script.idle_bytes_per_sample
+        self.disk.read_ios += self.script.idle_bytes_per_sample // 4096
+        return sample(self.disk, self._samples, self._mono_ns(), self.real_ns())
+
+    def _mono_ns(self) -> int:
+        return round(asyncio.get_running_loop().time() * 1e9)
+
+    def real_ns(self) -> int:
+        """The host's CLOCK_REALTIME."""
+        return loop_real_ns() + self.script.offset_ns
+
+    _verbs: Final[dict[str, Callable[[FakeAgent, _Request], Awaitable[dict[str, Any]]]]] = {
+        "clock": _clock,
+        "facts": _facts,
+        "probe": _probe,
+        "snapshot": _snapshot,
+        "watch": _watch,
+        "unwatch": _unwatch,
+        "signal": _signal,
+        "scratch_open": _scratch_open,
+        "scratch_close": _scratch_close,
+        "extents": _extents,
+        "evict": _evict,
+        "run": _run,
+        "sync": _done,
+        "bye": _done,
+    }
+
+
+def _endless(loads: tuple[FakeLoad, ...]) -> Iterator[FakeLoad]:
+    yield from loads
+    while True:
+        yield loads[-1]

@@ -1,0 +1,60 @@
+"""How a fake host behaves, and the clock that it shares with the controller in a test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from iolab.model.host import HostFacts, TargetProbe
+from iolab.run.hosts.fake_fio import FakeLoad
+
+BEGINNING_NS: Final = 1_700_000_000_000_000_000
+"""CLOCK_REALTIME when the loop's own time is zero."""
+
+_FREE: Final = TargetProbe(direct_error=None, direct_align_bytes=512, held_by=None)
+
+
+@dataclass(frozen=True, slots=True)
+class FakeScript:
+    """How a fake host behaves.
+
+    `silent`, `dies` and `garbage` name verbs that are never answered, at which the host breaks
+    off, or which it answers with nonsense; `refuses` gives (code, sentence) by verb. `loads` are
+    the engine's measured runs in order, the last one again and again; `layouts` likewise.
+    `offset_ns` is how far its clock is ahead, `delay_s` how long each way of a message takes.
+    """
+
+    facts: HostFacts | None = None
+    probe: TargetProbe = _FREE
+    offset_ns: int = 0
+    delay_s: float = 0.0002
+    silent: frozenset[str] = frozenset()
+    dies: frozenset[str] = frozenset()
+    garbage: frozenset[str] = frozenset()
+    refuses: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    loads: tuple[FakeLoad, ...] = (FakeLoad(),)
+    layouts: tuple[FakeLoad, ...] = (FakeLoad(),)
+    hole_bytes: int = 0
+    extents_method: str = "fiemap"
+    resident_bytes: int = 1 << 20
+    idle_bytes_per_sample: int = 0
+    left_over_bytes: int = 0
+
+
+class LoopClock:
+    """The controller's clocks by the running loop's time: a test's loop may let it jump."""
+
+    def real_ns(self) -> int:
+        """CLOCK_REALTIME."""
+        return loop_real_ns()
+
+    def mono_ns(self) -> int:
+        """CLOCK_MONOTONIC."""
+        return loop_real_ns() - BEGINNING_NS
+
+
+def loop_real_ns() -> int:
+    """The running loop's time as CLOCK_REALTIME."""
+    return BEGINNING_NS + round(asyncio.get_running_loop().time() * 1e9)

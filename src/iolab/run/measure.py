@@ -1,0 +1,168 @@
+"""The measured phase: one absolute start for all hosts, engines and telemetry listened to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.errors import EngineError, HostError
+from iolab.model.event import IntervalSeen, Phase
+from iolab.model.run import PlannedRun
+from iolab.run.barrier import alongside
+from iolab.run.clock import ClockOffset, measure_offset
+from iolab.run.crew import Crew
+from iolab.run.drive import drive
+from iolab.run.engines.base import Interval, OutputReader
+from iolab.run.evidence import Evidence, on_each
+from iolab.run.outcome import engine_fault
+from iolab.run.prepare import snapshot
+from iolab.run.telemetry.decode import CounterCollector
+from iolab.run.watch import watch
+
+START_ALLOWANCE_S: Final = 0.5
+"""From the decision to the start: a look at the counters and the request on every host."""
+
+ROUND_TRIPS_TO_START: Final = 4
+"""Round trips that the slowest host needs before it can wait for the start, with one to spare."""
+
+NS_PER_S: Final = 1_000_000_000
+
+
+async def measure(
+    crew: Crew, run: PlannedRun, evidence: Sequence[Evidence], counters: CounterCollector
+) -> None:
+    """Run the engines on all hosts at once and fill in their evidence.
+
+    Raises HostError or EngineError when any host failed; the others are then stopped, and what they
+    had measured is kept. The user's wish to stop ends all engines early without an error.
+    """
+    method = crew.study.method
+    crew.begin(Phase.MEASURE, run, run.point.label, method.warmup_s + method.runtime_s)
+    await on_each(evidence, lambda mine: _tell_time(crew, mine))
+    start = _start_of(crew, evidence)
+    halt = asyncio.Event()
+
+    async def one(mine: Evidence) -> None:
+        try:
+            await _one_host(crew, run, evidence.index(mine), mine, start, halt, counters)
+        except (HostError, EngineError):
+            # A run without one of its hosts answers nothing: the others need not go on.
+            halt.set()
+            raise
+
+    async def heed() -> None:
+        await crew.stop.wait()
+        halt.set()
+        await asyncio.Event().wait()
+
+    await alongside(on_each(evidence, one), heed())
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """The common start on the controller's clock, and how far it was ahead when chosen."""
+
+    real_ns: int
+    lead_s: float
+
+
+async def _tell_time(crew: Crew, mine: Evidence) -> None:
+    mine.offset = await measure_offset(mine.site.host, crew.clock)
+
+
+def _start_of(crew: Crew, evidence: Sequence[Evidence]) -> _Start:
+    """Far enough ahead for the slowest host to be ready, no further."""
+    slowest_ns = max(_offset(mine).rtt_ns for mine in evidence)
+    lead_s = START_ALLOWANCE_S + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
+    return _Start(crew.clock.real_ns() + round(lead_s * NS_PER_S), lead_s)
+
+
+async def _one_host(
+    crew: Crew,
+    run: PlannedRun,
+    index: int,
+    mine: Evidence,
+    start: _Start,
+    halt: asyncio.Event,
+    counters: CounterCollector,
+) -> None:
+    engine = crew.engine_of(run)
+    method, host = crew.study.method, mine.site.host
+    mine.command = engine.measure(
+        run.point.job,
+        crew.plan.data_set(run.point.data_set),
+        mine.site.dir,
+        seconds=method.warmup_s + method.runtime_s,
+        # Each repeat draws other offsets, and every host of a repeat the same.
+        seed=method.seed + run.repeat - 1,
+    )
+    reader = engine.reader(run.point.job)
+    go_ns = start.real_ns + _offset(mine).offset_ns
+    try:
+        await alongside(
+            _load(crew, run, mine, reader, go_ns, start.lead_s, halt),
+            watch(crew, host, index, go_ns, counters),
+        )
+    finally:
+        mine.reading = reader.finish()
+        mine.intervals = list(mine.reading.intervals)
+    fault = engine_fault(engine.name, mine)
+    if fault:
+        raise fault
+
+
+async def _load(
+    crew: Crew,
+    run: PlannedRun,
+    mine: Evidence,
+    reader: OutputReader,
+    go_ns: int,
+    lead_s: float,
+    halt: asyncio.Event,
+) -> None:
+    """The engine between two looks at the devices."""
+    if mine.command is None:
+        raise ValueError("the command is made before the load")
+    elapsed = _Elapsed(crew, run, mine.name)
+    mine.before = await snapshot(mine.site)
+    mine.ending = await drive(
+        mine.site.host,
+        mine.command,
+        halt,
+        lambda piece: elapsed.show(reader.feed(piece)),
+        start_at_real_ns=go_ns,
+        lead_s=lead_s,
+    )
+    mine.after = await snapshot(mine.site)
+
+
+class _Elapsed:
+    """Tells a host's intervals to the live view, with the time since its first one began."""
+
+    def __init__(self, crew: Crew, run: PlannedRun, host: str) -> None:
+        self._crew = crew
+        self._run = run
+        self._host = host
+        self._ns = 0
+
+    def show(self, intervals: Sequence[Interval]) -> None:
+        for one in intervals:
+            self._ns += one.span_ns
+            self._crew.tell(
+                IntervalSeen(
+                    host=self._host,
+                    run=self._run,
+                    elapsed_s=self._ns / NS_PER_S,
+                    iops=one.iops,
+                    bw_bytes_per_s=one.bw_bytes_per_s,
+                    lat_ns_mean=one.lat_ns_mean,
+                )
+            )
+
+
+def _offset(mine: Evidence) -> ClockOffset:
+    if mine.offset is None:
+        raise ValueError("the clock is read before the start")
+    return mine.offset

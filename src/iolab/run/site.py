@@ -1,0 +1,45 @@
+"""One host with the folder that a session holds there."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.model.host import TargetFacts
+from iolab.model.run import DataSet
+from iolab.run.hosts.base import Host
+
+PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""Host names that may stand in a folder's name as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A host, the session's scratch folder on it, and what is known of the file system below."""
+
+    host: Host
+    dir: str
+    target: TargetFacts | None
+
+    @property
+    def name(self) -> str:
+        """The host's name."""
+        return self.host.name
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The block devices below the folder, nearest first; none for network file systems."""
+        return self.target.devices if self.target else ()
+
+    def paths(self, data_set: DataSet, numjobs: int | None = None) -> list[str]:
+        """Full paths of the data set's files that so many jobs use (all by default)."""
+        return [f"{self.dir}/{name}" for name in data_set.file_names(numjobs)]
+
+
+def scratch_name(host: str) -> str:
+    """The folder's name for a host: the host's own name where it is plain, else its hash."""
+    if PLAIN_NAME.fullmatch(host):
+        return f"iolab-scratch-{host}"
+    return f"iolab-scratch-{hashlib.sha256(host.encode()).hexdigest()[:16]}"

@@ -1,0 +1,126 @@
+"""The sites of a session: folders taken on first need, files laid out once, all left in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from iolab.model.event import Notice
+from iolab.model.host import HostFacts
+from iolab.model.run import DataSet, PlannedRun
+from iolab.plan.targets import Target, data_sets_at, targets_of
+from iolab.run.barrier import together
+from iolab.run.crew import Crew
+from iolab.run.hosts.answers import ScratchAnswer, read_answer
+from iolab.run.layout import lay_out, present_bytes
+from iolab.run.site import Site, scratch_name
+from iolab.units import format_bytes
+
+OPEN_LIMIT_S: Final = 120.0
+"""Taking a folder; what a dead session left there, perhaps terabytes, is removed first."""
+
+CLOSE_LIMIT_S: Final = 120.0
+"""Removing the session's own files: a file system frees extents at more than 10 GB/s."""
+
+
+class Sites:
+    """Every folder that the session holds, by `Target.key`, and the data sets that lie in them."""
+
+    def __init__(self, crew: Crew, pending: Iterable[PlannedRun]) -> None:
+        self._crew = crew
+        self._targets = targets_of(crew.study)
+        self._needed = {run.point.data_set: run for run in reversed(tuple(pending))}
+        self._open: dict[str, Site] = {}
+        self._ready: set[str] = set()
+
+    async def ready_for(self, run: PlannedRun, facts: Mapping[str, HostFacts]) -> tuple[Site, ...]:
+        """The sites of the run's configuration with all files that its pending runs need.
+
+        Raises HostError or EngineError when a folder cannot be had or filled.
+        """
+        configuration = run.point.configuration
+        targets = [t for t in self._targets if configuration in t.configurations]
+        if configuration not in self._ready:
+            await self._take(targets, facts)
+            for data_set in self._crew.plan.data_sets:
+                if data_set.configuration == configuration and data_set.id in self._needed:
+                    await self._fill(data_set, targets)
+            self._ready.add(configuration)
+        return tuple(self._open[target.key] for target in targets)
+
+    async def present_bytes(self) -> dict[str, int]:
+        """Bytes of the plan's files that an earlier session kept on purpose, by `Target.key`."""
+        found: dict[str, int] = {}
+        for target in self._targets:
+            folder = f"{target.path.rstrip('/')}/{scratch_name(target.host)}"
+            site = Site(self._crew.hosts[target.host], folder, None)
+            for data_set in data_sets_at(self._crew.plan, target):
+                size = await present_bytes(site, data_set)
+                found[target.key] = found.get(target.key, 0) + size
+        return found
+
+    async def leave(self) -> tuple[str, ...]:
+        """Remove every folder, or keep it where the study says so; sentences on what failed."""
+        keep = self._crew.study.target.keep_files
+        living = [site for site in self._open.values() if not site.host.lost]
+
+        async def close(site: Site) -> None:
+            await site.host.ask("scratch_close", deadline_s=CLOSE_LIMIT_S, dir=site.dir, keep=keep)
+
+        faults: list[str] = []
+        # One after the other where a host has several: the barrier files outcomes by host.
+        for batch in _one_a_host(living):
+            outcomes = await together(batch, close)
+            faults += [str(fault) for fault in outcomes.failed.values()]
+        self._open.clear()
+        return tuple(faults)
+
+    async def _take(self, targets: list[Target], facts: Mapping[str, HostFacts]) -> None:
+        crew = self._crew
+
+        async def take(target: _Wanted) -> None:
+            host = crew.hosts[target.name]
+            message = await host.ask(
+                "scratch_open",
+                deadline_s=OPEN_LIMIT_S,
+                path=target.target.path,
+                name=scratch_name(target.name),
+                owner=f"iolab session {crew.session_id}",
+            )
+            answer = read_answer(target.name, ScratchAnswer, message)
+            seen = facts[target.target.key].target
+            self._open[target.target.key] = Site(host, answer.dir, seen)
+            if answer.left_over_bytes:
+                size = format_bytes(answer.left_over_bytes)
+                text = f"An earlier session had left {size} in {answer.dir} on '{target.name}'."
+                crew.tell(Notice(text))
+
+        wanted = [_Wanted(target) for target in targets if target.key not in self._open]
+        (await together(wanted, take)).complete()
+
+    async def _fill(self, data_set: DataSet, targets: list[Target]) -> None:
+        sites = [self._open[target.key] for target in targets]
+        await lay_out(self._crew, sites, data_set, self._needed[data_set.id].point.job)
+
+
+class _Wanted:
+    """A target as a member of a phase, named by its host."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    @property
+    def name(self) -> str:
+        return self.target.host
+
+
+def _one_a_host(sites: Iterable[Site]) -> list[list[Site]]:
+    batches: list[list[Site]] = []
+    for site in sites:
+        for batch in batches:
+            if site.name not in {other.name for other in batch}:
+                batch.append(site)
+                break
+        else:
+            batches.append([site])
+    return batches

@@ -1,0 +1,83 @@
+"""Reaches every host and asks what it is: facts, tools, and whether its targets can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.errors import Fault, HostError
+from iolab.model.host import HostFacts, TargetProbe
+from iolab.model.study import Study
+from iolab.plan.targets import Target, targets_of
+from iolab.run.barrier import Outcomes, together
+from iolab.run.engines.base import Engine
+from iolab.run.hosts.answers import read_facts, read_probe
+from iolab.run.hosts.base import Hello, Host
+
+FACTS_LIMIT_S: Final = 60.0
+"""Reading a host's facts: hundreds of disks, each with slow firmware pages, and `fio --version`."""
+
+PROBE_LIMIT_S: Final = 60.0
+"""One O_DIRECT write and read: a busy disk takes seconds, a hung one for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What the hosts told: `hellos` by host name, `facts` and `probes` by `Target.key`."""
+
+    hellos: Mapping[str, Hello]
+    facts: Mapping[str, HostFacts]
+    probes: Mapping[str, TargetProbe]
+
+
+async def survey(study: Study, hosts: Mapping[str, Host], engines: tuple[Engine, ...]) -> Survey:
+    """Ask all hosts of the study at once. HostError names every one that failed, and what to do.
+
+    The hosts stay connected; whoever made them closes them.
+    """
+    by_host: dict[str, list[Target]] = {}
+    for target in targets_of(study):
+        by_host.setdefault(target.host, []).append(target)
+
+    async def visit(host: Host) -> _Visit:
+        return await _visit(host, tuple(by_host[host.name]), engines)
+
+    visits = _complete(await together([hosts[name] for name in by_host], visit))
+    return Survey(
+        hellos={name: visit.hello for name, visit in visits.items()},
+        facts={key: facts for visit in visits.values() for key, facts in visit.facts.items()},
+        probes={key: probe for visit in visits.values() for key, probe in visit.probes.items()},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    hello: Hello
+    facts: Mapping[str, HostFacts]
+    probes: Mapping[str, TargetProbe]
+
+
+async def _visit(host: Host, targets: tuple[Target, ...], engines: tuple[Engine, ...]) -> _Visit:
+    hello = await host.connect()
+    tools = {engine.name.value: list(engine.version_argv) for engine in engines}
+    facts: dict[str, HostFacts] = {}
+    probes: dict[str, TargetProbe] = {}
+    for target in targets:
+        told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=target.path, tools=tools)
+        seen = facts[target.key] = read_facts(host.name, told)
+        # A directory that is missing or closed is the guard's to name; trying it adds nothing.
+        if seen.target is not None and seen.target.writable:
+            tried = await host.ask("probe", deadline_s=PROBE_LIMIT_S, path=target.path)
+            probes[target.key] = read_probe(host.name, tried)
+    return _Visit(hello, facts, probes)
+
+
+def _complete(outcomes: Outcomes[_Visit]) -> Mapping[str, _Visit]:
+    if not outcomes.failed:
+        return outcomes.done
+    faults = tuple(Fault(fault.happened, fault.do) for fault in outcomes.failed.values())
+    if len(faults) == 1:
+        raise HostError(faults[0].happened, faults[0].do, faults)
+    names = ", ".join(f"'{name}'" for name in outcomes.failed)
+    raise HostError(f"{len(faults)} hosts cannot serve: {names}.", "Correct each of them.", faults)
