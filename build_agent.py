@@ -10,8 +10,6 @@ import sysconfig
 from pathlib import Path
 from typing import Any, Final
 
-from hatchling.builders.hooks.plugin.interface import BuildHookInterface
-
 STATIC: Final = "-C target-feature=+crt-static"
 """Links glibc in, so that the one program runs on every Linux host of the architecture."""
 TRIPLES: Final = {
@@ -21,20 +19,29 @@ TRIPLES: Final = {
 """The Rust target of each architecture that is built for."""
 
 
-class AgentBuildHook(BuildHookInterface):  # type: ignore[misc]  # hatchling is untyped here
-    """Adds the compiled agent to a wheel, editable or not; the source distribution stays source."""
+def get_build_hook() -> type:
+    """The hook that hatchling asks for; imported here, so that this file also runs by itself."""
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-    PLUGIN_NAME = "custom"
+    class AgentBuildHook(BuildHookInterface):  # type: ignore[misc]  # hatchling is untyped here
+        """Adds the compiled agent to a wheel, editable or not; the source archive stays source."""
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile the agent before the files of a wheel are gathered."""
-        del version
-        if self.target_name != "wheel":
-            return
-        build(Path(self.root))
-        build_data["pure_python"] = False
-        tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-        build_data["tag"] = f"py3-none-{tag}"
+        PLUGIN_NAME = "custom"
+
+        def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+            """Compile the agent before the files of a wheel are gathered."""
+            del version
+            if self.target_name == "wheel":
+                build(Path(self.root))
+                build_data["pure_python"] = False
+                build_data["tag"] = f"py3-none-{platform_tag()}"
+
+    return AgentBuildHook
+
+
+def platform_tag() -> str:
+    """The wheel tag of this platform; the agent needs no library, so plain `linux_…` is true."""
+    return sysconfig.get_platform().replace("-", "_").replace(".", "_")
 
 
 def build(root: Path) -> Path:
@@ -71,3 +78,7 @@ def build(root: Path) -> Path:
     shutil.copy2(built, aside)
     aside.replace(placed)
     return placed
+
+
+if __name__ == "__main__":
+    print(build(Path(__file__).parent))

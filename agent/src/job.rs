@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::runs::{Exit, Runs, Started};
-use crate::sys::process::{READABLE, WRITABLE, never_block, poll};
+use crate::sys::process::{Program, READABLE, WRITABLE, never_block, own_pid, poll, start_alone};
 use crate::sys::time::{SECOND_NS, real_ns};
 use crate::tree::kill_family;
 
@@ -26,6 +25,8 @@ const DEFAULT_OUTPUT_LIMIT_BYTES: u64 = 256 << 20;
 const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
 /// A start further ahead is a wrong clock, not a plan.
 const LONGEST_AHEAD_NS: u64 = 3600 * SECOND_NS;
+/// The environment variable that marks a run's processes.
+const MARK: &str = "IOLAB_RUN";
 /// The search path of a process when the agent itself was given none.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -106,13 +107,14 @@ pub fn run(
     mut tell: impl FnMut(Event),
 ) -> Result<Exited> {
     let wall_limit = check_limits(job)?;
-    let mut command = command_of(job, input)?;
+    let mark = format!("{MARK}={}.{id}", own_pid());
+    let mut command = command_of(job, &mark, input)?;
     if let Some(at_ns) = job.start_at_real_ns {
         if let Some(signal) = runs.wait_for_start(id, at_ns) {
             return Ok(never_started(signal));
         }
     }
-    let started = runs.start(id, &mut command, wall_limit).map_err(|error| {
+    let started = runs.start(id, &mut command, mark, wall_limit).map_err(|error| {
         Error::io(format_args!("start {}", command.get_program().to_string_lossy()), &error)
     })?;
     tell(Event::Started { pid: started.child.id(), real_ns: started.real_ns });
@@ -137,7 +139,7 @@ fn check_limits(job: &Job) -> Result<Option<Duration>> {
     }
 }
 
-fn command_of(job: &Job, input: &[u8]) -> Result<Command> {
+fn command_of(job: &Job, mark: &str, input: &[u8]) -> Result<Command> {
     let name = job.argv.first().filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Error::bad_request("argv is empty"))?;
     let path = job.env.get("PATH").cloned().unwrap_or_else(search_path);
@@ -147,13 +149,26 @@ fn command_of(job: &Job, input: &[u8]) -> Result<Command> {
     let cwd = job.cwd.as_deref().unwrap_or(Path::new("/"));
     fs::read_dir(cwd)
         .map_err(|error| Error::io(format_args!("start {name} in {}", cwd.display()), &error))?;
-    let home = env::var_os("HOME").unwrap_or_else(|| "/".into());
-    let mut command = Command::new(program);
-    command.arg0(name).args(&job.argv[1..]).current_dir(cwd);
-    command.env_clear().env("PATH", path).env("LANG", "C").env("HOME", home).envs(&job.env);
+    let mut command = Command::new(&program);
+    command.current_dir(cwd);
+    let argv = job.argv.iter().map(String::as_str);
+    let program = Program::new(&program, argv, environment(job, path, mark))
+        .map_err(|_| Error::bad_request("argv or env has a zero byte in it"))?;
+    start_alone(&mut command, program);
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(command)
+}
+
+/// A minimal environment and what the job adds; the mark stands last and cannot be replaced.
+fn environment(job: &Job, path: String, mark: &str) -> Vec<String> {
+    let home = env::var("HOME").unwrap_or_else(|_| "/".into());
+    let minimal = [("PATH", path), ("LANG", "C".into()), ("HOME", home)];
+    let mut all: BTreeMap<&str, String> = minimal.into_iter().collect();
+    all.extend(job.env.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    all.remove(MARK);
+    let settings = all.into_iter().map(|(name, value)| format!("{name}={value}"));
+    settings.chain([mark.to_owned()]).collect()
 }
 
 /// The search path that processes of this agent get.

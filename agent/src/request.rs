@@ -12,18 +12,18 @@ use crate::job::Job;
 /// Ids fit a double, so that any JSON reader keeps them; larger ones are the agent's own.
 pub const MAX_ID: u64 = 1 << 53;
 
-/// One request.
+/// One request. Verbs without arguments are written `{}`: only so are unknown ones refused.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 #[expect(missing_docs, reason = "the verbs and arguments are documented in docs/reference/wire.md")]
 pub enum Request {
-    Clock,
+    Clock {},
     Facts {
         path: Option<PathBuf>,
         #[serde(default)]
         tools: BTreeMap<String, Vec<String>>,
     },
-    Snapshot,
+    Snapshot {},
     Watch {
         interval_ms: u64,
     },
@@ -62,8 +62,8 @@ pub enum Request {
         paths: Vec<PathBuf>,
         system: bool,
     },
-    Sync,
-    Bye,
+    Sync {},
+    Bye {},
 }
 
 /// The verbs, as the hello tells them.
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn arguments_are_read() {
-        assert_eq!(ask(json!({"do": "clock"})).unwrap(), Request::Clock);
+        assert_eq!(ask(json!({"do": "clock"})).unwrap(), Request::Clock {});
         let request = ask(json!({"do": "signal", "run": 7, "signal": "INT"})).unwrap();
         assert_eq!(request, Request::Signal { run: 7, signal: SignalName::Int });
         let request = ask(json!({"do": "run", "argv": ["true"], "cwd": null})).unwrap();

@@ -15,8 +15,6 @@ use crate::tree::{self, Family};
 
 /// Runs at the same time; a host's engines are a handful, and each run has a thread and two pipes.
 pub const MAX_RUNS: usize = 64;
-/// The environment variable that marks a run's processes.
-const MARK: &str = "IOLAB_RUN";
 /// The last part of a wait for a start is slept on the clock itself, for precision.
 const LAST_PART_NS: u64 = 2_000_000;
 /// How long a wait may trust the clock: a step of it is noticed at the next look.
@@ -69,7 +67,9 @@ impl Runs {
     pub fn reserve(&self, id: u64) -> Result<()> {
         let mut table = self.lock();
         if table.entries.len() >= MAX_RUNS {
-            return Err(Error::busy(format!("{MAX_RUNS} runs are under way, the most there may be")));
+            return Err(Error::busy(format!(
+                "{MAX_RUNS} runs are under way, the most there may be"
+            )));
         }
         if table.entries.contains_key(&id) {
             return Err(Error::bad_request(format!("a run with id {id} is under way")));
@@ -106,16 +106,15 @@ impl Runs {
         None
     }
 
-    /// Start the process of a reserved run in its own session, killed when this thread ends.
+    /// Start the process of a reserved run; `mark` is the setting in its environment that no other
+    /// run's processes have.
     pub fn start(
         &self,
         id: u64,
         command: &mut Command,
+        mark: String,
         wall_limit: Option<Duration>,
     ) -> io::Result<Started> {
-        let mark = format!("{}.{id}", process::own_pid());
-        command.env(MARK, &mark);
-        process::isolate(command);
         let ended = Arc::new(process::event()?);
         let mut table = self.lock();
         if table.ending {
@@ -123,7 +122,7 @@ impl Runs {
         }
         let real_ns = time::real_ns();
         let child = command.spawn()?;
-        let family = Family { leader: child.id() as Pid, mark: format!("{MARK}={mark}") };
+        let family = Family { leader: child.id() as Pid, mark };
         let entry = Entry::Alive {
             family: family.clone(),
             ended: Arc::clone(&ended),
@@ -162,7 +161,7 @@ impl Runs {
             }
         }
         for family in &overdue {
-            tree::strike(family);
+            let _ = tree::strike(family); // Those that are left are struck at the next look.
         }
     }
 
@@ -192,7 +191,7 @@ impl Runs {
             Some(Entry::Alive { family, .. }) => {
                 let family = family.clone();
                 drop(table);
-                tree::strike(&family);
+                tree::kill_family(&family);
                 Ok(())
             }
             Some(Entry::Ended(_)) => Ok(()),

@@ -264,9 +264,8 @@ impl Live {
         let length = self.read().unwrap_or(0);
         let text = &self.buffer[..length];
         // Kernel files are ASCII; a broken name must not cost the lines before it.
-        std::str::from_utf8(text).unwrap_or_else(|error| {
-            std::str::from_utf8(&text[..error.valid_up_to()]).unwrap_or("")
-        })
+        std::str::from_utf8(text)
+            .unwrap_or_else(|error| std::str::from_utf8(&text[..error.valid_up_to()]).unwrap_or(""))
     }
 
     fn read(&mut self) -> io::Result<usize> {

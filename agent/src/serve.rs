@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -124,14 +124,20 @@ impl Service {
     fn work(&self, id: u64, work: Work) {
         let answered = catch_unwind(AssertUnwindSafe(|| match work {
             Work::Run(job, payload) => self.run(id, &job, &payload),
-            Work::Watch(watch) => self.watch(id, &watch),
+            Work::Watch(watch) => {
+                self.watch(id, &watch);
+                Ok(())
+            }
             Work::Other(request, payload) => self.answer(id, request, &payload),
             Work::Refusal(error) => Err(error),
         }));
         match answered {
             Ok(Ok(())) => {}
             Ok(Err(error)) => self.outbox.refuse(id, &error),
-            Err(_) => self.outbox.refuse(id, &Error::bug("the agent failed; see its stderr")),
+            Err(_) => {
+                self.lease.runs.release(id); // What it started ends with this thread.
+                self.outbox.refuse(id, &Error::bug("the agent failed; see its stderr"));
+            }
         }
     }
 
@@ -158,11 +164,10 @@ impl Service {
         Ok(())
     }
 
-    fn watch(&self, id: u64, watch: &Watch) -> Result<()> {
+    fn watch(&self, id: u64, watch: &Watch) {
         let mut sampler = Sampler::new(Roots::default());
         watch.each(&mut sampler, |sample| self.outbox.say(id, "sample", sample));
         self.done(id);
-        Ok(())
     }
 
     fn done(&self, id: u64) {
@@ -171,9 +176,9 @@ impl Service {
 
     fn answer(&self, id: u64, request: Request, payload: &[u8]) -> Result<()> {
         match request {
-            Request::Clock => self.outbox.say(id, "clock", &Stamp::now()),
-            Request::Facts { path, tools } => self.facts(id, path, &tools),
-            Request::Snapshot => {
+            Request::Clock {} => self.outbox.say(id, "clock", &Stamp::now()),
+            Request::Facts { path, tools } => self.facts(id, path.as_deref(), &tools),
+            Request::Snapshot {} => {
                 self.outbox.say(id, "sample", &Sampler::new(Roots::default()).sample());
             }
             Request::Unwatch { watch } => {
@@ -213,11 +218,11 @@ impl Service {
             Request::Evict { paths, system } => {
                 self.outbox.say(id, "evicted", &evict::evict(&paths, system)?);
             }
-            Request::Sync => {
+            Request::Sync {} => {
                 sync_all();
                 self.done(id);
             }
-            Request::Bye => self.lease.end(CODE_DONE, || self.done(id)),
+            Request::Bye {} => self.lease.end(CODE_DONE, || self.done(id)),
             Request::Run(_) | Request::Watch { .. } => {
                 return Err(Error::bug("a run or watch that was not made known"));
             }
@@ -225,22 +230,16 @@ impl Service {
         Ok(())
     }
 
-    fn facts(&self, id: u64, path: Option<PathBuf>, tools: &facts::tools::Asked) {
+    fn facts(&self, id: u64, path: Option<&Path>, tools: &facts::tools::Asked) {
         #[derive(Serialize)]
         struct Facts {
             facts: facts::HostFacts,
         }
-        let facts = facts::gather(&Roots::default(), path.as_deref(), tools, &self.lease.runs);
+        let facts = facts::gather(&Roots::default(), path, tools, &self.lease.runs);
         self.outbox.say(id, "facts", &Facts { facts });
     }
 
-    fn scratch_open(
-        &self,
-        id: u64,
-        path: &std::path::Path,
-        name: &str,
-        owner: &str,
-    ) -> Result<()> {
+    fn scratch_open(&self, id: u64, path: &Path, name: &str, owner: &str) -> Result<()> {
         #[derive(Serialize)]
         struct Opened {
             dir: PathBuf,
@@ -255,10 +254,10 @@ impl Service {
 }
 
 /// A name beside `path` that no other request and no other agent uses.
-fn beside(path: &std::path::Path, id: u64) -> Result<PathBuf> {
-    let name = path.file_name().ok_or_else(|| {
-        Error::bad_request(format!("{} does not name a file", path.display()))
-    })?;
+fn beside(path: &Path, id: u64) -> Result<PathBuf> {
+    let name = path
+        .file_name()
+        .ok_or_else(|| Error::bad_request(format!("{} does not name a file", path.display())))?;
     let aside = format!(".{}.iolab-{}-{id}", name.to_string_lossy(), own_pid());
     Ok(path.with_file_name(aside))
 }

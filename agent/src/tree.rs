@@ -25,7 +25,8 @@ pub struct Family {
     pub mark: String,
 }
 
-/// Send SIGKILL to everything of a run that lives; returns how many that were.
+/// Send SIGKILL to everything of a run that lives; tells how many that were.
+#[must_use]
 pub fn strike(family: &Family) -> usize {
     let members = members(family);
     for place in &members {

@@ -49,9 +49,9 @@ impl Watches {
     pub fn call_off(&self, id: u64) -> Result<()> {
         let mut under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = under_way.remove(&id);
-        known.map(|_| ()).ok_or_else(|| {
-            Error::bad_request(format!("no watch with id {id} is under way"))
-        })
+        known
+            .map(|_| ())
+            .ok_or_else(|| Error::bad_request(format!("no watch with id {id} is under way")))
     }
 }
 
@@ -108,7 +108,10 @@ mod tests {
         assert_eq!(watches.reserve(9, 1000).map(|_| ()).unwrap_err().code, "busy");
         assert!(watches.call_off(3).is_ok());
         assert_eq!(watches.call_off(3).unwrap_err().code, "bad-request");
-        assert_eq!(kept[2].called_off.recv_timeout(Duration::ZERO), Err(RecvTimeoutError::Disconnected));
+        assert_eq!(
+            kept[2].called_off.recv_timeout(Duration::ZERO),
+            Err(RecvTimeoutError::Disconnected)
+        );
         assert_eq!(watches.reserve(4, 1000).map(|_| ()).unwrap_err().code, "bad-request");
     }
 }

@@ -39,9 +39,8 @@ pub fn read_frame(input: &mut impl Read) -> Result<Option<Frame>, ProtocolFault>
     if got < lengths.len() {
         return Err(ProtocolFault(format!("the input ended after {got} of 8 bytes of lengths")));
     }
-    let [a, b, c, d, e, f, g, h] = lengths;
-    let header_length = u32::from_le_bytes([a, b, c, d]) as usize;
-    let payload_length = u32::from_le_bytes([e, f, g, h]) as usize;
+    let both = u64::from_le_bytes(lengths); // The first length in the lower half.
+    let (header_length, payload_length) = (both as u32 as usize, (both >> 32) as usize);
     if header_length > MAX_HEADER_BYTES {
         return Err(ProtocolFault(format!("a header of {header_length} bytes is too long")));
     }
@@ -61,7 +60,9 @@ fn read_exactly(input: &mut impl Read, size: usize, part: &str) -> Result<Vec<u8
     let mut bytes = vec![0; size];
     let got = read_up_to(input, &mut bytes)?;
     if got < size {
-        return Err(ProtocolFault(format!("the input ended after {got} of {size} bytes of {part}")));
+        return Err(ProtocolFault(format!(
+            "the input ended after {got} of {size} bytes of {part}"
+        )));
     }
     Ok(bytes)
 }
@@ -164,8 +165,11 @@ mod tests {
     fn a_short_frame_says_where_it_ended() {
         assert_eq!(fault(&[1, 0, 0]), "the input ended after 3 of 8 bytes of lengths");
         let bytes = encode(1, "x", &Empty {}, b"payload");
-        assert_eq!(fault(&bytes[..12]), "the input ended after 4 of 15 bytes of header");
-        assert_eq!(fault(&bytes[..bytes.len() - 1]), "the input ended after 6 of 7 bytes of payload");
+        assert_eq!(fault(&bytes[..12]), "the input ended after 4 of 17 bytes of header");
+        assert_eq!(
+            fault(&bytes[..bytes.len() - 1]),
+            "the input ended after 6 of 7 bytes of payload"
+        );
     }
 
     #[test]

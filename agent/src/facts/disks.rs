@@ -1,7 +1,7 @@
 //! Block devices: what each is, and which lie below it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -136,9 +136,8 @@ fn parents(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> {
         return whole.map(|name| name.to_string_lossy().into_owned()).into_iter().collect();
     }
     let mut parents = names(&folder.join("slaves"));
-    let backing = backing_file(&folder).and_then(|file| {
-        device_of(roots, mount_of(mounts, Path::new(&file))?)
-    });
+    let backing = backing_file(&folder)
+        .and_then(|file| device_of(roots, mount_of(mounts, Path::new(&file))?));
     parents.extend(backing);
     parents.truncate(MAX_DEPTH * MAX_DEPTH);
     parents
@@ -150,9 +149,9 @@ pub fn backing_file(folder: &Path) -> Option<String> {
     text(&folder.join("loop/backing_file")).and_then(|text| non_empty(&text))
 }
 
-/// The PCIe link of an NVMe disk as it runs: `32.0 GT/s x4`, with what it could be if that is more.
+/// The PCI Express link of an `nvme` disk as it runs: `32.0 GT/s x4`, with what it could be if that is more.
 ///
-/// Only NVMe: behind a SCSI adapter the nearest link is shared by all its disks.
+/// Only of `nvme`: behind a SCSI adapter the nearest link is shared by all its disks.
 fn pcie_link(device: &Path) -> Option<String> {
     let device = fs::canonicalize(device).ok()?;
     let own = device.file_name()?.to_string_lossy().into_owned();
@@ -166,7 +165,7 @@ fn pcie_link(device: &Path) -> Option<String> {
     link_of(&fs::canonicalize(controller.join("device")).ok()?)
 }
 
-fn link_of(pci: &PathBuf) -> Option<String> {
+fn link_of(pci: &Path) -> Option<String> {
     let read = |file: &str| text(&pci.join(file)).and_then(|text| non_empty(&text));
     let link = |speed: &str, width: &str| {
         let speed = read(speed).filter(|speed| speed.contains("GT/s"))?;

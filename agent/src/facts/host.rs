@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::sentence;
-use crate::probe::cpuinfo::{CpuInfo, parse_cpuinfo};
+use crate::probe::cpuinfo::{Processors, parse_cpuinfo};
 use crate::probe::dmi::{MemoryModule, parse_modules};
 use crate::probe::memory::{parse_meminfo, parse_node_total};
 use crate::probe::numa::number_after;
@@ -63,10 +63,10 @@ pub struct KernelFacts {
 
 /// Facts of the processors.
 pub fn cpu(roots: &Roots, faults: &mut Vec<String>) -> CpuFacts {
-    let info = parse_cpuinfo(&proc_text(roots, "cpuinfo", faults).unwrap_or_default());
-    let online = online_cpus(roots, &info);
-    let (sockets, cores) = topology(roots, &online, &info);
-    let model = info.model.unwrap_or_else(|| {
+    let processors = parse_cpuinfo(&proc_text(roots, "cpuinfo", faults).unwrap_or_default());
+    let online = online_cpus(roots, &processors);
+    let (sockets, cores) = topology(roots, &online, &processors);
+    let model = processors.model.unwrap_or_else(|| {
         faults.push("The processor's model is not told by /proc/cpuinfo.".into());
         "unknown".into()
     });
@@ -81,13 +81,15 @@ pub fn cpu(roots: &Roots, faults: &mut Vec<String>) -> CpuFacts {
     }
 }
 
-fn online_cpus(roots: &Roots, info: &CpuInfo) -> Vec<u32> {
+fn online_cpus(roots: &Roots, processors: &Processors) -> Vec<u32> {
     let online = roots.sys_text(format!("{CPUS}/online")).map(|text| list_members(&text));
-    online.filter(|cpus| !cpus.is_empty()).unwrap_or_else(|| (0..info.threads.max(1)).collect())
+    online
+        .filter(|cpus| !cpus.is_empty())
+        .unwrap_or_else(|| (0..processors.threads.max(1)).collect())
 }
 
 /// Sockets and cores with at least one CPU online; by /proc/cpuinfo where sysfs has no topology.
-fn topology(roots: &Roots, online: &[u32], info: &CpuInfo) -> (u32, u32) {
+fn topology(roots: &Roots, online: &[u32], processors: &Processors) -> (u32, u32) {
     let mut sockets = BTreeSet::new();
     let mut cores = BTreeSet::new();
     for cpu in online {
@@ -100,7 +102,7 @@ fn topology(roots: &Roots, online: &[u32], info: &CpuInfo) -> (u32, u32) {
         }
     }
     if cores.is_empty() {
-        return (info.sockets.max(1), info.cores.max(online.len() as u32).max(1));
+        return (processors.sockets.max(1), processors.cores.max(online.len() as u32).max(1));
     }
     (sockets.len() as u32, cores.len() as u32)
 }
@@ -144,10 +146,7 @@ fn numa(roots: &Roots) -> Vec<NumaNode> {
 /// Facts of the memory.
 pub fn memory(roots: &Roots, faults: &mut Vec<String>) -> MemoryFacts {
     let meminfo = parse_meminfo(&proc_text(roots, "meminfo", faults).unwrap_or_default());
-    MemoryFacts {
-        total_bytes: meminfo.total_bytes.unwrap_or(0),
-        modules: modules(roots, faults),
-    }
+    MemoryFacts { total_bytes: meminfo.total_bytes.unwrap_or(0), modules: modules(roots, faults) }
 }
 
 /// From the firmware's whole table, or from its entries where only those are shown.
@@ -156,8 +155,9 @@ fn modules(roots: &Roots, faults: &mut Vec<String>) -> Vec<MemoryModule> {
     let entries = firmware.join("entries");
     let memory_entries = names(&entries).into_iter().filter(|name| name.starts_with("17-"));
     let table = fs::read(firmware.join("tables/DMI")).or_else(|error| {
-        let single: Vec<Vec<u8>> =
-            memory_entries.filter_map(|name| fs::read(entries.join(name).join("raw")).ok()).collect();
+        let single: Vec<Vec<u8>> = memory_entries
+            .filter_map(|name| fs::read(entries.join(name).join("raw")).ok())
+            .collect();
         if single.is_empty() { Err(error) } else { Ok(single.concat()) }
     });
     match table {
@@ -175,7 +175,8 @@ pub fn kernel(roots: &Roots, faults: &mut Vec<String>) -> KernelFacts {
         let text = proc_text(roots, &format!("sys/kernel/{file}"), faults);
         text.and_then(|text| non_empty(&text)).unwrap_or_else(|| "unknown".into())
     };
-    let (release, hostname, boot_id) = (name("osrelease"), name("hostname"), name("random/boot_id"));
+    let (release, hostname, boot_id) =
+        (name("osrelease"), name("hostname"), name("random/boot_id"));
     let hugepage = roots.sys_text("kernel/mm/transparent_hugepage/enabled");
     let io_uring = text(&roots.proc.join("sys/kernel/io_uring_disabled"));
     KernelFacts {
@@ -202,8 +203,8 @@ fn os_name() -> String {
 fn hypervisor(roots: &Roots) -> Option<String> {
     let told = roots.sys_text("hypervisor/type").and_then(|text| non_empty(&text));
     let by_flag = || {
-        let info = parse_cpuinfo(&text(&roots.proc.join("cpuinfo"))?);
-        info.under_hypervisor.then(|| signature().unwrap_or_else(|| "unknown".into()))
+        let processors = parse_cpuinfo(&text(&roots.proc.join("cpuinfo"))?);
+        processors.under_hypervisor.then(|| signature().unwrap_or_else(|| "unknown".into()))
     };
     let by_board = || {
         let product = non_empty(&roots.sys_text("class/dmi/id/product_name")?)?;

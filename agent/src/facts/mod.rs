@@ -32,12 +32,7 @@ pub struct HostFacts {
 
 /// Gather all facts; `path` is the target, if any, and `tools` are run to tell their version.
 #[must_use]
-pub fn gather(
-    roots: &Roots,
-    path: Option<&Path>,
-    tools: &tools::Asked,
-    runs: &Runs,
-) -> HostFacts {
+pub fn gather(roots: &Roots, path: Option<&Path>, tools: &tools::Asked, runs: &Runs) -> HostFacts {
     let mut faults = Vec::new();
     let cpu = host::cpu(roots, &mut faults);
     let memory = host::memory(roots, &mut faults);

@@ -20,8 +20,26 @@ const IN_MEMORY: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
 /// Block devices whose blocks are memory of this host.
 const MEMORY_DEVICES: [&str; 2] = ["ram", "zram"];
 const NETWORK: [&str; 20] = [
-    "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "glusterfs", "gpfs", "lustre", "mmfs",
-    "ncpfs", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "virtiofs", "wekafs", "yrfs",
+    "9p",
+    "acfs",
+    "afs",
+    "beegfs",
+    "ceph",
+    "cifs",
+    "coda",
+    "glusterfs",
+    "gpfs",
+    "lustre",
+    "mmfs",
+    "ncpfs",
+    "orangefs",
+    "panfs",
+    "pvfs2",
+    "smb3",
+    "smbfs",
+    "virtiofs",
+    "wekafs",
+    "yrfs",
 ];
 
 /// The file system under a path.
@@ -49,7 +67,11 @@ pub fn target(roots: &Roots, path: &Path, faults: &mut Vec<String>) -> Option<Ta
     let (space, real) = match found {
         Ok(found) => found,
         Err(error) => {
-            faults.push(format!("The target {} is not there: {}.", path.display(), sentence(&error)));
+            faults.push(format!(
+                "The target {} is not there: {}.",
+                path.display(),
+                sentence(&error)
+            ));
             return None;
         }
     };
@@ -145,9 +167,9 @@ fn members(roots: &Roots, mount: &Mount, nearest: String) -> Vec<String> {
 /// Whether the deepest devices are memory: RAM disks, zram, loops on files of a memory file system.
 fn is_memory(roots: &Roots, mounts: &[Mount], devices: &[String]) -> bool {
     let is_memory_device = |name: &String| {
-        MEMORY_DEVICES.iter().any(|kind| {
-            name.strip_prefix(kind).is_some_and(|rest| rest.parse::<u32>().is_ok())
-        })
+        MEMORY_DEVICES
+            .iter()
+            .any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.parse::<u32>().is_ok()))
     };
     let is_on_memory = |name: &String| {
         backing_file(&roots.sys.join("class/block").join(name))

@@ -37,7 +37,8 @@ pub fn probe(path: &Path, aside: Aside) -> Result<Probed> {
     let (direct_error, direct_align_bytes) = match outcome {
         Ok(align) => (None, Some(align)),
         Err(error) => {
-            let says = format!("O_DIRECT does not work in {}: {}", path.display(), sentence(&error));
+            let says =
+                format!("O_DIRECT does not work in {}: {}", path.display(), sentence(&error));
             (Some(says), None)
         }
     };

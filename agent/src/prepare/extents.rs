@@ -82,7 +82,10 @@ fn of_file(path: &Path) -> io::Result<OneFile> {
 }
 
 fn has_no_map(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL | libc::ENOSYS))
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL | libc::ENOSYS)
+    )
 }
 
 fn by_map(file: &File, size_bytes: u64) -> io::Result<OneFile> {

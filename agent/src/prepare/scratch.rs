@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::removal;
 use crate::error::{Error, Result};
-use crate::sys::file::{open_file_in, open_folder, is_locked, try_lock};
+use crate::sys::file::{is_locked, open_file_in, open_folder, try_lock};
 
 /// Every scratch folder's name begins so: a wrong name can never mean another folder.
 pub const PREFIX: &str = "iolab-scratch";
@@ -47,7 +47,10 @@ impl Scratch {
     pub fn open(path: &Path, name: &str, owner: &str) -> Result<(Self, u64)> {
         check_name(name)?;
         if owner.len() as u64 > MAX_OWNER_BYTES / 2 {
-            return Err(Error::bad_request(format!("an owner of {} bytes is too long", owner.len())));
+            return Err(Error::bad_request(format!(
+                "an owner of {} bytes is too long",
+                owner.len()
+            )));
         }
         let dir = path.join(name);
         for _ in 0..MAX_TRIES {
@@ -151,9 +154,9 @@ fn enter(dir: &Path) -> Result<Option<(File, File)>> {
         let says = format!("{} is held by {}", dir.display(), owner_of(&lock));
         return Err(Error::busy(says));
     }
-    let named = fs::symlink_metadata(dir.join(LOCK));
-    let is_same = match (named, lock.metadata()) {
-        (Ok(named), Ok(open)) => named.ino() == open.ino() && named.is_file(),
+    let by_name = fs::symlink_metadata(dir.join(LOCK));
+    let is_same = match (by_name, lock.metadata()) {
+        (Ok(by_name), Ok(open)) => by_name.ino() == open.ino() && by_name.is_file(),
         _ => false,
     };
     Ok(is_same.then_some((folder, lock)))

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// What `/proc/cpuinfo` tells of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CpuInfo {
+pub struct Processors {
     /// The processor's name; on ARM the implementer and part by name where known, else by number.
     pub model: Option<String>,
     /// Logical CPUs listed.
@@ -19,17 +19,17 @@ pub struct CpuInfo {
 
 /// Parse `/proc/cpuinfo`.
 #[must_use]
-pub fn parse_cpuinfo(text: &str) -> CpuInfo {
-    let mut info = CpuInfo::default();
+pub fn parse_cpuinfo(text: &str) -> Processors {
+    let mut processors = Processors::default();
     let mut sockets = BTreeSet::new();
     let mut cores = BTreeSet::new();
     let mut arm = (None, None);
     let mut socket = "";
     for (key, value) in text.lines().filter_map(pair) {
         match key {
-            "processor" => info.threads += 1,
-            "model name" | "cpu model" | "cpu" if info.model.is_none() => {
-                info.model = Some(value.split_whitespace().collect::<Vec<_>>().join(" "));
+            "processor" => processors.threads += 1,
+            "model name" | "cpu model" | "cpu" if processors.model.is_none() => {
+                processors.model = Some(value.split_whitespace().collect::<Vec<_>>().join(" "));
             }
             "physical id" => {
                 socket = value;
@@ -38,18 +38,18 @@ pub fn parse_cpuinfo(text: &str) -> CpuInfo {
             "core id" => {
                 cores.insert((socket, value));
             }
-            "flags" => info.under_hypervisor |= value.split(' ').any(|f| f == "hypervisor"),
+            "flags" => processors.under_hypervisor |= value.split(' ').any(|f| f == "hypervisor"),
             "CPU implementer" => arm.0 = Some(value),
             "CPU part" => arm.1 = Some(value),
             _ => {}
         }
     }
-    info.sockets = sockets.len() as u32;
-    info.cores = cores.len() as u32;
-    if let (None, (Some(implementer), Some(part))) = (&info.model, arm) {
-        info.model = Some(arm_name(implementer, part));
+    processors.sockets = sockets.len() as u32;
+    processors.cores = cores.len() as u32;
+    if let (None, (Some(implementer), Some(part))) = (&processors.model, arm) {
+        processors.model = Some(arm_name(implementer, part));
     }
-    info
+    processors
 }
 
 fn pair(line: &str) -> Option<(&str, &str)> {
@@ -83,18 +83,18 @@ mod tests {
                  hypervisor lahf_lm\n\n"
             )
         };
-        let info = parse_cpuinfo(&(one(0) + &one(1)));
-        assert_eq!(info.model.as_deref(), Some("Intel(R) Xeon(R) Processor @ 2.90GHz"));
-        assert_eq!((info.threads, info.sockets, info.cores), (2, 1, 2));
-        assert!(info.under_hypervisor);
+        let processors = parse_cpuinfo(&(one(0) + &one(1)));
+        assert_eq!(processors.model.as_deref(), Some("Intel(R) Xeon(R) Processor @ 2.90GHz"));
+        assert_eq!((processors.threads, processors.sockets, processors.cores), (2, 1, 2));
+        assert!(processors.under_hypervisor);
     }
 
     #[test]
     fn the_same_core_number_in_two_sockets_is_two_cores() {
         let text = "processor: 0\nphysical id: 0\ncore id: 0\n\nprocessor: 1\nphysical id: 1\n\
             core id: 0\n\nprocessor: 2\nphysical id: 1\ncore id: 0\n";
-        let info = parse_cpuinfo(text);
-        assert_eq!((info.threads, info.sockets, info.cores), (3, 2, 2));
+        let processors = parse_cpuinfo(text);
+        assert_eq!((processors.threads, processors.sockets, processors.cores), (3, 2, 2));
     }
 
     #[test]
@@ -109,6 +109,6 @@ mod tests {
 
     #[test]
     fn nothing_is_nothing() {
-        assert_eq!(parse_cpuinfo("odd text\n"), CpuInfo::default());
+        assert_eq!(parse_cpuinfo("odd text\n"), Processors::default());
     }
 }

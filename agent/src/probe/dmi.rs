@@ -52,7 +52,9 @@ fn next_structure(table: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 
 fn module(structure: &[u8], strings: &[u8]) -> Option<MemoryModule> {
     let size_bytes = size(structure)?;
-    let speed = word(structure, 0x20).filter(known).or_else(|| word(structure, 0x15).filter(known));
+    let speed = word(structure, 0x20)
+        .filter(|&speed| is_known(speed))
+        .or_else(|| word(structure, 0x15).filter(|&speed| is_known(speed)));
     Some(MemoryModule {
         slot: text(structure, strings, 0x10).unwrap_or_else(|| "unnamed".into()),
         size_bytes,
@@ -75,8 +77,8 @@ fn size(structure: &[u8]) -> Option<u64> {
     }
 }
 
-fn known(speed: &u16) -> bool {
-    !matches!(*speed, 0 | 0xFFFF)
+fn is_known(speed: u16) -> bool {
+    !matches!(speed, 0 | 0xFFFF)
 }
 
 fn word(structure: &[u8], offset: usize) -> Option<u16> {

@@ -35,7 +35,9 @@ impl Mount {
     /// The value of a file system's option such as `upperdir`.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&str> {
-        self.super_options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+        self.super_options
+            .split(',')
+            .find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     }
 }
 
@@ -79,15 +81,12 @@ fn unescape(text: &str) -> String {
     while let Some((&first, after)) = rest.split_first() {
         let octal = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
         let code = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match (first, code) {
-            (b'\\', Some(code)) => {
-                bytes.push(code);
-                rest = &after[3..];
-            }
-            _ => {
-                bytes.push(first);
-                rest = after;
-            }
+        if let (b'\\', Some(code)) = (first, code) {
+            bytes.push(code);
+            rest = &after[3..];
+        } else {
+            bytes.push(first);
+            rest = after;
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -1,9 +1,12 @@
 //! Processes: fork, sessions, death with the parent, reaping with what was used.
 
+use std::ffi::{CString, NulError};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use super::{check, signal};
@@ -97,9 +100,63 @@ pub fn reap() -> Option<Reaped> {
     })
 }
 
-/// Make the process a `Command` will start its own session, with default signals, killed when the
+/// A program with its arguments and environment, as execve takes them.
+pub struct Program {
+    path: CString,
+    argv: Strings,
+    environment: Strings,
+}
+
+impl Program {
+    /// Fails for a text with a zero byte in it, which no program can be given.
+    pub fn new<'a>(
+        path: &Path,
+        argv: impl IntoIterator<Item = &'a str>,
+        environment: impl IntoIterator<Item = String>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            path: CString::new(path.as_os_str().as_bytes())?,
+            argv: Strings::new(argv.into_iter().map(CString::new))?,
+            environment: Strings::new(environment.into_iter().map(CString::new))?,
+        })
+    }
+}
+
+impl Program {
+    /// Replace this process; returns only why it could not. Async-signal-safe.
+    fn become_it(&self) -> io::Error {
+        let (argv, environment) = (&self.argv.pointers, &self.environment.pointers);
+        // SAFETY: all texts end with NUL, both lists with null, and all outlive the call.
+        unsafe { libc::execve(self.path.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
+        io::Error::last_os_error()
+    }
+}
+
+/// Texts and the list of pointers to them that ends with null.
+struct Strings {
+    pointers: Vec<*const libc::c_char>,
+    _texts: Vec<CString>,
+}
+
+// SAFETY: the pointers lead into heap memory that this owns, never changes and frees only with
+// itself.
+unsafe impl Send for Strings {}
+// SAFETY: as above; nothing can be changed through a shared reference.
+unsafe impl Sync for Strings {}
+
+impl Strings {
+    fn new(texts: impl Iterator<Item = Result<CString, NulError>>) -> io::Result<Self> {
+        let texts = texts.collect::<Result<Vec<_>, _>>()?;
+        let pointers = texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
+        Ok(Self { pointers, _texts: texts })
+    }
+}
+
+/// Have `command` start `program` in a session of its own, with default signals, killed when the
 /// thread that starts it ends.
-pub fn isolate(command: &mut Command) {
+///
+/// The program is started by execve: Rust's own way would hand a file that is no program to a shell.
+pub fn start_alone(command: &mut Command, program: Program) {
     let parent = own_pid();
     let prepare = move || {
         check(
@@ -113,7 +170,7 @@ pub fn isolate(command: &mut Command) {
             // The parent died before the line above took effect: nobody would end this process.
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
-        Ok(())
+        Err(program.become_it())
     };
     // SAFETY: the closure calls async-signal-safe functions only and does not allocate.
     unsafe { command.pre_exec(prepare) };

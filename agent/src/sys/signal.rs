@@ -32,9 +32,8 @@ pub fn wait(patience: Duration) -> Seen {
         tv_nsec: libc::c_long::from(patience.subsec_nanos() as i32),
     };
     // SAFETY: set and timeout are valid; the details of the signal are not asked for.
-    let got = unsafe {
-        libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const timeout)
-    };
+    let got =
+        unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const timeout) };
     match got {
         libc::SIGCHLD => Seen::Child,
         libc::SIGTERM | libc::SIGINT | libc::SIGHUP => Seen::End(got),

@@ -1,0 +1,44 @@
+"""The agent's program, compiled where the packaged one is missing or older than its sources."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.agent.speaker import Agent
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGED = ROOT / "src" / "iolab" / "_agent" / "iolab-agent"
+
+
+def is_current(program: Path) -> bool:
+    sources = [*(ROOT / "agent" / "src").rglob("*.rs"), ROOT / "agent" / "Cargo.lock"]
+    newest = max(path.stat().st_mtime for path in sources)
+    return program.exists() and program.stat().st_mtime >= newest
+
+
+@pytest.fixture(scope="session")
+def program() -> Path:
+    if named := os.environ.get("IOLAB_AGENT"):
+        return Path(named)
+    if is_current(PACKAGED):
+        return PACKAGED
+    build = ["cargo", "build", "--release", "--locked", "--quiet"]
+    subprocess.run(build, cwd=ROOT / "agent", check=True, timeout=600)
+    return ROOT / "agent" / "target" / "release" / "iolab-agent"
+
+
+@pytest.fixture
+def agent(program: Path) -> Iterator[Agent]:
+    with Agent(program) as agent:
+        yield agent
+
+
+@pytest.fixture
+def mark(request: pytest.FixtureRequest) -> str:
+    """A word by which a test finds the processes that it had started, and no others."""
+    return f"iolab-mark-{os.getpid()}-{request.node.name}"
