@@ -39,6 +39,20 @@ def iolab(
     )
 
 
+def unprivileged(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """The same where root may not write everywhere: what permissions say then holds."""
+    as_root = ("setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner")
+    return subprocess.run(
+        [*(as_root if os.geteuid() == 0 else ()), *command(*arguments)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+
 def command(*arguments: str | Path) -> list[str]:
     """The argument list that starts `iolab` as it lies in this checkout."""
     return [sys.executable, "-m", "iolab.cli.app", *(str(word) for word in arguments)]

@@ -1,0 +1,102 @@
+"""One door for errors: two sentences, every fault, the code; a bug asks to be reported."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from iolab.cli.door import guarded
+from iolab.errors import (
+    EngineError,
+    ExitCode,
+    Fault,
+    HostError,
+    Interrupted,
+    IolabError,
+    ReportError,
+    StoreError,
+    StudyError,
+    UsageError,
+)
+
+FAULTS = (Fault("One.", "Do it.", "study.toml", 3), Fault("Two \x1b[31m.", "Undo.", None, None))
+
+
+def raising(error: BaseException) -> object:
+    raise error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StudyError(FAULTS),
+        UsageError("It happened.", "Do this.", FAULTS),
+        HostError("It happened.", "Do this.", FAULTS),
+        EngineError("It happened.", "Do this.", FAULTS),
+        StoreError("It happened.", "Do this.", FAULTS),
+        ReportError("It happened.", "Do this.", FAULTS),
+        Interrupted("It happened.", "Do this.", FAULTS),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_every_error_is_told_with_all_faults(
+    error: IolabError, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert guarded(lambda: raising(error), ["show"]) == error.exit_code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == [
+        f"iolab: {error.happened} {error.do}",
+        "  study.toml:3: One. Do it.",
+        "  Two \\u001b[31m. Undo.",
+    ]
+
+
+def test_with_json_the_error_is_a_document_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert guarded(lambda: raising(StudyError(FAULTS)), ["check", "x", "--json"]) == ExitCode.STUDY
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {
+        "format": 1,
+        "error": {
+            "exit_code": 2,
+            "happened": "The study has 2 faults.",
+            "do": "Correct it and run again.",
+            "faults": [
+                {"happened": "One.", "do": "Do it.", "file": "study.toml", "line": 3},
+                {"happened": "Two \x1b[31m.", "do": "Undo.", "file": None, "line": None},
+            ],
+        },
+    }
+    assert "\x1b" not in out
+    assert "One." in err
+
+
+def test_a_bug_says_so_and_shows_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert guarded(lambda: raising(ZeroDivisionError("of \x1bx")), []) == ExitCode.BUG
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "This is a bug in iolab: ZeroDivisionError at test_door.py:" in err
+    assert "of \\u001bx" in err
+    assert "Please report it" in err
+    assert "Traceback" not in err
+
+
+def test_the_traceback_of_a_bug_can_be_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IOLAB_DEBUG", "1")
+    assert guarded(lambda: raising(ZeroDivisionError("x")), []) == ExitCode.BUG
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_quiet_and_has_its_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert guarded(lambda: raising(KeyboardInterrupt()), []) == ExitCode.INTERRUPTED
+    assert capsys.readouterr() == ("", "Interrupted.\n")
+
+
+def test_a_command_exits_with_what_it_says() -> None:
+    assert guarded(lambda: None, []) == ExitCode.OK
+    assert guarded(lambda: 4, []) == ExitCode.ENGINE
+    assert guarded(lambda: sys.exit(2), []) == ExitCode.STUDY

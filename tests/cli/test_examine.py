@@ -1,0 +1,99 @@
+"""What `iolab doctor` makes of the answers of a machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from bench.synthetic import make_facts
+
+from iolab.cli.examine import (
+    Finding,
+    State,
+    counter_findings,
+    engine_findings,
+    fact_findings,
+    probe_findings,
+    target_findings,
+)
+from iolab.model.host import TargetProbe, ToolFacts
+from tests.cli.command_line import SHAPE
+
+FACTS = next(iter(make_facts(SHAPE).values()))
+TARGET = FACTS.target
+assert TARGET is not None
+FREE = TargetProbe(direct_error=None, direct_align_bytes=512, held_by=None)
+DISK = TARGET.devices[0]
+
+
+def states(found: object) -> dict[str, State]:
+    assert isinstance(found, list)
+    assert all(item.do for item in found if item.state is State.FAULT)
+    return {item.what: item.state for item in found}
+
+
+@pytest.mark.parametrize(
+    ("tool", "state"),
+    [
+        (ToolFacts("fio", "/usr/bin/fio", "fio-3.33"), State.OK),
+        (ToolFacts("fio", "/usr/bin/fio", "fio-3.16"), State.OK),
+        (ToolFacts("fio", "/usr/bin/fio", "fio-3.15"), State.FAULT),
+        (ToolFacts("fio", "/usr/bin/fio", "command not found"), State.FAULT),
+        (ToolFacts("fio", None, None), State.FAULT),
+    ],
+)
+def test_fio(tool: ToolFacts, state: State) -> None:
+    (found,) = engine_findings(replace(FACTS, tools=(tool,)))
+    assert found.state is state
+    assert found.engine == (state is State.FAULT)
+
+
+def test_a_directory_on_storage() -> None:
+    found = states(list(target_findings(FACTS, "/mnt/target")))
+    assert set(found.values()) == {State.OK}
+    assert set(found) == {"directory", "file system", "free space"}
+
+
+def test_a_directory_that_is_not_there() -> None:
+    (found,) = target_findings(replace(FACTS, target=None), "/none")
+    assert (found.state, found.says) == (State.FAULT, "/none is not there")
+
+
+def test_what_may_be_wrong_with_a_directory() -> None:
+    def with_target(**changes: object) -> dict[str, State]:
+        target = replace(TARGET, **changes)  # type: ignore[type-var]
+        return states(list(target_findings(replace(FACTS, target=target), "/mnt")))
+
+    assert with_target(writable=False)["directory"] is State.FAULT
+    assert with_target(in_memory=True, fs_type="tmpfs")["file system"] is State.FAULT
+    assert with_target(network=True, fs_type="nfs4")["file system"] is State.NOTE
+    assert with_target(free_bytes=1 << 20)["free space"] is State.NOTE
+
+
+def test_direct_io_and_other_sessions() -> None:
+    assert states(list(probe_findings(FREE))) == {"O_DIRECT": State.OK}
+    refused = replace(FREE, direct_error="Invalid argument (EINVAL)")
+    assert states(list(probe_findings(refused))) == {"O_DIRECT": State.FAULT}
+    held = states(list(probe_findings(replace(FREE, held_by="session-9"))))
+    assert held["other sessions"] is State.FAULT
+
+
+def test_the_device_and_its_counters() -> None:
+    rows = [[DISK, 1, 2, 3], ["sdz", 1, 2, 3]]
+    found = list(counter_findings(TARGET, {"disks": rows}))
+    assert states(found) == {"device": State.OK, "counters": State.OK}
+    found = list(counter_findings(TARGET, {"disks": [["sdz", 1]]}))
+    assert states(found)["counters"] is State.FAULT
+    assert states(list(counter_findings(TARGET, {})))["counters"] is State.FAULT
+
+
+def test_a_file_system_without_a_device_is_noted() -> None:
+    bare = replace(TARGET, device=None, devices=())  # type: ignore[type-var]
+    assert states(list(counter_findings(bare, {"disks": []}))) == {"device": State.NOTE}
+
+
+def test_what_a_machine_would_not_tell_is_noted() -> None:
+    found = list(fact_findings(replace(FACTS, faults=("DMI is closed.",))))
+    assert found[-1] == Finding(
+        "facts", State.NOTE, "DMI is closed.", "The report shows less without it."
+    )

@@ -1,0 +1,159 @@
+"""A session's results on the screen: every number with its verdict, every verdict with its why."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+from rich.console import Console, RenderableType
+
+from iolab.cli.results import details_screen, results_screen
+from iolab.model.metric import CheckResult, Level, Metric, Result, Verdict
+from iolab.model.run import RunStatus
+from iolab.model.workload import Indicator
+from tests.cli.command_line import RESULTS, STUDY
+
+CACHED = CheckResult("buffered-io", Level.INVALID, "The page cache answered.", {"share": 0.5})
+SHORT = CheckResult("run-length", Level.INDICATIVE, "The run lasted 2 s.", {"seconds": 2})
+FINE = CheckResult("extents", Level.VALID, "No holes.")
+
+
+def judged(result: Result, *checks: CheckResult) -> Result:
+    level = max((check.level for check in checks), key=lambda item: item.rank, default=Level.VALID)
+    return replace(result, verdict=Verdict(level, checks))
+
+
+def drawn(parts: Iterable[RenderableType], width: int = 1000) -> list[str]:
+    out = io.StringIO()
+    console = Console(file=out, width=width, markup=False, highlight=False, color_system=None)
+    for part in parts:
+        console.print(part)
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def single(result: Result, indicator: Indicator) -> list[str]:
+    """The screen of a study with one workload that is not varied."""
+    workload = replace(STUDY.workloads[0], title="Some reads", sweep=(), indicator=indicator)
+    study = replace(STUDY, workloads=(workload,))
+    return drawn(results_screen(study, [replace(result, axis=(), workload=workload.id)]))
+
+
+def test_an_indicator_shows_total_mean_per_host_latencies_and_verdict() -> None:
+    result = replace(
+        RESULTS[0],
+        metrics={
+            **RESULTS[0].metrics,
+            "bw_bytes_per_s": Metric(3e9, "bytes/s"),
+            "lat_ns_mean": Metric(143_000.0, "ns"),
+            "lat_ns_p99_5": Metric(459_000.0, "ns"),
+        },
+        hosts=tuple(
+            replace(host, metrics={"bw_bytes_per_s": Metric(value, "bytes/s")})
+            for host, value in zip(RESULTS[0].hosts, (1e9, 2e9), strict=True)
+        ),
+    )
+    lines = single(judged(result, SHORT), Indicator.BANDWIDTH)
+    heads = ["indicator", "total", "mean", "per", "host", "latency", "mean", "99.5th", "verdict"]
+    assert lines[0].split() == heads
+    assert re.split(r" {2,}", lines[1]) == [
+        "Some reads",
+        "3 GB/s",
+        "1.5 GB/s",
+        "143 µs",
+        "459 µs",
+        "indicative 1",
+    ]
+
+
+def test_the_total_of_a_latency_indicator_are_its_ios() -> None:
+    assert " IOPS" in single(RESULTS[0], Indicator.LATENCY)[1]
+
+
+def test_a_sweep_has_a_line_a_point_in_the_order_of_the_axis() -> None:
+    lines = drawn(results_screen(STUDY, list(reversed(RESULTS))))
+    blocks = [line.split("bs ")[1].split()[0] for line in lines if "bs " in line]
+    assert blocks == sorted(blocks[:5], key=lambda text: int(text[:-1])) + blocks[5:]
+    assert sum(line.endswith("valid") for line in lines) == len(RESULTS)
+    assert lines[0].split() == ["point", "IOPS", "bandwidth", "mean", "p99", "p99.9", "verdict"]
+
+
+def test_a_number_without_support_is_a_dash() -> None:
+    result = replace(RESULTS[0], metrics={**RESULTS[0].metrics, "lat_ns_p99_9": Metric(None, "ns")})
+    row = next(line for line in drawn(results_screen(STUDY, [result])) if "bs " in line)
+    assert row.split()[-2:] == ["–", "valid"]
+
+
+def test_repeats_stay_apart() -> None:
+    again = replace(RESULTS[0], repeat=2)
+    rows = [line for line in drawn(results_screen(STUDY, [RESULTS[0], again])) if "bs " in line]
+    assert [" #2 " in row for row in rows] == [False, True]
+
+
+def test_objections_are_numbered_worst_first_and_lead_to_their_page() -> None:
+    results = [
+        judged(RESULTS[0], SHORT, FINE),
+        judged(RESULTS[1], SHORT, CACHED),
+        judged(RESULTS[2], FINE),
+    ]
+    lines = drawn(results_screen(STUDY, results))
+    below = lines[lines.index("What the verdicts rest on") :]
+    assert below == [
+        "What the verdicts rest on",
+        "  1  invalid  buffered-io  1 of 3 runs",
+        "     The page cache answered.",
+        "     see docs/reference/checks/buffered-io.md",
+        "  2  indicative  run-length  2 of 3 runs",
+        "     The run lasted 2 s.",
+        "     see docs/reference/checks/run-length.md",
+    ]
+    rows = [line.split("  ")[-1] for line in lines if "bs " in line]
+    assert rows == ["indicative 2", "invalid 1,2", "valid"]
+
+
+def test_sentences_that_differ_by_their_values_are_counted() -> None:
+    other = replace(SHORT, says="The run lasted 3 s.")
+    results = [judged(RESULTS[0], SHORT), judged(RESULTS[1], other), judged(RESULTS[2], other)]
+    lines = drawn(results_screen(STUDY, results))
+    assert "  1  indicative  run-length  all runs" in lines
+    assert "     (and 1 with other values; --details shows them all)" in lines
+
+
+def test_a_run_that_did_not_end_well_says_why() -> None:
+    failed = replace(RESULTS[0], status=RunStatus.FAILED, failure="fio was killed.")
+    lines = drawn(results_screen(STUDY, [failed, RESULTS[1]]))
+    assert "  workload-1, iodepth 1, bs 4k: failed. fio was killed." in lines
+
+
+def test_of_many_failures_the_rest_is_counted() -> None:
+    failed = [replace(RESULTS[0], status=RunStatus.FAILED, repeat=n) for n in range(1, 14)]
+    lines = drawn(results_screen(STUDY, failed))
+    assert lines[-1] == "  and 3 more"
+
+
+def test_details_show_every_metric_host_check_and_evidence() -> None:
+    lines = drawn(details_screen([judged(RESULTS[0], SHORT, FINE)]))
+    text = "\n".join(lines)
+    for key, metric in RESULTS[0].metrics.items():
+        assert (key in text) == (metric.value is not None)
+    for part in ("client-1:", "client-2:", "run-length: The run lasted 2 s.", "seconds=2"):
+        assert part in text
+    assert "extents: No holes." in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_tables_fit_a_terminal(width: int) -> None:
+    results = [judged(result, SHORT, CACHED) for result in RESULTS]
+    assert max(len(line) for line in drawn(results_screen(STUDY, results), width)) <= width
+
+
+def test_foreign_text_is_shown_and_not_obeyed() -> None:
+    nasty = "[red]x[/red]\x1b[2J\nline"
+    study = replace(STUDY, workloads=(replace(STUDY.workloads[0], title=nasty),))
+    result = replace(RESULTS[0], status=RunStatus.FAILED, failure=nasty)
+    result = judged(result, replace(SHORT, says=nasty, evidence={"host": nasty}))
+    text = "\n".join(drawn((*results_screen(study, [result]), *details_screen([result]))))
+    assert "\x1b" not in text
+    assert text.count("[red]x[/red]\\u001b[2J line") >= 4
