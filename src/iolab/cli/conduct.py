@@ -1,22 +1,22 @@
-"""A session from its hosts to its end: survey, guard, record, run; used by `run` and `resume`."""
+"""A session from its hosts to its end, recorded and watched; used by `run` and `resume`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from iolab.cli.live import View
-from iolab.cli.recorder import SessionRecorder
+from iolab.cli.recorder import OpenWriter, SessionRecorder
 from iolab.cli.signals import stop_on_signals
-from iolab.errors import Interrupted
+from iolab.errors import StoreError
 from iolab.model.event import SessionStatus
 from iolab.model.host import HostKind, HostSpec
 from iolab.model.run import Plan
 from iolab.model.study import Study
-from iolab.plan.guard import check_ready
+from iolab.run.engines.base import Engine
 from iolab.run.engines.fio import FioEngine
 from iolab.run.hosts.base import Host
 from iolab.run.hosts.command import CommandHost
@@ -25,80 +25,63 @@ from iolab.run.session import run_session
 from iolab.run.stop import Stop
 from iolab.run.survey import Survey, survey
 from iolab.store.layout import RunKey
-from iolab.store.writer import SessionWriter
 
-_KINDS: Final[dict[HostKind, Callable[[HostSpec], Host]]] = {
-    HostKind.LOCAL: LocalHost,
-    HostKind.COMMAND: CommandHost,
-}
-
-ENGINES: Final = (FioEngine(),)
+ENGINES: Final[tuple[Engine, ...]] = (FioEngine(),)
 """Every engine that a study may name."""
+
+_KINDS: Final[Mapping[HostKind, Callable[[HostSpec], Host]]] = MappingProxyType(
+    {HostKind.LOCAL: LocalHost, HostKind.COMMAND: CommandHost}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """What a session is to do.
 
-    `done` are runs of it that are kept. `open_writer` is called when the guard has agreed, with
-    what the hosts told; it may raise IolabError to refuse.
+    `done` are runs of it that are kept. `open_writer` is called with the facts of the hosts when
+    the plan can run there; until then nothing is written. It may raise IolabError to refuse.
     """
 
     study: Study
     plan: Plan
     session_id: str
     done: frozenset[RunKey]
-    open_writer: Callable[[Survey], SessionWriter]
+    open_writer: OpenWriter
 
 
 async def survey_hosts(study: Study) -> Survey:
     """Connect every host of the study, ask and try it, and let go; HostError with every fault."""
-    async with _hosts(study) as hosts:
+    hosts = _hosts(study)
+    try:
         return await survey(study, hosts, ENGINES)
+    finally:
+        await asyncio.gather(*(host.close() for host in hosts.values()), return_exceptions=True)
 
 
 async def conduct(order: Order, view: View) -> SessionStatus:
-    """Run a session to its end, however it comes; nothing is written before the guard agrees.
-
-    A signal before the first run ends it at once (Interrupted); later ones ask the session to stop.
-    """
+    """Run a session to its end, however it comes; the session itself leaves every host clean."""
     stop = Stop()
-    task = asyncio.current_task()
-    begun = False
-
-    def request() -> None:
-        stop.request()
-        if not begun and task is not None:
-            task.cancel()
-
-    with stop_on_signals(request, view.note):
-        async with _hosts(order.study) as hosts:
-            try:
-                surveyed = await survey(order.study, hosts, ENGINES)
-            except asyncio.CancelledError:
-                raise Interrupted(
-                    "Stopped before anything was measured.", "Nothing was written."
-                ) from None
-            check_ready(order.study, order.plan, surveyed.facts, surveyed.probes)
-            with order.open_writer(surveyed) as writer:
-                begun = True
-                return await run_session(
-                    order.study,
-                    order.plan,
-                    hosts,
-                    SessionRecorder(writer, view),
-                    stop,
-                    done=order.done,
-                    session_id=order.session_id,
-                )
+    with (
+        SessionRecorder(order.open_writer, view) as recorder,
+        stop_on_signals(stop.request, view.note),
+    ):
+        try:
+            return await run_session(
+                order.study,
+                order.plan,
+                _hosts(order.study),
+                recorder,
+                stop,
+                engines=ENGINES,
+                session_id=order.session_id,
+                done=order.done,
+            )
+        except StoreError as error:
+            recorder.give_up(error.happened)
+            raise
 
 
-@asynccontextmanager
-async def _hosts(study: Study) -> AsyncIterator[dict[str, Host]]:
-    """The hosts that any configuration uses, closed at the end whatever happens."""
+def _hosts(study: Study) -> dict[str, Host]:
+    """The hosts that any configuration uses, none of them reached yet."""
     used = dict.fromkeys(name for item in study.configurations for name in item.hosts)
-    hosts = {name: _KINDS[study.host(name).kind](study.host(name)) for name in used}
-    try:
-        yield hosts
-    finally:
-        await asyncio.gather(*(host.close() for host in hosts.values()), return_exceptions=True)
+    return {name: _KINDS[study.host(name).kind](study.host(name)) for name in used}

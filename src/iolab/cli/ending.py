@@ -39,6 +39,9 @@ def carry_out(order: Order, wishes: Wishes) -> int:
 
     An error that ends the session is raised again after the results so far were shown.
     """
+    if not _runs_left(order):
+        order.open_writer({}).ended(SessionStatus.DONE)
+        return _conclude(SessionStatus.DONE, wishes)
     view = choose_view(_progress(order), quiet=wishes.quiet)
     view.open()
     try:
@@ -76,6 +79,10 @@ def exit_code(status: SessionStatus, results: Sequence[Result], fail_on: FailOn 
     if any(result.status is not RunStatus.DONE for result in results):
         return ExitCode.ENGINE
     return verdict_code(results, fail_on)
+
+
+def _runs_left(order: Order) -> int:
+    return sum(1 for run in order.plan.runs if (run.point.digest, run.repeat) not in order.done)
 
 
 def _tell_rest(wishes: Wishes) -> None:

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
 from iolab.analyse.judge import ANALYSIS_VERSION, judge
 from iolab.cli.live import View
-from iolab.model.event import (
-    Event,
-    RunFinished,
-    SessionEnded,
-    SessionStarted,
-)
+from iolab.errors import StoreError
+from iolab.model.event import Event, RunFinished, SessionEnded, SessionStarted, SessionStatus
 from iolab.model.host import HostFacts
 from iolab.store.writer import SessionWriter
 
+OpenWriter = Callable[[Mapping[str, HostFacts]], SessionWriter]
+"""Opens the session for writing when its hosts' facts are known; IolabError to refuse."""
+
 
 class SessionRecorder:
-    """A recorder that keeps before it shows: what the user has seen is on the device."""
+    """A recorder that keeps before it shows: what the user has seen is on the device.
 
-    def __init__(self, writer: SessionWriter, view: View) -> None:
-        self._writer = writer
+    The session is opened at SessionStarted, so a session that was refused leaves no directory.
+    """
+
+    def __init__(self, open_writer: OpenWriter, view: View) -> None:
+        self._open_writer = open_writer
         self._view = view
+        self._writer: SessionWriter | None = None
         self._facts: dict[str, HostFacts] = {}
 
     def emit(self, event: Event) -> None:
@@ -27,15 +35,39 @@ class SessionRecorder:
         match event:
             case SessionStarted():
                 self._facts = dict(event.facts)
-                self._writer.started(event.facts, event.agent_version)
+                self._writer = self._open_writer(self._facts)
+                self._writer.started(self._facts, event.agent_version)
                 self._view.see(event)
             case RunFinished():
                 result = judge(event.record, self._facts)
-                self._writer.commit(event.record, result, analysis_version=ANALYSIS_VERSION)
+                if self._writer is not None:
+                    self._writer.commit(event.record, result, analysis_version=ANALYSIS_VERSION)
                 self._view.see(event)
                 self._view.judged(result)
             case SessionEnded():
-                self._writer.ended(event.status, event.reason)
+                self._end(event.status, event.reason)
                 self._view.see(event)
             case _:
                 self._view.see(event)
+
+    def give_up(self, reason: str) -> None:
+        """Say in the session why it ended, if even that can be written."""
+        with suppress(StoreError):
+            self._end(SessionStatus.FAILED, reason)
+
+    def _end(self, status: SessionStatus, reason: str | None) -> None:
+        if self._writer is not None:
+            self._writer.ended(status, reason)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Let go of the session, whatever happened."""
+        if self._writer is not None:
+            self._writer.close()

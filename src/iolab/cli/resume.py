@@ -11,9 +11,11 @@ from iolab.cli.run import ReportOption
 from iolab.cli.show import FailOnOption
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from iolab.model.host import HostFacts
     from iolab.model.run import Plan
     from iolab.model.study import Study
-    from iolab.run.survey import Survey
     from iolab.store.reader import SessionReader
     from iolab.store.writer import SessionWriter
 
@@ -33,6 +35,7 @@ def resume(
     from iolab.store.reader import SessionReader
 
     reader = SessionReader(session)
+    _refuse_running(reader)
     study, plan = _same_plan(reader)
     done = reader.done()
     left = sum(1 for run in plan.runs if (run.point.digest, run.repeat) not in done)
@@ -43,10 +46,22 @@ def resume(
         plan=plan,
         session_id=reader.session.id,
         done=done,
-        open_writer=lambda surveyed: _reopen(reader, surveyed),
+        open_writer=lambda facts: _reopen(reader, facts),
     )
     wishes = Wishes(session, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
     raise typer.Exit(carry_out(order, wishes))
+
+
+def _refuse_running(reader: SessionReader) -> None:
+    from iolab.errors import StoreError
+    from iolab.model.event import SessionStatus
+    from iolab.plan.wording import shown
+
+    if reader.session.status is SessionStatus.RUNNING:
+        raise StoreError(
+            f"Another iolab is measuring in {shown(str(reader.directory))}.",
+            "Wait for it, or look at it with 'iolab show'.",
+        )
 
 
 def _same_plan(reader: SessionReader) -> tuple[Study, Plan]:
@@ -69,7 +84,7 @@ def _same_plan(reader: SessionReader) -> tuple[Study, Plan]:
     return study, plan
 
 
-def _reopen(reader: SessionReader, surveyed: Survey) -> SessionWriter:
+def _reopen(reader: SessionReader, facts: Mapping[str, HostFacts]) -> SessionWriter:
     """The session's writer, if the hosts are still what they were; HostError otherwise."""
     import sys
 
@@ -77,7 +92,7 @@ def _reopen(reader: SessionReader, surveyed: Survey) -> SessionWriter:
     from iolab.errors import HostError
     from iolab.store.writer import SessionWriter
 
-    faults = changes(reader.facts, surveyed.facts)
+    faults = changes(reader.facts, facts)
     if faults:
         raise HostError(
             "The hosts are not what they were when the session began.",
