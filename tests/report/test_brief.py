@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from iolab.analyse.load import measure
 from iolab.errors import StoreError
+from iolab.model.event import SessionStatus
 from iolab.model.run import RunRecord
 from iolab.model.sample import BinTable
 from iolab.report.brief import SessionSource, build_brief
@@ -16,6 +18,7 @@ from iolab.report.gather import timeline_of
 from iolab.report.grid import MAX_CELLS
 from iolab.report.selection import MAX_TIMELINES
 from iolab.store.reader import SessionReader
+from iolab.store.writer import SessionWriter
 from tests.report.studies import kpi, sweep
 from tests.report.synthetic import Source, record_of
 
@@ -121,3 +124,19 @@ def test_a_damaged_run_keeps_its_result_and_is_told(source: Source) -> None:
     assert key not in brief.details
     assert len(brief.results) == len(source.results())
     assert "damaged" in brief.damaged[0].says
+
+
+def test_a_stored_session_gives_the_same_brief_as_its_source(tmp_path: Path) -> None:
+    source = kpi()
+    directory = tmp_path / "session"
+    with SessionWriter.create(
+        directory, source.study, source.plan, "s", ("iolab", "run")
+    ) as writer:
+        writer.started(source.facts, "0.1.0")
+        for run, result in zip(source.plan.runs, source.results(), strict=True):
+            writer.commit(record_of(source, run), result, analysis_version=1)
+        writer.ended(SessionStatus.DONE)
+    brief, wanted = build_brief(SessionReader(directory)), build_brief(source)
+    assert brief.details == wanted.details
+    assert brief.results == wanted.results
+    assert brief.facts == wanted.facts

@@ -114,7 +114,7 @@ def test_every_check_is_told_with_its_evidence(brief: Brief, page: str) -> None:
 
 def test_a_best_point_is_named_with_its_depth(page: str) -> None:
     cards = page[page.index('class="cards"') : page.index("as a table")]
-    assert "iodepth 16, best of 4" in cards
+    assert "<dt>at (best of 4)</dt><dd>iodepth 16</dd>" in cards
     assert cards.count('class="badge') == 5
 
 

@@ -92,7 +92,7 @@ def build_brief(source: SessionSource) -> Brief:
     study, results = source.study, source.results()
     chosen = select(results, headlines(study, results))
     by_key = {(result.digest, result.repeat): result for result in results}
-    several = len(study.configurations) > 1
+    titles = {one.id: one.title for one in study.configurations}
     details: dict[RunKey, RunDetail] = {}
     host_runs: dict[RunKey, tuple[HostRun, ...]] = {}
     damaged = list(source.damaged())
@@ -105,8 +105,9 @@ def build_brief(source: SessionSource) -> Brief:
             continue
         host_runs[key] = record.hosts
         if len(record.intervals):
-            name = curve_name(by_key[key], several=several)
-            details[key] = _detail(by_key[key], record, name, with_timeline=with_timeline)
+            result = by_key[key]
+            name = curve_name(result, titles[result.configuration] if len(titles) > 1 else "")
+            details[key] = _detail(result, record, name, with_timeline=with_timeline)
     return Brief(
         session=source.session,
         study=study,

@@ -259,8 +259,8 @@ def _entry(
     number, _, unit = show(best.figure).rpartition(" ")
     rows = []
     if best.axis:
-        of = f", best of {headline.point_count}" if headline.point_count > 1 else ""
-        rows.append(("at", f"{best.axis}{of}"))
+        of = f" (best of {headline.point_count})" if headline.point_count > 1 else ""
+        rows.append((f"at{of}", best.axis))
     if best.host_count > 1 and headline.workload.indicator is not Indicator.LATENCY:
         rows.append((f"mean per host ({best.host_count})", show(best.per_host)))
     if headline.workload.indicator is not Indicator.LATENCY:
@@ -269,18 +269,18 @@ def _entry(
         unit = f"{unit} mean"
     rows.append(("latency p99.5", show(best.lat_tail)))
     if best.figure.low is not None and best.figure.high is not None:
-        rows.append(("range", _span(best.figure)))
+        rows.append((f"range, n = {best.figure.n}", _span(best.figure)))
     first = best.results[0]
     anchor = anchors.get((first.digest, first.repeat))
     return Entry(name, token.css, number, unit, best.level, anchor, tuple(rows))
 
 
 def _span(metric: Metric) -> str:
-    """From the least to the greatest repeat, and how many there were."""
+    """From the least to the greatest repeat."""
     low, high = (
         show_value(v or 0.0, metric.unit, bare_rate=True) for v in (metric.low, metric.high)
     )
-    return f"{low} to {high}, n = {metric.n}"
+    return f"{low} to {high}"
 
 
 def _headline_table(found: Sequence[Headline], anchors: Mapping[RunKey, str]) -> Table:

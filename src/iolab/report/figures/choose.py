@@ -131,12 +131,9 @@ def run_distribution(subject: str, detail: RunDetail, token: Token) -> Figure | 
     return distribution_figure(subject, "Latency by percentile", drawn) if drawn else None
 
 
-def curve_name(result: Result, *, several: bool) -> str:
-    """What a run is called on a chart of its workload."""
-    axis = axis_label(result.axis[:1])
-    return short(f"{result.configuration} {axis}" if several and axis else axis, 40) or short(
-        result.configuration, 40
-    )
+def curve_name(result: Result, configuration: str) -> str:
+    """What a run is called on a chart; `configuration` is empty where there is only one."""
+    return short(f"{configuration} {axis_label(result.axis[:1])}", 40) or "all I/Os"
 
 
 def _known(result: Result, key: str) -> bool:
