@@ -1,4 +1,5 @@
-//! The one error of a request: the errno's name (or a word of ours) and one sentence with the value.
+//! The one error of a request: the errno's name (or a word of ours) and one sentence with the
+//! value.
 
 use std::fmt::Display;
 use std::io;

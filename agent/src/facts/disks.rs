@@ -149,7 +149,8 @@ pub fn backing_file(folder: &Path) -> Option<String> {
     text(&folder.join("loop/backing_file")).and_then(|text| non_empty(&text))
 }
 
-/// The PCI Express link of an `nvme` disk as it runs: `32.0 GT/s x4`, with what it could be if that is more.
+/// The PCI Express link of an `nvme` disk as it runs, `32.0 GT/s x4`, and what it could be if that
+/// is more.
 ///
 /// Only of `nvme`: behind a SCSI adapter the nearest link is shared by all its disks.
 fn pcie_link(device: &Path) -> Option<String> {

@@ -1,7 +1,7 @@
 //! The scratch folder of a session: made, locked, and removed by us alone.
 //!
 //! A file in it holds the owner's text and an exclusive lock (flock) for as long as the session
-//! lives. Only a folder with that file, or an empty one, is ever taken; anything else is somebody's.
+//! lives. Only a folder with that file, or an empty one, is ever taken; all else is somebody's.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};

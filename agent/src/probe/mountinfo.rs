@@ -112,7 +112,7 @@ an odd line
         let mounts = parse_mountinfo(LINUX);
         let source = |path: &str| mount_of(&mounts, Path::new(path)).unwrap().source.as_str();
         assert_eq!(mounts.len(), 6);
-        assert_eq!(source("/home/x"), "/dev/vda");
+        assert_eq!(source("/srv/x"), "/dev/vda");
         assert_eq!(source("/dev/shm"), "tmpfs");
         assert_eq!(source("/dev/shmem"), "/dev/vda");
         assert_eq!(source("/mnt/with space/file"), "/dev/sda1");

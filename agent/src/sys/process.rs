@@ -155,7 +155,7 @@ impl Strings {
 /// Have `command` start `program` in a session of its own, with default signals, killed when the
 /// thread that starts it ends.
 ///
-/// The program is started by execve: Rust's own way would hand a file that is no program to a shell.
+/// The program is started by execve: Rust's own way would hand a file that is none to a shell.
 pub fn start_alone(command: &mut Command, program: Program) {
     let parent = own_pid();
     let prepare = move || {

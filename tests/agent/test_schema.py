@@ -1,0 +1,95 @@
+"""Everything that an agent says is as `schema/wire.json` promises, and as the model expects."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from pydantic import TypeAdapter
+
+from iolab.model.host import HostFacts, TargetProbe
+from tests.agent.speaker import Agent, Said
+
+SCHEMA: dict[str, Any] = json.loads(
+    (Path(__file__).parents[2] / "schema" / "wire.json").read_text(encoding="utf-8")
+)
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+MESSAGES = {entry["$ref"].rsplit("/", 1)[1] for entry in SCHEMA["oneOf"]}
+
+
+def some_of_every_message(agent: Agent, folder: Path) -> list[Said]:
+    said = [agent.hello, agent.ask("clock"), agent.ask("snapshot-of-what"), agent.ask("sync")]
+    tools = {"fio": ["fio", "--version"], "gone": ["no-such-tool"]}
+    said.append(agent.ask("facts", path=str(folder), tools=tools))
+    said.append(agent.ask("facts", path=None))
+    watch = agent.begin("watch", interval_ms=100)
+    said.append(agent.next(watch))
+    said.append(agent.ask("unwatch", watch=watch))
+    said += agent.rest(watch)
+    said += agent.run("sh", "-c", "echo out; echo err >&2")
+    said += agent.run("sleep", "600", wall_limit_s=0.1)
+    file = str(folder / "file")
+    said.append(agent.ask("put", b"content", path=file, mode=0o600))
+    said += agent.rest(agent.begin("get", path=file, max_bytes=100))
+    said.append(agent.ask("probe", path=str(folder)))
+    opened = agent.ask("scratch_open", path=str(folder), name="iolab-scratch-x", owner="me")
+    said += [opened, agent.ask("scratch_close", dir=opened["dir"], keep=False)]
+    said.append(agent.ask("extents", paths=[file]))
+    said.append(agent.ask("evict", paths=[file], system=False))
+    said.append(agent.ask("bye"))
+    return said
+
+
+def test_every_message_is_as_promised(agent: Agent, tmp_path: Path) -> None:
+    said = some_of_every_message(agent, tmp_path)
+    for message in said:
+        VALIDATOR.validate(message.header)
+    assert {message.is_ for message in said} == MESSAGES
+
+
+@pytest.mark.parametrize("is_", sorted(MESSAGES))
+def test_the_schema_refuses_a_message_with_a_field_more(is_: str) -> None:
+    assert SCHEMA["$defs"][is_]["additionalProperties"] is False
+    with pytest.raises(jsonschema.ValidationError):
+        VALIDATOR.validate({"id": 1, "is": is_, "more": 1})
+
+
+def test_the_facts_become_the_model_whole(agent: Agent, tmp_path: Path) -> None:
+    facts = agent.ask("facts", path=str(tmp_path), tools={"fio": ["fio", "--version"]})["facts"]
+    host = TypeAdapter(HostFacts).validate_python(facts, strict=False)
+    assert json.loads(TypeAdapter(HostFacts).dump_json(host)) == facts
+    probed = dict(agent.ask("probe", path=str(tmp_path)).header)
+    del probed["id"], probed["is"]
+    probe = TypeAdapter(TargetProbe).validate_python(probed)
+    assert json.loads(TypeAdapter(TargetProbe).dump_json(probe)) == probed
+
+
+def shape(node: dict[str, Any], definitions: dict[str, Any]) -> Any:
+    """What a JSON Schema allows, without words: names, types and nulls."""
+    if "$ref" in node:
+        return shape(definitions[node["$ref"].rsplit("/", 1)[1]], definitions)
+    options = node.get("anyOf", node.get("oneOf"))
+    if options:
+        return frozenset(kind for option in options for kind in as_set(shape(option, definitions)))
+    if node.get("type") == "object":
+        fields = sorted(node["properties"].items())
+        kinds = tuple((name, as_set(shape(part, definitions))) for name, part in fields)
+        return frozenset([("object", tuple(sorted(node["required"])), kinds)])
+    if node.get("type") == "array":
+        return frozenset([("array", as_set(shape(node["items"], definitions)))])
+    return as_set(node["type"])
+
+
+def as_set(kind: Any) -> frozenset[Any]:
+    if isinstance(kind, frozenset):
+        return kind
+    return frozenset(kind if isinstance(kind, list) else [kind])
+
+
+def test_the_schema_of_facts_is_that_of_the_model() -> None:
+    model = TypeAdapter(HostFacts).json_schema()
+    ours = SCHEMA["$defs"]
+    assert shape(ours["HostFacts"], ours) == shape(model, model["$defs"])
