@@ -10,12 +10,13 @@ from iolab.analyse.load import measure
 from iolab.errors import StoreError
 from iolab.model.event import SessionStatus
 from iolab.model.run import RunRecord
-from iolab.model.sample import BinTable
+from iolab.model.sample import BinTable, CounterTable, IntervalTable, no_bins, no_counters
 from iolab.report.brief import SessionSource, build_brief
 from iolab.report.detail import Timeline
 from iolab.report.figures.distribution import at_percent
 from iolab.report.gather import timeline_of
 from iolab.report.grid import MAX_CELLS
+from iolab.report.html import render_html
 from iolab.report.selection import MAX_TIMELINES
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
@@ -140,3 +141,36 @@ def test_a_stored_session_gives_the_same_brief_as_its_source(tmp_path: Path) -> 
     assert brief.details == wanted.details
     assert brief.results == wanted.results
     assert brief.facts == wanted.facts
+
+
+class Stillborn(Source):
+    """A source whose runs ended in their first second without an I/O."""
+
+    def intervals(self, digest: str, repeat: int) -> IntervalTable:
+        table = super().intervals(digest, repeat)
+        none = np.zeros(1, dtype=np.int64)
+        return replace(
+            table,
+            host=none,
+            seq=none,
+            end_real_ns=table.end_real_ns[:1],
+            span_ns=table.span_ns[:1],
+            direction=table.direction[:1],
+            ios=none,
+            bytes=none,
+            lat_sum_ns=np.zeros(1),
+        )
+
+    def bins(self, digest: str, repeat: int) -> BinTable:
+        return no_bins()
+
+    def counters(self, digest: str, repeat: int) -> CounterTable:
+        return no_counters()
+
+
+def test_a_run_without_any_io_is_told_and_drawn_empty(source: Source) -> None:
+    still = Stillborn(**{name: getattr(source, name) for name in vars(source)})
+    brief = build_brief(still)
+    timeline = next(d.timeline for d in brief.details.values() if d.timeline is not None)
+    assert panel(timeline, "Latency") == {"mean": (None,), "p99": (None,)}
+    assert "nothing known in the measured window" in render_html(brief)

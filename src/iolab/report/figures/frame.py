@@ -126,7 +126,7 @@ def linear_scale(unit: str, values: Sequence[float], *, ticks: int = 4) -> Scale
     """A scale from zero to a round number above the largest value."""
     largest = max((v for v in values if math.isfinite(v)), default=0.0)
     divisor, name = unit_of(unit, largest)
-    top = max(largest / divisor, 1e-9)
+    top = largest / divisor if largest > 0 else 1.0
     step = _round_step(top / ticks)
     high = step * math.ceil(top / step - 1e-9)
     marks = tuple(round(step * i, 10) for i in range(round(high / step) + 1))
