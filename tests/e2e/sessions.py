@@ -1,0 +1,116 @@
+"""Sessions as a user makes them: the installed command in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+IOLAB = Path(sys.executable).with_name("iolab")
+SESSION_LIMIT_S = 180
+
+STUDY = """
+format = 1
+id = "proof"
+title = "Proof on a file system of our own"
+question = "Do iolab's numbers agree with fio's and with the kernel's?"
+
+[[workload]]
+id = "rand-read"
+rw = "randread"
+bs = "4k"
+iodepth = 4
+numjobs = 2
+filesize = "64m"
+
+[[workload]]
+id = "rand-mix"
+rw = "randrw"
+rwmixread = 70
+bs = "4k"
+iodepth = 4
+numjobs = 2
+filesize = "64m"
+
+[[workload]]
+id = "seq-write"
+rw = "write"
+bs = "128k"
+iodepth = 2
+numjobs = 1
+filesize = "64m"
+
+[method]
+warmup = "0s"
+runtime = "3s"
+settle = "0s"
+"""
+
+
+def write_study(folder: Path, text: str = STUDY) -> Path:
+    """The study as a file."""
+    path = folder / "study.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def iolab(*words: str | Path, expect: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end; its exit code must be the expected one."""
+    done = subprocess.run(
+        [str(IOLAB), *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=SESSION_LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def shown(session: Path) -> dict[str, Any]:
+    """The session as `iolab show --json` tells it."""
+    document: dict[str, Any] = json.loads(iolab("show", session, "--json").stdout)
+    return document
+
+
+def manifest_of(session: Path, workload: str) -> tuple[Path, dict[str, Any]]:
+    """The first run's folder and manifest of a workload."""
+    for path in sorted(session.glob("points/*/run-1/manifest.json")):
+        manifest: dict[str, Any] = json.loads(path.read_bytes())
+        if manifest["run"]["point"]["workload"] == workload:
+            return path.parent, manifest
+    raise LookupError(workload)
+
+
+def fio_said(session: Path, workload: str) -> dict[str, Any]:
+    """fio's own final document of that workload's first run."""
+    folder, _ = manifest_of(session, workload)
+    packed = next((folder / "engine").glob("*.zst")).read_bytes()
+    text = zstandard.ZstdDecompressor().decompress(packed, max_output_size=1 << 28).decode()
+    last = text[text.rindex("\n{\n") :] if "\n{\n" in text else text
+    document: dict[str, Any] = json.loads(last)
+    return document
+
+
+def result_of(document: dict[str, Any], workload: str) -> dict[str, Any]:
+    """The first result of that workload."""
+    found: dict[str, Any] = next(r for r in document["results"] if r["workload"] == workload)
+    return found
+
+
+def processes(name: str) -> list[int]:
+    """Ids of the processes of that program, zombies left out."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (folder / "stat").read_text(encoding="utf-8")
+        except OSError:
+            continue
+        program, _, rest = stat.partition("(")[2].rpartition(")")
+        if program == name and rest.split()[0] != "Z":
+            found.append(int(folder.name))
+    return found
