@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -12,6 +13,8 @@ from typing import Any, Final
 
 STATIC: Final = "-C target-feature=+crt-static"
 """Links glibc in, so that the one program runs on every Linux host of the architecture."""
+OLDEST_CARGO: Final = (1, 85)
+"""The first that knows the edition the agent is written in; Cargo.toml says the same."""
 TRIPLES: Final = {
     "x86_64": "x86_64-unknown-linux-gnu",
     "aarch64": "aarch64-unknown-linux-gnu",
@@ -39,6 +42,24 @@ def get_build_hook() -> type:
     return AgentBuildHook
 
 
+def find_cargo() -> str:
+    """The cargo to build with; `SystemExit` with what to install when it is missing or too old."""
+    install = (
+        f"install Rust {OLDEST_CARGO[0]}.{OLDEST_CARGO[1]} or newer (https://rustup.rs, or a "
+        "package such as cargo, on Debian 12 cargo-web) and build again."
+    )
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        raise SystemExit(f"The iolab agent is written in Rust and cargo is not on PATH: {install}")
+    told = subprocess.run([cargo, "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.search(r"(\d+)\.(\d+)", told)
+    if version is None or (int(version[1]), int(version[2])) < OLDEST_CARGO:
+        raise SystemExit(
+            f"The iolab agent needs a newer cargo than {cargo} ({told.strip()}): {install}"
+        )
+    return cargo
+
+
 def platform_tag() -> str:
     """The wheel tag of this platform; the agent needs no library, so plain `linux_…` is true."""
     return sysconfig.get_platform().replace("-", "_").replace(".", "_")
@@ -49,12 +70,7 @@ def build(root: Path) -> Path:
 
     `SystemExit` with a sentence when this machine cannot compile it.
     """
-    cargo = shutil.which("cargo")
-    if cargo is None:
-        raise SystemExit(
-            "The iolab agent is written in Rust and cargo is not on PATH: install Rust 1.85 or "
-            "newer (https://rustup.rs, or the packages rustc and cargo) and build again."
-        )
+    cargo = find_cargo()
     triple = TRIPLES.get(platform.machine())
     if platform.system() != "Linux" or triple is None:
         raise SystemExit(
@@ -64,12 +80,14 @@ def build(root: Path) -> Path:
     flags = f"CARGO_TARGET_{triple.upper().replace('-', '_')}_RUSTFLAGS"
     # The target is named so that the flags hold for the agent alone: with the static flag, cargo
     # could not build the compiler plugins that run on this machine.
-    subprocess.run(
+    outcome = subprocess.run(
         [cargo, "build", "--release", "--locked", "--target", triple],
         cwd=root / "agent",
         env={**os.environ, flags: STATIC},
-        check=True,
+        check=False,
     )
+    if outcome.returncode != 0:
+        raise SystemExit("The iolab agent did not compile: cargo says why above.")
     built = root / "agent" / "target" / triple / "release" / "iolab-agent"
     placed = root / "src" / "iolab" / "_agent" / "iolab-agent"
     placed.parent.mkdir(parents=True, exist_ok=True)
