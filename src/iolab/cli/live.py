@@ -177,7 +177,9 @@ class LinesView:
         say(f"{self._run(run)}: {_load_line(loads[-1], self._progress)}")
 
     def _phase(self, event: PhaseStarted) -> str:
-        name = one_line(f"{event.phase.value}: {event.detail}" if event.detail else event.phase)
+        named = event.run is not None and event.detail == event.run.point.label
+        plain = not event.detail or named
+        name = one_line(event.phase if plain else f"{event.phase.value}: {event.detail}")
         expected = ""
         if event.expected_s is not None and event.expected_s >= 1:
             expected = f" (about {format_duration_s(event.expected_s)})"

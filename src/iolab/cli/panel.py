@@ -85,9 +85,14 @@ def _phase(progress: Progress, width: int, *, ascii_only: bool) -> Text:
         text.append(f"{elapsed:.0f} s")
     if warming:
         text.append("  warm-up, not counted", style=QUIET_STYLE)
-    elif progress.phase_detail:
+    elif progress.phase_detail and not _names_run(progress):
         text.append(f"  {one_line(progress.phase_detail)}", style=QUIET_STYLE)
     return text
+
+
+def _names_run(progress: Progress) -> bool:
+    """Whether the phase's detail is only the point that stands in the head already."""
+    return progress.run is not None and progress.phase_detail == progress.run.point.label
 
 
 def _load(progress: Progress, width: int, *, ascii_only: bool) -> Iterator[Text]:
