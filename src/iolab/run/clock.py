@@ -38,6 +38,9 @@ class SystemClock:
         return time.monotonic_ns()
 
 
+SYSTEM_CLOCK: Final = SystemClock()
+
+
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
     """A host's CLOCK_REALTIME is the controller's plus `offset_ns`, within `error_ns`.

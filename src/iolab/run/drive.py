@@ -58,7 +58,7 @@ async def drive(
         command.stdin,
         argv=list(command.argv),
         env={},
-        cwd=None,
+        cwd=command.cwd,
         start_at_real_ns=start_at_real_ns,
         wall_limit_s=command.wall_limit_s,
         output_limit_bytes=command.output_limit_bytes,

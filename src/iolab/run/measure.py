@@ -19,7 +19,7 @@ from iolab.run.evidence import Evidence, on_each
 from iolab.run.outcome import engine_fault
 from iolab.run.prepare import snapshot
 from iolab.run.telemetry.decode import CounterCollector
-from iolab.run.watch import watch
+from iolab.run.watch import Watch
 
 START_ALLOWANCE_S: Final = 0.5
 """From the decision to the start: a look at the counters and the request on every host."""
@@ -40,13 +40,19 @@ async def measure(
     """
     method = crew.study.method
     crew.begin(Phase.MEASURE, run, run.point.label, method.warmup_s + method.runtime_s)
-    await on_each(evidence, lambda mine: _tell_time(crew, mine))
-    start = _start_of(crew, evidence)
+    watches = {
+        mine.name: Watch(crew, mine.site.host, index, counters)
+        for index, mine in enumerate(evidence)
+    }
     halt = asyncio.Event()
+
+    async def get_ready(mine: Evidence) -> None:
+        await watches[mine.name].begin()
+        mine.offset = await measure_offset(mine.site.host, crew.clock)
 
     async def one(mine: Evidence) -> None:
         try:
-            await _one_host(crew, run, evidence.index(mine), mine, start, halt, counters)
+            await _one_host(crew, run, mine, watches[mine.name], start, halt)
         except (HostError, EngineError):
             # A run without one of its hosts answers nothing: the others need not go on.
             halt.set()
@@ -57,7 +63,12 @@ async def measure(
         halt.set()
         await asyncio.Event().wait()
 
-    await alongside(on_each(evidence, one), heed())
+    try:
+        await on_each(evidence, get_ready)
+        start = _start_of(crew, evidence)
+        await alongside(on_each(evidence, one), heed())
+    finally:
+        await asyncio.gather(*(watch.end() for watch in watches.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +77,6 @@ class _Start:
 
     real_ns: int
     lead_s: float
-
-
-async def _tell_time(crew: Crew, mine: Evidence) -> None:
-    mine.offset = await measure_offset(mine.site.host, crew.clock)
 
 
 def _start_of(crew: Crew, evidence: Sequence[Evidence]) -> _Start:
@@ -82,14 +89,13 @@ def _start_of(crew: Crew, evidence: Sequence[Evidence]) -> _Start:
 async def _one_host(
     crew: Crew,
     run: PlannedRun,
-    index: int,
     mine: Evidence,
+    watch: Watch,
     start: _Start,
     halt: asyncio.Event,
-    counters: CounterCollector,
 ) -> None:
     engine = crew.engine_of(run)
-    method, host = crew.study.method, mine.site.host
+    method = crew.study.method
     mine.command = engine.measure(
         run.point.job,
         crew.plan.data_set(run.point.data_set),
@@ -103,7 +109,7 @@ async def _one_host(
     try:
         await alongside(
             _load(crew, run, mine, reader, go_ns, start.lead_s, halt),
-            watch(crew, host, index, go_ns, counters),
+            watch.follow(go_ns),
         )
     finally:
         mine.reading = reader.finish()

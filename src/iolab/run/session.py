@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from iolab.errors import HostError, Interrupted, IolabError, StoreError
 from iolab.model.event import (
@@ -15,17 +16,20 @@ from iolab.model.event import (
 )
 from iolab.model.run import Plan, PlannedRun, RunStatus
 from iolab.model.study import Study
-from iolab.model.workload import EngineName
 from iolab.plan.guard import check_ready
 from iolab.run.clean_up import clean_up
-from iolab.run.clock import Clock, SystemClock
+from iolab.run.clock import SYSTEM_CLOCK, Clock
 from iolab.run.crew import Crew
 from iolab.run.engines.base import Engine
+from iolab.run.engines.fio import FioEngine
 from iolab.run.execute import execute
 from iolab.run.hosts.base import Host
 from iolab.run.sites import Sites
 from iolab.run.stop import Stop
 from iolab.run.survey import Survey, survey
+
+ENGINES: Final[tuple[Engine, ...]] = (FioEngine(),)
+"""Every engine that a study may name."""
 
 
 async def run_session(
@@ -35,10 +39,10 @@ async def run_session(
     recorder: Recorder,
     stop: Stop,
     *,
-    engines: Mapping[EngineName, Engine],
     session_id: str,
     done: frozenset[tuple[str, int]] = frozenset(),
-    clock: Clock | None = None,
+    engines: Iterable[Engine] = ENGINES,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> SessionStatus:
     """Execute the plan but for the runs in `done`, each (digest, repeat), and tell the recorder.
 
@@ -47,7 +51,8 @@ async def run_session(
     raises; it ends early without one at a stop request. However it ends, no process and no folder
     of it is left on any host, and all hosts are closed.
     """
-    crew = Crew(study, plan, hosts, engines, recorder, stop, clock or SystemClock(), session_id)
+    by_name = {engine.name: engine for engine in engines}
+    crew = Crew(study, plan, hosts, by_name, recorder, stop, clock, session_id)
     pending = [run for run in plan.runs if (run.point.digest, run.repeat) not in done]
     sites = Sites(crew, pending)
     status = SessionStatus.FAILED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,17 +31,18 @@ class Survey:
     probes: Mapping[str, TargetProbe]
 
 
-async def survey(study: Study, hosts: Mapping[str, Host], engines: tuple[Engine, ...]) -> Survey:
+async def survey(study: Study, hosts: Mapping[str, Host], engines: Iterable[Engine]) -> Survey:
     """Ask all hosts of the study at once. HostError names every one that failed, and what to do.
 
     The hosts stay connected; whoever made them closes them.
     """
+    tools = {engine.name.value: list(engine.version_argv) for engine in engines}
     by_host: dict[str, list[Target]] = {}
     for target in targets_of(study):
         by_host.setdefault(target.host, []).append(target)
 
     async def visit(host: Host) -> _Visit:
-        return await _visit(host, tuple(by_host[host.name]), engines)
+        return await _visit(host, tuple(by_host[host.name]), tools)
 
     visits = _complete(await together([hosts[name] for name in by_host], visit))
     return Survey(
@@ -58,9 +59,8 @@ class _Visit:
     probes: Mapping[str, TargetProbe]
 
 
-async def _visit(host: Host, targets: tuple[Target, ...], engines: tuple[Engine, ...]) -> _Visit:
+async def _visit(host: Host, targets: tuple[Target, ...], tools: Mapping[str, list[str]]) -> _Visit:
     hello = await host.connect()
-    tools = {engine.name.value: list(engine.version_argv) for engine in engines}
     facts: dict[str, HostFacts] = {}
     probes: dict[str, TargetProbe] = {}
     for target in targets:

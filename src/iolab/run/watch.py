@@ -17,64 +17,78 @@ from iolab.run.telemetry.decode import CounterCollector
 SILENCE_LIMIT_S: Final = 30.0
 """Beyond the interval: a host that shows no sample for so long is lost, however busy it was."""
 
+FIRST_SAMPLE_LIMIT_S: Final = 20.0
+"""The first one comes at once, on a host that does nothing yet."""
+
 UNWATCH_LIMIT_S: Final = 20.0
 """Calling a watch off on a host under full load."""
 
 
-async def watch(
-    crew: Crew, host: Host, index: int, go_real_ns: int, counters: CounterCollector
-) -> None:
-    """Collect samples from the last before `go_real_ns` (the host's clock) until cancelled.
+class Watch:
+    """A watch on one host from before the start of a run until after its end.
 
-    Gives the host up when it falls silent or sends nonsense, and raises HostError then.
+    `begin`, `follow` and `end` are called in this order; all but `end` raise HostError, and give
+    the host up when it falls silent or sends nonsense.
     """
-    interval_ms = crew.study.telemetry.interval_ms
-    stream = host.stream("watch", interval_ms=interval_ms)
-    held = None
-    try:
-        held = await _next(host, stream, interval_ms)
+
+    def __init__(self, crew: Crew, host: Host, index: int, counters: CounterCollector) -> None:
+        self._crew = crew
+        self._host = host
+        self._index = index
+        self._counters = counters
+        self._interval_ms = crew.study.telemetry.interval_ms
+        self._stream: Stream | None = None
+        self._held: Mapping[str, Any] | None = None
+
+    async def begin(self) -> None:
+        """Start it and see the first sample."""
+        self._stream = self._host.stream("watch", interval_ms=self._interval_ms)
+        self._held = await self._next(self._stream, FIRST_SAMPLE_LIMIT_S)
+
+    async def follow(self, go_real_ns: int) -> None:
+        """Collect from the last sample before `go_real_ns` (the host's clock) until cancelled."""
+        if self._stream is None or self._held is None:
+            raise ValueError("a watch begins before it is followed")
         while True:
-            sample = await _next(host, stream, interval_ms)
+            sample = await self._next(self._stream, self._interval_ms / 1000 + SILENCE_LIMIT_S)
             if sample["real_ns"] >= go_real_ns:
-                _add(host, index, held, counters)
-                _show(crew, host, held, sample)
-            held = sample
-    finally:
-        # The newest sample waits for one after it; the one that waits at the end counts too.
-        if held is not None and not host.lost:
-            with suppress(HostError):
-                _add(host, index, held, counters)
-        await stream.aclose()
+                self._add(self._held)
+                self._show(self._held, sample)
+            self._held = sample
+
+    async def end(self) -> None:
+        """Call it off, whatever became of it; the newest sample counts too."""
+        if self._stream is None:
+            return
+        await self._stream.aclose()
         with suppress(HostError):
-            await host.ask("unwatch", deadline_s=UNWATCH_LIMIT_S, watch=stream.id)
+            if self._held is not None:
+                self._add(self._held)
+            await self._host.ask("unwatch", deadline_s=UNWATCH_LIMIT_S, watch=self._stream.id)
 
+    async def _next(self, stream: Stream, limit_s: float) -> Mapping[str, Any]:
+        try:
+            async with asyncio.timeout(limit_s):
+                header = (await anext(stream)).header
+        except TimeoutError:
+            reason = f"showed no sign of life for {limit_s:g} s"
+            raise self._host.give_up(reason) from None
+        except StopAsyncIteration:
+            raise self._host.give_up("ended its telemetry unasked") from None
+        if not isinstance(header.get("real_ns"), int):
+            raise self._nonsense("it has no time")
+        return header
 
-async def _next(host: Host, stream: Stream, interval_ms: int) -> Mapping[str, Any]:
-    limit_s = interval_ms / 1000 + SILENCE_LIMIT_S
-    try:
-        async with asyncio.timeout(limit_s):
-            header = (await anext(stream)).header
-    except TimeoutError:
-        raise host.give_up(f"showed no sign of life for {limit_s:g} s") from None
-    except StopAsyncIteration:
-        raise host.give_up("ended its telemetry unasked") from None
-    if not isinstance(header.get("real_ns"), int):
-        raise _nonsense(host, "it has no time")
-    return header
+    def _add(self, sample: Mapping[str, Any]) -> None:
+        try:
+            self._counters.add(self._index, sample)
+        except ValueError as fault:
+            raise self._nonsense(str(fault)) from None
 
+    def _nonsense(self, why: str) -> HostLost:
+        return self._host.give_up(f"sent telemetry that makes no sense: {why.rstrip('.')}")
 
-def _add(host: Host, index: int, sample: Mapping[str, Any], counters: CounterCollector) -> None:
-    try:
-        counters.add(index, sample)
-    except ValueError as fault:
-        raise _nonsense(host, str(fault)) from None
-
-
-def _nonsense(host: Host, why: str) -> HostLost:
-    return host.give_up(f"sent telemetry that makes no sense: {why.rstrip('.')}")
-
-
-def _show(crew: Crew, host: Host, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    busy = cpu_busy(before.get("cpu"), after.get("cpu"))
-    if busy is not None:
-        crew.tell(TelemetrySeen(host.name, busy))
+    def _show(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        busy = cpu_busy(before.get("cpu"), after.get("cpu"))
+        if busy is not None:
+            self._crew.tell(TelemetrySeen(self._host.name, busy))

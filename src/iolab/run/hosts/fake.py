@@ -20,19 +20,19 @@ class FakeHost(LinkedHost):
     def __init__(self, name: str = "local", script: FakeScript | None = None) -> None:
         super().__init__(HostSpec(name, HostKind.LOCAL))
         self.script = script or FakeScript()
-        self.link: FakeLink | None = None
+        self._fake: FakeLink | None = None
 
     async def open_link(self) -> Link:
         """Begin; the agent says hello at once."""
-        self.link = FakeLink(self.script)
-        return self.link
+        self._fake = FakeLink(self.script)
+        return self._fake
 
     @property
     def agent(self) -> FakeAgent:
         """The agent of this host; ValueError before it was connected."""
-        if self.link is None:
+        if self._fake is None:
             raise ValueError("the host was never connected")
-        return self.link.agent
+        return self._fake.agent
 
     def asked(self, verb: str) -> list[dict[str, object]]:
         """Every request with that verb, in order."""
@@ -40,9 +40,12 @@ class FakeHost(LinkedHost):
 
     @property
     def left_behind(self) -> list[str]:
-        """Processes and folders that the agent still has; empty after a good end."""
-        agent = self.agent
-        return [*(f"run {run}" for run in agent.processes), *agent.folders]
+        """Processes and folders that the agent still has, and the link; empty after a good end."""
+        if self._fake is None:
+            return []
+        agent = self._fake.agent
+        link = [] if self._fake.closed else ["an open link"]
+        return [*(f"run {run}" for run in agent.processes), *agent.folders, *link]
 
 
 class FakeLink:

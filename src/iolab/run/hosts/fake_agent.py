@@ -35,7 +35,7 @@ class _Request:
 
 
 class FakeAgent:
-    """Answers frames by `say`; `break_off` ends the connection. `asked` is every request so far."""
+    """Answers frames by `say`; `break_off` ends the connection. `asked` is every request."""
 
     def __init__(
         self, script: FakeScript, say: Callable[[bytes], None], break_off: Callable[[], None]
@@ -45,6 +45,8 @@ class FakeAgent:
         self.processes: dict[int, FakeProcess] = {}
         self.folders: set[str] = set()
         self.files: dict[str, int] = {}
+        self.hole_bytes = script.hole_bytes
+        self.swept: list[str] = []
         self.disk = DiskUse()
         self._say = say
         self.break_off = break_off
@@ -79,8 +81,9 @@ class FakeAgent:
             task.add_done_callback(self._tasks.discard)
 
     def lease_ends(self) -> None:
-        """The controller is gone: nothing stays."""
+        """The controller is gone: nothing stays; `swept` keeps what had to be removed then."""
         self.mute = True
+        self.swept += [*(f"run {run}" for run in self.processes), *self.folders]
         for task in self._tasks:
             task.cancel()
         self.processes.clear()
@@ -171,7 +174,7 @@ class FakeAgent:
 
     async def _extents(self, request: _Request) -> dict[str, Any]:
         sizes = [self._size_of(path) for path in request.arguments["paths"]]
-        holes = self.script.hole_bytes
+        holes = self.hole_bytes
         return {
             "is": "extents",
             "method": self.script.extents_method,
@@ -203,7 +206,7 @@ class FakeAgent:
         finally:
             self.processes.pop(request.id, None)
         if job.runtime_s is None and code == 0:
-            self.files[f"{job.directory}/{job.data_set}"] = job.file_bytes
+            self.files[f"{request.arguments['cwd']}/{job.data_set}"] = job.file_bytes
         return exited(code, signal, self.real_ns())
 
     def work(self, job: FakeJob, load: FakeLoad, from_s: float, until_s: float) -> None:

@@ -56,9 +56,9 @@ class FakeJob:
     numjobs: int
     iodepth: int
     runtime_s: float | None
-    directory: str
     data_set: str
     file_bytes: int
+    files_per_job: int
 
     @property
     def seconds(self) -> float:
@@ -76,9 +76,9 @@ def read_job(text: str) -> FakeJob:
         numjobs=int(options.get("numjobs", "1")),
         iodepth=int(options.get("iodepth", "1")),
         runtime_s=None if runtime is None else parse_duration_s(runtime),
-        directory=options.get("directory", "."),
         data_set=options.get("filename_format", "").split(".")[0],
         file_bytes=parse_size(options.get("filesize") or options.get("size", "0")),
+        files_per_job=int(options.get("nrfiles", "1")),
     )
 
 
@@ -97,8 +97,15 @@ def document(job: FakeJob, load: FakeLoad, start_real_ns: int, elapsed_s: float)
 
 
 def ios_until(job: FakeJob, load: FakeLoad, elapsed_s: float) -> dict[str, int]:
-    """I/Os of each direction so long after the start."""
+    """I/Os of each direction so long after the start.
+
+    A job without a runtime writes its files once; one that fails has got half-way.
+    """
     total = round(load.iops * elapsed_s)
+    if job.runtime_s is None:
+        whole = job.numjobs * job.files_per_job * job.file_bytes // job.block_bytes
+        share = elapsed_s / job.seconds / (2 if load.exit_code else 1)
+        total = round(whole * share)
     if "rw" in job.access and job.access not in ("randwrite", "write"):
         return {"read": total - total // 3, "write": total // 3}
     reads = "read" in job.access

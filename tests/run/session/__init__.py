@@ -1,0 +1,1 @@
+"""Tests of whole sessions on hosts that do not exist."""

@@ -1,0 +1,154 @@
+"""A study, its plan, fake hosts and a recorder: everything that a session needs, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from iolab.errors import IolabError
+from iolab.model.event import Event, RunFinished, SessionEnded, SessionStatus
+from iolab.model.run import Plan, RunRecord
+from iolab.model.study import Study
+from iolab.plan.load import LoadOptions, parse_study
+from iolab.plan.schedule import make_plan
+from iolab.run.hosts.fake import FakeHost
+from iolab.run.hosts.fake_script import FakeScript, LoopClock
+from iolab.run.session import run_session
+from iolab.run.stop import Stop
+from tests.run.virtual_time import run_virtually
+
+STUDY = """
+format = 1
+id = "trial"
+title = "A trial"
+question = "Does it work?"
+
+[target]
+path = "/mnt/bench"
+
+{hosts}
+
+[[workload]]
+id = "rand-read"
+title = "Random reads"
+engine = "fio"
+rw = "randread"
+bs = "4k"
+iodepth = [1, 8]
+numjobs = 2
+filesize = "16m"
+
+[[workload]]
+id = "seq-write"
+title = "Sequential writes"
+engine = "fio"
+rw = "write"
+bs = "1m"
+iodepth = 4
+numjobs = 1
+filesize = "16m"
+
+[method]
+warmup = "1s"
+runtime = "4s"
+repeats = 1
+settle = "2s"
+order = "as-written"
+"""
+
+HOST = '[[host]]\nname = "{name}"\nkind = "command"\ncommand = ["reach", "{name}"]\n'
+CONFIGURATION = '[[configuration]]\nid = "fleet"\ntitle = "A fleet"\nhosts = [{names}]\n'
+
+Kind = TypeVar("Kind")
+
+
+def study_of(*hosts: str, sets: tuple[str, ...] = ()) -> Study:
+    """The trial study on those hosts, or on this machine."""
+    tables = "\n".join(HOST.format(name=name) for name in hosts)
+    if hosts:
+        names = ", ".join(f'"{name}"' for name in hosts)
+        tables = CONFIGURATION.format(names=names) + tables
+    return parse_study(STUDY.format(hosts=tables), "trial.toml", LoadOptions(sets=sets))
+
+
+def do_nothing(_: Event) -> None:
+    """How most recorders react."""
+
+
+@dataclass
+class Notes:
+    """A recorder that keeps everything; `react` may raise, or ask to stop."""
+
+    react: Callable[[Event], None] = do_nothing
+    events: list[Event] = field(default_factory=list)
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
+        self.react(event)
+
+    def of(self, kind: type[Kind]) -> list[Kind]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+@dataclass
+class Stage:
+    """One session on fake hosts; `play` runs it in virtual time."""
+
+    scripts: dict[str, FakeScript] = field(default_factory=lambda: {"local": FakeScript()})
+    sets: tuple[str, ...] = ()
+    done: frozenset[tuple[str, int]] = frozenset()
+    notes: Notes = field(default_factory=Notes)
+    stop: Stop | None = None
+    status: SessionStatus | None = None
+    fault: IolabError | None = None
+    hosts: dict[str, FakeHost] = field(default_factory=dict)
+
+    @property
+    def study(self) -> Study:
+        names = tuple(self.scripts)
+        return study_of(*(() if names == ("local",) else names), sets=self.sets)
+
+    @property
+    def plan(self) -> Plan:
+        return make_plan(self.study)
+
+    @property
+    def records(self) -> list[RunRecord]:
+        return [event.record for event in self.notes.of(RunFinished)]
+
+    @property
+    def ended(self) -> SessionEnded:
+        (ended,) = self.notes.of(SessionEnded)
+        assert self.notes.events[-1] is ended
+        return ended
+
+    def play(self) -> Stage:
+        """The whole session; an IolabError that it raises is kept in `fault`."""
+        self.hosts = {name: FakeHost(name, script) for name, script in self.scripts.items()}
+        run_virtually(self._body())
+        return self
+
+    async def _body(self) -> None:
+        self.stop = self.stop or Stop()
+        study = self.study
+        try:
+            self.status = await run_session(
+                study,
+                make_plan(study),
+                self.hosts,
+                self.notes,
+                self.stop,
+                session_id="trial-1",
+                done=self.done,
+                clock=LoopClock(),
+            )
+        except IolabError as fault:
+            self.fault = fault
+
+    def assert_left_clean(self, *, swept_on: tuple[str, ...] = ()) -> None:
+        """Every link is closed, and only the named hosts' agents had anything left to remove."""
+        for name, host in self.hosts.items():
+            assert host.left_behind == []
+            if name not in swept_on:
+                assert host.agent.swept == []

@@ -1,0 +1,266 @@
+"""Sessions with the real agent and real fio on this machine's own storage."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from iolab.errors import HostError, IolabError
+from iolab.model.event import (
+    Event,
+    IntervalSeen,
+    Notice,
+    Phase,
+    PhaseStarted,
+    RunFinished,
+    SessionEnded,
+    SessionStatus,
+)
+from iolab.model.host import HostKind, HostSpec
+from iolab.model.run import RunRecord, RunStatus
+from iolab.plan.load import LoadOptions, parse_study
+from iolab.plan.schedule import make_plan
+from iolab.run.hosts.base import Host
+from iolab.run.hosts.command import CommandHost
+from iolab.run.hosts.local import LocalHost
+from iolab.run.session import run_session
+from iolab.run.stop import Stop
+from tests.e2e.targets import tmpfs
+from tests.run.session.stage import STUDY, Notes
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).parents[3]
+SHORT = (
+    "method.runtime=2s",
+    "method.warmup=1s",
+    "method.settle=0s",
+    "workload.*.filesize=16m",
+    "workload.rand-read.iodepth=8",
+)
+GONE_WITHIN_S = 5.0
+
+
+@pytest.fixture
+def target() -> Iterator[Path]:
+    """A directory on the checkout's own file system, which is storage and not memory."""
+    path = ROOT / "scratch" / f"test-{os.getpid()}"
+    path.mkdir(parents=True)
+    yield path
+    left = list(path.iterdir())
+    subprocess.run(["rm", "-rf", path], check=True, timeout=60)
+    assert left == [], f"left behind: {left}"
+
+
+def session(
+    path: Path,
+    notes: Notes,
+    *,
+    sets: tuple[str, ...] = SHORT,
+    host: Host | None = None,
+    stop: Stop | None = None,
+) -> SessionStatus:
+    text = STUDY.format(hosts="")
+    study = parse_study(text, "trial.toml", LoadOptions(path=str(path), sets=sets))
+    hosts = {"local": host or LocalHost(HostSpec("local", HostKind.LOCAL))}
+    work = run_session(study, make_plan(study), hosts, notes, stop or Stop(), session_id="trial-1")
+    return asyncio.run(work)
+
+
+def records(notes: Notes) -> list[RunRecord]:
+    return [event.record for event in notes.of(RunFinished)]
+
+
+def processes_under(path: Path) -> list[str]:
+    """Command lines of processes whose working directory is in that folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "cwd").readlink().is_relative_to(path):
+                found.append((entry / "cmdline").read_text("utf-8").replace("\0", " "))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_session_measures_and_leaves_nothing(target: Path) -> None:
+    notes = Notes()
+    assert session(target, notes) is SessionStatus.DONE
+    read, write = records(notes)
+    for record in (read, write):
+        assert record.failure is None
+        assert record.status is RunStatus.DONE
+        (host,) = record.hosts
+        assert host.totals is not None
+        whole = host.totals.read or host.totals.write
+        assert whole is not None
+        assert int(record.intervals.ios.sum()) == int(record.bins.count.sum()) > 0
+        assert len(np.unique(record.intervals.seq)) >= 3
+        assert host.start_real_ns is not None
+        assert len(np.unique(record.counters.seq)) >= 4
+        assert host.process is not None
+        assert host.process.max_rss_bytes > 0
+    proof = read.hosts[0].extents
+    assert proof is not None
+    assert proof.written_bytes == proof.size_bytes == 2 * (16 << 20)
+    assert read.hosts[0].cache is not None
+    assert read.hosts[0].cache.resident_bytes_after == 0
+    claimed = int(read.intervals.bytes.sum())
+    moved = max(delta.read_bytes for delta in read.hosts[0].devices)
+    assert moved >= claimed * 0.99
+    assert notes.of(SessionEnded)[0].reason is None
+    assert processes_under(target) == []
+
+
+def test_a_pushed_agent_measures_the_same_way(target: Path) -> None:
+    notes = Notes()
+    host = CommandHost(HostSpec("local", HostKind.COMMAND, command=("env",)))
+    sets = (*SHORT, "method.warmup=0s", "method.runtime=1s")
+    status = session(target, notes, host=host, sets=sets)
+    assert status is SessionStatus.DONE
+    assert [record.status for record in records(notes)] == [RunStatus.DONE] * 2
+
+
+def test_a_stop_keeps_what_real_fio_measured(target: Path) -> None:
+    stop = Stop()
+
+    def react(event: Event) -> None:
+        if isinstance(event, IntervalSeen) and event.elapsed_s > 1.5 and not stop.requested:
+            stop.request()
+
+    notes = Notes(react)
+    sets = (*SHORT, "method.runtime=60s")
+    assert session(target, notes, sets=sets, stop=stop) is SessionStatus.INTERRUPTED
+    (record,) = records(notes)
+    assert record.status is RunStatus.INTERRUPTED
+    assert record.hosts[0].stopped_early
+    assert record.hosts[0].totals is not None
+    assert int(record.intervals.ios.sum()) > 0
+
+
+def test_two_stops_leave_nothing(target: Path) -> None:
+    stop = Stop()
+
+    def react(event: Event) -> None:
+        if isinstance(event, IntervalSeen):
+            stop.request()
+            stop.request()
+
+    sets = (*SHORT, "method.runtime=60s")
+    assert session(target, Notes(react), sets=sets, stop=stop) is SessionStatus.INTERRUPTED
+    assert processes_under(target) == []
+
+
+def test_a_full_disk_is_named_and_emptied() -> None:
+    notes = Notes()
+    with tmpfs(100 << 20) as path:
+        sets = (*SHORT, "target.allow_memory=true", "workload.*.direct=false")
+
+        def fill(event: Event) -> None:
+            if isinstance(event, PhaseStarted) and event.phase is Phase.LAY_OUT:
+                (path / "somebody-elses").write_bytes(bytes(95 << 20))
+
+        notes.react = fill
+        with pytest.raises(HostError, match="ran full while"):
+            session(path, notes, sets=(*sets, "workload.*.filesize=4m"))
+        assert [entry.name for entry in path.iterdir()] == ["somebody-elses"]
+
+
+def test_kept_files_are_used_again(target: Path) -> None:
+    sets = (*SHORT, "method.warmup=0s", "method.runtime=1s")
+    session(target, Notes(), sets=(*sets, "target.keep_files=true"))
+    (folder,) = target.iterdir()
+    kept = {path.name: path.stat().st_ino for path in folder.iterdir()}
+    assert len([name for name in kept if not name.startswith(".")]) >= 2
+    notes = Notes()
+    assert session(target, notes, sets=sets) is SessionStatus.DONE
+    assert len(notes.of(Notice)) == 1
+    phases = [event.phase for event in notes.of(PhaseStarted)]
+    assert Phase.LAY_OUT not in phases
+
+
+def test_a_second_session_on_the_same_target_is_refused(target: Path) -> None:
+    with Controller(target, "60s") as first:
+        first.until("interval 1")
+        with pytest.raises(IolabError) as caught:
+            session(target, Notes())
+        told = " ".join(str(fault) for fault in caught.value.faults) + str(caught.value)
+        assert "trial-1" in told
+        first.process.send_signal(signal.SIGKILL)
+        first.wait_until_gone()
+
+
+def test_kill_9_of_the_controller_leaves_no_process_and_no_file(target: Path) -> None:
+    with Controller(target, "60s") as controller:
+        controller.until("interval 1")
+        assert any("fio" in line for line in processes_under(target))
+        controller.process.send_signal(signal.SIGKILL)
+        controller.wait_until_gone()
+    assert list(target.iterdir()) == []
+
+
+def test_kill_9_during_layout_leaves_nothing_either(target: Path) -> None:
+    with Controller(target, "60s") as controller:
+        controller.until("phase lay out")
+        controller.process.send_signal(signal.SIGKILL)
+        controller.wait_until_gone()
+    assert list(target.iterdir()) == []
+
+
+class Controller:
+    """A controller in a process of its own."""
+
+    def __init__(self, target: Path, runtime: str) -> None:
+        self.target = target
+        self.agent = 0
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.run.session.controller", str(target), runtime],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        )
+
+    def __enter__(self) -> Controller:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait(10)
+
+    def until(self, line: str) -> None:
+        """Read its lines up to and with that one."""
+        assert self.process.stdout
+        for told in self.process.stdout:
+            word = told.strip()
+            if word.startswith("agent "):
+                self.agent = int(word.split()[1])
+            if word == line:
+                return
+        raise AssertionError(f"the controller ended before '{line}'")
+
+    def wait_until_gone(self) -> None:
+        """Within five seconds there is no agent, no engine and no file."""
+        deadline = time.monotonic() + GONE_WITHIN_S
+        while time.monotonic() < deadline:
+            if not self._left():
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"still there: {self._left()}")
+
+    def _left(self) -> list[str]:
+        agent = Path(f"/proc/{self.agent}/stat")
+        try:
+            living = ["agent"] if agent.read_text("utf-8").split()[2] != "Z" else []
+        except OSError:
+            living = []
+        return [*living, *processes_under(self.target), *map(str, self.target.iterdir())]
