@@ -1,0 +1,121 @@
+"""fio as an engine: real fio, told by a job file on standard input, read while it runs.
+
+`json+` reports every second (`--status-interval=1`) carry cumulative counts with latency bins;
+docs/decisions has why this and not fio's logs.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+from iolab.errors import EngineError
+from iolab.model.host import ToolFacts
+from iolab.model.run import DataSet
+from iolab.model.sample import Direction
+from iolab.model.workload import EngineName, Job
+from iolab.run.engines.base import Command, OutputReader
+from iolab.run.engines.fio_document import Document
+from iolab.run.engines.fio_job import layout_job, measure_job
+from iolab.run.engines.fio_reader import FioReader
+
+OLDEST: Final = (3, 16)
+"""The oldest version whose output is held as a test; older ones lack options that we set."""
+
+END_LIMIT_S: Final = 60.0
+"""For fio to start its jobs and, at the end, to wait for I/O in flight: beyond it hangs."""
+
+SLOWEST_LAYOUT_BYTES_PER_S: Final = 5_000_000
+"""A layout slower than this is taken for hung: a tenth of a slow disk shared by many writers."""
+
+REPORT_LIMIT_BYTES: Final = 256 << 10
+"""The largest report: every bin of both directions, about 60 bytes a line."""
+
+SPARE_REPORTS: Final = 60
+"""Reports that a run may print beyond one a second: a late end, and the final one."""
+
+_ARGV: Final = ("fio", "--output-format=json+", "--status-interval=1", "--eta=never", "-")
+_VERSION: Final = re.compile(r"fio-(\d+)\.(\d+)(?:[.-].*)?")
+_INSTALL: Final = "Install it there: `apt-get install fio`, `dnf install fio` or `zypper in fio`."
+
+
+class FioEngine:
+    """fio, started on the host by the agent; see `Engine`."""
+
+    @property
+    def name(self) -> EngineName:
+        """The name in study files."""
+        return EngineName.FIO
+
+    @property
+    def version_argv(self) -> tuple[str, ...]:
+        """Prints `fio-3.33`."""
+        return ("fio", "--version")
+
+    def check(self, tool: ToolFacts) -> None:
+        """EngineError when fio is missing, unknown or older than 3.16."""
+        if tool.path is None and tool.version is None:
+            raise EngineError("fio is not installed.", _INSTALL)
+        words = (tool.version or "").strip()
+        match = _VERSION.fullmatch(words)
+        if not match:
+            raise EngineError(f"fio says its version is {words!r}, which is unknown.", _INSTALL)
+        if (int(match[1]), int(match[2])) < OLDEST:
+            oldest = ".".join(map(str, OLDEST))
+            raise EngineError(f"{words} is too old: fio {oldest} or newer is needed.", _INSTALL)
+
+    def layout(
+        self, data_set: DataSet, directory: str, *, direct: bool, ioengine: str, seed: int
+    ) -> Command:
+        """Write every file of the data set once, with random contents, flushed at the end."""
+        text = layout_job(data_set, direct=direct, ioengine=ioengine, seed=seed)
+        limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_LAYOUT_BYTES_PER_S
+        return _command(directory, text, limit_s)
+
+    def layout_reader(self, data_set: DataSet) -> OutputReader:
+        """A reader that finds fault with a layout that wrote less than the data set."""
+
+        def missing(last: Document) -> str | None:
+            written = last.progress[Direction.WRITE].bytes
+            wanted = data_set.bytes_per_host
+            return None if written == wanted else f"fio wrote {written} of {wanted} bytes"
+
+        return FioReader((Direction.WRITE,), data_set.numjobs, missing)
+
+    def measure(
+        self, job: Job, data_set: DataSet, directory: str, *, seconds: float, seed: int
+    ) -> Command:
+        """Make the job's load on the laid-out files for so many seconds."""
+        text = measure_job(job, data_set, max(math.ceil(seconds * 1000), 1), seed)
+        return _command(directory, text, seconds + END_LIMIT_S)
+
+    def reader(self, job: Job) -> OutputReader:
+        """A reader that expects the directions that the job's access pattern has."""
+        asked = ((Direction.READ, job.access.reads), (Direction.WRITE, job.access.writes))
+        return FioReader([direction for direction, wanted in asked if wanted], job.numjobs)
+
+    def rehearsal(self, command: Command) -> Command:
+        """The same command, only to see whether this host's fio understands every option.
+
+        It does no I/O and exits 0 when all is understood: options differ between fio versions.
+        """
+        return Command(
+            argv=("fio", "--parse-only", "-"),
+            cwd=command.cwd,
+            stdin=command.stdin,
+            job_file=command.job_file,
+            wall_limit_s=END_LIMIT_S,
+            output_limit_bytes=REPORT_LIMIT_BYTES,
+        )
+
+
+def _command(directory: str, text: str, wall_limit_s: float) -> Command:
+    return Command(
+        argv=_ARGV,
+        cwd=directory,
+        stdin=text.encode("ascii"),
+        job_file=text,
+        wall_limit_s=wall_limit_s,
+        output_limit_bytes=(math.ceil(wall_limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES,
+    )

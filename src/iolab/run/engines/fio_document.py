@@ -1,0 +1,172 @@
+"""One JSON document of fio (`json+`, 3.16 and newer) read into exact cumulative counts.
+
+Completed I/Os are the sum of the latency bins (`lat_ns.bins`); fio's `total_ios` counts what was
+issued. The sum of latencies is their mean times that count. A document of several groups is
+refused: groups ran one after another, and their counts must not be added.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from iolab.model.histogram import BIN_COUNT, Counts, bin_of_midpoint
+from iolab.model.run import DirectionTotals, EngineTotals
+from iolab.model.sample import Direction
+from iolab.run.engines.fio_totals import direction_totals, engine_totals
+
+NS_PER_MS: Final = 1_000_000
+
+SHOWN_LIMIT: Final = 60
+"""Characters of a nonsense value in a sentence."""
+
+NAMES: Final = {
+    Direction.READ: "read",
+    Direction.WRITE: "write",
+    Direction.TRIM: "trim",
+}
+
+_NO_NUMBER: Final = re.compile(rb":\s*[-+]?(?:nan|inf)\b", re.IGNORECASE)
+"""fio prints C's `nan` and `inf` where it divided by nothing; JSON knows neither."""
+
+
+class DocumentFault(Exception):
+    """A document that cannot be used; the message is a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What one direction completed since the start: `counts` of shape (BIN_COUNT,)."""
+
+    counts: Counts
+    bytes: int
+    lat_sum_ns: float
+    runtime_ms: int
+
+    @property
+    def ios(self) -> int:
+        """I/Os completed."""
+        return int(self.counts.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """All that we use of a document; times are CLOCK_REALTIME of the host.
+
+    `job_start_ms` is None where this version of fio does not print it. `error` is the first errno
+    of any job, 0 for none.
+    """
+
+    version: str
+    at_ns: int
+    job_start_ms: int | None
+    error: int
+    progress: Mapping[Direction, Progress]
+    jobs: Sequence[Mapping[str, Any]]
+
+    @property
+    def runtime_ms(self) -> int:
+        """How long the direction that ran longest has run."""
+        return max(part.runtime_ms for part in self.progress.values())
+
+    @property
+    def ios(self) -> int:
+        """I/Os completed since the start."""
+        return sum(part.ios for part in self.progress.values())
+
+    def totals(self, jobs: int, directions: Sequence[Direction]) -> EngineTotals:
+        """The engine's own figures for the run that ends with this document."""
+        parts: dict[Direction, DirectionTotals | None] = {}
+        for direction in (Direction.READ, Direction.WRITE):
+            blocks = [job[NAMES[direction]] for job in self.jobs]
+            progress = self.progress[direction]
+            asked = direction in directions or progress.ios > 0
+            parts[direction] = direction_totals(blocks, progress.counts) if asked else None
+        read, write = parts[Direction.READ], parts[Direction.WRITE]
+        return engine_totals(self.jobs, read, write, error=self.error, jobs=jobs)
+
+
+def read_document(text: bytes) -> Document:
+    """The document in `text`. Raises DocumentFault with a sentence."""
+    root = _parsed(text)
+    jobs = root.get("jobs")
+    if not isinstance(jobs, list) or not jobs or not all(isinstance(job, dict) for job in jobs):
+        raise DocumentFault("fio printed a report without jobs")
+    groups = {job.get("groupid", 0) for job in jobs}
+    if len(groups) > 1:
+        raise DocumentFault(
+            f"fio reported {len(groups)} groups, which ran apart; their counts are not added up"
+        )
+    starts = [int(_number(job, "job_start")) for job in jobs if "job_start" in job]
+    errors = [int(_number(job, "error")) for job in jobs]
+    return Document(
+        version=str(root.get("fio version", "")),
+        at_ns=int(_number(root, "timestamp_ms")) * NS_PER_MS,
+        job_start_ms=min((start for start in starts if start > 0), default=None),
+        error=next((error for error in errors if error), 0),
+        progress={direction: _progress(jobs, name) for direction, name in NAMES.items()},
+        jobs=jobs,
+    )
+
+
+def _parsed(text: bytes) -> Mapping[str, Any]:
+    for attempt in (text, _NO_NUMBER.sub(b": null", text)):
+        try:
+            root = json.loads(attempt.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(root, dict):
+            return root
+    raise DocumentFault(f"fio printed a report that is not JSON ({len(text)} bytes)")
+
+
+def _progress(jobs: Sequence[Mapping[str, Any]], name: str) -> Progress:
+    """One direction of all jobs of the group, which ran side by side."""
+    counts = np.zeros(BIN_COUNT, dtype=np.int64)
+    moved, lat_sum, runtime = 0, 0.0, 0
+    for job in jobs:
+        block = job.get(name)
+        if not isinstance(block, dict):
+            raise DocumentFault(f"fio printed a report without '{name}'")
+        mine, mean = _latencies(block, name)
+        counts += mine
+        lat_sum += mean * int(mine.sum())
+        moved += int(_number(block, "io_bytes"))
+        runtime = max(runtime, int(_number(block, "runtime")))
+    return Progress(counts, moved, lat_sum, runtime)
+
+
+def _latencies(block: Mapping[str, Any], name: str) -> tuple[Counts, float]:
+    """The dense bins of one job's direction and the mean latency in ns."""
+    counts = np.zeros(BIN_COUNT, dtype=np.int64)
+    latency = block.get("lat_ns")
+    if not isinstance(latency, dict):
+        raise DocumentFault(f"fio printed no latencies for '{name}'")
+    bins = latency.get("bins") or {}
+    if not isinstance(bins, dict):
+        raise DocumentFault(f"fio printed no latency bins for '{name}'")
+    try:
+        where = [bin_of_midpoint(int(midpoint)) for midpoint in bins]
+        np.add.at(counts, where, np.array(list(bins.values()), dtype=np.int64))
+    except (KeyError, ValueError, TypeError, OverflowError):
+        raise DocumentFault(f"fio printed latency bins for '{name}' that are not its own") from None
+    samples = _number(latency, "N") if "N" in latency else 0
+    if not bins and samples > 0:
+        raise DocumentFault(f"fio counted {samples} latencies for '{name}' and printed no bins")
+    if not counts.any():
+        return counts, 0.0
+    return counts, float(_number(latency, "mean"))
+
+
+def _number(block: Mapping[str, Any], key: str) -> int | float:
+    value = block.get(key)
+    if isinstance(value, int | float) and math.isfinite(value):
+        return value
+    shown = repr(value)[:SHOWN_LIMIT]
+    raise DocumentFault(f"fio printed a report whose '{key}' is {shown}, not a number")

@@ -1,0 +1,220 @@
+"""fio job files, written from a job's numbers: never from text that a study holds.
+
+Every line is `name=value` with a name of ours and a value that is a number, a word of an
+enumeration, or matches the pattern of an allow-listed option as a whole. Paths never stand in a
+job file: fio is started in the target folder and the files' names are made of safe characters, so
+what fio would make of `:`, `$`, `#`, `;`, quotes or line ends in a path does not matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from iolab.errors import EngineError, Fault
+from iolab.model.fio_options import FIO_OPTIONS, IOENGINES, option_text, value_fits
+from iolab.model.run import DataSet
+from iolab.model.workload import Contents, Job
+
+MAX_JOBS: Final = 4096
+"""fio's own limit of jobs in one process tree (`--max-jobs`)."""
+
+MAX_DEPTH: Final = 65536
+"""Above what any kernel queue takes; a larger number is a slip of the pen."""
+
+LAYOUT_BLOCK_BYTES: Final = 1 << 20
+"""Written at once while files are laid out: large enough for any device's full bandwidth."""
+
+LAYOUT_DEPTH: Final = 4
+"""Blocks in flight for each file: with one file it keeps a device busy, with 64 it is harmless."""
+
+DIRECT_ALIGN_BYTES: Final = 4096
+"""O_DIRECT works at this alignment on every device; at 512 bytes only on some."""
+
+SECTOR_BYTES: Final = 512
+"""No file system and no measured block needs a file size that is not a multiple of this."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}")
+_CONTENTS: Final = {
+    Contents.SCRAMBLED: "scramble_buffers=1",
+    Contents.RANDOM: "refill_buffers=1",
+    Contents.ZEROS: "zero_buffers=1",
+}
+
+
+def measure_job(job: Job, data_set: DataSet, runtime_ms: int, seed: int) -> str:
+    """The job file that makes the job's load; EngineError names every value that cannot be told.
+
+    The files must be there: `allow_file_create=0` makes a missing one an error instead of a hole.
+    Offsets depend on `seed` and the job's number alone (`randseed`).
+    """
+    _refuse((*_job_faults(job), *_fit_faults(job, data_set), *_seed_faults(seed)))
+    lines = [
+        f"ioengine={job.ioengine}",
+        f"direct={int(job.direct)}",
+        f"rw={job.access.value}",
+        *_mix_and_rate(job),
+        f"bs={job.block_bytes}",
+        f"iodepth={job.iodepth}",
+        f"numjobs={job.numjobs}",
+        *_files(data_set),
+        "fallocate=none",
+        "overwrite=1",
+        "allow_file_create=0",
+        "create_on_open=0",
+        _CONTENTS[job.contents],
+        "randrepeat=1",
+        f"randseed={_fio_seed(seed)}",
+        "time_based=1",
+        f"runtime={runtime_ms}ms",
+        *_common(),
+        *(f"{name}={option_text(value)}" for name, value in job.options),
+    ]
+    return _written("measure", lines)
+
+
+def layout_job(data_set: DataSet, *, direct: bool, ioengine: str, seed: int) -> str:
+    """The job file that writes every byte of the data set once, with random contents.
+
+    The block is the largest power of two up to 1 MiB that divides the file size, because fio
+    leaves out a last partial block; below 4 KiB the files are written through the page cache.
+    Space is reserved first (`fallocate`), so that writing 64 files at once does not interleave
+    their extents, and everything is flushed before fio ends.
+    """
+    block = layout_block_bytes(data_set.file_bytes)
+    _refuse((*_layout_faults(data_set, block, ioengine), *_seed_faults(seed)))
+    lines = [
+        f"ioengine={ioengine}",
+        f"direct={int(direct and block >= DIRECT_ALIGN_BYTES)}",
+        "rw=write",
+        f"bs={block}",
+        f"iodepth={LAYOUT_DEPTH}",
+        f"numjobs={data_set.numjobs}",
+        *_files(data_set),
+        "openfiles=1",
+        "file_service_type=sequential",
+        "fallocate=native",
+        "refill_buffers=1",
+        f"randseed={_fio_seed(seed)}",
+        "end_fsync=1",
+        "fsync_on_close=1",
+        *_common(),
+    ]
+    return _written("layout", lines)
+
+
+def layout_block_bytes(file_bytes: int) -> int:
+    """The largest power of two that divides the file size, at most 1 MiB."""
+    return min(file_bytes & -file_bytes, LAYOUT_BLOCK_BYTES)
+
+
+def _files(data_set: DataSet) -> tuple[str, ...]:
+    return (
+        f"nrfiles={data_set.files_per_job}",
+        f"filesize={data_set.file_bytes}",
+        f"size={data_set.files_per_job * data_set.file_bytes}",
+        f"filename_format={data_set.id}.$jobnum.$filenum",
+    )
+
+
+def _common() -> tuple[str, ...]:
+    """One group, whole latencies (`lat`) in bins, no disk figures (ours are better), one end."""
+    return (
+        "group_reporting=1",
+        "lat_percentiles=1",
+        "clat_percentiles=0",
+        "disk_util=0",
+        "exitall_on_error=1",
+    )
+
+
+def _mix_and_rate(job: Job) -> tuple[str, ...]:
+    """The mix and the rate: fio's rate holds for each direction, ours for both together."""
+    percent = job.read_percent if job.access.mixed else None
+    mix = () if percent is None else (f"rwmixread={percent}",)
+    if job.rate_iops is None:
+        return mix
+    if percent is None:
+        return (f"rate_iops={job.rate_iops}",)
+    reads = round(job.rate_iops * percent / 100)
+    return (*mix, f"rate_iops={max(reads, 1)},{max(job.rate_iops - reads, 1)}")
+
+
+def _written(section: str, lines: Iterable[str]) -> str:
+    return f"[{section}]\n" + "".join(f"{line}\n" for line in lines)
+
+
+def _fio_seed(seed: int) -> int:
+    """Ours plus one: fio multiplies its seed with the job's number, so 0 makes all jobs alike."""
+    return seed + 1
+
+
+def _job_faults(job: Job) -> Iterable[Fault]:
+    if job.ioengine not in IOENGINES:
+        yield Fault(f"ioengine '{job.ioengine}' is not one of {', '.join(IOENGINES)}.", "Choose.")
+    yield from _range_faults("block size", job.block_bytes, 512, 1 << 30)
+    yield from _range_faults("iodepth", job.iodepth, 1, MAX_DEPTH)
+    yield from _range_faults("numjobs", job.numjobs, 1, MAX_JOBS)
+    if job.rate_iops is not None:
+        yield from _range_faults("rate_iops", job.rate_iops, 1, 1 << 31)
+    if job.read_percent is not None:
+        yield from _range_faults("rwmixread", job.read_percent, 0, 100)
+    for name, value in job.options:
+        option = FIO_OPTIONS.get(name)
+        if option is None:
+            yield Fault(f"fio option '{name}' is not on the list of allowed ones.", "Remove it.")
+        elif not value_fits(name, option_text(value)):
+            yield Fault(f"fio option {name} does not take {value!r}.", f"Try {option.example}.")
+
+
+def _fit_faults(job: Job, data_set: DataSet) -> Iterable[Fault]:
+    yield from _name_faults(data_set)
+    do = "Lay out files that fit the job."
+    if job.numjobs > data_set.numjobs:
+        yield Fault(f"{job.numjobs} jobs need more than {data_set.numjobs} jobs' files.", do)
+    same = (job.files_per_job, job.file_bytes) == (data_set.files_per_job, data_set.file_bytes)
+    if not same:
+        yield Fault(
+            f"The job asks for {job.files_per_job} files of {job.file_bytes} bytes, the data set "
+            f"has {data_set.files_per_job} of {data_set.file_bytes}.",
+            do,
+        )
+    if job.block_bytes > job.file_bytes:
+        yield Fault(f"A block of {job.block_bytes} exceeds a file of {job.file_bytes} bytes.", do)
+
+
+def _layout_faults(data_set: DataSet, block: int, ioengine: str) -> Iterable[Fault]:
+    yield from _name_faults(data_set)
+    yield from _range_faults("numjobs", data_set.numjobs, 1, MAX_JOBS)
+    yield from _range_faults("files per job", data_set.files_per_job, 1, 1 << 20)
+    if ioengine not in IOENGINES:
+        yield Fault(f"ioengine '{ioengine}' is not one of {', '.join(IOENGINES)}.", "Choose one.")
+    if data_set.file_bytes < SECTOR_BYTES or block < SECTOR_BYTES:
+        yield Fault(
+            f"A file of {data_set.file_bytes} bytes is not a multiple of {SECTOR_BYTES}.",
+            "Choose a filesize that is, best a multiple of 1 MiB.",
+        )
+
+
+def _name_faults(data_set: DataSet) -> Iterable[Fault]:
+    if not _NAME.fullmatch(data_set.id):
+        yield Fault(f"'{data_set.id}' cannot begin file names.", "Use letters, digits, '-', '_'.")
+
+
+def _seed_faults(seed: int) -> Iterable[Fault]:
+    yield from _range_faults("seed", seed, 0, (1 << 62) - 1)
+
+
+def _range_faults(name: str, value: int, low: int, high: int) -> Iterable[Fault]:
+    if not low <= value <= high:
+        yield Fault(f"{name} {value} is not within {low} and {high}.", "Choose one that is.")
+
+
+def _refuse(faults: tuple[Fault, ...]) -> None:
+    if faults:
+        raise EngineError(
+            "fio cannot be told this job: " + " ".join(fault.happened for fault in faults),
+            " ".join(dict.fromkeys(fault.do for fault in faults)),
+            faults,
+        )

@@ -1,0 +1,234 @@
+"""The reader of a running fio: cumulative documents turned into exact intervals.
+
+Each document counts from the start, so the difference of two is what happened between them, to
+the I/O and to the bin, and the sum of all intervals is the last document. A document that cannot
+be used is passed over with a fault; its I/Os then stand in the next interval.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from iolab.model.sample import Direction
+from iolab.run.engines.base import DirectionInterval, EngineReading, Interval
+from iolab.run.engines.fio_document import (
+    NAMES,
+    NS_PER_MS,
+    Document,
+    DocumentFault,
+    Progress,
+    read_document,
+)
+from iolab.run.engines.fio_text import DocumentCutter
+
+RAW_LIMIT_BYTES: Final = 64 << 20
+"""Output kept as it came: half an hour of the usual 30 kB a second; beyond, the start is kept."""
+
+FAULTS_LIMIT: Final = 10
+"""A fault often repeats every second; the first ones tell the cause."""
+
+TEXT_LIMIT: Final = 300
+"""Characters of fio's own words in a sentence."""
+
+
+class FioReader:
+    """Reads what one fio process prints; see `OutputReader`.
+
+    `directions` are those the job asks for, `jobs` how many it starts. `missing` looks at the last
+    document and says what it lacks, None if nothing.
+    """
+
+    def __init__(
+        self,
+        directions: Sequence[Direction],
+        jobs: int,
+        missing: Callable[[Document], str | None] = lambda _: None,
+    ) -> None:
+        self._directions = tuple(directions)
+        self._jobs = jobs
+        self._missing = missing
+        self._cutter = DocumentCutter()
+        self._raw = bytearray()
+        self._raw_truncated = False
+        self._faults: list[str] = []
+        self._intervals: list[Interval] = []
+        self._first: Document | None = None
+        self._last: Document | None = None
+        self._newest: Document | None = None
+
+    def feed(self, piece: bytes) -> list[Interval]:
+        """Take the next bytes; the intervals that they complete."""
+        room = RAW_LIMIT_BYTES - len(self._raw)
+        self._raw += piece[:room]
+        self._raw_truncated |= len(piece) > room
+        return self._take(self._cutter.feed(piece))
+
+    def finish(self) -> EngineReading:
+        """Everything that the output told."""
+        self._take(self._cutter.finish())
+        last = self._newest
+        if last is None:
+            self._fault("fio printed no report")
+        else:
+            self._faults_of_the_end(last)
+        if self._cutter.broken:
+            self._fault(f"fio broke off {self._cutter.broken} of its reports")
+        words = "; ".join(self._cutter.text)[:TEXT_LIMIT]
+        if self._faults and words:
+            self._fault(f"it said: {words}")
+        start_ns, end_ns = self._bounds()
+        return EngineReading(
+            version=last.version if last else "",
+            start_real_ns=start_ns,
+            end_real_ns=end_ns,
+            intervals=settled(self._intervals, start_ns, end_ns),
+            totals=last.totals(self._jobs, self._directions) if last else None,
+            faults=tuple(self._faults),
+            raw=bytes(self._raw),
+            raw_truncated=self._raw_truncated,
+        )
+
+    def _take(self, texts: Sequence[bytes]) -> list[Interval]:
+        found: list[Interval] = []
+        for text in texts:
+            try:
+                document = read_document(text)
+                interval = self._interval(document)
+                self._newest = document
+            except DocumentFault as fault:
+                self._fault(str(fault))
+                continue
+            if interval is not None:
+                found.append(interval)
+        self._intervals += found
+        return found
+
+    def _interval(self, document: Document) -> Interval | None:
+        """What the document adds to the one before; None while nothing has started."""
+        before = self._last
+        if before is None and document.runtime_ms == 0 and document.ios == 0:
+            return None
+        if before and document.at_ns < before.at_ns:
+            back_ms = (before.at_ns - document.at_ns) // NS_PER_MS
+            self._fault(f"the host's clock went back by {back_ms} ms during the run")
+        parts = tuple(
+            _difference(direction, before.progress[direction] if before else None, now)
+            for direction, now in document.progress.items()
+            if direction in self._directions or now.ios
+        )
+        start_ns = before.at_ns if before else _start_ns(document)
+        self._first = self._first or document
+        self._last = document
+        span_ns = max(document.at_ns - start_ns, 0)
+        return Interval(len(self._intervals), document.at_ns, span_ns, parts)
+
+    def _bounds(self) -> tuple[int | None, int | None]:
+        """The first and the last moment of the job's own run, as far as fio tells them."""
+        first, last = self._first, self._last
+        if first is None or last is None:
+            return None, None
+        if last.runtime_ms == 0:  # its jobs died without a word of how long they had run
+            return _start_ns(first), last.at_ns
+        # A report made while jobs are ending counts their runtime twice; the last one is right.
+        sure = first if first.runtime_ms <= last.runtime_ms else last
+        start_ns = _start_ns(sure)
+        end_ns = min(start_ns + last.runtime_ms * NS_PER_MS, last.at_ns)
+        return start_ns, max(end_ns, start_ns)
+
+    def _faults_of_the_end(self, last: Document) -> None:
+        if last.error:
+            name = errno.errorcode.get(last.error, "an errno of another system")
+            self._fault(f"fio stopped with error {last.error} ({name}: {os.strerror(last.error)})")
+        if last.ios == 0:
+            self._fault("fio completed no I/O")
+        unasked = [
+            NAMES[direction]
+            for direction, progress in last.progress.items()
+            if progress.ios and direction not in self._directions
+        ]
+        if unasked:
+            self._fault(f"fio did what it was not asked for: {', '.join(unasked)}")
+        lack = self._missing(last)
+        if lack:
+            self._fault(lack)
+
+    def _fault(self, sentence: str) -> None:
+        if sentence not in self._faults and len(self._faults) < FAULTS_LIMIT:
+            self._faults.append(sentence)
+
+
+def settled(
+    intervals: Sequence[Interval], start_ns: int | None, end_ns: int | None
+) -> tuple[Interval, ...]:
+    """The intervals within the run's bounds: the record of the run.
+
+    The first begins at the start; the last ends with the last I/O, not when fio printed it. An
+    interval that has no length left (a report that raced with the last one) joins the one before.
+    """
+    if start_ns is None or end_ns is None:
+        return tuple(intervals)
+    kept: list[Interval] = []
+    for interval in intervals:
+        begin_ns = kept[-1].end_real_ns if kept else start_ns
+        finish_ns = interval.end_real_ns
+        if interval is intervals[-1]:
+            finish_ns = min(finish_ns, max(end_ns, begin_ns))
+        span_ns = finish_ns - begin_ns
+        if span_ns > 0 or not kept:
+            changed = replace(
+                interval, seq=len(kept), end_real_ns=finish_ns, span_ns=max(span_ns, 0)
+            )
+            kept.append(changed)
+        else:
+            kept[-1] = _joined(kept[-1], interval)
+    return tuple(kept)
+
+
+def _joined(earlier: Interval, later: Interval) -> Interval:
+    parts = {part.direction: part for part in earlier.directions}
+    for part in later.directions:
+        own = parts.get(part.direction)
+        parts[part.direction] = _added(own, part) if own else part
+    return replace(earlier, directions=tuple(parts[key] for key in sorted(parts)))
+
+
+def _added(one: DirectionInterval, other: DirectionInterval) -> DirectionInterval:
+    bins, where = np.unique(np.concatenate([one.bins, other.bins]), return_inverse=True)
+    counts = np.zeros(bins.size, dtype=np.int64)
+    np.add.at(counts, where, np.concatenate([one.counts, other.counts]))
+    return DirectionInterval(
+        one.direction,
+        one.ios + other.ios,
+        one.bytes + other.bytes,
+        one.lat_sum_ns + other.lat_sum_ns,
+        bins,
+        counts,
+    )
+
+
+def _difference(direction: Direction, before: Progress | None, now: Progress) -> DirectionInterval:
+    """What completed between two documents. Raises DocumentFault when a count went back."""
+    counts = now.counts - before.counts if before else now.counts
+    moved = now.bytes - (before.bytes if before else 0)
+    lat_sum_ns = now.lat_sum_ns - (before.lat_sum_ns if before else 0.0)
+    if moved < 0 or (counts < 0).any():
+        raise DocumentFault(f"fio's counts of '{NAMES[direction]}' went back")
+    bins = np.flatnonzero(counts).astype(np.int64)
+    ios = int(counts.sum())
+    # Two rounded means leave a remainder of nanoseconds, of either sign, where nothing completed.
+    return DirectionInterval(
+        direction, ios, moved, max(lat_sum_ns, 0.0) if ios else 0.0, bins, counts[bins]
+    )
+
+
+def _start_ns(document: Document) -> int:
+    """When the job started: as printed, else the document's time less the runtime in it."""
+    if document.job_start_ms is not None:
+        return document.job_start_ms * NS_PER_MS
+    return document.at_ns - document.runtime_ms * NS_PER_MS
