@@ -20,16 +20,16 @@ from tests.analyse.records import JOB, Burst, bursts_record, healthy, host_run, 
 
 @pytest.mark.parametrize(
     ("spans", "expected"),
-    [(30, VALID), (20, VALID), (19, INDICATIVE), (3, INDICATIVE), (2, INVALID)],
+    [(30, VALID), (18, VALID), (17, INDICATIVE), (3, INDICATIVE), (2, INVALID)],
 )
 def test_measured_seconds_decide(spans: int, expected: Level) -> None:
     assert level(run_too_short, bursts_record([Burst(spans=spans)])) is expected
 
 
 def test_the_warm_up_is_not_measured_time() -> None:
-    answer = ask(run_too_short, bursts_record([Burst()], warmup_s=11.0))
+    answer = ask(run_too_short, bursts_record([Burst()], warmup_s=13.0))
     assert answer.level is INDICATIVE
-    assert answer.evidence["seconds"] == 19.0
+    assert answer.evidence["seconds"] == 17.0
 
 
 def gap(spans: int) -> RunRecord:

@@ -22,9 +22,10 @@ from iolab.analyse.view import RunView
 from iolab.analyse.window import EDGE_SLACK_NS
 from iolab.units import format_count
 
-SHORT_S: Final = 20.0
+SHORT_S: Final = 18.0
 """Below this the measured time holds no more than a few turns of what storage does every few
-seconds (write-back, garbage collection, rebalancing); the published studies measure 30 s."""
+seconds (write-back, garbage collection, rebalancing); the published studies measure 30 s. It is
+what is left of 20 s when the window's edges each cut an interval of a second."""
 
 USELESS_S: Final = 3.0
 """Below this a run is a handful of intervals, and its edges weigh as much as its middle."""
