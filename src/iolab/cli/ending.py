@@ -61,7 +61,7 @@ def _conclude(status: SessionStatus, wishes: Wishes) -> int:
     if wishes.as_json:
         result_json(session_document(reader.study, results))
     else:
-        print_session(reader, reader.study, results)
+        print_session(reader, reader.study, results, advise=False)
     if wishes.report:
         _say(f"Report: {write_report(wishes.directory)}", wishes)
     _say(f"Session: {wishes.directory}", wishes)
@@ -90,7 +90,7 @@ def _tell_rest(wishes: Wishes) -> None:
     try:
         reader = SessionReader(wishes.directory)
         if not wishes.as_json and not wishes.quiet:
-            print_session(reader, reader.study, reader.results())
+            print_session(reader, reader.study, reader.results(), advise=False)
     except IolabError:
         return
     _say(f"Session: {wishes.directory}", wishes)

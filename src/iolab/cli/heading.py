@@ -26,8 +26,10 @@ STATUS_STYLES: Final = {
 }
 
 
-def session_heading(reader: SessionReader, results: Sequence[Result]) -> Iterator[RenderableType]:
-    """The study, the session's status, and its runs counted by verdict."""
+def session_heading(
+    reader: SessionReader, results: Sequence[Result], *, advise: bool
+) -> Iterator[RenderableType]:
+    """The study, the session's status, its runs by verdict; with `advise` how to continue it."""
     session = reader.session
     yield plain(session.title, "bold")
     line = Text(f"{one_line(session.study)}, scale {one_line(session.scale)}, ")
@@ -38,7 +40,7 @@ def session_heading(reader: SessionReader, results: Sequence[Result]) -> Iterato
     yield line
     if session.reason:
         yield plain(session.reason, STATUS_STYLES[session.status])
-    if session.status in (SessionStatus.INTERRUPTED, SessionStatus.FAILED):
+    if advise and session.status in (SessionStatus.INTERRUPTED, SessionStatus.FAILED):
         yield plain(f"Continue it: {resume_line(str(reader.directory))}", QUIET_STYLE)
     for damage in reader.damaged():
         yield plain(f"Damaged, not shown: {damage.path}: {damage.says}", "bold red")

@@ -210,5 +210,5 @@ def _load_line(load: Load, progress: Progress) -> str:
     if progress.cpu_busy:
         busiest = max(progress.cpu_busy.values())
         parts.append(f"CPU {100 * busiest:.0f} %")
-    parts.append(f"ETA {format_duration_s(progress.remaining_s)}")
+    parts.append(f"ETA {format_duration_s(round(progress.remaining_s))}")
     return ", ".join(parts)

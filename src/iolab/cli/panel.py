@@ -29,10 +29,13 @@ WIDEST: Final = 120
 
 
 def panel(progress: Progress, options: ConsoleOptions) -> Group:
-    """The lines of the panel, none wider than the terminal."""
+    """The lines of the panel, none wider than the terminal.
+
+    From the first run on their number does not depend on the phase, so the panel does not jump.
+    """
     width = min(options.max_width, WIDEST)
     lines = [_head(progress, width), _phase(progress, width, ascii_only=options.ascii_only)]
-    if progress.run is not None and progress.phase is Phase.MEASURE:
+    if progress.run is not None:
         lines += _load(progress, width, ascii_only=options.ascii_only)
     lines += _results(progress.results, width)
     return Group(*(_cut(line, width) for line in lines))
@@ -64,7 +67,7 @@ def _head(progress: Progress, width: int) -> Text:
         text.append(f"  run {progress.run.order}/{progress.run_count}  ", style=QUIET_STYLE)
         point = progress.run.point
         text.append(run_name(point.workload, point.axis, progress.run.repeat), style="bold")
-    eta = f"ETA {format_duration_s(progress.remaining_s)}"
+    eta = f"ETA {format_duration_s(round(progress.remaining_s))}"
     text.truncate(max(width - len(eta) - 1, 0), overflow="ellipsis")
     text.append(" " * max(width - text.cell_len - len(eta), 1))
     text.append(eta, style=QUIET_STYLE)
@@ -117,13 +120,18 @@ def _load(progress: Progress, width: int, *, ascii_only: bool) -> Iterator[Text]
         text.append(f"{value:>{_VALUE}}", style="bold")
         text.append("  " + sparkline(series, room, ascii_only=ascii_only), style="cyan")
         yield text
-    if progress.cpu_busy:
-        busiest = max(progress.cpu_busy, key=lambda host: progress.cpu_busy[host])
-        text = Text(f"{'CPU busy':<{_LABEL}}", style=QUIET_STYLE)
-        text.append(f"{100 * progress.cpu_busy[busiest]:>{_VALUE - 2}.0f} %")
-        if len(progress.cpu_busy) > 1:
-            text.append(f"  on {one_line(busiest)}, the busiest host", style=QUIET_STYLE)
-        yield text
+    yield _cpu(progress)
+
+
+def _cpu(progress: Progress) -> Text:
+    text = Text(f"{'CPU busy':<{_LABEL}}", style=QUIET_STYLE)
+    if not progress.cpu_busy:
+        return text.append(f"{NOTHING:>{_VALUE}}", style="bold")
+    busiest = max(progress.cpu_busy, key=lambda host: progress.cpu_busy[host])
+    text.append(f"{100 * progress.cpu_busy[busiest]:>{_VALUE - 2}.0f} %", style="bold")
+    if len(progress.cpu_busy) > 1:
+        text.append(f"  on {one_line(busiest)}, the busiest host")
+    return text
 
 
 def _results(results: Sequence[Result], width: int) -> Iterator[Text]:

@@ -64,15 +64,23 @@ def show(
 
 
 def print_session(
-    reader: SessionReader, study: Study, results: Sequence[Result], *, details: bool = False
+    reader: SessionReader,
+    study: Study,
+    results: Sequence[Result],
+    *,
+    details: bool = False,
+    advise: bool = True,
 ) -> None:
-    """Print what a session is, its results, and in detail every check if asked."""
+    """Print what a session is, its results, and in detail every check if asked.
+
+    `advise` says how to continue a session that did not come to its end.
+    """
     from iolab.cli.heading import session_heading
     from iolab.cli.results import details_screen, results_screen
     from iolab.cli.talk import result_screen
 
     result_screen(
-        *session_heading(reader, results),
+        *session_heading(reader, results, advise=advise),
         *results_screen(study, results),
         *(details_screen(results) if details else ()),
     )
