@@ -19,6 +19,15 @@ const LIMIT_CHECK: Duration = Duration::from_millis(250);
 /// Scratch folders held at once; a session holds one a target.
 const MAX_SCRATCHES: usize = 16;
 
+/// What is to be left of a scratch folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// Neither the folder nor what is in it.
+    Nothing,
+    /// All of it, for a later session.
+    Files,
+}
+
 /// Everything that the end of the agent must undo.
 #[derive(Default)]
 pub struct Lease {
@@ -73,16 +82,18 @@ impl Lease {
         Ok(())
     }
 
-    /// Give a scratch folder out of the lease.
-    pub fn release(&self, dir: &Path) -> Result<Scratch> {
-        lock(&self.scratches).remove(dir).ok_or_else(|| {
+    /// Let go of a scratch folder: remove it, or keep its files.
+    ///
+    /// The table stays locked meanwhile, so that an end of the agent waits for a removal under way.
+    pub fn let_go(&self, dir: &Path, leave: Leave) -> Result<()> {
+        let mut held = lock(&self.scratches);
+        let scratch = held.remove(dir).ok_or_else(|| {
             Error::bad_request(format!("{} is not a scratch folder held here", dir.display()))
-        })
-    }
-
-    /// The scratch folder of that path is held by this agent.
-    pub fn holds(&self, dir: &Path) -> bool {
-        lock(&self.scratches).contains_key(dir)
+        })?;
+        match leave {
+            Leave::Nothing => scratch.remove(),
+            Leave::Files => scratch.keep(),
+        }
     }
 
     /// Have a half-written file removed, should the agent end before the guard is dropped.

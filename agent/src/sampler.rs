@@ -291,3 +291,7 @@ impl Live {
         Ok(length)
     }
 }
+
+#[cfg(test)]
+#[path = "sampler_tests.rs"]
+mod tests;

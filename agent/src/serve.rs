@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::clock::Stamp;
 use crate::error::{Error, Result};
 use crate::job::{self, Event, Job, Stream};
-use crate::lease::Lease;
+use crate::lease::{Lease, Leave};
 use crate::prepare::scratch::Scratch;
 use crate::prepare::{direct, evict, extents};
 use crate::request::{Request, VERBS, parse, take_id};
@@ -208,8 +208,8 @@ impl Service {
                 self.scratch_open(id, &path, &name, &owner)?;
             }
             Request::ScratchClose { dir, keep } => {
-                let scratch = self.lease.release(&dir)?;
-                if keep { scratch.keep() } else { scratch.remove() }?;
+                let leave = if keep { Leave::Files } else { Leave::Nothing };
+                self.lease.let_go(&dir, leave)?;
                 self.done(id);
             }
             Request::Extents { paths } => {

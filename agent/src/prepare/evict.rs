@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::error::{Error, Result, sentence};
-use crate::sys::file::{forget_pages, sync_all};
+use crate::sys::file::{forget_pages, may_change, sync_all};
 use crate::sys::storage::{cached_pages, mapped_resident_pages};
 use crate::sys::time::page_bytes;
 
@@ -65,12 +65,15 @@ fn for_each(paths: &[PathBuf], act: impl Fn(&File) -> io::Result<()>) -> io::Res
     paths.iter().try_for_each(|path| act(&File::open(path)?))
 }
 
-/// Bytes of files in the page cache, by cachestat or else mincore; None when neither can tell.
+/// Bytes of files in the page cache, by cachestat or else mincore; None when neither can tell:
+/// mincore calls every page of another user's file resident.
 fn resident_bytes(paths: &[PathBuf]) -> Option<u64> {
     let page = page_bytes();
     let pages = |path: &PathBuf| {
         let file = File::open(path).ok()?;
-        cached_pages(&file).or_else(|_| mapped_resident_pages(&file, page)).ok()
+        cached_pages(&file)
+            .ok()
+            .or_else(|| may_change(path).then(|| mapped_resident_pages(&file, page).ok()).flatten())
     };
     paths.iter().map(pages).sum::<Option<u64>>().map(|pages| pages * page)
 }

@@ -140,6 +140,14 @@ pub fn may_write(folder: &Path) -> bool {
     unsafe { libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) == 0 }
 }
 
+/// Whether this process may write to a file, as the kernel judges it.
+#[must_use]
+pub fn may_change(file: &Path) -> bool {
+    let Ok(path) = c_string(file.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the path ends with NUL.
+    unsafe { libc::access(path.as_ptr(), libc::W_OK) == 0 }
+}
+
 /// Ask the kernel to forget the cached pages of a file.
 pub fn forget_pages(file: &File) -> io::Result<()> {
     // SAFETY: advice on an open descriptor touches no memory.
