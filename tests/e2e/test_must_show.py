@@ -155,19 +155,26 @@ def wait_for(condition: Callable[[], object], limit_s: float) -> bool:
     return False
 
 
+def running() -> set[int]:
+    """Ids of all processes that a session may have started."""
+    return set(processes("fio")) | set(processes("iolab-agent"))
+
+
 def test_a_killed_controller_leaves_nothing_but_its_committed_runs(
     target: Target, tmp_path: Path
 ) -> None:
     session = tmp_path / "session"
-    before = set(processes("fio")) | set(processes("iolab-agent"))
+    before = running()
+
+    def committed() -> list[Path]:
+        return list(session.glob("points/*/run-1/manifest.json"))
+
     command = [IOLAB, "run", write_study(tmp_path), "--path", target.path, "--out", session, "-q"]
     with subprocess.Popen([str(word) for word in command]) as controller:
-        committed = lambda: list(session.glob("points/*/run-1/manifest.json"))  # noqa: E731
         assert wait_for(committed, 60)
         assert wait_for(lambda: set(processes("fio")) - before, 30)
         controller.send_signal(signal.SIGKILL)
-    gone = lambda: not (set(processes("fio")) | set(processes("iolab-agent"))) - before  # noqa: E731
-    assert wait_for(gone, 5)
+    assert wait_for(lambda: not running() - before, 5)
     assert wait_for(lambda: list(target.path.iterdir()) == [], 5)
     document = shown(session)
     assert len(document["results"]) == len(committed())
