@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from iolab.errors import HostError
 from iolab.model.host import HostKind, HostSpec
 from iolab.run.hosts.base import Host
 from iolab.run.hosts.command import CommandHost
@@ -17,8 +18,9 @@ def hosts_of(specs: Iterable[HostSpec], agent: Path | None = None) -> dict[str, 
 
 
 def _host_of(spec: HostSpec, agent: Path | None) -> Host:
-    match spec.kind:
-        case HostKind.LOCAL:
-            return LocalHost(spec, agent)
-        case HostKind.COMMAND:
-            return CommandHost(spec, agent)
+    if spec.kind is HostKind.LOCAL:
+        return LocalHost(spec, agent)
+    if spec.kind is HostKind.COMMAND:
+        return CommandHost(spec, agent)
+    happened = f"Host '{spec.name}' is of kind '{spec.kind}', which cannot be reached yet."
+    raise HostError(happened, "Give it a command that reaches it, as described in how-to/hosts.")
