@@ -11,23 +11,59 @@ class HostKind(StrEnum):
 
     LOCAL = "local"
     COMMAND = "command"
+    SSH = "ssh"
 
 
 class Role(StrEnum):
-    """What a host does in the study."""
+    """What a host does in the study; only clients make load."""
 
     CLIENT = "client"
+    STORAGE = "storage"
+    HYPERVISOR = "hypervisor"
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A jump host; None leaves the choice to ~/.ssh/config and to ssh's defaults."""
+
+    address: str
+    user: str | None = None
+    port: int | None = None
+
+    def __str__(self) -> str:
+        user = f"{self.user}@" if self.user else ""
+        return f"{user}{self.address}{f':{self.port}' if self.port else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class SshRoute:
+    """How ssh reaches a host; None leaves the choice to ~/.ssh/config and to ssh's defaults.
+
+    `jump` are the hosts on the way, nearest first; `key` and `known_hosts` are paths of files on
+    the controller, absolute or below `~/`.
+    """
+
+    address: str
+    user: str | None = None
+    port: int | None = None
+    jump: tuple[Hop, ...] = ()
+    key: str | None = None
+    known_hosts: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HostSpec:
-    """A machine reached: `command` is a `command` host's argument prefix, `path` its target."""
+    """A machine reached: `command` is a `command` host's argument prefix, `path` its target.
+
+    `ssh` is how an `ssh` host is reached, None for the other kinds.
+    """
 
     name: str
     kind: HostKind
     role: Role = Role.CLIENT
     command: tuple[str, ...] = ()
     path: str | None = None
+    ssh: SshRoute | None = None
 
 
 @dataclass(frozen=True, slots=True)

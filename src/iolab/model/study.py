@@ -60,7 +60,10 @@ class TargetSettings:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """The whole question. `text` is the file as given, `overrides` what was set over it."""
+    """The whole question. `text` is the file as given, `overrides` what was set over it.
+
+    `inventory` is the text of the inventory whose hosts took the place of the file's, "" if none.
+    """
 
     id: str
     title: str
@@ -75,6 +78,7 @@ class Study:
     scale: str
     text: str
     overrides: tuple[str, ...]
+    inventory: str = ""
 
     def host(self, name: str) -> HostSpec:
         """The host of that name; KeyError when the study has none (the loader made sure)."""

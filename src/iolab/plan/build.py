@@ -6,10 +6,11 @@ from typing import Final
 
 from iolab.model.configuration import Capacity, Configuration, Cost
 from iolab.model.fio_options import option_text
-from iolab.model.host import HostKind, HostSpec
+from iolab.model.host import HostKind, HostSpec, Role, SshRoute
 from iolab.model.study import Method, Study, TargetSettings, TelemetrySettings
 from iolab.model.workload import Axis, Indicator, Job, Workload
-from iolab.plan.study_file import AXES, ConfigurationTable, HostTable, WorkloadTable
+from iolab.plan.routes import parse_hop
+from iolab.plan.study_file import AXES, ConfigurationTable, HostTable, WorkloadTable, kind_of
 from iolab.plan.tables import Item, Tables
 from iolab.units import parse_size
 
@@ -20,13 +21,15 @@ DEFAULT_READ_PERCENT: Final = 50
 """fio's own rwmixread."""
 
 
-def build_study(tables: Tables, *, scale: str, text: str, overrides: tuple[str, ...]) -> Study:
+def build_study(
+    tables: Tables, *, scale: str, text: str, overrides: tuple[str, ...], inventory: str = ""
+) -> Study:
     """The study; ValueError if the tables still had faults."""
     if tables.heading is None:
         raise ValueError("the heading has faults")
     heading, method = tables.heading, tables.method
-    hosts = tuple(_host(table) for _, table in tables.read("host", HostTable))
-    names = tuple(host.name for host in hosts)
+    hosts = tuple(host_spec(table) for _, table in tables.read("host", HostTable))
+    names = tuple(host.name for host in hosts if host.role is Role.CLIENT)
     return Study(
         id=heading.id,
         title=heading.title or heading.id,
@@ -55,12 +58,19 @@ def build_study(tables: Tables, *, scale: str, text: str, overrides: tuple[str, 
         scale=scale,
         text=text,
         overrides=overrides,
+        inventory=inventory,
     )
 
 
-def _host(table: HostTable) -> HostSpec:
-    kind = table.kind or (HostKind.COMMAND if table.command else HostKind.LOCAL)
-    return HostSpec(table.name, kind, command=tuple(table.command), path=table.path)
+def host_spec(table: HostTable) -> HostSpec:
+    """A host without faults, of the kind that its keys call for where it names none."""
+    kind = kind_of(table)
+    ssh = None
+    if kind is HostKind.SSH:
+        hops = tuple(hop for text in table.jump or () if (hop := parse_hop(text)) is not None)
+        address = table.address or table.name
+        ssh = SshRoute(address, table.user, table.port, hops, table.key, table.known_hosts)
+    return HostSpec(table.name, kind, table.role, tuple(table.command), table.path, ssh)
 
 
 def _configuration(

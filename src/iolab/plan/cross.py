@@ -7,14 +7,16 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from iolab.model.fio_options import FIO_OPTIONS, SYNC_IOENGINES, option_text, value_fits
-from iolab.model.host import HostKind
+from iolab.model.host import HostKind, Role
 from iolab.plan.document import Document, Faults
 from iolab.plan.study_file import (
     AXES,
     ITEMS,
+    SSH_KEYS,
     ConfigurationTable,
     HostTable,
     WorkloadTable,
+    kind_of,
 )
 from iolab.plan.tables import Item, Tables, place, start
 from iolab.plan.wording import nearest, shown, suggestion
@@ -32,10 +34,9 @@ FILES_PER_HOST_MAX: Final = 100_000
 
 def check_tables(document: Document, tables: Tables, faults: Faults) -> None:
     """Add every fault that no single key shows."""
-    for section, (_, key) in ITEMS.items():
-        _check_names(document, tables.items[section], key, faults)
-    for item, host in tables.read("host", HostTable):
-        _check_host(document, item, host, faults)
+    for section in ("configuration", "workload"):
+        _check_names(document, tables.items[section], ITEMS[section][1], faults)
+    check_hosts(document, tables.items["host"], faults)
     for item, configuration in tables.read("configuration", ConfigurationTable):
         _check_hosts_known(document, item, configuration, tables, faults)
     for item, workload in tables.read("workload", WorkloadTable):
@@ -46,13 +47,33 @@ def check_tables(document: Document, tables: Tables, faults: Faults) -> None:
     _check_count(document, tables, faults)
 
 
+def check_hosts(document: Document, items: tuple[Item, ...], faults: Faults) -> None:
+    """Add the faults of hosts among themselves: twins, and keys that do not go together."""
+    _check_names(document, items, ITEMS["host"][1], faults)
+    first: dict[object, str] = {}
+    for item in items:
+        if not isinstance(item.table, HostTable):
+            continue
+        host = item.table
+        _check_host(document, item, host, faults)
+        if kind_of(host) is not HostKind.SSH:
+            continue
+        machine = (host.address or host.name, host.port, tuple(host.jump or ()))
+        other = first.setdefault(machine, host.name)
+        if other != host.name:
+            happened = f"{start(document, item.path)} is the same machine as {shown(other)}."
+            do = "Give each its own address; a machine that counts twice doubles nothing."
+            faults.add(document.where(item.path), happened, do)
+
+
 def check_paths(document: Document, tables: Tables, *, required: bool, faults: Faults) -> None:
     """Add the faults of target paths: none, or two for one place."""
     hosts = {host.name: (item, host) for item, host in tables.read("host", HostTable)}
     target = document.tree.get("target")
     common = isinstance(target, dict) and "path" in target
+    clients = [name for name, (_, host) in hosts.items() if host.role is Role.CLIENT]
     for item, configuration in tables.read("configuration", ConfigurationTable):
-        for name in configuration.hosts or list(hosts):
+        for name in configuration.hosts or clients:
             host = hosts[name][1] if name in hosts else None
             if host is not None and host.path and configuration.path:
                 faults.add(
@@ -102,10 +123,16 @@ def _check_host(document: Document, item: Item, host: HostTable, faults: Faults)
         do = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."
         happened = f"{start(document, item.path)} is of kind 'command' but has no command."
         faults.add(document.where((*item.path, "kind")), happened, do)
-    if host.kind is HostKind.LOCAL and host.command:
-        happened = f"{start(document, item.path)} is of kind 'local' but has a command."
+    kind = kind_of(host)
+    if kind is not HostKind.COMMAND and host.command:
+        happened = f"{start(document, item.path)} is of kind {shown(kind.value)} but has a command."
         do = "Leave the command out, or write kind = 'command'."
         faults.add(document.where((*item.path, "command")), happened, do)
+    for key in SSH_KEYS:
+        if kind is not HostKind.SSH and getattr(host, key) is not None:
+            happened = f"{start(document, item.path)} is of kind {shown(kind.value)} but has {key}."
+            do = f"Leave {key} out, or write kind = 'ssh'."
+            faults.add(document.where((*item.path, key)), happened, do)
 
 
 def _check_hosts_known(
@@ -118,6 +145,11 @@ def _check_hosts_known(
     known = [
         name for host in tables.items["host"] if isinstance(name := host.written.get("name"), str)
     ]
+    others = {
+        host.name: host.role
+        for _, host in tables.read("host", HostTable)
+        if host.role is not Role.CLIENT
+    }
     for index, name in enumerate(configuration.hosts or ()):
         if name not in known:
             happened = (
@@ -125,6 +157,16 @@ def _check_hosts_known(
             )
             do = suggestion(name, known, "hosts")
             faults.add(document.where((*item.path, "hosts", index)), happened, do)
+        elif name in others:
+            happened = (
+                f"hosts of {place(document, item.path)} names {shown(name)}, "
+                f"which has the role {shown(others[name].value)} and makes no load."
+            )
+            do = "Leave it out, or write role = 'client'."
+            faults.add(document.where((*item.path, "hosts", index)), happened, do)
+    if configuration.hosts is None and known and len(others) == len(known):
+        happened = f"{start(document, item.path)} has no client among its hosts."
+        faults.add(document.where(item.path), happened, "Write role = 'client' for at least one.")
 
 
 def _check_mix(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:

@@ -12,11 +12,16 @@ from iolab.plan.assign import apply_scale, apply_set, printable
 from iolab.plan.build import build_study
 from iolab.plan.cross import check_paths, check_tables
 from iolab.plan.document import Document, Faults, Origin, read_document
+from iolab.plan.expand import expand_hosts
+from iolab.plan.inventory import Inventory, read_inventory, take_hosts
 from iolab.plan.tables import read_tables
 from iolab.plan.wording import shown, suggestion
 
 FULL_SCALE: Final = "full"
 """The study as it is written; always there."""
+
+INVENTORY_NAME: Final = "inventory"
+"""What a session calls the inventory that it began with."""
 
 LOCAL_HOST: Final = "local"
 DEFAULT_CONFIGURATION: Final = "default"
@@ -29,12 +34,14 @@ class LoadOptions:
 
     `sets` are `--set` arguments and win over the scale; `path` is `--path`. With `path_required`
     False a study without a target can be read, to list or check it; its paths are then empty.
+    The hosts of an `inventory` take the place of the study's.
     """
 
     path: str | None = None
     scale: str = FULL_SCALE
     sets: tuple[str, ...] = ()
     path_required: bool = True
+    inventory: Inventory | None = None
 
 
 def parse_study(text: str, file_name: str, options: LoadOptions) -> Study:
@@ -54,7 +61,7 @@ def parse_study(text: str, file_name: str, options: LoadOptions) -> Study:
     study = _load(_copy(document), text, options, scales.get(options.scale), faults)
     for other in scales:
         if other != options.scale:
-            plain = LoadOptions(scale=other, path_required=False)
+            plain = LoadOptions(scale=other, path_required=False, inventory=options.inventory)
             _load(_copy(document), text, plain, scales[other], faults)
     if faults.all or study is None:
         raise StudyError(faults.all)
@@ -64,7 +71,8 @@ def parse_study(text: str, file_name: str, options: LoadOptions) -> Study:
 def options_of(study: Study) -> LoadOptions:
     """The options under which `study.text` gives the same study again, for a resumed session."""
     required = all(configuration.path for configuration in study.configurations)
-    return LoadOptions(None, study.scale, study.overrides, required)
+    inventory = Inventory(study.inventory, INVENTORY_NAME) if study.inventory else None
+    return LoadOptions(None, study.scale, study.overrides, required, inventory)
 
 
 def scale_names(text: str) -> tuple[str, ...]:
@@ -84,7 +92,13 @@ def _load(
     faults: Faults,
 ) -> Study | None:
     """One reading of the document under one scale; None when any fault was found."""
+    if options.inventory is not None:
+        hosts = read_inventory(options.inventory, faults)
+        if hosts is None:
+            return None
+        take_hosts(document, hosts)
     _fill_in(document)
+    expand_hosts(document, faults)
     if scale is not None:
         apply_scale(document, options.scale, scale, faults)
     overrides = list(options.sets)
@@ -98,7 +112,14 @@ def _load(
     check_paths(document, tables, required=options.path_required, faults=faults)
     if faults.all:
         return None
-    return build_study(tables, scale=options.scale, text=text, overrides=tuple(overrides))
+    inventory = options.inventory.text if options.inventory else ""
+    return build_study(
+        tables,
+        scale=options.scale,
+        text=text,
+        overrides=tuple(overrides),
+        inventory=inventory,
+    )
 
 
 def _set_path(document: Document, path: str, faults: Faults) -> None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Final, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from iolab.model.fio_options import IOENGINES
-from iolab.model.host import HostKind
+from iolab.model.host import HostKind, Role
 from iolab.model.study import MethodKind, Order
 from iolab.model.workload import Access, Contents, EngineName, Indicator
-from iolab.plan import values
+from iolab.plan import routes, values
 from iolab.units import parse_size
 
 FORMAT: Final = 1
@@ -66,6 +66,9 @@ class Table(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
+    whole: ClassVar[type[Table] | None] = None
+    """The table that this one is a part of, for what else could have been written there."""
+
 
 Title = Annotated[str, values.text(TITLE_CHARACTERS)]
 Prose = Annotated[str, values.text(PROSE_CHARACTERS, lines=True)]
@@ -82,6 +85,7 @@ IoDepth = Annotated[int, values.whole(1, IODEPTH_MAX)]
 NumJobs = Annotated[int, values.whole(1, NUMJOBS_MAX)]
 Percent = Annotated[int, values.whole(0, 100)]
 Rate = Annotated[int, values.whole(1, RATE_MAX)]
+Port = Annotated[int, values.whole(1, routes.PORT_MAX)]
 Sizes = values.Listed(lone=True, same=parse_size)
 Numbers = values.Listed(lone=True)
 
@@ -116,7 +120,7 @@ class ConfigurationTable(Table):
     id: Id
     title: Title | None = None
     path: TargetPath | None = None
-    hosts: Annotated[list[Id], values.Listed()] | None = None
+    hosts: Annotated[list[Annotated[str, values.host_name()]], values.Listed()] | None = None
     nodes: Count | None = None
     capacity: CapacityTable = CapacityTable()
     cost: CostTable | None = None
@@ -126,10 +130,17 @@ class ConfigurationTable(Table):
 class HostTable(Table):
     """`[[host]]`: a machine and how it is reached."""
 
-    name: Id
+    name: Annotated[str, values.host_name()]
     kind: Annotated[HostKind, values.choice(HostKind, "kinds of host")] | None = None
+    role: Annotated[Role, values.choice(Role, "roles")] = Role.CLIENT
     command: list[Argument] = Field(default_factory=list)
     path: TargetPath | None = None
+    address: Annotated[str, routes.address()] | None = None
+    user: Annotated[str, routes.user()] | None = None
+    port: Port | None = None
+    jump: Annotated[list[Annotated[str, routes.hop()]], values.Listed(lone=True)] | None = None
+    key: Annotated[str, routes.file()] | None = None
+    known_hosts: Annotated[str, routes.file()] | None = None
 
 
 class WorkloadTable(Table):
@@ -194,6 +205,11 @@ class StudyFile(HeadingTable):
     scale: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
 
+HeadingTable.whole = StudyFile
+
+SSH_KEYS: Final = ("address", "user", "port", "jump", "key", "known_hosts")
+"""Keys of a host that only ssh reads."""
+
 SECTIONS: Final[Mapping[str, type[Table]]] = {
     "target": TargetTable,
     "method": MethodTable,
@@ -222,6 +238,16 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "cost.storage": "90000",
 }
 """What to write for each key that may not be left out."""
+
+
+def kind_of(host: HostTable) -> HostKind:
+    """How a host is reached: as it says, else as its other keys imply."""
+    if host.kind is not None:
+        return host.kind
+    if host.command:
+        return HostKind.COMMAND
+    written = any(getattr(host, key) is not None for key in SSH_KEYS)
+    return HostKind.SSH if written else HostKind.LOCAL
 
 
 @dataclass(frozen=True, slots=True)

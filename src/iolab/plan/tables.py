@@ -17,7 +17,6 @@ from iolab.plan.study_file import (
     SECTIONS,
     HeadingTable,
     MethodTable,
-    StudyFile,
     Table,
     TargetTable,
     TelemetryTable,
@@ -65,17 +64,57 @@ def read_tables(document: Document, faults: Faults) -> Tables:
     heading = {key: value for key, value in tree.items() if key not in sections}
     single = {name: _section(document, name, table, faults) for name, table in SECTIONS.items()}
     target, method, telemetry = (single[name] for name in ("target", "method", "telemetry"))
-    items = {name: _items(document, name, faults) for name in ITEMS}
+    items = {name: read_items(document, name, faults) for name in ITEMS}
     if not items["workload"] and "workload" not in tree:
         do = "Describe at least one under [[workload]]."
         faults.add(document.where(()), "The study has no workload.", do)
     return Tables(
-        _checked(document, HeadingTable, heading, (), faults),
+        read_table(document, HeadingTable, heading, (), faults),
         target if isinstance(target, TargetTable) else TargetTable(),
         method if isinstance(method, MethodTable) else MethodTable(),
         telemetry if isinstance(telemetry, TelemetryTable) else TelemetryTable(),
         items,
     )
+
+
+def read_table(
+    document: Document, model: type[TableT], written: dict[str, Any], path: Path, faults: Faults
+) -> TableT | None:
+    """The table written at `path`, without the keys that have faults; None if it needs those."""
+    try:
+        return model.model_validate(written)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=True)
+        for detail in details:
+            _tell(document, model, detail, path, faults)
+        wrong = {detail["loc"][0] for detail in details if detail["loc"]}
+    rest = copy.copy({key: value for key, value in written.items() if key not in wrong})
+    try:
+        return model.model_validate(rest)
+    except ValidationError:
+        return None
+
+
+def read_items(document: Document, name: str, faults: Faults) -> tuple[Item, ...]:
+    """The elements of an array of tables."""
+    written = document.tree.get(name, [])
+    origin = document.where((name,))
+    do = f"Write [[{name}]] on a line of its own before each, with double brackets."
+    if not isinstance(written, list):
+        faults.add(origin, f"{name} is {shown(written)}, not a list of tables.", do)
+        return ()
+    if len(written) > ELEMENTS_MAX:
+        faults.add(origin, f"There are {len(written)} {name}s.", f"Give at most {ELEMENTS_MAX}.")
+        return ()
+    items = []
+    for index, element in enumerate(written):
+        path: Path = (name, index)
+        if isinstance(element, dict):
+            table = read_table(document, ITEMS[name][0], element, path, faults)
+            items.append(Item(path, element, table))
+        else:
+            faults.add(document.where(path), f"{name} {index + 1} is {shown(element)}.", do)
+    return tuple(items)
 
 
 def place(document: Document, path: Path) -> str:
@@ -101,52 +140,13 @@ def start(document: Document, path: Path) -> str:
 def _section(document: Document, name: str, table: type[Table], faults: Faults) -> Table | None:
     written = document.tree.get(name, {})
     if isinstance(written, dict):
-        return _checked(document, table, written, (name,), faults)
+        return read_table(document, table, written, (name,), faults)
     faults.add(
         document.where((name,)),
         f"{name} is {shown(written)}, not a table.",
         f"Write [{name}] on a line of its own, its keys below.",
     )
     return None
-
-
-def _items(document: Document, name: str, faults: Faults) -> tuple[Item, ...]:
-    written = document.tree.get(name, [])
-    origin = document.where((name,))
-    do = f"Write [[{name}]] on a line of its own before each, with double brackets."
-    if not isinstance(written, list):
-        faults.add(origin, f"{name} is {shown(written)}, not a list of tables.", do)
-        return ()
-    if len(written) > ELEMENTS_MAX:
-        faults.add(origin, f"There are {len(written)} {name}s.", f"Give at most {ELEMENTS_MAX}.")
-        return ()
-    items = []
-    for index, element in enumerate(written):
-        path: Path = (name, index)
-        if isinstance(element, dict):
-            table = _checked(document, ITEMS[name][0], element, path, faults)
-            items.append(Item(path, element, table))
-        else:
-            faults.add(document.where(path), f"{name} {index + 1} is {shown(element)}.", do)
-    return tuple(items)
-
-
-def _checked(
-    document: Document, model: type[TableT], written: dict[str, Any], path: Path, faults: Faults
-) -> TableT | None:
-    """The table, without the keys that have faults; None when it cannot do without them."""
-    try:
-        return model.model_validate(written)
-    except ValidationError as error:
-        details = error.errors(include_url=False, include_input=True)
-        for detail in details:
-            _tell(document, model, detail, path, faults)
-        wrong = {detail["loc"][0] for detail in details if detail["loc"]}
-    rest = copy.copy({key: value for key, value in written.items() if key not in wrong})
-    try:
-        return model.model_validate(rest)
-    except ValidationError:
-        return None
 
 
 def _tell(
@@ -182,8 +182,8 @@ def printable_key(name: str) -> str:
 
 def _known_keys(model: type[Table], location: tuple[int | str, ...]) -> list[str]:
     """The keys of the (nested) table that the unknown key was found in."""
-    if model is HeadingTable:
-        return list(StudyFile.model_fields)
+    if model.whole is not None:
+        return list(model.whole.model_fields)
     if len(location) < 2:
         return list(model.model_fields)
     described = model.model_fields[str(location[0])].annotation

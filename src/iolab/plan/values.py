@@ -141,9 +141,24 @@ def identifier() -> Read:
     return Read(read, schema)
 
 
+def host_name() -> Read:
+    """The name of a host; in a file it may hold ranges, which are expanded before it is read."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and value.startswith("-"):
+            do = "Begin it with a letter or digit; programs take such a name for an option."
+            raise fault(f"is {shown(value)}", do)
+        return str(_IDENTIFIER.reader(value))
+
+    return Read(read, {"type": "string", "pattern": r"^[A-Za-z0-9\[][A-Za-z0-9._,\[\]-]*$"})
+
+
 def is_identifier(value: object) -> bool:
     """Whether the value can be an id."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+_IDENTIFIER: Final = identifier()
 
 
 def absolute_path() -> Read:
