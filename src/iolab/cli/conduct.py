@@ -10,8 +10,8 @@ from typing import Final
 
 from iolab.cli.live import View
 from iolab.cli.recorder import OpenWriter, SessionRecorder
-from iolab.cli.signals import stop_on_signals
-from iolab.errors import StoreError
+from iolab.cli.signals import STOPPING, STOPPING_AT_ONCE, stop_on_signals
+from iolab.errors import Interrupted, StoreError
 from iolab.model.event import SessionStatus
 from iolab.model.host import HostKind, HostSpec
 from iolab.model.run import Plan
@@ -59,14 +59,17 @@ async def survey_hosts(study: Study) -> Survey:
 
 
 async def conduct(order: Order, view: View) -> SessionStatus:
-    """Run a session to its end, however it comes; the session itself leaves every host clean."""
+    """Run a session to its end, however it comes; the session itself leaves every host clean.
+
+    Interrupted when the user stopped it before anything was written.
+    """
     stop = Stop()
     with (
         SessionRecorder(order.open_writer, view) as recorder,
-        stop_on_signals(stop.request, view.note),
+        stop_on_signals(lambda: _request(stop, recorder), view.note),
     ):
         try:
-            return await run_session(
+            status = await run_session(
                 order.study,
                 order.plan,
                 _hosts(order.study),
@@ -79,6 +82,17 @@ async def conduct(order: Order, view: View) -> SessionStatus:
         except StoreError as error:
             recorder.give_up(error.happened)
             raise
+    if not recorder.begun:
+        raise Interrupted("Stopped before anything was measured.", "Nothing was written.")
+    return status
+
+
+def _request(stop: Stop, recorder: SessionRecorder) -> str:
+    """Ask the session to stop; at once where there is nothing yet to finish. What to tell."""
+    stop.request()
+    if not recorder.begun:
+        stop.request()
+    return STOPPING_AT_ONCE if stop.at_once else STOPPING
 
 
 def _hosts(study: Study) -> dict[str, Host]:

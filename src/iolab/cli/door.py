@@ -72,6 +72,8 @@ def _told(error: IolabError, *, as_json: bool) -> int:
 
     say(f"iolab: {one_line(str(error))}")
     for fault in error.faults:
+        if str(fault) == str(error):
+            continue  # a single fault that is the error itself
         say(f"  {one_line(str(fault))}")
     if as_json:
         result_json(error_document(error))

@@ -30,6 +30,11 @@ class SessionRecorder:
         self._writer: SessionWriter | None = None
         self._facts: dict[str, HostFacts] = {}
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is a session on disk by now."""
+        return self._writer is not None
+
     def emit(self, event: Event) -> None:
         """Take one event; StoreError when it cannot be kept."""
         match event:

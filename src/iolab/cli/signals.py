@@ -8,27 +8,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-STOPPING: Final = (
-    "Stopping after what is measured; press Ctrl-C again to stop at once.",
-    "Stopping at once.",
-)
-"""What the user is told at the first signal and at any further one."""
+STOPPING: Final = "Stopping after what is measured; press Ctrl-C again to stop at once."
+STOPPING_AT_ONCE: Final = "Stopping at once."
+"""What the user is told at the first signal, and at a further one."""
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """A terminal that goes away is treated as a request to stop: nobody watches any more."""
 
 
 @contextmanager
-def stop_on_signals(request: Callable[[], None], note: Callable[[str], None]) -> Iterator[None]:
-    """Within the context of a running loop each signal calls `request` and tells the user."""
+def stop_on_signals(request: Callable[[], str], note: Callable[[str], None]) -> Iterator[None]:
+    """Within the context each signal calls `request` in the running loop, and tells what it says.
+
+    The same is not told twice.
+    """
     loop = asyncio.get_running_loop()
-    seen = 0
+    told = ""
 
     def react() -> None:
-        nonlocal seen
-        note(STOPPING[min(seen, 1)])
-        seen += 1
-        request()
+        nonlocal told
+        text = request()
+        if text != told:
+            note(text)
+        told = text
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, react)
