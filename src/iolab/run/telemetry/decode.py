@@ -1,22 +1,131 @@
-"""Sample messages of the agents turned into the columns of a counter table."""
+"""Sample messages of the agents turned into the columns of a counter table.
+
+The lists of a sample are positional (docs/reference/wire.md); here each position gets its name. A
+value that the kernel does not have (null) gives no row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from iolab.model.sample import CounterTable
+import numpy as np
+
+from iolab.model.sample import CounterTable, Names, no_counters
+
+CPU: Final = (
+    "user_ns",
+    "nice_ns",
+    "system_ns",
+    "idle_ns",
+    "iowait_ns",
+    "irq_ns",
+    "softirq_ns",
+    "steal_ns",
+)
+DISK: Final = (
+    "read_ios",
+    "read_bytes",
+    "read_time_ns",
+    "write_ios",
+    "write_bytes",
+    "write_time_ns",
+    "in_flight",
+    "busy_time_ns",
+    "queue_time_ns",
+    "discard_ios",
+    "discard_bytes",
+    "flush_ios",
+    "temperature_mc",
+)
+NIC: Final = ("rx_bytes", "rx_frames", "rx_drops", "tx_bytes", "tx_frames", "tx_drops")
+
+WHOLE_HOST: Final = ("memory", "pressure", "thermal", "agent")
+"""Scopes that a sample holds as an object; their rows have an empty name."""
+
+_Key = tuple[str, str, str]
 
 
 class CounterCollector:
     """Takes every host's `sample` messages as they come; gives the table when the run is over."""
 
+    def __init__(self) -> None:
+        self._codes: dict[_Key, int] = {}
+        self._samples: list[tuple[int, int, int, list[int], list[int]]] = []
+
     def add(self, host: int, sample: Mapping[str, object]) -> None:
         """Take one sample message (the header as parsed JSON) of the host with that index.
 
-        EngineError never; ValueError when the message is not a sample as the wire describes it.
+        ValueError with a sentence when it is not a sample as the wire describes it; nothing of it
+        is taken then.
         """
-        raise NotImplementedError
+        keys: list[int] = []
+        values: list[int] = []
+        for key, value in _rows(sample):
+            if value is not None:
+                keys.append(self._codes.setdefault(key, len(self._codes)))
+                values.append(_whole(value, ".".join(key)))
+        seq, real_ns = (_whole(sample.get(name), name) for name in ("seq", "real_ns"))
+        self._samples.append((host, seq, real_ns, keys, values))
 
     def table(self) -> CounterTable:
         """All counters taken so far, ordered by host and then by arrival."""
-        raise NotImplementedError
+        if not self._samples:
+            return no_counters()
+        ordered = sorted(self._samples, key=lambda sample: sample[0])
+        sizes = [len(keys) for *_, keys, _ in ordered]
+        heads = np.array([sample[:3] for sample in ordered], dtype=np.int64)
+        host, seq, real_ns = np.repeat(heads, sizes, axis=0).T
+        codes = np.concatenate([np.array(keys, dtype=np.int64) for *_, keys, _ in ordered])
+        value = np.concatenate([np.array(values, dtype=np.int64) for *_, values in ordered])
+        scope, name, metric = (_words(self._codes, part)[codes] for part in range(3))
+        return CounterTable(host.copy(), seq.copy(), real_ns.copy(), scope, name, metric, value)
+
+
+def _rows(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:
+    for core, node, *states in _lists(sample, "cpu", 2 + len(CPU)):
+        yield from _named("cpu", f"{core}@{0 if node is None else node}", CPU, states)
+    for disk, *counts in _lists(sample, "disks", 1 + len(DISK)):
+        yield from _named("disk", str(disk), DISK, counts)
+    for nic, *counts in _lists(sample, "nics", 1 + len(NIC)):
+        yield from _named("nic", str(nic), NIC, counts)
+    for scope in WHOLE_HOST:
+        block = sample.get(scope) or {}
+        if not isinstance(block, Mapping):
+            raise _unlike(scope, "an object")
+        for metric, value in block.items():
+            yield (scope, "", str(metric)), value
+
+
+def _named(
+    scope: str, name: str, metrics: Sequence[str], values: Sequence[object]
+) -> Iterator[tuple[_Key, object]]:
+    for metric, value in zip(metrics, values, strict=True):
+        yield (scope, name, metric), value
+
+
+def _lists(sample: Mapping[str, object], key: str, width: int) -> Iterator[list[object]]:
+    rows = sample.get(key) or []
+    if not isinstance(rows, list):
+        raise _unlike(key, "a list")
+    for row in rows:
+        if not isinstance(row, list) or len(row) != width:
+            raise _unlike(key, f"rows of {width}")
+        yield row
+
+
+def _whole(value: object, what: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63:
+        return value
+    raise _unlike(what, "a number of 64 bits")
+
+
+def _unlike(what: str, expected: str) -> ValueError:
+    return ValueError(f"a sample's '{what}' is not {expected}")
+
+
+def _words(codes: Mapping[_Key, int], part: int) -> Names:
+    words = np.empty(len(codes), dtype=np.object_)
+    for key, code in codes.items():
+        words[code] = key[part]
+    return words

@@ -1,11 +1,40 @@
-"""Counter tables turned into rates: what each device and processor did, second by second."""
+"""Counter tables turned into rates: what each device and processor did, second by second.
+
+Rates are taken over the time that really passed between two samples. A step in which a counter
+fell, a device was missing, or the clock was set gives no sample: never a negative or a huge rate.
+docs/reference/telemetry.md has every metric with its formula.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
 
 from iolab.model.sample import CounterTable, Floats, Ints
+from iolab.run.telemetry.blocks import Block, Deltas, Flags, blocks, deltas
+from iolab.run.telemetry.decode import CPU, NIC
+
+NS_PER_S: Final = 1_000_000_000
+
+FALLING_CPU_TIMES: Final = ("idle_ns", "iowait_ns")
+"""The kernel may take a little of these back when a core wakes (proc_stat(5)): not a reset."""
+
+ALL_CORES: Final = "all"
+"""The name of the row that sums all cores; `node<N>` sums one NUMA node's."""
+
+_DISK: Final = (
+    "read_ios",
+    "read_bytes",
+    "read_time_ns",
+    "write_ios",
+    "write_bytes",
+    "write_time_ns",
+    "busy_time_ns",
+    "queue_time_ns",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +53,155 @@ class Series:
     value: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class _Derived:
+    """One metric of all devices of a block: arrays of shape (devices, moments)."""
+
+    metric: str
+    names: Sequence[str]
+    real_ns: Ints
+    value: Floats
+    sound: Flags
+
+
 def derive(counters: CounterTable, host_names: Sequence[str]) -> tuple[Series, ...]:
-    """Every series that the counters support, ordered by host, scope, name and metric."""
-    raise NotImplementedError
+    """Every series that the counters support, ordered by host, scope, name and metric.
+
+    `host_names` are what the table's host column indexes. A series without a sample is left out.
+    """
+    found: list[Series] = []
+    for block in blocks(counters):
+        derived = _SCOPES.get(block.scope)
+        if derived is None:
+            continue
+        host = host_names[block.host]
+        mine = [one for part in derived(block) for one in _series(host, block.scope, part)]
+        found += sorted(mine, key=lambda one: (one.name, one.metric))
+    return tuple(found)
+
+
+def _series(host: str, scope: str, part: _Derived) -> Iterator[Series]:
+    for index, name in enumerate(part.names):
+        sound = part.sound[index]
+        if sound.any():
+            at, value = part.real_ns[sound], part.value[index][sound]
+            yield Series(host, scope, name, part.metric, at, value)
+
+
+def _disk(block: Block) -> Iterator[_Derived]:
+    grown = deltas(block, _DISK)
+    span_ns = block.span_ns()
+    values = grown.values
+    for direction in ("read", "write"):
+        ios, moved = values[f"{direction}_ios"], values[f"{direction}_bytes"]
+        yield _step(block, f"{direction}_iops", ios * _per_s(span_ns), grown.sound)
+        yield _step(block, f"{direction}_bytes_per_s", moved * _per_s(span_ns), grown.sound)
+        latency = _ratio(values[f"{direction}_time_ns"], ios)
+        yield _step(block, f"{direction}_lat_ns", latency, grown.sound)
+    depth = _ratio(values["queue_time_ns"], span_ns)
+    yield _step(block, "queue_depth", depth, grown.sound)
+    # The kernel counts whole milliseconds at its own ticks: a full second may come out as 1.004 s.
+    busy = np.minimum(_ratio(values["busy_time_ns"], span_ns), 1.0)
+    yield _step(block, "busy_share", busy, grown.sound)
+    yield _gauge(block, "temperature_mc", "temperature_c", 1000.0)
+
+
+def _cpu(block: Block) -> Iterator[_Derived]:
+    """Each core, each NUMA node and all cores: shares of the time that the kernel accounted."""
+    grown = deltas(block, CPU, FALLING_CPU_TIMES)
+    nodes = np.array([name.rpartition("@")[2] for name in block.names])
+    yield from _shares(block, block.names, grown)
+    for node in sorted(set(nodes.tolist())):
+        yield from _shares(block, (f"node{node}",), _summed(grown, np.asarray(nodes == node)))
+    yield from _shares(block, (ALL_CORES,), _summed(grown, np.ones(nodes.size, dtype=np.bool_)))
+
+
+def _shares(block: Block, names: Sequence[str], grown: Deltas) -> Iterator[_Derived]:
+    states = grown.values
+    total = np.sum([states[state] for state in CPU], axis=0)
+    sound = grown.sound & (total > 0)
+    shares = {
+        "user_share": states["user_ns"] + states["nice_ns"],
+        "system_share": states["system_ns"] + states["irq_ns"] + states["softirq_ns"],
+        "iowait_share": states["iowait_ns"],
+        "steal_share": states["steal_ns"],
+        "busy_share": total - states["idle_ns"] - states["iowait_ns"],
+    }
+    for metric, part in shares.items():
+        yield _Derived(metric, names, block.real_ns[1:], _ratio(part, total), sound)
+
+
+def _summed(grown: Deltas, members: Flags) -> Deltas:
+    """The members' growth added up, over those that are sound at each step."""
+    sound = grown.sound[members]
+    values = {
+        state: np.where(sound, growth[members], 0).sum(axis=0, keepdims=True)
+        for state, growth in grown.values.items()
+    }
+    return Deltas(values, sound.any(axis=0, keepdims=True))
+
+
+def _nic(block: Block) -> Iterator[_Derived]:
+    grown = deltas(block, NIC)
+    for metric in NIC:
+        rate = grown.values[metric] * _per_s(block.span_ns())
+        yield _step(block, f"{metric}_per_s", rate, grown.sound)
+
+
+def _memory(block: Block) -> Iterator[_Derived]:
+    for metric in block.metrics:
+        yield _gauge(block, metric, metric)
+
+
+def _pressure(block: Block) -> Iterator[_Derived]:
+    """The share of time in which some (or all) tasks waited, for each kind of pressure."""
+    for metric in block.metrics:
+        grown = deltas(block, (metric,))
+        share = np.minimum(_ratio(grown.values[metric], block.span_ns()), 1.0)
+        yield _step(block, f"{metric.removesuffix('_ns')}_share", share, grown.sound)
+
+
+def _thermal(block: Block) -> Iterator[_Derived]:
+    grown = deltas(block, ("throttle_events",))
+    rate = grown.values["throttle_events"] * _per_s(block.span_ns())
+    yield _step(block, "throttle_events_per_s", rate, grown.sound)
+
+
+def _agent(block: Block) -> Iterator[_Derived]:
+    """The agent's own cost; its share is of one core."""
+    grown = deltas(block, ("cpu_ns",))
+    share = _ratio(grown.values["cpu_ns"], block.span_ns())
+    yield _step(block, "cpu_share", share, grown.sound)
+    yield _gauge(block, "rss_bytes", "rss_bytes")
+
+
+_SCOPES: Final[dict[str, Callable[[Block], Iterator[_Derived]]]] = {
+    "cpu": _cpu,
+    "disk": _disk,
+    "nic": _nic,
+    "memory": _memory,
+    "pressure": _pressure,
+    "thermal": _thermal,
+    "agent": _agent,
+}
+
+
+def _step(block: Block, metric: str, value: Floats, sound: Flags) -> _Derived:
+    return _Derived(metric, block.names, block.real_ns[1:], value, sound)
+
+
+def _gauge(block: Block, source: str, metric: str, divisor: float = 1.0) -> _Derived:
+    """A value as it stands at each sample."""
+    cells = block.cells(source)
+    return _Derived(metric, block.names, block.real_ns, cells.values / divisor, cells.seen)
+
+
+def _per_s(span_ns: Ints) -> Floats:
+    """What a count over each step is to be multiplied with; nan for a step without length."""
+    return _ratio(np.full(span_ns.shape, NS_PER_S, dtype=np.int64), span_ns)
+
+
+def _ratio(part: Ints, whole: Ints) -> Floats:
+    """The part of the whole, nan where there is no whole (no I/O has no mean latency)."""
+    none = np.full(np.broadcast_shapes(part.shape, whole.shape), np.nan)
+    return np.asarray(np.divide(part, whole, out=none, where=whole > 0))
