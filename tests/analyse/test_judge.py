@@ -13,10 +13,13 @@ from iolab.analyse.judge import judge, verdict_of
 from iolab.analyse.summary import METRIC_UNITS
 from iolab.model.metric import Level
 from iolab.model.run import DeviceDelta, RunRecord, RunStatus
-from iolab.model.sample import no_bins, no_intervals
+from iolab.model.sample import CounterTable, no_bins, no_intervals
+from iolab.run.telemetry.decode import CounterCollector
 from tests.analyse.records import (
     DEVICE,
+    GO_NS,
     MIXED,
+    SECOND,
     WRITES,
     Burst,
     bursts_record,
@@ -92,6 +95,34 @@ def test_a_result_says_what_it_is_the_result_of() -> None:
     assert (result.configuration, result.workload) == ("default", "rand-read-4k")
     assert [host.name for host in result.hosts] == ["c1"]
     assert result.window_s == 30.0
+
+
+def counted(busy: float, steal: float = 0.0) -> CounterTable:
+    """Thirty seconds of two cores, each that busy, as an agent samples them."""
+    collector = CounterCollector()
+    for at in range(31):
+        user, stolen = round(busy * at * SECOND), round(steal * at * SECOND)
+        idle = at * SECOND - user - stolen
+        cores = [[core, 0, user, 0, 0, idle, 0, 0, 0, stolen] for core in (0, 1)]
+        sample = {"seq": at, "real_ns": GO_NS + at * SECOND, "cpu": cores}
+        collector.add(0, sample | {"thermal": {"throttle_events": 7}, "agent": {"cpu_ns": at}})
+    return collector.table()
+
+
+@pytest.mark.parametrize(
+    ("counters", "objections"),
+    [
+        (counted(busy=0.3), []),
+        (counted(busy=0.95), ["cpu-bound-client"]),
+        (counted(busy=0.3, steal=0.1), ["cpu-stolen"]),
+    ],
+)
+def test_counters_reach_the_checks(counters: CounterTable, objections: list[str]) -> None:
+    result = judge(replace(healthy(), counters=counters), {"c1": facts_of()})
+    assert [check.code for check in result.verdict.objections] == objections
+    found = {check.code: check.evidence for check in result.verdict.checks}
+    assert found["thermal-throttling"]["throttle_events"] == 0
+    assert found["cpu-bound-client"]["agent_cpu_share"] == pytest.approx(1e-9)
 
 
 @settings(max_examples=25, deadline=None)

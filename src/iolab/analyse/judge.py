@@ -12,6 +12,7 @@ from iolab.analyse.view import RunView
 from iolab.model.host import HostFacts
 from iolab.model.metric import HostResult, Result, Verdict
 from iolab.model.run import RunRecord
+from iolab.run.telemetry.rates import derive
 
 ANALYSIS_VERSION: Final = 1
 """Rises whenever the same record could get another number or another level."""
@@ -25,7 +26,7 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
     the hosts had no window in common.
     """
     load = measure(record)
-    view = RunView(record, facts, load, ())
+    view = RunView(record, facts, load, derive(record.counters, record.host_names))
     point = record.run.point
     return Result(
         configuration=point.configuration,

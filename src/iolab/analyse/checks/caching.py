@@ -103,11 +103,13 @@ def _memory_target(target: TargetFacts | None, host: str) -> Said:
     if target is None:
         return unchecked(f"the target of {host} is not known", host=host)
     evidence: Numbers = {"host": host, "fs_type": target.fs_type, "device": target.device}
-    device = next((name for name in target.devices if name.startswith(MEMORY_DEVICES)), None)
     if target.in_memory:
         return invalid(f"The target is {target.fs_type}, which lives in memory.", **evidence)
-    if device is not None:
-        return invalid(f"The target is on {device}, which is memory.", **evidence)
+    if target.memory_backed:
+        return indicative(
+            f"The blocks of {target.device} are memory of {host}: this measures a RAM disk.",
+            **evidence,
+        )
     return valid(f"The target is {target.fs_type} on {target.mount_source}.", **evidence)
 
 
