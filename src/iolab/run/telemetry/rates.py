@@ -138,7 +138,7 @@ def _summed(grown: Deltas, members: Flags) -> Deltas:
         state: np.where(sound, growth[members], 0).sum(axis=0, keepdims=True)
         for state, growth in grown.values.items()
     }
-    return Deltas(values, sound.any(axis=0, keepdims=True))
+    return Deltas(values, np.asarray(sound.any(axis=0, keepdims=True)))
 
 
 def _nic(block: Block) -> Iterator[_Derived]:
