@@ -17,8 +17,8 @@ const UNLIMITED: u64 = i64::MAX as u64;
 /// Overlays on overlays; the kernel allows two.
 const MAX_OVERLAYS: u32 = 4;
 const IN_MEMORY: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
-/// Block devices whose blocks are memory of this host.
-const MEMORY_DEVICES: [&str; 2] = ["ram", "zram"];
+/// Block devices whose blocks are memory of this host, or nowhere.
+const MEMORY_DEVICES: [&str; 3] = ["ram", "zram", "nullb"];
 const NETWORK: [&str; 20] = [
     "9p",
     "acfs",
@@ -59,6 +59,7 @@ pub struct TargetFacts {
     pub in_memory: bool,
     pub network: bool,
     pub writable: bool,
+    pub memory_backed: bool,
 }
 
 /// Facts of the target; None with a sentence in `faults` when the path is not there.
@@ -108,6 +109,7 @@ fn told(path: &Path, real: &Path, mount: &Mount, space: Space, beneath: Beneath)
         in_memory: beneath.in_memory,
         network: is_network(&mount.fs_type),
         writable: !read_only && may_write(real),
+        memory_backed: beneath.memory_backed,
     }
 }
 
@@ -116,11 +118,12 @@ fn told(path: &Path, real: &Path, mount: &Mount, space: Space, beneath: Beneath)
 struct Beneath {
     devices: Vec<String>,
     in_memory: bool,
+    memory_backed: bool,
 }
 
 fn beneath(roots: &Roots, mounts: &[Mount], mount: &Mount, overlays_left: u32) -> Beneath {
     if IN_MEMORY.contains(&mount.fs_type.as_str()) {
-        return Beneath { devices: Vec::new(), in_memory: true };
+        return Beneath { in_memory: true, ..Beneath::default() };
     }
     if mount.fs_type == "overlay" {
         return beneath_overlay(roots, mounts, mount, overlays_left);
@@ -134,8 +137,8 @@ fn beneath(roots: &Roots, mounts: &[Mount], mount: &Mount, overlays_left: u32) -
             }
         }
     }
-    let in_memory = is_memory(roots, mounts, &devices);
-    Beneath { devices, in_memory }
+    let memory_backed = is_memory(roots, mounts, &devices);
+    Beneath { devices, in_memory: false, memory_backed }
 }
 
 /// Writes to an overlay go to its upper folder; where that is known, its file system counts.

@@ -155,7 +155,9 @@ class TargetFacts:
 
     `device` is the block device nearest the file system (whose counters see what the file system
     asks), `devices` are all devices below it down to the leaves, nearest first; both are empty
-    where there is none (network and memory file systems). `in_memory` is true for tmpfs and alike.
+    where there is none (network and memory file systems). `in_memory` is true for tmpfs and alike;
+    `memory_backed` for a file system on a block device whose blocks are memory of the host (zram, a
+    RAM disk, a loop device over a file in tmpfs).
     """
 
     path: str
@@ -171,6 +173,7 @@ class TargetFacts:
     in_memory: bool
     network: bool
     writable: bool
+    memory_backed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

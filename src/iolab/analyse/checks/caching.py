@@ -28,9 +28,6 @@ COLD_DEVICE_SHARE: Final = 0.98
 """Share of the bytes read that the device must have moved for buffered reads to count as cold; the
 same two per cent as the bytes-moved check grants."""
 
-MEMORY_DEVICES: Final = ("zram", "ram", "nullb")
-"""Block devices without storage behind them: compressed RAM, RAM disk, null device."""
-
 
 @check("buffered-io", "Buffered I/O", needs_load=False)
 def buffered_io(view: RunView) -> Said:
