@@ -83,7 +83,7 @@ def cpu_busy(before: object, after: object) -> float | None:
     """Share of all cores' time that was neither idle nor waiting, from two samples' `cpu` rows."""
     try:
         (total, idle), (total_then, idle_then) = _cpu_ns(after), _cpu_ns(before)
-    except (TypeError, ValueError):
+    except (TypeError, IndexError):
         return None
     span = total - total_then
     return min(max(1 - (idle - idle_then) / span, 0.0), 1.0) if span > 0 else None

@@ -16,7 +16,8 @@ import pytest
 from iolab.errors import HostError
 from iolab.model.host import HostKind, HostSpec
 from iolab.run.hosts.command import CommandHost
-from iolab.run.hosts.push import FOLDER, Prefix
+from iolab.run.hosts.prefix import Prefix
+from iolab.run.hosts.push import FOLDER
 
 SCRIPT = Path(__file__).parents[1] / "scripted_agent.py"
 REMOTE_FOLDER = Path(FOLDER.format(user=os.getuid()))

@@ -97,6 +97,7 @@ class Stage:
 
     scripts: dict[str, FakeScript] = field(default_factory=lambda: {"local": FakeScript()})
     sets: tuple[str, ...] = ()
+    text: str = ""
     done: frozenset[tuple[str, int]] = frozenset()
     notes: Notes = field(default_factory=Notes)
     stop: Stop | None = None
@@ -107,6 +108,8 @@ class Stage:
     @property
     def study(self) -> Study:
         names = tuple(self.scripts)
+        if self.text:
+            return parse_study(self.text, "trial.toml", LoadOptions(sets=self.sets))
         return study_of(*(() if names == ("local",) else names), sets=self.sets)
 
     @property

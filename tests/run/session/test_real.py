@@ -80,16 +80,22 @@ def records(notes: Notes) -> list[RunRecord]:
     return [event.record for event in notes.of(RunFinished)]
 
 
-def processes_under(path: Path) -> list[str]:
-    """Command lines of processes whose working directory is in that folder."""
+def engines_under(path: Path) -> list[tuple[int, str]]:
+    """Pids and command lines of processes whose working directory is in that folder."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if (entry / "cwd").readlink().is_relative_to(path):
-                found.append((entry / "cmdline").read_text("utf-8").replace("\0", " "))
+                line = (entry / "cmdline").read_text("utf-8").replace("\0", " ")
+                found.append((int(entry.name), line))
         except OSError:
             continue
     return found
+
+
+def processes_under(path: Path) -> list[str]:
+    """The command lines alone."""
+    return [line for _, line in engines_under(path)]
 
 
 def test_a_session_measures_and_leaves_nothing(target: Path) -> None:
@@ -128,6 +134,25 @@ def test_a_pushed_agent_measures_the_same_way(target: Path) -> None:
     status = session(target, notes, host=host, sets=sets)
     assert status is SessionStatus.DONE
     assert [record.status for record in records(notes)] == [RunStatus.DONE] * 2
+
+
+def test_fio_killed_from_outside_is_a_failed_run_and_the_next_one_runs(target: Path) -> None:
+    killed: list[int] = []
+
+    def react(event: Event) -> None:
+        if isinstance(event, IntervalSeen) and event.elapsed_s > 0.5 and not killed:
+            # fio's own process is older than its jobs'.
+            killed.append(min(pid for pid, line in engines_under(target) if "fio" in line))
+            os.kill(killed[0], signal.SIGKILL)
+
+    notes = Notes(react)
+    assert session(target, notes) is SessionStatus.DONE
+    failed, good = records(notes)
+    assert failed.status is RunStatus.FAILED
+    assert "was killed by signal 9 (SIGKILL)" in (failed.failure or "")
+    assert int(failed.intervals.ios.sum()) > 0
+    assert good.status is RunStatus.DONE
+    assert processes_under(target) == []
 
 
 def test_a_stop_keeps_what_real_fio_measured(target: Path) -> None:

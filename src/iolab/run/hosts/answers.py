@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -143,11 +143,6 @@ def read_probe(host: str, message: Message) -> TargetProbe:
         return _PROBE.validate_python(dict(message.header))
     except ValidationError as fault:
         raise _nonsense(host, message, fault) from None
-
-
-def wire_schema() -> dict[str, Any]:
-    """JSON Schema of the facts as they travel: what `schema/wire.json` holds."""
-    return _FACTS.json_schema(mode="validation")
 
 
 def _object(value: object) -> Mapping[str, object]:

@@ -14,7 +14,8 @@ from iolab.model.host import HostSpec
 from iolab.run.hosts.base import agent_binary
 from iolab.run.hosts.linked import Link, LinkedHost
 from iolab.run.hosts.process import start_process
-from iolab.run.hosts.push import Prefix, push
+from iolab.run.hosts.prefix import Prefix
+from iolab.run.hosts.push import ProgramLanding, push
 
 
 class CommandHost(LinkedHost):
@@ -27,5 +28,5 @@ class CommandHost(LinkedHost):
     async def open_link(self) -> Link:
         """Push the agent if need be, and start it."""
         prefix = Prefix(self.name, self.spec.command)
-        remote = await push(prefix, self._agent or agent_binary())
+        remote = await push(ProgramLanding(prefix), self._agent or agent_binary())
         return await start_process(self.name, prefix.argv(remote))

@@ -46,6 +46,7 @@ class FakeAgent:
         self.folders: set[str] = set()
         self.files: dict[str, int] = {}
         self.hole_bytes = script.hole_bytes
+        self.said: list[dict[str, Any]] = []
         self.swept: list[str] = []
         self.disk = DiskUse()
         self._say = say
@@ -93,6 +94,7 @@ class FakeAgent:
     def tell(self, request_id: int, message: dict[str, Any], payload: bytes = b"") -> None:
         """Send a message, unless the host has fallen silent."""
         if not self.mute:
+            self.said.append({"id": request_id, **message})
             self._say(encode_frame({"id": request_id, **message}, payload))
 
     async def _serve(self, request: _Request) -> None:
@@ -191,6 +193,7 @@ class FakeAgent:
             "resident_bytes_before": self.script.resident_bytes,
             "resident_bytes_after": 0,
             "methods": ["fadvise"],
+            "faults": [],
         }
 
     async def _done(self, _: _Request) -> dict[str, Any]:
