@@ -35,7 +35,7 @@ from iolab.run.hosts.local import LocalHost
 from iolab.run.session import run_session
 from iolab.run.stop import Stop
 from tests.e2e.targets import tmpfs
-from tests.run.session.stage import STUDY, Notes
+from tests.run.session.stage import CONFIGURATION, HOST, STUDY, Notes
 
 pytestmark = pytest.mark.e2e
 
@@ -125,6 +125,32 @@ def test_a_session_measures_and_leaves_nothing(target: Path) -> None:
     assert moved >= claimed * 0.99
     assert notes.of(SessionEnded)[0].reason is None
     assert processes_under(target) == []
+
+
+def test_two_namespaces_are_a_fleet_that_starts_at_one_moment(target: Path) -> None:
+    names = [f"iolab-{os.getpid()}-{number}" for number in (1, 2)]
+    tables = [CONFIGURATION.format(names='"c1", "c2"')]
+    tables += [HOST.format(name=host) for host in ("c1", "c2")]
+    options = LoadOptions(path=str(target), sets=SHORT)
+    study = parse_study(STUDY.format(hosts="\n".join(tables)), "trial.toml", options)
+    hosts = {
+        host: CommandHost(HostSpec(host, HostKind.COMMAND, command=("ip", "netns", "exec", name)))
+        for host, name in zip(("c1", "c2"), names, strict=True)
+    }
+    notes = Notes()
+    for name in names:
+        subprocess.run(["ip", "netns", "add", name], check=True, timeout=10)
+    try:
+        work = run_session(study, make_plan(study), hosts, notes, Stop(), session_id="trial-1")
+        assert asyncio.run(work) is SessionStatus.DONE
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], check=True, timeout=10)
+    for record in records(notes):
+        assert record.failure is None
+        starts = [host.start_real_ns or 0 for host in record.hosts]
+        assert abs(starts[0] - starts[1]) < 1_000_000_000
+        assert set(record.intervals.host) == {0, 1}
 
 
 def test_a_pushed_agent_measures_the_same_way(target: Path) -> None:
