@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from iolab.model.sample import CounterTable, IntervalTable
+from iolab.run.telemetry.decode import CPU, NIC
 
 CORES = 4
 
@@ -48,14 +49,9 @@ def _sample(seq: int, total: np.ndarray) -> list[tuple[str, str, str, float]]:
     ]
     for core in range(CORES):
         busy = (0.2 + 0.15 * core) * seq * second
-        found += [
-            ("cpu", f"{core}@0", "user_ns", busy * 0.4),
-            ("cpu", f"{core}@0", "system_ns", busy * 0.6),
-            ("cpu", f"{core}@0", "idle_ns", seq * second - busy),
-        ]
-    found += [
-        ("nic", "ens1f0np0", "rx_bytes", float(total[1] * 1.03)),
-        ("nic", "ens1f0np0", "tx_bytes", float(total[3] * 1.03)),
-        ("pressure", "io", "io_some_ns", 0.31 * seq * second),
-    ]
-    return found
+        spent = dict.fromkeys(CPU, 0.0)
+        spent |= {"user_ns": busy * 0.4, "system_ns": busy * 0.6, "idle_ns": seq * second - busy}
+        found += [("cpu", f"{core}@0", name, value) for name, value in spent.items()]
+    port = dict.fromkeys(NIC, 0.0) | {"rx_bytes": total[1] * 1.03, "tx_bytes": total[3] * 1.03}
+    found += [("nic", "ens1f0np0", name, float(value)) for name, value in port.items()]
+    return [*found, ("pressure", "", "io_some_ns", 0.31 * seq * second)]

@@ -45,6 +45,7 @@ TARGET = TargetFacts(
     device="nvme1n1",
     devices=("nvme1n1",),
     in_memory=False,
+    memory_backed=False,
     network=False,
     writable=True,
 )

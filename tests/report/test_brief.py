@@ -18,10 +18,11 @@ from iolab.report.gather import timeline_of
 from iolab.report.grid import MAX_CELLS
 from iolab.report.html import render_html
 from iolab.report.selection import MAX_TIMELINES
+from iolab.run.telemetry.rates import Series
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
 from tests.report.studies import kpi, sweep
-from tests.report.synthetic import Source, record_of
+from tests.report.synthetic import GO_NS, Source, record_of
 
 
 @pytest.fixture(scope="module")
@@ -174,3 +175,26 @@ def test_a_run_without_any_io_is_told_and_drawn_empty(source: Source) -> None:
     timeline = next(d.timeline for d in brief.details.values() if d.timeline is not None)
     assert panel(timeline, "Latency") == {"mean": (None,), "p99": (None,)}
     assert "nothing known in the measured window" in render_html(brief)
+
+
+def telemetry_of(at_s: list[float], values: list[float]) -> Series:
+    """A disk's busy share as derived at those seconds after the start."""
+    times = np.array([GO_NS + round(at * 1e9) for at in at_s], dtype=np.int64)
+    return Series("client-1", "disk", "nvme1n1", "busy_share", times, np.array(values))
+
+
+def busy_of(source: Source, series: Series, interval_ms: int) -> tuple[float | None, ...]:
+    record = record_of(source, source.plan.runs[0])
+    record = replace(record, telemetry_interval_ms=interval_ms)
+    timeline = timeline_of(record, (series,), measure(record).cut.common)
+    return panel(timeline, "Device busy")["busy"][:6]
+
+
+def test_a_slow_sample_covers_the_cells_since_the_one_before(source: Source) -> None:
+    series = telemetry_of([3.0, 6.0], [0.25, 0.5])
+    assert busy_of(source, series, 3000) == (0.25, 0.25, 0.25, 0.5, 0.5, 0.5)
+
+
+def test_a_gap_in_the_telemetry_stays_a_gap(source: Source) -> None:
+    series = telemetry_of([1.0, 2.0, 5.0, 6.0], [0.1, 0.2, 0.5, 0.6])
+    assert busy_of(source, series, 1000) == (0.1, 0.2, None, None, 0.5, 0.6)

@@ -19,6 +19,9 @@ from iolab.report.grid import Grid, trace
 QUIET_PORT_BYTES_PER_S: Final = 1e6
 """Ports that never moved this much have no part in the load and get no panel."""
 
+STEP_SLACK: Final = 1.5
+"""How much longer than asked a step between two samples may be before it counts as a gap."""
+
 _LOOPBACK: Final = "lo"
 
 
@@ -60,10 +63,11 @@ def telemetry_panels(
     cores = [s for s in series if s.scope == "cpu" and "@" in s.name]
     every = [s for s in series if s.scope == "cpu" and s.name == "all"]
     ports = [s for s in series if s.scope == "nic" and s.name != _LOOPBACK]
+    step_ns = record.telemetry_interval_ms * 1e6
     pressure = [s for s in series if s.scope == "pressure"]
 
     def gridded(found: Iterable[HostSeries], metric: str) -> list[Floats]:
-        return [_on_grid(s, grid, numbers[s.host]) for s in found if s.metric == metric]
+        return [_on_grid(s, grid, numbers[s.host], step_ns) for s in found if s.metric == metric]
 
     received, sent = gridded(ports, "rx_bytes_per_s"), gridded(ports, "tx_bytes_per_s")
     busy_ports = any(_peak(rows) > QUIET_PORT_BYTES_PER_S for rows in (received, sent))
@@ -76,7 +80,9 @@ def telemetry_panels(
         Panel(
             "Network",
             "bytes/s",
-            _used(("in", _sum(received)), ("out", _sum(sent))) if busy_ports else (),
+            _used(("in", _sum_of_ports(received)), ("out", _sum_of_ports(sent)))
+            if busy_ports
+            else (),
         ),
         Panel("I/O pressure", "share", _typical(gridded(pressure, "io_some_share"), "waiting")),
         Panel("Device temperature", "celsius", _typical(gridded(disks, "temperature_c"), "device")),
@@ -94,11 +100,11 @@ def _processors(
     return _named(("all cores", _mean(together)), ("busiest", _most(gridded(cores, "busy_share"))))
 
 
-def _on_grid(series: HostSeries, grid: Grid, host: int) -> Floats:
-    """The mean of the values in each cell; a cell without a sample takes the next one's.
+def _on_grid(series: HostSeries, grid: Grid, host: int, step_ns: float) -> Floats:
+    """The mean of the values in each cell.
 
-    A derived value covers the time since the sample before it, so it belongs to the cells up to
-    its own moment.
+    A derived value covers the time since the sample before it. So a cell without a sample takes the
+    next one's, but only if that step can have begun before the cell: a gap stays a gap.
     """
     if series.real_ns.size == 0:
         return np.full(grid.size, np.nan)
@@ -109,9 +115,10 @@ def _on_grid(series: HostSeries, grid: Grid, host: int) -> Floats:
     counts = np.bincount(cells[known], minlength=grid.size)
     with np.errstate(divide="ignore", invalid="ignore"):
         means = np.where(counts > 0, sums / counts, np.nan)
-    following = np.searchsorted(times, grid.edges_ns[1:], side="left")
-    inside = (counts == 0) & (following < times.size) & (grid.edges_ns[1:] > times[0])
-    means[inside] = series.value[following[inside]]
+    following = np.minimum(np.searchsorted(times, grid.edges_ns[1:]), times.size - 1)
+    wait_ns = times[following] - grid.edges_ns[:-1]
+    covered = (counts == 0) & (wait_ns > 0) & (wait_ns <= STEP_SLACK * step_ns)
+    means[covered] = series.value[following[covered]]
     return np.asarray(means, dtype=np.float64)
 
 
@@ -121,7 +128,7 @@ def _named(*pairs: tuple[str, Floats | None]) -> tuple[Trace, ...]:
 
 def _used(*pairs: tuple[str, Floats | None]) -> tuple[Trace, ...]:
     """The pairs without those that were zero throughout; the first if all were."""
-    used = [(name, v) for name, v in pairs if v is not None and np.nanmax(v, initial=0.0) > 0]
+    used = [(name, v) for name, v in pairs if v is not None and np.nan_to_num(v).max() > 0]
     return _named(*(used or pairs[:1]))
 
 
@@ -141,6 +148,14 @@ def _known(rows: list[Floats]) -> Floats | None:
 
 
 def _sum(rows: list[Floats]) -> Floats | None:
+    """The sum over hosts, unknown where any of them is: a missing host is not a dip."""
+    matrix = _known(rows)
+    total = None if matrix is None else matrix.sum(axis=0)
+    return None if total is None or not np.isfinite(total).any() else total
+
+
+def _sum_of_ports(rows: list[Floats]) -> Floats | None:
+    """The sum over ports that are there; ports of containers come and go."""
     matrix = _known(rows)
     return None if matrix is None else _where_known(matrix, np.nansum(matrix, axis=0))
 
