@@ -33,8 +33,8 @@ def command(*argv: str | Path) -> str:
 
 
 @contextmanager
-def xfs_on_loop(size_bytes: int = 1 << 30, backing: Path = Path("/dev/shm")) -> Iterator[Target]:
-    """An XFS on a loop device over a file in memory, loop in direct mode where it can be."""
+def xfs_on_loop(size_bytes: int = 1 << 30, backing: Path = Path("/var/tmp")) -> Iterator[Target]:
+    """An XFS on a loop device over a file on disk: over one in memory, no result may be valid."""
     with tempfile.TemporaryDirectory(prefix="iolab-test-", dir=backing) as folder:
         image = Path(folder) / "image"
         with image.open("wb") as file:
