@@ -263,6 +263,7 @@ def facts_of(name: str = "c1", **target_changes: Any) -> h.HostFacts:
         device=DEVICE,
         devices=(DEVICE,),
         in_memory=False,
+        memory_backed=False,
         network=False,
         writable=True,
     )

@@ -134,6 +134,8 @@ def test_a_loop_device_over_an_unknown_file_is_not_verified() -> None:
     alone = {"c1": replace(facts, disks=(disk("loop0"),))}
     record = healthy(devices=(moved(1.0, device="loop0"),))
     assert level(bytes_moved, record, alone) is INDICATIVE
+    memory = facts_of(device="loop0", devices=("loop0",), memory_backed=True)
+    assert level(bytes_moved, record, {"c1": replace(memory, disks=(disk("loop0"),))}) is VALID
 
 
 def test_hosts_of_one_kernel_share_a_device() -> None:

@@ -112,9 +112,15 @@ def _group(view: RunView, device: str, members: list[int]) -> Moved:
         write_bytes=most(parts, Direction.WRITE),
         below_read=most(lower, Direction.READ) if lower else None,
         below_write=most(lower, Direction.WRITE) if lower else None,
-        opaque=any(name.startswith("loop") for name in parts) and not lower,
+        opaque=not lower and _is_opaque(facts, parts),
         seconds=max((span.seconds for span in spans if span is not None), default=0.0),
     )
+
+
+def _is_opaque(facts: HostFacts, parts: list[str]) -> bool:
+    """A loop device without known parents, unless its blocks are known to be memory anyway."""
+    known = facts.target is not None and facts.target.memory_backed
+    return not known and any(name.startswith("loop") for name in parts)
 
 
 def _moved(deltas: tuple[DeviceDelta, ...], names: list[str], way: Direction) -> int:
