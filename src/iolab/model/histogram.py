@@ -30,7 +30,10 @@ def _edges() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[
     width = np.int64(1) << octave
     lower = base + step * width
     middle = np.where(octave == 0, lower, lower + (width >> 1))
-    return lower, lower + width - 1, middle
+    edges = lower, lower + width - 1, middle
+    for edge in edges:
+        edge.setflags(write=False)
+    return edges
 
 
 LOWER_NS, UPPER_NS, MIDDLE_NS = _edges()
@@ -40,8 +43,13 @@ _INDEX_OF_MIDDLE: Final = {int(value): index for index, value in enumerate(MIDDL
 
 
 def bin_of_ns(latency_ns: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """The bin index of each latency (int64 ns >= 0); beyond the last bin's start, the last bin."""
-    values = np.minimum(np.asarray(latency_ns, dtype=np.int64), UPPER_NS[-1])
+    """The bin index of each latency (whole ns); the last bin takes all that is longer.
+
+    Raises ValueError for a negative latency.
+    """
+    values = np.minimum(np.asarray(latency_ns), UPPER_NS[-1]).astype(np.int64)
+    if (values < 0).any():
+        raise ValueError(f"{int(values.min())} ns is not a latency")
     return np.asarray(np.searchsorted(LOWER_NS, values, side="right") - 1, dtype=np.int64)
 
 
@@ -87,7 +95,8 @@ class Histogram:
         if total == 0:
             return None
         cumulative = np.cumsum(self.counts)
-        rank = max(percent / 100.0 * total, 1.0)
+        # As precise as fio computes it: a rank that is whole on paper decides between two bins.
+        rank = max(np.longdouble(percent) / 100 * total, np.longdouble(1))
         index = int(np.argmax(cumulative >= rank))
         value = float(MIDDLE_NS[index])
         if self.max_ns is not None:
@@ -111,7 +120,7 @@ def of_sparse(bins: npt.ArrayLike, counts: npt.ArrayLike) -> Counts:
 
 def of_latencies(latency_ns: npt.ArrayLike) -> Histogram:
     """The histogram of raw latencies (ns), with their exact extremes."""
-    values = np.asarray(latency_ns, dtype=np.int64)
+    values = np.asarray(latency_ns)
     if values.size == 0:
         return empty()
     counts = np.bincount(bin_of_ns(values), minlength=BIN_COUNT).astype(np.int64)
