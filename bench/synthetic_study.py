@@ -177,6 +177,7 @@ def _facts(name: str, shape: Shape) -> HostFacts:
             device="nvme0n1",
             devices=("nvme0n1",),
             in_memory=False,
+            memory_backed=False,
             network=False,
             writable=True,
         ),

@@ -22,7 +22,7 @@ from tests.e2e.sessions import (
     shown,
     write_study,
 )
-from tests.e2e.targets import Target, device_bytes, tmpfs, xfs_on_loop
+from tests.e2e.targets import Target, device_bytes, xfs_on_loop
 
 pytestmark = pytest.mark.e2e
 
@@ -130,19 +130,6 @@ def test_buffered_io_is_never_valid(target: Target, tmp_path: Path) -> None:
     assert all(result["verdict"]["level"] != "valid" for result in results)
     read = result_of({"results": results}, "rand-read")["verdict"]
     assert "buffered-io" in {c["code"] for c in read["checks"] if c["level"] != "valid"}
-
-
-def test_a_target_in_memory_is_refused_or_invalid(tmp_path: Path) -> None:
-    study = write_study(tmp_path)
-    with tmpfs(512 << 20) as path:
-        refused = iolab("run", study, "--path", path, "--out", tmp_path / "no", expect=3)
-        assert "memory" in refused.stderr
-        assert not (tmp_path / "no").exists()
-        session = tmp_path / "session"
-        wanted = ["--set", "target.allow_memory=true", "--set", "method.runtime=2s"]
-        iolab("run", study, "--path", path, "--out", session, "--quiet", *wanted)
-        levels = {result["verdict"]["level"] for result in shown(session)["results"]}
-    assert levels == {"invalid"}
 
 
 def wait_for(condition: Callable[[], object], limit_s: float) -> bool:

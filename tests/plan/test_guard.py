@@ -33,6 +33,7 @@ TARGET = TargetFacts(
     device="loop0",
     devices=("loop0",),
     in_memory=False,
+    memory_backed=False,
     network=False,
     writable=True,
 )

@@ -173,7 +173,7 @@ class TargetFacts:
     in_memory: bool
     network: bool
     writable: bool
-    memory_backed: bool = False
+    memory_backed: bool
 
 
 @dataclass(frozen=True, slots=True)

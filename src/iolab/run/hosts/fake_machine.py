@@ -91,6 +91,7 @@ def _target(path: str, free_bytes: int) -> TargetFacts:
         device=DEVICE,
         devices=(DEVICE,),
         in_memory=False,
+        memory_backed=False,
         network=False,
         writable=True,
     )
