@@ -92,12 +92,13 @@ def plan_document(
 
 def _runs(study: Study, plan: Plan) -> RenderableType:
     many = len(study.configurations) > 1
+    swept = any(run.point.axis for run in plan.runs)
     repeated = study.method.repeats > 1
     headings = [
         Heading("run", number=True),
         *([Heading("configuration", main=True)] if many else []),
         Heading("workload", main=True),
-        Heading("axis", main=True),
+        *([Heading("axis", main=True)] if swept else []),
         *([Heading("repeat", number=True)] if repeated else []),
         Heading("job on each host", main=True),
     ]
@@ -106,7 +107,7 @@ def _runs(study: Study, plan: Plan) -> RenderableType:
             Text(str(run.order)),
             *([plain(run.point.configuration)] if many else []),
             plain(run.point.workload),
-            plain(axis_label(run.point.axis)),
+            *([plain(axis_label(run.point.axis))] if swept else []),
             *([Text(str(run.repeat))] if repeated else []),
             plain(_job(run.point)),
         ]

@@ -47,6 +47,10 @@ _FIGURE: Final = {
 """What is totalled over the hosts; of a latency workload, how many I/Os had that latency."""
 
 
+_HOST_METRICS: Final = ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
+"""What tells a host that lags behind the others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Notes:
     """The objections in the order in which they are printed, and the number of each, from 1."""
@@ -87,20 +91,43 @@ def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
         heading.append(f"  {result.status.value}  ", style=QUIET_STYLE)
         heading.append_text(verdict(result.verdict.level))
         yield heading
-        known = [
-            (key, metric) for key, metric in result.metrics.items() if metric.value is not None
-        ]
-        yield pairs([(key, _with_interval(metric)) for key, metric in known])
-        for host in result.hosts:
-            shown = [f"{key} {show(metric)}" for key, metric in host.metrics.items()]
-            yield pairs([("host", f"{host.name}: {', '.join(shown)}")])
-        for check in result.verdict.checks:
-            line = verdict(check.level)
-            line.append(f"  {check.code}: {one_line(check.says)}")
-            yield line
-            evidence = ", ".join(f"{name}={value}" for name, value in check.evidence.items())
-            if evidence:
-                yield plain(f"  {evidence}", QUIET_STYLE)
+        yield pairs(_known(result.metrics))
+        if len(result.hosts) > 1:
+            yield from _hosts(result)
+        yield _checks(result)
+
+
+def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
+    """Every metric that has a value, with its interval where one is known."""
+    return [
+        (key, _with_interval(metric)) for key, metric in metrics.items() if metric.value is not None
+    ]
+
+
+def _hosts(result: Result) -> Iterator[RenderableType]:
+    """Each host's share."""
+    rows: list[list[Text | str]] = [
+        [plain(host.name), *(show(host.metrics.get(key)) for key in _HOST_METRICS)]
+        for host in result.hosts
+    ]
+    headings = [Heading(key, number=True) for key in _HOST_METRICS]
+    yield table([Heading("host", main=True), *headings], rows)
+
+
+def _checks(result: Result) -> RenderableType:
+    """Every check with what it says, and under it the evidence."""
+    rows: list[list[Text | str]] = []
+    for check in result.verdict.checks:
+        evidence = ", ".join(f"{name}={_brief(value)}" for name, value in check.evidence.items())
+        rows.append([verdict(check.level), plain(check.code), plain(check.says)])
+        if evidence:
+            rows.append(["", "", plain(evidence, QUIET_STYLE)])
+    return table([Heading("level"), Heading("check"), Heading("says", main=True)], rows)
+
+
+def _brief(value: float | str | None) -> str:
+    """A piece of evidence; digits beyond the sixth are noise (the manifest has them all)."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _indicators(study: Study, results: Sequence[Result], notes: Notes) -> RenderableType:
@@ -111,9 +138,9 @@ def _indicators(study: Study, results: Sequence[Result], notes: Notes) -> Render
         Heading("indicator", main=True),
         *([Heading("configuration", main=True)] if many else []),
         Heading("total", number=True),
-        Heading("mean per host", number=True),
-        Heading("latency mean", number=True),
-        Heading("99.5th", number=True),
+        Heading("mean\nper host", number=True),
+        Heading("latency\nmean", number=True),
+        Heading("latency\n99.5th", number=True),
         Heading("verdict"),
     ]
     rows: list[list[Text | str]] = []
