@@ -95,8 +95,9 @@ class Histogram:
         if total == 0:
             return None
         cumulative = np.cumsum(self.counts)
-        # As precise as fio computes it: a rank that is whole on paper decides between two bins.
-        rank = max(np.longdouble(percent) / 100 * total, np.longdouble(1))
+        # In whole numbers: 30% of 660 is 198, and 198.00000000000000001 would be another bin.
+        numerator, denominator = float(percent).as_integer_ratio()
+        rank = max(-(-numerator * total // (denominator * 100)), 1)
         index = int(np.argmax(cumulative >= rank))
         value = float(MIDDLE_NS[index])
         if self.max_ns is not None:

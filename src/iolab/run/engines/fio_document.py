@@ -8,7 +8,6 @@ refused: groups ran one after another, and their counts must not be added.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,12 @@ from iolab.model.sample import Direction
 from iolab.run.engines.fio_totals import direction_totals, engine_totals
 
 NS_PER_MS: Final = 1_000_000
+
+INTEGER_LIMIT: Final = 1 << 63
+"""Counts, bytes and times fit 64 bits with a sign, as the tables keep them."""
+
+MS_LIMIT: Final = INTEGER_LIMIT // NS_PER_MS
+"""Milliseconds that still fit as nanoseconds: the year 2262."""
 
 SHOWN_LIMIT: Final = 60
 """Characters of a nonsense value in a sentence."""
@@ -103,11 +108,11 @@ def read_document(text: bytes) -> Document:
         raise DocumentFault(
             f"fio reported {len(groups)} groups, which ran apart; their counts are not added up"
         )
-    starts = [int(_number(job, "job_start")) for job in jobs if "job_start" in job]
+    starts = [int(_number(job, "job_start", MS_LIMIT)) for job in jobs if "job_start" in job]
     errors = [int(_number(job, "error")) for job in jobs]
     return Document(
         version=str(root.get("fio version", "")),
-        at_ns=int(_number(root, "timestamp_ms")) * NS_PER_MS,
+        at_ns=int(_number(root, "timestamp_ms", MS_LIMIT)) * NS_PER_MS,
         job_start_ms=min((start for start in starts if start > 0), default=None),
         error=next((error for error in errors if error), 0),
         progress={direction: _progress(jobs, name) for direction, name in NAMES.items()},
@@ -118,7 +123,11 @@ def read_document(text: bytes) -> Document:
 def _parsed(text: bytes) -> Mapping[str, Any]:
     for attempt in (text, _NO_NUMBER.sub(b": null", text)):
         try:
-            root = json.loads(attempt.decode("utf-8", "replace"))
+            root = json.loads(
+                attempt.decode("utf-8", "replace"),
+                parse_int=_whole,
+                parse_constant=lambda _: None,
+            )
         except (ValueError, RecursionError):
             continue
         if isinstance(root, dict):
@@ -138,7 +147,7 @@ def _progress(jobs: Sequence[Mapping[str, Any]], name: str) -> Progress:
         counts += mine
         lat_sum += mean * int(mine.sum())
         moved += int(_number(block, "io_bytes"))
-        runtime = max(runtime, int(_number(block, "runtime")))
+        runtime = max(runtime, int(_number(block, "runtime", MS_LIMIT)))
     return Progress(counts, moved, lat_sum, runtime)
 
 
@@ -164,9 +173,15 @@ def _latencies(block: Mapping[str, Any], name: str) -> tuple[Counts, float]:
     return counts, float(_number(latency, "mean"))
 
 
-def _number(block: Mapping[str, Any], key: str) -> int | float:
+def _number(block: Mapping[str, Any], key: str, limit: int = INTEGER_LIMIT) -> int | float:
     value = block.get(key)
-    if isinstance(value, int | float) and math.isfinite(value):
+    if isinstance(value, int | float) and 0 <= value < limit:
         return value
     shown = repr(value)[:SHOWN_LIMIT]
-    raise DocumentFault(f"fio printed a report whose '{key}' is {shown}, not a number")
+    raise DocumentFault(f"fio printed a report whose '{key}' is {shown}, not a number it can be")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > len(str(INTEGER_LIMIT)) or abs(int(digits)) >= INTEGER_LIMIT:
+        raise ValueError("fio counts in 64 bits")
+    return int(digits)

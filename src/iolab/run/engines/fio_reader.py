@@ -73,10 +73,10 @@ class FioReader:
         """Everything that the output told."""
         self._take(self._cutter.finish())
         last = self._newest
-        if last is None:
-            self._fault("fio printed no report")
-        else:
+        if last:
             self._faults_of_the_end(last)
+        elif not self._faults:
+            self._fault("fio printed no report")
         if self._cutter.broken:
             self._fault(f"fio broke off {self._cutter.broken} of its reports")
         words = "; ".join(self._cutter.text)[:TEXT_LIMIT]
@@ -143,8 +143,9 @@ class FioReader:
 
     def _faults_of_the_end(self, last: Document) -> None:
         if last.error:
-            name = errno.errorcode.get(last.error, "an errno of another system")
-            self._fault(f"fio stopped with error {last.error} ({name}: {os.strerror(last.error)})")
+            name = errno.errorcode.get(last.error)
+            means = f"{name}: {os.strerror(last.error)}" if name else "of no known meaning"
+            self._fault(f"fio stopped with error {last.error} ({means})")
         if last.ios == 0:
             self._fault("fio completed no I/O")
         unasked = [

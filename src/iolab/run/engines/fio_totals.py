@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -9,6 +11,8 @@ from iolab.model.histogram import Counts, Histogram
 from iolab.model.run import DirectionTotals, EngineTotals
 
 Block = Mapping[str, Any]
+
+_RANK: Final = re.compile(r"\d{1,3}\.\d+")
 
 DEPTH_LEVELS: Final = ("1", "2", "4", "8", "16", "32", ">=64")
 """Keys of `iodepth_level` in every version."""
@@ -68,12 +72,17 @@ def engine_totals(
 
 
 def _percentiles(latencies: Sequence[Block], pooled: Histogram) -> tuple[tuple[float, int], ...]:
-    ranks = sorted({float(key) for lat in latencies for key in _inner(lat, "percentile")})
-    if len(latencies) == 1:
-        own = _inner(latencies[0], "percentile")
-        return tuple(sorted((float(rank), int(value)) for rank, value in own.items()))
+    own = [_ranked(_inner(latency, "percentile")) for latency in latencies]
+    if len(own) == 1:
+        return tuple(sorted(own[0].items()))
+    ranks = sorted({rank for one in own for rank in one})
     values = ((rank, pooled.percentile_ns(rank)) for rank in ranks)
     return tuple((rank, round(value)) for rank, value in values if value is not None)
+
+
+def _ranked(percentile: Block) -> dict[float, int]:
+    ranks = {key: value for key, value in percentile.items() if _RANK.fullmatch(key)}
+    return {float(key): int(value) for key, value in ranks.items() if isinstance(value, int)}
 
 
 def _bandwidth(block: Block) -> float:
@@ -102,4 +111,4 @@ def _inner(block: Block, key: str) -> Block:
 
 def _of(block: Block, key: str) -> float:
     value = block.get(key, 0)
-    return value if isinstance(value, int | float) else 0
+    return value if isinstance(value, int | float) and math.isfinite(value) else 0

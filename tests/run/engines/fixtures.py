@@ -1,0 +1,48 @@
+"""Real output of fio (tests/golden/fio, its README says which) and readers fed with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from iolab.model.sample import Direction
+from iolab.run.engines.base import EngineReading
+from iolab.run.engines.fio_reader import FioReader
+
+GOLDEN: Final = Path(__file__).parents[2] / "golden" / "fio"
+
+CLEAN: Final = tuple(
+    sorted(
+        path.stem
+        for path in GOLDEN.glob("*.txt")
+        if not path.stem.startswith(("groups", "layout-full", "run-full", "missing-file"))
+    )
+)
+"""Runs that did what they were asked for."""
+
+BOTH: Final = (Direction.READ, Direction.WRITE)
+
+
+def output(name: str) -> bytes:
+    """The output as it came."""
+    return (GOLDEN / f"{name}.txt").read_bytes()
+
+
+def directions(name: str) -> tuple[Direction, ...]:
+    """What the run of that name was asked for."""
+    if name.startswith(("write", "layout", "run-full")):
+        return (Direction.WRITE,)
+    return BOTH if name.startswith(("randrw", "mixed")) else (Direction.READ,)
+
+
+def reading(name: str, jobs: int = 2) -> EngineReading:
+    """What the reader makes of the whole output at once."""
+    return read(output(name), directions(name), jobs)
+
+
+def read(raw: bytes, asked: Sequence[Direction] = BOTH, jobs: int = 2) -> EngineReading:
+    """What the reader makes of these bytes."""
+    reader = FioReader(asked, jobs)
+    reader.feed(raw)
+    return reader.finish()

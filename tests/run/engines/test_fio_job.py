@@ -1,0 +1,196 @@
+"""A job file says what the job asks for, and nothing that anybody else wrote."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from iolab.errors import EngineError
+from iolab.model.run import DataSet
+from iolab.model.workload import Access, Contents, EngineName, Job
+from iolab.run.engines.fio_job import layout_block_bytes, layout_job, measure_job
+
+FILES = DataSet("s256m", "default", numjobs=4, files_per_job=2, file_bytes=256 << 20)
+JOB = Job(EngineName.FIO, Access.RANDREAD, 4096, 8, 4, 256 << 20, files_per_job=2)
+
+
+def options(text: str) -> dict[str, str]:
+    section, *lines = text.splitlines()
+    assert re.fullmatch(r"\[[a-z]+\]", section)
+    pairs = [line.split("=", 1) for line in lines]
+    assert len({name for name, _ in pairs}) == len(pairs)
+    return dict(pairs)
+
+
+def told(job: Job) -> dict[str, str]:
+    return options(measure_job(job, FILES, 30_000, 7))
+
+
+def test_a_job_is_told_whole() -> None:
+    assert told(JOB) == {
+        "ioengine": "libaio",
+        "direct": "1",
+        "rw": "randread",
+        "bs": "4096",
+        "iodepth": "8",
+        "numjobs": "4",
+        "nrfiles": "2",
+        "filesize": "268435456",
+        "size": "536870912",
+        "filename_format": "s256m.$jobnum.$filenum",
+        "fallocate": "none",
+        "overwrite": "1",
+        "allow_file_create": "0",
+        "create_on_open": "0",
+        "scramble_buffers": "1",
+        "randrepeat": "1",
+        "randseed": "8",
+        "time_based": "1",
+        "runtime": "30000ms",
+        "group_reporting": "1",
+        "lat_percentiles": "1",
+        "clat_percentiles": "0",
+        "disk_util": "0",
+        "exitall_on_error": "1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("contents", "line"),
+    [
+        (Contents.SCRAMBLED, "scramble_buffers"),
+        (Contents.RANDOM, "refill_buffers"),
+        (Contents.ZEROS, "zero_buffers"),
+    ],
+)
+def test_contents_are_told_by_one_option(contents: Contents, line: str) -> None:
+    found = set(told(replace(JOB, contents=contents)))
+    assert found & {"scramble_buffers", "refill_buffers", "zero_buffers"} == {line}
+
+
+def test_a_mix_is_told_and_its_rate_is_for_both_directions_together() -> None:
+    mixed = replace(JOB, access=Access.RANDRW, read_percent=70)
+    assert told(mixed)["rwmixread"] == "70"
+    assert "rate_iops" not in told(mixed)
+    assert told(replace(mixed, rate_iops=1000))["rate_iops"] == "700,300"
+    assert told(replace(mixed, rate_iops=1))["rate_iops"] == "1,1"
+    assert told(replace(JOB, rate_iops=1000))["rate_iops"] == "1000"
+
+
+def test_a_mix_of_one_direction_is_none() -> None:
+    assert "rwmixread" not in told(replace(JOB, read_percent=70))
+
+
+def test_buffered_and_further_options_are_told() -> None:
+    job = replace(JOB, direct=False, ioengine="psync", options=(("thread", "1"), ("fsync", "32")))
+    assert {
+        "direct": "0",
+        "ioengine": "psync",
+        "thread": "1",
+        "fsync": "32",
+    }.items() <= told(job).items()
+
+
+def test_seeds_of_jobs_differ_even_for_seed_zero() -> None:
+    """fio multiplies its seed with the job's number: 0 would give all jobs the same offsets."""
+    assert options(measure_job(JOB, FILES, 1000, 0))["randseed"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("job", "says"),
+    [
+        (replace(JOB, ioengine="external:/tmp/evil.so"), "ioengine 'external"),
+        (replace(JOB, ioengine="libaio\nexec_prerun=id"), "is not one of"),
+        (replace(JOB, options=(("exec_prerun", "id"),)), "'exec_prerun' is not on the list"),
+        (replace(JOB, options=(("filename", "/dev/sda"),)), "'filename' is not on the list"),
+        (replace(JOB, options=(("fsync", "1\nexec_prerun=id"),)), "fsync does not take"),
+        (replace(JOB, options=(("fsync", "1\n[job]"),)), "fsync does not take"),
+        (replace(JOB, options=(("nice\n[x]", "1"),)), "is not on the list"),
+        (replace(JOB, block_bytes=100), "block size 100 is not within"),
+        (replace(JOB, iodepth=0), "iodepth 0 is not within"),
+        (replace(JOB, rate_iops=0), "rate_iops 0 is not within"),
+        (replace(JOB, access=Access.RW, read_percent=101), "rwmixread 101 is not within"),
+        (replace(JOB, numjobs=5), "5 jobs need more than 4 jobs' files"),
+        (replace(JOB, file_bytes=1 << 20), "the data set has 2 of 268435456"),
+        (replace(JOB, file_bytes=1 << 20, block_bytes=1 << 21), "exceeds a file of"),
+    ],
+)
+def test_what_cannot_be_told_is_refused(job: Job, says: str) -> None:
+    with pytest.raises(EngineError) as caught:
+        measure_job(job, FILES, 1000, 1)
+    assert says in caught.value.happened
+
+
+def test_all_faults_are_told_at_once() -> None:
+    with pytest.raises(EngineError) as caught:
+        measure_job(replace(JOB, iodepth=0, ioengine="x", numjobs=0), FILES, 1000, -1)
+    assert len(caught.value.faults) == 4
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a:b", "../x", ".x", "a/b", "s$jobnum", "a\n[b]", "é"])
+def test_a_data_set_whose_name_fio_could_misread_is_refused(name: str) -> None:
+    with pytest.raises(EngineError, match="cannot begin file names"):
+        measure_job(JOB, replace(FILES, id=name), 1000, 1)
+    with pytest.raises(EngineError, match="cannot begin file names"):
+        layout_job(replace(FILES, id=name), direct=True, ioengine="libaio", seed=1)
+
+
+def laid_out(files: DataSet, *, direct: bool = True) -> dict[str, str]:
+    return options(layout_job(files, direct=direct, ioengine="libaio", seed=7))
+
+
+def test_a_layout_writes_every_file_whole_and_flushes() -> None:
+    assert laid_out(FILES) == {
+        "ioengine": "libaio",
+        "direct": "1",
+        "rw": "write",
+        "bs": "1048576",
+        "iodepth": "4",
+        "numjobs": "4",
+        "nrfiles": "2",
+        "filesize": "268435456",
+        "size": "536870912",
+        "filename_format": "s256m.$jobnum.$filenum",
+        "openfiles": "1",
+        "file_service_type": "sequential",
+        "fallocate": "native",
+        "refill_buffers": "1",
+        "randseed": "8",
+        "end_fsync": "1",
+        "fsync_on_close": "1",
+        "group_reporting": "1",
+        "lat_percentiles": "1",
+        "clat_percentiles": "0",
+        "disk_util": "0",
+        "exitall_on_error": "1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("file_bytes", "block", "direct"),
+    [
+        (3 << 20, "1048576", "1"),
+        ((3 << 20) + 65536, "65536", "1"),
+        ((3 << 20) + 4096, "4096", "1"),
+        ((3 << 20) + 512, "512", "0"),
+    ],
+)
+def test_a_layout_takes_the_largest_block_that_fits(
+    file_bytes: int, block: str, direct: str
+) -> None:
+    found = laid_out(replace(FILES, file_bytes=file_bytes))
+    assert (found["bs"], found["direct"]) == (block, direct)
+    assert file_bytes % layout_block_bytes(file_bytes) == 0
+
+
+def test_a_layout_is_buffered_when_asked() -> None:
+    assert laid_out(FILES, direct=False)["direct"] == "0"
+
+
+def test_a_file_of_odd_bytes_is_not_laid_out() -> None:
+    with pytest.raises(EngineError, match="not a multiple of 512"):
+        laid_out(replace(FILES, file_bytes=1_000_001))
+    with pytest.raises(EngineError, match="not a multiple of 512"):
+        laid_out(replace(FILES, file_bytes=0))

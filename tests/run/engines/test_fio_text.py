@@ -1,0 +1,85 @@
+"""Documents are found whatever stands around them."""
+
+from __future__ import annotations
+
+import pytest
+
+from iolab.run.engines.fio_text import (
+    DOCUMENT_LIMIT_BYTES,
+    TEXT_LINE_BYTES,
+    TEXT_LINES_LIMIT,
+    DocumentCutter,
+)
+
+ONE = b'{\n  "a" : 1\n}\n'
+TWO = b'{\n  "b" : {\n  }\n}\n'
+
+
+def cut(raw: bytes, piece: int | None = None) -> tuple[list[bytes], DocumentCutter]:
+    cutter = DocumentCutter()
+    found: list[bytes] = []
+    step = piece or max(len(raw), 1)
+    for start in range(0, len(raw), step):
+        found += cutter.feed(raw[start : start + step])
+    return found + cutter.finish(), cutter
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 7, None])
+def test_documents_are_cut_from_pieces_of_any_size(piece: int | None) -> None:
+    found, cutter = cut(b"hello\n" + ONE + TWO + b"bye\n" + ONE, piece)
+    assert found == [ONE, TWO, ONE]
+    assert cutter.text == ["hello", "bye"]
+    assert cutter.broken == 0
+
+
+def test_a_document_is_given_with_its_last_line() -> None:
+    cutter = DocumentCutter()
+    assert cutter.feed(ONE[:-1]) == []
+    assert cutter.feed(b"\n") == [ONE]
+
+
+def test_a_last_document_may_lack_its_line_end() -> None:
+    found, cutter = cut(ONE + TWO[:-1])
+    assert found == [ONE, TWO]
+    assert cutter.broken == 0
+
+
+def test_text_inside_a_document_is_taken_out() -> None:
+    found, cutter = cut(b'{\nwarning: full\n  "a" : 1\n}\n')
+    assert found == [ONE]
+    assert cutter.text == ["warning: full"]
+
+
+def test_a_document_that_never_ends_is_counted() -> None:
+    found, cutter = cut(ONE + TWO[:8])
+    assert (found, cutter.broken) == ([ONE], 1)
+
+
+def test_a_document_that_another_one_interrupts_is_counted() -> None:
+    found, cutter = cut(TWO[:8] + b"\n" + ONE)
+    assert (found, cutter.broken) == ([ONE], 1)
+
+
+def test_windows_line_ends_are_line_ends() -> None:
+    found, _ = cut(ONE.replace(b"\n", b"\r\n"))
+    assert len(found) == 1
+
+
+def test_text_is_kept_within_limits() -> None:
+    noise = b"x" * (TEXT_LINE_BYTES * 2) + b"\n"
+    _, cutter = cut(noise * (TEXT_LINES_LIMIT * 2) + b"\xff\xfe\x00\n}\n")
+    assert cutter.text == ["x" * TEXT_LINE_BYTES] * TEXT_LINES_LIMIT
+
+
+def test_output_without_an_end_does_not_fill_memory() -> None:
+    cutter = DocumentCutter()
+    for _ in range(3):
+        assert cutter.feed(b"{\n " + b" " * DOCUMENT_LIMIT_BYTES) == []
+        assert len(cutter._buffer) == 0
+    assert cutter.broken == 3
+    assert cutter.feed(ONE) == [ONE]
+
+
+def test_no_output_is_no_document() -> None:
+    found, cutter = cut(b"")
+    assert (found, cutter.text, cutter.broken) == ([], [], 0)
