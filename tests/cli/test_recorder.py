@@ -1,0 +1,122 @@
+"""A recorder keeps before it shows, and a session that was refused leaves no directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from bench.synthetic import make_facts, make_record
+
+from iolab.cli.recorder import SessionRecorder
+from iolab.errors import HostError, StoreError
+from iolab.model.event import (
+    Event,
+    Notice,
+    RunFinished,
+    RunStarted,
+    SessionEnded,
+    SessionStarted,
+    SessionStatus,
+)
+from iolab.model.host import HostFacts
+from iolab.model.metric import Result
+from iolab.store.reader import SessionReader
+from iolab.store.writer import SessionWriter
+from tests.cli.command_line import PLAN, SHAPE, STUDY
+
+STARTED = SessionStarted(PLAN, tuple(make_facts(SHAPE).items()), "0.1.0")
+RECORD = make_record(PLAN.runs[0], SHAPE)
+
+
+class Watcher:
+    """Remembers what it saw, and what was on the disk at that moment."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.events: list[Event] = []
+        self.results: list[Result] = []
+        self.kept: list[int] = []
+
+    def open(self) -> None:
+        return
+
+    def see(self, event: Event) -> None:
+        self.events.append(event)
+
+    def judged(self, result: Result) -> None:
+        self.results.append(result)
+        self.kept.append(len(SessionReader(self._directory).committed()))
+
+    def note(self, text: str) -> None:
+        return
+
+    def close(self) -> None:
+        return
+
+
+def recorder(directory: Path) -> tuple[SessionRecorder, Watcher]:
+    def open_writer(facts: Mapping[str, HostFacts]) -> SessionWriter:
+        assert set(facts) == set(SHAPE.host_names)
+        return SessionWriter.create(directory, STUDY, PLAN, "session-1", ("iolab",))
+
+    watcher = Watcher(directory)
+    return SessionRecorder(open_writer, watcher), watcher
+
+
+def test_a_run_is_on_the_disk_before_its_result_is_shown(tmp_path: Path) -> None:
+    directory = tmp_path / "S"
+    keeper, watcher = recorder(directory)
+    with keeper:
+        for event in (STARTED, RunStarted(PLAN.runs[0]), RunFinished(RECORD)):
+            keeper.emit(event)
+        assert watcher.kept == [1]
+        assert SessionReader(directory).session.status is SessionStatus.RUNNING
+        keeper.emit(SessionEnded(SessionStatus.DONE, None))
+    reader = SessionReader(directory)
+    assert reader.session.status is SessionStatus.DONE
+    assert reader.session.agent_version == "0.1.0"
+    assert reader.results() == tuple(watcher.results)
+    assert len(watcher.events) == 4
+
+
+def test_nothing_is_written_before_the_hosts_are_known(tmp_path: Path) -> None:
+    keeper, watcher = recorder(tmp_path / "S")
+    with keeper:
+        keeper.emit(Notice("connecting"))
+        assert not keeper.begun
+        keeper.emit(SessionEnded(SessionStatus.FAILED, "The plan cannot run."))
+    assert not (tmp_path / "S").exists()
+    assert len(watcher.events) == 2
+
+
+def test_a_run_that_cannot_be_kept_is_not_shown(tmp_path: Path) -> None:
+    keeper, watcher = recorder(tmp_path / "S")
+    with keeper:
+        keeper.emit(STARTED)
+        keeper.emit(RunFinished(RECORD))
+        with pytest.raises(StoreError):
+            keeper.emit(RunFinished(RECORD))  # a run that is done is never replaced
+        assert len(watcher.results) == 1
+        keeper.give_up("The disk is full.")
+    session = SessionReader(tmp_path / "S").session
+    assert (session.status, session.reason) == (SessionStatus.FAILED, "The disk is full.")
+
+
+def test_a_session_that_nobody_ended_reads_as_interrupted(tmp_path: Path) -> None:
+    keeper, _ = recorder(tmp_path / "S")
+    with keeper:
+        keeper.emit(STARTED)
+        assert SessionReader(tmp_path / "S").session.status is SessionStatus.RUNNING
+    assert SessionReader(tmp_path / "S").session.status is SessionStatus.INTERRUPTED
+
+
+def test_a_refusal_to_open_goes_to_the_session(tmp_path: Path) -> None:
+    def refuse(_: Mapping[str, HostFacts]) -> SessionWriter:
+        raise HostError("The hosts changed.", "Put them back.")
+
+    with SessionRecorder(refuse, Watcher(tmp_path)) as keeper:
+        with pytest.raises(HostError):
+            keeper.emit(STARTED)
+        keeper.emit(SessionEnded(SessionStatus.FAILED, "The hosts changed."))
+        assert not keeper.begun

@@ -1,0 +1,37 @@
+"""Signals become requests in the running loop, and the user is told once of each."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from iolab.cli.signals import STOPPING, STOPPING_AT_ONCE, stop_on_signals
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_each_signal_is_a_request_and_told_once(number: signal.Signals) -> None:
+    requests: list[int] = []
+    told: list[str] = []
+
+    async def session() -> None:
+        heard = asyncio.Event()
+
+        def request() -> str:
+            requests.append(1)
+            heard.set()
+            return STOPPING if len(requests) == 1 else STOPPING_AT_ONCE
+
+        with stop_on_signals(request, told.append):
+            for _ in range(3):
+                heard.clear()
+                os.kill(os.getpid(), number)
+                await asyncio.wait_for(heard.wait(), 10)
+
+    before = signal.getsignal(signal.SIGTERM)
+    asyncio.run(session())
+    assert len(requests) == 3
+    assert told == [STOPPING, STOPPING_AT_ONCE]
+    assert signal.getsignal(signal.SIGTERM) == before
