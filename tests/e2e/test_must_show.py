@@ -40,7 +40,8 @@ METADATA_BYTES = 16 << 20
 
 @pytest.fixture(scope="module")
 def target() -> Iterator[Target]:
-    with xfs_on_loop() as made:
+    # In memory no other device moves bytes, and nobody else's load slows the test.
+    with xfs_on_loop(backing=Path("/dev/shm")) as made:
         yield made
 
 
@@ -101,7 +102,7 @@ def test_the_kernel_counts_the_bytes_that_are_claimed(
     assert read == pytest.approx(claimed_read, abs=METADATA_BYTES)
     assert written == pytest.approx(claimed_write + FILES_BYTES, abs=METADATA_BYTES)
     checks = {c["code"]: c for c in result_of(document, "rand-read")["verdict"]["checks"]}
-    assert checks["bytes-moved"]["level"] == "valid"
+    assert checks["bytes-moved"]["level"] == "valid", checks["bytes-moved"]
 
 
 def test_nothing_is_left_on_the_target(moved: tuple[Path, int, int], target: Target) -> None:
@@ -114,7 +115,7 @@ def test_every_session_can_be_read_in_every_form(
 ) -> None:
     session = moved[0]
     assert "rand-read" in iolab("show", session).stdout
-    assert Path(iolab("report", session).stdout.strip()).read_bytes().startswith(b"<!doctype html")
+    assert Path(iolab("report", session).stdout.strip()).read_bytes().startswith(b"<!DOCTYPE html>")
     for form in ("csv", "json", "parquet", "markdown"):
         out = tmp_path / f"out.{form}"
         iolab("export", session, "--format", form, "--out", out)
