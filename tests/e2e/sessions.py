@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -102,15 +103,34 @@ def result_of(document: dict[str, Any], workload: str) -> dict[str, Any]:
     return found
 
 
-def processes(name: str) -> list[int]:
-    """Ids of the processes of that program, zombies left out."""
-    found = []
+def descendants(ancestor: int) -> dict[int, str]:
+    """The program of every process below that one, by process id; zombies are left out."""
+    table: dict[int, tuple[int, str]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             stat = (folder / "stat").read_text(encoding="utf-8")
         except OSError:
-            continue
+            continue  # it has just ended
         program, _, rest = stat.partition("(")[2].rpartition(")")
-        if program == name and rest.split()[0] != "Z":
-            found.append(int(folder.name))
+        state, parent = rest.split()[:2]
+        if state != "Z":
+            table[int(folder.name)] = (int(parent), program)
+    found: dict[int, str] = {}
+    generation = {ancestor}
+    while generation:
+        generation = {pid for pid, (parent, _) in table.items() if parent in generation}
+        found |= {pid: table[pid][1] for pid in generation}
     return found
+
+
+def alive(pids: Iterable[int]) -> list[int]:
+    """Those of the processes that have not ended."""
+    running = []
+    for pid in pids:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+        except OSError:
+            continue
+        if stat.rpartition(")")[2].split()[0] != "Z":
+            running.append(pid)
+    return running

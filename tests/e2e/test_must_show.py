@@ -14,10 +14,11 @@ import pytest
 from iolab.model import histogram
 from tests.e2e.sessions import (
     IOLAB,
+    alive,
+    descendants,
     fio_said,
     iolab,
     manifest_of,
-    processes,
     result_of,
     shown,
     write_study,
@@ -143,16 +144,10 @@ def wait_for(condition: Callable[[], object], limit_s: float) -> bool:
     return False
 
 
-def running() -> set[int]:
-    """Ids of all processes that a session may have started."""
-    return set(processes("fio")) | set(processes("iolab-agent"))
-
-
 def test_a_killed_controller_leaves_nothing_but_its_committed_runs(
     target: Target, tmp_path: Path
 ) -> None:
     session = tmp_path / "session"
-    before = running()
 
     def committed() -> list[Path]:
         return list(session.glob("points/*/run-1/manifest.json"))
@@ -160,9 +155,11 @@ def test_a_killed_controller_leaves_nothing_but_its_committed_runs(
     command = [IOLAB, "run", write_study(tmp_path), "--path", target.path, "--out", session, "-q"]
     with subprocess.Popen([str(word) for word in command]) as controller:
         assert wait_for(committed, 60)
-        assert wait_for(lambda: set(processes("fio")) - before, 30)
+        assert wait_for(lambda: "fio" in descendants(controller.pid).values(), 30)
+        ours = descendants(controller.pid)
         controller.send_signal(signal.SIGKILL)
-    assert wait_for(lambda: not running() - before, 5)
+    assert {"fio", "iolab-agent"} <= set(ours.values())
+    assert wait_for(lambda: not alive(ours), 5), alive(ours)
     assert wait_for(lambda: list(target.path.iterdir()) == [], 5)
     document = shown(session)
     assert len(document["results"]) == len(committed())
