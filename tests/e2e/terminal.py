@@ -37,11 +37,6 @@ class Terminal:
         """Type on the terminal."""
         os.write(self._descriptor, keys)
 
-    def hang_up(self) -> None:
-        """Close the terminal, as when its window goes."""
-        os.close(self._descriptor)
-        self._descriptor = -1
-
     def wait_for(self, pattern: str, limit_s: float = 60.0) -> None:
         """Read until the text matches; AssertionError with what was shown when it does not."""
         end = time.monotonic() + limit_s
@@ -55,12 +50,12 @@ class Terminal:
         end = time.monotonic() + limit_s
         while self._ended is None:
             assert time.monotonic() < end, f"still running:\n{self.text}"
-            if self._descriptor < 0 or not self._read():
+            if not self._read():
                 time.sleep(_STEP_S)
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             if pid:
                 self._ended = os.waitstatus_to_exitcode(status)
-        while self._descriptor >= 0 and self._read(0):
+        while self._read(0):
             pass
         return self._ended
 
@@ -69,8 +64,7 @@ class Terminal:
         if self._ended is None:
             os.kill(self._pid, 9)
             os.waitpid(self._pid, 0)
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
+        os.close(self._descriptor)
 
     def _read(self, limit_s: float = _STEP_S) -> bool:
         """Take what is shown; False when nothing can come any more, or nothing came at once."""

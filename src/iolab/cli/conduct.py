@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 from iolab.cli.live import View
@@ -13,14 +11,12 @@ from iolab.cli.recorder import OpenWriter, SessionRecorder
 from iolab.cli.signals import STOPPING, STOPPING_AT_ONCE, stop_on_signals
 from iolab.errors import Interrupted, StoreError
 from iolab.model.event import SessionStatus
-from iolab.model.host import HostKind, HostSpec
+from iolab.model.host import HostSpec
 from iolab.model.run import Plan
 from iolab.model.study import Study
 from iolab.run.engines.base import Engine
 from iolab.run.engines.fio import FioEngine
-from iolab.run.hosts.base import Host
-from iolab.run.hosts.command import CommandHost
-from iolab.run.hosts.local import LocalHost
+from iolab.run.hosts.reach import hosts_of
 from iolab.run.session import run_session
 from iolab.run.stop import Stop
 from iolab.run.survey import Survey, survey
@@ -28,10 +24,6 @@ from iolab.store.layout import RunKey
 
 ENGINES: Final[tuple[Engine, ...]] = (FioEngine(),)
 """Every engine that a study may name."""
-
-_KINDS: Final[Mapping[HostKind, Callable[[HostSpec], Host]]] = MappingProxyType(
-    {HostKind.LOCAL: LocalHost, HostKind.COMMAND: CommandHost}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +43,7 @@ class Order:
 
 async def survey_hosts(study: Study) -> Survey:
     """Connect every host of the study, ask and try it, and let go; HostError with every fault."""
-    hosts = _hosts(study)
+    hosts = hosts_of(_used(study))
     try:
         return await survey(study, hosts, ENGINES)
     finally:
@@ -72,7 +64,7 @@ async def conduct(order: Order, view: View) -> SessionStatus:
             status = await run_session(
                 order.study,
                 order.plan,
-                _hosts(order.study),
+                hosts_of(_used(order.study)),
                 recorder,
                 stop,
                 engines=ENGINES,
@@ -95,7 +87,7 @@ def _request(stop: Stop, recorder: SessionRecorder) -> str:
     return STOPPING_AT_ONCE if stop.at_once else STOPPING
 
 
-def _hosts(study: Study) -> dict[str, Host]:
-    """The hosts that any configuration uses, none of them reached yet."""
-    used = dict.fromkeys(name for item in study.configurations for name in item.hosts)
-    return {name: _KINDS[study.host(name).kind](study.host(name)) for name in used}
+def _used(study: Study) -> tuple[HostSpec, ...]:
+    """The hosts that any configuration names, each once."""
+    names = dict.fromkeys(name for item in study.configurations for name in item.hosts)
+    return tuple(study.host(name) for name in names)
