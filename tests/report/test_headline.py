@@ -7,7 +7,7 @@ import pytest
 from iolab.model.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.model.run import RunStatus
 from iolab.model.workload import Access, Indicator
-from iolab.report.headline import headlines, tally
+from iolab.report.headline import headlines, median_repeat, tally
 from iolab.report.objections import objections
 from iolab.report.selection import MAX_DISTRIBUTIONS, MAX_TIMELINES, select
 from tests.report.studies import one_configuration
@@ -62,17 +62,31 @@ def test_an_invalid_run_alone_is_shown_as_invalid() -> None:
     assert best.level is Level.INVALID
 
 
-def test_repeats_give_their_mean_their_range_and_the_worst_verdict() -> None:
-    repeats = [result(8, 600.0), result(8, 700.0, Level.INDICATIVE, repeat=2)]
+def test_repeats_are_told_by_their_median_their_range_and_the_worst_verdict() -> None:
+    repeats = [
+        result(8, 600.0),
+        result(8, 900.0, Level.INDICATIVE, repeat=2),
+        result(8, 700.0, repeat=3),
+    ]
     best = headlines(STUDY, repeats)[0].best
     assert best is not None
-    assert (best.figure.value, best.figure.low, best.figure.high, best.figure.n) == (
-        650.0,
-        600.0,
-        700.0,
-        2,
-    )
-    assert best.level is Level.INDICATIVE
+    figure = best.figure
+    assert (figure.value, figure.low, figure.high, figure.n) == (700.0, 600.0, 900.0, 3)
+    assert (best.shown.repeat, best.per_host.value, best.level) == (3, 350.0, Level.INDICATIVE)
+
+
+def test_a_percentile_beside_repeats_is_that_of_one_run_and_never_a_mean() -> None:
+    repeats = [result(8, 600.0), result(8, 700.0, repeat=2)]
+    slow = dict(repeats[1].metrics) | {"lat_ns_p99_5": Metric(5e6, "ns")}
+    best = headlines(STUDY, [repeats[0], replace(repeats[1], metrics=slow)])[0].best
+    assert best is not None
+    assert (best.shown.repeat, best.lat_tail.value) == (1, 600.0)
+
+
+@pytest.mark.parametrize(("key", "shown"), [("iops", 100.0), ("lat_ns_mean", 300.0)])
+def test_of_two_middle_repeats_the_one_that_flatters_less_is_shown(key: str, shown: float) -> None:
+    middle = median_repeat([result(1, 100.0), result(1, 300.0, repeat=2)], key)
+    assert middle.metrics[key].value == shown
 
 
 def test_lower_latency_is_better() -> None:

@@ -1,14 +1,16 @@
 """The headline figures: for each workload and configuration the best point, and its verdict.
 
-A point's figure is the mean over its repeats, its verdict the worst of them. The best is looked for
-among the points that are not invalid; only if there is none, among the invalid ones.
+A point is told by its median repeat, so that all its figures are those of one run: percentiles of
+different runs are never averaged. Its verdict is the worst of its repeats. The best point is looked
+for among those that are not invalid; only if there is none, among the invalid ones.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from iolab.model.configuration import Configuration
 from iolab.model.metric import Level, Metric, Result
@@ -16,15 +18,20 @@ from iolab.model.study import Study
 from iolab.model.workload import Indicator, Workload
 from iolab.report.wording import axis_label
 
+NOT_KNOWN: Final = Metric(None, "")
+"""Where a run has no such metric at all."""
+
 
 @dataclass(frozen=True, slots=True)
 class PointFigures:
-    """A point's repeats together: `figure` and `latency_*` are means over `results`.
+    """A point's repeats together: every number is that of `shown`, the median repeat.
 
-    `low` and `high` are the least and the greatest repeat where there are several.
+    Where there are several, `figure` has the least and the greatest of them as `low` and `high`,
+    and their number as `n`.
     """
 
     results: tuple[Result, ...]
+    shown: Result
     figure: Metric
     per_host: Metric
     lat_mean: Metric
@@ -34,12 +41,12 @@ class PointFigures:
     @property
     def axis(self) -> str:
         """The axis values for people."""
-        return axis_label(self.results[0].axis)
+        return axis_label(self.shown.axis)
 
     @property
     def host_count(self) -> int:
         """How many hosts made the load."""
-        return len(self.results[0].hosts)
+        return len(self.shown.hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +105,27 @@ def point_figures(repeats: Sequence[Result], key: str) -> PointFigures | None:
     known = tuple(result for result in repeats if _value(result, key) is not None)
     if not known:
         return None
+    shown = median_repeat(known, key)
     return PointFigures(
         results=known,
-        figure=_mean(known, key),
-        per_host=_mean_per_host(known, key),
-        lat_mean=_mean(known, "lat_ns_mean"),
-        lat_tail=_mean(known, "lat_ns_p99_5"),
+        shown=shown,
+        figure=_with_range(shown.metrics[key], known, key),
+        per_host=_mean_per_host(shown, key),
+        lat_mean=shown.metrics.get("lat_ns_mean", NOT_KNOWN),
+        lat_tail=shown.metrics.get("lat_ns_p99_5", NOT_KNOWN),
         level=max((result.verdict.level for result in known), key=lambda level: level.rank),
     )
+
+
+def median_repeat(repeats: Sequence[Result], key: str) -> Result:
+    """The repeat whose metric `key` is the median; of two in the middle the one that flatters less.
+
+    At least one of the repeats must have a value.
+    """
+    known = [result for result in repeats if _value(result, key) is not None]
+    less_is_better = known[0].metrics[key].unit == "ns"
+    ordered = sorted(known, key=lambda result: _value(result, key) or 0.0)
+    return ordered[len(ordered) // 2 if less_is_better else (len(ordered) - 1) // 2]
 
 
 def _value(result: Result, key: str) -> float | None:
@@ -113,23 +133,19 @@ def _value(result: Result, key: str) -> float | None:
     return None if metric is None else metric.value
 
 
-def _mean(results: Sequence[Result], key: str) -> Metric:
-    """The mean over repeats; for one repeat its own interval, for several their range."""
-    found = [metric for result in results if (metric := result.metrics.get(key)) is not None]
-    values = [metric.value for metric in found if metric.value is not None]
-    unit = found[0].unit if found else ""
-    if len(values) < len(results) or not values:
-        return Metric(None, unit)
+def _with_range(metric: Metric, repeats: Sequence[Result], key: str) -> Metric:
+    """The metric with the range of the repeats; of a single one with its own interval."""
+    values = [value for result in repeats if (value := _value(result, key)) is not None]
     if len(values) == 1:
-        return found[0]
-    return Metric(math.fsum(values) / len(values), unit, min(values), max(values), len(values))
+        return metric
+    return replace(metric, low=min(values), high=max(values), n=len(values))
 
 
-def _mean_per_host(results: Sequence[Result], key: str) -> Metric:
-    """The mean over hosts and repeats of the hosts' own figures."""
-    found = [host.metrics.get(key) for result in results for host in result.hosts]
+def _mean_per_host(result: Result, key: str) -> Metric:
+    """The mean over the hosts of their own figures."""
+    found = [host.metrics.get(key) for host in result.hosts]
     values = [metric.value for metric in found if metric is not None and metric.value is not None]
-    unit = results[0].metrics[key].unit
+    unit = result.metrics[key].unit
     return Metric(math.fsum(values) / len(values), unit) if values else Metric(None, unit)
 
 

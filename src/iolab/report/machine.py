@@ -39,7 +39,7 @@ def host_table(facts: HostFacts) -> Table:
         if kernel.io_uring_disabled is not None
         else "",
     ]
-    tools = [f"{tool.name}: {tool.version or 'not found'}" for tool in facts.tools]
+    tools = [tool.version or f"{tool.name}: not found" for tool in facts.tools]
     rows = [
         row("Processor", _cpu(facts.cpu)),
         row("NUMA", _numa(facts.cpu)),
@@ -115,7 +115,7 @@ def _disk_row(disk: DiskFacts, below: tuple[str, ...]) -> tuple[Cell, ...]:
         disk.serial or NOTHING,
         disk.firmware or NOTHING,
         format_bytes(disk.size_bytes),
-        "rotating" if disk.rotational else "solid state",
+        "rotational" if disk.rotational else "solid state",
         disk.scheduler or NOTHING,
         f"{disk.logical_block_bytes} / {disk.physical_block_bytes} B",
         disk.pcie_link or NOTHING,

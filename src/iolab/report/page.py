@@ -22,7 +22,7 @@ from iolab.report.figures.choose import (
 )
 from iolab.report.figures.frame import Figure
 from iolab.report.figures.timeline import timeline_figure
-from iolab.report.headline import Headline, Tally, headlines, tally
+from iolab.report.headline import Headline, Tally, figure_key, headlines, tally
 from iolab.report.machine import (
     configurations_table,
     disks_table,
@@ -31,6 +31,7 @@ from iolab.report.machine import (
     same_hosts,
 )
 from iolab.report.objections import Objection, objections, run_name
+from iolab.report.repeat import repeat_command, study_file, versions_table
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.report.tables import hosts_table, method_table, results_table, workloads_table
 from iolab.report.wording import NOTHING, count, listing, show, show_value
@@ -107,6 +108,7 @@ class Page:
     method: Table
     jobs: Table
     study_file: str
+    command: tuple[str, ...]
     versions: Table
 
 
@@ -145,8 +147,9 @@ def make_page(brief: Brief) -> Page:
         ),
         method=method_table(brief.study, brief.plan),
         jobs=workloads_table(brief.study),
-        study_file=f"{brief.study.id}.toml",
-        versions=_versions(brief),
+        study_file=study_file(brief),
+        command=repeat_command(brief),
+        versions=versions_table(brief),
     )
 
 
@@ -218,10 +221,10 @@ def _summary(tallied: Tally, brief: Brief) -> str:
         if number
     ]
     repeats = brief.study.method.repeats
-    means = f" A figure is the mean of {repeats} repeats." if repeats > 1 else ""
+    medians = f" A figure is that of the median of {repeats} repeats." if repeats > 1 else ""
     return (
         f"{count(tallied.runs, 'run')}: {', '.join(parts)}"
-        f"{'; ' + ', '.join(ended) if ended else ''}.{means}"
+        f"{'; ' + ', '.join(ended) if ended else ''}.{medians}"
     )
 
 
@@ -270,8 +273,7 @@ def _entry(
     rows.append(("latency p99.5", show(best.lat_tail)))
     if best.figure.low is not None and best.figure.high is not None:
         rows.append((f"range, n = {best.figure.n}", _span(best.figure)))
-    first = best.results[0]
-    anchor = anchors.get((first.digest, first.repeat))
+    anchor = anchors.get((best.shown.digest, best.shown.repeat))
     return Entry(name, token.css, number, unit, best.level, anchor, tuple(rows))
 
 
@@ -299,13 +301,12 @@ def _headline_table(found: Sequence[Headline], anchors: Mapping[RunKey, str]) ->
             continue
         is_latency = headline.workload.indicator is Indicator.LATENCY
         total, share = ("", "") if is_latency else (show(best.figure), show(best.per_host))
-        first = best.results[0]
         rows.append(
             (
                 *names,
                 *row(best.axis or NOTHING, total or NOTHING, share or NOTHING),
                 *row(show(best.lat_mean), show(best.lat_tail)),
-                verdict_cell(best.level, anchors.get((first.digest, first.repeat))),
+                verdict_cell(best.level, anchors.get((best.shown.digest, best.shown.repeat))),
             )
         )
     return Table("Headline figures", heads, tuple(rows))
@@ -354,12 +355,18 @@ def _run(
     return RunPart(
         anchor=anchors[key],
         result=result,
-        aside=f"{show(result.metrics.get('iops'))}, {count(len(result.verdict.checks), 'check')}, "
-        f"{told}",
+        aside=f"{_figure(brief, result)}, {count(len(result.verdict.checks), 'check')}, {told}",
         figures=tuple(figures),
         hosts=hosts_table(result) if len(result.hosts) > 1 else None,
         commands=brief.host_runs.get(key, ()) if figures else (),
     )
+
+
+def _figure(brief: Brief, result: Result) -> str:
+    """The run's headline figure."""
+    workload = next(one for one in brief.study.workloads if one.id == result.workload)
+    figure = show(result.metrics.get(figure_key(workload.indicator)))
+    return f"{figure} mean" if workload.indicator is Indicator.LATENCY else figure
 
 
 def _runs_note(brief: Brief) -> str:
@@ -370,17 +377,3 @@ def _runs_note(brief: Brief) -> str:
         f"The headline runs and those with the worst verdicts, {drawn} in all, with their charts; "
         "the others with their checks."
     )
-
-
-def _versions(brief: Brief) -> Table:
-    """Which programs and seeds made the numbers."""
-    session = brief.session
-    rows = [
-        row("iolab", session.iolab_version),
-        row("Agent", session.agent_version or NOTHING),
-        row("Engine", ", ".join(brief.engine_versions) or NOTHING),
-        row("Set over the study", "  ".join(session.overrides) or "nothing"),
-        row("Seed of the order", str(brief.study.method.seed)),
-        row("Plan", brief.plan.digest),
-    ]
-    return Table("Versions", columns(("What", "Which")), tuple(rows))

@@ -32,10 +32,9 @@ class Selection:
 def select(results: Sequence[Result], found: Iterable[Headline]) -> Selection:
     """The runs that get charts, at most the limits of this module."""
     best = [
-        (result.digest, result.repeat)
+        (headline.best.shown.digest, headline.best.shown.repeat)
         for headline in found
         if headline.best is not None
-        for result in headline.best.results[:1]
     ]
     measured = [result for result in results if _is_measured(result)]
     bad = sorted(

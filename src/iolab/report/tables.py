@@ -16,16 +16,16 @@ from iolab.units import format_bytes, format_duration_s
 
 SHOWN_METRICS: Final = (
     ("iops", "IOPS"),
-    ("read_iops", "read IOPS"),
-    ("write_iops", "write IOPS"),
-    ("bw_bytes_per_s", "bandwidth"),
-    ("lat_ns_mean", "latency mean"),
+    ("read_iops", "Read IOPS"),
+    ("write_iops", "Write IOPS"),
+    ("bw_bytes_per_s", "Bandwidth"),
+    ("lat_ns_mean", "Latency mean"),
     ("lat_ns_p50", "p50"),
     ("lat_ns_p99", "p99"),
     ("lat_ns_p99_5", "p99.5"),
     ("lat_ns_p99_9", "p99.9"),
     ("lat_ns_p99_99", "p99.99"),
-    ("lat_ns_max", "max"),
+    ("lat_ns_max", "Max"),
 )
 """The metrics of the results table and their headings."""
 
@@ -48,7 +48,7 @@ def results_table(study: Study, results: Sequence[Result], anchors: Mapping[RunK
     names = ("Workload", *(("Configuration",) if several else ()))
     heads = (
         *columns((*names, "Verdict")),
-        *columns((), (*axes, "repeat", *(heading for _, heading in shown), "window")),
+        *columns((), (*axes, "Repeat", *(heading for _, heading in shown), "Window")),
     )
     rows = tuple(
         (
@@ -110,7 +110,7 @@ def method_table(study: Study, plan: Plan) -> Table:
         f"{format_bytes(data_set.file_bytes)} on each host"
         for data_set in plan.data_sets
     )
-    caches = "files' pages evicted and counted before every run" if method.drop_caches else "kept"
+    caches = "dropped and verified before every run that reads" if method.drop_caches else "kept"
     rows = (
         row("Runs", f"{len(plan.runs)}: {len(plan.points)} points, repeats: {method.repeats}"),
         row("Duration", f"{method.kind.value}: {format_duration_s(method.runtime_s)} measured"),

@@ -8,10 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.model.metric import Level
-from iolab.report.detail import Curve
-from iolab.report.figures.axis import MAX_LINES, Line, shape_of, throughput_figure
+from iolab.report.detail import Curve, Panel, Timeline, Trace
+from iolab.report.figures.axis import (
+    MAX_LINES,
+    Line,
+    latency_figure,
+    shape_of,
+    throughput_figure,
+)
 from iolab.report.figures.distribution import MARKS, at_percent
 from iolab.report.figures.frame import LINE_GAP, linear_scale, log_scale, spread, time_ticks
+from iolab.report.figures.timeline import TABLE_ROWS, timeline_figure
 from iolab.report.palette import PAPER, SERIES
 from tests.report.figures.specs import CURVE, GOLDEN, WORKLOAD, figures, golden_text, lines, result
 
@@ -46,6 +53,31 @@ def test_depths_stand_at_doublings() -> None:
     encoding = throughput_figure(WORKLOAD, "iodepth", lines()).spec["layer"][0]["encoding"]
     assert encoding["x"]["scale"]["base"] == 2
     assert encoding["x"]["axis"]["values"] == [1, 4, 8, 16]
+
+
+def test_the_line_of_a_percentile_runs_through_the_median_repeat() -> None:
+    repeats = tuple(result(8, iops) for iops in (10e3, 20e3, 80e3))
+    figure = latency_figure(WORKLOAD, "iodepth", [Line("c", SERIES[0], (), repeats)])
+    layers = [layer for layer in figure.spec["layer"] if layer["mark"]["type"] in {"line", "point"}]
+    drawn = [[row["y"] for row in layer["data"]["values"]] for layer in layers]
+    (mean_line, means, tail_line, tails) = drawn
+    assert (mean_line, tail_line) == ([sorted(means)[1]], [sorted(tails)[1]])
+
+
+def test_the_table_of_a_long_run_gives_the_highest_p99_and_averages_none() -> None:
+    cells = 2 * TABLE_ROWS
+    tail = Trace("p99", tuple(1e6 if cell % 2 else 9e6 for cell in range(cells)))
+    load = Trace("read", tuple(1e3 if cell % 2 else 3e3 for cell in range(cells)))
+    times = tuple(cell + 0.5 for cell in range(cells))
+    panels = (Panel("Load", "1/s", (load,)), Panel("Latency", "ns", (tail,), log=True))
+    long = Timeline(times, 1.0, 0.0, float(cells), panels)
+    table = timeline_figure("A run", "Over time", long, SERIES[0]).table
+    assert [column.title for column in table.columns] == [
+        "From",
+        "Load, read",
+        "Latency, p99 (highest)",
+    ]
+    assert {tuple(cell.text for cell in row[1:]) for row in table.rows} == {("2 k IOPS", "9 ms")}
 
 
 def test_lines_beyond_the_limit_stand_in_the_table_alone() -> None:

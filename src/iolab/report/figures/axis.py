@@ -1,12 +1,13 @@
 """Throughput and latency against the axis: one line a configuration, one marker a run.
 
 The marker tells the verdict by its shape: a filled circle is valid, a hollow diamond indicative,
-a cross invalid. Lines join the means over the repeats, and skip points that have no value.
+a cross invalid. Lines join the median repeats, since percentiles are never averaged, and skip
+points that have no value.
 """
 
 from __future__ import annotations
 
-import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -129,13 +130,13 @@ def _figure(
 
 
 def _layers(line: Line, axis: str, key: str, scale: Scale) -> list[Spec]:
-    """A line through the means, its interval bars, and a marker for each run, by verdict."""
+    """A line through the medians, its interval bars, and a marker for each run, by verdict."""
     x = _x_encoding(axis, line)
     y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
     colour = line.token.stand_in
     layers: list[Spec] = [
         {
-            "data": {"values": [{"x": a, "y": scale.of(v)} for a, v in _means(line, axis, key)]},
+            "data": {"values": [{"x": a, "y": scale.of(v)} for a, v in _medians(line, axis, key)]},
             "mark": {"type": "line", "stroke": colour, "strokeDash": list(line.dash)},
             "encoding": {"x": x, "y": y},
         }
@@ -228,17 +229,17 @@ def _values(line: Line, key: str) -> list[float]:
     return [v for metric in found for v in (metric.value, metric.high) if v is not None]
 
 
-def _means(line: Line, axis: str, key: str) -> list[tuple[float, float]]:
-    """(axis value, mean over the repeats) in the axis's order."""
+def _medians(line: Line, axis: str, key: str) -> list[tuple[float, float]]:
+    """(axis value, the median repeat's value, of two the lower) in the axis's order."""
     repeats: dict[float, list[float]] = {}
     for x, value, _ in _points(line, axis, key):
         repeats.setdefault(x, []).append(value)
-    return [(x, math.fsum(v) / len(v)) for x, v in sorted(repeats.items())]
+    return [(x, statistics.median_low(values)) for x, values in sorted(repeats.items())]
 
 
 def _ends(line: Line, axis: str, key: str, scale: Scale, name: str) -> list[tuple[str, float, str]]:
-    means = _means(line, axis, key)
-    return [(name, scale.of(means[-1][1]), line.token.stand_in)] if means else []
+    medians = _medians(line, axis, key)
+    return [(name, scale.of(medians[-1][1]), line.token.stand_in)] if medians else []
 
 
 def _finding(axis: str, lines: Sequence[Line], quantity: Quantity) -> str:
@@ -252,17 +253,17 @@ def _finding(axis: str, lines: Sequence[Line], quantity: Quantity) -> str:
 
 
 def _sentence(axis: str, line: Line, quantity: Quantity) -> str:
-    means = _means(line, axis, quantity.key)
-    if not means:
+    medians = _medians(line, axis, quantity.key)
+    if not medians:
         return "no run has a value."
     unit = next(r.metrics[quantity.key].unit for r in line.results if quantity.key in r.metrics)
     levels = [level for _, _, level in _points(line, axis, quantity.key)]
     worst = max(levels, key=lambda level: level.rank)
     trust = f"all {worst.value}" if len(set(levels)) == 1 else f"at worst {worst.value}"
-    (first_x, first), (last_x, last) = means[0], means[-1]
-    if len(means) == 1:
+    (first_x, first), (last_x, last) = medians[0], medians[-1]
+    if len(medians) == 1:
         return f"{show_value(first, unit)} at {axis} {first_x:g}; {trust}."
-    best_x, best = max(means, key=lambda pair: pair[1])
+    best_x, best = max(medians, key=lambda pair: pair[1])
     peak = (
         "" if best_x in {first_x, last_x} else f", at most {show_value(best, unit)} at {best_x:g}"
     )

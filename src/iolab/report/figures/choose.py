@@ -96,15 +96,16 @@ def workload_distribution(
     looks: Mapping[str, Look],
 ) -> Figure | None:
     """A workload's latency by percentile: of one configuration each point, of several the best."""
-    keys = {(r.digest, r.repeat) for one in found if one.best for r in one.best.results[:1]}
+    keys = {(one.best.shown.digest, one.best.shown.repeat) for one in found if one.best}
     several = len(found) > 1
-    chosen = [
-        detail
-        for result in results
-        if (detail := details.get((result.digest, result.repeat))) is not None
-        and detail.whole.tail
-        and (detail.key in keys if several else result.repeat == 1)
-    ]
+    by_point: dict[str, RunDetail] = {}
+    for result in results:
+        detail = details.get((result.digest, result.repeat))
+        if detail is None or not detail.whole.tail:
+            continue
+        if detail.key in keys or (not several and result.digest not in by_point):
+            by_point[result.digest] = detail
+    chosen = list(by_point.values())
     if len(chosen) < 2:
         return None
     drawn = [

@@ -36,7 +36,7 @@ GAP: Final = 30
 HEAD: Final = 26
 MAX_PANELS: Final = 10
 TABLE_ROWS: Final = 24
-"""The table under the chart shows means over this many equal spans at most."""
+"""The table under the chart shows this many equal spans at most."""
 
 _DASHES: Final = ((), (4, 3), (1.5, 2.5))
 
@@ -61,8 +61,8 @@ def timeline_figure(subject: str, title: str, timeline: Timeline, token: Token) 
         title=title,
         finding=" ".join(_sentence(panel, timeline) for panel in panels[:2]),
         note=(
-            f"Means over {timeline.cell_s:g} s (p99: of all I/Os in it). Shaded: not part of the "
-            "result (warm-up, or not every host ran)."
+            f"Means over {format_duration_s(timeline.cell_s)} (p99: of all I/Os in it). "
+            "Shaded: not part of the result (warm-up, or not every host ran)."
         ),
         spec=spec,
         width=WIDTH,
@@ -196,24 +196,39 @@ def _sentence(panel: Panel, timeline: Timeline) -> str:
     values = _in_window(panel.traces[0], timeline)
     if not values:
         return f"{panel.title}: nothing known in the measured window."
-    mean = math.fsum(values) / len(values)
-    return (
-        f"{panel.title} ({panel.traces[0].name}): {show_value(mean, panel.unit)} on average, "
-        f"between {show_value(min(values), panel.unit)} and {show_value(max(values), panel.unit)}."
-    )
+    name = f"{panel.title} ({panel.traces[0].name})"
+    low, high = show_value(min(values), panel.unit), show_value(max(values), panel.unit)
+    if panel.unit == "ns":  # a mean of means over unequal numbers of I/Os is not their mean
+        return f"{name}: between {low} and {high}."
+    mean = show_value(math.fsum(values) / len(values), panel.unit)
+    return f"{name}: {mean} on average, between {low} and {high}."
 
 
 def _table(title: str, timeline: Timeline, panels: Sequence[Panel]) -> Table:
-    """Means of every trace over equal spans of the run."""
+    """Every trace over equal spans of the run: its mean, of latencies the highest cell."""
     named = [(panel, trace) for panel in panels for trace in panel.traces]
-    heads = columns((), ("from", *(f"{panel.title}, {trace.name}" for panel, trace in named)))
     size = max(1, math.ceil(len(timeline.at_s) / TABLE_ROWS))
+    highest = " (highest)" if size > 1 else ""
+    heads = columns(
+        (),
+        (
+            "From",
+            *(
+                f"{panel.title}, {trace.name}{highest if panel.unit == 'ns' else ''}"
+                for panel, trace in named
+            ),
+        ),
+    )
     rows = []
     for start in range(0, len(timeline.at_s), size):
         cells = [Cell(format_duration_s(timeline.at_s[start] - timeline.cell_s / 2))]
         for panel, trace in named:
             known = [v for v in trace.values[start : start + size] if v is not None]
-            mean = math.fsum(known) / len(known) if known else None
-            cells.append(Cell(NOTHING if mean is None else show_value(mean, panel.unit)))
+            cells.append(Cell(show_value(_over(known, panel), panel.unit) if known else NOTHING))
         rows.append(tuple(cells))
     return Table(title, heads, tuple(rows))
+
+
+def _over(values: Sequence[float], panel: Panel) -> float:
+    """The cells of a span as one: percentiles are never averaged."""
+    return max(values) if panel.unit == "ns" else math.fsum(values) / len(values)
