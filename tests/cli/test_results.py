@@ -158,3 +158,12 @@ def test_foreign_text_is_shown_and_not_obeyed() -> None:
     text = "\n".join(drawn((*results_screen(study, [result]), *details_screen([result]))))
     assert "\x1b" not in text
     assert text.count("[red]x[/red]\\u001b[2J line") >= 4
+
+
+def test_a_long_title_is_not_broken_by_the_columns_under_it() -> None:
+    long = "Four KiB random reads of a title that is wider than any value of its axis"
+    study = replace(STUDY, workloads=tuple(replace(one, title=long) for one in STUDY.workloads))
+    lines = drawn(results_screen(study, RESULTS), 80)
+    assert long in lines
+    ends = {line.index("B/s") for line in lines if line.startswith("  iodepth")}
+    assert len(ends) == 1, "columns of all groups stand below each other"

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from iolab.cli.screen import (
     QUIET_STYLE,
+    Grouped,
     Heading,
     one_line,
     pairs,
@@ -179,12 +180,12 @@ def _points(study: Study, results: Sequence[Result], notes: Notes) -> Renderable
     grouped: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         grouped.setdefault((result.configuration, result.workload), []).append(result)
-    rows: list[list[Text | str]] = []
+    groups = []
     for (configuration, workload), group in grouped.items():
         name = f"{configuration}: {titles[workload]}" if many else titles[workload]
-        rows.append([plain(name, "bold")])
-        rows.extend(_point_row(result, notes) for result in sorted(group, key=_point_order))
-    return table(headings, rows)
+        rows = [_point_row(result, notes) for result in sorted(group, key=_point_order)]
+        groups.append((title(name), rows))
+    return Grouped(headings, groups)
 
 
 def _point_row(result: Result, notes: Notes) -> list[Text | str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +21,12 @@ VERDICT_STYLES: Final = {
 """The word always stands there too: colour alone tells nothing to a file or to many readers."""
 
 QUIET_STYLE: Final = "dim"
+
+GAP: Final = 2
+"""Blanks between columns."""
+
+NARROWEST: Final = 12
+"""A column that gives way keeps so many characters: less can no longer be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +62,59 @@ def run_name(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int
     return one_line(values if repeat == 1 else f"{values} #{repeat}")
 
 
-def table(headings: Sequence[Heading], rows: Sequence[Sequence[Text | str]]) -> Table:
-    """A table without frames; plain strings in `rows` are our own or cleaned already."""
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in headings:
+Row = Sequence[Text | str]
+"""Cells of a table; plain strings are our own or cleaned already."""
+
+
+def table(headings: Sequence[Heading], rows: Sequence[Row], widths: Sequence[int] = ()) -> Table:
+    """A table without frames, its columns as wide as they need to be, or as `widths` says."""
+    grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+    grid.show_header = any(heading.title for heading in headings)
+    for number, heading in enumerate(headings):
         grid.add_column(
             heading.title,
             justify="right" if heading.number else "left",
             no_wrap=not heading.main,
             overflow="fold",
-            ratio=None,
+            width=widths[number] if widths else None,
         )
     for row in rows:
-        grid.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+        grid.add_row(*(_text(cell) for cell in row))
     return grid
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """One table in groups, each under a title that may be wider than any column.
+
+    Where the terminal is too narrow the first column gives way, in all groups alike.
+    """
+
+    headings: Sequence[Heading]
+    groups: Sequence[tuple[Text, Sequence[Row]]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The heading, then title and rows of each group."""
+        widths = self._widths(options.max_width)
+        yield table(self.headings, [], widths)
+        bare = [Heading("", heading.number, heading.main) for heading in self.headings]
+        for name, rows in self.groups:
+            yield name
+            yield table(bare, rows, widths)
+
+    def _widths(self, room: int) -> list[int]:
+        every = [row for _, rows in self.groups for row in rows]
+        widths = [
+            max(len(heading.title), *(_text(row[number]).cell_len for row in every))
+            for number, heading in enumerate(self.headings)
+        ]
+        over = sum(widths) + GAP * (len(widths) - 1) - room
+        widths[0] = max(widths[0] - max(over, 0), min(widths[0], NARROWEST))
+        return widths
+
+
+def _text(cell: Text | str) -> Text:
+    return cell if isinstance(cell, Text) else Text(cell)
 
 
 def title(text: str) -> Text:
