@@ -57,6 +57,17 @@ def test_the_sum_of_intervals_is_fios_own_total(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CLEAN)
+def test_the_bytes_of_an_interval_are_those_of_its_ios(name: str) -> None:
+    result = reading(name)
+    for direction, totals in each_direction(result):
+        block = totals.bytes // totals.ios
+        assert block * totals.ios == totals.bytes
+        parts = [part for i in result.intervals for part in i.directions]
+        mine = [part for part in parts if part.direction is direction]
+        assert [part.bytes for part in mine] == [part.ios * block for part in mine]
+
+
+@pytest.mark.parametrize("name", CLEAN)
 def test_percentiles_of_our_bins_are_fios_own(name: str) -> None:
     result = reading(name)
     for direction, totals in each_direction(result):

@@ -3,12 +3,18 @@
 Each document counts from the start, so the difference of two is what happened between them, to
 the I/O and to the bin, and the sum of all intervals is the last document. A document that cannot
 be used is passed over with a fault; its I/Os then stand in the next interval.
+
+Bytes are exact over the whole run only: while jobs wait for a slow device, a document counts them
+earlier than its I/Os (seen with fio 3.33: 1.6 MiB an I/O in one second of a 1 MiB job, 0.9 in
+another). In the record each interval has its I/Os' share of all bytes, which with a single block
+size is what they moved.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -87,7 +93,7 @@ class FioReader:
             version=last.version if last else "",
             start_real_ns=start_ns,
             end_real_ns=end_ns,
-            intervals=settled(self._intervals, start_ns, end_ns),
+            intervals=settled(with_bytes_by_ios(self._intervals), start_ns, end_ns),
             totals=last.totals(self._jobs, self._directions) if last else None,
             faults=tuple(self._faults),
             raw=bytes(self._raw),
@@ -162,6 +168,29 @@ class FioReader:
     def _fault(self, sentence: str) -> None:
         if sentence not in self._faults and len(self._faults) < FAULTS_LIMIT:
             self._faults.append(sentence)
+
+
+def with_bytes_by_ios(intervals: Sequence[Interval]) -> tuple[Interval, ...]:
+    """The intervals with the bytes of each direction shared out by its I/Os; the sums are kept."""
+    ios: Counter[Direction] = Counter()
+    moved: Counter[Direction] = Counter()
+    for part in (part for interval in intervals for part in interval.directions):
+        ios[part.direction] += part.ios
+        moved[part.direction] += part.bytes
+    done: Counter[Direction] = Counter()
+
+    def shared(part: DirectionInterval) -> DirectionInterval:
+        way = part.direction
+        if ios[way] == 0:
+            return part
+        before = moved[way] * done[way] // ios[way]
+        done[way] += part.ios
+        return replace(part, bytes=moved[way] * done[way] // ios[way] - before)
+
+    return tuple(
+        replace(interval, directions=tuple(shared(part) for part in interval.directions))
+        for interval in intervals
+    )
 
 
 def settled(
