@@ -13,8 +13,8 @@ from pathlib import Path
 from iolab.model.host import HostSpec
 from iolab.run.hosts.base import agent_binary
 from iolab.run.hosts.linked import Link, LinkedHost
-from iolab.run.hosts.process import start_process
 from iolab.run.hosts.prefix import Prefix
+from iolab.run.hosts.process import start_process
 from iolab.run.hosts.push import ProgramLanding, push
 
 

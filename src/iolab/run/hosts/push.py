@@ -102,12 +102,7 @@ async def push(landing: Landing, agent: Path) -> str:
     aside = f"{remote}.{os.getpid()}-{os.urandom(4).hex()}"
     try:
         await landing.put(aside, content)
-        found = await _checksum(landing.runner, aside)
-        if found != checksum:
-            name = landing.runner.host
-            happened = f"The agent arrived on host '{name}' with checksum {found or 'unknown'}."
-            do = "See that the way to that host passes bytes unchanged."
-            raise HostError(happened, do)
+        await _compare(landing.runner, aside, checksum)
         await landing.rename(aside, remote)
     except HostError:
         await landing.remove(aside)
@@ -181,6 +176,14 @@ async def _private_folder(landing: Landing) -> str:
         )
         raise HostError(happened, "Remove it there, and see who made it.")
     return folder
+
+
+async def _compare(runner: Runner, path: str, checksum: str) -> None:
+    """HostError unless the file there has that checksum."""
+    found = await _checksum(runner, path)
+    if found != checksum:
+        happened = f"The agent arrived on host '{runner.host}' with checksum {found or 'unknown'}."
+        raise HostError(happened, "See that the way to that host passes bytes unchanged.")
 
 
 async def _checksum(runner: Runner, path: str) -> str | None:

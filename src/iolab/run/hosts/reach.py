@@ -2,25 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from iolab.errors import HostError
 from iolab.model.host import HostKind, HostSpec
 from iolab.run.hosts.base import Host
 from iolab.run.hosts.command import CommandHost
 from iolab.run.hosts.local import LocalHost
 
-
-def hosts_of(specs: Iterable[HostSpec], agent: Path | None = None) -> dict[str, Host]:
-    """A host for each spec, by name, not connected yet; `agent` replaces the package's binary."""
-    return {spec.name: _host_of(spec, agent) for spec in specs}
+if TYPE_CHECKING:
+    from iolab.run.hosts.ssh.login import Logins
 
 
-def _host_of(spec: HostSpec, agent: Path | None) -> Host:
-    if spec.kind is HostKind.LOCAL:
-        return LocalHost(spec, agent)
-    if spec.kind is HostKind.COMMAND:
-        return CommandHost(spec, agent)
-    happened = f"Host '{spec.name}' is of kind '{spec.kind}', which cannot be reached yet."
-    raise HostError(happened, "Give it a command that reaches it, as described in how-to/hosts.")
+def hosts_of(
+    specs: Iterable[HostSpec], agent: Path | None = None, logins: Logins | None = None
+) -> dict[str, Host]:
+    """A host for each spec, by name, not connected yet.
+
+    `agent` replaces the package's binary; hosts of one call share their `logins`.
+    """
+    wanted = tuple(specs)
+    if logins is None and any(spec.kind is HostKind.SSH for spec in wanted):
+        logins = _usual_logins()
+    return {spec.name: _host_of(spec, agent, logins) for spec in wanted}
+
+
+@asynccontextmanager
+async def open_hosts(
+    specs: Iterable[HostSpec], agent: Path | None = None, logins: Logins | None = None
+) -> AsyncIterator[dict[str, Host]]:
+    """Hosts by name, not connected yet; every one is closed at the end, whatever happens."""
+    hosts = hosts_of(specs, agent, logins)
+    try:
+        yield hosts
+    finally:
+        await asyncio.gather(*(host.close() for host in hosts.values()), return_exceptions=True)
+
+
+def _host_of(spec: HostSpec, agent: Path | None, logins: Logins | None) -> Host:
+    match spec.kind:
+        case HostKind.LOCAL:
+            return LocalHost(spec, agent)
+        case HostKind.COMMAND:
+            return CommandHost(spec, agent)
+        case HostKind.SSH:
+            return _ssh_host(spec, agent, logins)
+
+
+# asyncssh and its ciphers take a quarter of a second to import; a local study does without.
+
+
+def _usual_logins() -> Logins:
+    from iolab.run.hosts.ssh.login import Logins
+
+    return Logins()
+
+
+def _ssh_host(spec: HostSpec, agent: Path | None, logins: Logins | None) -> Host:
+    from iolab.run.hosts.ssh.host import SshHost
+
+    return SshHost(spec, logins or _usual_logins(), agent)

@@ -1,0 +1,1 @@
+"""Hosts reached by ssh: the one door to asyncssh."""

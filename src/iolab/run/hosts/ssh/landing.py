@@ -1,0 +1,93 @@
+"""An ssh host's files through SFTP, and through its programs where SFTP is switched off."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import asyncssh
+
+from iolab.errors import HostError
+from iolab.run.hosts.push import STEP_LIMIT_S, UPLOAD_LIMIT_S, Landing, ProgramLanding
+from iolab.run.hosts.ssh.link import SshRunner
+from iolab.run.hosts.text import printable
+
+_DO: Final = "See that the user may write there, and that there is room."
+
+
+@asynccontextmanager
+async def landing_on(runner: SshRunner) -> AsyncIterator[Landing]:
+    """The best way to the host's files; its own program on the host ends with it."""
+    try:
+        async with asyncio.timeout(STEP_LIMIT_S):
+            client = await runner.connection.start_sftp_client()
+    except (asyncssh.Error, OSError):
+        # Some sites switch SFTP off; whatever else is wrong, the first program will tell.
+        yield ProgramLanding(runner)
+        return
+    try:
+        yield SftpLanding(runner, client)
+    finally:
+        client.exit()
+
+
+class SftpLanding:
+    """A host's files through SFTP: implements `push.Landing`."""
+
+    def __init__(self, runner: SshRunner, client: asyncssh.SFTPClient) -> None:
+        self.runner = runner
+        self._client = client
+
+    async def make_folder(self, path: str) -> None:
+        """A folder of mode 700, if nothing is there."""
+        attributes = asyncssh.SFTPAttrs(permissions=0o700)
+        try:
+            async with asyncio.timeout(STEP_LIMIT_S):
+                await self._client.mkdir(path, attributes)
+        except (asyncssh.Error, OSError):
+            return  # `describe` tells whether what is there will do
+
+    async def describe(self, path: str) -> str:
+        """Owner, mode and kind, links not followed."""
+        found = await self._within(self._client.lstat(path), "look at", path)
+        mode = found.permissions or 0
+        kind = "directory" if stat.S_ISDIR(mode) else "no directory"
+        return f"{found.uid}:{stat.S_IMODE(mode):o}:{kind}"
+
+    async def put(self, path: str, content: bytes) -> None:
+        """A new file, which must not be there yet."""
+        await self._within(self._write(path, content), "write", path, UPLOAD_LIMIT_S)
+
+    async def rename(self, old: str, new: str) -> None:
+        """At once and over what is there, as OpenSSH's own extension does."""
+        await self._within(self._client.posix_rename(old, new), "rename", old)
+
+    async def remove(self, path: str) -> None:
+        """Remove a file; a host that is lost keeps it, in a private folder."""
+        try:
+            async with asyncio.timeout(STEP_LIMIT_S):
+                await self._client.remove(path)
+        except (asyncssh.Error, OSError):
+            return
+
+    async def _write(self, path: str, content: bytes) -> None:
+        async with self._client.open(path, "xb") as file:
+            await file.write(content)
+            await file.setstat(asyncssh.SFTPAttrs(permissions=0o700))
+
+    async def _within(
+        self, work: Coroutine[Any, Any, Any], verb: str, path: str, limit_s: float = STEP_LIMIT_S
+    ) -> Any:  # noqa: ANN401 - whatever the work gives
+        host = printable(self.runner.host)
+        try:
+            async with asyncio.timeout(limit_s):
+                return await work
+        except TimeoutError:
+            happened = f"Host '{host}' did not {verb} {path} within {limit_s:g} s."
+            raise HostError(happened, "See that it is not overloaded.") from None
+        except (asyncssh.Error, OSError) as fault:
+            why = printable(str(fault), 200).rstrip(".")
+            raise HostError(f"Host '{host}' cannot {verb} {path}: {why}.", _DO) from None

@@ -1,0 +1,1 @@
+"""Tests over ssh, on a fleet that is made for them on this machine."""
