@@ -44,7 +44,7 @@ def test_each_phase_second_and_result_is_one_line(capsys: pytest.CaptureFixture[
     lines = err.splitlines()
     assert lines[0] == "lay out: s256m, 1 GiB (about 5 s)"
     assert lines[1] == f"run 1/6 {NAME}: measure (about 10 s)"
-    assert lines[2] == (f"run 1/6 {NAME}: 1 s, 95.2 k IOPS, 390 MB/s, mean 143 µs, ETA 84 s")
+    assert lines[2] == (f"run 1/6 {NAME}: 1 s, 95.2 k IOPS, 390 MB/s, mean 143 µs, ETA 75 s")
     assert lines[3].startswith(f"run 1/6 {NAME}: 2 s, ")
     assert lines[4].endswith(": valid")
     assert len(lines) == 5

@@ -79,12 +79,12 @@ def test_a_run_of_hours_does_not_grow_the_state() -> None:
 
 def test_before_the_first_run_the_end_is_foretold_from_the_method() -> None:
     state = fresh(run_count=3)
-    assert state.remaining_s == 3 * (2 + 8 + 1 + 4)
+    assert state.remaining_s == 3 * (2 + 8 + 1 + RUN_OVERHEAD_S)
 
 
 def test_laying_out_adds_what_is_left_of_it() -> None:
     state = after(fresh(run_count=1), PhaseStarted(Phase.LAY_OUT, None, "s1", 60.0))
-    assert state.at(120.0).remaining_s == 15 + 40
+    assert state.at(120.0).remaining_s == 11 + RUN_OVERHEAD_S + 40
 
 
 def test_later_the_end_is_foretold_from_the_runs_that_were_timed() -> None:

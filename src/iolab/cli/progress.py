@@ -18,15 +18,13 @@ from iolab.model.event import (
 )
 from iolab.model.metric import Result
 from iolab.model.run import PlannedRun
+from iolab.plan.budget import RUN_OVERHEAD_S
 
 SECONDS_KEPT: Final = 120
 """A sparkline is no wider than this, and a run of hours must not grow the state."""
 
 RESULTS_KEPT: Final = 5
 """The last results on the screen; all of them stand in the summary at the end."""
-
-RUN_OVERHEAD_S: Final = 4.0
-"""What a run takes beside its load and its settling until one was timed."""
 
 
 @dataclass(frozen=True, slots=True)

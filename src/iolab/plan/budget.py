@@ -18,9 +18,9 @@ empty, or a sixth of a 10 Gbit/s port. Most targets are faster, so plans err on 
 SESSION_OVERHEAD_S: Final = 3.0
 """Connecting hosts, reading facts and cleaning up."""
 
-RUN_OVERHEAD_S: Final = 4.0
+RUN_OVERHEAD_S: Final = 2.5
 """Proving extents, dropping caches, one second of idle watch, the lead to a common start and the
-commit of a run: measured at two to four seconds."""
+commit of a run: measured at two seconds on one host, and more hosts take a little longer."""
 
 SPARE_SHARE: Final = 0.05
 """File systems slow down, and keep blocks for themselves, when the last twentieth is used."""
