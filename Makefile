@@ -13,7 +13,10 @@ AGENT_SOURCES := agent/Cargo.toml agent/Cargo.lock $(shell find agent/src -name 
 DEMO_PATH ?= scratch/demo
 PYTEST_WORKERS ?= 2
 
-.PHONY: help setup packages test-packages demo test lint unit e2e bench clean
+# How many ssh hosts `make fleet` makes.
+FLEET_HOSTS ?= 3
+
+.PHONY: help setup packages test-packages demo test lint unit e2e bench fleet fleet-down clean
 
 help: ## show what can be made
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -34,7 +37,9 @@ test-packages:
 	    "mkfs.xfs:xfsprogs:for the tests on an XFS of their own (tests/e2e)" \
 	    "losetup:mount:for the tests on loop devices (tests/e2e)" \
 	    "ip:iproute2:for the tests over network namespaces (tests/e2e, tests/run)" \
-	    "tmux:tmux:for the tests of the live view (tests/e2e)" \
+	    "/usr/sbin/sshd:openssh-server:for the tests over ssh (tests/fleet)" \
+	    "ssh:openssh-client:for the tests over ssh (tests/fleet)" \
+	    "nsenter:util-linux:for the tests over ssh (tests/fleet)" \
 	    "chromium:chromium:for the tests that open the report in a browser (tests/report)"
 
 .tools/bin/uv:
@@ -76,6 +81,12 @@ e2e: setup
 bench: setup ## iolab measures itself; prints ratios of two things timed in turn
 	@for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 	@cargo bench --manifest-path agent/Cargo.toml --quiet --locked
+
+fleet: setup ## make ssh hosts in network namespaces to try a fleet with (root); prints its inventory
+	@$(BIN)/python tools/fleet.py up --hosts $(FLEET_HOSTS)
+
+fleet-down: ## remove that fleet completely
+	@$(BIN)/python tools/fleet.py down
 
 clean: ## remove what was built here
 	@rm -rf .venv .tools scratch agent/target $(dir $(AGENT)) .mypy_cache .ruff_cache .pytest_cache

@@ -26,7 +26,8 @@ done
 
 if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null 2>&1; then
     echo "installing:$missing"
-    export DEBIAN_FRONTEND=noninteractive
+    # RUNLEVEL=1: a package that brings a service (an sshd, say) must not start it.
+    export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
     # A fresh machine has no package lists; an old list may name versions that are gone.
     # shellcheck disable=SC2086  # the list is words on purpose
     apt-get install -y --no-install-recommends $missing >/dev/null 2>&1 || {
