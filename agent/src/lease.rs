@@ -8,6 +8,7 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use crate::error::{Error, Result};
+use crate::metadata::{Phases, Place};
 use crate::prepare::scratch::Scratch;
 use crate::runs::Runs;
 use crate::sys::process;
@@ -33,6 +34,8 @@ pub enum Leave {
 pub struct Lease {
     /// The processes.
     pub runs: Runs,
+    /// The metadata phases.
+    pub phases: Phases,
     ended: AtomicBool,
     scratches: Mutex<HashMap<PathBuf, Scratch>>,
     asides: Mutex<Vec<PathBuf>>,
@@ -48,6 +51,7 @@ impl Lease {
             }
         }
         self.runs.close();
+        self.phases.close();
         tree::kill_all();
         for path in lock(&self.asides).drain(..) {
             let _ = fs::remove_file(path);
@@ -82,11 +86,25 @@ impl Lease {
         Ok(())
     }
 
+    /// Have a metadata phase work in a scratch folder, which cannot be closed meanwhile.
+    pub fn lend(&self, dir: &Path, place: &Place) -> Result<()> {
+        let held = lock(&self.scratches);
+        if !held.contains_key(dir) {
+            let says = format!("{} is not a scratch folder held here", dir.display());
+            return Err(Error::bad_request(says));
+        }
+        place.works_in(dir);
+        Ok(())
+    }
+
     /// Let go of a scratch folder: remove it, or keep its files.
     ///
     /// The table stays locked meanwhile, so that an end of the agent waits for a removal under way.
     pub fn let_go(&self, dir: &Path, leave: Leave) -> Result<()> {
         let mut held = lock(&self.scratches);
+        if self.phases.is_in(dir) {
+            return Err(Error::busy(format!("a metadata phase works in {}", dir.display())));
+        }
         let scratch = held.remove(dir).ok_or_else(|| {
             Error::bad_request(format!("{} is not a scratch folder held here", dir.display()))
         })?;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::job::Job;
+use crate::metadata::Load;
 
 /// Ids fit a double, so that any JSON reader keeps them; larger ones are the agent's own.
 pub const MAX_ID: u64 = 1 << 53;
@@ -31,6 +32,7 @@ pub enum Request {
         watch: u64,
     },
     Run(Job),
+    Metadata(Load),
     Signal {
         run: u64,
         signal: SignalName,
@@ -67,13 +69,14 @@ pub enum Request {
 }
 
 /// The verbs, as the hello tells them.
-pub const VERBS: [&str; 16] = [
+pub const VERBS: [&str; 17] = [
     "clock",
     "facts",
     "snapshot",
     "watch",
     "unwatch",
     "run",
+    "metadata",
     "signal",
     "put",
     "get",
@@ -133,6 +136,7 @@ fn check_paths(verb: &str, request: &Request) -> Result<()> {
     let paths: Vec<&PathBuf> = match request {
         Request::Facts { path, .. } => path.iter().collect(),
         Request::Run(job) => job.cwd.iter().collect(),
+        Request::Metadata(load) => vec![&load.dir],
         Request::Put { path, .. }
         | Request::Get { path, .. }
         | Request::Probe { path }

@@ -13,6 +13,7 @@ use crate::clock::Stamp;
 use crate::error::{Error, Result};
 use crate::job::{self, Event, Job, Stream};
 use crate::lease::{Lease, Leave};
+use crate::metadata::{Load, Place};
 use crate::prepare::scratch::Scratch;
 use crate::prepare::{direct, evict, extents};
 use crate::request::{Request, VERBS, parse, take_id};
@@ -22,7 +23,7 @@ use crate::sys::file::sync_all;
 use crate::sys::process::own_pid;
 use crate::watch::{Watch, Watches};
 use crate::wire::{Empty, Frame, Outbox, WIRE, read_frame};
-use crate::{facts, transfer};
+use crate::{facts, metadata, transfer};
 
 /// The exit code after a clean end of the input or a `bye`.
 pub const CODE_DONE: i32 = 0;
@@ -73,6 +74,7 @@ fn hello() -> Hello {
 enum Work {
     Run(Job, Vec<u8>),
     Watch(Watch),
+    Metadata(Load, Place),
     Other(Request, Vec<u8>),
     Refusal(Error),
 }
@@ -117,6 +119,7 @@ impl Service {
             Request::Watch { interval_ms } => {
                 Ok(Work::Watch(self.watches.reserve(id, interval_ms)?))
             }
+            Request::Metadata(load) => Ok(Work::Metadata(load, self.lease.phases.reserve(id)?)),
             other => Ok(Work::Other(other, payload)),
         }
     }
@@ -128,6 +131,7 @@ impl Service {
                 self.watch(id, &watch);
                 Ok(())
             }
+            Work::Metadata(load, place) => self.metadata(id, &load, place),
             Work::Other(request, payload) => self.answer(id, request, &payload),
             Work::Refusal(error) => Err(error),
         }));
@@ -170,6 +174,16 @@ impl Service {
         self.done(id);
     }
 
+    fn metadata(&self, id: u64, load: &Load, mut place: Place) -> Result<()> {
+        self.lease.lend(&load.dir, &place)?;
+        let measured = metadata::measure(load, &mut place, |interval| {
+            self.outbox.say(id, "interval", interval);
+        });
+        drop(place); // Its folder may be closed as soon as the final message is said.
+        self.outbox.say(id, "measured", &measured?);
+        Ok(())
+    }
+
     fn done(&self, id: u64) {
         self.outbox.say(id, "done", &Empty {});
     }
@@ -186,7 +200,10 @@ impl Service {
                 self.done(id);
             }
             Request::Signal { run, signal } => {
-                self.lease.runs.signal(run, signal.number())?;
+                // A metadata phase has no processes: every signal stops it alike.
+                if !self.lease.phases.stop(run) {
+                    self.lease.runs.signal(run, signal.number())?;
+                }
                 self.done(id);
             }
             Request::Put { path, mode } => {
@@ -223,8 +240,8 @@ impl Service {
                 self.done(id);
             }
             Request::Bye {} => self.lease.end(CODE_DONE, || self.done(id)),
-            Request::Run(_) | Request::Watch { .. } => {
-                return Err(Error::bug("a run or watch that was not made known"));
+            Request::Run(_) | Request::Watch { .. } | Request::Metadata(_) => {
+                return Err(Error::bug("a run, watch or phase that was not made known"));
             }
         }
         Ok(())

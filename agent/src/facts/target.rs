@@ -45,6 +45,7 @@ const NETWORK: [&str; 20] = [
 /// The file system under a path.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are described in schema/wire.json")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
 pub struct TargetFacts {
     pub path: String,
     pub fs_type: String,

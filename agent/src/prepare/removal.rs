@@ -5,11 +5,17 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use crate::sys::file::{Entry, entry_in, open_folder_in, unlink_in};
 
 /// Folders within folders; what this program makes is at most a handful deep.
 const MAX_DEPTH: u32 = 200;
+/// Threads that remove: enough to keep a network file system busy, few for a host.
+const MAX_THREADS: usize = 32;
+/// Below so many branches one thread is as quick.
+const MIN_BRANCHES: usize = 4;
 
 /// What was, or would be, removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,6 +24,13 @@ pub struct Tally {
     pub names: u64,
     /// Bytes of the regular files.
     pub bytes: u64,
+}
+
+impl Tally {
+    fn add(&mut self, other: Self) {
+        self.names += other.names;
+        self.bytes += other.bytes;
+    }
 }
 
 /// Count what a folder holds, `keep` in it left out.
@@ -30,6 +43,56 @@ pub fn count(folder: &File, keep: &OsStr) -> io::Result<Tally> {
 /// All that can be removed is; the first error is told after that.
 pub fn empty(folder: &File, keep: &OsStr) -> io::Result<Tally> {
     visit(folder, keep, MAX_DEPTH, &unlink_in)
+}
+
+/// The same by several threads, for folders that hold a folder for each of many ranks: on a network
+/// file system a million names would take one thread an hour.
+pub fn empty_wide(folder: &File, keep: &OsStr) -> io::Result<Tally> {
+    let branches = Mutex::new(branches(folder, keep)?);
+    let threads = lock(&branches).len().min(MAX_THREADS);
+    let tally = Mutex::new(Tally::default());
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            // A thread that does not start leaves its part to the others, and to the last pass.
+            let _ = thread::Builder::new().spawn_scoped(scope, || {
+                while let Some((above, name)) = pop(&branches) {
+                    // What cannot be removed here is met again below, and told there.
+                    let cleared = open_folder_in(&above, &name)
+                        .and_then(|branch| empty(&branch, OsStr::new("")));
+                    lock(&tally).add(cleared.unwrap_or_default());
+                }
+            });
+        }
+    });
+    let mut tally = *lock(&tally);
+    tally.add(empty(folder, keep)?);
+    Ok(tally)
+}
+
+/// Folders two levels down, on the same file system; none where that is not worth threads.
+fn branches(folder: &File, keep: &OsStr) -> io::Result<Vec<(Arc<File>, OsString)>> {
+    let here = entry_in(folder, OsStr::new("."))?;
+    let is_branch = |above: &File, name: &OsStr| {
+        entry_in(above, name).is_ok_and(|entry| entry.is_folder && entry.device == here.device)
+    };
+    let mut branches = Vec::new();
+    for name in names_in(folder)? {
+        if name != keep && is_branch(folder, &name) {
+            let Ok(above) = open_folder_in(folder, &name).map(Arc::new) else { continue };
+            let names = names_in(&above).unwrap_or_default();
+            let below = names.into_iter().filter(|name| is_branch(&above, name));
+            branches.extend(below.map(|name| (Arc::clone(&above), name)));
+        }
+    }
+    Ok(if branches.len() >= MIN_BRANCHES { branches } else { Vec::new() })
+}
+
+fn pop<T>(stack: &Mutex<Vec<T>>) -> Option<T> {
+    lock(stack).pop()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 type Act<'a> = &'a dyn Fn(&File, &OsStr, Entry) -> io::Result<()>;
@@ -46,10 +109,9 @@ fn visit(folder: &File, keep: &OsStr, depth: u32, act: Act) -> io::Result<Tally>
             continue;
         }
         match visit_one(folder, &name, here, deeper, act) {
-            Ok(one) => {
-                tally.names += one.names;
-                tally.bytes += one.bytes;
-            }
+            Ok(one) => tally.add(one),
+            // Another host may be removing its files here at the same time; gone is gone.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 first_error.get_or_insert(error);
             }
@@ -66,8 +128,7 @@ fn visit_one(folder: &File, name: &OsStr, here: Entry, deeper: u32, act: Act) ->
             return Err(io::Error::from_raw_os_error(libc::EXDEV));
         }
         let inside = visit(&open_folder_in(folder, name)?, OsStr::new(""), deeper, act)?;
-        tally.names += inside.names;
-        tally.bytes += inside.bytes;
+        tally.add(inside);
     }
     act(folder, name, entry)?;
     Ok(tally)
@@ -100,6 +161,25 @@ mod tests {
         let expected = Tally { names: 4, bytes: 5 };
         assert_eq!(count(&open, OsStr::new("lock")).unwrap(), expected);
         assert_eq!(empty(&open, OsStr::new("lock")).unwrap(), expected);
+        assert_eq!(crate::roots::names(folder.path()), ["lock"]);
+        assert_eq!(fs::read(outside.path().join("precious")).unwrap(), b"stays");
+    }
+
+    #[test]
+    fn many_branches_go_as_one_would() {
+        let outside = Folder::new();
+        fs::write(outside.path().join("precious"), "stays").unwrap();
+        let folder = Folder::new();
+        for rank in 0..50 {
+            for file in 0..20 {
+                folder.put(&format!("metadata.0/rank.{rank}/file.{file}"), "123");
+            }
+        }
+        symlink(outside.path(), folder.path().join("metadata.0/link")).unwrap();
+        folder.put("lock", "");
+        let open = open_folder(folder.path()).unwrap();
+        let expected = Tally { names: 1 + 1 + 50 + 1000, bytes: 3000 };
+        assert_eq!(empty_wide(&open, OsStr::new("lock")).unwrap(), expected);
         assert_eq!(crate::roots::names(folder.path()), ["lock"]);
         assert_eq!(fs::read(outside.path().join("precious")).unwrap(), b"stays");
     }

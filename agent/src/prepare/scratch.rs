@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::removal;
 use crate::error::{Error, Result};
-use crate::sys::file::{is_locked, open_file_in, open_folder, try_lock};
+use crate::sys::file::{entry_in, is_locked, open_file_in, open_folder, try_lock};
 
 /// Every scratch folder's name begins so: a wrong name can never mean another folder.
 pub const PREFIX: &str = "iolab-scratch";
@@ -59,7 +59,7 @@ impl Scratch {
             let found = if left.as_ref().is_some_and(|marker| marker.kept) {
                 removal::count(&folder, OsStr::new(LOCK))
             } else {
-                removal::empty(&folder, OsStr::new(LOCK))
+                removal::empty_wide(&folder, OsStr::new(LOCK))
             };
             let found = found.map_err(|e| {
                 Error::io(format_args!("clear what was left in {}", dir.display()), &e)
@@ -81,7 +81,7 @@ impl Scratch {
     /// Remove the folder and all that is in it.
     pub fn remove(self) -> Result<()> {
         let failed = |e| Error::io(format_args!("remove {}", self.dir.display()), &e);
-        removal::empty(&self.folder, OsStr::new(LOCK)).map_err(failed)?;
+        removal::empty_wide(&self.folder, OsStr::new(LOCK)).map_err(failed)?;
         let still_ours = self.folder.metadata().is_ok_and(|open| {
             fs::symlink_metadata(&self.dir).is_ok_and(|named| named.ino() == open.ino())
         });
@@ -115,6 +115,12 @@ pub fn held_by(path: &Path) -> Option<String> {
         let lock = File::open(path.join(name).join(LOCK)).ok()?;
         is_locked(&lock).ok()?.then(|| owner_of(&lock))
     })
+}
+
+/// Whether an open folder has the lock file of a scratch folder in it.
+#[must_use]
+pub fn is_ours(folder: &File) -> bool {
+    entry_in(folder, OsStr::new(LOCK)).is_ok_and(|entry| !entry.is_folder)
 }
 
 fn check_name(name: &str) -> Result<()> {

@@ -3,10 +3,12 @@
 //! `unsafe` is allowed here and nowhere else in the agent.
 #![allow(unsafe_code)]
 
+pub mod entry;
 pub mod file;
 pub mod process;
 pub mod signal;
 pub mod storage;
+pub mod thread;
 pub mod time;
 
 use std::io;

@@ -1,0 +1,262 @@
+//! The main flow of one phase: prepare, start all ranks together, tell what they do, sum up.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::Arc;
+use std::thread::{self, Builder, Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::control::{Control, Place};
+use super::counters::{Counters, Counts, SparseBins};
+use super::load::{Load, Phase};
+use super::ranks::{Rank, Worked};
+use super::tree;
+use crate::clock::Stamp;
+use crate::error::{Error, Result};
+use crate::sys::thread::Usage;
+use crate::sys::time::{SECOND_NS, mono_ns, real_ns, sleep_until_real};
+
+/// A rank's loop has no deep calls; a small stack lets thousands of ranks fit.
+const STACK_BYTES: usize = 256 << 10;
+
+/// What all ranks of this host did between two moments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Interval {
+    /// Counts from 0.
+    pub seq: u64,
+    /// Where the last interval ended; the first begins with the phase.
+    pub from_real_ns: u64,
+    /// When the counts were read.
+    pub to_real_ns: u64,
+    /// Operations that succeeded.
+    pub ops: u64,
+    /// Operations that failed, by errno.
+    pub errors: BTreeMap<String, u64>,
+    /// Those that succeeded, by latency bin.
+    pub bins: SparseBins,
+}
+
+/// The final message of a phase.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measured {
+    /// Which.
+    pub phase: Phase,
+    /// Ranks of this host.
+    pub ranks: u32,
+    /// Operations that succeeded.
+    pub ops: u64,
+    /// Operations that failed, by errno.
+    pub errors: BTreeMap<String, u64>,
+    /// Operations that were not tried, because the phase was stopped.
+    pub skipped: u64,
+    /// Those that succeeded, by latency bin.
+    pub bins: SparseBins,
+    /// The shortest latency, null when nothing succeeded.
+    pub latency_min_ns: Option<u64>,
+    /// The longest.
+    pub latency_max_ns: Option<u64>,
+    /// All latencies together.
+    pub latency_sum_ns: u64,
+    /// When all ranks were at the gate.
+    pub ready_real_ns: u64,
+    /// When the first rank began; null when none did.
+    pub first_start_real_ns: Option<u64>,
+    /// When the last rank began.
+    pub last_start_real_ns: Option<u64>,
+    /// When the first rank ended.
+    pub first_end_real_ns: Option<u64>,
+    /// When the last rank ended.
+    pub last_end_real_ns: Option<u64>,
+    /// User seconds of the ranks' loops.
+    pub user_s: f64,
+    /// System seconds of the same.
+    pub system_s: f64,
+    /// How often ranks waited for something (voluntary context switches).
+    pub waits: u64,
+    /// How often ranks were put aside for other threads (involuntary ones).
+    pub preemptions: u64,
+    /// Stopped by `signal` before all was done.
+    pub cancelled: bool,
+    /// Stopped by the wall limit before all was done.
+    pub timed_out: bool,
+}
+
+/// Do one phase; blocks until all ranks ended. `tell` hears of each interval.
+pub fn measure(
+    load: &Load,
+    place: &mut Place,
+    mut tell: impl FnMut(&Interval),
+) -> Result<Measured> {
+    load.check()?;
+    let preparing = place.preparing.take();
+    let seats = tree::open_all(load)?;
+    let counters: Vec<Counters> = seats.iter().map(|_| Counters::default()).collect();
+    let control = &place.control;
+    let measured = thread::scope(|scope| {
+        let ranks = start_ranks(scope, load, &seats, &counters, control)?;
+        control.wait_for_ranks(ranks.len());
+        drop(preparing);
+        let ready_real_ns = real_ns();
+        let mut observer = Observer::at_start(load, control, &counters);
+        let timed_out = observer.watch(&mut tell);
+        let worked: Vec<Option<Worked>> =
+            ranks.into_iter().map(|rank| rank.join().unwrap_or_default()).collect();
+        Ok(observer.sum_up(&worked, ready_real_ns, timed_out))
+    });
+    tree::tidy(load);
+    measured
+}
+
+fn start_ranks<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    load: &'env Load,
+    seats: &'env [Arc<File>],
+    counters: &'env [Counters],
+    control: &'env Arc<Control>,
+) -> Result<Vec<ScopedJoinHandle<'scope, Option<Worked>>>> {
+    let mut ranks = Vec::with_capacity(seats.len());
+    for ((number, folder), counters) in load.addressed().zip(seats).zip(counters) {
+        let busy = control.busy();
+        let thread = Builder::new().name(format!("rank-{number}")).stack_size(STACK_BYTES);
+        let started = thread.spawn_scoped(scope, move || {
+            let _busy = busy;
+            Rank::new(load, number, folder, counters, control).work()
+        });
+        match started {
+            Ok(rank) => ranks.push(rank),
+            Err(error) => {
+                control.stop(); // The ranks that wait at the gate go home.
+                return Err(Error::io(format_args!("start {} threads", load.ranks), &error));
+            }
+        }
+    }
+    Ok(ranks)
+}
+
+/// Reads the ranks' counters at whole intervals from the start.
+struct Observer<'a> {
+    load: &'a Load,
+    control: &'a Control,
+    counters: &'a [Counters],
+    origin: Stamp,
+    told: Counts,
+    told_mono_ns: u64,
+    seq: u64,
+}
+
+impl<'a> Observer<'a> {
+    /// Open the gate and be there when the phase starts.
+    fn at_start(load: &'a Load, control: &'a Control, counters: &'a [Counters]) -> Self {
+        let origin = if let Some(at_ns) = load.start_at_real_ns {
+            control.open_gate(at_ns);
+            wait_for_start(control, at_ns)
+        } else {
+            let origin = Stamp::now(); // Before the gate: no rank may start before its phase.
+            control.open_gate(0);
+            origin
+        };
+        let told_mono_ns = origin.mono_ns;
+        Self { load, control, counters, origin, told: Counts::none(), told_mono_ns, seq: 0 }
+    }
+
+    /// Tell each interval until all ranks ended; returns whether the wall limit stopped them.
+    fn watch(&mut self, tell: &mut impl FnMut(&Interval)) -> bool {
+        let interval_ns = self.load.interval_ms * (SECOND_NS / 1000);
+        let limit_ns = self.load.wall_limit_s.map(|limit_s| (limit_s * SECOND_NS as f64) as u64);
+        let mut deadline_ns = limit_ns.map(|limit| self.origin.mono_ns.saturating_add(limit));
+        let mut timed_out = false;
+        loop {
+            let passed = (self.told_mono_ns - self.origin.mono_ns) / interval_ns;
+            let tick_ns = self.origin.mono_ns + (passed + 1) * interval_ns;
+            let wake_ns = deadline_ns.map_or(tick_ns, |deadline| deadline.min(tick_ns));
+            let patience = Duration::from_nanos(wake_ns.saturating_sub(mono_ns()));
+            let all_ended = self.control.wait_idle(patience);
+            let now_ns = mono_ns();
+            if !all_ended && deadline_ns.is_some_and(|deadline| now_ns >= deadline) {
+                (timed_out, deadline_ns) = (true, None);
+                self.control.stop();
+            }
+            if all_ended || now_ns >= tick_ns {
+                tell(&self.interval(now_ns));
+            }
+            if all_ended {
+                return timed_out;
+            }
+        }
+    }
+
+    fn interval(&mut self, now_ns: u64) -> Interval {
+        let counts = Counts::of(self.counters);
+        let (bins, errors) = counts.since(&self.told);
+        let interval = Interval {
+            seq: self.seq,
+            from_real_ns: self.real_of(self.told_mono_ns),
+            to_real_ns: self.real_of(now_ns),
+            ops: total(&bins),
+            errors,
+            bins,
+        };
+        (self.told, self.told_mono_ns, self.seq) = (counts, now_ns, self.seq + 1);
+        interval
+    }
+
+    /// By the real clock as it was at the start: a step of it does not bend durations.
+    fn real_of(&self, moment_mono_ns: u64) -> u64 {
+        (self.origin.real_ns + moment_mono_ns).saturating_sub(self.origin.mono_ns)
+    }
+
+    fn sum_up(&self, ranks: &[Option<Worked>], ready_real_ns: u64, timed_out: bool) -> Measured {
+        let counts = Counts::of(self.counters);
+        let (bins, errors) = counts.since(&Counts::none());
+        let worked = || ranks.iter().flatten();
+        let ops = total(&bins);
+        let planned = u64::from(self.load.ranks) * u64::from(self.load.operations());
+        let is_cut = worked().any(|rank| rank.is_cut) || worked().count() < ranks.len();
+        let used = |of: fn(&Usage) -> u64| worked().map(|rank| of(&rank.usage)).sum::<u64>();
+        let starts = || worked().map(|rank| self.real_of(rank.start_mono_ns));
+        let ends = || worked().map(|rank| self.real_of(rank.end_mono_ns));
+        Measured {
+            phase: self.load.phase,
+            ranks: self.load.ranks,
+            ops,
+            skipped: planned.saturating_sub(ops + errors.values().sum::<u64>()),
+            errors,
+            bins,
+            latency_min_ns: counts.extremes_ns().map(|(min, _)| min),
+            latency_max_ns: counts.extremes_ns().map(|(_, max)| max),
+            latency_sum_ns: counts.sum_ns,
+            ready_real_ns,
+            first_start_real_ns: starts().min(),
+            last_start_real_ns: starts().max(),
+            first_end_real_ns: ends().min(),
+            last_end_real_ns: ends().max(),
+            user_s: used(|usage| usage.user_ns) as f64 / SECOND_NS as f64,
+            system_s: used(|usage| usage.system_ns) as f64 / SECOND_NS as f64,
+            waits: used(|usage| usage.waits),
+            preemptions: used(|usage| usage.preemptions),
+            cancelled: is_cut && !timed_out,
+            timed_out: is_cut && timed_out,
+        }
+    }
+}
+
+/// Both clocks at the start, even when this thread wakes later than the ranks do.
+fn wait_for_start(control: &Control, at_ns: u64) -> Stamp {
+    if control.is_stopped() || real_ns() >= at_ns {
+        return Stamp::now();
+    }
+    sleep_until_real(at_ns);
+    let now = Stamp::now();
+    let late_ns = now.real_ns.saturating_sub(at_ns);
+    Stamp { mono_ns: now.mono_ns.saturating_sub(late_ns), real_ns: now.real_ns - late_ns }
+}
+
+fn total(bins: &[(usize, u64)]) -> u64 {
+    bins.iter().map(|(_, count)| count).sum()
+}
+
+#[cfg(test)]
+#[path = "measure_tests.rs"]
+mod tests;

@@ -1,0 +1,264 @@
+use super::*;
+use crate::metadata::{Folder as Other, Phases};
+use crate::prepare::scratch::Scratch;
+use crate::trial::Folder;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+struct Bed {
+    target: Folder,
+    scratches: Vec<Scratch>,
+}
+
+impl Bed {
+    fn new(hosts: usize) -> Self {
+        let target = Folder::new();
+        let open = |host| {
+            let name = format!("iolab-scratch-h{host}");
+            Scratch::open(target.path(), &name, "a test").expect("a folder of its own").0
+        };
+        let scratches = (0..hosts).map(open).collect();
+        Self { target, scratches }
+    }
+
+    fn dir(&self, host: usize) -> PathBuf {
+        self.scratches[host].dir().to_owned()
+    }
+
+    /// Two ranks a host, five files a rank.
+    fn load(&self, host: usize, phase: Phase) -> Load {
+        Load {
+            dir: self.dir(host),
+            phase,
+            first_rank: 2 * host as u32,
+            ranks: 2,
+            total_ranks: 2 * self.scratches.len() as u32,
+            shift: 0,
+            others: Vec::new(),
+            files_per_rank: 5,
+            file_bytes: 0,
+            iteration: 0,
+            start_at_real_ns: None,
+            interval_ms: 1000,
+            wall_limit_s: None,
+        }
+    }
+
+    fn measure(&self, host: usize, phase: Phase) -> Measured {
+        measured(&self.load(host, phase))
+    }
+
+    fn files(&self, host: usize) -> usize {
+        count_files(&self.dir(host).join("metadata.0"))
+    }
+}
+
+fn count_files(folder: &Path) -> usize {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    entries
+        .map(|entry| entry.expect("an entry").path())
+        .map(|path| if path.is_dir() { count_files(&path) } else { 1 })
+        .sum()
+}
+
+fn try_measure(load: &Load) -> (Result<Measured>, Vec<Interval>) {
+    let mut intervals = Vec::new();
+    let mut place = Phases::default().reserve(1).expect("a place");
+    let measured = measure(load, &mut place, |interval| intervals.push(interval.clone()));
+    (measured, intervals)
+}
+
+fn measured(load: &Load) -> Measured {
+    try_measure(load).0.expect("a phase that works")
+}
+
+fn refused(load: &Load) -> Error {
+    try_measure(load).0.expect_err("a phase that cannot be meant")
+}
+
+#[test]
+fn six_phases_make_look_at_and_remove_everything() {
+    let bed = Bed::new(1);
+    let files = [
+        (Phase::TreeCreate, 2, 0),
+        (Phase::FileCreate, 10, 10),
+        (Phase::FileStat, 10, 10),
+        (Phase::FileRead, 10, 10),
+        (Phase::FileRemove, 10, 0),
+        (Phase::TreeRemove, 2, 0),
+    ];
+    for (phase, ops, left) in files {
+        let measured = bed.measure(0, phase);
+        assert_eq!((measured.ops, measured.skipped), (ops, 0), "{phase:?}");
+        assert!(measured.errors.is_empty(), "{phase:?}: {:?}", measured.errors);
+        assert_eq!(total(&measured.bins), ops);
+        assert_eq!(bed.files(0), left, "{phase:?}");
+        assert!(!measured.cancelled && !measured.timed_out);
+    }
+    assert!(!bed.dir(0).join("metadata.0").exists());
+}
+
+#[test]
+fn times_are_in_order_and_latencies_fill_them() {
+    let bed = Bed::new(1);
+    let load = Load { ranks: 1, total_ranks: 1, ..bed.load(0, Phase::TreeCreate) };
+    measured(&load);
+    let load = Load { phase: Phase::FileCreate, files_per_rank: 500, ..load };
+    let measured = measured(&load);
+    let (Some(start), Some(end)) = (measured.first_start_real_ns, measured.last_end_real_ns) else {
+        panic!("the rank worked");
+    };
+    assert!(measured.ready_real_ns <= start && start < end);
+    // One rank: where an operation ends the next begins, so together they fill its time.
+    assert_eq!(measured.latency_sum_ns, end - start);
+    assert!(measured.latency_min_ns <= measured.latency_max_ns);
+    assert!(measured.user_s + measured.system_s > 0.0);
+}
+
+#[test]
+fn intervals_add_up_to_the_whole() {
+    let bed = Bed::new(1);
+    bed.measure(0, Phase::TreeCreate);
+    bed.measure(0, Phase::FileCreate);
+    let load = Load { files_per_rank: 120_000, interval_ms: 100, ..bed.load(0, Phase::FileStat) };
+    let (measured, intervals) = try_measure(&load);
+    let measured = measured.unwrap();
+    assert_eq!(measured.ops, 10);
+    assert_eq!(measured.errors, BTreeMap::from([("ENOENT".to_owned(), 239_990)]));
+    let errors: u64 = intervals.iter().flat_map(|interval| interval.errors.values()).sum();
+    assert_eq!(errors, 239_990);
+    assert_eq!(intervals.iter().map(|interval| interval.ops).sum::<u64>(), 10);
+    assert!(intervals.windows(2).all(|pair| pair[0].to_real_ns == pair[1].from_real_ns));
+    assert!(intervals.iter().zip(0..).all(|(interval, seq)| interval.seq == seq));
+}
+
+#[test]
+fn a_shift_leads_to_what_another_host_made() {
+    let bed = Bed::new(2);
+    for host in 0..2 {
+        bed.measure(host, Phase::TreeCreate);
+    }
+    bed.measure(1, Phase::FileCreate);
+    let own = bed.load(0, Phase::FileStat);
+    assert_eq!(measured(&own).errors, BTreeMap::from([("ENOENT".to_owned(), 10)]));
+    let others = vec![Other { dir: bed.dir(1), first_rank: 2, ranks: 2 }];
+    let shifted = Load { shift: 2, others, ..own };
+    assert_eq!(measured(&shifted).ops, 10);
+    let removing = Load { phase: Phase::FileRemove, ..shifted };
+    assert_eq!((measured(&removing).ops, bed.files(1)), (10, 0));
+}
+
+#[test]
+fn what_was_written_is_read_back_and_less_is_an_error() {
+    let bed = Bed::new(1);
+    bed.measure(0, Phase::TreeCreate);
+    let load = Load { file_bytes: 3901, ..bed.load(0, Phase::FileCreate) };
+    assert_eq!(measured(&load).ops, 10);
+    let file = |number: u32| bed.dir(0).join(format!("metadata.0/rank.1/file.000000{number}"));
+    assert_eq!(fs::metadata(file(0)).unwrap().len(), 3901);
+    assert_ne!(fs::read(file(0)).unwrap(), fs::read(file(1)).unwrap());
+    let again = measured(&load);
+    assert_eq!((again.ops, again.errors["EEXIST"]), (0, 10));
+    assert_eq!(again.latency_min_ns, None);
+    fs::write(file(3), "short").unwrap();
+    let reading = measured(&Load { phase: Phase::FileRead, ..load });
+    assert_eq!((reading.ops, reading.errors["short"]), (9, 1));
+}
+
+#[test]
+fn a_wall_limit_stops_the_ranks_and_says_so() {
+    let bed = Bed::new(1);
+    bed.measure(0, Phase::TreeCreate);
+    let load = Load {
+        files_per_rank: 1_000_000,
+        wall_limit_s: Some(0.05),
+        ..bed.load(0, Phase::FileCreate)
+    };
+    let measured = measured(&load);
+    assert!(measured.timed_out && !measured.cancelled);
+    assert!(measured.skipped > 0);
+    assert_eq!(measured.ops + measured.skipped, 2_000_000);
+    assert_eq!(measured.ops, bed.files(0) as u64);
+}
+
+#[test]
+fn a_phase_stopped_before_its_start_did_nothing() {
+    let bed = Bed::new(1);
+    let load = Load {
+        start_at_real_ns: Some(real_ns() + 60 * SECOND_NS),
+        ..bed.load(0, Phase::TreeCreate)
+    };
+    let phases = Phases::default();
+    let mut place = phases.reserve(7).unwrap();
+    assert!(phases.stop(7));
+    let measured = measure(&load, &mut place, |_| {}).unwrap();
+    assert_eq!((measured.ops, measured.skipped, measured.cancelled), (0, 2, true));
+    assert_eq!(measured.first_start_real_ns, None);
+}
+
+#[test]
+fn no_rank_begins_before_the_start() {
+    let bed = Bed::new(1);
+    let at_ns = real_ns() + 30_000_000;
+    let load = Load { start_at_real_ns: Some(at_ns), ..bed.load(0, Phase::TreeCreate) };
+    let measured = measured(&load);
+    assert!(measured.ready_real_ns < at_ns);
+    assert!(measured.first_start_real_ns.is_some_and(|start| start >= at_ns));
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_with_its_value() {
+    let bed = Bed::new(2);
+    let good = || bed.load(0, Phase::FileStat);
+    for (load, part) in [
+        (Load { ranks: 0, ..good() }, "ranks of 0"),
+        (Load { ranks: 4097, total_ranks: 5000, ..good() }, "4097"),
+        (Load { ranks: 5, ..good() }, "rank 4 is not one of 4 ranks"),
+        (Load { first_rank: u32::MAX, ..good() }, "rank 4294967296"),
+        (Load { files_per_rank: 0, ..good() }, "files_per_rank"),
+        (Load { file_bytes: 2 << 20, ..good() }, "2097152"),
+        (Load { shift: 4, ..good() }, "shift of 4"),
+        (Load { shift: 2, ..good() }, "files of rank 2"),
+        (Load { shift: 2, phase: Phase::FileCreate, ..good() }, "may shift"),
+        (Load { interval_ms: 1, ..good() }, "1 ms"),
+        (Load { wall_limit_s: Some(-1.0), ..good() }, "-1"),
+        (Load { start_at_real_ns: Some(u64::MAX), ..good() }, "too far"),
+        (Load { ranks: 4096, total_ranks: 4096, file_bytes: 1 << 20, ..good() }, "memory"),
+        (
+            Load { others: vec![Other { dir: "/etc".into(), first_rank: 2, ranks: 2 }], ..good() },
+            "/etc",
+        ),
+    ] {
+        let error = refused(&load);
+        assert_eq!(error.code, "bad-request", "{part}");
+        assert!(error.says.contains(part), "{} lacks {part}", error.says);
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_one_of_ours_is_never_entered() {
+    let bed = Bed::new(2);
+    let foreign = bed.target.path().join("iolab-scratch-of-somebody");
+    fs::create_dir_all(foreign.join("metadata.0/rank.2")).unwrap();
+    let mut load = bed.load(0, Phase::FileRemove);
+    load.shift = 2;
+    load.others = vec![Other { dir: foreign, first_rank: 2, ranks: 2 }];
+    assert!(refused(&load).says.contains("not a scratch folder"));
+}
+
+#[test]
+fn a_tree_that_was_never_made_is_told_by_its_path() {
+    let bed = Bed::new(1);
+    let error = refused(&bed.load(0, Phase::FileCreate));
+    assert_eq!(error.code, "ENOENT");
+    assert!(error.says.contains("metadata.0"), "{}", error.says);
+}
+
+#[test]
+fn many_ranks_work_side_by_side() {
+    let bed = Bed::new(1);
+    let load = Load { ranks: 300, total_ranks: 300, ..bed.load(0, Phase::TreeCreate) };
+    assert_eq!(measured(&load).ops, 300);
+    let load = Load { phase: Phase::FileCreate, files_per_rank: 3, ..load };
+    assert_eq!((measured(&load).ops, bed.files(0)), (900, 900));
+}

@@ -1,0 +1,163 @@
+//! One rank: the loop of system calls, with nothing else in it but a clock and a counter.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+
+use super::control::Control;
+use super::counters::Counters;
+use super::load::{Load, Phase};
+use super::names::{FileName, rank_name};
+use crate::sys::thread::{Usage, own_usage};
+use crate::sys::time::mono_ns;
+use crate::sys::{entry, time};
+
+/// Any odd constant with its bits well spread: neighbouring ranks get unlike contents.
+const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Bytes at the start of a file that tell it from all others of its rank.
+const STAMP_BYTES: usize = 8;
+
+/// All that a rank needs, made before it starts.
+pub struct Rank<'a> {
+    load: &'a Load,
+    number: u32,
+    folder: &'a File,
+    counters: &'a Counters,
+    control: &'a Control,
+    buffer: Vec<u8>,
+}
+
+/// When a rank worked, by the monotonic clock, and what that cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Worked {
+    /// Before its first operation.
+    pub start_mono_ns: u64,
+    /// After its last one.
+    pub end_mono_ns: u64,
+    /// It was stopped before it had done all.
+    pub is_cut: bool,
+    /// What its loop used.
+    pub usage: Usage,
+}
+
+impl<'a> Rank<'a> {
+    /// A rank that works on the files of rank `number`, in `folder`.
+    pub fn new(
+        load: &'a Load,
+        number: u32,
+        folder: &'a File,
+        counters: &'a Counters,
+        control: &'a Control,
+    ) -> Self {
+        let buffer = contents(number, load.moved_bytes());
+        Self { load, number, folder, counters, control, buffer }
+    }
+
+    /// Wait at the gate, then for the start, then work; None when stopped before that.
+    pub fn work(mut self) -> Option<Worked> {
+        if !self.control.wait_at_gate() {
+            return None;
+        }
+        if let Some(at_ns) = self.load.start_at_real_ns {
+            time::sleep_until_real(at_ns);
+        }
+        let (folder, name) = (self.folder, rank_name(self.number));
+        let mut buffer = std::mem::take(&mut self.buffer);
+        Some(match self.load.phase {
+            Phase::TreeCreate => self.repeat(|_| entry::make_folder(folder, &name)),
+            Phase::TreeRemove => self.repeat(|_| entry::remove_folder(folder, &name)),
+            Phase::FileCreate => self.repeat(|file| create(folder, file, &mut buffer)),
+            Phase::FileStat => self.repeat(|file| entry::stat_file(folder, file.as_c_str())),
+            Phase::FileRead => self.repeat(|file| read(folder, file, &mut buffer)),
+            Phase::FileRemove => self.repeat(|file| entry::remove_file(folder, file.as_c_str())),
+        })
+    }
+
+    /// Do it for every file. The clock is read once an operation: one ends where the next begins.
+    fn repeat(&self, mut operation: impl FnMut(&FileName) -> io::Result<()>) -> Worked {
+        let mut name = FileName::first();
+        let mut left = self.load.operations();
+        let before = own_usage();
+        let start_mono_ns = mono_ns();
+        let mut now_ns = start_mono_ns;
+        while left > 0 && !self.control.is_stopped() {
+            let outcome = operation(&name);
+            let then_ns = std::mem::replace(&mut now_ns, mono_ns());
+            match outcome {
+                Ok(()) => self.counters.add(now_ns.saturating_sub(then_ns)),
+                Err(error) => self.counters.fail(error.raw_os_error()),
+            }
+            name.advance();
+            left -= 1;
+        }
+        let usage = since(before, own_usage());
+        Worked { start_mono_ns, end_mono_ns: now_ns, is_cut: left > 0, usage }
+    }
+}
+
+fn create(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<()> {
+    let mut file = entry::create_file(folder, name.as_c_str())?;
+    if !buffer.is_empty() {
+        stamp(buffer);
+        let written = file.write(buffer)?;
+        if written < buffer.len() {
+            return Err(ErrorKind::WriteZero.into());
+        }
+    }
+    entry::close(file)
+}
+
+fn read(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<()> {
+    let mut file = entry::open_file(folder, name.as_c_str())?;
+    if !buffer.is_empty() && file.read(buffer)? < buffer.len() {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    entry::close(file)
+}
+
+/// Make the next file's content unlike the last one's, so that nothing below can share it.
+fn stamp(buffer: &mut [u8]) {
+    if let Some(first) = buffer.first_chunk_mut::<STAMP_BYTES>() {
+        *first = u64::from_ne_bytes(*first).wrapping_add(1).to_ne_bytes();
+    }
+}
+
+/// Bytes that no storage can compress, unlike those of any other rank (xorshift64*).
+fn contents(rank: u32, size: usize) -> Vec<u8> {
+    let mut state = (u64::from(rank) + 1).wrapping_mul(SPREAD);
+    let mut bytes = Vec::with_capacity(size + 8);
+    while bytes.len() < size {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        bytes.extend_from_slice(&state.wrapping_mul(0x2545_F491_4F6C_DD1D).to_ne_bytes());
+    }
+    bytes.truncate(size);
+    bytes
+}
+
+fn since(before: Usage, after: Usage) -> Usage {
+    Usage {
+        user_ns: after.user_ns - before.user_ns,
+        system_ns: after.system_ns - before.system_ns,
+        waits: after.waits - before.waits,
+        preemptions: after.preemptions - before.preemptions,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_differ_by_rank_and_by_file() {
+        let (mut one, two) = (contents(1, 3901), contents(2, 3901));
+        assert_eq!(one.len(), 3901);
+        assert_ne!(one, two);
+        let before = one.clone();
+        stamp(&mut one);
+        assert_ne!(one[..8], before[..8]);
+        assert_eq!(one[8..], before[8..]);
+        stamp(&mut [0; 3]); // Too small for a stamp, and no crash.
+        assert!(contents(1, 0).is_empty());
+    }
+}
