@@ -18,6 +18,7 @@ from iolab.model.event import (
     RunStarted,
     TelemetrySeen,
 )
+from iolab.plan.budget import RUN_OVERHEAD_S
 from tests.cli.command_line import PLAN, RESULTS, SHAPE
 
 RUN = PLAN.runs[0]
