@@ -316,6 +316,15 @@ def test_a_wrong_fio_option(options: str, says: str) -> None:
     assert says in fault
 
 
+def test_fio_options_are_told_also_when_the_workload_lacks_something() -> None:
+    both = told(workload("fio = { exec_prerun = 'touch x', nice = 20 }", bs='"4x"'))
+    assert [fault.partition(": ")[2][:12] for fault in both] == [
+        "bs of worklo",
+        "fio option '",
+        "fio option n",
+    ]
+
+
 @pytest.mark.parametrize("value", ['"-5s"', '"inf"', "inf", "nan", "-1", "true", "[1]", '"2d"'])
 def test_a_wrong_duration(value: str) -> None:
     (fault,) = told(workload(f"[method]\nwarmup = {value}"))

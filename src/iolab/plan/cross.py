@@ -43,7 +43,8 @@ def check_tables(document: Document, tables: Tables, faults: Faults) -> None:
         _check_mix(document, item, workload, faults)
         _check_depth(document, item, workload, faults)
         _check_sizes(document, item, workload, faults)
-        _check_options(document, item, workload, faults)
+    for item in tables.items["workload"]:
+        _check_options(document, item, faults)
     _check_count(document, tables, faults)
 
 
@@ -209,8 +210,13 @@ def _check_sizes(document: Document, item: Item, workload: WorkloadTable, faults
         faults.add(document.where((*item.path, "files")), happened, do)
 
 
-def _check_options(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
-    for name, value in workload.fio.items():
+def _check_options(document: Document, item: Item, faults: Faults) -> None:
+    """The options by themselves, so that they are told also where another key is at fault."""
+    written = item.written.get("fio")
+    workload = item.table if isinstance(item.table, WorkloadTable) else None
+    for name, value in written.items() if isinstance(written, dict) else ():
+        if not isinstance(value, str | int | float):
+            continue  # it is told of where the table is read
         origin = document.where((*item.path, "fio", name))
         if name not in FIO_OPTIONS:
             happened = f"fio option {shown(name)} of {place(document, item.path)} is not allowed."
@@ -220,7 +226,7 @@ def _check_options(document: Document, item: Item, workload: WorkloadTable, faul
         if not value_fits(name, option_text(value)):
             happened = f"fio option {name} of {place(document, item.path)} is {shown(value)}."
             faults.add_once(origin, name, happened, f"Write for example {shown(option.example)}.")
-        if option.ioengines and workload.ioengine not in option.ioengines:
+        if option.ioengines and workload and workload.ioengine not in option.ioengines:
             happened = (
                 f"fio option {name} of {place(document, item.path)} does not go with "
                 f"ioengine = {shown(workload.ioengine)}."

@@ -219,7 +219,7 @@ def seconds(low: float, high: float, *, above: bool = False) -> Read:
         except ValueError:
             raise fault(f"is {shown(value)}, which is not a duration", _DURATION_DO) from None
         if not low <= number <= high or (above and number == low):
-            start = f"more than {low:g}" if above else f"from {low:g}"
+            start = f"more than {low:g}" if above else f"at least {low:g}"
             raise fault(f"is {shown(value)}", f"Give {start} and at most {high:g} seconds.")
         return number
 
