@@ -57,6 +57,17 @@ def test_an_edge_may_stick_out_a_little(skew_ns: int, seconds: float) -> None:
     assert measure(record).seconds.tolist() == [seconds, seconds]
 
 
+@pytest.mark.parametrize(("early_s", "seconds"), [(0.1, 28.0), (0.5, 27.0)])
+def test_an_interval_may_begin_in_the_last_moment_of_the_warm_up(
+    early_s: float, seconds: float
+) -> None:
+    # fio's first report comes early by a moment, so that its ticks miss the warm-up's end.
+    first = Burst(spans=1, span_s=1.0 - early_s)
+    rest = Burst(start_s=1.0 - early_s, spans=29, first_seq=1)
+    load = measure(bursts_record([first, rest], warmup_s=2.0))
+    assert load.seconds.tolist() == [seconds]
+
+
 def test_phases_after_one_another_are_never_added() -> None:
     # Two clients, each 1000 IOPS for 10 s: what fio's client/server mode reports as 4000 when two
     # such phases stand in one job file. Here the phases follow each other on both hosts.

@@ -3,10 +3,10 @@
 A host's clock differs from the controller's by `clock_offset_ns` (host minus controller), so
 controller time = host time - offset; that sign is applied in `controller_ns` and nowhere else.
 
-The common window runs from the latest start plus the warm-up to the earliest end. Only intervals
-that lie wholly inside it count: an interval holds no finer time than its own ends, and sharing its
-I/Os out would invent when they were done. Hosts whose intervals never shared a window have no
-fleet rate.
+The common window runs from the latest start plus the warm-up (but for its last moment) to the
+earliest end. Only intervals that lie wholly inside it count: an interval holds no finer time than
+its own ends, and sharing its I/Os out would invent when they were done. Hosts whose intervals never
+shared a window have no fleet rate.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ EDGE_SLACK_NS: Final = 50_000_000
 """How far an interval may stick out of the window and still count: engines print times in whole
 milliseconds and clocks of hosts are known to a few; 50 ms is 5 % of the usual interval, and without
 it a host that began 2 ms early would lose a whole second."""
+
+WARMUP_SLACK_SHARE: Final = 0.1
+WARMUP_SLACK_NS: Final = 250_000_000
+"""How far before the end of the warm-up an interval may begin and still count: a tenth of the
+warm-up, at most 250 ms. The warm-up's length is a choice, not a moment of the load: engines' ticks
+come about 0.1 s before its end, and a strict cut would throw a second of every run away."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -68,15 +74,18 @@ def cut(record: RunRecord) -> Cut:
     starts = ends - table.span_ns
     hosts = _host_windows(record, starts, ends)
     warmup_ns = round(record.warmup_s * 1e9)
+    early_ns = min(round(warmup_ns * WARMUP_SLACK_SHARE), WARMUP_SLACK_NS)
+    early_ns = max(early_ns, EDGE_SLACK_NS)
     common = _common(hosts, warmup_ns)
     if common is not None:
-        inside = _inside(starts, ends, np.full(len(table), common.start_ns), common.end_ns)
+        first = np.full(len(table), common.start_ns - early_ns)
+        inside = _inside(starts, ends, first, common.end_ns)
         if len(np.unique(table.host[inside])) < len(hosts):
             common = None
     if common is None:
         own = np.array([0 if w is None else w.start_ns + warmup_ns for w in hosts], dtype=np.int64)
         last = np.array([0 if w is None else w.end_ns for w in hosts], dtype=np.int64)
-        inside = _inside(starts, ends, own[table.host], last[table.host])
+        inside = _inside(starts, ends, own[table.host] - early_ns, last[table.host])
     return Cut(hosts, common, inside, _bins_inside(record, inside))
 
 
@@ -108,7 +117,7 @@ def _common(hosts: tuple[Window | None, ...], warmup_ns: int) -> Window | None:
 
 
 def _inside(starts: Ints, ends: Ints, low: Ints, high: Ints | int) -> Mask:
-    return np.asarray((starts >= low - EDGE_SLACK_NS) & (ends <= high + EDGE_SLACK_NS))
+    return np.asarray((starts >= low) & (ends <= high + EDGE_SLACK_NS))
 
 
 def _bins_inside(record: RunRecord, inside: Mask) -> Mask:
