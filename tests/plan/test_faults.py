@@ -338,7 +338,7 @@ def test_a_runtime_of_nothing() -> None:
 
 def test_telemetry_has_its_limits() -> None:
     (fault,) = told(workload('[telemetry]\ninterval = "50ms"'))
-    assert "Give from 0.1 and at most 60 seconds." in fault
+    assert "Give at least 0.1 and at most 60 seconds." in fault
 
 
 def test_faults_of_every_scale_are_found() -> None:
