@@ -7,14 +7,14 @@ feeds the command's standard output, in pieces of any size, to the reader that b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from iolab.model.host import ToolFacts
 from iolab.model.run import DataSet, EngineTotals
 from iolab.model.sample import Direction, Ints
 from iolab.model.workload import EngineName, Job
 
-NS_PER_S = 1_000_000_000
+NS_PER_S: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
