@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import jsonschema
 import pytest
 
@@ -65,7 +66,7 @@ def test_no_command_is_answered_with_help(capsys: pytest.CaptureFixture[str]) ->
         (("show", "S", "--jsn"), "No such option: --jsn"),
         (("export", "S"), "Missing option '--format'"),
         (("export", "S", "--format", "xls"), "'xls' is not one of"),
-        (("show", "S", "--fail-on", "valid"), "'valid' is not one of"),
+        (("show", "S", "--fail-on", "valid"), "'--fail-on': 'valid' is not one of"),
         (("check", "cluster-kp"), "Did you mean 'cluster-kpi'?"),
         (("check", "none/such.toml"), "There is no file 'none/such.toml'."),
         (("check", "."), "There is no study '.'."),
@@ -249,6 +250,9 @@ def test_export_to_parquet(
     assert found["iops"].tolist() == values
     assert found["repeat"].tolist() == [1] * 6
     assert found["workload"].tolist() == [result.workload for result in RESULTS]
+    kinds = {name: kind for name, kind, *_ in duckdb.read_parquet(str(file)).description}
+    assert str(kinds["write_lat_ns_p99_99"]) == str(kinds["iops"]) == "DOUBLE"
+    assert str(kinds["failure"]) == str(kinds["workload"]) == "VARCHAR"
     assert run("export", session, "-f", "parquet") == 2
     assert "--out" in capsys.readouterr().err
 

@@ -82,7 +82,7 @@ def _told(error: IolabError, *, as_json: bool) -> int:
 
 def _usage(error: typer.TyperException) -> IolabError:
     """A fault that typer found in a command line, as one of ours."""
-    happened = error.format_message().strip().replace("\n", " ")
+    happened = " ".join(error.format_message().split()).replace("Value error, ", "")
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "iolab"
     if not happened.endswith((".", "?", "!")):

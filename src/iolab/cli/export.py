@@ -80,18 +80,21 @@ def _write_parquet(reader: SessionReader, out: Path) -> None:
     from iolab.store.export import write_parquet
 
     found = result_columns(reader.results())
-    write_parquet({name: _column(values) for name, values in found.items()}, out)
+    write_parquet({name: _column(name, values) for name, values in found.items()}, out)
 
 
-def _column(values: Sequence[str | float | None]) -> npt.NDArray[Any]:
-    """One column: text where any value is text, else numbers, masked where one is missing."""
+def _column(name: str, values: Sequence[str | float | None]) -> npt.NDArray[Any]:
+    """One column, masked where a number is missing; its type is the same in every session."""
     import numpy as np
 
+    from iolab.report.export import TEXT_COLUMNS
+
     known = [value for value in values if value is not None]
-    if any(isinstance(value, str) for value in known) or not known:
+    if name in TEXT_COLUMNS or any(isinstance(value, str) for value in known):
         column = np.empty(len(values), dtype=np.object_)
         column[:] = [None if value is None else str(value) for value in values]
         return column
-    kind = np.float64 if any(isinstance(value, float) for value in known) else np.int64
+    whole = known and all(isinstance(value, int) for value in known)
     missing = [value is None for value in values]
-    return np.ma.masked_array([value or 0 for value in values], mask=missing, dtype=kind)
+    numbers = [value or 0 for value in values]
+    return np.ma.masked_array(numbers, mask=missing, dtype=np.int64 if whole else np.float64)

@@ -124,6 +124,12 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+TEXT_COLUMNS: Final = frozenset(
+    {"configuration", "workload", "status", "verdict", "objections", "failure", "digest"}
+)
+"""Columns of text also where every entry is unknown; others are numbers unless a text is there."""
+
+
 def result_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
     """One list a column, one entry a result; metric names carry their units.
 
@@ -183,8 +189,8 @@ def _csv_value(value: Value) -> str | int | float:
 def markdown_text(study: Study, results: Sequence[Result]) -> str:
     """A table that GitHub and its like show, under the study's title; numbers with units."""
     axes = axis_names(results)
-    heads = ["configuration", "workload", *axes, "repeat"]
-    heads += [heading for _, heading in SHOWN_METRICS] + ["verdict"]
+    heads = ["Configuration", "Workload", *axes, "Repeat"]
+    heads += [heading for _, heading in SHOWN_METRICS] + ["Verdict"]
     rows = [
         [
             result.configuration,
