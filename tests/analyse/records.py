@@ -297,10 +297,11 @@ def disk(name: str, *parents: str) -> h.DiskFacts:
 
 
 def series(metric: str, values: Sequence[float], host: str = "c1", **named: str) -> Series:
-    """A telemetry series, one value a second from GO."""
-    at = GO_NS + np.arange(len(values), dtype=np.int64) * SECOND
+    """A telemetry series of one value a second, the first at the end of the first second."""
+    span = np.full(len(values), SECOND, dtype=np.int64)
+    at = GO_NS + np.cumsum(span)
     scope, name = named.get("scope", "cpu"), named.get("name", "all")
-    return Series(host, scope, name, metric, at, np.asarray(values, dtype=np.float64))
+    return Series(host, scope, name, metric, at, np.asarray(values, dtype=np.float64), span)
 
 
 QUIET: Final = (series("busy_share", [0.3] * 30), series("steal_share", [0.0] * 30))

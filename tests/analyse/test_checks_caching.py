@@ -13,6 +13,7 @@ from iolab.analyse.checks.caching import (
     holes,
     target_in_memory,
 )
+from iolab.analyse.checks.moved import bytes_moved
 from iolab.model.run import CacheProof, DeviceDelta, ExtentProof
 from tests.analyse.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analyse.records import DEVICE, GIB, JOB, WRITES, facts_of, healthy
@@ -26,6 +27,19 @@ def cold(resident: int | None, moved: int = READ_BYTES) -> dict[str, object]:
         "cache": CacheProof(True, GIB, resident, ()),  # noqa: FBT003
         "devices": (DeviceDelta(DEVICE, moved, 0, 1, 1),),
     }
+
+
+def test_a_further_directory_of_a_host_is_judged_by_its_own_facts() -> None:
+    """Two configurations on one host: a disk under its name, memory under name and path."""
+    facts = {
+        "c1": facts_of("c1"),
+        "c1 /mnt/m": facts_of("c1", in_memory=True, fs_type="tmpfs", device=None, devices=()),
+    }
+    assert level(target_in_memory, healthy(), facts) is VALID
+    assert level(target_in_memory, healthy(target_key="c1"), facts) is VALID
+    assert level(target_in_memory, healthy(target_key="c1 /mnt/m"), facts) is INVALID
+    assert level(bytes_moved, healthy(), facts) is VALID
+    assert level(bytes_moved, healthy(target_key="c1 /mnt/m"), facts) is INDICATIVE
 
 
 def test_buffered_io_is_told() -> None:

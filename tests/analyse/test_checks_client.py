@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from iolab.analyse.checks.client import cpu_bound_client, cpu_stolen, thermal_throttling
 from iolab.model.metric import Level
 from tests.analyse.checks_on import INDICATIVE, VALID, ask, level
-from tests.analyse.records import Burst, bursts_record, engine_totals, healthy, series
+from tests.analyse.records import (
+    GO_NS,
+    SECOND,
+    Burst,
+    bursts_record,
+    engine_totals,
+    healthy,
+    series,
+)
 
 
 @pytest.mark.parametrize(("busy", "expected"), [(0.2, VALID), (0.89, VALID), (0.901, INDICATIVE)])
@@ -26,10 +35,20 @@ def test_a_job_that_never_waits_may_be_the_limit(system: float, expected: Level)
 
 def test_only_the_measured_window_counts() -> None:
     record = replace(healthy(), warmup_s=10.0)
-    warm = (series("busy_share", [1.0] * 10 + [0.1] * 20),)
+    warm = (series("busy_share", [1.0] * 9 + [0.1] * 21),)
     answer = ask(cpu_bound_client, record, telemetry=warm)
     assert answer.level is VALID
     assert answer.evidence["cores_busy_share"] == pytest.approx(0.1)
+
+
+def test_a_slow_sample_weighs_as_much_as_it_shares_with_the_window() -> None:
+    """Ten seconds between samples, and only the last two of the first step belong to the run."""
+    idle_before = series("busy_share", [0.2, 0.99, 0.99])
+    ends = GO_NS + np.array([2, 12, 22], dtype=np.int64) * SECOND
+    slow = replace(idle_before, real_ns=ends, span_ns=np.full(3, 10 * SECOND))
+    answer = ask(cpu_bound_client, healthy(), telemetry=(slow,))
+    assert answer.level is INDICATIVE
+    assert answer.evidence["cores_busy_share"] == pytest.approx((2 * 0.2 + 20 * 0.99) / 22)
 
 
 def test_telemetry_of_a_host_is_read_on_its_own_clock() -> None:

@@ -180,7 +180,8 @@ def test_a_run_without_any_io_is_told_and_drawn_empty(source: Source) -> None:
 def telemetry_of(at_s: list[float], values: list[float]) -> Series:
     """A disk's busy share as derived at those seconds after the start."""
     times = np.array([GO_NS + round(at * 1e9) for at in at_s], dtype=np.int64)
-    return Series("client-1", "disk", "nvme1n1", "busy_share", times, np.array(values))
+    spans = np.diff(times, prepend=GO_NS)
+    return Series("client-1", "disk", "nvme1n1", "busy_share", times, np.array(values), spans)
 
 
 def busy_of(source: Source, series: Series, interval_ms: int) -> tuple[float | None, ...]:

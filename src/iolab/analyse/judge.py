@@ -14,16 +14,16 @@ from iolab.model.metric import HostResult, Result, Verdict
 from iolab.model.run import RunRecord
 from iolab.run.telemetry.rates import derive
 
-ANALYSIS_VERSION: Final = 1
+ANALYSIS_VERSION: Final = 2
 """Rises whenever the same record could get another number or another level."""
 
 
 def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
     """What a run is worth: pure, so the same record and facts always give the same result.
 
-    `facts` holds the hosts' facts by name; a host without is judged as far as it can be. The
-    result's `window_s` is the least time that the measured intervals of any host cover, 0 where
-    the hosts had no window in common.
+    `facts` holds the hosts' facts by `HostRun.target_key`; a host without is judged as far as it
+    can be. The result's `window_s` is the least time that the measured intervals of any host
+    cover, 0 where the hosts had no window in common.
     """
     load = measure(record)
     view = RunView(record, facts, load, derive(record.counters, record.host_names))

@@ -12,7 +12,7 @@ from iolab.analyse.load import Load
 from iolab.analyse.window import Window, controller_ns
 from iolab.model.host import HostFacts, TargetFacts
 from iolab.model.run import HostRun, RunRecord
-from iolab.model.sample import Direction, Floats
+from iolab.model.sample import Direction, Floats, Ints
 from iolab.model.workload import Access, Job
 
 if TYPE_CHECKING:
@@ -50,8 +50,12 @@ class RunView:
 
     def target(self, host: HostRun) -> TargetFacts | None:
         """The host's target, None where its facts are not known."""
-        facts = self.facts.get(host.host)
+        facts = self.facts_of(host)
         return None if facts is None else facts.target
+
+    def facts_of(self, host: HostRun) -> HostFacts | None:
+        """The host's facts with the target that this run used: a host may have several."""
+        return self.facts.get(host.target_key or host.host)
 
     def on(self, host: HostRun) -> str:
         """` on NAME` where a run has several hosts, else nothing: for a sentence."""
@@ -72,14 +76,16 @@ class RunView:
         start = min(whole.start_ns + round(self.record.warmup_s * 1e9), whole.end_ns)
         return Window(start, whole.end_ns)
 
-    def watched(self, host: int, scope: str, name: str | None, metric: str) -> Floats:
-        """Telemetry of one host in the measured window: finite values, empty if not known.
+    def mean_of(self, host: int, scope: str, name: str | None, metric: str) -> float | None:
+        """The mean over the measured window of one host's telemetry, None where it is not known.
 
-        `name` None takes every device of the scope.
+        `name` None takes every device of the scope. Each step weighs as much as it shares with the
+        window: a sample of ten seconds that began before it tells mostly of what came before.
         """
         window = self.measured(host)
         run = self.hosts[host]
-        found: list[Floats] = []
+        values: list[Floats] = []
+        weights: list[Floats] = []
         for series in self.telemetry:
             found_at = (series.host, series.scope, series.metric)
             if window is None or found_at != (run.host, scope, metric):
@@ -87,11 +93,15 @@ class RunView:
             if name is not None and series.name != name:
                 continue
             at = controller_ns(series.real_ns, run.clock_offset_ns)
-            inside = (at >= window.start_ns) & (at <= window.end_ns) & np.isfinite(series.value)
-            found.append(series.value[inside])
-        return np.concatenate(found) if found else np.zeros(0)
+            shared = _shared_ns(at - series.span_ns, at, window)
+            told = (shared > 0) & np.isfinite(series.value)
+            values.append(series.value[told])
+            weights.append(shared[told].astype(np.float64))
+        if not any(part.size for part in values):
+            return None
+        return float(np.average(np.concatenate(values), weights=np.concatenate(weights)))
 
-    def mean_of(self, host: int, scope: str, name: str | None, metric: str) -> float | None:
-        """The mean of `watched`, None where there is nothing."""
-        values = self.watched(host, scope, name, metric)
-        return float(values.mean()) if values.size else None
+
+def _shared_ns(starts: Ints, ends: Ints, window: Window) -> Ints:
+    """How much of each step lies in the window."""
+    return np.minimum(ends, window.end_ns) - np.maximum(starts, window.start_ns)

@@ -209,7 +209,9 @@ class HostRun:
     """What happened on one host in one run.
 
     `error` is None or one sentence; times are the host's own CLOCK_REALTIME; `start_real_ns` and
-    `end_real_ns` come from the engine's own data (first and last I/O).
+    `end_real_ns` come from the engine's own data (first and last I/O). `target_key` names the facts
+    of the directory that was used, among the session's facts: empty for those under the host's own
+    name, which is so unless configurations use several directories of a host.
     """
 
     host: str
@@ -231,6 +233,7 @@ class HostRun:
     clock_offset_ns: int
     clock_error_ns: int
     stderr_tail: str
+    target_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ class Evidence:
             clock_offset_ns=self.offset.offset_ns if self.offset else 0,
             clock_error_ns=self.offset.error_ns if self.offset else 0,
             stderr_tail=ending.stderr_tail if ending else "",
+            target_key=self.site.key,
         )
 
 

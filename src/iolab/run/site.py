@@ -17,11 +17,15 @@ PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A host, the session's scratch folder on it, and what is known of the file system below."""
+    """A host, the session's scratch folder on it, and what is known of the file system below.
+
+    `key` is that of the directory's facts (`Target.key`).
+    """
 
     host: Host
     dir: str
     target: TargetFacts | None
+    key: str
 
     @property
     def name(self) -> str:

@@ -53,7 +53,7 @@ class Sites:
         found: dict[str, int] = {}
         for target in self._targets:
             folder = f"{target.path.rstrip('/')}/{scratch_name(target.host)}"
-            site = Site(self._crew.hosts[target.host], folder, None)
+            site = Site(self._crew.hosts[target.host], folder, None, target.key)
             for data_set in data_sets_at(self._crew.plan, target):
                 size = await present_bytes(site, data_set)
                 found[target.key] = found.get(target.key, 0) + size
@@ -89,7 +89,7 @@ class Sites:
             )
             answer = read_answer(target.name, ScratchAnswer, message)
             seen = facts[target.target.key].target
-            self._open[target.target.key] = Site(host, answer.dir, seen)
+            self._open[target.target.key] = Site(host, answer.dir, seen, target.target.key)
             if answer.left_over_bytes:
                 size = format_bytes(answer.left_over_bytes)
                 text = f"An earlier session had left {size} in {answer.dir} on '{target.name}'."

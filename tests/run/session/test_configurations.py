@@ -76,3 +76,15 @@ def test_facts_are_told_for_every_directory() -> None:
     stage = compare("/mnt/a", "/mnt/b")
     (started,) = stage.notes.of(SessionStarted)
     assert [key for key, _ in started.facts] == ["c1", "c1 /mnt/b", "c2"]
+
+
+def test_each_run_names_the_facts_of_the_directory_it_used() -> None:
+    stage = compare("/mnt/a", "/mnt/b")
+    (started,) = stage.notes.of(SessionStarted)
+    paths = {key: facts.target.path for key, facts in started.facts if facts.target}
+    used = {
+        (record.run.point.configuration, host.host, paths[host.target_key])
+        for record in stage.records
+        for host in record.hosts
+    }
+    assert used == {("a", "c1", "/mnt/a"), ("a", "c2", "/mnt/a"), ("b", "c1", "/mnt/b")}

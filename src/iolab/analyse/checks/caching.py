@@ -72,7 +72,7 @@ def _bytes_per_host(view: RunView) -> int:
 
 def _against_memory(view: RunView, host: HostRun) -> Said:
     """Buffered reads without proof: what matters is whether the files fit into memory."""
-    size, facts = _bytes_per_host(view), view.facts.get(host.host)
+    size, facts = _bytes_per_host(view), view.facts_of(host)
     if facts is None:
         return unchecked(f"the memory of {host.host} is not known", files_bytes=size)
     memory = facts.memory.total_bytes

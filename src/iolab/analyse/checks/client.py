@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from iolab.analyse.checks.registry import (
     Numbers,
     Said,
@@ -95,14 +93,14 @@ def thermal_throttling(view: RunView) -> Said:
 def _throttled(view: RunView, index: int) -> Said:
     """Kernels without the counter (most guests) are no objection: there is nothing to see."""
     host, window = view.hosts[index], view.measured(index)
-    rates = view.watched(index, "thermal", None, "throttle_events_per_s")
-    if rates.size == 0 or window is None:
+    rate = view.mean_of(index, "thermal", None, "throttle_events_per_s")
+    if rate is None or window is None:
         return valid(
             f"{host.host} counts no throttling, as is usual in a virtual machine.",
             host=host.host,
             throttle_events=None,
         )
-    events = float(np.mean(rates)) * window.seconds
+    events = rate * window.seconds
     evidence: Numbers = {"host": host.host, "throttle_events": events}
     if events > 0:
         return indicative(

@@ -65,7 +65,7 @@ def moved_by_device(view: RunView) -> tuple[Moved, ...] | None:
     """
     groups: dict[tuple[str, str], list[int]] = {}
     for index, host in enumerate(view.hosts):
-        facts = view.facts.get(host.host)
+        facts = view.facts_of(host)
         device = None if facts is None else _device_of(facts, host.devices)
         if facts is None or device is None:
             return None
@@ -92,10 +92,9 @@ def _leaves(facts: HostFacts, target: TargetFacts) -> tuple[str, ...]:
 
 
 def _group(view: RunView, device: str, members: list[int]) -> Moved:
-    first = view.hosts[members[0]]
-    facts = view.facts[first.host]
+    facts = view.facts_of(view.hosts[members[0]])
     parts = device.split("+")
-    leaves = () if facts.target is None else _leaves(facts, facts.target)
+    leaves = () if facts is None or facts.target is None else _leaves(facts, facts.target)
     lower = [name for name in leaves if name not in parts]
     spans = [view.load.cut.hosts[index] for index in members]
 
@@ -117,9 +116,9 @@ def _group(view: RunView, device: str, members: list[int]) -> Moved:
     )
 
 
-def _is_opaque(facts: HostFacts, parts: list[str]) -> bool:
+def _is_opaque(facts: HostFacts | None, parts: list[str]) -> bool:
     """A loop device without known parents, unless its blocks are known to be memory anyway."""
-    known = facts.target is not None and facts.target.memory_backed
+    known = facts is not None and facts.target is not None and facts.target.memory_backed
     return not known and any(name.startswith("loop") for name in parts)
 
 

@@ -41,8 +41,9 @@ _DISK: Final = (
 class Series:
     """One derived metric of one device on one host over time.
 
-    `real_ns` is the end of each step (the host's own clock), `value` the rate over the step;
-    metric names end with their unit (docs/reference/telemetry.md).
+    `real_ns` is the end of each step (the host's own clock), `span_ns` its length, `value` the rate
+    over the step; a value that only stands at a moment has no length. Metric names end with their
+    unit (docs/reference/telemetry.md).
     """
 
     host: str
@@ -51,6 +52,7 @@ class Series:
     metric: str
     real_ns: Ints
     value: Floats
+    span_ns: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class _Derived:
     metric: str
     names: Sequence[str]
     real_ns: Ints
+    span_ns: Ints
     value: Floats
     sound: Flags
 
@@ -84,8 +87,8 @@ def _series(host: str, scope: str, part: _Derived) -> Iterator[Series]:
     for index, name in enumerate(part.names):
         sound = part.sound[index]
         if sound.any():
-            at, value = part.real_ns[sound], part.value[index][sound]
-            yield Series(host, scope, name, part.metric, at, value)
+            at, span, value = part.real_ns[sound], part.span_ns[sound], part.value[index][sound]
+            yield Series(host, scope, name, part.metric, at, value, span)
 
 
 def _disk(block: Block) -> Iterator[_Derived]:
@@ -128,7 +131,8 @@ def _shares(block: Block, names: Sequence[str], grown: Deltas) -> Iterator[_Deri
         "busy_share": total - states["idle_ns"] - states["iowait_ns"],
     }
     for metric, part in shares.items():
-        yield _Derived(metric, names, block.real_ns[1:], _ratio(part, total), sound)
+        share = _ratio(part, total)
+        yield _Derived(metric, names, block.real_ns[1:], block.span_ns(), share, sound)
 
 
 def _summed(grown: Deltas, members: Flags) -> Deltas:
@@ -187,13 +191,15 @@ _SCOPES: Final[dict[str, Callable[[Block], Iterator[_Derived]]]] = {
 
 
 def _step(block: Block, metric: str, value: Floats, sound: Flags) -> _Derived:
-    return _Derived(metric, block.names, block.real_ns[1:], value, sound)
+    return _Derived(metric, block.names, block.real_ns[1:], block.span_ns(), value, sound)
 
 
 def _gauge(block: Block, source: str, metric: str, divisor: float = 1.0) -> _Derived:
     """A value as it stands at each sample."""
     cells = block.cells(source)
-    return _Derived(metric, block.names, block.real_ns, cells.values / divisor, cells.seen)
+    moments = np.zeros_like(block.real_ns)
+    value = cells.values / divisor
+    return _Derived(metric, block.names, block.real_ns, moments, value, cells.seen)
 
 
 def _per_s(span_ns: Ints) -> Floats:
