@@ -17,7 +17,8 @@ from typing import Any, Final
 
 PATIENCE_S: Final = 20.0
 FINAL: Final = {
-    "clock", "facts", "done", "exited", "probed", "scratch", "extents", "evicted", "error"
+    "clock", "facts", "done", "exited", "probed", "scratch", "extents", "evicted", "measured",
+    "error",
 }  # fmt: skip
 
 

@@ -36,7 +36,11 @@ def some_of_every_message(agent: Agent, folder: Path) -> list[Said]:
     said += agent.rest(agent.begin("get", path=file, max_bytes=100))
     said.append(agent.ask("probe", path=str(folder)))
     opened = agent.ask("scratch_open", path=str(folder), name="iolab-scratch-x", owner="me")
-    said += [opened, agent.ask("scratch_close", dir=opened["dir"], keep=False)]
+    said.append(opened)
+    ranks: dict[str, Any] = {"first_rank": 0, "ranks": 2, "total_ranks": 2, "files_per_rank": 10}
+    for phase in ("tree-create", "file-create", "file-create"):
+        said += agent.rest(agent.begin("metadata", dir=opened["dir"], phase=phase, **ranks))
+    said += [agent.ask("scratch_close", dir=opened["dir"], keep=False)]
     said.append(agent.ask("extents", paths=[file]))
     said.append(agent.ask("evict", paths=[file], system=False))
     said.append(agent.ask("bye"))
