@@ -167,3 +167,11 @@ def test_a_long_title_is_not_broken_by_the_columns_under_it() -> None:
     assert long in lines
     ends = {line.index("B/s") for line in lines if line.startswith("  iodepth")}
     assert len(ends) == 1, "columns of all groups stand below each other"
+
+
+def test_a_run_that_was_stopped_is_told_apart_from_one_without_a_reason() -> None:
+    stopped = replace(RESULTS[0], status=RunStatus.INTERRUPTED, failure=None)
+    broken = replace(RESULTS[1], status=RunStatus.FAILED, failure=None)
+    text = "\n".join(drawn(results_screen(STUDY, [stopped, broken])))
+    assert "interrupted. The session was stopped while it ran." in text
+    assert "failed. No reason was recorded." in text

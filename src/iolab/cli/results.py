@@ -40,6 +40,12 @@ SENTENCES_MAX: Final = 1
 FAILURES_MAX: Final = 10
 """Failed runs told one by one; a session that fails throughout says the same each time."""
 
+_UNTOLD: Final = {
+    RunStatus.INTERRUPTED: "The session was stopped while it ran.",
+    RunStatus.FAILED: "No reason was recorded.",
+}
+"""What is said of a run that ended without a reason of its own."""
+
 _FIGURE: Final = {
     Indicator.IOPS: "iops",
     Indicator.BANDWIDTH: "bw_bytes_per_s",
@@ -244,7 +250,7 @@ def _failures(results: Sequence[Result]) -> Iterator[RenderableType]:
     yield ""
     yield title("Runs that did not end well")
     for result in bad[:FAILURES_MAX]:
-        why = one_line(result.failure or "No reason was recorded.")
+        why = one_line(result.failure or _UNTOLD[result.status])
         name = run_name(result.workload, result.axis, result.repeat)
         yield plain(f"  {name}: {result.status.value}. {why}")
     if len(bad) > FAILURES_MAX:
