@@ -20,8 +20,10 @@ def doctor(
     import asyncio
     from pathlib import Path
 
+    from rich.text import Text
+
     from iolab.cli.examine import State, examine
-    from iolab.cli.screen import Heading, plain, table
+    from iolab.cli.screen import QUIET_STYLE, Heading, plain, table
     from iolab.cli.talk import result_json, result_screen, say
     from iolab.errors import ExitCode
     from iolab.report.wording import count
@@ -35,17 +37,13 @@ def doctor(
         result_json({"format": 1, "findings": answers})
     else:
         styles = {State.OK: "green", State.NOTE: "yellow", State.FAULT: "bold red"}
-        rows = [
-            [
-                plain(item.what),
-                plain(item.state, styles[item.state]),
-                plain(item.says),
-                plain(item.do),
-            ]
-            for item in findings
-        ]
-        headings = (Heading(""), Heading("state"), Heading("found", main=True))
-        result_screen(table([*headings, Heading("what to do", main=True)], rows))
+        rows: list[list[Text | str]] = []
+        for item in findings:
+            rows.append([plain(item.what), plain(item.state, styles[item.state]), plain(item.says)])
+            if item.do:
+                rows.append(["", "", plain(item.do, QUIET_STYLE)])
+        headings = (Heading(""), Heading("state"), Heading("found, and what to do", main=True))
+        result_screen(table(headings, rows))
     faults = [item for item in findings if item.state is State.FAULT]
     if not faults:
         say("Ready.")
