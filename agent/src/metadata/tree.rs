@@ -51,7 +51,7 @@ pub fn open_all(load: &Load) -> Result<Vec<Arc<File>>> {
     Ok(seats)
 }
 
-/// Remove the iteration's folder if nothing is left in it; its ranks' ones may be others' to remove.
+/// Remove the iteration's folder if nothing is left in it.
 pub fn tidy(load: &Load) {
     if load.phase == Phase::TreeRemove {
         if let Ok(scratch) = open_folder(&load.dir) {
