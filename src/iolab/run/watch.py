@@ -12,6 +12,7 @@ from iolab.model.event import TelemetrySeen
 from iolab.run.counters import cpu_busy
 from iolab.run.crew import Crew
 from iolab.run.hosts.base import Host, HostLost, Stream
+from iolab.run.prepare import SNAPSHOT_LIMIT_S
 from iolab.run.telemetry.decode import CounterCollector
 
 SILENCE_LIMIT_S: Final = 30.0
@@ -57,13 +58,18 @@ class Watch:
             self._held = sample
 
     async def end(self) -> None:
-        """Call it off, whatever became of it; the newest sample counts too."""
+        """Call it off, whatever became of it; the newest sample counts, and one more made now.
+
+        Without that one a run shorter than the interval would have a single sample, and no rate.
+        """
         if self._stream is None:
             return
         await self._stream.aclose()
         with suppress(HostError):
             if self._held is not None:
                 self._add(self._held)
+                last = await self._host.ask("snapshot", deadline_s=SNAPSHOT_LIMIT_S)
+                self._add({**last.header, "seq": self._held["seq"] + 1})
             await self._host.ask("unwatch", deadline_s=UNWATCH_LIMIT_S, watch=self._stream.id)
 
     async def _next(self, stream: Stream, limit_s: float) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from iolab.model.event import (
 from iolab.model.run import RunStatus
 from iolab.run.hosts.fake_fio import FakeLoad
 from iolab.run.hosts.fake_script import FakeScript
+from iolab.run.telemetry.rates import derive
 from tests.run.session.stage import Stage
 
 SECOND_NS = 1_000_000_000
@@ -119,8 +120,20 @@ def test_counters_cover_the_run_with_one_sample_before_it(alone: Stage) -> None:
     assert host.end_real_ns is not None
     times = np.unique(record.counters.real_ns)
     assert np.count_nonzero(times < host.start_real_ns) == 1
-    assert times[-1] >= host.end_real_ns - SECOND_NS
+    assert times[-1] >= host.end_real_ns
     assert set(record.counters.scope) >= {"cpu", "disk", "memory", "nic", "agent"}
+
+
+def test_a_run_shorter_than_the_telemetry_interval_is_watched_from_end_to_end() -> None:
+    stage = Stage(sets=("telemetry.interval=60s",)).play()
+    for record in stage.records:
+        (host,) = record.hosts
+        before, after = np.unique(record.counters.real_ns)
+        assert host.start_real_ns is not None
+        assert host.end_real_ns is not None
+        assert before <= host.start_real_ns < host.end_real_ns <= after
+        busy = {s.metric: s.value for s in derive(record.counters, ("local",)) if s.name == "all"}
+        assert len(busy["busy_share"]) == 1
 
 
 def test_idle_devices_are_proved_idle(alone: Stage) -> None:
