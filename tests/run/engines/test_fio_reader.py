@@ -258,6 +258,17 @@ def test_a_clock_that_goes_back_is_a_fault_and_no_io_is_lost() -> None:
     assert sum(i.ios for i in result.intervals) == sum(i.ios for i in whole.intervals)
 
 
+def test_a_clock_that_is_set_ahead_is_a_fault_because_rates_are_wrong() -> None:
+    parts = documents("randread-3.33")
+    for part in parts[1:]:
+        part["timestamp_ms"] += 5_000
+    result = read(as_output(*parts), directions("randread-3.33"))
+    (fault,) = result.faults
+    assert fault.startswith("the host's clock went forward by")
+    whole = reading("randread-3.33")
+    assert sum(i.ios for i in result.intervals) == sum(i.ios for i in whole.intervals)
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -39,6 +39,10 @@ RAW_LIMIT_BYTES: Final = 64 << 20
 FAULTS_LIMIT: Final = 10
 """A fault often repeats every second; the first ones tell the cause."""
 
+CLOCK_SLACK_MS: Final = 2000
+"""How much more time may pass by the host's clock between two reports than fio's own monotonic
+count of it: that count stands still while jobs close their files, with a report every second."""
+
 TEXT_LIMIT: Final = 300
 """Characters of fio's own words in a sentence."""
 
@@ -120,9 +124,8 @@ class FioReader:
         before = self._last
         if before is None and document.runtime_ms == 0 and document.ios == 0:
             return None
-        if before and document.at_ns < before.at_ns:
-            back_ms = (before.at_ns - document.at_ns) // NS_PER_MS
-            self._fault(f"the host's clock went back by {back_ms} ms during the run")
+        if before:
+            self._faults_of_the_clock(before, document)
         parts = tuple(
             _difference(direction, before.progress[direction] if before else None, now)
             for direction, now in document.progress.items()
@@ -146,6 +149,17 @@ class FioReader:
         start_ns = _start_ns(sure)
         end_ns = min(start_ns + last.runtime_ms * NS_PER_MS, last.at_ns)
         return start_ns, max(end_ns, start_ns)
+
+    def _faults_of_the_clock(self, before: Document, now: Document) -> None:
+        """A clock that is set during the run makes the rates wrong, whatever the counts say."""
+        passed_ms = (now.at_ns - before.at_ns) // NS_PER_MS
+        ran_ms = now.runtime_ms - before.runtime_ms
+        if passed_ms < 0:
+            self._fault(f"the host's clock went back by {-passed_ms} ms during the run")
+        # A report made while jobs are ending counts twice, so the one after it seems to go back.
+        elif ran_ms >= 0 and passed_ms - ran_ms > CLOCK_SLACK_MS:
+            ahead_ms = passed_ms - ran_ms
+            self._fault(f"the host's clock went forward by {ahead_ms} ms during the run")
 
     def _faults_of_the_end(self, last: Document) -> None:
         if last.error:
