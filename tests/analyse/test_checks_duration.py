@@ -46,6 +46,16 @@ def test_seconds_that_are_missing(spans: int, expected: Level) -> None:
     assert level(missing_seconds, gap(spans)) is expected
 
 
+@pytest.mark.parametrize(
+    ("first_s", "expected"), [(1.0, VALID), (4.0, VALID), (5.0, INDICATIVE), (12.0, INVALID)]
+)
+def test_seconds_that_an_edge_of_the_window_cuts_away(first_s: float, expected: Level) -> None:
+    """A stalled report makes one long interval, which is cut whole where it enters the window."""
+    later = Burst(start_s=first_s, spans=60, first_seq=1)
+    record = bursts_record([Burst(spans=1, span_s=first_s), later], warmup_s=1.0)
+    assert level(missing_seconds, record) is expected
+
+
 def test_one_host_has_its_window_for_itself() -> None:
     assert level(no_common_window, healthy()) is VALID
     assert level(no_common_window, bursts_record([Burst(spans=2)], warmup_s=5.0)) is INVALID

@@ -109,7 +109,7 @@ def run_too_short(view: RunView) -> Said:
 
 @check("missing-seconds", "Seconds missing from the record")
 def missing_seconds(view: RunView) -> Said:
-    """Whether the intervals cover the time from the first to the last of them."""
+    """Whether the intervals cover the window, but for one that each of its edges may cut."""
     return worst((_covered(view, index) for index in range(len(view.hosts))), least="covered_share")
 
 
@@ -119,7 +119,10 @@ def _covered(view: RunView, index: int) -> Said:
     if not np.any(rows):
         return unchecked(f"no interval was measured on {host.host}")
     ends = table.end_real_ns[rows]
-    whole_s = float(ends.max() - (ends - table.span_ns[rows]).min()) / 1e9
+    between_s = float(ends.max() - (ends - table.span_ns[rows]).min()) / 1e9
+    window = view.measured(index)
+    edges_s = 2 * float(np.median(table.span_ns[table.host == index])) / 1e9
+    whole_s = max(between_s, (window.seconds if window else 0.0) - edges_s)
     share = float(view.load.seconds[index]) / whole_s if whole_s > 0 else 0.0
     evidence: Numbers = {"host": host.host, "covered_share": share, "seconds": whole_s}
     said = f"The intervals{view.on(host)} cover {percent(share)} of {whole_s:.1f} s"
