@@ -22,6 +22,7 @@ from iolab.model.event import (
     Phase,
     PhaseStarted,
     RunFinished,
+    RunStarted,
     SessionEnded,
     SessionStatus,
 )
@@ -209,6 +210,26 @@ def test_two_stops_leave_nothing(target: Path) -> None:
     sets = (*SHORT, "method.runtime=60s")
     assert session(target, Notes(react), sets=sets, stop=stop) is SessionStatus.INTERRUPTED
     assert processes_under(target) == []
+
+
+def test_a_hole_punched_into_the_files_is_never_read(target: Path) -> None:
+    def punch(event: Event) -> None:
+        if isinstance(event, RunStarted):
+            for file in sorted((target / "iolab-scratch-local").glob("*.0.0")):
+                argv = ["fallocate", "--punch-hole", "--offset", "4MiB", "--length", "1MiB", file]
+                subprocess.run(argv, check=True, timeout=60)
+
+    notes = Notes(punch)
+    assert session(target, notes) is SessionStatus.DONE
+    read, _ = records(notes)
+    assert read.status is RunStatus.FAILED
+    assert read.failure is not None
+    assert "1 MiB of" in read.failure
+    assert "were never written: reading them would measure holes" in read.failure
+    (host,) = read.hosts
+    assert host.extents is not None
+    assert host.extents.hole_bytes + host.extents.unwritten_bytes == 1 << 20
+    assert (host.argv, host.totals, len(read.intervals)) == ((), None, 0)
 
 
 def test_a_full_disk_is_named_and_emptied() -> None:
