@@ -5,10 +5,13 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import iolab
 from iolab.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from iolab.plan.inventory import Inventory
 
 _SUFFIX: Final = ".toml"
 _PACKAGE: Final = Path(iolab.__file__).parent
@@ -65,6 +68,14 @@ def find_study(name: str) -> StudySource:
     )
 
 
+def find_inventory(name: str) -> Inventory:
+    """The inventory in that file; UsageError when it cannot be read."""
+    from iolab.plan.inventory import Inventory
+
+    source = _read(Path(name), name, "Give an inventory, see docs/reference/inventory.md.")
+    return Inventory(source.text, source.file_name)
+
+
 def _folder() -> Path:
     for place in _PLACES:
         if place.is_dir():
@@ -72,11 +83,13 @@ def _folder() -> Path:
     raise StoreError("The bundled studies are missing.", "Install iolab again.")
 
 
-def _read(path: Path, name: str) -> StudySource:
+_GIVE_STUDY: Final = "Give a bundled study (see 'iolab studies') or a .toml file."
+
+
+def _read(path: Path, name: str, give: str = _GIVE_STUDY) -> StudySource:
     """The text of a study file; UsageError when it is missing, unreadable or no text."""
     from iolab.plan.wording import shown
 
-    give = "Give a bundled study (see 'iolab studies') or a .toml file."
     try:
         with path.open("rb") as file:
             content = file.read(STUDY_BYTES_MAX + 1)

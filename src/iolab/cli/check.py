@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from iolab.cli.options import AsJson, Scale, Sets, StudyName, TargetPath, load_study
+from iolab.cli.options import AsJson, HostsFile, Scale, Sets, StudyName, TargetPath, load_study
 
 
 def check(
     study: StudyName,
     *,
     path: TargetPath = None,
+    hosts: HostsFile = None,
     scale: Scale = "full",
     sets: Sets = None,
     as_json: AsJson = False,
@@ -19,7 +20,7 @@ def check(
     from iolab.plan.schedule import make_plan
     from iolab.report.wording import count
 
-    read = load_study(study, path, scale, sets, path_required=False)
+    read = load_study(study, path, scale, sets, hosts=hosts, path_required=False)
     made = make_plan(read)
     if as_json:
         result_json(

@@ -9,7 +9,6 @@ import typer
 
 if TYPE_CHECKING:
     from iolab.model.study import Study
-    from iolab.plan.load import LoadOptions
 
 
 def _bundled_ids() -> list[str]:
@@ -58,26 +57,33 @@ Sets = Annotated[
         show_default=False,
     ),
 ]
+HostsFile = Annotated[
+    str | None,
+    typer.Option(
+        "--hosts",
+        metavar="FILE",
+        help="Take the hosts from this inventory instead of the study's own.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live view and no talk.")]
 
 
 def load_study(
-    name: str, path: str | None, scale: str, sets: list[str] | None, *, path_required: bool = True
+    name: str,
+    path: str | None,
+    scale: str,
+    sets: list[str] | None,
+    *,
+    hosts: str | None = None,
+    path_required: bool = True,
 ) -> Study:
     """The study that a command line names; UsageError or StudyError with every fault."""
-    from iolab.cli.catalogue import find_study
-    from iolab.plan.load import parse_study
+    from iolab.cli.catalogue import find_inventory, find_study
+    from iolab.plan.load import LoadOptions, parse_study
 
     source = find_study(name)
-    options = _options(path, scale, sets, path_required=path_required)
-    return parse_study(source.text, source.file_name, options)
-
-
-def _options(
-    path: str | None, scale: str, sets: list[str] | None, *, path_required: bool
-) -> LoadOptions:
-    from iolab.plan.load import LoadOptions
-
+    inventory = None if hosts is None else find_inventory(hosts)
     absolute = None if path is None else str(Path(path).absolute())
-    return LoadOptions(absolute, scale, tuple(sets or ()), path_required)
+    options = LoadOptions(absolute, scale, tuple(sets or ()), path_required, inventory)
+    return parse_study(source.text, source.file_name, options)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from iolab.cli.options import AsJson, Scale, Sets, StudyName, TargetPath, load_study
+from iolab.cli.options import AsJson, HostsFile, Scale, Sets, StudyName, TargetPath, load_study
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +21,7 @@ def plan(
     study: StudyName,
     *,
     path: TargetPath = None,
+    hosts: HostsFile = None,
     scale: Scale = "full",
     sets: Sets = None,
     offline: Annotated[
@@ -33,7 +34,7 @@ def plan(
     from iolab.cli.talk import result_json, result_screen
     from iolab.plan.schedule import make_plan
 
-    read = load_study(study, path, scale, sets, path_required=not offline)
+    read = load_study(study, path, scale, sets, hosts=hosts, path_required=not offline)
     made = make_plan(read)
     facts, refusal = (None, None) if offline else _survey(read, made)
     if as_json:

@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from iolab.cli.options import AsJson, Quiet, Scale, Sets, StudyName, TargetPath, load_study
+from iolab.cli.options import (
+    AsJson,
+    HostsFile,
+    Quiet,
+    Scale,
+    Sets,
+    StudyName,
+    TargetPath,
+    load_study,
+)
 from iolab.cli.show import FailOnOption
 
 ReportOption = Annotated[
@@ -19,6 +28,7 @@ def run(
     study: StudyName,
     *,
     path: TargetPath = None,
+    hosts: HostsFile = None,
     scale: Scale = "full",
     sets: Sets = None,
     out: Annotated[
@@ -41,7 +51,7 @@ def run(
 
     from iolab.plan.schedule import make_plan
 
-    read = load_study(study, path, scale, sets)
+    read = load_study(study, path, scale, sets, hosts=hosts)
     made = make_plan(read)
 
     from iolab.cli.conduct import Order
