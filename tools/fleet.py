@@ -52,9 +52,9 @@ PrintMotd no
 PrintLastLog no
 UseDNS no
 MaxStartups 200
-# A client that is cut off is noticed here, too: its agent's input ends within ten seconds.
-ClientAliveInterval 5
-ClientAliveCountMax 1
+# A client that is cut off is noticed here, too: its agent's input ends in about 12 s.
+ClientAliveInterval 2
+ClientAliveCountMax 2
 LogLevel VERBOSE
 """
 
@@ -229,7 +229,9 @@ def become_host(fleet: Fleet, host: str) -> None:
         case "shared":
             run("mount", "--bind", fleet.base / "shared", target)
         case "xfs":
-            run("mount", "-o", "loop,noatime", folder / "xfs", target)
+            device = run("losetup", "--find", "--show", "--direct-io=on", folder / "xfs").strip()
+            run("mount", "-o", "noatime", device, target)
+            run("losetup", "--detach", device)  # takes effect when the mount goes
     run("mount", "--bind", folder / "tmp", "/tmp")  # noqa: S108 - the host's, not ours
     run("mount", "--bind", folder / "home", pwd.getpwuid(0).pw_dir)
     run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
@@ -272,9 +274,12 @@ def make_key(path: Path) -> None:
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
     """Two fleets that are made at once would choose the same subnet."""
-    with (BASES / "iolab-fleet.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    folder = os.open(BASES, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(folder)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import re
@@ -28,6 +29,7 @@ from iolab.run.hosts.ssh.login import Logins
 T = TypeVar("T")
 GONE_LIMIT_S = 20.0
 VISIT_LIMIT_S = 60.0
+_NUMBERS = itertools.count()
 NO_CONFIG = Path("/dev/null")
 
 
@@ -145,10 +147,10 @@ def bed(hosts: int, storage: str = "own") -> Iterator[Bed]:
     """A fleet of our own; what test runs that were killed have left is removed first."""
     tool = [sys.executable, str(Path(fleet.__file__))]
     for folder in fleet.BASES.glob("iolab-fleet-t*"):
-        dead = re.fullmatch(r"iolab-fleet-(t(\d+))", folder.name)
+        dead = re.fullmatch(r"iolab-fleet-(t(\d+)x\d+)", folder.name)
         if dead and not Path(f"/proc/{dead[2]}").exists():
             subprocess.run([*tool, "down", "--name", dead[1]], check=True, timeout=60)
-    name = f"t{os.getpid()}"
+    name = f"t{os.getpid()}x{next(_NUMBERS)}"
     words = ["up", "--name", name, "--hosts", str(hosts), "--storage", storage]
     subprocess.run([*tool, *words], check=True, timeout=120, stdout=subprocess.DEVNULL)
     try:

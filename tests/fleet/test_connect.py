@@ -60,6 +60,7 @@ def test_a_payload_of_the_largest_frame_arrives_as_it_was_sent(fleet: Bed) -> No
         return b"".join([message.payload async for message in stream])
 
     assert visit(there_and_back, fleet.specs["c01"]) == content
+    (fleet.fleet.folder("c01") / "target" / "blob").unlink()
 
 
 @pytest.fixture

@@ -25,7 +25,9 @@ _LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
 _USER: Final = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.@+-]{{0,{USER_CHARACTERS - 1}}}")
 _HOP: Final = re.compile(
-    r"(?:(?P<user>[^@]*(?:@[^@]*)?)@)?(?:\[(?P<six>[^\]]*)\]|(?P<name>[^:@\[\]]*))(?::(?P<port>\d{1,5}))?"
+    r"(?:(?P<user>[^@]*(?:@[^@]*)?)@)?"
+    r"(?:\[(?P<six>[^\]]*)\]|(?P<name>[^:@\[\]]*))"
+    r"(?::(?P<port>\d{1,5}))?"
 )
 
 

@@ -197,7 +197,13 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
         """The program has exited."""
         self.code = status
 
-    def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:  # noqa: ARG002, FBT001 - as asyncssh calls it
+    def exit_signal_received(
+        self,
+        signal: str,
+        core_dumped: bool,  # noqa: ARG002, FBT001 - as asyncssh calls it
+        msg: str,  # noqa: ARG002
+        lang: str,  # noqa: ARG002
+    ) -> None:
         """The program was killed."""
         self._killed_by = printable(f"signal {signal}", 40)
 
