@@ -163,7 +163,7 @@ def _facts(name: str, shape: Shape) -> HostFacts:
             NicFacts(f"eth{nic}", "mlx5_core", 100_000, 9000, up=True) for nic in range(shape.nics)
         ),
         kernel=KernelFacts(
-            "6.1.0", "Debian GNU/Linux 12", "x86_64", name, "boot-1", "madvise", 0, None
+            "6.1.0", "Debian GNU/Linux 12", "x86_64", name, f"boot-{name}", "madvise", 0, None
         ),
         target=TargetFacts(
             path="/srv/target",
