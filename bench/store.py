@@ -1,19 +1,26 @@
-"""How long the store takes: write a session, read all of it back, and list its results.
+"""How long a session takes to be kept: write it, read all of it back, list its results, report.
 
 Run as `python -m bench.store`; prints seconds. The session is synthetic (see bench/synthetic.py)
-and made beforehand, run by run, so that only the store is timed.
+and made beforehand, run by run, so that only iolab is timed. Most of writing is waiting for the
+device: ten files and folders a run are flushed.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+if __package__ in {None, ""}:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
 from iolab.model.event import SessionStatus
+from iolab.report.brief import build_brief
+from iolab.report.html import render_html
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
 
@@ -25,7 +32,13 @@ class Seconds:
     write: float
     read: float
     results: float
+    report: float
     bytes: int
+
+    @property
+    def whole(self) -> float:
+        """What is wanted to be short: written, read back, and reported."""
+        return self.write + self.read + self.report
 
 
 def write_session(directory: Path, shape: Shape) -> float:
@@ -62,13 +75,22 @@ def list_session(directory: Path) -> float:
     return time.perf_counter() - start
 
 
+def report_session(directory: Path) -> float:
+    """Build the report from the store and write it, as `iolab report` does; the seconds it took."""
+    start = time.perf_counter()
+    page = render_html(build_brief(SessionReader(directory)))
+    (directory / "report.html").write_text(page, encoding="utf-8")
+    return time.perf_counter() - start
+
+
 def measure(directory: Path, shape: Shape) -> Seconds:
-    """Write and read a session in a new directory."""
+    """Write, read and report a session in a new directory."""
     write = write_session(directory, shape)
     results = list_session(directory)
     read = read_session(directory)
     size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-    return Seconds(write, read, results, size)
+    report = report_session(directory)
+    return Seconds(write, read, results, report, size)
 
 
 def main() -> None:
@@ -88,6 +110,8 @@ def main() -> None:
     print(f"write    {found.write:6.2f} s  ({found.bytes / 1e6:.0f} MB)")
     print(f"read     {found.read:6.2f} s")
     print(f"results  {found.results:6.3f} s")
+    print(f"report   {found.report:6.2f} s")
+    print(f"write + read + report: {found.whole:.2f} s")
 
 
 if __name__ == "__main__":
