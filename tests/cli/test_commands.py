@@ -294,3 +294,11 @@ def test_the_exit_code_of_a_session_that_came_to_its_end() -> None:
 
 def test_fail_on_makes_show_a_gate(session: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("show", session, "--fail-on", "indicative") == 0
+
+
+def test_the_command_to_continue_is_never_broken_over_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = make_session(tmp_path / "a-directory-with-a-long-name" / "S", committed=2)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert f"iolab resume {session}" in printed(capsys, "show", session)

@@ -41,7 +41,10 @@ def session_heading(
     if session.reason:
         yield plain(session.reason, STATUS_STYLES[session.status])
     if advise and session.status in (SessionStatus.INTERRUPTED, SessionStatus.FAILED):
-        yield plain(f"Continue it: {resume_line(str(reader.directory))}", QUIET_STYLE)
+        advice = plain(f"Continue it: {resume_line(str(reader.directory))}", QUIET_STYLE)
+        # A command that is broken over lines cannot be copied.
+        advice.no_wrap, advice.overflow = True, "ignore"
+        yield advice
     for damage in reader.damaged():
         yield plain(f"Damaged, not shown: {damage.path}: {damage.says}", "bold red")
     yield ""
