@@ -144,6 +144,13 @@ def test_how_to_repeat_it_is_complete(brief: Brief, page: str) -> None:
         assert text in told
 
 
+def test_a_fleet_is_repeated_with_its_inventory_whose_text_is_not_told(brief: Brief) -> None:
+    fleet = replace(brief.study, inventory='[[host]]\nkey = "/home/bench/.ssh/id"\n')
+    page = render_html(replace(brief, study=fleet))
+    assert "--hosts hosts.toml" in page
+    assert "/home/bench" not in page
+
+
 @pytest.mark.parametrize(
     ("status", "told"),
     [

@@ -31,7 +31,7 @@ from iolab.report.machine import (
     same_hosts,
 )
 from iolab.report.objections import Objection, objections, run_name
-from iolab.report.repeat import repeat_command, study_file, versions_table
+from iolab.report.repeat import INVENTORY_FILE, repeat_command, study_file, versions_table
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.report.tables import hosts_table, method_table, results_table, workloads_table
 from iolab.report.wording import NOTHING, count, listing, show, show_value
@@ -108,6 +108,7 @@ class Page:
     method: Table
     jobs: Table
     study_file: str
+    inventory_file: str
     command: tuple[str, ...]
     versions: Table
 
@@ -148,6 +149,7 @@ def make_page(brief: Brief) -> Page:
         method=method_table(brief.study, brief.plan),
         jobs=workloads_table(brief.study),
         study_file=study_file(brief),
+        inventory_file=INVENTORY_FILE,
         command=repeat_command(brief),
         versions=versions_table(brief),
     )

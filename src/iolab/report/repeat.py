@@ -13,6 +13,10 @@ from iolab.report.wording import NOTHING
 WHOLE_SCALE: Final = "full"
 """The scale that need not be asked for."""
 
+INVENTORY_FILE: Final = "hosts.toml"
+"""What the inventory is called where the session had one; its text has addresses and logins, so the
+report, which travels, leaves it out."""
+
 _PATH: Final = "target.path="
 
 
@@ -22,7 +26,7 @@ def study_file(brief: Brief) -> str:
 
 
 def repeat_command(brief: Brief) -> tuple[str, ...]:
-    """What to type beside the saved study: its scale and everything that was set over it."""
+    """What to type beside the saved study: its hosts, its scale and all that was set over it."""
     scale = brief.session.scale
     words = ["iolab", "run", study_file(brief)]
     for override in brief.session.overrides:
@@ -30,6 +34,8 @@ def repeat_command(brief: Brief) -> tuple[str, ...]:
             words += ["--path", override.removeprefix(_PATH)]
         else:
             words += ["--set", override]
+    if brief.study.inventory:
+        words += ["--hosts", INVENTORY_FILE]
     return (*words, *(("--scale", scale) if scale != WHOLE_SCALE else ()))
 
 
