@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from iolab.cli.screen import QUIET_STYLE, VERDICT_STYLES, one_line, plain
+from iolab.cli.screen import QUIET_STYLE, VERDICT_STYLES, Unbroken, one_line, plain
 from iolab.model.event import SessionStatus
 from iolab.model.metric import Level, Result
 from iolab.report.wording import count
@@ -41,10 +41,8 @@ def session_heading(
     if session.reason:
         yield plain(session.reason, STATUS_STYLES[session.status])
     if advise and session.status in (SessionStatus.INTERRUPTED, SessionStatus.FAILED):
-        advice = plain(f"Continue it: {resume_line(str(reader.directory))}", QUIET_STYLE)
-        # A command that is broken over lines cannot be copied.
-        advice.no_wrap, advice.overflow = True, "ignore"
-        yield advice
+        advice = f"Continue it: {resume_line(str(reader.directory))}"
+        yield Unbroken(plain(advice, QUIET_STYLE))
     for damage in reader.damaged():
         yield plain(f"Damaged, not shown: {damage.path}: {damage.says}", "bold red")
     yield ""

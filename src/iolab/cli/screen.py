@@ -113,6 +113,17 @@ class Grouped:
         return widths
 
 
+@dataclass(frozen=True, slots=True)
+class Unbroken:
+    """A line that stays whole however narrow the terminal is: a command to be copied."""
+
+    text: Text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The text as one line."""
+        yield from self.text.render(console, end="\n")
+
+
 def _text(cell: Text | str) -> Text:
     return cell if isinstance(cell, Text) else Text(cell)
 

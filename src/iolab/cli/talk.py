@@ -42,7 +42,7 @@ def result_screen(*parts: RenderableType) -> None:
     drawn = StringIO()
     screen = console(sys.stdout, drawn)
     for part in parts:
-        screen.print(part)
+        screen.print(part, crop=False)
     lines = (line.rstrip() for line in drawn.getvalue().splitlines())
     _write(sys.stdout, "".join(f"{line}\n" for line in lines))
 
