@@ -145,10 +145,10 @@ def test_how_to_repeat_it_is_complete(brief: Brief, page: str) -> None:
 
 
 def test_a_fleet_is_repeated_with_its_inventory_whose_text_is_not_told(brief: Brief) -> None:
-    fleet = replace(brief.study, inventory='[[host]]\nkey = "/home/bench/.ssh/id"\n')
+    fleet = replace(brief.study, inventory='[[host]]\nkey = "/keys/bench"\n')
     page = render_html(replace(brief, study=fleet))
     assert "--hosts hosts.toml" in page
-    assert "/home/bench" not in page
+    assert "/keys/bench" not in page
 
 
 @pytest.mark.parametrize(

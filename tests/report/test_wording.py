@@ -53,4 +53,5 @@ def test_an_axis_value_is_a_number_where_it_can_be() -> None:
 def test_names_beyond_the_limit_are_counted() -> None:
     assert listing(["a", "b", "c", "d"], 2) == "a, b and 2 more"
     assert listing(["a", "b"], 2) == "a, b"
+    assert listing(["w, depth 1", "w, depth 8", "v"], 2) == "w, depth 1; w, depth 8 and 1 more"
     assert (count(1, "run"), count(2, "run")) == ("1 run", "2 runs")

@@ -81,7 +81,8 @@ def axis_number(name: str, value: int | str) -> float | None:
 
 
 def listing(names: list[str], limit: int) -> str:
-    """Names in a sentence, at most `limit` of them, the rest counted."""
+    """Names in a sentence, at most `limit` of them, the rest counted; names may hold commas."""
+    between = "; " if any("," in name for name in names[:limit]) else ", "
     if len(names) <= limit:
-        return ", ".join(names)
-    return f"{', '.join(names[:limit])} and {len(names) - limit} more"
+        return between.join(names)
+    return f"{between.join(names[:limit])} and {len(names) - limit} more"
