@@ -1,22 +1,46 @@
-"""`iolab doctor`: whether this machine is ready to measure a directory."""
+"""`iolab doctor`: whether this machine, or every host of a fleet, is ready to measure."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from iolab.cli.options import AsJson
 
+if TYPE_CHECKING:
+    from iolab.cli.examine import Finding
+
 
 def doctor(
     *,
     path: Annotated[
-        str, typer.Option("--path", metavar="DIR", help="The directory to be measured.")
-    ] = ".",
+        str | None,
+        typer.Option(
+            "--path",
+            metavar="DIR",
+            help="The directory to be measured; here the current one by default.",
+        ),
+    ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            "--hosts",
+            metavar="FILE",
+            help="Ask all hosts of this inventory at once instead of this machine.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say whether this machine is ready to measure."""
+    """Say whether this machine, or a fleet, is ready to measure."""
+    if hosts is None:
+        _end(_this_machine(path or ".", as_json=as_json))
+    else:
+        _end(_fleet(hosts, path, as_json=as_json))
+
+
+def _this_machine(path: str, *, as_json: bool) -> Sequence[Finding]:
     import asyncio
     from pathlib import Path
 
@@ -24,9 +48,7 @@ def doctor(
 
     from iolab.cli.examine import State, examine
     from iolab.cli.screen import QUIET_STYLE, Heading, plain, table
-    from iolab.cli.talk import result_json, result_screen, say
-    from iolab.errors import ExitCode
-    from iolab.report.wording import count
+    from iolab.cli.talk import result_json, result_screen
 
     findings = asyncio.run(examine(str(Path(path).absolute())))
     if as_json:
@@ -35,15 +57,42 @@ def doctor(
             for item in findings
         ]
         result_json({"format": 1, "findings": answers})
+        return findings
+    styles = {State.OK: "green", State.NOTE: "yellow", State.FAULT: "bold red"}
+    rows: list[list[Text | str]] = []
+    for item in findings:
+        rows.append([plain(item.what), plain(item.state, styles[item.state]), plain(item.says)])
+        if item.do:
+            rows.append(["", "", plain(item.do, QUIET_STYLE)])
+    headings = (Heading(""), Heading("state"), Heading("found, and what to do", main=True))
+    result_screen(table(headings, rows))
+    return findings
+
+
+def _fleet(hosts: str, path: str | None, *, as_json: bool) -> Sequence[Finding]:
+    import asyncio
+    from pathlib import Path
+
+    from iolab.cli.alike import fleet_findings
+    from iolab.cli.fleet import fleet_document, fleet_screen, inspect_fleet, read_hosts
+    from iolab.cli.talk import result_json, result_screen
+
+    specs = read_hosts(hosts)
+    absolute = None if path is None else str(Path(path).absolute())
+    seen = asyncio.run(inspect_fleet(specs, absolute))
+    if as_json:
+        result_json(fleet_document(specs, seen))
     else:
-        styles = {State.OK: "green", State.NOTE: "yellow", State.FAULT: "bold red"}
-        rows: list[list[Text | str]] = []
-        for item in findings:
-            rows.append([plain(item.what), plain(item.state, styles[item.state]), plain(item.says)])
-            if item.do:
-                rows.append(["", "", plain(item.do, QUIET_STYLE)])
-        headings = (Heading(""), Heading("state"), Heading("found, and what to do", main=True))
-        result_screen(table(headings, rows))
+        result_screen(*fleet_screen(specs, seen))
+    return [item.finding for item in fleet_findings(seen)]
+
+
+def _end(findings: Sequence[Finding]) -> None:
+    from iolab.cli.examine import State
+    from iolab.cli.talk import say
+    from iolab.errors import ExitCode
+    from iolab.report.wording import count
+
     faults = [item for item in findings if item.state is State.FAULT]
     if not faults:
         say("Ready.")

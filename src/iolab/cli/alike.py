@@ -1,0 +1,240 @@
+"""Whether the hosts of a fleet are ready, and alike where they must be for one number. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from iolab.analyse.checks.engine import IDLE_BYTES_PER_S, IDLE_IOS_PER_S
+from iolab.cli.examine import Finding, State, engine_findings, probe_findings, target_findings
+from iolab.errors import IolabError
+from iolab.model.host import HostFacts, NicFacts, Role, TargetFacts
+from iolab.plan.guard import FIO
+from iolab.report.wording import count, listing
+from iolab.run.inspection import Inspected, Inspection
+from iolab.units import format_count, format_ns, format_rate_bytes
+
+CLOCK_OFF_NS: Final = 100_000_000
+"""A clock this far off is kept by nobody: NTP holds hosts of one network within milliseconds."""
+
+CPU_BUSY: Final = 0.1
+"""Share of all cores in a second without our load; more than services of an idle host take."""
+
+DEVICE_BUSY: Final = 0.1
+"""Share of a second without our load; journals and logs keep a device busy for far less."""
+
+NAMES_SHOWN: Final = 4
+"""Hosts named for each value that differs; the table names them all."""
+
+PERFORMANCE: Final = "performance"
+UNKNOWN: Final = "unknown"
+NOT_TOLD: Final = "not told"
+NO_FIO: Final = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFinding:
+    """One answer and the hosts that it is about."""
+
+    hosts: tuple[str, ...]
+    finding: Finding
+
+
+def fleet_findings(seen: Inspection) -> tuple[FleetFinding, ...]:
+    """Everything to be told of the hosts together: faults first, then notes, then what is well."""
+    hosts = tuple(seen.reached.values())
+    found = [
+        *_unreached(seen.failed),
+        *_own_faults(hosts),
+        *_clocks(hosts),
+        *_machines(hosts),
+        *_load(hosts),
+    ]
+    for role in Role:
+        members = tuple(host for host in hosts if host.spec.role is role)
+        if members:
+            found += _named_by_role(_compared(members, role), members, role)
+    order = (State.FAULT, State.NOTE, State.OK)
+    return tuple(sorted(found, key=lambda item: order.index(item.finding.state)))
+
+
+def fastest_port(facts: HostFacts) -> NicFacts | None:
+    """The port that is up and fastest (of several the one of the largest MTU); None without any."""
+    up = [port for port in facts.nics if port.up]
+    return max(up, key=lambda port: (port.speed_mbit_s or 0, port.mtu), default=None)
+
+
+def link_speed(port: NicFacts | None) -> str:
+    """`25G` or `100M` for people; `unknown` where the kernel does not tell."""
+    if port is None or not port.speed_mbit_s:
+        return UNKNOWN
+    if port.speed_mbit_s < 1000:
+        return f"{port.speed_mbit_s}M"
+    return f"{port.speed_mbit_s / 1000:g}G"
+
+
+def fio_of(facts: HostFacts) -> str:
+    """The version of fio as it tells it, or that there is none."""
+    tool = facts.tool(FIO)
+    return NO_FIO if tool is None or tool.path is None else tool.version or UNKNOWN
+
+
+def _unreached(failed: Mapping[str, IolabError]) -> Iterator[FleetFinding]:
+    for name, error in failed.items():
+        yield FleetFinding((name,), Finding("reach", State.FAULT, error.happened, error.do))
+
+
+def _own_faults(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
+    """What is wrong with a host whatever the others are; the same on several is told once."""
+    grouped: dict[Finding, list[str]] = {}
+    for host in hosts:
+        for finding in _examined(host):
+            # A file system over the network is what a fleet is for; hosts are compared below.
+            over_network = finding.what == "file system" and finding.state is State.NOTE
+            if finding.state is not State.OK and not over_network:
+                grouped.setdefault(finding, []).append(host.spec.name)
+    for finding, names in grouped.items():
+        yield FleetFinding(tuple(names), finding)
+
+
+def _examined(host: Inspected) -> Iterator[Finding]:
+    if host.spec.role is Role.CLIENT:
+        yield from engine_findings(host.facts)
+        if host.path is None:
+            do = "Give --path DIR, or a path in the inventory, to look at it too."
+            yield Finding("directory", State.NOTE, "no directory was named", do)
+    if host.path is not None:
+        yield from target_findings(host.facts, host.path)
+    if host.probe is not None:
+        yield from probe_findings(host.probe)
+
+
+def _clocks(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
+    off = [host for host in hosts if abs(host.offset.offset_ns) > CLOCK_OFF_NS]
+    vague = [host for host in hosts if host.offset.error_ns > CLOCK_OFF_NS]
+    for host in off:
+        way = "ahead of" if host.offset.offset_ns > 0 else "behind"
+        distance, error = format_ns(abs(host.offset.offset_ns)), format_ns(host.offset.error_ns)
+        says = f"{distance} ± {error} {way} this machine's"
+        do = "Keep it by NTP or PTP, as with chrony; starts are corrected, times in logs are not."
+        yield FleetFinding((host.spec.name,), Finding("clock", State.NOTE, says, do))
+    for host in vague:
+        says = f"known to ± {format_ns(host.offset.error_ns)} only; its answers are slow"
+        do = "Look for load on the host or on the way to it; starts will be as far apart."
+        yield FleetFinding((host.spec.name,), Finding("clock", State.NOTE, says, do))
+    if hosts and not off and not vague:
+        says = f"all within {format_ns(CLOCK_OFF_NS)} of this machine's"
+        yield FleetFinding(_names(hosts), Finding("clock", State.OK, says))
+
+
+def _machines(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
+    """Hosts that are one machine under several names, which share what they are measured by."""
+    by_boot = _groups((host.facts.kernel.boot_id, host) for host in hosts)
+    for boot, same in by_boot.items():
+        if boot and len(same) > 1:
+            says = f"{count(len(same), 'host')} are one machine: they share one running kernel"
+            do = "Name each machine once; of containers, know that they share what is measured."
+            yield FleetFinding(_names(same), Finding("machine", State.NOTE, says, do))
+
+
+def _load(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
+    """Who was busy while we only watched."""
+    quiet = True
+    for host in hosts:
+        seen, busy = host.quiet, []
+        if seen.cpu_busy is not None and seen.cpu_busy > CPU_BUSY:
+            busy.append(f"processors {seen.cpu_busy:.0%} busy")
+        if seen.device_busy is not None and seen.device_busy > DEVICE_BUSY:
+            busy.append(f"a device below the directory {seen.device_busy:.0%} busy")
+        idle = seen.idle
+        if idle and (idle.bytes_per_s > IDLE_BYTES_PER_S or idle.ios_per_s > IDLE_IOS_PER_S):
+            rates = f"{format_rate_bytes(idle.bytes_per_s)}, {format_count(idle.ios_per_s)} I/Os/s"
+            busy.append(f"others move {rates} there")
+        if busy:
+            quiet = False
+            do = "Find who it is, as with top or iotop, and stop it while you measure."
+            finding = Finding("other load", State.NOTE, "; ".join(busy), do)
+            yield FleetFinding((host.spec.name,), finding)
+    if hosts and quiet:
+        yield FleetFinding(_names(hosts), Finding("other load", State.OK, "none in a second"))
+
+
+def _compared(hosts: Sequence[Inspected], role: Role) -> Iterator[Finding]:
+    """Each thing in which hosts of one role must not differ; storage has its own directories."""
+    if role is Role.CLIENT:
+        do = "Install the same version on all; versions differ in what they do and count."
+        versions = [(fio_of(host.facts), host) for host in hosts]
+        there = [(version, host) for version, host in versions if version != NO_FIO]
+        if there:
+            yield _same("fio", there, do)
+        yield from _file_systems(hosts)
+    do = "Boot the same kernel on all, or read results of each host by itself."
+    yield _same("kernel", ((host.facts.kernel.release, host) for host in hosts), do)
+    ports = [(fastest_port(host.facts), host) for host in hosts]
+    do = "See cables, transceivers and ports of the slower ones; the slowest decides a phase."
+    yield _same("link", ((link_speed(port), host) for port, host in ports), do)
+    do = "Set one MTU on all hosts and on every switch between them."
+    yield _same("MTU", ((str(port.mtu) if port else UNKNOWN, host) for port, host in ports), do)
+    governors = [(host.facts.cpu.governor or NOT_TOLD, host) for host in hosts]
+    do = f"Set it to {PERFORMANCE} on all, as with 'cpupower frequency-set -g {PERFORMANCE}'."
+    finding = _same("governor", governors, do)
+    slow = {name for name, _ in governors} - {PERFORMANCE, NOT_TOLD}
+    yield replace(finding, state=State.NOTE, do=do) if slow else finding
+
+
+def _file_systems(hosts: Sequence[Inspected]) -> Iterator[Finding]:
+    """Whether the directory is one file system everywhere, one of each host's own, or a mix."""
+    targets = [(host.facts.target, host) for host in hosts]
+    known = [(seen, host) for seen, host in targets if seen is not None]
+    if not known:
+        return
+    groups = _groups((_source(seen), host) for seen, host in known)
+    one_machine = len({host.facts.kernel.boot_id for _, host in known}) == 1
+    if len(groups) == 1 and (one_machine or known[0][0].network):
+        yield Finding("file system", State.OK, f"the same everywhere: {next(iter(groups))}")
+    elif any(seen.network for seen, _ in known):
+        do = "Mount the same on all; a host without the mount measures its own disk."
+        yield Finding("file system", State.NOTE, f"not the same everywhere: {_who(groups)}", do)
+    else:
+        says = f"each host has its own, none is shared: {_who(groups)}"
+        do = "If a shared file system is meant, mount it there; else totals add up these."
+        yield Finding("file system", State.NOTE, says, do)
+
+
+def _source(seen: TargetFacts) -> str:
+    return f"{seen.fs_type} from {seen.mount_source}"
+
+
+def _same(what: str, values: Iterable[tuple[str, Inspected]], do: str) -> Finding:
+    groups = _groups(values)
+    if len(groups) == 1:
+        return Finding(what, State.OK, f"{next(iter(groups))} on all")
+    return Finding(what, State.NOTE, f"differs: {_who(groups)}", do)
+
+
+def _named_by_role(
+    findings: Iterable[Finding], hosts: Sequence[Inspected], role: Role
+) -> Iterator[FleetFinding]:
+    """Clients are what one thinks of; findings about others say so."""
+    for finding in findings:
+        what = finding.what if role is Role.CLIENT else f"{finding.what}, {role}"
+        yield FleetFinding(_names(hosts), replace(finding, what=what))
+
+
+def _groups(values: Iterable[tuple[str, Inspected]]) -> dict[str, list[Inspected]]:
+    """Hosts by value, the value of most hosts first."""
+    found: dict[str, list[Inspected]] = {}
+    for value, host in values:
+        found.setdefault(value, []).append(host)
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def _who(groups: Mapping[str, Sequence[Inspected]]) -> str:
+    return "; ".join(
+        f"{value} on {listing(list(_names(hosts)), NAMES_SHOWN)}" for value, hosts in groups.items()
+    )
+
+
+def _names(hosts: Iterable[Inspected]) -> tuple[str, ...]:
+    return tuple(host.spec.name for host in hosts)

@@ -1,0 +1,238 @@
+"""What `iolab doctor --hosts` makes of the facts of several hosts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from iolab.cli.alike import CLOCK_OFF_NS, FleetFinding, fastest_port, fleet_findings, link_speed
+from iolab.cli.examine import State
+from iolab.cli.fleet import fleet_document
+from iolab.errors import HostError, IolabError
+from iolab.model.host import (
+    HostFacts,
+    HostKind,
+    HostSpec,
+    NicFacts,
+    Role,
+    TargetProbe,
+    ToolFacts,
+)
+from iolab.model.run import IdleProof
+from iolab.run.clock import ClockOffset
+from iolab.run.hosts.fake_machine import machine_facts
+from iolab.run.inspection import Inspected, Inspection, Quiet
+
+PATH = "/mnt/target"
+FREE = TargetProbe(direct_error=None, direct_align_bytes=512, held_by=None)
+QUIET = Quiet(IdleProof(1.0, 0.0, 0.0), device_busy=0.0, cpu_busy=0.01)
+
+
+def facts_of(boot: str, **parts: dict[str, Any]) -> HostFacts:
+    """An example machine on a shared file system, with changes to parts of its facts."""
+    facts = machine_facts(PATH)
+    kernel = replace(facts.kernel, **{"boot_id": boot, **parts.get("kernel", {})})
+    assert facts.target is not None
+    shared = {"network": True, "fs_type": "nfs4", "mount_source": "filer:/export"}
+    target = replace(facts.target, **{**shared, **parts.get("target", {})})
+    cpu = replace(facts.cpu, **parts.get("cpu", {}))
+    return replace(facts, kernel=kernel, target=target, cpu=cpu, **parts.get("facts", {}))
+
+
+def host(
+    name: str,
+    *,
+    role: Role = Role.CLIENT,
+    offset_ns: int = 0,
+    error_ns: int = 100_000,
+    quiet: Quiet = QUIET,
+    **parts: dict[str, Any],
+) -> Inspected:
+    spec = HostSpec(name, HostKind.LOCAL, role, path=PATH)
+    offset = ClockOffset(offset_ns, error_ns, 2 * error_ns)
+    return Inspected(spec, PATH, facts_of(name, **parts), FREE, quiet, offset)
+
+
+def findings(*hosts: Inspected, **failed: IolabError) -> tuple[FleetFinding, ...]:
+    found = fleet_findings(Inspection({host.spec.name: host for host in hosts}, failed))
+    assert all(item.finding.do for item in found if item.finding.state is not State.OK)
+    return found
+
+
+def only(what: str, *hosts: Inspected) -> FleetFinding:
+    """The one finding about that, among findings of which all others are well."""
+    found = findings(*hosts)
+    assert {item.finding.what for item in found if item.finding.state is not State.OK} <= {what}
+    (item,) = [item for item in found if item.finding.what == what]
+    return item
+
+
+def test_hosts_that_are_alike_give_nothing_to_do() -> None:
+    found = findings(host("a"), host("b"), host("c"))
+    assert {item.finding.state for item in found} == {State.OK}
+    assert {item.finding.what for item in found} == {
+        "clock", "other load", "fio", "file system", "kernel", "link", "MTU", "governor",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("what", "parts", "says"),
+    [
+        (
+            "fio",
+            {"facts": {"tools": (ToolFacts("fio", "/opt/fio", "fio-3.36"),)}},
+            "differs: fio-3.33 on a, b; fio-3.36 on c",
+        ),
+        ("kernel", {"kernel": {"release": "6.9"}}, "differs: 6.1.0 on a, b; 6.9 on c"),
+        (
+            "link",
+            {"facts": {"nics": (NicFacts("eth0", None, 1000, 9000, up=True),)}},
+            "differs: 25G on a, b; 1G on c",
+        ),
+        (
+            "MTU",
+            {"facts": {"nics": (NicFacts("eth0", None, 25000, 1500, up=True),)}},
+            "differs: 9000 on a, b; 1500 on c",
+        ),
+        (
+            "governor",
+            {"cpu": {"governor": "powersave"}},
+            "differs: performance on a, b; powersave on c",
+        ),
+        (
+            "file system",
+            {"target": {"network": False, "fs_type": "ext4", "mount_source": "/dev/sda1"}},
+            "not the same everywhere: nfs4 from filer:/export on a, b; ext4 from /dev/sda1 on c",
+        ),
+    ],
+)
+def test_the_host_that_differs_is_named(what: str, parts: dict[str, Any], says: str) -> None:
+    item = only(what, host("a"), host("b"), host("c", **parts))
+    assert (item.finding.state, item.finding.says) == (State.NOTE, says)
+
+
+def test_a_governor_that_is_slow_on_all_is_noted() -> None:
+    slow = {"governor": "powersave"}
+    assert only("governor", host("a", cpu=slow), host("b", cpu=slow)).finding.state is State.NOTE
+    untold = {"governor": None}
+    assert only("governor", host("a", cpu=untold), host("b", cpu=untold)).finding.says == (
+        "not told on all"
+    )
+
+
+def test_a_file_system_of_each_host_is_not_a_shared_one_though_it_is_called_the_same() -> None:
+    own = {"network": False, "fs_type": "xfs", "mount_source": "/dev/sda1"}
+    item = only("file system", host("a", target=own), host("b", target=own))
+    assert item.finding.state is State.NOTE
+    assert item.finding.says == (
+        "each host has its own, none is shared: xfs from /dev/sda1 on a, b"
+    )
+
+
+def test_two_mounts_of_a_network_are_not_the_same() -> None:
+    other = {"mount_source": "filer:/other"}
+    item = only("file system", host("a"), host("b", target=other))
+    assert "nfs4 from filer:/other on b" in item.finding.says
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_clock_beyond_the_limit_is_noted_with_its_error(sign: int) -> None:
+    assert only("clock", host("a", offset_ns=sign * CLOCK_OFF_NS)).finding.state is State.OK
+    item = only("clock", host("a"), host("b", offset_ns=sign * (CLOCK_OFF_NS + 10**6)))
+    assert (item.hosts, item.finding.state) == (("b",), State.NOTE)
+    way = "ahead of" if sign > 0 else "behind"
+    assert item.finding.says == f"101 ms ± 100 µs {way} this machine's"
+
+
+def test_a_clock_that_cannot_be_told_is_noted() -> None:
+    item = only("clock", host("a", error_ns=CLOCK_OFF_NS + 1))
+    assert item.finding.says.startswith("known to ± 100 ms only")
+
+
+@pytest.mark.parametrize(
+    ("quiet", "says"),
+    [
+        (replace(QUIET, cpu_busy=0.5), "processors 50% busy"),
+        (replace(QUIET, device_busy=0.4), "a device below the directory 40% busy"),
+        (
+            replace(QUIET, idle=IdleProof(1.0, 5e7, 900.0)),
+            "others move 50 MB/s, 900 I/Os/s there",
+        ),
+    ],
+)
+def test_others_who_are_busy_there_are_noted(quiet: Quiet, says: str) -> None:
+    item = only("other load", host("a"), host("b", quiet=quiet))
+    assert (item.hosts, item.finding.says) == (("b",), says)
+
+
+def test_what_is_not_counted_is_no_load() -> None:
+    assert only("other load", host("a", quiet=Quiet(None, None, None))).finding.state is State.OK
+
+
+def test_hosts_that_are_one_machine_are_noted() -> None:
+    same = {"boot_id": "one"}
+    item = only("machine", host("a", kernel=same), host("b"), host("c", kernel=same))
+    assert item.hosts == ("a", "c")
+
+
+def test_a_host_that_cannot_be_reached_stands_first_and_the_others_are_compared() -> None:
+    found = findings(host("a"), host("b"), c=HostError("Host 'c' is silent.", "Look at it."))
+    assert (found[0].hosts, found[0].finding.state) == (("c",), State.FAULT)
+    assert (found[0].finding.says, found[0].finding.do) == ("Host 'c' is silent.", "Look at it.")
+    assert {item.hosts for item in found[1:]} == {("a", "b")}
+
+
+def test_a_fleet_of_which_nobody_answers_has_faults_alone() -> None:
+    found = findings(a=HostError("Gone.", "Look."), b=HostError("Gone too.", "Look."))
+    assert [item.hosts for item in found] == [("a",), ("b",)]
+
+
+def test_the_same_fault_of_several_hosts_is_told_once() -> None:
+    bare: dict[str, Any] = {"tools": (ToolFacts("fio", None, None),)}
+    found = findings(host("a", facts=bare), host("b"), host("c", facts=bare))
+    assert (found[0].hosts, found[0].finding.what) == (("a", "c"), "fio")
+    assert found[0].finding.engine
+    full = findings(host("a", target={"free_bytes": 1}), host("b"))
+    assert (full[0].hosts, full[0].finding.what) == (("a",), "free space")
+
+
+def test_storage_nodes_are_compared_among_themselves_and_need_no_fio() -> None:
+    bare: dict[str, Any] = {"tools": (ToolFacts("fio", None, None),)}
+    nodes = [
+        host(name, role=Role.STORAGE, kernel={"release": release}, facts=bare)
+        for name, release in (("s1", "5.14"), ("s2", "5.15"))
+    ]
+    item = only("kernel, storage", host("a"), *nodes)
+    assert item.hosts == ("s1", "s2")
+
+
+def test_without_a_directory_a_client_is_told_to_name_one() -> None:
+    bare = replace(host("a"), path=None, probe=None, facts=machine_facts(None))
+    noted = [item for item in findings(bare) if item.finding.state is State.NOTE]
+    assert [item.finding.what for item in noted] == ["directory"]
+
+
+def test_the_port_shown_is_the_fastest_that_is_up() -> None:
+    ports = (
+        NicFacts("down", None, 100_000, 9000, up=False),
+        NicFacts("slow", None, 1000, 1500, up=True),
+        NicFacts("fast", None, 2500, 1500, up=True),
+        NicFacts("mute", None, None, 65_000, up=True),
+    )
+    port = fastest_port(replace(machine_facts(None), nics=ports))
+    assert port is not None
+    assert (port.name, link_speed(port)) == ("fast", "2.5G")
+    assert link_speed(replace(port, speed_mbit_s=None)) == link_speed(None) == "unknown"
+    assert link_speed(replace(port, speed_mbit_s=100)) == "100M"
+
+
+def test_the_document_has_every_host_in_the_order_of_the_inventory() -> None:
+    there = host("b", offset_ns=7)
+    specs = (HostSpec("a", HostKind.LOCAL), there.spec)
+    seen = Inspection({"b": there}, {"a": HostError("Gone.", "Look.")})
+    made = fleet_document(specs, seen)
+    assert made["hosts"][0] == {"name": "a", "role": "client", "reached": False}
+    assert made["hosts"][1]["clock_offset_ns"] == 7
+    assert made["findings"][0]["hosts"] == ["a"]
