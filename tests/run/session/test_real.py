@@ -216,7 +216,8 @@ def test_a_hole_punched_into_the_files_is_never_read(target: Path) -> None:
     def punch(event: Event) -> None:
         if isinstance(event, RunStarted):
             for file in sorted((target / "iolab-scratch-local").glob("*.0.0")):
-                argv = ["fallocate", "--punch-hole", "--offset", "4MiB", "--length", "1MiB", file]
+                hole = ["--punch-hole", "--offset", "4MiB", "--length", "1MiB"]
+                argv = ["fallocate", *hole, str(file)]
                 subprocess.run(argv, check=True, timeout=60)
 
     notes = Notes(punch)
