@@ -179,7 +179,8 @@ def _idle(view: RunView, index: int) -> Said:
         f"and {format_rate_bytes(proof.bytes_per_s)} for others"
     )
     if share > OTHERS_SHARE:
-        return indicative(f"{said}: {percent(min(share, 1.0))} of the run's own.", **evidence)
+        beside = "as much as the run did or more" if share >= 1 else f"{percent(share)} of the run's"
+        return indicative(f"{said}: {beside}.", **evidence)
     return valid(f"{said}.", **evidence)
 
 
