@@ -179,7 +179,8 @@ def _idle(view: RunView, index: int) -> Said:
         f"and {format_rate_bytes(proof.bytes_per_s)} for others"
     )
     if share > OTHERS_SHARE:
-        beside = "as much as the run did or more" if share >= 1 else f"{percent(share)} of the run's"
+        part = f"{percent(share)} of the run's own"
+        beside = "as much as the run did or more" if share >= 1 else part
         return indicative(f"{said}: {beside}.", **evidence)
     return valid(f"{said}.", **evidence)
 
