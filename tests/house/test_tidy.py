@@ -22,7 +22,9 @@ TERMS = ("data_set", "dataset")
 CALLBACKS = {"data_received"}
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError|unimplemented!|todo!\(")
 # A path of one machine, or a registry's host, breaks on every other machine.
-FOREIGN = re.compile(r"/work/|/farm/|/home/[a-z]|/root/|files\.pythonhosted|deb\.debian\.org")
+FOREIGN = re.compile(
+    rf"{re.escape(str(ROOT))}/|/home/[a-z]|/root/|files\.pythonhosted|deb\.debian\.org"
+)
 
 
 def tracked(*patterns: str) -> list[Path]:
