@@ -8,9 +8,9 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import jsonschema
 import pytest
@@ -84,6 +84,24 @@ def shown(session: Path) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
     return document
+
+
+def running(
+    target: Path, study: Path, session: Path, reached: Callable[[str], bool]
+) -> tuple[subprocess.Popen[str], IO[str]]:
+    """A session that has just said the line to wait for, and the rest of what it says."""
+    process = subprocess.Popen(
+        command("run", study, "--path", target, "--out", session),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if reached(line):
+            break
+    return process, process.stderr
 
 
 def test_run_prints_the_summary_alone_and_talks_on_stderr(finished: Path) -> None:
@@ -217,17 +235,7 @@ def test_a_signal_to_end_is_a_clean_stop(number: int, target: Path, study: Path)
 
 def test_a_session_can_be_shown_and_reported_while_it_runs(target: Path, study: Path) -> None:
     session = study.parent / "S"
-    process = subprocess.Popen(
-        command("run", study, "--path", target, "--out", session),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("result "):
-            break
+    process, talk = running(target, study, session, lambda line: line.startswith("result "))
     during = iolab("show", session)
     assert during.returncode == 0
     assert "running — 1 of 3 runs" in during.stdout
@@ -235,27 +243,17 @@ def test_a_session_can_be_shown_and_reported_while_it_runs(target: Path, study: 
     assert resumed.returncode == 5
     assert "Another iolab" in resumed.stderr
     assert iolab("export", session, "-f", "csv").stdout.count("\n") == 2
-    process.stderr.read()
+    talk.read()
     assert process.wait(60) == 0
 
 
 def test_a_second_session_on_the_same_target_is_refused(target: Path, study: Path) -> None:
-    first = subprocess.Popen(
-        command("run", study, "--path", target, "--out", study.parent / "first"),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
-    assert first.stderr is not None
-    for line in first.stderr:
-        if " IOPS, " in line:
-            break
+    first, talk = running(target, study, study.parent / "first", lambda line: " IOPS, " in line)
     second = iolab("run", study, "--path", target, "--out", study.parent / "second")
     assert second.returncode == 3
     assert "held" in second.stderr
     assert not (study.parent / "second").exists()
-    first.stderr.read()
+    talk.read()
     assert first.wait(60) == 0
 
 
@@ -338,19 +336,11 @@ def test_an_engine_that_is_killed_fails_its_run_and_not_the_session(
     target: Path, study: Path
 ) -> None:
     session = study.parent / "S"
-    process = subprocess.Popen(
-        command("run", study, "--path", target, "--out", session),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
+    process, talk = running(
+        target, study, session, lambda line: "run 1/3" in line and " IOPS, " in line
     )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if "run 1/3" in line and " IOPS, " in line:
-            break
     kill_engines(target)
-    rest = process.stderr.read()
+    rest = talk.read()
     assert process.wait(60) == 4
     assert "failed" in rest
     assert [one["status"] for one in shown(session)["results"]] == ["failed", "done", "done"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,11 @@ def run(command: Command) -> subprocess.CompletedProcess[bytes]:
     )
 
 
+def rehearsal(command: Command) -> Command:
+    """The same job, only read: fio does no I/O and exits 0 when it understands every option."""
+    return replace(command, argv=("fio", "--parse-only", "-"))
+
+
 def test_real_fio_lays_out_and_measures_in_a_folder_of_any_name(tmp_path: Path) -> None:
     folder = tmp_path / "a b:c;#$x%é'\""
     folder.mkdir()
@@ -108,7 +114,7 @@ def test_real_fio_lays_out_and_measures_in_a_folder_of_any_name(tmp_path: Path) 
     assert all(block.count(0) < len(block) / 100 for block in blocks)
 
     command = FIO.measure(JOB, FILES, str(folder), seconds=0.3, seed=1)
-    assert run(FIO.rehearsal(command)).returncode == 0
+    assert run(rehearsal(command)).returncode == 0
     done = run(command)
     reader = FIO.reader(JOB)
     reader.feed(done.stdout)
@@ -133,4 +139,4 @@ def test_real_fio_creates_no_file_that_is_missing(tmp_path: Path) -> None:
 def test_real_fio_understands_every_kind_of_contents(tmp_path: Path, contents: Contents) -> None:
     job = Job(EngineName.FIO, Access.WRITE, 4096, 1, 1, 1 << 20, 2, contents=contents)
     command = FIO.measure(job, FILES, str(tmp_path), seconds=1, seed=1)
-    assert run(FIO.rehearsal(command)).returncode == 0
+    assert run(rehearsal(command)).returncode == 0

@@ -95,20 +95,6 @@ class FioEngine:
         asked = ((Direction.READ, job.access.reads), (Direction.WRITE, job.access.writes))
         return FioReader([direction for direction, wanted in asked if wanted], job.numjobs)
 
-    def rehearsal(self, command: Command) -> Command:
-        """The same command, only to see whether this host's fio understands every option.
-
-        It does no I/O and exits 0 when all is understood: options differ between fio versions.
-        """
-        return Command(
-            argv=("fio", "--parse-only", "-"),
-            cwd=command.cwd,
-            stdin=command.stdin,
-            job_file=command.job_file,
-            wall_limit_s=END_LIMIT_S,
-            output_limit_bytes=REPORT_LIMIT_BYTES,
-        )
-
 
 def _command(directory: str, text: str, wall_limit_s: float) -> Command:
     return Command(

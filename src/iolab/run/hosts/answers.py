@@ -74,13 +74,6 @@ class EvictAnswer(_Answer):
     methods: Annotated[tuple[Annotated[str, Field(max_length=40)], ...], Field(max_length=16)]
 
 
-class StartedAnswer(_Answer):
-    """A process was started at that moment of the host's clock."""
-
-    pid: Count
-    real_ns: Count
-
-
 class ExitedAnswer(_Answer):
     """How a process ended and what it used."""
 
