@@ -53,9 +53,9 @@ def make_record(run: PlannedRun, shape: Shape) -> RunRecord:
     """All evidence of a run that is done; the same run and shape give the same record."""
     rng = np.random.default_rng(int(digest_of(f"{run.point.digest} {run.repeat}"), 16))
     start_ns = START_NS + run.order * (shape.seconds + 5) * SECOND_NS
-    loads = [_load(run.point.job, shape, rng) for _ in shape.host_names]
+    loads = [_load(run.point.io, shape, rng) for _ in shape.host_names]
     hosts = tuple(
-        _host_run(name, run.point.job, load, start_ns)
+        _host_run(name, run.point.io, load, start_ns)
         for name, load in zip(shape.host_names, loads, strict=True)
     )
     return RunRecord(
@@ -68,7 +68,7 @@ def make_record(run: PlannedRun, shape: Shape) -> RunRecord:
         runtime_s=float(shape.seconds),
         telemetry_interval_ms=1000,
         hosts=hosts,
-        intervals=_intervals(loads, run.point.job, start_ns),
+        intervals=_intervals(loads, run.point.io, start_ns),
         bins=_bins(loads),
         counters=make_counters(shape, start_ns, rng),
         outputs=tuple(
@@ -82,7 +82,7 @@ def make_result(record: RunRecord) -> Result:
     """A result with every metric and a dozen checks, taken from the record's totals."""
     merged = histogram.Histogram(histogram.of_sparse(record.bins.bin, record.bins.count))
     rate = float(record.intervals.ios.sum()) / record.runtime_s
-    block = record.run.point.job.block_bytes
+    block = record.run.point.io.block_bytes
     metrics = {
         "iops": Metric(rate, "1/s"),
         "read_iops": Metric(_rate(record, Direction.READ), "1/s"),

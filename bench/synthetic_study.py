@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.model.configuration import Capacity, Configuration
+from iolab.model.engine import EngineName
 from iolab.model.host import (
     CpuFacts,
     DiskFacts,
@@ -31,7 +32,7 @@ from iolab.model.study import (
     TargetSettings,
     TelemetrySettings,
 )
-from iolab.model.workload import Access, Axis, EngineName, Indicator, Job, Workload
+from iolab.model.workload import Access, Axis, Indicator, Job, Workload
 
 GIB: Final = 1 << 30
 DEPTHS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

@@ -15,6 +15,7 @@ import numpy as np
 from iolab.analyse.load import measure
 from iolab.analyse.view import RunView
 from iolab.model import host as h
+from iolab.model.engine import EngineName
 from iolab.model.histogram import bin_of_ns, of_latencies
 from iolab.model.run import (
     CacheProof,
@@ -38,7 +39,7 @@ from iolab.model.sample import (
     no_counters,
     no_intervals,
 )
-from iolab.model.workload import Access, EngineName, Job
+from iolab.model.workload import Access, Job
 from iolab.run.telemetry.rates import Series
 
 GO_NS: Final = 1_700_000_000_000_000_000

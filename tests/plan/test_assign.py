@@ -13,7 +13,7 @@ def test_a_list_is_set_by_commas() -> None:
     study = load(SMALL, "workload.rand-read.iodepth=2,4", "workload.mix.bs=4k,8k")
     assert study.workloads[0].sweep == (Axis("iodepth", (2, 4)),)
     assert study.workloads[1].sweep == (Axis("bs", ("4k", "8k")),)
-    assert study.workloads[0].job.iodepth == 2
+    assert study.workloads[0].io.iodepth == 2
 
 
 def test_one_value_over_a_list_stays_an_axis() -> None:
@@ -25,7 +25,7 @@ def test_one_value_over_a_list_stays_an_axis() -> None:
 
 def test_a_star_sets_every_workload() -> None:
     study = load(SMALL, "workload.*.numjobs=4")
-    assert [workload.job.numjobs for workload in study.workloads] == [4, 4]
+    assert [workload.io.numjobs for workload in study.workloads] == [4, 4]
 
 
 def test_every_section_can_be_set() -> None:
@@ -54,7 +54,7 @@ def test_every_section_can_be_set() -> None:
     assert configuration.capacity.raw_tb == 461
     assert configuration.hardware == (("ssd", "10"),)
     assert study.hosts[0].path == "/on/local"
-    assert study.workloads[1].job.contents is Contents.ZEROS
+    assert study.workloads[1].io.contents is Contents.ZEROS
     assert study.workloads[1].job.options == (("cpus_allowed", "0,1"),)
 
 
@@ -73,7 +73,7 @@ def test_a_scale_may_be_written_without_quotes() -> None:
 
 def test_ids_with_dots_are_found() -> None:
     text = SMALL.replace('"mix"', '"rand-read.mix.v1"')
-    assert load(text, "workload.rand-read.mix.v1.iodepth=4").workloads[1].job.iodepth == 4
+    assert load(text, "workload.rand-read.mix.v1.iodepth=4").workloads[1].io.iodepth == 4
 
 
 def test_the_study_remembers_what_was_set() -> None:

@@ -73,11 +73,11 @@ def test_ssd_cluster_has_the_published_workloads_and_depths() -> None:
     assert list(ours) == [workload["id"] for workload in source["workload"]]
     for workload in source["workload"]:
         mine = ours[workload["id"]]
-        depths = "random_iodepths" if mine.job.access.random else "sequential_iodepths"
-        assert mine.job.access.value == workload["rw"]
-        assert mine.job.block_bytes == parse_size(workload["bs"])
-        assert mine.job.read_percent == workload.get("rwmixread")
-        assert mine.job.numjobs == source["method"]["jobs_per_client"]
+        depths = "random_iodepths" if mine.io.access.random else "sequential_iodepths"
+        assert mine.io.access.value == workload["rw"]
+        assert mine.io.block_bytes == parse_size(workload["bs"])
+        assert mine.io.read_percent == workload.get("rwmixread")
+        assert mine.io.numjobs == source["method"]["jobs_per_client"]
         (axis,) = mine.sweep
         assert (axis.name, list(axis.values)) == ("iodepth", source["method"][depths])
 
@@ -92,7 +92,7 @@ def test_the_small_scale_is_the_same_shape_and_soon_done(name: str, seconds: int
     assert small.budget.seconds < seconds
     assert small.budget.layout_bytes_per_host == 2 << 30
     for point in small.points:
-        assert point.job.direct
+        assert point.io.direct
 
 
 def test_the_first_study_that_is_written_loads() -> None:

@@ -40,8 +40,8 @@ def test_several_lists_are_a_product_and_the_first_axis_is_slowest() -> None:
         (("bs", "4k"), ("iodepth", 8), ("numjobs", 2)),
     ]
     assert len(points) == 8
-    assert points[-1].job.block_bytes == 8192
-    assert (points[-1].job.iodepth, points[-1].job.numjobs) == (8, 1)
+    assert points[-1].io.block_bytes == 8192
+    assert (points[-1].io.iodepth, points[-1].io.numjobs) == (8, 1)
 
 
 def test_every_axis_reaches_the_job() -> None:
@@ -50,12 +50,12 @@ def test_every_axis_reaches_the_job() -> None:
     )
     last = expand(load(text))[-1]
     assert last.axis == (("rwmixread", 30), ("filesize", 2097152), ("rate_iops", 20))
-    assert (last.job.read_percent, last.job.file_bytes, last.job.rate_iops) == (30, 2 << 20, 20)
+    assert (last.io.read_percent, last.io.file_bytes, last.io.rate_iops) == (30, 2 << 20, 20)
 
 
 def test_a_mixed_workload_without_a_share_reads_half() -> None:
-    assert expand(load(workload(rw="rw")))[0].job.read_percent == 50
-    assert expand(load(workload(rw="read")))[0].job.read_percent is None
+    assert expand(load(workload(rw="rw")))[0].io.read_percent == 50
+    assert expand(load(workload(rw="read")))[0].io.read_percent is None
 
 
 def test_as_written_runs_block_by_block() -> None:

@@ -62,11 +62,11 @@ def test_every_valid_study_is_planned_as_written(
     assert len({point.digest for point in points}) == len(points)
     for point in points:
         table = workloads[int(point.workload[1:])]
-        assert point.job.block_bytes == table["bs"]
+        assert point.io.block_bytes == table["bs"]
         assert point.job.file_bytes == table["filesize"]
-        assert point.job.read_percent == table.get("rwmixread")
-        assert point.job.rate_iops == table.get("rate_iops")
-        assert dict(point.axis)["iodepth"] == point.job.iodepth
+        assert point.io.read_percent == table.get("rwmixread")
+        assert point.io.rate_iops == table.get("rate_iops")
+        assert dict(point.axis)["iodepth"] == point.io.iodepth
     plan = make_plan(study)
     assert sorted(run.point.digest for run in plan.runs) == sorted(
         point.digest for point in points for _ in range(repeats)
@@ -74,7 +74,7 @@ def test_every_valid_study_is_planned_as_written(
     for point in points:
         data_set = plan.data_set(point.data_set)
         assert data_set.file_bytes == point.job.file_bytes
-        assert data_set.numjobs >= point.job.numjobs
+        assert data_set.numjobs >= point.io.numjobs
     again = parse_study(study.text, "s.toml", options_of(study))
     assert (again, make_plan(again)) == (study, plan)
 

@@ -14,6 +14,7 @@ import numpy as np
 from iolab.analyse.load import measure
 from iolab.analyse.summary import fleet_metrics, host_metrics
 from iolab.model.configuration import Configuration
+from iolab.model.engine import EngineName
 from iolab.model.event import SessionStatus
 from iolab.model.histogram import bin_of_ns
 from iolab.model.host import HostFacts, HostKind, HostSpec
@@ -38,7 +39,7 @@ from iolab.model.study import (
     TargetSettings,
     TelemetrySettings,
 )
-from iolab.model.workload import Access, Axis, EngineName, Indicator, Job, Workload
+from iolab.model.workload import Access, Axis, Indicator, Job, Workload
 from iolab.store.documents import Analysis, Manifest, Session
 from iolab.store.verify import Damage
 from tests.report.counters import counters
@@ -109,7 +110,7 @@ class Source:
         record = record_of(self, run)
         load = measure(record)
         failure = self.failed.get(key)
-        metrics = fleet_metrics(load, run.point.job.access)
+        metrics = fleet_metrics(load, run.point.io.access)
         if failure:
             metrics = {name: replace(metric, value=None) for name, metric in metrics.items()}
         return Result(
@@ -123,7 +124,7 @@ class Source:
             window_s=0.0 if load.cut.common is None else load.cut.common.seconds,
             metrics=metrics,
             hosts=tuple(
-                HostResult(name, host_metrics(load, index, run.point.job.access))
+                HostResult(name, host_metrics(load, index, run.point.io.access))
                 for index, name in enumerate(record.host_names)
             ),
             verdict=self.verdicts.get(key, VALID),
@@ -222,7 +223,7 @@ def source_of(study: Study, seconds: int = 60) -> Source:
             values = one.sweep[0].values if one.sweep else (None,)
             for value in values:
                 axis = () if value is None else (("iodepth", value),)
-                base = one.job if value is None else replace(one.job, iodepth=int(value))
+                base = one.io if value is None else replace(one.io, iodepth=int(value))
                 text = f"{configuration.id}/{one.id}/{axis}"
                 digest = hashlib.sha256(text.encode()).hexdigest()[:16]
                 point = Point(digest, configuration.id, one.id, axis, base, "s256m")
@@ -257,14 +258,14 @@ def source_of(study: Study, seconds: int = 60) -> Source:
 
 def rate_of(point: Point) -> tuple[float, float]:
     """(IOPS of one host, median latency in ns) that the model target gives at this point."""
-    large = point.job.block_bytes >= 128 * 1024
+    large = point.io.block_bytes >= 128 * 1024
     limit = 3_000.0 if large else 190_000.0
     if point.configuration == "performance":
         limit *= 1.9
-    if not point.job.access.reads:
+    if not point.io.access.reads:
         limit *= 0.42
     base_s = 650e-6 if large else 78e-6
-    flight = point.job.depth_total
+    flight = point.io.depth_total
     iops = 1 / (1 / limit + base_s / flight)
     return iops, flight / iops * 1e9
 
@@ -294,7 +295,7 @@ def record_of(source: Source, run: PlannedRun) -> RunRecord:
 def load_of(run: PlannedRun, hosts: int, seconds: int) -> tuple[IntervalTable, BinTable]:
     """What the hosts complete in each second, ramping up, and its latencies."""
     random = np.random.default_rng(int(run.point.digest[:8], 16) + run.repeat)
-    access = run.point.job.access
+    access = run.point.io.access
     shares = {0: 0.7, 1: 0.3} if access.mixed else {0 if access.reads else 1: 1.0}
     iops, median_ns = rate_of(run.point)
     ramp = 1 - 0.25 * np.exp(-np.arange(seconds) / 2.5)
@@ -312,7 +313,7 @@ def load_of(run: PlannedRun, hosts: int, seconds: int) -> tuple[IntervalTable, B
                 scaled = np.maximum(counts * int(wanted) // lat.size, 1)
                 ios = int(scaled.sum())
                 end = GO_NS + (second + 1) * 1_000_000_000 + host * 3_000_000
-                moved = ios * run.point.job.block_bytes
+                moved = ios * run.point.io.block_bytes
                 rows.append((host, second, end, 1_000_000_000, way, ios, moved))
                 sums.append(float(ios * lat.mean()))
                 bins += [
@@ -343,12 +344,12 @@ def _latencies(random: np.random.Generator, median_ns: float) -> Floats:
 
 
 def _host_run(name: str, run: PlannedRun) -> HostRun:
-    text = f"[global]\nrw={run.point.job.access.value}\nbs={run.point.job.block_bytes}\n"
+    text = f"[global]\nrw={run.point.io.access.value}\nbs={run.point.io.block_bytes}\n"
     return HostRun(
         host=name,
         error=None,
         argv=("fio", "--output-format=json+", "--status-interval=1", "job.fio"),
-        job_file=text + f"iodepth={run.point.job.iodepth}\n[job]\n",
+        job_file=text + f"iodepth={run.point.io.iodepth}\n[job]\n",
         engine_version="fio-3.33",
         start_real_ns=GO_NS,
         end_real_ns=None,

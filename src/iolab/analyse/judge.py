@@ -37,9 +37,9 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
         status=record.status,
         failure=record.failure,
         window_s=float(load.seconds.min()) if load.shared else 0.0,
-        metrics=fleet_metrics(load, point.job.access),
+        metrics=fleet_metrics(load, point.io.access),
         hosts=tuple(
-            HostResult(host.host, host_metrics(load, index, point.job.access))
+            HostResult(host.host, host_metrics(load, index, point.io.access))
             for index, host in enumerate(record.hosts)
         ),
         verdict=verdict_of(view),

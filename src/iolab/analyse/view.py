@@ -31,7 +31,7 @@ class RunView:
     @property
     def job(self) -> Job:
         """What each host was asked to do."""
-        return self.record.run.point.job
+        return self.record.run.point.io
 
     @property
     def access(self) -> Access:

@@ -117,7 +117,7 @@ def _runs(study: Study, plan: Plan) -> RenderableType:
 
 
 def _job(point: Point) -> str:
-    job = point.job
+    job = point.io
     mix = f" {job.read_percent}% read" if job.read_percent is not None else ""
     rate = f", {job.rate_iops} IOPS a job at most" if job.rate_iops else ""
     buffered = "" if job.direct else ", buffered"

@@ -29,8 +29,23 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
+class Redundancy:
+    """How many bytes the storage's disks move for one byte of a client.
+
+    3 and 1 for threefold replication, 1.5 and 1 for 4 + 2 parity, 1 and 1 without.
+    """
+
+    write_factor: float
+    read_factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
-    """What a study compares: `hosts` name hosts of the study, `hardware` is rows of free text."""
+    """What a study compares: `hosts` name hosts of the study, `hardware` is rows of free text.
+
+    `hosts` make the load; `storage` name the storage nodes that serve the target. `redundancy` is
+    None where it was not declared: bytes of storage nodes can then not be held against clients'.
+    """
 
     id: str
     title: str
@@ -40,3 +55,5 @@ class Configuration:
     capacity: Capacity = Capacity()
     cost: Cost | None = None
     hardware: tuple[tuple[str, str], ...] = ()
+    storage: tuple[str, ...] = ()
+    redundancy: Redundancy | None = None

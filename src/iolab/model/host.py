@@ -55,7 +55,10 @@ class SshRoute:
 class HostSpec:
     """A machine reached: `command` is a `command` host's argument prefix, `path` its target.
 
-    `ssh` is how an `ssh` host is reached, None for the other kinds.
+    `ssh` is how an `ssh` host is reached, None for the other kinds. `devices` are the block devices
+    that carry the target there, empty to find them below its path; a storage node, which has no
+    path, names those that serve the target. `numjobs` takes the place of every workload's on this
+    host, None for the workload's own.
     """
 
     name: str
@@ -64,6 +67,8 @@ class HostSpec:
     command: tuple[str, ...] = ()
     path: str | None = None
     ssh: SshRoute | None = None
+    devices: tuple[str, ...] = ()
+    numjobs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,8 +68,37 @@ class HostResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """How evenly and how much at the same time the hosts of one run worked.
+
+    All times are on the controller's clock. `start_skew_ns` is the latest first I/O less the
+    earliest, `end_skew_ns` the same of the ends; `overlap` is the common part of the hosts' runs as
+    a share of the time from the earliest start to the latest end, 0 to 1. `first_done_s` and
+    `last_done_s` count from the earliest start. `slowest` and `fastest` name hosts by their rate in
+    the common window; `jain` is Jain's index (sum x)^2 / (n sum x^2), 1 for equal rates;
+    `max_over_min` the fastest rate over the slowest, None when the slowest is 0. `drift_ns` is the
+    largest change of a host's clock offset over the run, None when it was not read twice.
+    """
+
+    start_skew_ns: int
+    end_skew_ns: int
+    overlap: float
+    first_done_s: float
+    last_done_s: float
+    slowest: str
+    fastest: str
+    jain: float
+    max_over_min: float | None
+    drift_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
-    """A judged run: never shown without its verdict."""
+    """A judged run: never shown without its verdict.
+
+    `spread` is known for runs of several hosts. `without` names hosts that were left out after they
+    had failed: such a result stands apart from those of the whole fleet.
+    """
 
     configuration: str
     workload: str
@@ -82,3 +111,6 @@ class Result:
     metrics: Mapping[str, Metric]
     hosts: tuple[HostResult, ...]
     verdict: Verdict
+    spread: Spread | None = None
+    without: tuple[str, ...] = ()
+    attempt: int = 1

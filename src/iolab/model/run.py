@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from iolab.model.host import Role
+from iolab.model.metadata import OperationRun, ReportedRate
 from iolab.model.sample import BinTable, CounterTable, IntervalTable
-from iolab.model.workload import Job
+from iolab.model.workload import AnyJob, Job, io_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +40,22 @@ class DataSet:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One combination of configuration, workload and axis values, filed by its `digest`."""
+    """One combination of configuration, workload and axis values, filed by its `digest`.
+
+    `data_set` is the id of the files that it works on, empty for a job that makes its own.
+    """
 
     digest: str
     configuration: str
     workload: str
     axis: tuple[tuple[str, int | str], ...]
-    job: Job
+    job: AnyJob
     data_set: str
+
+    @property
+    def io(self) -> Job:
+        """The job, which is I/O on files; TypeError for any other."""
+        return io_of(self.job)
 
     @property
     def label(self) -> str:
@@ -56,11 +66,15 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """One execution that the plan asks for: the point again for each repeat, from 1."""
+    """One execution that the plan asks for: the point again for each repeat, from 1.
+
+    `attempt` counts from 1 and rises when a run that failed is tried again.
+    """
 
     order: int
     repeat: int
     point: Point
+    attempt: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +225,10 @@ class HostRun:
     `error` is None or one sentence; times are the host's own CLOCK_REALTIME; `start_real_ns` and
     `end_real_ns` come from the engine's own data (first and last I/O). `target_key` names the facts
     of the directory that was used, among the session's facts: empty for those under the host's own
-    name, which is so unless configurations use several directories of a host.
+    name, which is so unless configurations use several directories of a host. The clock is read
+    before the run and again after it (None when that failed): the difference is its drift.
+    `phases` are those of metadata load. `read_from` is the host whose files this one read, empty
+    for its own.
     """
 
     host: str
@@ -234,6 +251,26 @@ class HostRun:
     clock_error_ns: int
     stderr_tail: str
     target_key: str = ""
+    clock_offset_after_ns: int | None = None
+    clock_error_after_ns: int | None = None
+    phases: tuple[OperationRun, ...] = ()
+    read_from: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bystander:
+    """A host that made no load in a run and was watched during it: a storage node, a hypervisor.
+
+    Its counters stand in the record's counter table, numbered after the hosts of the run. `devices`
+    is what the disks that serve the target moved; `error` is None or why it could not be watched.
+    """
+
+    host: str
+    role: Role
+    error: str | None
+    devices: tuple[DeviceDelta, ...]
+    clock_offset_ns: int
+    clock_error_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +284,12 @@ class EngineOutput:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """All evidence of one run, before any judgement."""
+    """All evidence of one run, before any judgement.
+
+    `hosts` made the load, `bystanders` were watched. `reported` are rates of the whole fleet as the
+    engine printed them, where it gives nothing finer. `without` names the hosts of the
+    configuration that were left out after they had failed.
+    """
 
     run: PlannedRun
     status: RunStatus
@@ -262,8 +304,12 @@ class RunRecord:
     bins: BinTable
     counters: CounterTable
     outputs: tuple[EngineOutput, ...]
+    bystanders: tuple[Bystander, ...] = ()
+    reported: tuple[ReportedRate, ...] = ()
+    without: tuple[str, ...] = ()
 
     @property
     def host_names(self) -> tuple[str, ...]:
-        """The names that the tables' host columns index."""
-        return tuple(host.host for host in self.hosts)
+        """The names that the tables' host columns index: the run's hosts, then the bystanders."""
+        made = tuple(host.host for host in self.hosts)
+        return made + tuple(host.host for host in self.bystanders)

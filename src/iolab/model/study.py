@@ -25,9 +25,25 @@ class Order(StrEnum):
     """Shuffled within each repeat by the recorded seed, so drift does not follow the axis."""
 
 
+class OnFailure(StrEnum):
+    """What a session does when a run fails."""
+
+    STOP = "stop"
+    """End the session; what is committed stays."""
+    SKIP_POINT = "skip-point"
+    """Go on with the next point: further repeats of this one are left out."""
+    RETRY = "retry"
+    """Try the run again, a stated number of times, then go on as with `skip-point`."""
+    WITHOUT_HOST = "without-host"
+    """Go on without the host that failed; such runs never mix with those of the whole fleet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How the study measures; seconds unless named otherwise."""
+    """How the study measures; seconds unless named otherwise.
+
+    `retries` is how often a failed run is tried again, 0 unless `on_failure` is to retry.
+    """
 
     kind: MethodKind
     warmup_s: float
@@ -37,6 +53,8 @@ class Method:
     order: Order
     seed: int
     drop_caches: bool
+    on_failure: OnFailure = OnFailure.SKIP_POINT
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +69,13 @@ class TargetSettings:
     """What may happen on the target.
 
     `keep_files` leaves the laid-out files for a later session; `allow_memory` permits a target
-    that lives in memory (its results are invalid, but they are made).
+    that lives in memory (its results are invalid, but they are made). With `rotate` n, client i
+    reads the files that client i + n wrote, which all clients must then see; 0 is its own.
     """
 
     keep_files: bool
     allow_memory: bool
+    rotate: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-
-class EngineName(StrEnum):
-    """What makes the load."""
-
-    FIO = "fio"
+from iolab.model.engine import EngineName
+from iolab.model.metadata import MetadataJob
 
 
 class Access(StrEnum):
@@ -82,6 +79,17 @@ class Job:
         return self.iodepth * self.numjobs
 
 
+AnyJob = Job | MetadataJob
+"""What one client is asked to do: I/O on files, or operations on their metadata."""
+
+
+def io_of(job: AnyJob) -> Job:
+    """The job, which is I/O on files; TypeError for any other."""
+    if not isinstance(job, Job):
+        raise TypeError(f"{job.engine} makes no I/O on files")
+    return job
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
     """One parameter varied: its name as in the study file and the values in their order."""
@@ -96,14 +104,25 @@ class Indicator(StrEnum):
     IOPS = "iops"
     BANDWIDTH = "bandwidth"
     LATENCY = "latency"
+    OPERATIONS = "operations"
+    """The rate of each metadata operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A described behaviour: the job at its first values, and the axes that vary it."""
+    """A described behaviour: the job at its first values, and the axes that vary it.
+
+    `repeats` is how often each of its points is measured, None for as often as the method says.
+    """
 
     id: str
     title: str
-    job: Job
+    job: AnyJob
     sweep: tuple[Axis, ...]
     indicator: Indicator
+    repeats: int | None = None
+
+    @property
+    def io(self) -> Job:
+        """The job, which is I/O on files; TypeError for any other."""
+        return io_of(self.job)

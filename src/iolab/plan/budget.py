@@ -91,7 +91,7 @@ def _written_by_runs(study: Study, runs: Iterable[PlannedRun], rate: float) -> i
     seconds = study.method.warmup_s + study.method.runtime_s
     total = 0.0
     for run in runs:
-        job = run.point.job
+        job = run.point.io
         share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
         if not job.access.writes:
             continue

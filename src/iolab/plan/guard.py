@@ -114,7 +114,7 @@ def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -
     """The buffers of all I/Os in flight: fio asks for them at once, and would be killed for it."""
     here = {item.id for item in study.configurations if target.host in item.hosts}
     sizes = {
-        point.job.depth_total * point.job.block_bytes: point
+        point.io.depth_total * point.io.block_bytes: point
         for point in plan.points
         if point.configuration in here
     }
@@ -165,7 +165,7 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
     if probe.held_by is not None:
         happened = f"{where} is held by another session, {shown(probe.held_by)}."
         faults.append(Fault(happened, "Wait for its end, or give another path."))
-    jobs = [p.job for p in plan.points if p.configuration in target.configurations]
+    jobs = [p.io for p in plan.points if p.configuration in target.configurations]
     direct = [job for job in jobs if job.direct]
     if probe.direct_error is not None and direct:
         happened = f"{where} takes no O_DIRECT: {shown(probe.direct_error)}."

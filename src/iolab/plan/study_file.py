@@ -12,10 +12,11 @@ from typing import Annotated, Any, ClassVar, Final, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from iolab.model.engine import EngineName
 from iolab.model.fio_options import IOENGINES
 from iolab.model.host import HostKind, Role
 from iolab.model.study import MethodKind, Order
-from iolab.model.workload import Access, Contents, EngineName, Indicator
+from iolab.model.workload import Access, Contents, Indicator
 from iolab.plan import routes, values
 from iolab.units import parse_size
 

@@ -34,12 +34,12 @@ def data_sets(points: tuple[Point, ...]) -> tuple[DataSet, ...]:
     found: dict[str, DataSet] = {}
     for point in points:
         known = found.get(point.data_set)
-        numjobs = max(point.job.numjobs, known.numjobs if known else 0)
+        numjobs = max(point.io.numjobs, known.numjobs if known else 0)
         found[point.data_set] = DataSet(
             id=point.data_set,
             configuration=point.configuration,
             numjobs=numjobs,
-            files_per_job=point.job.files_per_job,
+            files_per_job=point.io.files_per_job,
             file_bytes=point.job.file_bytes,
         )
     return tuple(found.values())
@@ -63,7 +63,7 @@ def _point(
     workload: Workload,
     axis: tuple[tuple[str, int | str], ...],
 ) -> Point:
-    job = _job_at(workload.job, axis)
+    job = _job_at(workload.io, axis)
     content = {
         "configuration": configuration.id,
         "hosts": configuration.hosts,

@@ -89,7 +89,7 @@ def _load_panels(record: RunRecord, grid: Grid) -> list[Panel]:
         "Bandwidth", "bytes/s", tuple(trace(_way(d), moved[d] / seconds) for d in directions)
     )
     latency = Panel("Latency", "ns", (trace("mean", mean), trace("p99", tail)), log=True)
-    large = record.run.point.job.block_bytes >= LARGE_BLOCK_BYTES
+    large = record.run.point.io.block_bytes >= LARGE_BLOCK_BYTES
     return [load, flow, latency] if large else [load, latency]
 
 

@@ -39,7 +39,7 @@ def results_table(study: Study, results: Sequence[Result], anchors: Mapping[RunK
     """One row a run; `anchors` lead to what the report tells of it."""
     axes = axis_names(results)
     several = len(study.configurations) > 1
-    mixed = any(workload.job.access.mixed for workload in study.workloads)
+    mixed = any(workload.io.access.mixed for workload in study.workloads)
     shown = [
         (key, heading)
         for key, heading in SHOWN_METRICS
@@ -133,7 +133,7 @@ def workloads_table(study: Study) -> Table:
 
 
 def _workload_row(workload: Workload) -> tuple[Cell, ...]:
-    job = workload.job
+    job = workload.io
     swept = {axis.name: ", ".join(str(value) for value in axis.values) for axis in workload.sweep}
     mix = swept.get("rwmixread", job.read_percent)
     access = job.access.value + (f", {mix} % reads" if job.access.mixed else "")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from iolab.model.engine import EngineName
 from iolab.model.event import Event, Phase, PhaseStarted, Recorder
 from iolab.model.run import Plan, PlannedRun
 from iolab.model.study import Study
-from iolab.model.workload import EngineName
 from iolab.run.clock import Clock
 from iolab.run.engines.base import Engine
 from iolab.run.hosts.base import Host

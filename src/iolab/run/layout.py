@@ -8,9 +8,10 @@ import os
 from collections.abc import Sequence
 
 from iolab.errors import EngineError, HostError, Interrupted, IolabError
+from iolab.model.engine import EngineName
 from iolab.model.event import Phase
 from iolab.model.run import DataSet
-from iolab.model.workload import EngineName, Job
+from iolab.model.workload import Job
 from iolab.plan.budget import ASSUMED_WRITE_BYTES_PER_S
 from iolab.run.barrier import alongside, together
 from iolab.run.crew import Crew

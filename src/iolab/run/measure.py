@@ -97,14 +97,14 @@ async def _one_host(
     engine = crew.engine_of(run)
     method = crew.study.method
     mine.command = engine.measure(
-        run.point.job,
+        run.point.io,
         crew.plan.data_set(run.point.data_set),
         mine.site.dir,
         seconds=method.warmup_s + method.runtime_s,
         # Each repeat draws other offsets, and every host of a repeat the same.
         seed=method.seed + run.repeat - 1,
     )
-    reader = engine.reader(run.point.job)
+    reader = engine.reader(run.point.io)
     go_ns = start.real_ns + _offset(mine).offset_ns
     try:
         await alongside(

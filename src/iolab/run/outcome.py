@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from iolab.errors import EngineError
-from iolab.model.workload import EngineName
+from iolab.model.engine import EngineName
 from iolab.run.evidence import Evidence
 from iolab.run.hosts.text import printable
 

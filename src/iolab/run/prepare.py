@@ -40,7 +40,7 @@ async def prepare(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> 
 
 async def prove_written(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
     """Prove that what the job will read was written; a hole would be measured as a fast read."""
-    job = run.point.job
+    job = run.point.io
     if not job.access.reads:
         return
     data_set = crew.plan.data_set(run.point.data_set)
@@ -60,7 +60,7 @@ async def prove_written(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence
 
 async def drop_caches(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
     """Drop the pages of the files that the job will read, where the method asks for it."""
-    job = run.point.job
+    job = run.point.io
     for mine in evidence:
         mine.cache = CacheProof(
             asked=False, resident_bytes_before=None, resident_bytes_after=None, methods=()

@@ -100,7 +100,7 @@ class Sites:
 
     async def _fill(self, data_set: DataSet, targets: list[Target]) -> None:
         sites = [self._open[target.key] for target in targets]
-        await lay_out(self._crew, sites, data_set, self._needed[data_set.id].point.job)
+        await lay_out(self._crew, sites, data_set, self._needed[data_set.id].point.io)
 
 
 class _Wanted:

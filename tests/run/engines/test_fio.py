@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import EngineError
+from iolab.model.engine import EngineName
 from iolab.model.host import ToolFacts
 from iolab.model.run import DataSet
-from iolab.model.workload import Access, Contents, EngineName, Job
+from iolab.model.workload import Access, Contents, Job
 from iolab.run.engines.base import Command
 from iolab.run.engines.fio import FioEngine
 from tests.run.engines.fixtures import output

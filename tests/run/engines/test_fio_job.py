@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from iolab.errors import EngineError
+from iolab.model.engine import EngineName
 from iolab.model.run import DataSet
-from iolab.model.workload import Access, Contents, EngineName, Job
+from iolab.model.workload import Access, Contents, Job
 from iolab.run.engines.fio_job import layout_block_bytes, layout_job, measure_job
 
 FILES = DataSet("s256m", "default", numjobs=4, files_per_job=2, file_bytes=256 << 20)

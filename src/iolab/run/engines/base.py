@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from iolab.model.engine import EngineName
 from iolab.model.host import ToolFacts
 from iolab.model.run import DataSet, EngineTotals
 from iolab.model.sample import Direction, Ints
-from iolab.model.workload import EngineName, Job
+from iolab.model.workload import Job
 
 NS_PER_S: Final = 1_000_000_000
 

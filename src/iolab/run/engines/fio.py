@@ -11,10 +11,11 @@ import re
 from typing import Final
 
 from iolab.errors import EngineError
+from iolab.model.engine import EngineName
 from iolab.model.host import ToolFacts
 from iolab.model.run import DataSet
 from iolab.model.sample import Direction
-from iolab.model.workload import EngineName, Job
+from iolab.model.workload import Job
 from iolab.run.engines.base import Command, OutputReader
 from iolab.run.engines.fio_document import Document
 from iolab.run.engines.fio_job import layout_job, measure_job

@@ -1,0 +1,15 @@
+"""The makers of load that a study may name."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class EngineName(StrEnum):
+    """What makes the load."""
+
+    FIO = "fio"
+    METADATA = "metadata"
+    """Metadata operations, built into the agent."""
+    MDTEST = "mdtest"
+    """Metadata operations by mdtest under MPI."""
