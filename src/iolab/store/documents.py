@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from iolab.model.event import SessionStatus
 from iolab.model.host import HostFacts
+from iolab.model.metadata import ReportedRate
 from iolab.model.metric import Result
-from iolab.model.run import HostRun, Plan, PlannedRun, RunRecord, RunStatus
+from iolab.model.run import Bystander, HostRun, Plan, PlannedRun, RunRecord, RunStatus
 from iolab.model.sample import BinTable, CounterTable, IntervalTable
 from iolab.model.study import Study
 
@@ -128,6 +129,9 @@ class Manifest:
     outputs: tuple[StoredOutput, ...]
     files: tuple[StoredFile, ...]
     analysis: Analysis
+    bystanders: tuple[Bystander, ...] = ()
+    reported: tuple[ReportedRate, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,4 +181,7 @@ def manifest_of(
         ),
         files=files,
         analysis=analysis,
+        bystanders=record.bystanders,
+        reported=record.reported,
+        without=record.without,
     )

@@ -61,6 +61,9 @@ def read_run(directory: Path) -> RunRecord:
         bins=read_table(directory / layout.BINS, BinTable),
         counters=read_table(directory / layout.COUNTERS, CounterTable),
         outputs=_read_outputs(directory, manifest),
+        bystanders=manifest.bystanders,
+        reported=manifest.reported,
+        without=manifest.without,
     )
 
 
