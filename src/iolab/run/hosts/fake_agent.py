@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from iolab.run.hosts.fake_fio import FakeJob, FakeLoad, ios_until, read_job
-from iolab.run.hosts.fake_machine import DiskUse, machine_facts, sample
+from iolab.run.hosts.fake_machine import DiskUse, machine_facts
 from iolab.run.hosts.fake_process import FakeProcess, comes_within, exited
 from iolab.run.hosts.fake_script import FakeScript, loop_real_ns
 from iolab.run.hosts.frames import encode_frame
@@ -202,7 +202,7 @@ class FakeAgent:
     async def _run(self, request: _Request) -> dict[str, Any]:
         job = read_job(request.content.decode())
         load = next(self._layouts if job.runtime_s is None else self._loads)
-        process = self.processes[request.id] = FakeProcess(self, request.id, job, load)
+        process = self.processes[request.id] = self.script.process(self, request.id, job, load)
         try:
             start_ns = request.arguments["start_at_real_ns"] or 0
             code, signal = await process.live(start_ns)
@@ -232,7 +232,8 @@ class FakeAgent:
         self._samples += 1
         self.disk.read_bytes += self.script.idle_bytes_per_sample
         self.disk.read_ios += self.script.idle_bytes_per_sample // 4096
-        return sample(self.disk, self._samples, self._mono_ns(), self.real_ns())
+        mono_ns, real_ns = self._mono_ns(), self.real_ns()
+        return self.script.machine(self.disk, self._samples, mono_ns, real_ns)
 
     def _mono_ns(self) -> int:
         return round(asyncio.get_running_loop().time() * 1e9)

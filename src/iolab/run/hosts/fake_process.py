@@ -6,6 +6,7 @@ import asyncio
 from typing import Any, Final, Protocol
 
 from iolab.run.hosts.fake_fio import TERMINATED, FakeJob, FakeLoad, document
+from iolab.run.hosts.fake_machine import DiskUse
 
 PIECE_BYTES: Final = 3000
 """Output comes in pieces that cut documents anywhere."""
@@ -17,6 +18,7 @@ class Machine(Protocol):
     """What a process needs of the agent that started it."""
 
     mute: bool
+    disk: DiskUse
 
     def tell(self, request_id: int, message: dict[str, Any], payload: bytes = b"") -> None:
         """Send a message."""

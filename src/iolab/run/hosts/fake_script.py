@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from iolab.model.host import HostFacts, TargetProbe
-from iolab.run.hosts.fake_fio import FakeLoad
+from iolab.run.hosts.fake_fio import FakeJob, FakeLoad
+from iolab.run.hosts.fake_machine import DiskUse, sample
+from iolab.run.hosts.fake_process import FakeProcess, Machine
 
 BEGINNING_NS: Final = 1_700_000_000_000_000_000
 """CLOCK_REALTIME when the loop's own time is zero."""
@@ -24,6 +26,8 @@ class FakeScript:
     off, or which it answers with nonsense; `refuses` gives (code, sentence) by verb. `loads` are
     the engine's measured runs in order, the last one again and again; `layouts` likewise.
     `offset_ns` is how far its clock is ahead, `delay_s` how long each way of a message takes.
+    `process` makes the engine's processes, `machine` the `sample` messages, where other ones than
+    the small ones are wanted.
     """
 
     facts: HostFacts | None = None
@@ -41,6 +45,8 @@ class FakeScript:
     resident_bytes: int = 1 << 20
     idle_bytes_per_sample: int = 0
     left_over_bytes: int = 0
+    process: Callable[[Machine, int, FakeJob, FakeLoad], FakeProcess] = FakeProcess
+    machine: Callable[[DiskUse, int, int, int], dict[str, object]] = sample
 
 
 class LoopClock:

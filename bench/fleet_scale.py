@@ -1,0 +1,329 @@
+"""Whether one controller keeps up with a thousand hosts: 32 jobs each, full histograms, a minute.
+
+Run as `python -m bench.fleet_scale`. The hosts are scripted (bench/scripted_agent.py): one process
+of its own plays all of them over a Unix socket in real time, so that its CPU time is not the
+controller's. Everything else is what `iolab run` does: session, fio engine, telemetry, live view,
+recorder, store. Printed are the controller's CPU seconds for each second of load (all of its
+threads), how late its event loop is, its memory, and how long a run takes to be merged, judged
+and committed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import cProfile
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if __package__ in {None, ""}:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from iolab.cli.live import LinesView
+from iolab.cli.progress import Progress
+from iolab.cli.recorder import SessionRecorder
+from iolab.model.event import Event, Phase, PhaseStarted, RunFinished
+from iolab.model.host import HostKind, HostSpec
+from iolab.model.metric import Result
+from iolab.model.run import Plan, RunRecord
+from iolab.model.study import Study
+from iolab.plan.load import LoadOptions, parse_study
+from iolab.plan.schedule import make_plan
+from iolab.run.hosts.linked import Link, LinkedHost
+from iolab.run.session import run_session
+from iolab.run.stop import Stop
+from iolab.store.writer import SessionWriter
+
+if TYPE_CHECKING:
+    from iolab.run.hosts.base import Host
+
+RATIO_LIMIT: Final = 0.5
+MEMORY_LIMIT_BYTES: Final = 2 << 30
+COMMIT_LIMIT_S: Final = 5.0
+LAG_TICK_S: Final = 0.01
+START_LIMIT_S: Final = 20.0
+NUMJOBS: Final = 32
+
+STUDY: Final = """
+format = 1
+id = "fleet-scale"
+title = "A fleet that does not exist"
+question = "Does the controller keep up?"
+
+[target]
+path = "/srv/target"
+
+[[configuration]]
+id = "fleet"
+title = "A fleet"
+hosts = [{names}]
+
+{hosts}
+
+[[workload]]
+id = "mixed"
+title = "Mixed"
+engine = "fio"
+rw = "randrw"
+rwmixread = 70
+bs = "4k"
+iodepth = 16
+numjobs = {numjobs}
+filesize = "16m"
+
+[method]
+warmup = "0s"
+runtime = "{seconds}s"
+repeats = 1
+settle = "0s"
+"""
+HOST: Final = '[[host]]\nname = "{name}"\nkind = "command"\ncommand = ["reach", "{name}"]\n'
+
+
+def study_of(hosts: int, seconds: int, numjobs: int = NUMJOBS) -> Study:
+    """One run on that many hosts."""
+    names = [f"client-{number:04}" for number in range(hosts)]
+    text = STUDY.format(
+        names=", ".join(f'"{name}"' for name in names),
+        hosts="\n".join(HOST.format(name=name) for name in names),
+        seconds=seconds,
+        numjobs=numjobs,
+    )
+    return parse_study(text, "fleet-scale.toml", LoadOptions())
+
+
+class SocketLink:
+    """A connection to the process that plays the hosts."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def last_words(self) -> str:
+        """A socket says nothing."""
+        return ""
+
+    async def end(self) -> None:
+        """Close it."""
+        self.writer.close()
+
+
+class SocketHost(LinkedHost):
+    """A host that is played behind a Unix socket."""
+
+    def __init__(self, name: str, path: str) -> None:
+        super().__init__(HostSpec(name, HostKind.LOCAL))
+        self._path = path
+
+    async def open_link(self) -> Link:
+        """Connect."""
+        return SocketLink(*await asyncio.open_unix_connection(self._path))
+
+
+@contextmanager
+def played(path: str, hosts: int) -> Iterator[subprocess.Popen[bytes]]:
+    """The process that plays the hosts, while it is needed."""
+    script = Path(__file__).with_name("scripted_agent.py")
+    words = [sys.executable, str(script), "--listen", path, "--hosts", str(hosts)]
+    with subprocess.Popen(words) as process:
+        try:
+            deadline = time.monotonic() + START_LIMIT_S
+            while not Path(path).exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            yield process
+        finally:
+            process.terminate()
+
+
+@dataclass(slots=True)
+class Measured:
+    """What the controller needed; CPU seconds are of the whole process."""
+
+    load_cpu_s: float = 0.0
+    load_s: float = 0.0
+    main_cpu_s: float = 0.0
+    ended_s: float = 0.0
+    commit_s: float = 0.0
+    connect_s: float = 0.0
+    lags_s: list[float] = field(default_factory=list)
+    record: RunRecord | None = None
+    result: Result | None = None
+
+
+class Stopwatch:
+    """A recorder in front of the real one that looks at the clocks."""
+
+    def __init__(self, recorder: SessionRecorder, found: Measured) -> None:
+        self._recorder = recorder
+        self._found = found
+        self._cpu = self._wall = self._main = 0.0
+        self._begun = time.perf_counter()
+
+    def emit(self, event: Event) -> None:
+        """Pass it on."""
+        if isinstance(event, PhaseStarted) and event.phase is Phase.PROVE:
+            self._found.connect_s = time.perf_counter() - self._begun
+        if isinstance(event, PhaseStarted) and event.phase is Phase.MEASURE:
+            self._cpu, self._wall = time.process_time(), time.perf_counter()
+            self._main = time.thread_time()
+        self._recorder.emit(event)
+        if isinstance(event, RunFinished):
+            ended = event.record.ended_real_ns
+            self._found.commit_s = (time.time_ns() - ended) / 1e9
+            self._found.record = event.record
+
+    def load_is_over(self) -> None:
+        """The last byte of the load has been read."""
+        self._found.load_cpu_s = time.process_time() - self._cpu
+        self._found.main_cpu_s = time.thread_time() - self._main
+        self._found.load_s = time.perf_counter() - self._wall
+
+
+class ResultView(LinesView):
+    """The lines of a session, and its result."""
+
+    def __init__(self, progress: Progress, found: Measured) -> None:
+        super().__init__(progress)
+        self._found = found
+
+    def judged(self, result: Result) -> None:
+        """Keep it too."""
+        self._found.result = result
+        super().judged(result)
+
+
+class TellingClock:
+    """The machine's clocks; the first look after a run's last interval marks the load's end."""
+
+    def __init__(self, watch: Stopwatch) -> None:
+        self._watch = watch
+
+    def real_ns(self) -> int:
+        """CLOCK_REALTIME; the session asks last when a run's load is over."""
+        self._watch.load_is_over()
+        return time.time_ns()
+
+    def mono_ns(self) -> int:
+        """CLOCK_MONOTONIC."""
+        return time.monotonic_ns()
+
+
+async def lag(found: Measured) -> None:
+    """How late the loop wakes us."""
+    while True:
+        asked = time.perf_counter()
+        await asyncio.sleep(LAG_TICK_S)
+        found.lags_s.append(time.perf_counter() - asked - LAG_TICK_S)
+
+
+def progress_of(study: Study, plan: Plan) -> Progress:
+    """The live view's beginning."""
+    return Progress(
+        study=study.title,
+        run_count=len(plan.runs),
+        ended=0,
+        host_count=len(study.hosts),
+        warmup_s=study.method.warmup_s,
+        load_s=study.method.runtime_s,
+        settle_s=study.method.settle_s,
+        now_s=time.monotonic(),
+    )
+
+
+async def session(hosts: dict[str, Host], study: Study, directory: Path) -> Measured:
+    """One session, from connecting to the committed run."""
+    plan, found = make_plan(study), Measured()
+
+    def open_writer(_: object) -> SessionWriter:
+        return SessionWriter.create(directory, study, plan, "fleet-scale", ("bench",))
+
+    lagging = asyncio.create_task(lag(found))
+    try:
+        with SessionRecorder(open_writer, ResultView(progress_of(study, plan), found)) as recorder:
+            watch = Stopwatch(recorder, found)
+            clock = TellingClock(watch)
+            await run_session(
+                study, plan, hosts, watch, Stop(), session_id="fleet-scale", clock=clock
+            )
+    finally:
+        lagging.cancel()
+        await asyncio.gather(lagging, return_exceptions=True)
+    return found
+
+
+def report(found: Measured, hosts: int, seconds: int, player_cpu_s: float) -> bool:
+    """Print what was found; whether it is within the limits."""
+    ratio = found.load_cpu_s / seconds
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    lags = sorted(found.lags_s)
+    late = statistics.quantiles(lags, n=100)[98] if len(lags) > 100 else max(lags)
+    record = found.record
+    if record is None:
+        raise SystemExit("no run was committed")
+    rows = (
+        ("CPU s / s of load", f"{ratio:.3f}", f"< {RATIO_LIMIT}", ratio < RATIO_LIMIT),
+        ("peak memory", f"{peak / 2**20:.0f} MiB", "< 2048 MiB", peak < MEMORY_LIMIT_BYTES),
+        (
+            "merge, judge, commit",
+            f"{found.commit_s:.2f} s",
+            f"< {COMMIT_LIMIT_S:g} s",
+            found.commit_s < COMMIT_LIMIT_S,
+        ),
+    )
+    print(f"{hosts} hosts x {NUMJOBS} jobs, {seconds} s: {record.status.value}")
+    print(f"  rows: {len(record.intervals)} intervals, {len(record.bins)} bins, ", end="")
+    print(f"{len(record.counters)} counters")
+    for name, value, limit, good in rows:
+        print(f"  {name:<22} {value:>10}  {limit:<12} {'within' if good else 'OVER'}")
+    print(f"  of it the event loop   {found.main_cpu_s / seconds:>10.3f}  threads: ", end="")
+    print(threading.active_count())
+    print(f"  event loop late        {late * 1000:>7.0f} ms  p99, most {lags[-1] * 1000:.0f} ms")
+    print(f"  connect and prepare    {found.connect_s:>8.2f} s")
+    print(f"  the player's CPU       {player_cpu_s / seconds:>10.3f}  CPU s / s (not counted)")
+    return all(good for *_, good in rows)
+
+
+def main() -> None:
+    """Run with the size that the command line asks for; exit code 1 when a limit is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hosts", type=int, default=1000)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--directory", type=Path, help="where (default: a temporary directory)")
+    parser.add_argument("--profile", type=Path, help="write a profile of the controller there")
+    chosen = parser.parse_args()
+    study = study_of(chosen.hosts, chosen.seconds)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65536)), hard))
+    with tempfile.TemporaryDirectory(dir=chosen.directory) as place:
+        path = str(Path(place) / "hosts")
+        with played(path, chosen.hosts):
+            hosts: dict[str, Host] = {
+                spec.name: SocketHost(spec.name, path) for spec in study.hosts
+            }
+            work = session(hosts, study, Path(place) / "session")
+            found = _profiled(work, chosen.profile) if chosen.profile else asyncio.run(work)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if not report(found, chosen.hosts, chosen.seconds, used.ru_utime + used.ru_stime):
+        sys.exit(1)
+
+
+def _profiled(work: Coroutine[Any, Any, Measured], path: Path) -> Measured:
+    profile = cProfile.Profile()
+    with profile:
+        found = asyncio.run(work)
+    profile.dump_stats(path)
+    return found
+
+
+if __name__ == "__main__":
+    main()
