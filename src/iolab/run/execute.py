@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.model.event import Phase, RunStarted
+from iolab.model.metadata import ReportedRate
 from iolab.model.run import EngineOutput, PlannedRun, RunRecord, RunStatus
 from iolab.run.crew import Crew
+from iolab.run.drivers import driver_of
 from iolab.run.engines.collect import IntervalCollector
 from iolab.run.evidence import Evidence
-from iolab.run.measure import measure
-from iolab.run.prepare import prepare
 from iolab.run.site import Site
 from iolab.run.telemetry.decode import CounterCollector
 
@@ -26,12 +26,14 @@ async def execute(crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> RunReco
     started_ns = crew.clock.real_ns()
     evidence = [Evidence(site) for site in sites]
     counters = CounterCollector()
+    reported: tuple[ReportedRate, ...] = ()
     fault: IolabError | None = None
     try:
-        await prepare(crew, run, evidence)
+        driver = driver_of(run)
+        await driver.prepare(crew, run, evidence)
         if crew.stop.requested:
             return None
-        await measure(crew, run, evidence, counters)
+        reported = await driver.measure(crew, run, evidence, counters)
     except (HostError, EngineError) as raised:
         fault = raised
     ended_ns = crew.clock.real_ns()
@@ -52,6 +54,7 @@ async def execute(crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> RunReco
         bins=loads.bins(),
         counters=counters.table(),
         outputs=_outputs(run, evidence),
+        reported=reported,
     )
 
 
@@ -87,7 +90,7 @@ def _collected(evidence: Sequence[Evidence]) -> IntervalCollector:
 def _outputs(run: PlannedRun, evidence: Sequence[Evidence]) -> tuple[EngineOutput, ...]:
     name = f"{run.point.job.engine}.stdout"
     return tuple(
-        EngineOutput(mine.name, name, mine.reading.raw)
+        EngineOutput(mine.name, name, mine.output)
         for mine in evidence
-        if mine.reading is not None and mine.reading.raw
+        if mine.output is not None and mine.output.size_bytes
     )
