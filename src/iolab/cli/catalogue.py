@@ -5,13 +5,10 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import iolab
 from iolab.errors import StoreError, UsageError
-
-if TYPE_CHECKING:
-    from iolab.plan.inventory import Inventory
 
 _SUFFIX: Final = ".toml"
 _PACKAGE: Final = Path(iolab.__file__).parent
@@ -24,7 +21,7 @@ STUDY_BYTES_MAX: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class StudySource:
-    """A study's text and the name that its faults are told with."""
+    """A file's text and the name that its faults are told with."""
 
     text: str
     file_name: str
@@ -68,12 +65,9 @@ def find_study(name: str) -> StudySource:
     )
 
 
-def find_inventory(name: str) -> Inventory:
-    """The inventory in that file; UsageError when it cannot be read."""
-    from iolab.plan.inventory import Inventory
-
-    source = _read(Path(name), name, "Give an inventory, see docs/reference/inventory.md.")
-    return Inventory(source.text, source.file_name)
+def read_source(name: str, give: str) -> StudySource:
+    """The text of any file that a command line names; `give` is what to do when it is none."""
+    return _read(Path(name), name, give)
 
 
 def _folder() -> Path:

@@ -27,8 +27,9 @@ def doctor(
         str | None,
         typer.Option(
             "--hosts",
-            metavar="FILE",
-            help="Ask all hosts of this inventory at once instead of this machine.",
+            metavar="HOSTS",
+            help="Ask all these hosts at once instead of this machine: an inventory's file, "
+            "slurm, mpi:FILE or k8s:NAMESPACE/SELECTOR.",
         ),
     ] = None,
     as_json: AsJson = False,

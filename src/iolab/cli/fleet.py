@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from iolab.cli.alike import FleetFinding, fastest_port, fio_of, fleet_findings, link_speed
-from iolab.cli.catalogue import find_inventory
 from iolab.cli.conduct import ENGINES
 from iolab.cli.examine import State
+from iolab.cli.hosts import find_hosts
 from iolab.cli.screen import QUIET_STYLE, Heading, plain, table
 from iolab.errors import StudyError, UsageError
 from iolab.plan.inventory import parse_inventory
@@ -31,9 +31,9 @@ NONE: Final = "–"
 STYLES: Final = {State.OK: "green", State.NOTE: "yellow", State.FAULT: "bold red"}
 
 
-def read_hosts(file_name: str) -> tuple[HostSpec, ...]:
-    """The hosts of an inventory; UsageError with every fault of it."""
-    inventory = find_inventory(file_name)
+def read_hosts(name: str) -> tuple[HostSpec, ...]:
+    """The hosts that `--hosts` names; UsageError with every fault of it."""
+    inventory = find_hosts(name)
     try:
         return parse_inventory(inventory.text, inventory.file_name)
     except StudyError as error:

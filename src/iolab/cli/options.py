@@ -61,8 +61,9 @@ HostsFile = Annotated[
     str | None,
     typer.Option(
         "--hosts",
-        metavar="FILE",
-        help="Take the hosts from this inventory instead of the study's own.",
+        metavar="HOSTS",
+        help="Take the hosts from an inventory's file, or slurm, mpi:FILE or "
+        "k8s:NAMESPACE/SELECTOR, instead of the study's own.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -79,11 +80,12 @@ def load_study(
     path_required: bool = True,
 ) -> Study:
     """The study that a command line names; UsageError or StudyError with every fault."""
-    from iolab.cli.catalogue import find_inventory, find_study
+    from iolab.cli.catalogue import find_study
+    from iolab.cli.hosts import find_hosts
     from iolab.plan.load import LoadOptions, parse_study
 
     source = find_study(name)
-    inventory = None if hosts is None else find_inventory(hosts)
+    inventory = None if hosts is None else find_hosts(hosts)
     absolute = None if path is None else str(Path(path).absolute())
     options = LoadOptions(absolute, scale, tuple(sets or ()), path_required, inventory)
     return parse_study(source.text, source.file_name, options)

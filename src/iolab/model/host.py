@@ -12,6 +12,7 @@ class HostKind(StrEnum):
     LOCAL = "local"
     COMMAND = "command"
     SSH = "ssh"
+    SLURM = "slurm"
 
 
 class Role(StrEnum):

@@ -50,7 +50,7 @@ def user() -> Read:
     """The name to log in with."""
 
     def read(value: object) -> str:
-        if isinstance(value, str) and _USER.fullmatch(value):
+        if isinstance(value, str) and is_user(value):
             return value
         do = "Give a login name: letters, digits, '_', '.', '@', '+' and '-', not '-' first."
         raise fault(f"is {shown(value)}", do)
@@ -100,6 +100,11 @@ def parse_hop(text: str) -> Hop | None:
     if not is_address(host) or (port is not None and not 1 <= port <= PORT_MAX):
         return None
     return Hop(host, match["user"], port)
+
+
+def is_user(text: str) -> bool:
+    """Whether one can log in by that name."""
+    return _USER.fullmatch(text) is not None
 
 
 def is_address(text: str) -> bool:

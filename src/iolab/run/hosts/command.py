@@ -1,6 +1,6 @@
 """A host reached by an argument prefix that gives its standard input and output.
 
-`ip netns exec NAME`, `ssh HOST`, `kubectl exec -i POD --`, `srun -w HOST`, `docker exec -i C`: the
+`ip netns exec NAME`, `ssh HOST`, `kubectl exec -i POD --`, `docker exec -i C`: the
 prefix may or may not share our file system, and may join our words with spaces for a shell of its
 own (ssh does). One rule serves them all: the agent is pushed into a private folder whose name and
 whose file's checksum are checked, and every word after the prefix is plain.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -16,10 +16,11 @@ from iolab.run.hosts.push import OUTPUT_LIMIT_BYTES, PLAIN_WORD, STEP_LIMIT_S, R
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """A host's name and the words that reach it."""
+    """A host's name and the words that reach it, started in our environment if none is given."""
 
     host: str
     words: tuple[str, ...]
+    environment: Mapping[str, str] | None = None
 
     def argv(self, *plain: str) -> list[str]:
         """The prefix with further words; ValueError for a word that a shell might change."""
@@ -36,7 +37,7 @@ class Prefix:
         keep_output: bool = True,
     ) -> Ran:
         """Exit code, output and standard error of a program on the host, within a deadline."""
-        process = await _spawn(self.host, self.argv(*words), given, keep_output=keep_output)
+        process = await _spawn(self, words, given, keep_output=keep_output)
         try:
             async with asyncio.timeout(limit_s):
                 _, output, stderr = await asyncio.gather(
@@ -58,8 +59,9 @@ class Prefix:
 
 
 async def _spawn(
-    host: str, argv: Sequence[str], given: bytes | None, *, keep_output: bool
+    prefix: Prefix, words: tuple[str, ...], given: bytes | None, *, keep_output: bool
 ) -> asyncio.subprocess.Process:
+    argv = prefix.argv(*words)
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     try:
         return await asyncio.create_subprocess_exec(
@@ -68,11 +70,11 @@ async def _spawn(
             stdout=pipe if keep_output else nothing,
             stderr=pipe,
             start_new_session=True,
+            env=prefix.environment,
         )
     except OSError as error:
-        happened = (
-            f"Host '{host}' cannot be reached: '{argv[0]}' does not start ({error.strerror})."
-        )
+        why = f"'{argv[0]}' does not start ({error.strerror})"
+        happened = f"Host '{prefix.host}' cannot be reached: {why}."
         raise HostError(happened, "Correct the host's command in the study.") from None
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from iolab.errors import HostError
@@ -28,10 +28,12 @@ LAST_WORDS_S: Final = 2.0
 """How long a broken-off carrier may take to exit, so that its exit code can be told."""
 
 
-async def start_process(host: str, argv: Sequence[str]) -> ProcessLink:
+async def start_process(
+    host: str, argv: Sequence[str], environment: Mapping[str, str] | None = None
+) -> ProcessLink:
     """Start a carrier in a session of its own, so that a Ctrl-C at the terminal is ours alone.
 
-    Raises HostError when it cannot be started.
+    It has our environment if none is given. Raises HostError when it cannot be started.
     """
     try:
         process = await asyncio.create_subprocess_exec(
@@ -40,6 +42,7 @@ async def start_process(host: str, argv: Sequence[str]) -> ProcessLink:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
+            env=environment,
         )
     except OSError as error:
         happened = (

@@ -12,6 +12,7 @@ from iolab.model.host import HostKind, HostSpec
 from iolab.run.hosts.base import Host
 from iolab.run.hosts.command import CommandHost
 from iolab.run.hosts.local import LocalHost
+from iolab.run.hosts.slurm import STEPS_AT_ONCE, SlurmHost
 
 if TYPE_CHECKING:
     from iolab.run.hosts.ssh.login import Logins
@@ -27,7 +28,8 @@ def hosts_of(
     wanted = tuple(specs)
     if logins is None and any(spec.kind is HostKind.SSH for spec in wanted):
         logins = _usual_logins()
-    return {spec.name: _host_of(spec, agent, logins) for spec in wanted}
+    turns = asyncio.Semaphore(STEPS_AT_ONCE)
+    return {spec.name: _host_of(spec, agent, logins, turns) for spec in wanted}
 
 
 @asynccontextmanager
@@ -42,7 +44,9 @@ async def open_hosts(
         await asyncio.gather(*(host.close() for host in hosts.values()), return_exceptions=True)
 
 
-def _host_of(spec: HostSpec, agent: Path | None, logins: Logins | None) -> Host:
+def _host_of(
+    spec: HostSpec, agent: Path | None, logins: Logins | None, turns: asyncio.Semaphore
+) -> Host:
     match spec.kind:
         case HostKind.LOCAL:
             return LocalHost(spec, agent)
@@ -50,6 +54,8 @@ def _host_of(spec: HostSpec, agent: Path | None, logins: Logins | None) -> Host:
             return CommandHost(spec, agent)
         case HostKind.SSH:
             return _ssh_host(spec, agent, logins)
+        case HostKind.SLURM:
+            return SlurmHost(spec, turns, agent)
 
 
 # asyncssh and its ciphers take a quarter of a second to import; a local study does without.
