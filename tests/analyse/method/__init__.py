@@ -1,0 +1,1 @@
+"""The statistics of the method, against oracles and against what must hold."""
