@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from iolab.model.host import Role
@@ -15,7 +15,8 @@ from iolab.model.workload import AnyJob, Job, io_of
 class DataSet:
     """Files laid out once on each client and shared by the points that fit them.
 
-    File names are `<id>.<job number>.<file number>`; all have `file_bytes`.
+    File names are `<id>.<job number>.<file number>`; all have `file_bytes`. `host_numjobs` are the
+    clients that have files for another number of jobs than `numjobs`.
     """
 
     id: str
@@ -23,11 +24,17 @@ class DataSet:
     numjobs: int
     files_per_job: int
     file_bytes: int
+    host_numjobs: tuple[tuple[str, int], ...] = ()
 
     @property
     def bytes_per_host(self) -> int:
-        """What the layout writes on each client."""
+        """What the layout writes on each client that has no number of jobs of its own."""
         return self.numjobs * self.files_per_job * self.file_bytes
+
+    def on(self, host: str) -> DataSet:
+        """The files as that client has them."""
+        numjobs = dict(self.host_numjobs).get(host, self.numjobs)
+        return replace(self, numjobs=numjobs, host_numjobs=())
 
     def file_names(self, numjobs: int | None = None) -> tuple[str, ...]:
         """The names of the files that the first `numjobs` jobs use (all by default)."""
@@ -43,6 +50,7 @@ class Point:
     """One combination of configuration, workload and axis values, filed by its `digest`.
 
     `data_set` is the id of the files that it works on, empty for a job that makes its own.
+    `host_numjobs` are the clients that run another number of jobs than the job says.
     """
 
     digest: str
@@ -51,11 +59,17 @@ class Point:
     axis: tuple[tuple[str, int | str], ...]
     job: AnyJob
     data_set: str
+    host_numjobs: tuple[tuple[str, int], ...] = ()
 
     @property
     def io(self) -> Job:
         """The job, which is I/O on files; TypeError for any other."""
         return io_of(self.job)
+
+    def io_on(self, host: str) -> Job:
+        """The job as that client runs it; TypeError when it is no I/O on files."""
+        numjobs = dict(self.host_numjobs).get(host)
+        return self.io if numjobs is None else replace(self.io, numjobs=numjobs)
 
     @property
     def label(self) -> str:

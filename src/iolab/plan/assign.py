@@ -23,7 +23,7 @@ EVERY: Final = "*"
 SET_CHARACTERS_SHOWN: Final = 80
 """As much of an assignment as names it in a message."""
 
-NESTED: Final = ("capacity", "cost", "hardware", "fio")
+NESTED: Final = ("capacity", "cost", "redundancy", "hardware", "fio")
 """Keys that are tables, so that a name may follow: `configuration.ID.cost.servers`."""
 
 

@@ -43,7 +43,7 @@ def budget_of(
     rate = layout_bytes_per_s or ASSUMED_WRITE_BYTES_PER_S
     per_host = {
         host: sum(
-            data_set.bytes_per_host
+            data_set.on(host).bytes_per_host
             for data_set in data_sets
             if host in _configuration(study, data_set.configuration).hosts
         )
@@ -95,9 +95,10 @@ def _written_by_runs(study: Study, runs: Iterable[PlannedRun], rate: float) -> i
         share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
         if not job.access.writes:
             continue
-        limit = job.rate_iops * job.numjobs * job.block_bytes if job.rate_iops else math.inf
-        hosts = len(_configuration(study, run.point.configuration).hosts)
-        total += min(rate * share, limit) * seconds * hosts
+        for host in _configuration(study, run.point.configuration).hosts:
+            jobs = run.point.io_on(host).numjobs
+            limit = job.rate_iops * jobs * job.block_bytes if job.rate_iops else math.inf
+            total += min(rate * share, limit) * seconds
     return round(total)
 
 

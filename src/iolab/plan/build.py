@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.model.configuration import Capacity, Configuration, Cost
+from iolab.model.configuration import Capacity, Configuration, Cost, Redundancy
 from iolab.model.fio_options import option_text
 from iolab.model.host import HostKind, HostSpec, Role, SshRoute
 from iolab.model.study import Method, Study, TargetSettings, TelemetrySettings
@@ -30,13 +30,14 @@ def build_study(
     heading, method = tables.heading, tables.method
     hosts = tuple(host_spec(table) for _, table in tables.read("host", HostTable))
     names = tuple(host.name for host in hosts if host.role is Role.CLIENT)
+    nodes = tuple(host.name for host in hosts if host.role is Role.STORAGE)
     return Study(
         id=heading.id,
         title=heading.title or heading.id,
         question=heading.question,
         source=heading.source,
         configurations=tuple(
-            _configuration(table, names, tables.target.path)
+            _configuration(table, names, nodes, tables.target.path)
             for _, table in tables.read("configuration", ConfigurationTable)
         ),
         hosts=hosts,
@@ -54,7 +55,9 @@ def build_study(
             drop_caches=method.drop_caches,
         ),
         telemetry=TelemetrySettings(round(tables.telemetry.interval * 1000)),
-        target=TargetSettings(tables.target.keep_files, tables.target.allow_memory),
+        target=TargetSettings(
+            tables.target.keep_files, tables.target.allow_memory, tables.target.rotate
+        ),
         scale=scale,
         text=text,
         overrides=overrides,
@@ -70,13 +73,22 @@ def host_spec(table: HostTable) -> HostSpec:
         hops = tuple(hop for text in table.jump or () if (hop := parse_hop(text)) is not None)
         address = table.address or table.name
         ssh = SshRoute(address, table.user, table.port, hops, table.key, table.known_hosts)
-    return HostSpec(table.name, kind, table.role, tuple(table.command), table.path, ssh)
+    return HostSpec(
+        name=table.name,
+        kind=kind,
+        role=table.role,
+        command=tuple(table.command),
+        path=table.path,
+        ssh=ssh,
+        devices=tuple(table.devices or ()),
+        numjobs=table.numjobs,
+    )
 
 
 def _configuration(
-    table: ConfigurationTable, hosts: tuple[str, ...], path: str | None
+    table: ConfigurationTable, hosts: tuple[str, ...], nodes: tuple[str, ...], path: str | None
 ) -> Configuration:
-    cost = table.cost
+    cost, factors = table.cost, table.redundancy
     return Configuration(
         id=table.id,
         title=table.title or table.id,
@@ -86,6 +98,8 @@ def _configuration(
         capacity=Capacity(table.capacity.raw_tb, table.capacity.usable_tb),
         cost=Cost(cost.currency, cost.servers, cost.network, cost.storage) if cost else None,
         hardware=tuple((name, option_text(value)) for name, value in table.hardware.items()),
+        storage=tuple(nodes if table.storage is None else table.storage),
+        redundancy=Redundancy(factors.write_factor, factors.read_factor) if factors else None,
     )
 
 

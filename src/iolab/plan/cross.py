@@ -9,6 +9,7 @@ from typing import Any, Final
 from iolab.model.fio_options import FIO_OPTIONS, SYNC_IOENGINES, option_text, value_fits
 from iolab.model.host import HostKind, Role
 from iolab.plan.document import Document, Faults
+from iolab.plan.fleet import FILES_PER_HOST_MAX, check_fleet
 from iolab.plan.study_file import (
     AXES,
     ITEMS,
@@ -28,9 +29,6 @@ POINTS_MAX: Final = 10_000
 RUNS_MAX: Final = 100_000
 """Points times repeats: what a session directory and its readers are made for."""
 
-FILES_PER_HOST_MAX: Final = 100_000
-"""Files that one data set may have on a client: numjobs x files."""
-
 
 def check_tables(document: Document, tables: Tables, faults: Faults) -> None:
     """Add every fault that no single key shows."""
@@ -45,6 +43,7 @@ def check_tables(document: Document, tables: Tables, faults: Faults) -> None:
         _check_sizes(document, item, workload, faults)
     for item in tables.items["workload"]:
         _check_options(document, item, faults)
+    check_fleet(document, tables, faults)
     _check_count(document, tables, faults)
 
 

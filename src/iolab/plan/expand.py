@@ -12,6 +12,9 @@ from iolab.plan.wording import shown
 RANGED: Final = ("name", "address")
 """Keys of a host that may hold ranges; the others are the same for all of them."""
 
+LISTS: Final = ("hosts", "storage")
+"""Keys of a configuration that list hosts."""
+
 
 def expand_hosts(document: Document, faults: Faults) -> None:
     """Replace hosts and lists of hosts that hold ranges by what they stand for.
@@ -22,8 +25,9 @@ def expand_hosts(document: Document, faults: Faults) -> None:
     _expand_elements(document, faults)
     configurations = document.tree.get("configuration")
     for index, element in enumerate(configurations if isinstance(configurations, list) else ()):
-        if isinstance(element, dict) and isinstance(element.get("hosts"), list):
-            _expand_list(document, ("configuration", index, "hosts"), element, faults)
+        for key in LISTS:
+            if isinstance(element, dict) and isinstance(element.get(key), list):
+                _expand_list(document, ("configuration", index, key), key, element, faults)
 
 
 def _expand_elements(document: Document, faults: Faults) -> None:
@@ -80,18 +84,20 @@ def _copies(document: Document, path: Path, element: object, faults: Faults) -> 
     ]
 
 
-def _expand_list(document: Document, path: Path, element: dict[str, Any], faults: Faults) -> None:
+def _expand_list(
+    document: Document, path: Path, key: str, element: dict[str, Any], faults: Faults
+) -> None:
     """A configuration's list of hosts with the ranges in it expanded."""
     names: list[Any] = []
     origins: dict[Path, Origin] = {}
-    for index, name in enumerate(element["hosts"]):
+    for index, name in enumerate(element[key]):
         ranged = isinstance(name, str) and has_ranges(name)
         found = _expanded(document, (*path, index), name, faults) if ranged else (name,)
         for one in found or ():
             origins[(*path, len(names))] = document.where((*path, index))
             names.append(one)
-    if names != element["hosts"]:
-        element["hosts"] = names
+    if names != element[key]:
+        element[key] = names
         document.overrides.update({path: document.where(path), **origins})
 
 

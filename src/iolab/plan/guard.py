@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from iolab.errors import EngineError, Fault, HostError
@@ -32,11 +33,14 @@ def check_ready(
     facts: Mapping[str, HostFacts],
     probes: Mapping[str, TargetProbe],
     present_bytes: Mapping[str, int] | None = None,
+    *,
+    owner: str | None = None,
 ) -> None:
     """Nothing when the plan can run; else every reason why not, in the error's `faults`.
 
     All three mappings are by `Target.key` (the host's name, for a host with one directory);
     `present_bytes` is what of the plan's files already lies there and need not find room again.
+    A target held under the name of `owner` is the session's own: an agent of it is ending there.
     HostError for a host or target that cannot serve, EngineError when only engines are at fault.
     """
     host_faults: list[Fault] = []
@@ -51,7 +55,10 @@ def check_ready(
             engine_faults += _engine_faults(target, seen)
             host_faults += _buffer_faults(study, plan, target, seen)
         there = (present_bytes or {}).get(target.key, 0)
-        host_faults += _target_faults(study, plan, target, seen, probes.get(target.key), there)
+        probe = probes.get(target.key)
+        if probe is not None and probe.held_by == owner:
+            probe = replace(probe, held_by=None)
+        host_faults += _target_faults(study, plan, target, seen, probe, there)
     faults = (*host_faults, *engine_faults)
     if host_faults:
         raise HostError(_refusal(faults), _DO, faults)
@@ -114,7 +121,7 @@ def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -
     """The buffers of all I/Os in flight: fio asks for them at once, and would be killed for it."""
     here = {item.id for item in study.configurations if target.host in item.hosts}
     sizes = {
-        point.io.depth_total * point.io.block_bytes: point
+        point.io_on(target.host).depth_total * point.io.block_bytes: point
         for point in plan.points
         if point.configuration in here
     }

@@ -13,14 +13,14 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from iolab.errors import StudyError
-from iolab.model.host import HostKind, HostSpec
+from iolab.model.host import HostKind, HostSpec, Role
 from iolab.plan import routes, values
 from iolab.plan.build import host_spec
 from iolab.plan.cross import check_hosts
 from iolab.plan.document import Document, Faults, Origin, read_document
 from iolab.plan.expand import expand_hosts
 from iolab.plan.locate import Path
-from iolab.plan.study_file import FORMAT, HostTable, Port, Table, TargetPath
+from iolab.plan.study_file import FORMAT, Devices, HostTable, NumJobs, Port, Table, TargetPath
 from iolab.plan.tables import read_items, read_table
 from iolab.plan.wording import shown
 
@@ -43,6 +43,8 @@ class DefaultsTable(Table):
     jump: Annotated[list[Annotated[str, routes.hop()]], values.Listed(lone=True)] | None = None
     key: Annotated[str, routes.file()] | None = None
     known_hosts: Annotated[str, routes.file()] | None = None
+    devices: Devices | None = None
+    numjobs: NumJobs | None = None
 
 
 class InventoryHeading(Table):
@@ -138,6 +140,8 @@ def _share(document: Document, defaults: Mapping[str, Any]) -> None:
         for key, value in {**defaults, "kind": kind}.items():
             if key in element or (key in SSH_DEFAULTS and kind != "ssh"):
                 continue
+            if key == "numjobs" and element.get("role", Role.CLIENT) != Role.CLIENT:
+                continue  # a default for all who make load
             element[key] = value
             at: Path = ("defaults", key) if key in defaults else ("host", index)
             document.overrides["host", index, key] = document.where(at)

@@ -20,7 +20,7 @@ def make_plan(study: Study, *, layout_bytes_per_s: float | None = None) -> Plan:
     whole plan, all configurations in one block - so that a slow drift does not follow an axis.
     """
     points = expand(study)
-    sets = data_sets(points)
+    sets = data_sets(study, points)
     runs = tuple(
         PlannedRun(order, repeat, point)
         for order, (repeat, point) in enumerate(_ordered(study, points), start=1)

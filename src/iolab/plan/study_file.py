@@ -18,6 +18,7 @@ from iolab.model.host import HostKind, Role
 from iolab.model.study import MethodKind, Order
 from iolab.model.workload import Access, Contents, Indicator
 from iolab.plan import routes, values
+from iolab.plan.ranges import HOSTS_MAX
 from iolab.units import parse_size
 
 FORMAT: Final = 1
@@ -87,6 +88,7 @@ NumJobs = Annotated[int, values.whole(1, NUMJOBS_MAX)]
 Percent = Annotated[int, values.whole(0, 100)]
 Rate = Annotated[int, values.whole(1, RATE_MAX)]
 Port = Annotated[int, values.whole(1, routes.PORT_MAX)]
+Devices = Annotated[list[Annotated[str, values.block_device()]], values.Listed(lone=True)]
 Sizes = values.Listed(lone=True, same=parse_size)
 Numbers = values.Listed(lone=True)
 
@@ -97,6 +99,7 @@ class TargetTable(Table):
     path: TargetPath | None = None
     keep_files: Flag = False
     allow_memory: Flag = False
+    rotate: Annotated[int, values.whole(0, HOSTS_MAX - 1)] = 0
 
 
 class CapacityTable(Table):
@@ -115,6 +118,13 @@ class CostTable(Table):
     storage: Amount
 
 
+class RedundancyTable(Table):
+    """`redundancy` of a configuration: bytes that its disks move for one byte of a client."""
+
+    write_factor: Annotated[float, values.factor()]
+    read_factor: Annotated[float, values.factor()] = 1.0
+
+
 class ConfigurationTable(Table):
     """`[[configuration]]`: a named set of hosts, target, hardware, capacity and cost."""
 
@@ -126,6 +136,8 @@ class ConfigurationTable(Table):
     capacity: CapacityTable = CapacityTable()
     cost: CostTable | None = None
     hardware: dict[str, Label] = Field(default_factory=dict)
+    storage: Annotated[list[Annotated[str, values.host_name()]], values.Listed()] | None = None
+    redundancy: RedundancyTable | None = None
 
 
 class HostTable(Table):
@@ -142,6 +154,8 @@ class HostTable(Table):
     jump: Annotated[list[Annotated[str, routes.hop()]], values.Listed(lone=True)] | None = None
     key: Annotated[str, routes.file()] | None = None
     known_hosts: Annotated[str, routes.file()] | None = None
+    devices: Devices | None = None
+    numjobs: NumJobs | None = None
 
 
 class WorkloadTable(Table):
@@ -237,6 +251,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "cost.servers": "40000",
     "cost.network": "8000",
     "cost.storage": "90000",
+    "redundancy.write_factor": "3",
 }
 """What to write for each key that may not be left out."""
 

@@ -29,18 +29,27 @@ def expand(study: Study) -> tuple[Point, ...]:
     )
 
 
-def data_sets(points: tuple[Point, ...]) -> tuple[DataSet, ...]:
-    """The files that the points share: one set for each size, as many jobs as the widest point."""
+def data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:
+    """The files that the points share: one set for each size, as many jobs as the widest point.
+
+    A client with a number of jobs of its own has files for these; where clients read each other's
+    files, all of them have files for the widest.
+    """
     found: dict[str, DataSet] = {}
     for point in points:
         known = found.get(point.data_set)
         numjobs = max(point.io.numjobs, known.numjobs if known else 0)
+        own = point.host_numjobs
+        if study.target.rotate:
+            numjobs = max(numjobs, *(count for _, count in own), 0)
+            own = ()
         found[point.data_set] = DataSet(
             id=point.data_set,
             configuration=point.configuration,
             numjobs=numjobs,
             files_per_job=point.io.files_per_job,
             file_bytes=point.job.file_bytes,
+            host_numjobs=own,
         )
     return tuple(found.values())
 
@@ -64,15 +73,28 @@ def _point(
     axis: tuple[tuple[str, int | str], ...],
 ) -> Point:
     job = _job_at(workload.io, axis)
-    content = {
+    own = _host_numjobs(study, configuration)
+    content: dict[str, object] = {
         "configuration": configuration.id,
         "hosts": configuration.hosts,
         "workload": workload.id,
         "axis": axis,
         "job": _told(job),
+        # What most studies do without is left out, so that their digests stay.
+        **({"host_numjobs": own} if own else {}),
+        **({"rotate": study.target.rotate} if study.target.rotate and job.access.reads else {}),
     }
     data_set = _data_set_id(job, configuration.id if len(study.configurations) > 1 else None)
-    return Point(digest_of(content), configuration.id, workload.id, axis, job, data_set)
+    return Point(digest_of(content), configuration.id, workload.id, axis, job, data_set, own)
+
+
+def _host_numjobs(study: Study, configuration: Configuration) -> tuple[tuple[str, int], ...]:
+    """The configuration's clients that have a number of jobs of their own."""
+    return tuple(
+        (name, numjobs)
+        for name in configuration.hosts
+        if (numjobs := study.host(name).numjobs) is not None
+    )
 
 
 def _told(job: Job) -> dict[str, object]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from iolab.model.configuration import Configuration
-from iolab.model.host import HostSpec
+from iolab.model.host import HostSpec, Role
 from iolab.model.run import DataSet, Plan
 from iolab.model.study import Study
 
@@ -43,6 +44,27 @@ def targets_of(study: Study) -> tuple[Target, ...]:
     return tuple(found.values())
 
 
+def without_hosts(study: Study, names: Collection[str]) -> Study:
+    """The study as if no configuration had ever named these hosts."""
+    if not names:
+        return study
+    configurations = tuple(
+        replace(item, hosts=tuple(host for host in item.hosts if host not in names))
+        for item in study.configurations
+    )
+    return replace(study, configurations=configurations)
+
+
 def data_sets_at(plan: Plan, target: Target) -> tuple[DataSet, ...]:
-    """The data sets that will lie in that directory, all at once at the worst."""
-    return tuple(item for item in plan.data_sets if item.configuration in target.configurations)
+    """The data sets that will lie there, all at once at the worst, as the host has them."""
+    return tuple(
+        item.on(target.host)
+        for item in plan.data_sets
+        if item.configuration in target.configurations
+    )
+
+
+def bystanders_of(study: Study, configuration_id: str) -> tuple[HostSpec, ...]:
+    """Who is watched in a configuration's runs: its storage nodes, and every hypervisor."""
+    nodes = next(item.storage for item in study.configurations if item.id == configuration_id)
+    return tuple(spec for spec in study.hosts if spec.name in nodes or spec.role is Role.HYPERVISOR)

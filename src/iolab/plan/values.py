@@ -28,6 +28,9 @@ ID_CHARACTERS: Final = 64
 LIST_VALUES: Final = 1000
 """More values on one axis than any study shows in a figure."""
 
+FACTOR_MAX: Final = 100
+"""More copies of a byte than any storage keeps."""
+
 _ID: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{ID_CHARACTERS - 1}}}")
 _PATH_CHARACTERS: Final = 1024
 """Well below the kernel's 4096, so that scratch folders and files still fit behind it."""
@@ -96,6 +99,19 @@ def amount() -> Read:
         raise fault(f"is {shown(value)}", "Give a number that is not negative.")
 
     return Read(read, {"type": "number", "minimum": 0})
+
+
+def factor() -> Read:
+    """How many bytes stand for one: from 1 to 100."""
+
+    def read(value: object) -> float:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            number = _as_float(value)
+            if math.isfinite(number) and 1 <= number <= FACTOR_MAX:
+                return number
+        raise fault(f"is {shown(value)}", f"Give a number from 1 to {FACTOR_MAX}, as 3 or 1.5.")
+
+    return Read(read, {"type": "number", "minimum": 1, "maximum": FACTOR_MAX})
 
 
 def flag() -> Read:
@@ -176,6 +192,22 @@ def absolute_path() -> Read:
 
     schema = {"type": "string", "pattern": "^/", "maxLength": _PATH_CHARACTERS}
     return Read(read, schema)
+
+
+def block_device() -> Read:
+    """A block device by the kernel's own name, kept without the `/dev/` it may be written with."""
+
+    def read(value: object) -> str:
+        name = value.removeprefix("/dev/") if isinstance(value, str) else ""
+        if _DEVICE.fullmatch(name):
+            return name
+        do = "Give the kernel's name, as 'nvme0n1' or '/dev/sda'; 'lsblk -no KNAME' tells it."
+        raise fault(f"is {shown(value)}", do)
+
+    return Read(read, {"type": "string", "pattern": f"^(/dev/)?{_DEVICE.pattern}$"})
+
+
+_DEVICE: Final = re.compile(r"[A-Za-z][A-Za-z0-9!._-]{0,63}")
 
 
 def size(low: int, high: int, *, multiple: int) -> Read:
