@@ -63,7 +63,7 @@ async def drive(
         wall_limit_s=command.wall_limit_s,
         output_limit_bytes=command.output_limit_bytes,
     )
-    halting = asyncio.create_task(_halt(host, stream.id, halt), name=f"halt on {host.name}")
+    halting = asyncio.create_task(pass_on(host, stream.id, halt), name=f"halt on {host.name}")
     ended = False
     try:
         async with asyncio.timeout(lead_s + command.wall_limit_s + OVERDUE_S):
@@ -79,7 +79,7 @@ async def drive(
         await asyncio.gather(halting, return_exceptions=True)
         await stream.aclose()
         if not ended and not host.lost:
-            await _signal(host, stream.id, "KILL")
+            await signal_run(host, stream.id, "KILL")
 
 
 async def _listen(stream: Stream, on_output: Callable[[bytes], None]) -> tuple[Message, bytes]:
@@ -98,17 +98,18 @@ async def _listen(stream: Stream, on_output: Callable[[bytes], None]) -> tuple[M
     return last, stderr
 
 
-async def _halt(host: Host, run: int, halt: asyncio.Event) -> None:
+async def pass_on(host: Host, run: int, halt: asyncio.Event) -> None:
+    """Once `halt` is set, SIGINT to that request and later SIGKILL; to be cancelled at its end."""
     await halt.wait()
     for _ in range(HALT_TRIES):
-        if await _signal(host, run, "INT"):
+        if await signal_run(host, run, "INT"):
             break
         await asyncio.sleep(HALT_RETRY_S)
     await asyncio.sleep(FINAL_WORD_LIMIT_S)
-    await _signal(host, run, "KILL")
+    await signal_run(host, run, "KILL")
 
 
-async def _signal(host: Host, run: int, name: str) -> bool:
+async def signal_run(host: Host, run: int, name: str) -> bool:
     """Whether the agent took the signal; the loss of a host is told by the run's own stream."""
     with suppress(HostError):
         await host.ask("signal", deadline_s=KILL_LIMIT_S, run=run, signal=name)

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from iolab.errors import EngineError, HostError
 from iolab.model.event import IntervalSeen, Phase
 from iolab.model.run import PlannedRun
 from iolab.run.barrier import alongside
-from iolab.run.clock import ClockOffset, measure_offset
+from iolab.run.clock import measure_offset
 from iolab.run.crew import Crew
 from iolab.run.drive import drive
 from iolab.run.engines.base import Interval, OutputReader
 from iolab.run.evidence import Evidence, on_each
 from iolab.run.outcome import engine_fault
 from iolab.run.prepare import snapshot
+from iolab.run.start import NS_PER_S, Start, start_of
 from iolab.run.telemetry.decode import CounterCollector
 from iolab.run.watch import Watch
 
 START_ALLOWANCE_S: Final = 0.5
 """From the decision to the start: a look at the counters and the request on every host."""
-
-ROUND_TRIPS_TO_START: Final = 4
-"""Round trips that the slowest host needs before it can wait for the start, with one to spare."""
-
-NS_PER_S: Final = 1_000_000_000
 
 
 async def measure(
@@ -65,25 +60,10 @@ async def measure(
 
     try:
         await on_each(evidence, get_ready)
-        start = _start_of(crew, evidence)
+        start = start_of(crew, evidence, START_ALLOWANCE_S)
         await alongside(on_each(evidence, one), heed())
     finally:
         await asyncio.gather(*(watch.end() for watch in watches.values()))
-
-
-@dataclass(frozen=True, slots=True)
-class _Start:
-    """The common start on the controller's clock, and how far it was ahead when chosen."""
-
-    real_ns: int
-    lead_s: float
-
-
-def _start_of(crew: Crew, evidence: Sequence[Evidence]) -> _Start:
-    """Far enough ahead for the slowest host to be ready, no further."""
-    slowest_ns = max(_offset(mine).rtt_ns for mine in evidence)
-    lead_s = START_ALLOWANCE_S + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
-    return _Start(crew.clock.real_ns() + round(lead_s * NS_PER_S), lead_s)
 
 
 async def _one_host(
@@ -91,7 +71,7 @@ async def _one_host(
     run: PlannedRun,
     mine: Evidence,
     watch: Watch,
-    start: _Start,
+    start: Start,
     halt: asyncio.Event,
 ) -> None:
     engine = crew.engine_of(run)
@@ -105,7 +85,7 @@ async def _one_host(
         seed=method.seed + run.repeat - 1,
     )
     reader = engine.reader(run.point.io)
-    go_ns = start.real_ns + _offset(mine).offset_ns
+    go_ns = start.on(mine)
     try:
         await alongside(
             _load(crew, run, mine, reader, go_ns, start.lead_s, halt),
@@ -166,9 +146,3 @@ class _Elapsed:
                     lat_ns_mean=one.lat_ns_mean,
                 )
             )
-
-
-def _offset(mine: Evidence) -> ClockOffset:
-    if mine.offset is None:
-        raise ValueError("the clock is read before the start")
-    return mine.offset

@@ -34,6 +34,7 @@ FINAL: Final[Mapping[str, str]] = {
     "scratch_open": "scratch",
     "extents": "extents",
     "evict": "evicted",
+    "metadata": "measured",
 }
 """What the final message of a verb is, where it is not `done`."""
 
