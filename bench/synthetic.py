@@ -17,6 +17,7 @@ import numpy as np
 from bench.synthetic_study import Shape, digest_of, make_facts, make_plan, make_study
 from iolab.model import histogram
 from iolab.model.metric import CheckResult, HostResult, Level, Metric, Result, Verdict
+from iolab.model.packed import Packed
 from iolab.model.run import (
     CacheProof,
     DeviceDelta,
@@ -72,7 +73,7 @@ def make_record(run: PlannedRun, shape: Shape) -> RunRecord:
         bins=_bins(loads),
         counters=make_counters(shape, start_ns, rng),
         outputs=tuple(
-            EngineOutput(name, "fio.json", _engine_text(load))
+            EngineOutput(name, "fio.json", Packed.of(_engine_text(load)))
             for name, load in zip(shape.host_names, loads, strict=True)
         ),
     )

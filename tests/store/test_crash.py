@@ -18,6 +18,7 @@ from bench.synthetic import Shape, make_plan, make_record, make_result, make_stu
 
 from iolab.errors import ExitCode, StoreError
 from iolab.model.event import SessionStatus
+from iolab.model.packed import Packed
 from iolab.model.run import EngineOutput, RunRecord
 from iolab.store import layout
 from iolab.store.reader import SessionReader
@@ -105,7 +106,7 @@ def large(order: int) -> RunRecord:
         bytes=noise,
         lat_sum_ns=noise.astype(np.float64),
     )
-    output = EngineOutput("client-1", "fio.json", rng.bytes(600_000))
+    output = EngineOutput("client-1", "fio.json", Packed.of(rng.bytes(600_000)))
     return replace(record, intervals=intervals, outputs=(output,))
 
 
@@ -203,12 +204,12 @@ def test_an_interrupt_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     class Cut(Exception):
         pass
 
-    class Content(bytes):
-        def __len__(self) -> int:
+    class Outputs(tuple[EngineOutput, ...]):
+        def __iter__(self) -> Iterator[EngineOutput]:
             raise Cut
 
     record = record_of(0)
-    broken = replace(record, outputs=(EngineOutput("client-1", "fio.json", Content(b"x")),))
+    broken = replace(record, outputs=Outputs(record.outputs))
     with create(tmp_path / "S") as writer:
         before = files_below(tmp_path / "S")
         with pytest.raises(Cut):

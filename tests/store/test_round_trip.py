@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from iolab.errors import StoreError
 from iolab.model.metric import Result
+from iolab.model.packed import Packed
 from iolab.model.run import EngineOutput, HostRun, PlannedRun, RunRecord, RunStatus
 from iolab.model.sample import BinTable, CounterTable, IntervalTable
 from iolab.store.codec import decode, encode
@@ -85,6 +86,7 @@ RUNS = st.builds(
     st.from_regex(r"[0-9a-f]{16}", fullmatch=True),
     st.integers(1, 9),
 )
+CONTENTS = st.builds(replace, st.binary(max_size=99).map(Packed.of), truncated=st.booleans())
 RECORDS = st.builds(
     RunRecord,
     run=RUNS,
@@ -100,7 +102,7 @@ RECORDS = st.builds(
     bins=tables(BinTable),
     counters=tables(CounterTable),
     outputs=st.lists(
-        st.builds(EngineOutput, st.text(max_size=8), st.text(max_size=8), st.binary(max_size=99)),
+        st.builds(EngineOutput, st.text(max_size=8), st.text(max_size=8), CONTENTS),
         max_size=3,
     ).map(tuple),
 )

@@ -12,6 +12,7 @@ from bench.synthetic import make_facts, make_result
 from iolab import __version__
 from iolab.errors import ExitCode, StoreError
 from iolab.model.event import SessionStatus
+from iolab.model.packed import Packed
 from iolab.model.run import EngineOutput, RunStatus
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
@@ -252,7 +253,9 @@ def test_a_damaged_run_may_be_measured_again(place: Path) -> None:
 
 def test_names_from_outside_never_become_paths(place: Path) -> None:
     names = ("../../../escape", "/etc/iolab", "<b>bold</b>", "a\0b", "con\ud800")
-    outputs = tuple(EngineOutput(name, name, name.encode("utf-8", "replace")) for name in names)
+    outputs = tuple(
+        EngineOutput(name, name, Packed.of(name.encode("utf-8", "replace"))) for name in names
+    )
     record = record_of(0)
     hosts = tuple(replace(record.hosts[0], host=name) for name in names)
     with create(place) as writer:

@@ -102,12 +102,14 @@ def _covered_seconds(record: RunRecord, measured: Cut) -> Floats:
 
 
 def _dense_bins(record: RunRecord, measured: Cut) -> Ints:
-    table = record.bins
-    rows = measured.bins & (table.direction < _WAYS)
     shape = (len(record.hosts), _WAYS, BIN_COUNT)
     counts = np.zeros(shape, dtype=np.int64)
-    where = (table.host[rows] * _WAYS + table.direction[rows]) * BIN_COUNT + table.bin[rows]
-    np.add.at(counts.reshape(-1), where, table.count[rows])
+    start = 0
+    for part in record.bins.chunks():
+        rows = measured.bins[start : start + len(part)] & (part.direction < _WAYS)
+        start += len(part)
+        where = (part.host * _WAYS + part.direction) * BIN_COUNT + part.bin
+        np.add.at(counts.reshape(-1), where[rows], part.count[rows])
     return counts
 
 

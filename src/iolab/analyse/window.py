@@ -128,4 +128,4 @@ def _bins_inside(record: RunRecord, inside: Mask) -> Mask:
     stride = int(max(table.seq.max(), bins.seq.max())) + 1
     counted = np.zeros(len(record.hosts) * stride, dtype=bool)
     counted[(table.host * stride + table.seq)[inside]] = True
-    return np.asarray(counted[bins.host * stride + bins.seq])
+    return np.concatenate([counted[part.host * stride + part.seq] for part in bins.chunks()])

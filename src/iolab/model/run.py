@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from iolab.model.host import Role
 from iolab.model.metadata import OperationRun, ReportedRate
+from iolab.model.packed import Packed
 from iolab.model.sample import BinTable, CounterTable, IntervalTable
 from iolab.model.workload import AnyJob, Job, io_of
 
@@ -289,11 +290,11 @@ class Bystander:
 
 @dataclass(frozen=True, slots=True)
 class EngineOutput:
-    """One file of the engine's output exactly as it came."""
+    """One file of the engine's output exactly as it came, as far as it was kept."""
 
     host: str
     name: str
-    content: bytes
+    content: Packed
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,30 @@
 """Columnar evidence of a run: intervals of load, their latency bins, and counters of the hosts.
 
 Each table is a set of numpy columns of one length; nothing here is a Python object per I/O, second
-or device. `host` columns index the run's host names.
+or device. `host` columns index the run's host names. The columns of the long tables are of the
+narrowest type that holds their values: arithmetic on them has to widen them first, since numpy
+would wrap around without a word.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from enum import IntEnum
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+Whole = npt.NDArray[np.signedinteger[Any]]
+"""Whole numbers of any width: int64, or the narrowest that holds them (see `narrow`)."""
+
 Floats = npt.NDArray[np.float64]
 Names = npt.NDArray[np.object_]
+
+CHUNK_ROWS: Final = 1 << 21
+"""Rows looked at together where a table is too long to be widened as a whole: 16 MiB a column."""
 
 
 class Direction(IntEnum):
@@ -54,14 +64,60 @@ class BinTable:
     The sum over all intervals is the run's whole histogram, exactly.
     """
 
-    host: Ints
-    seq: Ints
-    direction: Ints
-    bin: Ints
-    count: Ints
+    host: Whole
+    seq: Whole
+    direction: Whole
+    bin: Whole
+    count: Whole
 
     def __len__(self) -> int:
         return int(self.host.size)
+
+    def chunks(self, rows: int = CHUNK_ROWS) -> Iterator[BinTable]:
+        """The table in parts of at most so many rows, as views, each widened to int64."""
+        for start in range(0, len(self), rows):
+            yield BinTable(
+                *(
+                    getattr(self, column.name)[start : start + rows].astype(np.int64)
+                    for column in fields(self)
+                )
+            )
+
+
+class CodedNames:
+    """A column of text as `codes` into `words`, for tables in which few words stand often.
+
+    It can stand wherever an array of names can be read: it has a size and a list, can be indexed,
+    and turns into an array of objects when numpy asks for one.
+    """
+
+    __slots__ = ("codes", "words")
+
+    def __init__(self, codes: Whole, words: Sequence[str]) -> None:
+        self.codes = codes
+        self.words: Names = np.array([*words, None], dtype=np.object_)[:-1]
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return int(self.codes.size)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, rows: Any) -> Any:  # noqa: ANN401 - as numpy's own
+        return self.words[self.codes[rows]]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Names:  # noqa: ANN401, FBT001
+        return np.asarray(self.words[self.codes], dtype=dtype)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[str]:
+        """Every row's word."""
+        found: list[str] = self.words[self.codes].tolist()
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +129,28 @@ class CounterTable:
     named `<core>@<numa node>`.
     """
 
-    host: Ints
-    seq: Ints
+    host: Whole
+    seq: Whole
     real_ns: Ints
-    scope: Names
-    name: Names
-    metric: Names
+    scope: Names | CodedNames
+    name: Names | CodedNames
+    metric: Names | CodedNames
     value: Ints
 
     def __len__(self) -> int:
         return int(self.host.size)
+
+
+def narrow(values: Whole) -> Whole:
+    """The same values in the narrowest signed type that holds all of them."""
+    if values.size == 0:
+        return values.astype(np.int8)
+    low, high = int(values.min()), int(values.max())
+    for kind in (np.int8, np.int16, np.int32):
+        limits = np.iinfo(kind)
+        if limits.min <= low and high <= limits.max:
+            return values.astype(kind)
+    return values.astype(np.int64)
 
 
 def no_intervals() -> IntervalTable:

@@ -124,9 +124,10 @@ def _tail_by_cell(record: RunRecord, grid: Grid, percent: float) -> Floats:
         stride = int(max(table.seq.max(), bins.seq.max())) + 1
         cell_by_interval = np.full(len(record.hosts) * stride, -1, dtype=np.int64)
         cell_by_interval[table.host * stride + table.seq] = cells
-        where = cell_by_interval[bins.host * stride + bins.seq]
-        known = where >= 0
-        np.add.at(counts, (where[known], bins.bin[known]), bins.count[known])
+        for part in bins.chunks():
+            where = cell_by_interval[part.host * stride + part.seq]
+            known = where >= 0
+            np.add.at(counts, (where[known], part.bin[known]), part.count[known])
     sums = np.cumsum(counts, axis=1)
     totals = sums[:, -1]
     ranks = np.maximum(totals * percent / 100.0, 1.0)

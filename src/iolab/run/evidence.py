@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from iolab.model.packed import Packed
 from iolab.model.run import CacheProof, DeviceDelta, ExtentProof, HostRun, IdleProof, ProcessUse
 from iolab.run.barrier import joined, together
 from iolab.run.clock import ClockOffset
@@ -27,6 +28,7 @@ class Evidence:
     before: Look | None = None
     after: Look | None = None
     intervals: list[Interval] = field(default_factory=list)
+    output: Packed | None = None
     reading: EngineReading | None = None
     ending: Ending | None = None
     error: str | None = None

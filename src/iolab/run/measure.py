@@ -8,6 +8,7 @@ from typing import Final
 
 from iolab.errors import EngineError, HostError
 from iolab.model.event import IntervalSeen, Phase
+from iolab.model.packed import BLOCK_BYTES, Packer
 from iolab.model.run import PlannedRun
 from iolab.run.barrier import alongside
 from iolab.run.clock import measure_offset
@@ -24,6 +25,15 @@ from iolab.run.watch import Watch
 START_ALLOWANCE_S: Final = 0.5
 """From the decision to the start: a look at the counters and the request on every host."""
 
+OUTPUT_KEPT_BYTES: Final = 512 << 20
+"""Packed output of all hosts of a run that is kept in memory: half an hour of a hundred hosts that
+print 30 kB a second, or three minutes of a thousand. Each host has an equal part of it; the rest is
+cut off, and the manifest says so."""
+
+FIRST_BLOCKS: Final = 8
+"""Hosts print at the same moments; their first blocks are of so many sizes, so that they are not
+packed at the same moments too."""
+
 
 async def measure(
     crew: Crew, run: PlannedRun, evidence: Sequence[Evidence], counters: CounterCollector
@@ -39,6 +49,13 @@ async def measure(
         mine.name: Watch(crew, mine.site.host, index, counters)
         for index, mine in enumerate(evidence)
     }
+    packers = {
+        mine.name: Packer(
+            OUTPUT_KEPT_BYTES // len(evidence),
+            BLOCK_BYTES * (1 + index % FIRST_BLOCKS) // FIRST_BLOCKS,
+        )
+        for index, mine in enumerate(evidence)
+    }
     halt = asyncio.Event()
 
     async def get_ready(mine: Evidence) -> None:
@@ -47,7 +64,7 @@ async def measure(
 
     async def one(mine: Evidence) -> None:
         try:
-            await _one_host(crew, run, mine, watches[mine.name], start, halt)
+            await _one_host(crew, run, mine, watches[mine.name], packers[mine.name], start, halt)
         except (HostError, EngineError):
             # A run without one of its hosts answers nothing: the others need not go on.
             halt.set()
@@ -71,6 +88,7 @@ async def _one_host(
     run: PlannedRun,
     mine: Evidence,
     watch: Watch,
+    packer: Packer,
     start: Start,
     halt: asyncio.Event,
 ) -> None:
@@ -88,10 +106,11 @@ async def _one_host(
     go_ns = start.on(mine)
     try:
         await alongside(
-            _load(crew, run, mine, reader, go_ns, start.lead_s, halt),
+            _load(crew, run, mine, packer, reader, go_ns, start.lead_s, halt),
             watch.follow(go_ns),
         )
     finally:
+        mine.output = packer.finish()
         mine.reading = reader.finish()
         mine.intervals = list(mine.reading.intervals)
     fault = engine_fault(engine.name, mine)
@@ -103,6 +122,7 @@ async def _load(
     crew: Crew,
     run: PlannedRun,
     mine: Evidence,
+    packer: Packer,
     reader: OutputReader,
     go_ns: int,
     lead_s: float,
@@ -112,12 +132,17 @@ async def _load(
     if mine.command is None:
         raise ValueError("the command is made before the load")
     elapsed = _Elapsed(crew, run, mine.name)
+
+    def take(piece: bytes) -> None:
+        packer.add(piece)
+        elapsed.show(reader.feed(piece))
+
     mine.before = await snapshot(mine.site)
     mine.ending = await drive(
         mine.site.host,
         mine.command,
         halt,
-        lambda piece: elapsed.show(reader.feed(piece)),
+        take,
         start_at_real_ns=go_ns,
         lead_s=lead_s,
     )

@@ -87,11 +87,16 @@ class HostsDocument:
 
 @dataclass(frozen=True, slots=True)
 class StoredOutput:
-    """One engine output; the n-th of a manifest lies in `engine/<n>.zst`, counted from 0."""
+    """One engine output; the n-th of a manifest lies in `engine/<n>.zst`, counted from 0.
+
+    `size_bytes` is its size unpacked; `truncated` says that the engine printed more, which was cut
+    off.
+    """
 
     host: str
     name: str
     size_bytes: int
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +182,10 @@ def manifest_of(
         telemetry_interval_ms=record.telemetry_interval_ms,
         hosts=record.hosts,
         outputs=tuple(
-            StoredOutput(output.host, output.name, len(output.content)) for output in record.outputs
+            StoredOutput(
+                output.host, output.name, output.content.size_bytes, output.content.truncated
+            )
+            for output in record.outputs
         ),
         files=files,
         analysis=analysis,

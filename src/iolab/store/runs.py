@@ -7,21 +7,25 @@ import hashlib
 from pathlib import Path
 from typing import Final, TypeVar
 
-import zstandard
-
 from iolab.errors import StoreError
+from iolab.model.packed import Packed
 from iolab.model.run import EngineOutput, RunRecord
 from iolab.model.sample import BinTable, CounterTable, IntervalTable
 from iolab.store import layout
 from iolab.store.codec import decode, encode
-from iolab.store.documents import Analysis, Manifest, Origin, StoredFile, Table, manifest_of
+from iolab.store.documents import (
+    Analysis,
+    Manifest,
+    Origin,
+    StoredFile,
+    StoredOutput,
+    Table,
+    manifest_of,
+)
 from iolab.store.durable import sync, told, write_file
 from iolab.store.parquet import read_columns, write_columns
 
 T = TypeVar("T", IntervalTable, BinTable, CounterTable)
-
-_LEVEL: Final = 3
-"""zstd's own default: json+ shrinks about eightfold in milliseconds; higher levels gain little."""
 
 _READ_BYTES: Final = 1 << 20
 
@@ -93,11 +97,10 @@ def _write_table(directory: Path, name: str, table: Table) -> str:
 
 
 def _write_outputs(directory: Path, outputs: tuple[EngineOutput, ...]) -> list[str]:
-    """Write the engine's output compressed; the files' names in the order of the outputs."""
-    compressor = zstandard.ZstdCompressor(level=_LEVEL)
+    """Write the engine's output as it was packed; the files' names in the order of the outputs."""
     names = [layout.output_name(index) for index in range(len(outputs))]
     for name, output in zip(names, outputs, strict=True):
-        write_file(directory / name, compressor.compress(output.content))
+        write_file(directory / name, output.content.frames)
     return names
 
 
@@ -107,23 +110,21 @@ def _read_outputs(directory: Path, manifest: Manifest) -> tuple[EngineOutput, ..
         EngineOutput(
             stored.host,
             stored.name,
-            _decompressed(directory / layout.output_name(index), stored.size_bytes),
+            _packed(directory / layout.output_name(index), stored),
         )
         for index, stored in enumerate(manifest.outputs)
     )
 
 
-def _decompressed(path: Path, size_bytes: int) -> bytes:
-    """The content of a compressed file, which must have the size that the manifest says."""
+def _packed(path: Path, stored: StoredOutput) -> Packed:
+    """The content of a packed file, which must have the size that the manifest says."""
     with told(path, "read"):
-        content = path.read_bytes()
+        packed = Packed(path.read_bytes(), stored.size_bytes, stored.truncated)
     try:
-        held_bytes = zstandard.frame_content_size(content)
-        if held_bytes != size_bytes:
-            raise _damaged(path, f"it holds {held_bytes} bytes where {size_bytes} were written")
-        return zstandard.ZstdDecompressor().decompress(content)
-    except zstandard.ZstdError as error:
+        packed.check()
+    except ValueError as error:
         raise _damaged(path, str(error)) from error
+    return packed
 
 
 def _damaged(path: Path, why: str) -> StoreError:

@@ -46,7 +46,7 @@ def test_a_killed_engine_fails_its_run_with_its_evidence_and_the_session_goes_on
     assert host.error == record.failure
     assert int(record.intervals.ios.sum()) == 2000
     assert len(record.counters) > 0
-    assert record.outputs[0].content.count(b'"fio version"') == 2
+    assert record.outputs[0].content.unpacked().count(b'"fio version"') == 2
     assert host.devices[0].read_ios == 2000
     stage.assert_left_clean()
 
@@ -55,7 +55,7 @@ def test_an_engine_that_prints_nonsense_fails_its_run() -> None:
     loads = (FakeLoad(prints=b"fio: what?\n\x00\xff{{{ not json"), GOOD)
     stage = Stage({"local": FakeScript(loads=loads)}).play()
     assert statuses(stage) == [RunStatus.FAILED, RunStatus.DONE, RunStatus.DONE]
-    assert stage.records[0].outputs[0].content == b"fio: what?\n\x00\xff{{{ not json"
+    assert stage.records[0].outputs[0].content.unpacked() == b"fio: what?\n\x00\xff{{{ not json"
     assert stage.records[0].hosts[0].totals is None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -312,5 +314,5 @@ def test_nothing_derives_to_nothing() -> None:
 
 def test_a_scope_that_is_not_known_is_left_out() -> None:
     counters = table(sample(0, 0.0, agent={"cpu_ns": 1}), sample(1, 1.0, agent={"cpu_ns": 2}))
-    counters.scope[:] = "weather"
-    assert derive(counters, ("h",)) == ()
+    scope = np.full(len(counters), "weather", dtype=np.object_)
+    assert derive(replace(counters, scope=scope), ("h",)) == ()

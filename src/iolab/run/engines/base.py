@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from iolab.model.engine import EngineName
 from iolab.model.host import ToolFacts
 from iolab.model.run import DataSet, EngineTotals
-from iolab.model.sample import Direction, Ints
+from iolab.model.sample import Direction, Whole
 from iolab.model.workload import Job
 
 NS_PER_S: Final = 1_000_000_000
@@ -40,15 +40,16 @@ class Command:
 class DirectionInterval:
     """What completed in one direction during an interval: `counts[i]` I/Os fell into `bins[i]`.
 
-    `lat_sum_ns` is the sum of their latencies from submission to completion.
+    `lat_sum_ns` is the sum of their latencies from submission to completion. `bins` and `counts`
+    are of the narrowest type that holds them, since there is one of each a second and host.
     """
 
     direction: Direction
     ios: int
     bytes: int
     lat_sum_ns: float
-    bins: Ints
-    counts: Ints
+    bins: Whole
+    counts: Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +97,7 @@ class EngineReading:
 
     Times are the host's CLOCK_REALTIME, None when the engine never got to do I/O. `totals` come
     from the engine's last complete report, None without one. `faults` are sentences that say why
-    the run is not what was asked for; a reading without fault is complete. `raw` is the output as
-    it came, cut at a limit when `raw_truncated`.
+    the run is not what was asked for; a reading without fault is complete.
     """
 
     version: str
@@ -106,8 +106,6 @@ class EngineReading:
     intervals: tuple[Interval, ...]
     totals: EngineTotals | None
     faults: tuple[str, ...]
-    raw: bytes
-    raw_truncated: bool = False
 
 
 class OutputReader(Protocol):

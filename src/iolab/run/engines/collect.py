@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from iolab.model.sample import BinTable, IntervalTable
+from iolab.model.sample import BinTable, IntervalTable, narrow
 from iolab.run.engines.base import DirectionInterval, Interval
 
 _Row = tuple[int, Interval, DirectionInterval]
@@ -41,13 +41,16 @@ class IntervalCollector:
     def bins(self) -> BinTable:
         """One row a (host, interval, direction, bin) that counted anything, in that order."""
         rows = self._ordered()
-        sizes = [part.bins.size for _, _, part in rows]
+        sizes = np.array([part.bins.size for _, _, part in rows], dtype=np.int64)
         keys = np.array([[host, one.seq, part.direction] for host, one, part in rows], np.int64)
-        host, seq, direction = np.repeat(keys.reshape(-1, 3), sizes, axis=0).T
-        none = np.zeros(0, dtype=np.int64)
+        # Narrowed before they are repeated: this is the longest table of a run.
+        host, seq, direction = (
+            np.repeat(narrow(column), sizes) for column in keys.reshape(-1, 3).T
+        )
+        none = np.zeros(0, dtype=np.int8)
         bins = np.concatenate([none, *(part.bins for _, _, part in rows)])
         counts = np.concatenate([none, *(part.counts for _, _, part in rows)])
-        return BinTable(host.copy(), seq.copy(), direction.copy(), bins, counts)
+        return BinTable(host, seq, direction, bins, counts)
 
     def _ordered(self) -> list[_Row]:
         return sorted(self._rows, key=lambda row: (row[0], row[1].seq, row[2].direction))

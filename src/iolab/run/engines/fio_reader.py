@@ -21,7 +21,8 @@ from typing import Final
 
 import numpy as np
 
-from iolab.model.sample import Direction
+from iolab.model.run import EngineTotals
+from iolab.model.sample import Direction, narrow
 from iolab.run.engines.base import DirectionInterval, EngineReading, Interval
 from iolab.run.engines.fio_document import (
     NAMES,
@@ -32,9 +33,6 @@ from iolab.run.engines.fio_document import (
     read_document,
 )
 from iolab.run.engines.fio_text import DocumentCutter
-
-RAW_LIMIT_BYTES: Final = 64 << 20
-"""Output kept as it came: half an hour of the usual 30 kB a second; beyond, the start is kept."""
 
 FAULTS_LIMIT: Final = 10
 """A fault often repeats every second; the first ones tell the cause."""
@@ -64,8 +62,6 @@ class FioReader:
         self._jobs = jobs
         self._missing = missing
         self._cutter = DocumentCutter()
-        self._raw = bytearray()
-        self._raw_truncated = False
         self._faults: list[str] = []
         self._intervals: list[Interval] = []
         self._first: Document | None = None
@@ -74,15 +70,13 @@ class FioReader:
 
     def feed(self, piece: bytes) -> list[Interval]:
         """Take the next bytes; the intervals that they complete."""
-        room = RAW_LIMIT_BYTES - len(self._raw)
-        self._raw += piece[:room]
-        self._raw_truncated |= len(piece) > room
         return self._take(self._cutter.feed(piece))
 
     def finish(self) -> EngineReading:
         """Everything that the output told."""
         self._take(self._cutter.finish())
         last = self._newest
+        totals = self._totals(last) if last else None
         if last:
             self._faults_of_the_end(last)
         elif not self._faults:
@@ -98,11 +92,16 @@ class FioReader:
             start_real_ns=start_ns,
             end_real_ns=end_ns,
             intervals=settled(with_bytes_by_ios(self._intervals), start_ns, end_ns),
-            totals=last.totals(self._jobs, self._directions) if last else None,
+            totals=totals,
             faults=tuple(self._faults),
-            raw=bytes(self._raw),
-            raw_truncated=self._raw_truncated,
         )
+
+    def _totals(self, last: Document) -> EngineTotals | None:
+        try:
+            return last.totals(self._jobs, self._directions)
+        except DocumentFault as fault:
+            self._fault(str(fault))
+            return None
 
     def _take(self, texts: Sequence[bytes]) -> list[Interval]:
         found: list[Interval] = []
@@ -261,14 +260,14 @@ def _difference(direction: Direction, before: Progress | None, now: Progress) ->
     counts = now.counts - before.counts if before else now.counts
     moved = now.bytes - (before.bytes if before else 0)
     lat_sum_ns = now.lat_sum_ns - (before.lat_sum_ns if before else 0.0)
-    if moved < 0 or (counts < 0).any():
+    bins = np.flatnonzero(counts)
+    found = counts[bins]
+    if moved < 0 or (found < 0).any():
         raise DocumentFault(f"fio's counts of '{NAMES[direction]}' went back")
-    bins = np.flatnonzero(counts).astype(np.int64)
-    ios = int(counts.sum())
+    ios = int(found.sum())
     # Two rounded means leave a remainder of nanoseconds, of either sign, where nothing completed.
-    return DirectionInterval(
-        direction, ios, moved, max(lat_sum_ns, 0.0) if ios else 0.0, bins, counts[bins]
-    )
+    lat_sum_ns = max(lat_sum_ns, 0.0) if ios else 0.0
+    return DirectionInterval(direction, ios, moved, lat_sum_ns, narrow(bins), narrow(found))
 
 
 def _start_ns(document: Document) -> int:

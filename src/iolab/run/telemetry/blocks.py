@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from iolab.model.sample import CounterTable, Ints, Names
+from iolab.model.sample import CodedNames, CounterTable, Ints, Names, Whole, narrow
 
 Flags = npt.NDArray[np.bool_]
 
@@ -89,29 +89,37 @@ def deltas(block: Block, metrics: Sequence[str], may_fall: Collection[str] = ())
 
 def blocks(counters: CounterTable) -> Iterator[Block]:
     """Every host's scopes, ordered by host and scope; devices in the order of their names."""
-    scope_words, scope = _coded(counters.scope)
-    name_words, name = _coded(counters.name)
-    metric_words, metric = _coded(counters.metric)
-    for host in np.unique(counters.host):
-        of_host = np.flatnonzero(counters.host == host)
-        sample, seq, real_ns = _samples(counters.seq[of_host], counters.real_ns[of_host])
+    columns = (_coded(names) for names in (counters.scope, counters.name, counters.metric))
+    (scope_words, scopes), (name_words, names), (metric_words, metrics) = columns
+    for host, of_host in _by_host(counters.host):
+        at_seq = counters.seq[of_host].astype(np.int64)
+        sample, seq, real_ns = _samples(at_seq, counters.real_ns[of_host])
+        scope = scopes[of_host]
         for code, word in enumerate(scope_words):
-            inside = np.flatnonzero(scope[of_host] == code)
+            inside = np.flatnonzero(scope == code)
             if not inside.size:
                 continue
             rows = of_host[inside]
-            present, device = np.unique(name[rows], return_inverse=True)
+            present, device = np.unique(names[rows], return_inverse=True)
             shape = (present.size, seq.size)
-            metrics: dict[str, Cells] = {}
-            for which in np.unique(metric[rows]):
-                hit = np.flatnonzero(metric[rows] == which)
+            found: dict[str, Cells] = {}
+            metric = metrics[rows]
+            for which in np.unique(metric):
+                hit = np.flatnonzero(metric == which)
                 cells = Cells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
                 at = (device[hit], sample[inside[hit]])
                 cells.values[at] = counters.value[rows[hit]]
                 cells.seen[at] = True
-                metrics[metric_words[which]] = cells
-            names = tuple(name_words[index] for index in present)
-            yield Block(int(host), word, names, real_ns, seq, metrics)
+                found[metric_words[which]] = cells
+            devices = tuple(name_words[index] for index in present)
+            yield Block(host, word, devices, real_ns, seq, found)
+
+
+def _by_host(hosts: Whole) -> Iterator[tuple[int, Ints]]:
+    """Each host that has rows, in order, and the rows that it has."""
+    order = np.argsort(hosts, kind="stable")
+    present, first = np.unique(hosts[order], return_index=True)
+    yield from zip(present.tolist(), np.split(order, first[1:]), strict=False)
 
 
 def _samples(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]:
@@ -126,9 +134,17 @@ def _samples(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]:
     return sample, seq[first], real_ns[first]
 
 
-def _coded(words: Names) -> tuple[list[str], Ints]:
+def _coded(column: Names | CodedNames) -> tuple[list[str], Whole]:
     """The distinct words in order, and each row's place among them."""
-    column = words.tolist()
-    distinct = sorted(set(column))
+    if isinstance(column, CodedNames):
+        words: list[str] = column.words.tolist()
+        used = np.zeros(len(words), dtype=np.bool_)
+        used[column.codes] = True
+        distinct = sorted({word for word, seen in zip(words, used, strict=True) if seen})
+        place = {word: index for index, word in enumerate(distinct)}
+        places = narrow(np.array([place.get(word, -1) for word in words], dtype=np.int64))
+        return distinct, places[column.codes]
+    rows = column.tolist()
+    distinct = sorted(set(rows))
     place = {word: index for index, word in enumerate(distinct)}
-    return distinct, np.fromiter((place[word] for word in column), np.int64, len(column))
+    return distinct, np.fromiter((place[word] for word in rows), np.int64, len(rows))

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.model.sample import CounterTable, Names, no_counters
+from iolab.model.sample import CodedNames, CounterTable, Ints, Whole, narrow, no_counters
 
 CPU: Final = (
     "user_ns",
@@ -44,6 +44,7 @@ WHOLE_HOST: Final = ("memory", "pressure", "thermal", "agent")
 """Scopes that a sample holds as an object; their rows have an empty name."""
 
 _Key = tuple[str, str, str]
+_Sample = tuple[int, int, int, Whole, Ints]
 
 
 class CounterCollector:
@@ -51,7 +52,8 @@ class CounterCollector:
 
     def __init__(self) -> None:
         self._codes: dict[_Key, int] = {}
-        self._samples: list[tuple[int, int, int, list[int], list[int]]] = []
+        self._samples: list[_Sample] = []
+        self._layouts: dict[bytes, Whole] = {}
 
     def add(self, host: int, sample: Mapping[str, object]) -> None:
         """Take one sample message (the header as parsed JSON) of the host with that index.
@@ -59,27 +61,36 @@ class CounterCollector:
         ValueError with a sentence when it is not a sample as the wire describes it; nothing of it
         is taken then.
         """
-        keys: list[int] = []
-        values: list[int] = []
-        for key, value in _rows(sample):
-            if value is not None:
-                keys.append(self._codes.setdefault(key, len(self._codes)))
-                values.append(_whole(value, ".".join(key)))
+        codes, values = self._codes_and_values(sample)
         seq, real_ns = (_whole(sample.get(name), name) for name in ("seq", "real_ns"))
-        self._samples.append((host, seq, real_ns, keys, values))
+        # Samples of like hosts have the same rows: one array of codes serves all of them.
+        layout = self._layouts.setdefault(codes.tobytes(), codes)
+        self._samples.append((host, seq, real_ns, layout, values))
 
     def table(self) -> CounterTable:
         """All counters taken so far, ordered by host and then by arrival."""
         if not self._samples:
             return no_counters()
         ordered = sorted(self._samples, key=lambda sample: sample[0])
-        sizes = [len(keys) for *_, keys, _ in ordered]
-        heads = np.array([sample[:3] for sample in ordered], dtype=np.int64)
-        host, seq, real_ns = np.repeat(heads, sizes, axis=0).T
-        codes = np.concatenate([np.array(keys, dtype=np.int64) for *_, keys, _ in ordered])
-        value = np.concatenate([np.array(values, dtype=np.int64) for *_, values in ordered])
-        scope, name, metric = (_words(self._codes, part)[codes] for part in range(3))
-        return CounterTable(host.copy(), seq.copy(), real_ns.copy(), scope, name, metric, value)
+        sizes = np.array([codes.size for *_, codes, _ in ordered], dtype=np.int64)
+        heads = np.array([sample[:3] for sample in ordered], dtype=np.int64).T
+        host, seq = (np.repeat(narrow(column), sizes) for column in heads[:2])
+        real_ns = np.repeat(heads[2], sizes)
+        codes = narrow(np.concatenate([codes for *_, codes, _ in ordered]))
+        value = np.concatenate([values for *_, values in ordered])
+        scope, name, metric = (
+            CodedNames(codes, [key[part] for key in self._codes]) for part in range(3)
+        )
+        return CounterTable(host, seq, real_ns, scope, name, metric, value)
+
+    def _codes_and_values(self, sample: Mapping[str, object]) -> tuple[Whole, Ints]:
+        codes: list[int] = []
+        values: list[int] = []
+        for key, value in _rows(sample):
+            if value is not None:
+                codes.append(self._codes.setdefault(key, len(self._codes)))
+                values.append(_whole(value, ".".join(key)))
+        return np.array(codes, dtype=np.int32), np.array(values, dtype=np.int64)
 
 
 def _rows(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:
@@ -122,10 +133,3 @@ def _whole(value: object, what: str) -> int:
 
 def _unlike(what: str, expected: str) -> ValueError:
     return ValueError(f"a sample's '{what}' is not {expected}")
-
-
-def _words(codes: Mapping[_Key, int], part: int) -> Names:
-    words = np.empty(len(codes), dtype=np.object_)
-    for key, code in codes.items():
-        words[code] = key[part]
-    return words

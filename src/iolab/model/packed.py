@@ -1,0 +1,107 @@
+"""Text that an engine printed, kept packed: a limit in memory, and the same bytes back.
+
+Output is packed while it comes, block by block, into zstd frames that stand alone. A thousand hosts
+that print 30 kB a second each are 1.8 GB a minute, and less than a tenth of it so.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Self
+
+import zstandard
+
+BLOCK_BYTES: Final = 128 << 10
+"""Packed at a time. Each host holds one such block unpacked; twice as much would save a tenth."""
+
+LEVEL: Final = 1
+"""fio's reports shrink tenfold at zstd's quickest level, and no further at the next ones."""
+
+_READ_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Bytes as zstd `frames`, one after the other; `size_bytes` is their size unpacked.
+
+    `truncated` says that more was printed than was kept; what is kept is the beginning.
+    """
+
+    frames: bytes
+    size_bytes: int
+    truncated: bool = False
+
+    @classmethod
+    def of(cls, content: bytes) -> Self:
+        """That content, whole."""
+        return cls(zstandard.ZstdCompressor(level=LEVEL).compress(content), len(content))
+
+    def unpacked(self) -> bytes:
+        """The content. ValueError when the frames are damaged or of another size."""
+        return b"".join(self._blocks())
+
+    def check(self) -> None:
+        """ValueError unless the frames are whole and of that size; needs no room for all of it."""
+        for _ in self._blocks():
+            pass
+
+    def _blocks(self) -> Iterator[bytes]:
+        found = 0
+        unpacker = zstandard.ZstdDecompressor()
+        try:
+            with unpacker.stream_reader(io.BytesIO(self.frames), read_across_frames=True) as reader:
+                while block := reader.read(_READ_BYTES):
+                    found += len(block)
+                    if found > self.size_bytes:
+                        break
+                    yield block
+        except zstandard.ZstdError as error:
+            raise ValueError(str(error)) from error
+        if found != self.size_bytes:
+            raise ValueError(f"it does not hold the {self.size_bytes} bytes that were written")
+
+
+class Packer:
+    """Takes output piece by piece and keeps its beginning within `limit_bytes` of packed bytes.
+
+    `first_block_bytes` lets many packers, fed at the same moments, pack at different ones.
+    """
+
+    def __init__(self, limit_bytes: int, first_block_bytes: int = BLOCK_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._block_bytes = first_block_bytes
+        self._open = bytearray()
+        self._frames = bytearray()
+        self._size_bytes = 0
+        self._truncated = False
+
+    @property
+    def held_bytes(self) -> int:
+        """What it holds in memory now."""
+        return len(self._open) + len(self._frames)
+
+    def add(self, piece: bytes) -> None:
+        """Take the next bytes; past the limit they are dropped."""
+        if self._truncated:
+            return
+        self._open += piece
+        if len(self._open) >= self._block_bytes:
+            self._pack()
+
+    def finish(self) -> Packed:
+        """Everything that was kept."""
+        if self._open:
+            self._pack()
+        return Packed(bytes(self._frames), self._size_bytes, self._truncated)
+
+    def _pack(self) -> None:
+        frame = zstandard.ZstdCompressor(level=LEVEL).compress(self._open)
+        if len(self._frames) + len(frame) > self._limit_bytes:
+            self._truncated = True
+        else:
+            self._frames += frame
+            self._size_bytes += len(self._open)
+        self._open.clear()
+        self._block_bytes = BLOCK_BYTES
