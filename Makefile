@@ -40,6 +40,9 @@ test-packages:
 	    "/usr/sbin/sshd:openssh-server:for the tests over ssh (tests/fleet)" \
 	    "ssh:openssh-client:for the tests over ssh (tests/fleet)" \
 	    "nsenter:util-linux:for the tests over ssh (tests/fleet)" \
+	    "/usr/sbin/slurmctld:slurmctld:for the tests with a Slurm cluster (tests/fleet/test_slurm.py)" \
+	    "/usr/sbin/slurmd:slurmd:for the tests with a Slurm cluster (tests/fleet/test_slurm.py)" \
+	    "srun:slurm-client:for the tests with a Slurm cluster (tests/fleet/test_slurm.py)" \
 	    "chromium:chromium:for the tests that open the report in a browser (tests/report)"
 
 .tools/bin/uv:
