@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from iolab.analyse import checks
-from iolab.analyse.checks import CHECKS
+from iolab.analyse.checks import EVERY_CHECK as CHECKS
 from iolab.analyse.checks.registry import Check
+from iolab.analyse.metadata.summary import METADATA_UNITS
 from iolab.analyse.summary import METRIC_UNITS
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -57,4 +58,4 @@ def test_every_metric_is_documented_with_its_unit() -> None:
     text = (REFERENCE / "metrics.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`.+`) \| (\S+) \|", text, flags=re.MULTILINE)
     documented = {key: unit for keys, unit in rows for key in re.findall(r"`(\w+)`", keys)}
-    assert documented == dict(METRIC_UNITS)
+    assert documented == {**METRIC_UNITS, **METADATA_UNITS}

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from iolab.analyse.checks import CHECKS
+from iolab.analyse.checks import CHECKS, METADATA_CHECKS
 from iolab.analyse.load import measure
+from iolab.analyse.metadata.phases import measure_metadata
+from iolab.analyse.metadata.summary import metadata_host_metrics, metadata_metrics
 from iolab.analyse.summary import fleet_metrics, host_metrics
 from iolab.analyse.view import RunView
 from iolab.model.host import HostFacts
-from iolab.model.metric import HostResult, Result, Verdict
+from iolab.model.metadata import MetadataJob
+from iolab.model.metric import HostResult, Metric, Result, Verdict
 from iolab.model.run import RunRecord
 from iolab.run.telemetry.rates import derive
 
@@ -23,11 +26,14 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
 
     `facts` holds the hosts' facts by `HostRun.target_key`; a host without is judged as far as it
     can be. The result's `window_s` is the least time that the measured intervals of any host
-    cover, 0 where the hosts had no window in common.
+    cover, 0 where the hosts had no window in common; of metadata load the shortest common window of
+    its phases on files.
     """
-    load = measure(record)
-    view = RunView(record, facts, load, derive(record.counters, record.host_names))
+    telemetry = derive(record.counters, record.host_names)
     point = record.run.point
+    of_metadata = isinstance(point.job, MetadataJob)
+    phases = measure_metadata(record) if of_metadata else None
+    view = RunView(record, facts, measure(record), telemetry, phases)
     return Result(
         configuration=point.configuration,
         workload=point.workload,
@@ -36,19 +42,37 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
         digest=point.digest,
         status=record.status,
         failure=record.failure,
-        window_s=float(load.seconds.min()) if load.shared else 0.0,
-        metrics=fleet_metrics(load, point.io.access),
+        window_s=_window_s(view),
+        metrics=_fleet(view),
         hosts=tuple(
-            HostResult(host.host, host_metrics(load, index, point.io.access))
-            for index, host in enumerate(record.hosts)
+            HostResult(host.host, _host(view, index)) for index, host in enumerate(record.hosts)
         ),
         verdict=verdict_of(view),
     )
 
 
+def _window_s(view: RunView) -> float:
+    if view.metadata is not None:
+        return view.metadata.window_s
+    return float(view.load.seconds.min()) if view.load.shared else 0.0
+
+
+def _fleet(view: RunView) -> dict[str, Metric]:
+    if view.metadata is not None:
+        return metadata_metrics(view.record, view.metadata)
+    return fleet_metrics(view.load, view.access)
+
+
+def _host(view: RunView, index: int) -> dict[str, Metric]:
+    if view.metadata is not None:
+        return metadata_host_metrics(view.metadata, index)
+    return host_metrics(view.load, index, view.access)
+
+
 def verdict_of(view: RunView) -> Verdict:
     """The worst check decides. Where no I/O was measured only the run itself is judged."""
-    asked = [check for check in CHECKS if view.has_load or not check.needs_load]
+    checks = CHECKS if view.metadata is None else METADATA_CHECKS
+    asked = [check for check in checks if view.has_load or not check.needs_load]
     results = tuple(check(view) for check in asked)
     level = max((result.level for result in results), key=lambda level: level.rank)
     return Verdict(level, results)

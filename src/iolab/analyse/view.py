@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iolab.analyse.load import Load
+from iolab.analyse.metadata.phases import MetadataLoad
 from iolab.analyse.window import Window, controller_ns
 from iolab.model.host import HostFacts, TargetFacts
+from iolab.model.metadata import MetadataJob
 from iolab.model.run import HostRun, RunRecord
 from iolab.model.sample import Direction, Floats, Ints
 from iolab.model.workload import Access, Job
@@ -21,12 +23,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """One run as the checks see it; `telemetry` is derived from the record's counters."""
+    """One run as the checks see it; `telemetry` is derived from the record's counters.
+
+    `metadata` is what its phases did where the job is one of metadata load, else None; `load` is
+    empty then.
+    """
 
     record: RunRecord
     facts: Mapping[str, HostFacts]
     load: Load
     telemetry: tuple[Series, ...]
+    metadata: MetadataLoad | None = None
+
+    @property
+    def metadata_job(self) -> MetadataJob:
+        """What each host was asked to do; TypeError for I/O on files."""
+        job = self.record.run.point.job
+        if not isinstance(job, MetadataJob):
+            raise TypeError(f"{job.engine} makes no metadata load")
+        return job
 
     @property
     def job(self) -> Job:
@@ -45,7 +60,10 @@ class RunView:
 
     @property
     def has_load(self) -> bool:
-        """Whether any I/O was measured in the window."""
+        """Whether any I/O was measured in the window, or any operation on metadata."""
+        if self.metadata is not None:
+            done = any(phase.done for phase in self.metadata.phases)
+            return done or bool(self.record.reported)
         return bool(self.load.ios.sum() > 0)
 
     def target(self, host: HostRun) -> TargetFacts | None:
@@ -67,7 +85,14 @@ class RunView:
         return int(table.bytes[(table.host == host) & (table.direction == direction)].sum())
 
     def measured(self, host: int) -> Window | None:
-        """The part of the run that counts for this host, on the controller's clock."""
+        """The part of the run that counts for this host, on the controller's clock.
+
+        Of metadata load all phases with what is between them; where the engine tells no times, the
+        whole run.
+        """
+        if self.metadata is not None:
+            record = self.record
+            return self.metadata.span() or Window(record.started_real_ns, record.ended_real_ns)
         if self.load.cut.common is not None:
             return self.load.cut.common
         whole = self.load.cut.hosts[host]
@@ -76,13 +101,21 @@ class RunView:
         start = min(whole.start_ns + round(self.record.warmup_s * 1e9), whole.end_ns)
         return Window(start, whole.end_ns)
 
-    def mean_of(self, host: int, scope: str, name: str | None, metric: str) -> float | None:
+    def mean_of(
+        self,
+        host: int,
+        scope: str,
+        name: str | None,
+        metric: str,
+        window: Window | None = None,
+    ) -> float | None:
         """The mean over the measured window of one host's telemetry, None where it is not known.
 
-        `name` None takes every device of the scope. Each step weighs as much as it shares with the
-        window: a sample of ten seconds that began before it tells mostly of what came before.
+        `window` is looked at in place of the measured one. `name` None takes every device of the
+        scope. Each step weighs as much as it shares with the window: a sample of ten seconds that
+        began before it tells mostly of what came before.
         """
-        window = self.measured(host)
+        window = window or self.measured(host)
         run = self.hosts[host]
         values: list[Floats] = []
         weights: list[Floats] = []

@@ -1,7 +1,8 @@
-"""The checks that every result goes through, in the order in which they are shown."""
+"""The checks that results go through, in the order in which they are shown."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from iolab.analyse.checks.caching import buffered_io, cache_hits, holes, target_in_memory
@@ -20,6 +21,22 @@ from iolab.analyse.checks.engine import (
     totals_disagree,
 )
 from iolab.analyse.checks.moved import bytes_moved
+from iolab.analyse.checks.operations import (
+    metadata_engine,
+    metadata_sums,
+    operations_failed,
+    phase_incomplete,
+    reported_rates,
+)
+from iolab.analyse.checks.ranks import (
+    client_answers,
+    metadata_cpu,
+    metadata_idle,
+    metadata_percentiles,
+    phase_too_short,
+    ranks_apart,
+    ranks_preempted,
+)
 from iolab.analyse.checks.registry import Check
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -42,4 +59,30 @@ CHECKS: Final[tuple[Check, ...]] = (
     thermal_throttling,
     device_busy,
 )
-"""Every check; a result's verdict is the worst of their levels."""
+"""Every check of I/O on files; a result's verdict is the worst of their levels."""
+
+METADATA_CHECKS: Final[tuple[Check, ...]] = (
+    run_unfinished,
+    replace(engine_errors, judge=metadata_engine),
+    operations_failed,
+    phase_incomplete,
+    replace(totals_disagree, judge=metadata_sums),
+    reported_rates,
+    ranks_apart,
+    phase_too_short,
+    replace(percentile_support, judge=metadata_percentiles),
+    target_in_memory,
+    client_answers,
+    ranks_preempted,
+    replace(cpu_bound_client, judge=metadata_cpu),
+    cpu_stolen,
+    thermal_throttling,
+    replace(device_busy, judge=metadata_idle),
+)
+"""Every check of metadata load. Where a code is also one of I/O, it asks the same of operations."""
+
+EVERY_CHECK: Final[tuple[Check, ...]] = (
+    *CHECKS,
+    *(made for made in METADATA_CHECKS if made.code not in {check.code for check in CHECKS}),
+)
+"""Each code once."""

@@ -1,0 +1,1 @@
+"""Metadata load: what its phases did, its metrics, and statistics over iterations."""
