@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iolab.errors import StoreError
+from iolab.model.sample import CodedNames
 from iolab.store.codec import unicode
 from iolab.store.durable import disk_fault, store_error
 
@@ -34,7 +35,7 @@ _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
 _DAMAGED: Final = "If it was written before, restore it from a copy or measure again."
 
 
-def write_columns(columns: Mapping[str, Column], path: Path) -> None:
+def write_columns(columns: Mapping[str, Column | CodedNames], path: Path) -> None:
     """Write columns of one length to a new Parquet file (zstd; text by dictionary).
 
     StoreError when the disk refuses; ValueError for columns of different lengths or none.
@@ -45,7 +46,7 @@ def write_columns(columns: Mapping[str, Column], path: Path) -> None:
     selected: list[str] = []
     arrays: dict[str, Column] = {}
     for number, (name, column) in enumerate(columns.items()):
-        if column.dtype.kind in "OU" and not _is_plain(column):
+        if isinstance(column, CodedNames) or (column.dtype.kind in "OU" and not _is_plain(column)):
             arrays[f"c{number}"], words = _dictionary(column)
             bound.append(words)
             selected.append(f"list_extract(CAST(? AS VARCHAR[]), c{number}) AS {_quoted(name)}")
@@ -109,8 +110,10 @@ def _is_plain(column: Column) -> bool:
     return bool(words) and all(isinstance(word, str) and unicode(word) == word for word in words)
 
 
-def _dictionary(column: Column) -> tuple[npt.NDArray[np.int64], list[str]]:
+def _dictionary(column: Column | CodedNames) -> tuple[Column, list[str]]:
     """Text as numbers from 1 into a list of words, 0 for None."""
+    if isinstance(column, CodedNames):
+        return column.codes.astype(np.int32) + 1, [unicode(word) for word in column.words.tolist()]
     values: list[str | None] = column.tolist()
     words = [word for word in dict.fromkeys(values) if word is not None]
     numbers: dict[str | None, int] = {word: number for number, word in enumerate(words, 1)}
