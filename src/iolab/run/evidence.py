@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from iolab.model.packed import Packed
+from iolab.model.metadata import OperationRun
 from iolab.model.run import CacheProof, DeviceDelta, ExtentProof, HostRun, IdleProof, ProcessUse
 from iolab.run.barrier import joined, together
 from iolab.run.clock import ClockOffset
@@ -17,7 +18,11 @@ from iolab.run.site import Site
 
 @dataclass(slots=True)
 class Evidence:
-    """One host's share of a run. What a failed phase did not reach stays None."""
+    """One host's share of a run. What a failed phase did not reach stays None.
+
+    Metadata load, which is no process of its own, fills in `phases`, what it `asked` for,
+    `engine_version`, whether it was `halted`, and while files of it lie there is `unclean`.
+    """
 
     site: Site
     extents: ExtentProof | None = None
@@ -31,6 +36,11 @@ class Evidence:
     output: Packed | None = None
     reading: EngineReading | None = None
     ending: Ending | None = None
+    phases: list[OperationRun] = field(default_factory=list)
+    asked: str = ""
+    engine_version: str = ""
+    halted: bool = False
+    unclean: bool = False
     error: str | None = None
 
     @property
@@ -45,6 +55,20 @@ class Evidence:
             return ()
         return deltas(self.before, self.after, self.site.devices)
 
+    @property
+    def stopped_early(self) -> bool:
+        """Whether the load ended on our wish."""
+        return self.ending.halted if self.ending else self.halted
+
+    @property
+    def times(self) -> tuple[int | None, int | None]:
+        """When the load began and ended on the host's clock."""
+        if self.reading:
+            return self.reading.start_real_ns, self.reading.end_real_ns
+        starts = [one.first_start_real_ns for one in self.phases if one.first_start_real_ns]
+        ends = [one.last_end_real_ns for one in self.phases if one.last_end_real_ns]
+        return min(starts, default=None), max(ends, default=None)
+
     def host_run(self) -> HostRun:
         """The same for the record."""
         command, reading, ending = self.command, self.reading, self.ending
@@ -54,13 +78,13 @@ class Evidence:
             host=self.name,
             error=self.error,
             argv=command.argv if command else (),
-            job_file=command.job_file if command else "",
-            engine_version=reading.version if reading else "",
-            start_real_ns=reading.start_real_ns if reading else None,
-            end_real_ns=reading.end_real_ns if reading else None,
+            job_file=command.job_file if command else self.asked,
+            engine_version=reading.version if reading else self.engine_version,
+            start_real_ns=self.times[0],
+            end_real_ns=self.times[1],
             exit_code=exited.code if exited else None,
             exit_signal=exited.signal if exited else None,
-            stopped_early=ending.halted if ending else False,
+            stopped_early=self.stopped_early,
             totals=reading.totals if reading else None,
             devices=self.devices,
             extents=self.extents,
@@ -71,6 +95,7 @@ class Evidence:
             clock_error_ns=self.offset.error_ns if self.offset else 0,
             stderr_tail=ending.stderr_tail if ending else "",
             target_key=self.site.key,
+            phases=tuple(self.phases),
         )
 
 

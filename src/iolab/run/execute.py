@@ -75,7 +75,7 @@ def sentence(fault: IolabError) -> str:
 def _status(evidence: Sequence[Evidence], fault: IolabError | None) -> RunStatus:
     if fault:
         return RunStatus.FAILED
-    if any(mine.ending and mine.ending.halted for mine in evidence):
+    if any(mine.stopped_early for mine in evidence):
         return RunStatus.INTERRUPTED
     return RunStatus.DONE
 

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from iolab.model.engine import EngineName
 from iolab.model.host import ToolFacts
+from iolab.model.metadata import Operation
 from iolab.model.run import DataSet, EngineTotals
 from iolab.model.sample import Direction, Whole
 from iolab.model.workload import Job
@@ -44,7 +45,7 @@ class DirectionInterval:
     are of the narrowest type that holds them, since there is one of each a second and host.
     """
 
-    direction: Direction
+    direction: Direction | Operation
     ios: int
     bytes: int
     lat_sum_ns: float

@@ -185,12 +185,12 @@ class FioReader:
 
 def with_bytes_by_ios(intervals: Sequence[Interval]) -> tuple[Interval, ...]:
     """The intervals with the bytes of each direction shared out by its I/Os; the sums are kept."""
-    ios: Counter[Direction] = Counter()
-    moved: Counter[Direction] = Counter()
+    ios: Counter[int] = Counter()
+    moved: Counter[int] = Counter()
     for part in (part for interval in intervals for part in interval.directions):
         ios[part.direction] += part.ios
         moved[part.direction] += part.bytes
-    done: Counter[Direction] = Counter()
+    done: Counter[int] = Counter()
 
     def shared(part: DirectionInterval) -> DirectionInterval:
         way = part.direction

@@ -8,6 +8,7 @@ from typing import Annotated, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from iolab.errors import HostError
+from iolab.model.histogram import BIN_COUNT
 from iolab.model.host import HostFacts, TargetProbe
 from iolab.model.run import ExtentProof
 from iolab.run.hosts.base import Hello, Message
@@ -85,6 +86,41 @@ class ExitedAnswer(_Answer):
     real_ns: Count
     timed_out: bool = False
     truncated: bool = False
+
+
+Bins = Annotated[
+    tuple[tuple[Annotated[int, Field(ge=0, lt=BIN_COUNT)], Count], ...], Field(max_length=BIN_COUNT)
+]
+Errors = Annotated[dict[Annotated[str, Field(max_length=40)], Count], Field(max_length=200)]
+
+
+class MetadataIntervalAnswer(_Answer):
+    """What a metadata phase did on a host between two moments of its clock."""
+
+    from_real_ns: Count
+    to_real_ns: Count
+    ops: Count
+    bins: Bins
+
+
+class MeasuredAnswer(_Answer):
+    """What a metadata phase did on a host from its start to its end."""
+
+    phase: Annotated[str, Field(max_length=40)]
+    ops: Count
+    errors: Errors
+    skipped: Count
+    bins: Bins
+    latency_min_ns: Count | None
+    latency_max_ns: Count | None
+    latency_sum_ns: Count
+    first_start_real_ns: Count | None
+    last_start_real_ns: Count | None
+    first_end_real_ns: Count | None
+    last_end_real_ns: Count | None
+    preemptions: Count
+    cancelled: bool
+    timed_out: bool
 
 
 class _HelloAnswer(_Answer):
