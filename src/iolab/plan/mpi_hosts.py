@@ -100,7 +100,7 @@ def _read_line(line: str) -> _Entry | None:
     if not words:
         return None
     first, *rest = words
-    if "=" in first:
+    if "=" in first or (first == "rank" and rest):
         do = "A rank file says which rank runs where; give the host file instead."
         raise _LineFault(f"The line begins with {shown(first)}, not with a host.", do)
     values = dict(_read_word(word) for word in rest)
