@@ -162,9 +162,9 @@ class Logins:
             "keepalive_interval": self.limits.keepalive_s,
             "keepalive_count_max": self.limits.keepalives,
             "login_timeout": self.limits.login_s,
+            # To leave it out would read no file; the empty tuple stands for ~/.ssh/config.
+            "config": () if self._config is None else [str(self._config)],
         }
-        if self._config is not None:
-            arguments["config"] = [str(self._config)]
         if route.user is not None:
             arguments["username"] = route.user
         if route.port is not None:
