@@ -1,0 +1,226 @@
+"""Rule D: when a run is long enough, and whether its mean may be believed.
+
+The rule sees completed I/Os of each second, summed over all clients and jobs. It cuts the transient
+(MSER-5 doubled, and an exponential fit), estimates how certain the mean of the rest is (batches,
+whole cycles, stalls), and wants both a narrow interval and two halves that agree. Its interval says
+when a run may end; what is published comes from the means of several runs (`between`).
+
+`Live` is fed a second at a time; `decide` plays a whole series through it; `judge` says what a
+series of any length is worth, for runs whose length was fixed beforehand.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+
+from iolab.analyse.method import batches, cycles, mser, stalls, transient
+from iolab.analyse.method.batches import MeanVariance
+from iolab.analyse.method.mser import BLOCK_S, Floats
+from iolab.analyse.method.settings import RAW_BLOCK, RuleSettings
+from iolab.analyse.method.special import student_quantile
+
+_CUT_LEAST_S: Final = 10
+"""Ramp-up of engines and queues: never counted."""
+
+_CUT_SHARE: Final = 0.67
+"""A transient that takes two thirds of the run has not been seen to end."""
+
+_CONFIDENT: Final = 0.975
+"""Upper end of a two-sided 95 % interval."""
+
+_LEAST_S: Final = 4 * BLOCK_S
+"""Shorter series are not judged at all: there is nothing left after the cut."""
+
+
+class Status(StrEnum):
+    """What rule D says of a run; everything but OK is printed beside the number."""
+
+    RUNNING = "running"
+    OK = "ok"
+    TRANSIENT = "transient"
+    CYCLE = "cycle"
+    IMPRECISE = "imprecise"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the rule saw after `seconds` of a run.
+
+    `mean` and `half_width` (95 %) are per second, of the seconds after `cut_s`; `df` and
+    `variance` are those of the mean. `halves` is the relative difference of the two halves.
+    `period_s` is the cycle, `cycles` how many whole ones were used; `tau_s` the time constant of a
+    clear transient. `steady` tells whether the cut was found, `agree` whether the halves agree.
+    """
+
+    status: Status
+    seconds: int
+    cut_s: int
+    mean: float
+    half_width: float
+    df: int
+    variance: float
+    halves: float
+    period_s: int | None
+    cycles: int
+    tau_s: float | None
+    episodes: int
+    lost_mean: float
+    steady: bool
+    agree: bool
+
+    @property
+    def relative(self) -> float:
+        """The half-width as a share of the mean; infinite where the mean is zero."""
+        return self.half_width / self.mean if self.mean > 0 else math.inf
+
+
+class Live:
+    """Rule D on a run as it goes: feed it each second's count, stop when it says so."""
+
+    def __init__(self, settings: RuleSettings = RAW_BLOCK) -> None:
+        self._settings = settings
+        self._counts = np.zeros(settings.longest_s, dtype=np.float64)
+        self._seconds = 0
+        self._satisfied = 0
+        self._decision: Decision | None = None
+
+    @property
+    def decision(self) -> Decision | None:
+        """The latest look at the run, None before the first."""
+        return self._decision
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run may end: satisfied, or at its longest."""
+        return self._decision is not None and self._decision.status is not Status.RUNNING
+
+    def add(self, count: float) -> Decision | None:
+        """Take the next second's count; a Decision when the rule looked, else None.
+
+        Raises ValueError for a count that is not a number of I/Os, or once the run is over.
+        """
+        if self.is_over:
+            raise ValueError(f"the run is over since second {self._seconds}")
+        if not (math.isfinite(count) and count >= 0):
+            raise ValueError(f"{count} is not a count of I/Os")
+        self._counts[self._seconds] = count
+        self._seconds += 1
+        return self._look() if self._is_due() else None
+
+    def _is_due(self) -> bool:
+        since = self._seconds - self._settings.shortest_s
+        at_cap = self._seconds == self._settings.longest_s
+        return at_cap or (since >= 0 and since % self._settings.step_s == 0)
+
+    def _look(self) -> Decision:
+        seen = judge(self._counts[: self._seconds], self._settings)
+        self._satisfied = self._satisfied + 1 if seen.status is Status.OK else 0
+        at_cap = self._seconds == self._settings.longest_s
+        if not at_cap and self._satisfied < self._settings.consecutive:
+            seen = replace(seen, status=Status.RUNNING)
+        self._decision = seen
+        return seen
+
+
+def decide(series: Floats, settings: RuleSettings = RAW_BLOCK) -> Decision:
+    """What the rule says when the series is played to it second by second.
+
+    The status is RUNNING where the series ends before the rule does.
+    """
+    live = Live(settings)
+    for count in series:
+        live.add(float(count))
+        if live.is_over:
+            break
+    return live.decision or replace(judge(series, settings), status=Status.RUNNING)
+
+
+def judge(series: Floats, settings: RuleSettings = RAW_BLOCK) -> Decision:
+    """What the series is worth if the run ends here: never RUNNING.
+
+    Raises ValueError for fewer than 20 seconds, of which no mean could be judged.
+    """
+    if len(series) < _LEAST_S:
+        raise ValueError(f"{len(series)} s are too few to judge; at least {_LEAST_S} s are")
+    blocks = mser.blocks_of(series)
+    cut_s, steady, tau_s = _cut(blocks, len(series), settings)
+    kept = series[cut_s:]
+    cycle_s = cycles.period(kept)
+    count = len(kept) // cycle_s if cycle_s else 0
+    resolved = cycle_s is None or count >= settings.cycles_min
+    whole, variance = _variance(kept, cycle_s if resolved else None, settings)
+    lost = stalls.find(kept)
+    by_stalls = lost.variance
+    if by_stalls is not None and by_stalls.variance > variance.variance:
+        variance = by_stalls
+    mean = float(whole.mean())
+    half_width = student_quantile(_CONFIDENT, float(variance.df)) * math.sqrt(variance.variance)
+    halves = _halves(whole, cycle_s if resolved else None, mean)
+    seen = Decision(
+        Status.OK,
+        len(series),
+        len(series) - len(whole),
+        mean,
+        half_width,
+        variance.df,
+        variance.variance,
+        halves,
+        cycle_s,
+        count,
+        tau_s,
+        lost.episodes,
+        lost.lost_mean,
+        steady,
+        abs(halves) <= settings.equivalence * settings.precision,
+    )
+    return replace(seen, status=_status(seen, settings, resolved=resolved))
+
+
+def _cut(blocks: Floats, seconds: int, settings: RuleSettings) -> tuple[int, bool, float | None]:
+    """Where to cut (s), whether the transient was seen to end, and its time constant."""
+    found = mser.truncation(blocks)
+    # Doubling the cut squares what an exponential transient leaves behind.
+    cut = 2.0 * found.blocks * BLOCK_S
+    fitted = transient.fit(blocks)
+    tau_s = None
+    if fitted is not None and fitted.is_clear:
+        tau_s = fitted.tau_s
+        cut = max(cut, fitted.settled_s(settings.precision * settings.bias_share))
+    cut = max(cut, float(_CUT_LEAST_S))
+    limit = min(seconds - settings.retained_s, _CUT_SHARE * seconds)
+    steady = found.converged and cut <= limit
+    return math.ceil(min(cut, max(limit, float(_CUT_LEAST_S)))), steady, tau_s
+
+
+def _variance(
+    kept: Floats, cycle_s: int | None, settings: RuleSettings
+) -> tuple[Floats, MeanVariance]:
+    """The samples that the mean is taken of, and its variance."""
+    if cycle_s is not None:
+        variance, whole = batches.of_cycles(kept, cycle_s)
+        return whole, variance
+    return kept, batches.of_batches(kept, settings.batches_min) or MeanVariance(math.inf, 1)
+
+
+def _halves(whole: Floats, cycle_s: int | None, mean: float) -> float:
+    """The relative difference of the halves' means; halves are whole cycles where there are any."""
+    half = len(whole) // cycle_s // 2 * cycle_s if cycle_s else len(whole) // 2
+    difference = float(whole[len(whole) - half :].mean() - whole[:half].mean())
+    return difference / mean if mean > 0 else math.inf
+
+
+def _status(seen: Decision, settings: RuleSettings, *, resolved: bool) -> Status:
+    """The first of the statuses for which there is evidence."""
+    if not seen.steady:
+        return Status.TRANSIENT
+    if not resolved:
+        return Status.CYCLE
+    precise = seen.relative <= settings.precision
+    if not seen.agree and (precise or abs(seen.halves) > 2 * seen.relative):
+        return Status.TRANSIENT
+    return Status.OK if precise and seen.agree else Status.IMPRECISE

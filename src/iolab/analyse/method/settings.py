@@ -1,0 +1,103 @@
+"""The constants of the stopping rule within a run, and which kind of load uses which.
+
+The values were chosen by the simulations of `bench/method`; docs/explanation/method.md says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class LoadKind(StrEnum):
+    """What sort of load a run makes, which decides how long it must be watched."""
+
+    RAW_BLOCK = "raw-block"
+    LSM = "lsm"
+    CYCLIC = "cyclic"
+    QUICK = "quick"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSettings:
+    """All constants of rule D; times in seconds.
+
+    `precision` is the relative half-width wanted of a run's mean. The rule looks at the run at
+    `shortest_s` and every `step_s` until `longest_s`, and ends it after `consecutive` looks in a
+    row that satisfied it. Of what is left after the cut, at least `retained_s` seconds must remain,
+    cut into at least `batches_min` batches or `cycles_min` cycles. Its two halves must agree to
+    `equivalence` times the precision. A fitted transient is cut where it has decayed to
+    `bias_share` times the precision.
+
+    Raises ValueError, saying all faults at once, for settings that contradict one another.
+    """
+
+    precision: float = 0.02
+    shortest_s: int = 180
+    longest_s: int = 780
+    step_s: int = 15
+    consecutive: int = 2
+    batches_min: int = 8
+    cycles_min: int = 3
+    retained_s: int = 120
+    equivalence: float = 0.5
+    bias_share: float = 1 / 8
+
+    def __post_init__(self) -> None:
+        faults = [words for wrong, words in self._faults() if wrong]
+        if faults:
+            raise ValueError("; ".join(faults))
+
+    def _faults(self) -> tuple[tuple[bool, str], ...]:
+        return (
+            (not 0 < self.precision < 1, f"precision {self.precision} is not between 0 and 1"),
+            (self.step_s < 1, f"step_s {self.step_s} is less than a second"),
+            (self.consecutive < 1, f"consecutive {self.consecutive} is less than one look"),
+            (self.batches_min < 3, f"batches_min {self.batches_min} says nothing of a spread"),
+            (self.cycles_min < 2, f"cycles_min {self.cycles_min} says nothing of a spread"),
+            (self.equivalence <= 0, f"equivalence {self.equivalence} lets no run pass"),
+            (not 0 < self.bias_share <= 1, f"bias_share {self.bias_share} is not in (0, 1]"),
+            (
+                not 2 * self.batches_min <= self.retained_s <= self.shortest_s,
+                f"retained_s {self.retained_s} is not between two seconds a batch"
+                f" and shortest_s {self.shortest_s}",
+            ),
+            (
+                self.longest_s < self.shortest_s,
+                f"longest_s {self.longest_s} is below shortest_s {self.shortest_s}",
+            ),
+        )
+
+
+RAW_BLOCK: Final = RuleSettings()
+"""Block devices and fleets of VMs."""
+
+LSM: Final = RuleSettings(
+    precision=0.05,
+    shortest_s=600,
+    longest_s=1800,
+    step_s=30,
+    retained_s=480,
+    bias_share=1 / 20,
+)
+"""Log-structured stores (RocksDB, Cassandra): stalls come about once a minute, and a rule that may
+stop early would prefer the stretches without them."""
+
+CYCLIC: Final = replace(RAW_BLOCK, longest_s=1800)
+"""Writes whose rate swings over minutes: a run that ended as CYCLE is repeated with these."""
+
+QUICK: Final = replace(RAW_BLOCK, shortest_s=120, retained_s=60)
+"""A quick scan: half the time, 0.03 points more bias."""
+
+PRESETS: Final[Mapping[LoadKind, RuleSettings]] = MappingProxyType(
+    {
+        LoadKind.RAW_BLOCK: RAW_BLOCK,
+        LoadKind.LSM: LSM,
+        LoadKind.CYCLIC: CYCLIC,
+        LoadKind.QUICK: QUICK,
+    }
+)
+"""The settings of each kind of load."""

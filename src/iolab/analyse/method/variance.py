@@ -1,0 +1,130 @@
+"""Moderated variances: what the cells of a stratum tell of one another's spread.
+
+Two or three runs say almost nothing of their own spread, but a stratum's cells spread alike. An
+inverse chi-square prior is fitted to the variances of all of them (Smyth 2004, "Linear models and
+empirical Bayes methods for assessing differential expression", section 6.2; limma's `fitFDist` and
+`squeezeVar`) and each cell's own variance is drawn towards it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import numpy as np
+
+from iolab.analyse.method.special import digamma, trigamma, trigamma_inverse
+
+Cell = TypeVar("Cell", bound=Hashable)
+
+CELLS_MIN: Final = 12
+"""Cells that a stratum needs before its prior is believed; with fewer, coverage is below 93 %."""
+
+_ZERO_SHARE: Final = 1e-5
+"""Variances of zero count as this share of the median one, as in limma, to have a logarithm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A variance and its degrees of freedom, which are infinite where it is taken as known."""
+
+    variance: float
+    df: float
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation."""
+        return math.sqrt(self.variance)
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What a stratum says of a cell's variance, as if `df` runs more had been made.
+
+    `cells` and `pooled_df` say what it was fitted to. Of no cells, it says nothing (df 0).
+    """
+
+    variance: float
+    df: float
+    cells: int
+    pooled_df: float
+
+    def moderated(self, own: Spread) -> Spread:
+        """The cell's variance drawn towards the stratum's: (d0 s0^2 + d s^2) / (d0 + d).
+
+        No more degrees of freedom than all cells together had, as in limma's `eBayes`.
+        """
+        if self.df == 0:
+            return own
+        if own.df == 0:
+            return Spread(self.variance, min(self.df, self.pooled_df))
+        if math.isinf(self.df):
+            return Spread(self.variance, max(self.pooled_df, own.df))
+        total = self.df + own.df
+        variance = (self.df * self.variance + own.df * own.variance) / total
+        return Spread(variance, min(total, max(self.pooled_df, own.df)))
+
+
+NO_PRIOR: Final = Prior(0.0, 0.0, 0, 0.0)
+"""Nothing is known beyond the cell's own runs."""
+
+
+def own_spread(log_means: Sequence[float]) -> Spread:
+    """The sample variance of one cell's log run means; df 0 for a single run."""
+    if len(log_means) < 2:
+        return Spread(math.nan, 0.0)
+    return Spread(float(np.var(log_means, ddof=1)), float(len(log_means) - 1))
+
+
+def fit_prior(spreads: Sequence[Spread]) -> Prior:
+    """The prior of the cells' variances, by matching the moments of their logarithms.
+
+    Cells of one run are left out. NO_PRIOR for fewer than CELLS_MIN cells or where none varies.
+    """
+    used = [spread for spread in spreads if spread.df > 0]
+    if len(used) < CELLS_MIN:
+        return NO_PRIOR
+    variances = np.array([spread.variance for spread in used])
+    halves = [spread.df / 2 for spread in used]
+    pooled_df = 2 * sum(halves)
+    middle = float(np.median(variances))
+    if middle <= 0:
+        return NO_PRIOR
+    logs = np.log(np.maximum(variances, _ZERO_SHARE * middle))
+    e = logs - np.array([digamma(half) - math.log(half) for half in halves])
+    excess = float(e.var(ddof=1)) - float(np.mean([trigamma(half) for half in halves]))
+    if excess <= 0:
+        # No cell differs from another: the pooled variance (limma since 2017; the limit of the
+        # formula below, exp(mean e), is larger by the noise of the logarithms).
+        pooled = float(np.average(variances, weights=np.array(halves)))
+        return Prior(pooled, math.inf, len(used), pooled_df)
+    df = 2 * trigamma_inverse(excess)
+    variance = math.exp(float(e.mean()) + digamma(df / 2) - math.log(df / 2))
+    return Prior(variance, df, len(used), pooled_df)
+
+
+def stratum_priors(
+    cells: Mapping[Cell, Spread], strata: Mapping[Cell, tuple[Hashable, ...]]
+) -> dict[Cell, Prior]:
+    """Each cell's prior: that of the finest stratum that has cells enough.
+
+    `strata` gives each cell's place from coarse to fine, say (mix, below or above the knee). One
+    with fewer than CELLS_MIN cells joins its siblings, at last all cells of the study.
+    """
+    members: dict[tuple[Hashable, ...], list[Spread]] = {}
+    for cell, spread in cells.items():
+        place = strata[cell]
+        for depth in range(len(place) + 1):
+            members.setdefault(place[:depth], []).append(spread)
+    priors = {place: fit_prior(spreads) for place, spreads in members.items()}
+    return {cell: _finest(priors, strata[cell]) for cell in cells}
+
+
+def _finest(priors: Mapping[tuple[Hashable, ...], Prior], place: tuple[Hashable, ...]) -> Prior:
+    for depth in range(len(place), -1, -1):
+        found = priors[place[:depth]]
+        if found.cells:
+            return found
+    return NO_PRIOR
