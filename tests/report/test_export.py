@@ -51,7 +51,7 @@ def test_the_document_keeps_to_its_schema(make: Any) -> None:
 def test_the_document_has_the_promised_shape(source: Source) -> None:
     document = parsed(source)
     first = document["results"][0]
-    assert list(document) == ["format", "study", "configurations", "results"]
+    assert list(document) == ["format", "study", "configurations", "results", "iterations"]
     assert (first["axis"], first["repeat"], first["status"]) == ({"iodepth": 1}, 1, "done")
     assert set(first["metrics"]["iops"]) == {"value", "unit", "low", "high", "n"}
     assert first["hosts"][0]["iops"]["value"] == pytest.approx(first["metrics"]["iops"]["value"])

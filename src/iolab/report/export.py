@@ -12,9 +12,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from iolab.analyse.iterations import point_statistics
 from iolab.model.configuration import Configuration
 from iolab.model.metric import Evidence, HostResult, Metric, Result
 from iolab.model.study import Study
+from iolab.report.operations import RATE_NOTE, iterations_document, split, summary_lines
 from iolab.report.tables import SHOWN_METRICS, axis_names
 from iolab.report.wording import NOTHING, clean, show
 
@@ -41,6 +43,7 @@ def session_document(study: Study, results: Sequence[Result]) -> dict[str, Any]:
         },
         "configurations": [_configuration(one) for one in study.configurations],
         "results": [_result(result) for result in results],
+        "iterations": iterations_document(results),
     }
 
 
@@ -187,7 +190,23 @@ def _csv_value(value: Value) -> str | int | float:
 
 
 def markdown_text(study: Study, results: Sequence[Result]) -> str:
-    """A table that GitHub and its like show, under the study's title; numbers with units."""
+    """Tables that GitHub and its like show, under the study's title; numbers with units.
+
+    One has a row for each run of I/O, one a row for each operation of metadata load.
+    """
+    io, metadata = split(results)
+    text = f"# {_markdown_cell(study.title)}\n"
+    if io or not metadata:
+        text += "\n" + _io_table(io)
+    if metadata:
+        rows = list(summary_lines(point_statistics(metadata), study))
+        rule = f"|{' --- |' * len(rows[0])}"
+        lines = [_markdown_row(rows[0]), rule, *map(_markdown_row, rows[1:])]
+        text += "\n" + "\n".join(lines) + f"\n\n{RATE_NOTE}\n"
+    return text
+
+
+def _io_table(results: Sequence[Result]) -> str:
     axes = axis_names(results)
     heads = ["Configuration", "Workload", *axes, "Repeat"]
     heads += [heading for _, heading in SHOWN_METRICS] + ["Verdict"]
@@ -204,7 +223,7 @@ def markdown_text(study: Study, results: Sequence[Result]) -> str:
     ]
     rule = ["---"] * (3 + len(axes)) + ["---:"] * len(SHOWN_METRICS) + ["---"]
     lines = [_markdown_row(heads), f"| {' | '.join(rule)} |", *map(_markdown_row, rows)]
-    return f"# {_markdown_cell(study.title)}\n\n" + "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

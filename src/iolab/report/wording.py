@@ -39,16 +39,18 @@ def mark(level: Level) -> str:
 
 
 def show(metric: Metric | None, *, bare_rate: bool = False) -> str:
-    """A metric with its unit; `bare_rate` leaves "IOPS" to the heading of a column."""
+    """A metric with its unit; `bare_rate` leaves "IOPS" or "ops/s" to the heading of a column."""
     if metric is None or metric.value is None:
         return NOTHING
     return show_value(metric.value, metric.unit, bare_rate=bare_rate)
 
 
 def show_value(value: float, unit: str, *, bare_rate: bool = False) -> str:
-    """A value of one of the metrics' units: 1/s, bytes/s, ns, bytes, share, depth or celsius."""
+    """A value in a unit of metrics: 1/s, ops/s, bytes/s, ns, bytes, share, depth or celsius."""
     if unit == "1/s":
         return format_count(value) if bare_rate else f"{format_count(value)} IOPS"
+    if unit == "ops/s":
+        return format_count(value) if bare_rate else f"{format_count(value)} ops/s"
     if unit == "bytes/s":
         return format_rate_bytes(value)
     if unit == "ns":

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import getpid
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from iolab.model.metadata import Operation
 from iolab.model.metric import Result
 from iolab.model.sample import Direction, IntervalTable
 from iolab.store import layout
 from iolab.store.durable import sync, told
 from iolab.store.parquet import Column, write_columns
 from iolab.store.reader import SessionReader
+
+WAYS: Final[Mapping[int, str]] = {
+    **{int(way): way.name.lower() for way in Direction},
+    **{int(operation): operation.word for operation in Operation},
+}
+"""What stands for each number of a direction or of a metadata operation."""
 
 
 def write_parquet(columns: Mapping[str, Column], path: Path) -> None:
@@ -37,7 +44,8 @@ def export_intervals(reader: SessionReader, path: Path) -> None:
     """Write every interval of every committed run to one Parquet file.
 
     Each row says which run (configuration, workload, axis_<name>, digest, repeat, status), which
-    host and direction, and what IntervalTable says. StoreError if a run is damaged.
+    host and direction (of metadata load, which operation), and what IntervalTable says. StoreError
+    if a run is damaged.
     """
     results = reader.results()
     tables = [reader.intervals(result.digest, result.repeat) for result in results]
@@ -67,7 +75,7 @@ def _interval_columns(
         [names[index] for table, names in zip(tables, hosts, strict=True) for index in table.host]
     )
     columns["direction"] = _texts(
-        [Direction(way).name.lower() for table in tables for way in table.direction.tolist()]
+        [WAYS[way] for table in tables for way in table.direction.tolist()]
     )
     for name in ("seq", "end_real_ns", "span_ns", "ios", "bytes"):
         columns[name] = _joined([getattr(table, name) for table in tables], np.int64)
