@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from iolab.cli.panel import bar, panel, sparkline
-from iolab.cli.progress import Progress
+from iolab.cli.progress import Progress, Seconds
 from iolab.model.event import IntervalSeen, Phase, PhaseStarted, RunStarted, TelemetrySeen
 from tests.cli.command_line import PLAN, RESULTS
 
@@ -69,7 +69,7 @@ def test_no_line_is_wider_than_the_terminal_and_none_wraps(width: int) -> None:
 
 def test_the_picture_keeps_its_height_while_numbers_change() -> None:
     state = measuring()
-    later = replace(state, seconds={})
+    later = replace(state, seconds=Seconds())
     assert len(drawn(state, 80)) == len(drawn(later, 80))
 
 

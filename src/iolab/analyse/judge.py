@@ -20,6 +20,9 @@ from iolab.run.telemetry.rates import derive
 ANALYSIS_VERSION: Final = 2
 """Rises whenever the same record could get another number or another level."""
 
+JUDGED: Final = {"cpu": "all", "agent": None, "thermal": None}
+"""The telemetry that checks ask for, by scope and name; what no check asks for is not derived."""
+
 
 def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
     """What a run is worth: pure, so the same record and facts always give the same result.
@@ -29,7 +32,7 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
     cover, 0 where the hosts had no window in common; of metadata load the shortest common window of
     its phases on files.
     """
-    telemetry = derive(record.counters, record.host_names)
+    telemetry = derive(record.counters, record.host_names, JUDGED)
     point = record.run.point
     of_metadata = isinstance(point.job, MetadataJob)
     phases = measure_metadata(record) if of_metadata else None
@@ -48,6 +51,8 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
             HostResult(host.host, _host(view, index)) for index, host in enumerate(record.hosts)
         ),
         verdict=verdict_of(view),
+        without=record.without,
+        attempt=record.run.attempt,
     )
 
 

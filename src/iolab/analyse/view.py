@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,9 @@ from iolab.model.workload import Access, Job
 if TYPE_CHECKING:
     from iolab.run.telemetry.rates import Series
 
+_Place = tuple[str, str, str]
+"""Host, scope and metric of a series."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunView:
@@ -34,6 +37,15 @@ class RunView:
     load: Load
     telemetry: tuple[Series, ...]
     metadata: MetadataLoad | None = None
+    _places: Mapping[_Place, tuple[Series, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Looked up for each host by several checks: a search would cost hosts x hosts.
+        places: dict[_Place, list[Series]] = {}
+        for series in self.telemetry:
+            places.setdefault((series.host, series.scope, series.metric), []).append(series)
+        found = {place: tuple(several) for place, several in places.items()}
+        object.__setattr__(self, "_places", found)
 
     @property
     def metadata_job(self) -> MetadataJob:
@@ -119,11 +131,8 @@ class RunView:
         run = self.hosts[host]
         values: list[Floats] = []
         weights: list[Floats] = []
-        for series in self.telemetry:
-            found_at = (series.host, series.scope, series.metric)
-            if window is None or found_at != (run.host, scope, metric):
-                continue
-            if name is not None and series.name != name:
+        for series in self._places.get((run.host, scope, metric), ()):
+            if window is None or (name is not None and series.name != name):
                 continue
             at = controller_ns(series.real_ns, run.clock_offset_ns)
             shared = _shared_ns(at - series.span_ns, at, window)

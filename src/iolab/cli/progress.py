@@ -16,6 +16,7 @@ from iolab.model.event import (
     SessionStarted,
     TelemetrySeen,
 )
+from iolab.model.metadata import MetadataJob
 from iolab.model.metric import Result
 from iolab.model.run import PlannedRun
 from iolab.plan.budget import RUN_OVERHEAD_S
@@ -37,12 +38,38 @@ class Load:
     lat_ns_mean: float | None
 
 
+class Seconds:
+    """The last seconds of a run, by second and host; each is summed up once, when it is whole."""
+
+    def __init__(self) -> None:
+        self._told: dict[int, dict[str, IntervalSeen]] = {}
+        self._summed: dict[int, Load] = {}
+
+    def add(self, event: IntervalSeen) -> None:
+        """Take one host's interval; a second one of the same host and second replaces it."""
+        second = round(event.elapsed_s)
+        self._told.setdefault(second, {})[event.host] = event
+        self._summed.pop(second, None)
+        if len(self._told) > SECONDS_KEPT:
+            del self._told[min(self._told)]
+
+    def told_by(self, hosts: int) -> tuple[Load, ...]:
+        """The load of each second that so many hosts have told of, oldest first."""
+        whole = sorted(second for second, told in self._told.items() if len(told) >= hosts)
+        for second in whole:
+            if second not in self._summed:
+                self._summed[second] = _load(second, self._told[second])
+        return tuple(self._summed[second] for second in whole)
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """A session as a person follows it; moments are seconds of a monotonic clock.
 
     `run_count` are all runs of the plan, `ended` how many of them have ended, in earlier starts of
-    the session too. `seconds` are the intervals seen of the current run, by second and host.
+    the session too. `seconds` are what was seen of the current run, `cpu_busy` each host's newest
+    share: these two grow in place, for a copy of them with each of a thousand hosts' events would
+    cost more than the session itself.
     """
 
     study: str
@@ -59,8 +86,8 @@ class Progress:
     phase_detail: str = ""
     phase_since_s: float = 0.0
     phase_expected_s: float | None = None
-    seconds: Mapping[int, Mapping[str, IntervalSeen]] = field(default_factory=dict)
-    cpu_busy: Mapping[str, float] = field(default_factory=dict)
+    seconds: Seconds = field(default_factory=Seconds)
+    cpu_busy: dict[str, float] = field(default_factory=dict)
     results: tuple[Result, ...] = ()
     timed_runs: int = 0
     timed_s: float = 0.0
@@ -72,7 +99,7 @@ class Progress:
             case SessionStarted():
                 return replace(moved, host_count=len(event.facts))
             case RunStarted():
-                return replace(moved, run=event.run, run_since_s=now_s, seconds={})
+                return replace(moved, run=event.run, run_since_s=now_s, seconds=Seconds())
             case PhaseStarted():
                 return replace(
                     moved,
@@ -82,9 +109,11 @@ class Progress:
                     phase_expected_s=event.expected_s,
                 )
             case IntervalSeen():
-                return replace(moved, seconds=_with_interval(self.seconds, event))
+                self.seconds.add(event)
+                return moved
             case TelemetrySeen():
-                return replace(moved, cpu_busy={**self.cpu_busy, event.host: event.cpu_busy})
+                self.cpu_busy[event.host] = event.cpu_busy
+                return moved
             case RunFinished():
                 return replace(
                     moved,
@@ -111,13 +140,14 @@ class Progress:
         return max(self.now_s - self.phase_since_s, 0.0)
 
     @property
+    def of_metadata(self) -> bool:
+        """Whether the current run makes metadata load: its rates are of operations."""
+        return self.run is not None and isinstance(self.run.point.job, MetadataJob)
+
+    @property
     def loads(self) -> tuple[Load, ...]:
         """The seconds that every host has told of, oldest first."""
-        return tuple(
-            _load(second, hosts)
-            for second, hosts in sorted(self.seconds.items())
-            if len(hosts) >= max(self.host_count, 1)
-        )
+        return self.seconds.told_by(max(self.host_count, 1))
 
     @property
     def remaining_s(self) -> float:
@@ -130,14 +160,6 @@ class Progress:
             return (left - 1) * each + current
         preparing = max((self.phase_expected_s or 0.0) - self.phase_elapsed_s, 0.0)
         return left * each + (preparing if self.phase is not None else 0.0)
-
-
-def _with_interval(
-    seconds: Mapping[int, Mapping[str, IntervalSeen]], event: IntervalSeen
-) -> dict[int, Mapping[str, IntervalSeen]]:
-    second = round(event.elapsed_s)
-    moved = {**seconds, second: {**seconds.get(second, {}), event.host: event}}
-    return {key: moved[key] for key in sorted(moved)[-SECONDS_KEPT:]}
 
 
 def _load(second: int, hosts: Mapping[str, IntervalSeen]) -> Load:

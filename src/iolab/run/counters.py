@@ -86,7 +86,8 @@ def cpu_busy(before: object, after: object) -> float | None:
     except (TypeError, IndexError):
         return None
     span = total - total_then
-    return min(max(1 - (idle - idle_then) / span, 0.0), 1.0) if span > 0 else None
+    idle_ns = min(max(idle - idle_then, 0), span)
+    return 1 - idle_ns / span if span > 0 else None
 
 
 def _cpu_ns(rows: object) -> tuple[int, int]:

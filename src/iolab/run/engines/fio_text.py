@@ -42,7 +42,7 @@ class DocumentCutter:
         """The documents that end in this piece, each as its JSON text."""
         self._buffer += piece
         found: list[bytes] = []
-        while close := _CLOSE.search(self._buffer, self._searched):
+        while close := self._close():
             block = bytes(self._buffer[: close.end()])
             del self._buffer[: close.end()]
             self._searched = 0
@@ -54,6 +54,16 @@ class DocumentCutter:
             self._give_up()
         return found
 
+    def _close(self) -> re.Match[bytes] | None:
+        """The next line that ends a document; a plain search tells first whether there can be one.
+
+        Nearly all output is inside documents, and expressions are slow where nothing matches.
+        """
+        near = self._buffer.find(b"\n}", max(self._searched - 1, 0))
+        if near < 0 and (self._searched > 0 or not self._buffer.startswith(b"}")):
+            return None
+        return _CLOSE.search(self._buffer, self._searched)
+
     def finish(self) -> list[bytes]:
         """The output has ended: a last document whose line end is missing, if there is one."""
         found = self.feed(b"\n") if self._buffer else []
@@ -62,6 +72,8 @@ class DocumentCutter:
 
     def _document(self, block: bytes) -> bytes:
         """The document that `block` ends with; empty when it ends none."""
+        if _is_plain(block):
+            return block
         opened = list(_OPEN.finditer(block))
         if not opened:
             self._keep(block)
@@ -88,3 +100,11 @@ class DocumentCutter:
             words = line[:TEXT_LINE_BYTES].decode("utf-8", "replace").strip()
             if words not in ("", "{", "}") and len(self.text) < TEXT_LINES_LIMIT:
                 self.text.append(words)
+
+
+def _is_plain(block: bytes) -> bool:
+    """Whether a block that ends with a closing line is one document and nothing else."""
+    if not block.startswith(b"{\n"):
+        return False
+    # Every line but the first and the last is indented; the last one's end is a line end too.
+    return block.count(b"\n ") == block.count(b"\n") - 2 and block.endswith(b"\n}\n")

@@ -6,7 +6,7 @@ seen. All rates are made from whole arrays; nothing loops over rows of the table
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,8 +87,11 @@ def deltas(block: Block, metrics: Sequence[str], may_fall: Collection[str] = ())
     return Deltas(grown, sound)
 
 
-def blocks(counters: CounterTable) -> Iterator[Block]:
-    """Every host's scopes, ordered by host and scope; devices in the order of their names."""
+def blocks(counters: CounterTable, wanted: Container[str] | None = None) -> Iterator[Block]:
+    """Every host's scopes, ordered by host and scope; devices in the order of their names.
+
+    `wanted` are the scopes to look at, all by default.
+    """
     columns = (_coded(names) for names in (counters.scope, counters.name, counters.metric))
     (scope_words, scopes), (name_words, names), (metric_words, metrics) = columns
     for host, of_host in _by_host(counters.host):
@@ -96,6 +99,8 @@ def blocks(counters: CounterTable) -> Iterator[Block]:
         sample, seq, real_ns = _samples(at_seq, counters.real_ns[of_host])
         scope = scopes[of_host]
         for code, word in enumerate(scope_words):
+            if wanted is not None and word not in wanted:
+                continue
             inside = np.flatnonzero(scope == code)
             if not inside.size:
                 continue

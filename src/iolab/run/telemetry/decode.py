@@ -44,6 +44,7 @@ WHOLE_HOST: Final = ("memory", "pressure", "thermal", "agent")
 """Scopes that a sample holds as an object; their rows have an empty name."""
 
 _Key = tuple[str, str, str]
+_Layout = tuple[tuple[object, ...], tuple[int, ...]]
 _Sample = tuple[int, int, int, Whole, Ints]
 
 
@@ -53,7 +54,7 @@ class CounterCollector:
     def __init__(self) -> None:
         self._codes: dict[_Key, int] = {}
         self._samples: list[_Sample] = []
-        self._layouts: dict[bytes, Whole] = {}
+        self._known: dict[_Layout, Whole] = {}
 
     def add(self, host: int, sample: Mapping[str, object]) -> None:
         """Take one sample message (the header as parsed JSON) of the host with that index.
@@ -63,9 +64,7 @@ class CounterCollector:
         """
         codes, values = self._codes_and_values(sample)
         seq, real_ns = (_whole(sample.get(name), name) for name in ("seq", "real_ns"))
-        # Samples of like hosts have the same rows: one array of codes serves all of them.
-        layout = self._layouts.setdefault(codes.tobytes(), codes)
-        self._samples.append((host, seq, real_ns, layout, values))
+        self._samples.append((host, seq, real_ns, codes, values))
 
     def table(self) -> CounterTable:
         """All counters taken so far, ordered by host and then by arrival."""
@@ -84,6 +83,17 @@ class CounterCollector:
         return CounterTable(host, seq, real_ns, scope, name, metric, value)
 
     def _codes_and_values(self, sample: Mapping[str, object]) -> tuple[Whole, Ints]:
+        usual = _usual(sample)
+        if usual is None:
+            return self._one_by_one(sample)
+        layout, values = usual
+        codes = self._known.get(layout)
+        if codes is None:
+            codes, _ = self._one_by_one(sample)
+            self._known[layout] = codes
+        return codes, values
+
+    def _one_by_one(self, sample: Mapping[str, object]) -> tuple[Whole, Ints]:
         codes: list[int] = []
         values: list[int] = []
         for key, value in _rows(sample):
@@ -91,6 +101,45 @@ class CounterCollector:
                 codes.append(self._codes.setdefault(key, len(self._codes)))
                 values.append(_whole(value, ".".join(key)))
         return np.array(codes, dtype=np.int32), np.array(values, dtype=np.int64)
+
+
+def _usual(sample: Mapping[str, object]) -> tuple[_Layout, Ints] | None:
+    """What rows a sample has, and their values, without a look at each; None if it is odd.
+
+    An odd one is read row by row, which finds its fault. A fleet's samples are 200,000 values a
+    second: what is the same from one to the next is not to be named anew each time.
+    """
+    heads: list[object] = []
+    values: list[object] = []
+    try:
+        for scope, head, width in _WIDTHS:
+            for row in _lists(sample, scope, width):
+                heads += row[:head]
+                values += row[head:]
+            heads.append(scope)
+        for scope in WHOLE_HOST:
+            block = sample.get(scope) or {}
+            if not isinstance(block, dict):
+                return None
+            heads += block
+            heads.append(scope)
+            values += block.values()
+        missing = tuple(at for at, value in enumerate(values) if value is None)
+        if missing:
+            values = [value for value in values if value is not None]
+        if not set(map(type, values)) <= {int}:
+            return None
+        return (tuple(heads), missing), np.array(values, dtype=np.int64)
+    except (ValueError, OverflowError):
+        return None
+
+
+_WIDTHS: Final = (
+    ("cpu", 2, 2 + len(CPU)),
+    ("disks", 1, 1 + len(DISK)),
+    ("nics", 1, 1 + len(NIC)),
+)
+"""Lists of a sample: how many places of a row name it, and how many it has."""
 
 
 def _rows(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:
