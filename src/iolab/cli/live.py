@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from iolab.analyse.iterations import is_metadata
 from iolab.cli.panel import panel
 from iolab.cli.progress import Load, Progress
 from iolab.cli.screen import one_line, run_name
@@ -19,6 +20,7 @@ from iolab.cli.talk import console, say
 from iolab.model.event import Event, IntervalSeen, Notice, Phase, PhaseStarted, RunFinished
 from iolab.model.metric import Result
 from iolab.model.run import PlannedRun
+from iolab.report.operations import brief_rates
 from iolab.report.wording import show
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes
 
@@ -151,15 +153,9 @@ class LinesView:
 
     def judged(self, result: Result) -> None:
         """Tell a result with its verdict."""
-        metrics = result.metrics
-        figures = (
-            show(metrics.get("iops")),
-            show(metrics.get("bw_bytes_per_s")),
-            f"mean {show(metrics.get('lat_ns_mean'))}",
-            f"p99 {show(metrics.get('lat_ns_p99'))}",
-        )
+        figures = brief_rates(result) if is_metadata(result) else _figures(result)
         name = run_name(result.workload, result.axis, result.repeat)
-        say(f"result {name}: {', '.join(figures)}: {result.verdict.level.value}")
+        say(f"result {name}: {figures}: {result.verdict.level.value}")
 
     def note(self, text: str) -> None:
         """One more line."""
@@ -199,14 +195,24 @@ def choose_view(progress: Progress, *, quiet: bool) -> View:
     return PanelView(progress) if sys.stderr.isatty() else LinesView(progress)
 
 
+def _figures(result: Result) -> str:
+    """A run of I/O in a line."""
+    metrics = result.metrics
+    figures = (
+        show(metrics.get("iops")),
+        show(metrics.get("bw_bytes_per_s")),
+        f"mean {show(metrics.get('lat_ns_mean'))}",
+        f"p99 {show(metrics.get('lat_ns_p99'))}",
+    )
+    return ", ".join(figures)
+
+
 def _load_line(load: Load, progress: Progress) -> str:
     latency = "–" if load.lat_ns_mean is None else format_ns(load.lat_ns_mean)
-    parts = [
-        f"{load.elapsed_s:.0f} s",
-        f"{format_count(load.iops)} IOPS",
-        format_rate_bytes(load.bw_bytes_per_s),
-        f"mean {latency}",
-    ]
+    rates = [f"{format_count(load.iops)} IOPS", format_rate_bytes(load.bw_bytes_per_s)]
+    if progress.of_metadata:
+        rates = [f"{format_count(load.iops)} ops/s"]
+    parts = [f"{load.elapsed_s:.0f} s", *rates, f"mean {latency}"]
     if progress.cpu_busy:
         busiest = max(progress.cpu_busy.values())
         parts.append(f"CPU {100 * busiest:.0f} %")

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Group
 from rich.text import Text
 
+from iolab.analyse.iterations import is_metadata
 from iolab.cli.progress import Progress
 from iolab.cli.screen import QUIET_STYLE, one_line, run_name, verdict
 from iolab.model.event import Phase
 from iolab.model.metric import Result
+from iolab.report.operations import brief_rates
 from iolab.report.wording import NOTHING, show
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes
 
@@ -102,8 +104,9 @@ def _load(progress: Progress, width: int, *, ascii_only: bool) -> Iterator[Text]
     loads = progress.loads
     room = width - _LABEL - _VALUE - 2
     newest = loads[-1] if loads else None
+    rate = "ops/s" if progress.of_metadata else "IOPS"
     rows: tuple[tuple[str, str, list[float | None]], ...] = (
-        ("IOPS", format_count(newest.iops) if newest else NOTHING, [load.iops for load in loads]),
+        (rate, format_count(newest.iops) if newest else NOTHING, [load.iops for load in loads]),
         (
             "bandwidth",
             format_rate_bytes(newest.bw_bytes_per_s) if newest else NOTHING,
@@ -142,9 +145,12 @@ def _results(results: Sequence[Result], width: int) -> Iterator[Text]:
     room = min(max(len(name) for name in names), max(width - 48, 16))
     for name, result in zip(names, results, strict=True):
         text = Text(f"  {name:<{room}.{room}}")
-        text.append(f" {show(result.metrics.get('iops'), bare_rate=True):>8} IOPS")
-        text.append(f" {show(result.metrics.get('bw_bytes_per_s')):>9}")
-        text.append(f" {show(result.metrics.get('lat_ns_mean')):>8}  ")
+        if is_metadata(result):
+            text.append(f" {brief_rates(result)}  ")
+        else:
+            text.append(f" {show(result.metrics.get('iops'), bare_rate=True):>8} IOPS")
+            text.append(f" {show(result.metrics.get('bw_bytes_per_s')):>9}")
+            text.append(f" {show(result.metrics.get('lat_ns_mean')):>8}  ")
         text.append_text(verdict(result.verdict.level))
         yield text
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from iolab.cli.screen import Heading, one_line, pairs, plain, table, title
+from iolab.model.metadata import MetadataJob
 from iolab.model.run import Plan, Point
 from iolab.model.study import Study
 from iolab.plan.targets import targets_of
@@ -93,7 +94,7 @@ def plan_document(
 def _runs(study: Study, plan: Plan) -> RenderableType:
     many = len(study.configurations) > 1
     swept = any(run.point.axis for run in plan.runs)
-    repeated = study.method.repeats > 1
+    repeated = any(run.repeat > 1 for run in plan.runs)
     headings = [
         Heading("run", number=True),
         *([Heading("configuration", main=True)] if many else []),
@@ -117,13 +118,23 @@ def _runs(study: Study, plan: Plan) -> RenderableType:
 
 
 def _job(point: Point) -> str:
-    job = point.io
+    job = point.job
+    if isinstance(job, MetadataJob):
+        return _metadata_job(job)
     mix = f" {job.read_percent}% read" if job.read_percent is not None else ""
     rate = f", {job.rate_iops} IOPS a job at most" if job.rate_iops else ""
     buffered = "" if job.direct else ", buffered"
     return (
         f"{job.access.value}{mix} {format_bytes(job.block_bytes)}, {job.numjobs} x depth "
         f"{job.iodepth}{rate}{buffered}"
+    )
+
+
+def _metadata_job(job: MetadataJob) -> str:
+    size = f" of {format_bytes(job.file_bytes)}" if job.file_bytes else ""
+    return (
+        f"{job.engine.value}: {count(job.ranks, 'rank')}, {count(job.files_per_rank, 'file')}"
+        f"{size} each, rank shift {job.rank_shift}"
     )
 
 
@@ -141,7 +152,8 @@ def _costs(
         f"{item.numjobs * item.files_per_job} x {format_bytes(item.file_bytes)}"
         for item in plan.data_sets
     )
-    yield "files", f"{format_bytes(budget.layout_bytes_per_host)} laid out on each host ({files})"
+    laid_out = f"{format_bytes(budget.layout_bytes_per_host)} laid out on each host ({files})"
+    yield "files", laid_out if files else "none laid out before the runs"
     yield "writes", f"about {format_bytes(budget.write_bytes_estimate)} over all hosts and runs"
     if plan.destroys:
         yield "destroys", Text(", ".join(one_line(item) for item in plan.destroys), "bold red")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from iolab.analyse.iterations import is_metadata
+from iolab.cli.operations import HOST_OPERATIONS, operations_screen
 from iolab.cli.screen import (
     QUIET_STYLE,
     Grouped,
@@ -29,6 +31,7 @@ from iolab.model.run import RunStatus
 from iolab.model.study import Study
 from iolab.model.workload import Indicator, Workload
 from iolab.report.objections import Objection, objections
+from iolab.report.operations import split
 from iolab.report.wording import axis_label, axis_number, show
 
 if TYPE_CHECKING:
@@ -77,14 +80,19 @@ class Notes:
 def results_screen(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
     """The tables of all results, the failures, and the objections behind the verdicts."""
     notes = Notes(objections(results))
-    single = [result for result in results if not result.axis]
-    swept = [result for result in results if result.axis]
+    io, metadata = split(results)
+    single = [result for result in io if not result.axis]
+    swept = [result for result in io if result.axis]
     if single:
         yield _indicators(study, single, notes)
     if single and swept:
         yield ""
     if swept:
         yield _points(study, swept, notes)
+    if io and metadata:
+        yield ""
+    if metadata:
+        yield from operations_screen(study, metadata, notes.of)
     yield from _failures(results)
     yield from _objections(notes)
 
@@ -113,11 +121,11 @@ def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
 
 def _hosts(result: Result) -> Iterator[RenderableType]:
     """Each host's share."""
+    keys = HOST_OPERATIONS if is_metadata(result) else _HOST_METRICS
     rows: list[list[Text | str]] = [
-        [plain(host.name), *(show(host.metrics.get(key)) for key in _HOST_METRICS)]
-        for host in result.hosts
+        [plain(host.name), *(show(host.metrics.get(key)) for key in keys)] for host in result.hosts
     ]
-    headings = [Heading(key, number=True) for key in _HOST_METRICS]
+    headings = [Heading(key, number=True) for key in keys]
     yield table([Heading("host", main=True), *headings], rows)
 
 

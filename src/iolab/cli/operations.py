@@ -1,0 +1,91 @@
+"""Metadata load for the terminal: mdtest's summary with latencies and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from iolab.analyse.iterations import OperationStatistics, PointStatistics, point_statistics
+from iolab.analyse.metadata.phases import FILE_OPERATIONS
+from iolab.analyse.metadata.summary import rate_key
+from iolab.cli.screen import QUIET_STYLE, Grouped, Heading, plain, title, verdict
+from iolab.model.metric import Result
+from iolab.model.study import Study
+from iolab.report.operations import (
+    NAMES,
+    iterations_told,
+    point_name,
+    rate_text,
+    rates_of,
+)
+from iolab.report.wording import show
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+HOST_OPERATIONS: Final = tuple(rate_key(operation) for operation in FILE_OPERATIONS)
+"""What tells a host that lags behind the others."""
+
+_HEADINGS: Final = (
+    Heading("operations/s", main=True),
+    Heading("max", number=True),
+    Heading("min", number=True),
+    Heading("mean", number=True),
+    Heading("std dev", number=True),
+    Heading("p50", number=True),
+    Heading("p99", number=True),
+    Heading("p99.9", number=True),
+    Heading("over"),
+    Heading("verdict"),
+)
+
+
+def operations_screen(
+    study: Study, results: Sequence[Result], notes: Callable[[Result], tuple[int, ...]]
+) -> Iterator[RenderableType]:
+    """Each operation over the iterations of each point, under a line for the point.
+
+    `notes` gives the numbers of the objections to a result.
+    """
+    points = [point for point in point_statistics(results) if point.operations]
+    if not points:
+        return
+    yield Grouped(
+        _HEADINGS,
+        [
+            (title(_name(study, point)), [_row(one, point, notes) for one in point.operations])
+            for point in points
+        ],
+    )
+    yield plain(
+        "over: the window in which all ranks worked, or the whole phase as mdtest counts; "
+        "latencies are of the median iteration",
+        QUIET_STYLE,
+    )
+
+
+def _name(study: Study, point: PointStatistics) -> str:
+    titles = {workload.id: workload.title for workload in study.workloads}
+    parts = [titles.get(point.workload, point.workload), point_name(point, study)]
+    return f"{': '.join(part for part in parts if part)}, {iterations_told(point)}"
+
+
+def _row(
+    one: OperationStatistics,
+    point: PointStatistics,
+    notes: Callable[[Result], tuple[int, ...]],
+) -> list[Text | str]:
+    numbers = sorted({number for result in point.results for number in notes(result)})
+    maximum, minimum, mean, std_dev = (rate_text(value) for value in rates_of(one))
+    return [
+        plain(f"  {NAMES[one.operation]}"),
+        maximum,
+        minimum,
+        Text(mean, style="bold"),
+        std_dev,
+        *(show(one.latencies.get(name)) for name in ("p50", "p99", "p99_9")),
+        "window" if one.over_window else "whole",
+        verdict(one.level, numbers),
+    ]
