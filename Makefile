@@ -13,10 +13,14 @@ AGENT_SOURCES := agent/Cargo.toml agent/Cargo.lock $(shell find agent/src -name 
 DEMO_PATH ?= scratch/demo
 PYTEST_WORKERS ?= 2
 
+# A real mdtest for `make mdtest-test`, and the mpiexec of the MPI that it was built for.
+MDTEST ?=
+MPIEXEC ?= mpiexec
+
 # How many ssh hosts `make fleet` makes.
 FLEET_HOSTS ?= 3
 
-.PHONY: help setup packages test-packages demo test lint unit e2e bench fleet fleet-down clean
+.PHONY: help setup packages test-packages demo test lint unit e2e mdtest-test bench fleet fleet-down clean
 
 help: ## show what can be made
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -43,6 +47,8 @@ test-packages:
 	    "/usr/sbin/slurmctld:slurmctld:for the tests with a Slurm cluster (tests/fleet/test_slurm.py)" \
 	    "/usr/sbin/slurmd:slurmd:for the tests with a Slurm cluster (tests/fleet/test_slurm.py)" \
 	    "srun:slurm-client:for the tests with a Slurm cluster (tests/fleet/test_slurm.py)" \
+	    "mpiexec.mpich:mpich:for the tests of mdtest under MPICH (tests/e2e, tests/fleet)" \
+	    "mpiexec.openmpi:openmpi-bin:for the tests of mdtest under Open MPI (tests/e2e, tests/fleet)" \
 	    "chromium:chromium:for the tests that open the report in a browser (tests/report)"
 
 .tools/bin/uv:
@@ -80,6 +86,11 @@ unit: setup
 
 e2e: setup
 	@$(BIN)/python -m pytest -m e2e
+
+mdtest-test: setup ## the same tests of mdtest with a real one: MDTEST=/path/mdtest MPIEXEC=mpiexec.mpich
+	@test -n "$(MDTEST)" || { echo "name a real mdtest: make mdtest-test MDTEST=/path/to/mdtest" >&2; exit 2; }
+	@IOLAB_TEST_MDTEST=$(MDTEST) IOLAB_TEST_MPIEXEC=$(MPIEXEC) \
+	    $(BIN)/python -m pytest -m e2e tests/e2e/test_mdtest.py tests/fleet/test_mdtest.py
 
 bench: setup ## iolab measures itself; prints ratios of two things timed in turn
 	@for script in $$(grep -l __main__ bench/*.py); do \

@@ -13,6 +13,7 @@ from iolab.run import measure as io_measure
 from iolab.run import prepare as io_prepare
 from iolab.run.crew import Crew
 from iolab.run.evidence import Evidence
+from iolab.run.mdtest_driver import MdtestDriver
 from iolab.run.metadata import MetadataDriver
 from iolab.run.telemetry.decode import CounterCollector
 
@@ -59,6 +60,7 @@ class IoDriver:
 DRIVERS: Final[Mapping[EngineName, Driver]] = {
     EngineName.FIO: IoDriver(),
     EngineName.METADATA: MetadataDriver(),
+    EngineName.MDTEST: MdtestDriver(),
 }
 """Every maker of load that a run may name."""
 

@@ -15,6 +15,17 @@ def engine_fault(engine: EngineName, mine: Evidence) -> EngineError | None:
 
     An engine that was stopped on our wish has not failed, whatever it says of it.
     """
+    fault = ending_fault(engine, mine)
+    if fault or mine.ending is None or mine.ending.halted or mine.command is None:
+        return fault
+    if mine.reading is None or not mine.reading.intervals:
+        happened = f"{engine} on host '{mine.name}' reported nothing."
+        return EngineError(happened, "See the engine's own output in the session's folder.")
+    return None
+
+
+def ending_fault(engine: EngineName, mine: Evidence) -> EngineError | None:
+    """The same for an engine that has no intervals to report."""
     ending, reading = mine.ending, mine.reading
     if ending is None or ending.halted or mine.command is None:
         return None
@@ -41,9 +52,6 @@ def engine_fault(engine: EngineName, mine: Evidence) -> EngineError | None:
         return EngineError(happened, "Use fewer intervals: a shorter method.runtime.")
     if said:
         happened = f"{engine} {on}: {printable(said).rstrip('.')}."
-        return EngineError(happened, "See the engine's own output in the session's folder.")
-    if reading is None or not reading.intervals:
-        happened = f"{engine} {on} reported nothing."
         return EngineError(happened, "See the engine's own output in the session's folder.")
     return None
 
