@@ -14,6 +14,7 @@ from iolab.model.event import SessionStatus
 from iolab.model.host import HostSpec
 from iolab.model.run import Plan
 from iolab.model.study import Study
+from iolab.plan.targets import hosts_used
 from iolab.run.engines.base import Engine
 from iolab.run.engines.fio import FioEngine
 from iolab.run.hosts.reach import hosts_of
@@ -43,7 +44,7 @@ class Order:
 
 async def survey_hosts(study: Study) -> Survey:
     """Connect every host of the study, ask and try it, and let go; HostError with every fault."""
-    hosts = hosts_of(_used(study))
+    hosts = hosts_of(hosts_used(study))
     try:
         return await survey(study, hosts, ENGINES)
     finally:
@@ -64,7 +65,7 @@ async def conduct(order: Order, view: View) -> SessionStatus:
             status = await run_session(
                 order.study,
                 order.plan,
-                hosts_of(_used(order.study)),
+                hosts_of(hosts_used(order.study)),
                 recorder,
                 stop,
                 engines=ENGINES,
@@ -85,9 +86,3 @@ def _request(stop: Stop, recorder: SessionRecorder) -> str:
     if not recorder.begun:
         stop.request()
     return STOPPING_AT_ONCE if stop.at_once else STOPPING
-
-
-def _used(study: Study) -> tuple[HostSpec, ...]:
-    """The hosts that any configuration names, each once."""
-    names = dict.fromkeys(name for item in study.configurations for name in item.hosts)
-    return tuple(study.host(name) for name in names)

@@ -64,6 +64,14 @@ def data_sets_at(plan: Plan, target: Target) -> tuple[DataSet, ...]:
     )
 
 
+def hosts_used(study: Study) -> tuple[HostSpec, ...]:
+    """Every host that a session reaches, each once: clients first, then who is watched."""
+    names = dict.fromkeys(name for item in study.configurations for name in item.hosts)
+    for item in study.configurations:
+        names |= dict.fromkeys(spec.name for spec in bystanders_of(study, item.id))
+    return tuple(study.host(name) for name in names)
+
+
 def bystanders_of(study: Study, configuration_id: str) -> tuple[HostSpec, ...]:
     """Who is watched in a configuration's runs: its storage nodes, and every hypervisor."""
     nodes = next(item.storage for item in study.configurations if item.id == configuration_id)

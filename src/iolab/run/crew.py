@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from iolab.model.engine import EngineName
 from iolab.model.event import Event, Phase, PhaseStarted, Recorder
@@ -27,6 +27,12 @@ class Crew:
     stop: Stop
     clock: Clock
     session_id: str
+    bystanders: Mapping[str, Host] = field(default_factory=dict)
+
+    @property
+    def everyone(self) -> dict[str, Host]:
+        """Clients and bystanders."""
+        return {**self.hosts, **self.bystanders}
 
     def tell(self, event: Event) -> None:
         """Hand an event to the recorder; whatever it raises ends the session."""

@@ -29,6 +29,7 @@ class Evidence:
     cache: CacheProof | None = None
     idle: IdleProof | None = None
     offset: ClockOffset | None = None
+    offset_after: ClockOffset | None = None
     command: Command | None = None
     before: Look | None = None
     after: Look | None = None
@@ -95,6 +96,9 @@ class Evidence:
             clock_error_ns=self.offset.error_ns if self.offset else 0,
             stderr_tail=ending.stderr_tail if ending else "",
             target_key=self.site.key,
+            clock_offset_after_ns=self.offset_after.offset_ns if self.offset_after else None,
+            clock_error_after_ns=self.offset_after.error_ns if self.offset_after else None,
+            read_from=self.site.read_from,
             phases=tuple(self.phases),
         )
 

@@ -8,10 +8,13 @@ from iolab.errors import EngineError, HostError, IolabError
 from iolab.model.event import Phase, RunStarted
 from iolab.model.metadata import ReportedRate
 from iolab.model.run import EngineOutput, PlannedRun, RunRecord, RunStatus
+from iolab.run.barrier import together
+from iolab.run.clock import measure_offset
 from iolab.run.crew import Crew
 from iolab.run.drivers import driver_of
 from iolab.run.engines.collect import IntervalCollector
 from iolab.run.evidence import Evidence
+from iolab.run.onlookers import Onlookers
 from iolab.run.site import Site
 from iolab.run.telemetry.decode import CounterCollector
 
@@ -26,6 +29,7 @@ async def execute(crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> RunReco
     started_ns = crew.clock.real_ns()
     evidence = [Evidence(site) for site in sites]
     counters = CounterCollector()
+    onlookers = Onlookers(crew, run, counters, first=len(evidence))
     reported: tuple[ReportedRate, ...] = ()
     fault: IolabError | None = None
     try:
@@ -33,10 +37,12 @@ async def execute(crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> RunReco
         await driver.prepare(crew, run, evidence)
         if crew.stop.requested:
             return None
-        reported = await driver.measure(crew, run, evidence, counters)
+        async with onlookers.watching():
+            reported = await driver.measure(crew, run, evidence, counters)
     except (HostError, EngineError) as raised:
         fault = raised
     ended_ns = crew.clock.real_ns()
+    await read_clocks_again(crew, evidence)
     await settle(crew, run)
     method = crew.study.method
     loads = _collected(evidence)
@@ -53,9 +59,20 @@ async def execute(crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> RunReco
         intervals=loads.intervals(),
         bins=loads.bins(),
         counters=counters.table(),
+        bystanders=onlookers.told(),
         outputs=_outputs(run, evidence),
         reported=reported,
     )
+
+
+async def read_clocks_again(crew: Crew, evidence: Sequence[Evidence]) -> None:
+    """Each host's clock after the run: the difference is its drift. Nobody fails for it."""
+
+    async def read(mine: Evidence) -> None:
+        if mine.offset is not None and not mine.site.host.lost:
+            mine.offset_after = await measure_offset(mine.site.host, crew.clock)
+
+    await together(evidence, read)
 
 
 async def settle(crew: Crew, run: PlannedRun) -> None:

@@ -32,17 +32,20 @@ async def lay_out(crew: Crew, sites: Sequence[Site], data_set: DataSet, job: Job
     Files that an earlier session kept, and that are whole, are used as they are. Files of a layout
     that fails stay in the scratch folder, which goes with the session.
     """
-    present = (await together(sites, lambda site: present_bytes(site, data_set))).complete()
+    present = (
+        await together(sites, lambda site: present_bytes(site, data_set.on(site.name)))
+    ).complete()
     missing = [site for site in sites if not present[site.name]]
     if not missing:
         return
-    size = format_bytes(data_set.bytes_per_host)
+    most = max(data_set.on(site.name).bytes_per_host for site in missing)
+    size = format_bytes(most)
     hosts = "1 host" if len(missing) == 1 else f"each of {len(missing)} hosts"
-    expected_s = data_set.bytes_per_host / ASSUMED_WRITE_BYTES_PER_S
+    expected_s = most / ASSUMED_WRITE_BYTES_PER_S
     crew.begin(Phase.LAY_OUT, None, f"{data_set.id}: {size} on {hosts}", expected_s)
 
     async def write(site: Site) -> None:
-        await _write(crew, site, data_set, job)
+        await _write(crew, site, data_set.on(site.name), job)
 
     (await together(missing, write)).complete()
 

@@ -95,14 +95,14 @@ async def _one_host(
     engine = crew.engine_of(run)
     method = crew.study.method
     mine.command = engine.measure(
-        run.point.io,
-        crew.plan.data_set(run.point.data_set),
+        run.point.io_on(mine.name),
+        crew.plan.data_set(run.point.data_set).on(mine.name),
         mine.site.dir,
         seconds=method.warmup_s + method.runtime_s,
         # Each repeat draws other offsets, and every host of a repeat the same.
         seed=method.seed + run.repeat - 1,
     )
-    reader = engine.reader(run.point.io)
+    reader = engine.reader(run.point.io_on(mine.name))
     go_ns = start.on(mine)
     try:
         await alongside(

@@ -47,7 +47,8 @@ async def prove_written(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence
     crew.begin(Phase.PROVE, run, f"that {data_set.id} was written")
 
     async def check(mine: Evidence) -> None:
-        mine.extents = await prove(mine.site, mine.site.paths(data_set, job.numjobs))
+        numjobs = run.point.io_on(mine.name).numjobs
+        mine.extents = await prove(mine.site, mine.site.paths(data_set, numjobs))
         if holes := unproved(mine.extents):
             happened = (
                 f"{format_bytes(holes)} of {data_set.id} on host '{mine.name}' were never written: "
@@ -71,7 +72,8 @@ async def drop_caches(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence])
     crew.begin(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
 
     async def drop(mine: Evidence) -> None:
-        mine.cache = await evict(mine.site, mine.site.paths(data_set, job.numjobs))
+        numjobs = run.point.io_on(mine.name).numjobs
+        mine.cache = await evict(mine.site, mine.site.paths(data_set, numjobs))
 
     await on_each(evidence, drop)
 

@@ -14,6 +14,7 @@ from iolab.model.event import (
     SessionStarted,
     SessionStatus,
 )
+from iolab.model.host import Role
 from iolab.model.run import Plan, PlannedRun, RunStatus
 from iolab.model.study import Study
 from iolab.plan.guard import check_ready
@@ -52,7 +53,10 @@ async def run_session(
     of it is left on any host, and all hosts are closed.
     """
     by_name = {engine.name: engine for engine in engines}
-    crew = Crew(study, plan, hosts, by_name, recorder, stop, clock, session_id)
+    watched = {spec.name for spec in study.hosts if spec.role is not Role.CLIENT}
+    load = {name: host for name, host in hosts.items() if name not in watched}
+    beside = {name: host for name, host in hosts.items() if name in watched}
+    crew = Crew(study, plan, load, by_name, recorder, stop, clock, session_id, beside)
     pending = [run for run in plan.runs if (run.point.digest, run.repeat) not in done]
     sites = Sites(crew, pending)
     status = SessionStatus.FAILED
@@ -99,8 +103,8 @@ async def _measure_all(crew: Crew, sites: Sites, pending: Sequence[PlannedRun]) 
 
 
 async def _look(crew: Crew) -> Survey:
-    crew.begin(Phase.CONNECT, None, ", ".join(crew.hosts))
-    return await survey(crew.study, crew.hosts, tuple(crew.engines.values()))
+    crew.begin(Phase.CONNECT, None, ", ".join(crew.everyone))
+    return await survey(crew.study, crew.everyone, tuple(crew.engines.values()))
 
 
 def _require_all_hosts(crew: Crew) -> None:

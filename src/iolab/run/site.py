@@ -19,13 +19,15 @@ PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 class Site:
     """A host, the session's scratch folder on it, and what is known of the file system below.
 
-    `key` is that of the directory's facts (`Target.key`).
+    `key` is that of the directory's facts (`Target.key`). `read_from` is the client whose folder
+    `dir` is, empty for the host's own.
     """
 
     host: Host
     dir: str
     target: TargetFacts | None
     key: str
+    read_from: str = ""
 
     @property
     def name(self) -> str:

@@ -8,11 +8,13 @@ from typing import Final
 from iolab.model.event import Notice
 from iolab.model.host import HostFacts
 from iolab.model.run import DataSet, PlannedRun
+from iolab.model.workload import Job
 from iolab.plan.targets import Target, data_sets_at, targets_of
 from iolab.run.barrier import together
 from iolab.run.crew import Crew
 from iolab.run.hosts.answers import ScratchAnswer, read_answer
 from iolab.run.layout import lay_out, present_bytes
+from iolab.run.rotation import require_shared, rotated
 from iolab.run.site import Site, scratch_name
 from iolab.units import format_bytes
 
@@ -32,6 +34,7 @@ class Sites:
         self._needed = {run.point.data_set: run for run in reversed(tuple(pending))}
         self._open: dict[str, Site] = {}
         self._ready: set[str] = set()
+        self._shared: set[tuple[str, ...]] = set()
 
     async def ready_for(self, run: PlannedRun, facts: Mapping[str, HostFacts]) -> tuple[Site, ...]:
         """The sites of the run's configuration with all files that its pending runs need.
@@ -46,7 +49,22 @@ class Sites:
                 if data_set.configuration == configuration and data_set.id in self._needed:
                     await self._fill(data_set, targets)
             self._ready.add(configuration)
-        return tuple(self._open[target.key] for target in targets)
+        sites = tuple(self._open[target.key] for target in targets)
+        return await self._turned(sites) if self._hands_on(run) else sites
+
+    def _hands_on(self, run: PlannedRun) -> bool:
+        """Whether clients of this run read each other's files."""
+        job = run.point.job
+        return bool(self._crew.study.target.rotate) and isinstance(job, Job) and job.access.reads
+
+    async def _turned(self, sites: tuple[Site, ...]) -> tuple[Site, ...]:
+        """The sites handed on; once for every set of folders it is seen that they are shared."""
+        turned = rotated(sites, self._crew.study.target.rotate)
+        folders = tuple(f"{site.name} {site.dir}" for site in turned)
+        if folders not in self._shared:
+            await require_shared(sites, turned)
+            self._shared.add(folders)
+        return turned
 
     async def present_bytes(self) -> dict[str, int]:
         """Bytes of the plan's files that an earlier session kept on purpose, by `Target.key`."""

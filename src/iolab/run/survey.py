@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from iolab.errors import Fault, HostError
-from iolab.model.host import HostFacts, TargetProbe
+from iolab.model.host import HostFacts, HostSpec, Role, TargetProbe
 from iolab.model.study import Study
 from iolab.plan.targets import Target, targets_of
 from iolab.run.barrier import Outcomes, together
@@ -41,10 +41,18 @@ async def survey(study: Study, hosts: Mapping[str, Host], engines: Iterable[Engi
     for target in targets_of(study):
         by_host.setdefault(target.host, []).append(target)
 
-    async def visit(host: Host) -> _Visit:
-        return await _visit(host, tuple(by_host[host.name]), tools)
+    specs = {spec.name: spec for spec in study.hosts}
+    watched = [name for name in hosts if name in specs and specs[name].role is not Role.CLIENT]
 
-    visits = _complete(await together([hosts[name] for name in by_host], visit))
+    async def visit(host: Host) -> _Visit:
+        spec = specs[host.name]
+        if host.name in by_host:
+            return await _visit(host, spec, tuple(by_host[host.name]), tools)
+        hello = await host.connect()
+        told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=None, tools={})
+        return _Visit(hello, {host.name: _with_devices(spec, read_facts(host.name, told))}, {})
+
+    visits = _complete(await together([hosts[name] for name in (*by_host, *watched)], visit))
     return Survey(
         hellos={name: visit.hello for name, visit in visits.items()},
         facts={key: facts for visit in visits.values() for key, facts in visit.facts.items()},
@@ -59,18 +67,33 @@ class _Visit:
     probes: Mapping[str, TargetProbe]
 
 
-async def _visit(host: Host, targets: tuple[Target, ...], tools: Mapping[str, list[str]]) -> _Visit:
+async def _visit(
+    host: Host, spec: HostSpec, targets: tuple[Target, ...], tools: Mapping[str, list[str]]
+) -> _Visit:
     hello = await host.connect()
     facts: dict[str, HostFacts] = {}
     probes: dict[str, TargetProbe] = {}
     for target in targets:
         told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=target.path, tools=tools)
-        seen = facts[target.key] = read_facts(host.name, told)
+        seen = facts[target.key] = _with_devices(spec, read_facts(host.name, told))
         # A directory that is missing or closed is the guard's to name; trying it adds nothing.
         if seen.target is not None and seen.target.writable:
             tried = await host.ask("probe", deadline_s=PROBE_LIMIT_S, path=target.path)
             probes[target.key] = read_probe(host.name, tried)
     return _Visit(hello, facts, probes)
+
+
+def _with_devices(spec: HostSpec, facts: HostFacts) -> HostFacts:
+    """The facts with the devices that the host's table names; HostError when it has none such."""
+    known = [disk.name for disk in facts.disks]
+    unknown = [name for name in spec.devices if name not in known]
+    if unknown:
+        happened = f"Host '{spec.name}' has no block device '{unknown[0]}'."
+        raise HostError(happened, f"Name one of {', '.join(known) or 'its own'} as devices.")
+    if not spec.devices or facts.target is None:
+        return facts
+    nearest = spec.devices[0] if len(spec.devices) == 1 else None
+    return replace(facts, target=replace(facts.target, device=nearest, devices=spec.devices))
 
 
 def _complete(outcomes: Outcomes[_Visit]) -> Mapping[str, _Visit]:

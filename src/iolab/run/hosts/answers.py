@@ -75,6 +75,13 @@ class EvictAnswer(_Answer):
     methods: Annotated[tuple[Annotated[str, Field(max_length=40)], ...], Field(max_length=16)]
 
 
+class FileAnswer(_Answer):
+    """A file that was read, by its size and the SHA-256 of its content."""
+
+    size: Count
+    sha256: Annotated[str, Field(max_length=64)]
+
+
 class ExitedAnswer(_Answer):
     """How a process ended and what it used."""
 

@@ -44,7 +44,7 @@ class FakeAgent:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.processes: dict[int, FakeProcess] = {}
         self.folders: set[str] = set()
-        self.files: dict[str, int] = {}
+        self.files: dict[str, int] = {} if script.shared is None else script.shared
         self.hole_bytes = script.hole_bytes
         self.said: list[dict[str, Any]] = []
         self.swept: list[str] = []
@@ -170,6 +170,13 @@ class FakeAgent:
         left_over = self.script.left_over_bytes
         return {"is": "scratch", "dir": folder, "left_over_bytes": left_over}
 
+    async def _get(self, request: _Request) -> dict[str, Any]:
+        """The mark in a scratch folder of this host, or of one that shares its file system."""
+        folder, _, name = str(request.arguments["path"]).rpartition("/")
+        if folder not in self.folders and self.script.shared is None:
+            raise FakeRefusal("ENOENT", f"{folder}/{name}: {os.strerror(errno.ENOENT)}")
+        return {"is": "done", "size": len(folder), "sha256": folder.rpartition("/")[2][-64:]}
+
     async def _scratch_close(self, request: _Request) -> dict[str, Any]:
         self.folders.remove(request.arguments["dir"])
         return {"is": "done"}
@@ -252,6 +259,7 @@ class FakeAgent:
         "signal": _signal,
         "scratch_open": _scratch_open,
         "scratch_close": _scratch_close,
+        "get": _get,
         "extents": _extents,
         "evict": _evict,
         "run": _run,

@@ -26,6 +26,7 @@ class FakeScript:
     off, or which it answers with nonsense; `refuses` gives (code, sentence) by verb. `loads` are
     the engine's measured runs in order, the last one again and again; `layouts` likewise.
     `offset_ns` is how far its clock is ahead, `delay_s` how long each way of a message takes.
+    `shared` are the files of a file system that all hosts with the same dict see.
     `process` makes the engine's processes, `machine` the `sample` messages, where other ones than
     the small ones are wanted.
     """
@@ -45,6 +46,7 @@ class FakeScript:
     resident_bytes: int = 1 << 20
     idle_bytes_per_sample: int = 0
     left_over_bytes: int = 0
+    shared: dict[str, int] | None = None
     process: Callable[[Machine, int, FakeJob, FakeLoad], FakeProcess] = FakeProcess
     machine: Callable[[DiskUse, int, int, int], dict[str, object]] = sample
 
