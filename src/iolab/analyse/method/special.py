@@ -141,7 +141,7 @@ def student_excess(t: float, df: float) -> float:
     _positive(df)
     if math.isinf(df):
         return math.erfc(t / math.sqrt(2))
-    if t * t < df:
+    if t < 1:
         return 1 - beta_cdf(t * t / (df + t * t), 0.5, df / 2)
     return beta_cdf(df / (df + t * t), df / 2, 0.5)
 
