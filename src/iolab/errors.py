@@ -38,7 +38,10 @@ class Fault:
 
 
 class IolabError(Exception):
-    """Any error that iolab raises on purpose: two sentences, an exit code, the faults."""
+    """Any error that iolab raises on purpose: two sentences, an exit code, the faults.
+
+    `hosts` names the hosts that are at fault, where a phase over several knows it.
+    """
 
     exit_code: ExitCode = ExitCode.BUG
 
@@ -47,6 +50,7 @@ class IolabError(Exception):
         self.happened = happened
         self.do = do
         self.faults = tuple(faults)
+        self.hosts: tuple[str, ...] = ()
 
 
 class StudyError(IolabError):

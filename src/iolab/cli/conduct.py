@@ -17,11 +17,11 @@ from iolab.model.study import Study
 from iolab.plan.targets import hosts_used
 from iolab.run.engines.base import Engine
 from iolab.run.engines.fio import FioEngine
+from iolab.run.hosts.base import Host
 from iolab.run.hosts.reach import hosts_of
-from iolab.run.session import run_session
+from iolab.run.session import Earlier, run_session
 from iolab.run.stop import Stop
 from iolab.run.survey import Survey, survey
-from iolab.store.layout import RunKey
 
 ENGINES: Final[tuple[Engine, ...]] = (FioEngine(),)
 """Every engine that a study may name."""
@@ -31,14 +31,15 @@ ENGINES: Final[tuple[Engine, ...]] = (FioEngine(),)
 class Order:
     """What a session is to do.
 
-    `done` are runs of it that are kept. `open_writer` is called with the facts of the hosts when
-    the plan can run there; until then nothing is written. It may raise IolabError to refuse.
+    `earlier` is what it has of earlier sittings. `open_writer` is called with the facts of the
+    hosts when the plan can run there; until then nothing is written. It may raise IolabError to
+    refuse.
     """
 
     study: Study
     plan: Plan
     session_id: str
-    done: frozenset[RunKey]
+    earlier: Earlier
     open_writer: OpenWriter
 
 
@@ -70,7 +71,8 @@ async def conduct(order: Order, view: View) -> SessionStatus:
                 stop,
                 engines=ENGINES,
                 session_id=order.session_id,
-                done=order.done,
+                earlier=order.earlier,
+                reach=_reach,
             )
         except StoreError as error:
             recorder.give_up(error.happened)
@@ -78,6 +80,11 @@ async def conduct(order: Order, view: View) -> SessionStatus:
     if not recorder.begun:
         raise Interrupted("Stopped before anything was measured.", "Nothing was written.")
     return status
+
+
+def _reach(spec: HostSpec) -> Host:
+    """A host anew, by a login of its own: the old one's may have been lost with a jump host."""
+    return hosts_of([spec])[spec.name]
 
 
 def _request(stop: Stop, recorder: SessionRecorder) -> str:

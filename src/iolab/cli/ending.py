@@ -82,7 +82,8 @@ def exit_code(status: SessionStatus, results: Sequence[Result], fail_on: FailOn 
 
 
 def _runs_left(order: Order) -> int:
-    return sum(1 for run in order.plan.runs if (run.point.digest, run.repeat) not in order.done)
+    done = order.earlier.done
+    return sum(1 for run in order.plan.runs if (run.point.digest, run.repeat) not in done)
 
 
 def _tell_rest(wishes: Wishes) -> None:
@@ -108,7 +109,7 @@ def _progress(order: Order) -> Progress:
     return Progress(
         study=order.study.id,
         run_count=len(order.plan.runs),
-        ended=len(order.done),
+        ended=len(order.earlier.done),
         host_count=len(hosts),
         warmup_s=method.warmup_s,
         load_s=method.runtime_s,

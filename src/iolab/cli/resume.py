@@ -32,20 +32,21 @@ def resume(
     from iolab.cli.conduct import Order
     from iolab.cli.ending import Wishes, carry_out
     from iolab.cli.talk import say
+    from iolab.run.session import Earlier
     from iolab.store.reader import SessionReader
 
     reader = SessionReader(session)
     _refuse_running(reader)
     study, plan = _same_plan(reader)
-    done = reader.done()
-    left = sum(1 for run in plan.runs if (run.point.digest, run.repeat) not in done)
+    earlier = Earlier(reader.done(), reader.tried(), _left_out(reader))
+    left = sum(1 for run in plan.runs if (run.point.digest, run.repeat) not in earlier.done)
     if not quiet:
         say(f"{len(plan.runs) - left} of {len(plan.runs)} runs are done, {left} are left.")
     order = Order(
         study=study,
         plan=plan,
         session_id=reader.session.id,
-        done=done,
+        earlier=earlier,
         open_writer=lambda facts: _reopen(reader, facts),
     )
     wishes = Wishes(session, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
@@ -84,12 +85,17 @@ def _same_plan(reader: SessionReader) -> tuple[Study, Plan]:
     return study, plan
 
 
+def _left_out(reader: SessionReader) -> frozenset[str]:
+    """The hosts that the session went on without, and goes on without."""
+    return frozenset(name for result in reader.results() for name in result.without)
+
+
 def _reopen(reader: SessionReader, facts: Mapping[str, HostFacts]) -> SessionWriter:
     """The session's writer, if the hosts are still what they were; HostError otherwise."""
     import sys
 
-    from iolab.cli.sameness import changes
     from iolab.errors import HostError
+    from iolab.plan.sameness import changes
     from iolab.store.writer import SessionWriter
 
     faults = changes(reader.facts, facts)

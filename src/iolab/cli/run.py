@@ -56,6 +56,7 @@ def run(
 
     from iolab.cli.conduct import Order
     from iolab.cli.ending import Wishes, carry_out
+    from iolab.run.session import NOTHING
     from iolab.store.writer import SessionWriter
 
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -65,7 +66,7 @@ def run(
         study=read,
         plan=made,
         session_id=session_id,
-        done=frozenset(),
+        earlier=NOTHING,
         open_writer=lambda _: SessionWriter.create(directory, read, made, session_id, sys.argv),
     )
     wishes = Wishes(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)

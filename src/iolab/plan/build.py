@@ -7,15 +7,29 @@ from typing import Final
 from iolab.model.configuration import Capacity, Configuration, Cost, Redundancy
 from iolab.model.fio_options import option_text
 from iolab.model.host import HostKind, HostSpec, Role, SshRoute
-from iolab.model.study import Method, Study, TargetSettings, TelemetrySettings
+from iolab.model.metadata import MetadataJob
+from iolab.model.study import Method, OnFailure, Study, TargetSettings, TelemetrySettings
 from iolab.model.workload import Axis, Indicator, Job, Workload
 from iolab.plan.routes import parse_hop
-from iolab.plan.study_file import AXES, ConfigurationTable, HostTable, WorkloadTable, kind_of
+from iolab.plan.study_file import (
+    AXES,
+    METADATA_AXES,
+    ConfigurationTable,
+    HostTable,
+    MetadataTable,
+    MethodTable,
+    Table,
+    WorkloadTable,
+    kind_of,
+)
 from iolab.plan.tables import Item, Tables
 from iolab.units import parse_size
 
 BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
 """From this block size on, throughput is the figure that a device is bought for."""
+
+DEFAULT_RETRIES: Final = 1
+"""Tries after a run that failed; what fails twice is rarely chance."""
 
 DEFAULT_READ_PERCENT: Final = 50
 """fio's own rwmixread."""
@@ -42,7 +56,9 @@ def build_study(
         ),
         hosts=hosts,
         workloads=tuple(
-            _workload(item, table) for item, table in tables.read("workload", WorkloadTable)
+            _workload(item, table)
+            for item, table in tables.read("workload", Table)
+            if isinstance(table, WorkloadTable | MetadataTable)
         ),
         method=Method(
             kind=method.kind,
@@ -53,6 +69,8 @@ def build_study(
             order=method.order,
             seed=method.seed,
             drop_caches=method.drop_caches,
+            on_failure=method.on_failure,
+            retries=_retries(method),
         ),
         telemetry=TelemetrySettings(round(tables.telemetry.interval * 1000)),
         target=TargetSettings(
@@ -63,6 +81,13 @@ def build_study(
         overrides=overrides,
         inventory=inventory,
     )
+
+
+def _retries(method: MethodTable) -> int:
+    """How often a failed run is tried again: as written, once where only the policy is."""
+    if method.on_failure is not OnFailure.RETRY:
+        return 0
+    return method.retries or DEFAULT_RETRIES
 
 
 def host_spec(table: HostTable) -> HostSpec:
@@ -103,18 +128,39 @@ def _configuration(
     )
 
 
-def _workload(item: Item, table: WorkloadTable) -> Workload:
+def _workload(item: Item, table: WorkloadTable | MetadataTable) -> Workload:
     sweep = tuple(
         Axis(name, tuple(getattr(table, name)))
-        for name in AXES
+        for name in (METADATA_AXES if isinstance(table, MetadataTable) else AXES)
         if isinstance(item.written.get(name), list)
     )
+    if isinstance(table, MetadataTable):
+        return Workload(
+            id=table.id,
+            title=table.title or table.id,
+            job=_metadata_job(table),
+            sweep=sweep,
+            indicator=table.indicator,
+            repeats=table.iterations,
+        )
     return Workload(
         id=table.id,
         title=table.title or table.id,
         job=_job(table),
         sweep=sweep,
         indicator=table.indicator or _usual_indicator(table),
+    )
+
+
+def _metadata_job(table: MetadataTable) -> MetadataJob:
+    """The job at the first value of every axis; a shift that is left out is a client's ranks."""
+    return MetadataJob(
+        engine=table.engine,
+        ranks=table.ranks[0],
+        files_per_rank=table.files_per_rank[0],
+        rank_shift=table.ranks[0] if table.rank_shift is None else table.rank_shift,
+        file_bytes=parse_size(table.file_bytes),
+        options=tuple((name, option_text(value)) for name, value in table.mdtest.items()),
     )
 
 

@@ -8,14 +8,19 @@ from typing import Any, Final
 
 from iolab.model.fio_options import FIO_OPTIONS, SYNC_IOENGINES, option_text, value_fits
 from iolab.model.host import HostKind, Role
+from iolab.model.study import OnFailure
 from iolab.plan.document import Document, Faults
 from iolab.plan.fleet import FILES_PER_HOST_MAX, check_fleet
+from iolab.plan.metadata_checks import check_metadata
 from iolab.plan.study_file import (
     AXES,
     ITEMS,
+    METADATA_AXES,
     SSH_KEYS,
     ConfigurationTable,
     HostTable,
+    MetadataTable,
+    MethodTable,
     WorkloadTable,
     kind_of,
 )
@@ -44,6 +49,8 @@ def check_tables(document: Document, tables: Tables, faults: Faults) -> None:
     for item in tables.items["workload"]:
         _check_options(document, item, faults)
     check_fleet(document, tables, faults)
+    check_metadata(document, tables, faults)
+    _check_retries(document, tables.method, faults)
     _check_count(document, tables, faults)
 
 
@@ -93,7 +100,8 @@ def check_paths(document: Document, tables: Tables, *, required: bool, faults: F
 
 def point_count(workload: dict[str, Any]) -> int:
     """How many points a workload makes, counted without making them."""
-    lists = [workload[axis] for axis in AXES if isinstance(workload.get(axis), list)]
+    axes = (*AXES, *METADATA_AXES)
+    lists = [workload[axis] for axis in axes if isinstance(workload.get(axis), list)]
     return math.prod(len(values) for values in lists)
 
 
@@ -242,12 +250,29 @@ def _instead_of(option: str) -> str:
     return "docs/reference/study.md lists the options that are."
 
 
+def _check_retries(document: Document, method: MethodTable, faults: Faults) -> None:
+    """Retries that would never be made were meant otherwise."""
+    if method.retries is not None and method.on_failure is not OnFailure.RETRY:
+        happened = f"retries = {method.retries}, but on_failure is '{method.on_failure.value}'."
+        do = f"Set method.on_failure to '{OnFailure.RETRY.value}', or leave retries out."
+        faults.add(document.where(("method", "retries")), happened, do)
+
+
+def _repeats(item: Item, tables: Tables) -> int:
+    """How often each point of a workload runs."""
+    own = item.table.iterations if isinstance(item.table, MetadataTable) else None
+    return own or tables.method.repeats
+
+
 def _check_count(document: Document, tables: Tables, faults: Faults) -> None:
     """Too large a product is found by multiplying, before any point is made."""
     configurations = max(len(tables.items["configuration"]), 1)
     counts = [point_count(item.written) for item in tables.items["workload"]]
     points = configurations * sum(counts)
-    runs = points * tables.method.repeats
+    runs = configurations * sum(
+        count * _repeats(item, tables)
+        for count, item in zip(counts, tables.items["workload"], strict=True)
+    )
     if points > POINTS_MAX:
         largest = tables.items["workload"][counts.index(max(counts))]
         happened = (
@@ -257,7 +282,8 @@ def _check_count(document: Document, tables: Tables, faults: Faults) -> None:
             document.where(largest.path), happened, f"Vary less: at most {POINTS_MAX} are planned."
         )
     elif runs > RUNS_MAX:
-        happened = f"The study has {runs} runs: {points} points, {tables.method.repeats} repeats."
+        repeats = max(_repeats(item, tables) for item in tables.items["workload"])
+        happened = f"The study has {runs} runs: {points} points, {repeats} repeats."
         faults.add(
             document.where(("method", "repeats")), happened, f"At most {RUNS_MAX} are planned."
         )

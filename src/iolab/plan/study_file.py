@@ -15,10 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from iolab.model.engine import EngineName
 from iolab.model.fio_options import IOENGINES
 from iolab.model.host import HostKind, Role
-from iolab.model.study import MethodKind, Order
+from iolab.model.study import MethodKind, OnFailure, Order
 from iolab.model.workload import Access, Contents, Indicator
 from iolab.plan import routes, values
 from iolab.plan.ranges import HOSTS_MAX
+from iolab.plan.wording import nearest, shown
 from iolab.units import parse_size
 
 FORMAT: Final = 1
@@ -26,6 +27,18 @@ FORMAT: Final = 1
 
 AXES: Final = ("bs", "iodepth", "numjobs", "rwmixread", "filesize", "rate_iops")
 """Keys of a workload that may be lists; several lists make a product, the first varies slowest."""
+
+METADATA_AXES: Final = ("ranks", "files_per_rank")
+"""The same of workloads of metadata operations."""
+
+METADATA_ENGINES: Final = (EngineName.METADATA, EngineName.MDTEST)
+"""Engines of metadata operations; all others do I/O on files."""
+
+RANKS_MAX: Final = 4096
+FILES_PER_RANK_MAX: Final = 1_000_000
+RANK_FILE_BYTES_MAX: Final = 1 << 20
+RANK_SHIFT_MAX: Final = (1 << 20) - 1
+"""Limits of the wire."""
 
 SECTOR_BYTES: Final = 512
 """The smallest block that any device has."""
@@ -54,6 +67,9 @@ SETTLE_S_MAX: Final = 86_400.0
 """A day of waiting, a week of load: longer is a slip of the unit."""
 
 REPEATS_MAX: Final = 1000
+RETRIES_MAX: Final = 10
+"""A run that fails more often will fail again."""
+
 SEED_MAX: Final = 2**32 - 1
 INTERVAL_S_MIN: Final = 0.1
 INTERVAL_S_MAX: Final = 60.0
@@ -89,6 +105,11 @@ Percent = Annotated[int, values.whole(0, 100)]
 Rate = Annotated[int, values.whole(1, RATE_MAX)]
 Port = Annotated[int, values.whole(1, routes.PORT_MAX)]
 Devices = Annotated[list[Annotated[str, values.block_device()]], values.Listed(lone=True)]
+IO_ENGINES: Final = tuple(name for name in EngineName if name not in METADATA_ENGINES)
+OPERATIONS: Final = (Indicator.OPERATIONS,)
+IO_INDICATORS: Final = tuple(word for word in Indicator if word not in OPERATIONS)
+IoIndicator = Annotated[Indicator, values.choice(Indicator, "indicators", IO_INDICATORS)]
+OperationsIndicator = Annotated[Indicator, values.choice(Indicator, "indicators", OPERATIONS)]
 Sizes = values.Listed(lone=True, same=parse_size)
 Numbers = values.Listed(lone=True)
 
@@ -163,7 +184,7 @@ class WorkloadTable(Table):
 
     id: Id
     title: Title | None = None
-    engine: Annotated[EngineName, values.choice(EngineName, "engines")] = EngineName.FIO
+    engine: Annotated[EngineName, values.choice(EngineName, "engines", IO_ENGINES)] = EngineName.FIO
     rw: Annotated[Access, values.choice(Access, "access patterns")]
     bs: Annotated[list[BlockSize], Sizes]
     iodepth: Annotated[list[IoDepth], Numbers] = [1]
@@ -175,8 +196,23 @@ class WorkloadTable(Table):
     direct: Flag = True
     ioengine: Annotated[str, values.word(IOENGINES, "I/O engines")] = "libaio"
     contents: Annotated[Contents, values.choice(Contents, "contents")] = Contents.SCRAMBLED
-    indicator: Annotated[Indicator, values.choice(Indicator, "indicators")] | None = None
+    indicator: IoIndicator | None = None
     fio: dict[str, Label] = Field(default_factory=dict)
+
+
+class MetadataTable(Table):
+    """`[[workload]]` of metadata operations; the keys of `METADATA_AXES` may be lists."""
+
+    id: Id
+    title: Title | None = None
+    engine: Annotated[EngineName, values.choice(EngineName, "engines", METADATA_ENGINES)]
+    ranks: Annotated[list[Annotated[int, values.whole(1, RANKS_MAX)]], Numbers]
+    files_per_rank: Annotated[list[Annotated[int, values.whole(1, FILES_PER_RANK_MAX)]], Numbers]
+    rank_shift: Annotated[int, values.whole(0, RANK_SHIFT_MAX)] | None = None
+    file_bytes: Annotated[int | str, values.size(0, RANK_FILE_BYTES_MAX, multiple=1)] = 0
+    iterations: Annotated[int, values.whole(1, REPEATS_MAX)] | None = None
+    indicator: OperationsIndicator = Indicator.OPERATIONS
+    mdtest: dict[str, Label] = Field(default_factory=dict)
 
 
 class MethodTable(Table):
@@ -190,6 +226,10 @@ class MethodTable(Table):
     order: Annotated[Order, values.choice(Order, "orders")] = Order.AS_WRITTEN
     seed: Annotated[int, values.whole(0, SEED_MAX)] = 1
     drop_caches: Flag = True
+    on_failure: Annotated[OnFailure, values.choice(OnFailure, "ways to go on")] = (
+        OnFailure.SKIP_POINT
+    )
+    retries: Annotated[int, values.whole(1, RETRIES_MAX)] | None = None
 
 
 class TelemetryTable(Table):
@@ -214,7 +254,7 @@ class StudyFile(HeadingTable):
     target: TargetTable = TargetTable()
     configuration: list[ConfigurationTable] = Field(default_factory=list)
     host: list[HostTable] = Field(default_factory=list)
-    workload: Annotated[list[WorkloadTable], Field(min_length=1)]
+    workload: Annotated[list[WorkloadTable | MetadataTable], Field(min_length=1)]
     method: MethodTable = MethodTable()
     telemetry: TelemetryTable = TelemetryTable()
     scale: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -239,6 +279,9 @@ ITEMS: Final[Mapping[str, tuple[type[Table], str]]] = {
 }
 """Arrays of tables, each with the key that names an element."""
 
+KINDS: Final[Mapping[str, tuple[type[Table], ...]]] = {"workload": (WorkloadTable, MetadataTable)}
+"""Arrays whose elements are of several kinds, with the tables of all."""
+
 
 EXAMPLES: Final[Mapping[str, str]] = {
     "format": str(FORMAT),
@@ -247,6 +290,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "rw": '"randread"',
     "bs": '"4k"',
     "filesize": '"2g"',
+    "ranks": "16",
+    "files_per_rank": "1000",
     "cost.currency": '"EUR"',
     "cost.servers": "40000",
     "cost.network": "8000",
@@ -264,6 +309,28 @@ def kind_of(host: HostTable) -> HostKind:
         return HostKind.COMMAND
     written = any(getattr(host, key) is not None for key in SSH_KEYS)
     return HostKind.SSH if written else HostKind.LOCAL
+
+
+def kinds_of(section: str) -> tuple[type[Table], ...]:
+    """The tables that elements of an array may be."""
+    return KINDS.get(section, (ITEMS[section][0],))
+
+
+def table_of(section: str, written: Mapping[str, Any]) -> type[Table]:
+    """The table that an element is: of a workload its engine decides, misspelt or not."""
+    engine = written.get("engine")
+    if section != "workload" or not isinstance(engine, str):
+        return ITEMS[section][0]
+    meant = nearest(engine, [name.value for name in EngineName])
+    return MetadataTable if meant in METADATA_ENGINES else WorkloadTable
+
+
+def engines_with(key: str, table: type[Table]) -> str | None:
+    """The engines of workloads that have a key which this kind lacks; None when none have."""
+    for kind, engines in ((WorkloadTable, IO_ENGINES), (MetadataTable, METADATA_ENGINES)):
+        if table in KINDS["workload"] and kind is not table and key in kind.model_fields:
+            return " or ".join(shown(engine.value) for engine in engines)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

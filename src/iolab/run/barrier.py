@@ -33,7 +33,9 @@ class Outcomes(Generic[Outcome]):
         """All outcomes; one error with every fault when any host failed (its own when alone)."""
         if not self.failed:
             return self.done
-        raise joined(tuple(self.failed.values()))
+        fault = joined(tuple(self.failed.values()))
+        fault.hosts = tuple(self.failed)
+        raise fault
 
 
 async def together(

@@ -17,17 +17,33 @@ from iolab.run.stop import Stop
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """The study and its plan, the hosts by name, and who is told, who may stop, what time it is."""
+    """The study and its plan, the hosts by name, and who is told, who may stop, what time it is.
+
+    A host that was lost and reached again takes its place in `hosts`. `left_out` are hosts that
+    failed and take no further part.
+    """
 
     study: Study
     plan: Plan
-    hosts: Mapping[str, Host]
+    hosts: dict[str, Host]
     engines: Mapping[EngineName, Engine]
     recorder: Recorder
     stop: Stop
     clock: Clock
     session_id: str
     bystanders: Mapping[str, Host] = field(default_factory=dict)
+    left_out: set[str] = field(default_factory=set)
+
+    @property
+    def owner(self) -> str:
+        """Under which name the session holds its folders."""
+        return f"iolab session {self.session_id}"
+
+    def without(self, run: PlannedRun) -> tuple[str, ...]:
+        """The hosts of a run's configuration that take no part in it."""
+        wanted = run.point.configuration
+        (names,) = (item.hosts for item in self.study.configurations if item.id == wanted)
+        return tuple(name for name in names if name in self.left_out)
 
     @property
     def everyone(self) -> dict[str, Host]:

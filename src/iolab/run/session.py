@@ -3,34 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
-from iolab.errors import HostError, Interrupted, IolabError, StoreError
+from iolab.errors import Interrupted, IolabError, StoreError
 from iolab.model.event import (
     Phase,
     Recorder,
-    RunFinished,
     SessionEnded,
     SessionStarted,
     SessionStatus,
 )
 from iolab.model.host import Role
-from iolab.model.run import Plan, PlannedRun, RunStatus
+from iolab.model.run import Plan, PlannedRun
 from iolab.model.study import Study
 from iolab.plan.guard import check_ready
+from iolab.plan.targets import without_hosts
 from iolab.run.clean_up import clean_up
 from iolab.run.clock import SYSTEM_CLOCK, Clock
+from iolab.run.course import Course, Means
 from iolab.run.crew import Crew
 from iolab.run.engines.base import Engine
 from iolab.run.engines.fio import FioEngine
-from iolab.run.execute import execute
 from iolab.run.hosts.base import Host
+from iolab.run.mend import USUAL, Patience, Reach
 from iolab.run.sites import Sites
 from iolab.run.stop import Stop
 from iolab.run.survey import Survey, survey
 
 ENGINES: Final[tuple[Engine, ...]] = (FioEngine(),)
 """Every engine that a study may name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What earlier sittings of the session have left.
+
+    `done` are the runs, each (digest, repeat), that need not be measured again; `tried` is how
+    often each was tried; `left_out` are the hosts that the session goes on without.
+    """
+
+    done: frozenset[tuple[str, int]] = frozenset()
+    tried: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    left_out: frozenset[str] = frozenset()
+
+
+NOTHING: Final = Earlier()
+"""A session that begins."""
 
 
 async def run_session(
@@ -41,29 +60,34 @@ async def run_session(
     stop: Stop,
     *,
     session_id: str,
-    done: frozenset[tuple[str, int]] = frozenset(),
+    earlier: Earlier = NOTHING,
     engines: Iterable[Engine] = ENGINES,
     clock: Clock = SYSTEM_CLOCK,
+    reach: Reach | None = None,
+    patience: Patience = USUAL,
 ) -> SessionStatus:
-    """Execute the plan but for the runs in `done`, each (digest, repeat), and tell the recorder.
+    """Execute the plan but for what was done `earlier`, and tell the recorder.
 
-    A run that fails is recorded as failed and the session goes on. It ends early, with an error
-    raised after it is told, when a host is lost, a target cannot be prepared, or the recorder
-    raises; it ends early without one at a stop request. However it ends, no process and no folder
-    of it is left on any host, and all hosts are closed.
+    A run that fails is recorded as failed; the study's method says how the session goes on, and
+    `reach` makes hosts that were lost anew. The session ends early, with an error raised after it
+    is told, when a host stays lost, a target cannot be prepared, or the recorder raises; it ends
+    early without one at a stop request. However it ends, no process and no folder of it is left on
+    any host that answers, and all hosts are closed.
     """
     by_name = {engine.name: engine for engine in engines}
     watched = {spec.name for spec in study.hosts if spec.role is not Role.CLIENT}
-    load = {name: host for name, host in hosts.items() if name not in watched}
+    left = {name: host for name, host in hosts.items() if name not in earlier.left_out | watched}
     beside = {name: host for name, host in hosts.items() if name in watched}
-    crew = Crew(study, plan, load, by_name, recorder, stop, clock, session_id, beside)
-    pending = [run for run in plan.runs if (run.point.digest, run.repeat) not in done]
+    crew = Crew(study, plan, left, by_name, recorder, stop, clock, session_id, beside)
+    crew.left_out.update(earlier.left_out)
+    pending = [run for run in plan.runs if (run.point.digest, run.repeat) not in earlier.done]
     sites = Sites(crew, pending)
     status = SessionStatus.FAILED
     fault: IolabError | None = None
     unclean: tuple[str, ...] = ()
     try:
-        status = await stop.unless_at_once(_measure_all(crew, sites, pending))
+        work = _measure_all(crew, sites, pending, earlier, reach, patience)
+        status = await stop.unless_at_once(work)
     except Interrupted:
         status = SessionStatus.INTERRUPTED
     except StoreError:
@@ -72,34 +96,35 @@ async def run_session(
     except IolabError as raised:
         fault = raised
     finally:
-        unclean = await clean_up(sites, hosts, stop)
-    reasons = (fault.happened, *unclean) if fault else unclean
+        unclean = await clean_up(sites, crew.everyone, stop)
+    reasons = (*([fault.happened] if fault else ()), *_missing(crew), *unclean)
     crew.tell(SessionEnded(status, " ".join(reasons) or None))
     if fault:
         raise fault
     return status
 
 
-async def _measure_all(crew: Crew, sites: Sites, pending: Sequence[PlannedRun]) -> SessionStatus:
+async def _measure_all(
+    crew: Crew,
+    sites: Sites,
+    pending: Sequence[PlannedRun],
+    earlier: Earlier,
+    reach: Reach | None,
+    patience: Patience,
+) -> SessionStatus:
     """Connect, look, refuse or begin; then one run after the other, each committed when it ends."""
     if not pending:
         return SessionStatus.DONE
     seen = await _look(crew)
-    check_ready(crew.study, crew.plan, seen.facts, seen.probes, await sites.present_bytes())
+    study, present = without_hosts(crew.study, crew.left_out), await sites.present_bytes()
+    check_ready(study, crew.plan, seen.facts, seen.probes, present, owner=crew.owner)
     versions = ", ".join(sorted({hello.version for hello in seen.hellos.values()}))
     crew.tell(SessionStarted(crew.plan, tuple(seen.facts.items()), versions))
-    for run in pending:
-        if crew.stop.requested:
-            return SessionStatus.INTERRUPTED
-        record = await execute(crew, run, await sites.ready_for(run, seen.facts))
-        if record is None:
-            return SessionStatus.INTERRUPTED
-        crew.tell(RunFinished(record))
-        _require_all_hosts(crew)
-        if record.status is RunStatus.INTERRUPTED:
-            return SessionStatus.INTERRUPTED
-    crew.begin(Phase.CLEAN_UP, None, "remove what the session made")
-    return SessionStatus.DONE
+    course = Course(crew, sites, Means(seen.facts, earlier.tried, reach, patience))
+    status = await course.follow(pending)
+    if status is SessionStatus.DONE:
+        crew.begin(Phase.CLEAN_UP, None, "remove what the session made")
+    return status
 
 
 async def _look(crew: Crew) -> Survey:
@@ -107,8 +132,8 @@ async def _look(crew: Crew) -> Survey:
     return await survey(crew.study, crew.everyone, tuple(crew.engines.values()))
 
 
-def _require_all_hosts(crew: Crew) -> None:
-    lost = [host.lost for host in crew.hosts.values() if host.lost]
-    if lost:
-        happened = " ".join(lost)
-        raise HostError(happened, "Bring it back and resume the session; committed runs are kept.")
+def _missing(crew: Crew) -> tuple[str, ...]:
+    if not crew.left_out:
+        return ()
+    names = ", ".join(f"'{name}'" for name in sorted(crew.left_out))
+    return (f"It went on without {names}.",)

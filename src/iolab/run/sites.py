@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from iolab.errors import HostError, Interrupted
 from iolab.model.event import Notice
 from iolab.model.host import HostFacts
 from iolab.model.run import DataSet, PlannedRun
@@ -13,6 +14,7 @@ from iolab.plan.targets import Target, data_sets_at, targets_of
 from iolab.run.barrier import together
 from iolab.run.crew import Crew
 from iolab.run.hosts.answers import ScratchAnswer, read_answer
+from iolab.run.hosts.base import Host, Message, Refusal
 from iolab.run.layout import lay_out, present_bytes
 from iolab.run.rotation import require_shared, rotated
 from iolab.run.site import Site, scratch_name
@@ -20,6 +22,11 @@ from iolab.units import format_bytes
 
 OPEN_LIMIT_S: Final = 120.0
 """Taking a folder; what a dead session left there, perhaps terabytes, is removed first."""
+
+OWN_LOCK_PAUSE_S: Final = 1.0
+OWN_LOCK_TRIES: Final = 90
+"""How long an agent that this session lost may hold on to its folder: its lease, 60 s, and what it
+takes to remove the files."""
 
 CLOSE_LIMIT_S: Final = 120.0
 """Removing the session's own files: a file system frees extents at more than 10 GB/s."""
@@ -42,7 +49,7 @@ class Sites:
         Raises HostError or EngineError when a folder cannot be had or filled.
         """
         configuration = run.point.configuration
-        targets = [t for t in self._targets if configuration in t.configurations]
+        targets = [t for t in self._in_use() if configuration in t.configurations]
         if configuration not in self._ready:
             await self._take(targets, facts)
             for data_set in self._crew.plan.data_sets:
@@ -69,13 +76,20 @@ class Sites:
     async def present_bytes(self) -> dict[str, int]:
         """Bytes of the plan's files that an earlier session kept on purpose, by `Target.key`."""
         found: dict[str, int] = {}
-        for target in self._targets:
+        for target in self._in_use():
             folder = f"{target.path.rstrip('/')}/{scratch_name(target.host)}"
             site = Site(self._crew.hosts[target.host], folder, None, target.key)
             for data_set in data_sets_at(self._crew.plan, target):
                 size = await present_bytes(site, data_set)
                 found[target.key] = found.get(target.key, 0) + size
         return found
+
+    def forget(self, host: str) -> None:
+        """Hold nothing of a host that was lost: its folders are taken and filled anew on need."""
+        for target in self._targets:
+            if target.host == host:
+                self._open.pop(target.key, None)
+                self._ready.difference_update(target.configurations)
 
     async def leave(self) -> tuple[str, ...]:
         """Remove every folder, or keep it where the study says so; sentences on what failed."""
@@ -98,13 +112,7 @@ class Sites:
 
         async def take(target: _Wanted) -> None:
             host = crew.hosts[target.name]
-            message = await host.ask(
-                "scratch_open",
-                deadline_s=OPEN_LIMIT_S,
-                path=target.target.path,
-                name=scratch_name(target.name),
-                owner=f"iolab session {crew.session_id}",
-            )
+            message = await self._open_folder(host, target.target.path)
             answer = read_answer(target.name, ScratchAnswer, message)
             seen = facts[target.target.key].target
             self._open[target.target.key] = Site(host, answer.dir, seen, target.target.key)
@@ -115,6 +123,26 @@ class Sites:
 
         wanted = [_Wanted(target) for target in targets if target.key not in self._open]
         (await together(wanted, take)).complete()
+
+    async def _open_folder(self, host: Host, path: str) -> Message:
+        """Take a folder; an agent of this very session that is ending there is waited for."""
+        owner, name = self._crew.owner, scratch_name(host.name)
+        for _ in range(OWN_LOCK_TRIES):
+            try:
+                return await host.ask(
+                    "scratch_open", deadline_s=OPEN_LIMIT_S, path=path, name=name, owner=owner
+                )
+            except Refusal as refused:
+                if refused.code != "busy" or not refused.says.endswith(f"held by {owner}"):
+                    raise
+            await self._crew.stop.pause(OWN_LOCK_PAUSE_S)
+            if self._crew.stop.requested:
+                raise Interrupted("The session was stopped.", "Resume it to go on.")
+        happened = f"{path} on host '{host.name}' is still held by an agent of {owner}."
+        raise HostError(happened, "See what keeps it alive there, and resume the session.")
+
+    def _in_use(self) -> list[Target]:
+        return [item for item in self._targets if item.host not in self._crew.left_out]
 
     async def _fill(self, data_set: DataSet, targets: list[Target]) -> None:
         sites = [self._open[target.key] for target in targets]

@@ -32,14 +32,15 @@ class Survey:
 
 
 async def survey(study: Study, hosts: Mapping[str, Host], engines: Iterable[Engine]) -> Survey:
-    """Ask all hosts of the study at once. HostError names every one that failed, and what to do.
+    """Ask all hosts given at once. HostError names every one that failed, and what to do.
 
     The hosts stay connected; whoever made them closes them.
     """
     tools = {engine.name.value: list(engine.version_argv) for engine in engines}
     by_host: dict[str, list[Target]] = {}
     for target in targets_of(study):
-        by_host.setdefault(target.host, []).append(target)
+        if target.host in hosts:
+            by_host.setdefault(target.host, []).append(target)
 
     specs = {spec.name: spec for spec in study.hosts}
     watched = [name for name in hosts if name in specs and specs[name].role is not Role.CLIENT]

@@ -74,6 +74,12 @@ def committed_runs(session: Path) -> dict[RunKey, Path]:
     return dict(sorted(found.items()))
 
 
+def key_of(run: Path) -> RunKey:
+    """Which run it is that lies, or as an earlier attempt once lay, in that directory."""
+    number = run.name.removeprefix("run-").partition(".")[0]
+    return run.parent.name, int(number)
+
+
 def earlier_attempts(session: Path) -> tuple[Path, ...]:
     """Runs that failed or were interrupted and were measured again later."""
     return tuple(sorted(run for run in _below_points(session) if _ATTEMPT.fullmatch(run.name)))

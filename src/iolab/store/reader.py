@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -100,6 +101,13 @@ class SessionReader:
             for key, head in self._read_heads()[0].items()
             if head.analysis.result.status is RunStatus.DONE
         )
+
+    def tried(self) -> dict[RunKey, int]:
+        """How often each run was tried, also those that ended badly or were set aside."""
+        with told(self.directory, "read"):
+            tries = [*layout.committed_runs(self.directory).values()]
+            tries += layout.earlier_attempts(self.directory)
+        return dict(Counter(layout.key_of(run) for run in tries))
 
     def results(self) -> tuple[Result, ...]:
         """The results of all committed runs in the plan's order; see `damaged` for the others."""

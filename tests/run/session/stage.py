@@ -8,13 +8,14 @@ from typing import TypeVar
 
 from iolab.errors import IolabError
 from iolab.model.event import Event, RunFinished, SessionEnded, SessionStatus
+from iolab.model.host import HostSpec
 from iolab.model.run import Plan, RunRecord
 from iolab.model.study import Study
 from iolab.plan.load import LoadOptions, parse_study
 from iolab.plan.schedule import make_plan
 from iolab.run.hosts.fake import FakeHost
 from iolab.run.hosts.fake_script import FakeScript, LoopClock
-from iolab.run.session import run_session
+from iolab.run.session import NOTHING, Earlier, run_session
 from iolab.run.stop import Stop
 from tests.run.virtual_time import run_virtually
 
@@ -60,6 +61,7 @@ order = "as-written"
 HOST = '[[host]]\nname = "{name}"\nkind = "command"\ncommand = ["reach", "{name}"]\n'
 CONFIGURATION = '[[configuration]]\nid = "fleet"\ntitle = "A fleet"\nhosts = [{names}]\n'
 
+UNREACHABLE = FakeScript(dies=frozenset({"hello"}))
 Kind = TypeVar("Kind")
 
 
@@ -93,17 +95,23 @@ class Notes:
 
 @dataclass
 class Stage:
-    """One session on fake hosts; `play` runs it in virtual time."""
+    """One session on fake hosts; `play` runs it in virtual time.
+
+    `again` has the scripts of hosts that are reached again after they were lost, in order; None for
+    a session that cannot reach any. `reached` are the hosts that were made then.
+    """
 
     scripts: dict[str, FakeScript] = field(default_factory=lambda: {"local": FakeScript()})
     sets: tuple[str, ...] = ()
     text: str = ""
-    done: frozenset[tuple[str, int]] = frozenset()
+    earlier: Earlier = NOTHING
+    again: dict[str, list[FakeScript]] | None = None
     notes: Notes = field(default_factory=Notes)
     stop: Stop | None = None
     status: SessionStatus | None = None
     fault: IolabError | None = None
     hosts: dict[str, FakeHost] = field(default_factory=dict)
+    reached: list[FakeHost] = field(default_factory=list)
 
     @property
     def study(self) -> Study:
@@ -132,6 +140,14 @@ class Stage:
         run_virtually(self._body())
         return self
 
+    def _reach(self, spec: HostSpec) -> FakeHost:
+        """The host again: its next script, or one that does not even say hello."""
+        scripts = (self.again or {}).get(spec.name)
+        script = scripts.pop(0) if scripts else UNREACHABLE
+        host = FakeHost(spec.name, script)
+        self.reached.append(host)
+        return host
+
     async def _body(self) -> None:
         self.stop = self.stop or Stop()
         study = self.study
@@ -143,8 +159,9 @@ class Stage:
                 self.notes,
                 self.stop,
                 session_id="trial-1",
-                done=self.done,
+                earlier=self.earlier,
                 clock=LoopClock(),
+                reach=self._reach if self.again is not None else None,
             )
         except IolabError as fault:
             self.fault = fault

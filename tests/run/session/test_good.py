@@ -19,6 +19,7 @@ from iolab.model.event import (
 from iolab.model.run import RunStatus
 from iolab.run.hosts.fake_fio import FakeLoad
 from iolab.run.hosts.fake_script import FakeScript
+from iolab.run.session import Earlier
 from iolab.run.telemetry.rates import derive
 from tests.run.session.stage import Stage
 
@@ -209,7 +210,7 @@ def test_what_an_earlier_session_left_is_told() -> None:
 def test_a_resumed_session_does_only_what_is_left() -> None:
     runs = Stage().plan.runs
     done = frozenset((run.point.digest, run.repeat) for run in runs[:2])
-    stage = Stage(done=done).play()
+    stage = Stage(earlier=Earlier(done=done)).play()
     assert [record.run for record in stage.records] == [runs[2]]
     assert stage.status is SessionStatus.DONE
 
@@ -217,7 +218,7 @@ def test_a_resumed_session_does_only_what_is_left() -> None:
 def test_a_session_with_nothing_left_touches_no_host() -> None:
     runs = Stage().plan.runs
     done = frozenset((run.point.digest, run.repeat) for run in runs)
-    stage = Stage(done=done).play()
+    stage = Stage(earlier=Earlier(done=done)).play()
     assert stage.status is SessionStatus.DONE
     assert stage.records == []
     assert stage.hosts["local"].lost is None

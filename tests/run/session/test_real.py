@@ -69,11 +69,13 @@ def session(
     sets: tuple[str, ...] = SHORT,
     host: Host | None = None,
     stop: Stop | None = None,
+    session_id: str = "trial-1",
 ) -> SessionStatus:
     text = STUDY.format(hosts="")
     study = parse_study(text, "trial.toml", LoadOptions(path=str(path), sets=sets))
     hosts = {"local": host or LocalHost(HostSpec("local", HostKind.LOCAL))}
-    work = run_session(study, make_plan(study), hosts, notes, stop or Stop(), session_id="trial-1")
+    stop = stop or Stop()
+    work = run_session(study, make_plan(study), hosts, notes, stop, session_id=session_id)
     return asyncio.run(work)
 
 
@@ -265,7 +267,7 @@ def test_a_second_session_on_the_same_target_is_refused(target: Path) -> None:
     with Controller(target, "60s") as first:
         first.until("interval 1")
         with pytest.raises(IolabError) as caught:
-            session(target, Notes())
+            session(target, Notes(), session_id="trial-2")
         told = " ".join(str(fault) for fault in caught.value.faults) + str(caught.value)
         assert "trial-1" in told
         first.process.send_signal(signal.SIGKILL)

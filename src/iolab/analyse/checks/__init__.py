@@ -9,6 +9,7 @@ from iolab.analyse.checks.caching import buffered_io, cache_hits, holes, target_
 from iolab.analyse.checks.client import cpu_bound_client, cpu_stolen, thermal_throttling
 from iolab.analyse.checks.depth import depth_not_reached, littles_law
 from iolab.analyse.checks.duration import (
+    hosts_left_out,
     missing_seconds,
     no_common_window,
     percentile_support,
@@ -41,6 +42,7 @@ from iolab.analyse.checks.registry import Check
 
 CHECKS: Final[tuple[Check, ...]] = (
     run_unfinished,
+    hosts_left_out,
     engine_errors,
     totals_disagree,
     no_common_window,

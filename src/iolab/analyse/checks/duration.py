@@ -48,6 +48,18 @@ LATENCY_HEADLINE: Final = ("p50", "p99", "p99_5")
 headline in the published studies is the 99.5th percentile."""
 
 
+@check("hosts-left-out", "Measured without hosts that failed", needs_load=False)
+def hosts_left_out(view: RunView) -> Said:
+    """Whether every host of the configuration took part."""
+    left_out = view.record.without
+    if not left_out:
+        return valid("Every host of the configuration took part.", hosts_left_out=0)
+    return indicative(
+        f"Measured without {', '.join(left_out)}: not comparable with results of the whole fleet.",
+        hosts_left_out=len(left_out),
+    )
+
+
 @check("no-common-window", "No window common to all hosts", needs_load=False)
 def no_common_window(view: RunView) -> Said:
     """Whether all hosts ran at the same time, so that their rates may be added."""

@@ -61,6 +61,9 @@ class FakeAgent:
 
     def greet(self) -> None:
         """The hello."""
+        if "hello" in self.script.dies:
+            self.break_off()
+            return
         verbs = ["facts", "sample", "run"]
         hello = {"is": "hello", "wire": 1, "version": "0.0.0", "pid": 4242, "capabilities": verbs}
         self.tell(0, hello)
