@@ -25,9 +25,10 @@ def home(three: Bed, tmp_path: Path) -> Path:
     """A home whose ~/.ssh/config knows the fleet, as that of a user of MPI does."""
     folder = tmp_path / "home" / ".ssh"
     folder.mkdir(parents=True)
-    parts = [
-        f"Host {name}\n  HostName {route_of(spec).address}\n" for name, spec in three.specs.items()
-    ]
+    parts = []
+    for name, spec in three.specs.items():
+        address = route_of(spec).address
+        parts.append(f"Host {name}\n  HostName {address}\n  HostKeyAlias {name}\n")
     common = f"Host *\n  User root\n  IdentityFile {three.base}/id_ed25519\n"
     common += f"  UserKnownHostsFile {three.base}/known_hosts\n"
     (folder / "config").write_text("".join(parts) + common, encoding="utf-8")

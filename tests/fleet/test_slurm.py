@@ -107,6 +107,31 @@ def test_an_allocation_that_is_over_is_told(slurm: Cluster, study: str) -> None:
     assert "See with 'squeue'" in done.stderr
 
 
+def test_an_allocation_that_ends_in_a_run_makes_it_failed(slurm: Cluster, tmp_path: Path) -> None:
+    study, session = tmp_path / "long.toml", tmp_path / "session"
+    study.write_text(STUDY.replace('runtime = "3s"', 'runtime = "120s"'), encoding="utf-8")
+    words = [IOLAB, "run", study, "--hosts", "slurm", "--path", slurm.target, "--out", session]
+    with slurm.allocation("--nodes=2") as inside:
+        running = subprocess.Popen(
+            [str(word) for word in words],
+            env={**slurm.environment, **inside},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert running.stderr is not None
+        for line in running.stderr:
+            if "IOPS" in line:
+                break
+        slurm.slurm("scancel", inside["SLURM_JOB_ID"])
+        running.communicate(timeout=60)
+        assert running.returncode == 3
+    manifest = json.loads(next(session.glob("points/*/run-1/manifest.json")).read_text("utf-8"))
+    assert manifest["status"] == "failed"
+    slurm.wait_until_alone()
+    for node in ("n1", "n2"):
+        assert list(slurm.on(node, "target").iterdir()) == []
+
+
 def test_an_srun_that_is_killed_leaves_nothing_on_the_node(slurm: Cluster) -> None:
     async def body(inside: dict[str, str]) -> None:
         spec = HostSpec("n1", HostKind.SLURM)

@@ -73,7 +73,8 @@ def pods_inventory(selection: Selection, context: str | None, listing: str) -> I
             faults.append(Fault(fault.happened, fault.do))
     if faults:
         count = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
-        raise HostError(f"The pods of {shown(str(selection))} have {count}.", "", faults)
+        happened = f"The pods of {shown(str(selection))} have {count}."
+        raise HostError(happened, "Correct it and run again.", faults)
     if not hosts:
         happened = f"{shown(str(selection))} selects no running pod."
         raise HostError(happened, "See 'kubectl get pods --show-labels' in that namespace.")

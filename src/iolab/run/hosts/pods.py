@@ -24,16 +24,18 @@ STDERR_BYTES: Final = 4096
 _DO: Final = "Try the same with 'kubectl get pods' by hand."
 
 
-async def look_up_pods(selection: Selection) -> tuple[str | None, str]:
+async def look_up_pods(
+    selection: Selection, limit_s: float = LOOK_UP_LIMIT_S
+) -> tuple[str | None, str]:
     """The name of kubectl's context (None inside a cluster, where there is none), and its pods.
 
     The second is the JSON for `pods_inventory`. HostError with kubectl's own words.
     """
-    code, output, _ = await _answer(("kubectl", "config", "current-context"))
+    code, output, _ = await _answer(("kubectl", "config", "current-context"), limit_s)
     context = output.decode("utf-8", "replace").strip() if code == 0 else ""
     if not context.isprintable() or len(context) > CONTEXT_CHARACTERS:
         raise HostError("The name of kubectl's context cannot be written down.", "Rename it.")
-    code, output, stderr = await _answer(listing_words(selection))
+    code, output, stderr = await _answer(listing_words(selection), limit_s)
     if code != 0:
         raise HostError(f"kubectl cannot list the pods ({ending(code, stderr)}).", _DO)
     if len(output) > LISTING_BYTES:
@@ -41,7 +43,7 @@ async def look_up_pods(selection: Selection) -> tuple[str | None, str]:
     return context or None, output.decode("utf-8", "replace")
 
 
-async def _answer(words: tuple[str, ...]) -> tuple[int | None, bytes, bytes]:
+async def _answer(words: tuple[str, ...], limit_s: float) -> tuple[int | None, bytes, bytes]:
     """Exit code, output and errors of a command that is asked nothing."""
     pipe = asyncio.subprocess.PIPE
     try:
@@ -55,13 +57,13 @@ async def _answer(words: tuple[str, ...]) -> tuple[int | None, bytes, bytes]:
     except OSError as error:
         raise HostError(f"'{words[0]}' does not start ({error.strerror}).", _DO) from None
     try:
-        async with asyncio.timeout(LOOK_UP_LIMIT_S):
+        async with asyncio.timeout(limit_s):
             output, stderr = await asyncio.gather(
                 _read(process.stdout, LISTING_BYTES + 1), _read(process.stderr, STDERR_BYTES)
             )
             code = await process.wait()
     except TimeoutError:
-        happened = f"'{words[0]} {words[1]}' did not answer within {LOOK_UP_LIMIT_S:g} s."
+        happened = f"'{words[0]} {words[1]}' did not answer within {limit_s:g} s."
         raise HostError(happened, _DO) from None
     finally:
         if process.returncode is None:
