@@ -27,6 +27,7 @@ HEADINGS: dict[str, type[study_file.Table]] = {
     "### `cost`": study_file.CostTable,
     "## `[[host]]`": study_file.HostTable,
     "## `[[workload]]`": study_file.WorkloadTable,
+    "### Metadata workloads": study_file.MetadataTable,
     "## `[method]`": study_file.MethodTable,
     "## `[telemetry]`": study_file.TelemetryTable,
 }

@@ -14,7 +14,18 @@ from typing import Any, Final
 
 from iolab.plan.document import Document, Faults, Origin
 from iolab.plan.locate import Path
-from iolab.plan.study_file import AXES, ITEMS, SECTIONS, Table, WorkloadTable, shape_of
+from iolab.plan.study_file import (
+    AXES,
+    ITEMS,
+    METADATA_AXES,
+    SECTIONS,
+    Table,
+    engines_with,
+    kinds_of,
+    shape_of,
+    table_of,
+)
+from iolab.plan.tables import place
 from iolab.plan.wording import shown, suggestion
 
 EVERY: Final = "*"
@@ -23,7 +34,7 @@ EVERY: Final = "*"
 SET_CHARACTERS_SHOWN: Final = 80
 """As much of an assignment as names it in a message."""
 
-NESTED: Final = ("capacity", "cost", "redundancy", "hardware", "fio")
+NESTED: Final = ("capacity", "cost", "redundancy", "hardware", "fio", "mdtest")
 """Keys that are tables, so that a name may follow: `configuration.ID.cost.servers`."""
 
 
@@ -50,7 +61,7 @@ def printable(assignment: str) -> str:
     return safe if len(safe) <= SET_CHARACTERS_SHOWN else safe[: SET_CHARACTERS_SHOWN - 1] + "…"
 
 
-FREE: Final = ("hardware", "fio")
+FREE: Final = ("hardware", "fio", "mdtest")
 """Those of them whose values are kept as text."""
 
 
@@ -67,8 +78,8 @@ class _Assignment:
         if section in SECTIONS and rest:
             self._set(SECTIONS[section], (section,), rest, value, typed=typed)
         elif section in ITEMS and rest:
-            table, key_name = ITEMS[section]
-            for path, key in self._targets(section, key_name, rest, table):
+            key_name = ITEMS[section][1]
+            for path, key, table in self._targets(section, key_name, rest):
                 if key == key_name:
                     do = "Change it in the file."
                     self.faults.add(self.origin, f"{shown(name)} would rename an element.", do)
@@ -78,23 +89,37 @@ class _Assignment:
             self._unknown_section(name, section)
 
     def _targets(
-        self, section: str, key_name: str, rest: str, table: type[Table]
-    ) -> list[tuple[Path, str]]:
+        self, section: str, key_name: str, rest: str
+    ) -> list[tuple[Path, str, type[Table]]]:
         """The elements that `rest` (ID.KEY) names, each with the key; a fault when none."""
-        named = [
-            ((section, index), str(item[key_name]))
+        named: list[tuple[Path, str, type[Table]]] = [
+            ((section, index), str(item[key_name]), table_of(section, item))
             for index, item in enumerate(_elements(self.document.tree.get(section)))
             if isinstance(item, dict) and key_name in item
         ]
         if rest.startswith(f"{EVERY}."):
-            return [(path, rest[len(EVERY) + 1 :]) for path, _ in named]
-        fitting = [(path, name) for path, name in named if rest.startswith(f"{name}.")]
+            return self._having(section, rest[len(EVERY) + 1 :], named)
+        fitting = [one for one in named if rest.startswith(f"{one[1]}.")]
         if fitting:
-            longest = max(len(name) for _, name in fitting)
-            return [(p, rest[longest + 1 :]) for p, name in fitting if len(name) == longest]
-        asked = _id_part(rest, table)
-        do = suggestion(asked, [name for _, name in named], f"{section} {key_name}s")
+            longest = max(len(name) for _, name, _ in fitting)
+            return [(p, rest[longest + 1 :], t) for p, name, t in fitting if len(name) == longest]
+        asked = _id_part(rest, section)
+        do = suggestion(asked, [name for _, name, _ in named], f"{section} {key_name}s")
         self.faults.add(self.origin, f"There is no {section} {shown(asked)}.", do)
+        return []
+
+    def _having(
+        self, section: str, key: str, named: list[tuple[Path, str, type[Table]]]
+    ) -> list[tuple[Path, str, type[Table]]]:
+        """Of all elements those that can have the key; all of them where no kind has it."""
+        first = key.partition(".")[0]
+        every = [(path, key, table) for path, _, table in named]
+        having = [one for one in every if first in one[2].model_fields]
+        if having or not every or not any(first in t.model_fields for t in kinds_of(section)):
+            return having or every
+        engines = engines_with(first, every[0][2])
+        happened = f"No {section} of the study can have {shown(first)}."
+        self.faults.add(self.origin, happened, f"It is a key of those with engine = {engines}.")
         return []
 
     def _set(
@@ -103,8 +128,12 @@ class _Assignment:
         key, _, inner = name.partition(".")
         if key not in table.model_fields or (inner and key not in NESTED):
             unknown = name if key in table.model_fields else key
+            happened = f"Unknown key {shown(unknown)}."
             do = suggestion(unknown, table.model_fields, f"keys of {path[0]}")
-            self.faults.add_once(self.origin, name, f"Unknown key {shown(unknown)}.", do)
+            if engines := engines_with(key, table):
+                happened = f"{key} does not go with the engine of {place(self.document, path)}."
+                do = f"It is a key of workloads with engine = {engines}."
+            self.faults.add_once(self.origin, name, happened, do)
             return
         if key in NESTED and not inner:
             do = f"Name the key inside it, as in {key}.NAME."
@@ -143,8 +172,8 @@ class _Assignment:
         if section in sections:
             form = f"{section}.ID.KEY" if section in ITEMS else f"{section}.KEY"
             do = f"Write {form}=VALUE."
-        elif name in WorkloadTable.model_fields:
-            every = ", for all of them" if name in AXES else ""
+        elif any(name in table.model_fields for table in kinds_of("workload")):
+            every = ", for all of them" if name in (*AXES, *METADATA_AXES) else ""
             do = f"Write workload.ID.{name} or workload.*.{name}{every}."
         else:
             do = suggestion(section, sections, "sections")
@@ -155,11 +184,11 @@ def _elements(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _id_part(rest: str, table: type[Table]) -> str:
-    """The id that was probably meant in ID.KEY: all before the first key that the table has."""
+def _id_part(rest: str, section: str) -> str:
+    """The id that was probably meant in ID.KEY: all before the first key that an element has."""
     parts = rest.split(".")
     for index in range(1, len(parts)):
-        if parts[index] in table.model_fields:
+        if any(parts[index] in table.model_fields for table in kinds_of(section)):
             return ".".join(parts[:index])
     return ".".join(parts[:-1]) or rest
 

@@ -7,8 +7,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from iolab.model.configuration import Configuration
+from iolab.model.metadata import MetadataJob
 from iolab.model.run import Budget, DataSet, PlannedRun
 from iolab.model.study import Study
+from iolab.model.workload import Job
+from iolab.plan.metadata_cost import iteration_seconds, space_of, written_bytes_of
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
 ASSUMED_WRITE_BYTES_PER_S: Final = 200e6
@@ -50,14 +53,20 @@ def budget_of(
         for host in {name for item in study.configurations for name in item.hosts}
     }
     most = max(per_host.values(), default=0)
-    reasons = _reasons(study, most, rate, len(runs), measured=layout_bytes_per_s is not None)
+    reasons = _reasons(study, most, rate, runs, measured=layout_bytes_per_s is not None)
     return Budget(
         seconds=sum(seconds for _, seconds in reasons),
         reasons=reasons,
         layout_bytes_per_host=most,
         write_bytes_estimate=sum(per_host.values()) + _written_by_runs(study, runs, rate),
-        free_bytes_needed_per_host=with_spare(most),
+        free_bytes_needed_per_host=with_spare(most + _metadata_space(runs)),
     )
+
+
+def _metadata_space(planned: Iterable[PlannedRun]) -> int:
+    """Space for the largest tree: each run removes its own."""
+    jobs = (run.point.job for run in planned)
+    return max((space_of(job) for job in jobs if isinstance(job, MetadataJob)), default=0)
 
 
 def with_spare(data_bytes: int) -> int:
@@ -66,9 +75,16 @@ def with_spare(data_bytes: int) -> int:
 
 
 def _reasons(
-    study: Study, layout_bytes: int, rate: float, runs: int, *, measured: bool
+    study: Study,
+    layout_bytes: int,
+    rate: float,
+    planned: tuple[PlannedRun, ...],
+    *,
+    measured: bool,
 ) -> tuple[tuple[str, float], ...]:
     method = study.method
+    runs = len(planned)
+    timed = sum(isinstance(run.point.job, Job) for run in planned)
     known = "measured" if measured else "assumed"
     length = f"{format_duration_s(method.warmup_s)} + {format_duration_s(method.runtime_s)}"
     return (
@@ -79,19 +95,34 @@ def _reasons(
             layout_bytes / rate,
         ),
         (
-            f"{runs} runs: warm-up + runtime of {length}",
-            runs * (method.warmup_s + method.runtime_s),
+            f"{timed} runs: warm-up + runtime of {length}",
+            timed * (method.warmup_s + method.runtime_s),
         ),
+        *_metadata_reasons(planned),
         (f"{runs} runs: prove, drop caches, watch, commit", runs * RUN_OVERHEAD_S),
         (f"{runs} runs: settle {format_duration_s(method.settle_s)}", runs * method.settle_s),
     )
+
+
+def _metadata_reasons(planned: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
+    """How long metadata load takes; nothing where there is none."""
+    jobs = [run.point.job for run in planned if isinstance(run.point.job, MetadataJob)]
+    if not jobs:
+        return ()
+    files = sum(job.ranks * job.files_per_rank for job in jobs)
+    says = f"{len(jobs)} runs: {files} files on each host made, read, removed (assumed rates)"
+    return ((says, sum(iteration_seconds(job) for job in jobs)),)
 
 
 def _written_by_runs(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
     seconds = study.method.warmup_s + study.method.runtime_s
     total = 0.0
     for run in runs:
-        job = run.point.io
+        job = run.point.job
+        if isinstance(job, MetadataJob):
+            hosts = len(_configuration(study, run.point.configuration).hosts)
+            total += written_bytes_of(job) * hosts
+            continue
         share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
         if not job.access.writes:
             continue

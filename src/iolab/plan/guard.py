@@ -8,10 +8,13 @@ from dataclasses import replace
 from typing import Final
 
 from iolab.errors import EngineError, Fault, HostError
+from iolab.model.engine import EngineName
 from iolab.model.host import HostFacts, TargetFacts, TargetProbe
 from iolab.model.run import Plan
 from iolab.model.study import Study
+from iolab.model.workload import Job
 from iolab.plan.budget import with_spare
+from iolab.plan.metadata_guard import metadata_faults
 from iolab.plan.targets import Target, data_sets_at, targets_of
 from iolab.plan.wording import shown
 from iolab.units import format_bytes
@@ -52,13 +55,15 @@ def check_ready(
             host_faults.append(Fault(f"Host {shown(target.host)} told nothing of itself.", do))
             continue
         if target.key == target.host:
-            engine_faults += _engine_faults(target, seen)
+            if _uses_fio(study, plan, target.host):
+                engine_faults += _engine_faults(target, seen)
             host_faults += _buffer_faults(study, plan, target, seen)
         there = (present_bytes or {}).get(target.key, 0)
         probe = probes.get(target.key)
         if probe is not None and probe.held_by == owner:
             probe = replace(probe, held_by=None)
         host_faults += _target_faults(study, plan, target, seen, probe, there)
+    host_faults += metadata_faults(study, plan, facts)
     faults = (*host_faults, *engine_faults)
     if host_faults:
         raise HostError(_refusal(faults), _DO, faults)
@@ -77,6 +82,13 @@ _DO: Final = "Nothing was written; correct this and run again."
 
 def _refusal(faults: tuple[Fault, ...]) -> str:
     return f"The plan cannot run for {len(faults)} reason{'s' if len(faults) > 1 else ''}."
+
+
+def _uses_fio(study: Study, plan: Plan, host: str) -> bool:
+    here = {item.id for item in study.configurations if host in item.hosts}
+    return any(
+        point.job.engine is EngineName.FIO and point.configuration in here for point in plan.points
+    )
 
 
 def _engine_faults(target: Target, facts: HostFacts) -> list[Fault]:
@@ -123,7 +135,7 @@ def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -
     sizes = {
         point.io_on(target.host).depth_total * point.io.block_bytes: point
         for point in plan.points
-        if point.configuration in here
+        if point.configuration in here and isinstance(point.job, Job)
     }
     most = max(sizes, default=0)
     if most <= facts.memory.total_bytes * BUFFER_SHARE:
@@ -172,7 +184,8 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
     if probe.held_by is not None:
         happened = f"{where} is held by another session, {shown(probe.held_by)}."
         faults.append(Fault(happened, "Wait for its end, or give another path."))
-    jobs = [p.io for p in plan.points if p.configuration in target.configurations]
+    here = [p.job for p in plan.points if p.configuration in target.configurations]
+    jobs = [job for job in here if isinstance(job, Job)]
     direct = [job for job in jobs if job.direct]
     if probe.direct_error is not None and direct:
         happened = f"{where} takes no O_DIRECT: {shown(probe.direct_error)}."

@@ -37,8 +37,9 @@ def make_plan(study: Study, *, layout_bytes_per_s: float | None = None) -> Plan:
 
 def _ordered(study: Study, points: tuple[Point, ...]) -> Iterator[tuple[int, Point]]:
     shuffler = random.Random(study.method.seed)  # noqa: S311 - an order, not a secret
-    for repeat in range(1, study.method.repeats + 1):
-        block = list(points)
+    repeats = {item.id: item.repeats or study.method.repeats for item in study.workloads}
+    for repeat in range(1, max(repeats.values()) + 1):
+        block = [point for point in points if repeat <= repeats[point.workload]]
         if study.method.order is Order.RANDOMISED:
             shuffler.shuffle(block)
         for point in block:

@@ -10,9 +10,10 @@ from dataclasses import fields, replace
 from typing import Any, Final
 
 from iolab.model.configuration import Configuration
+from iolab.model.metadata import MetadataJob
 from iolab.model.run import DataSet, Point
 from iolab.model.study import Study
-from iolab.model.workload import Contents, Job, Workload
+from iolab.model.workload import AnyJob, Contents, Job, Workload
 from iolab.units import parse_size
 
 DIGEST_CHARACTERS: Final = 16
@@ -37,6 +38,8 @@ def data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:
     """
     found: dict[str, DataSet] = {}
     for point in points:
+        if not isinstance(point.job, Job):
+            continue
         known = found.get(point.data_set)
         numjobs = max(point.io.numjobs, known.numjobs if known else 0)
         own = point.host_numjobs
@@ -72,6 +75,8 @@ def _point(
     workload: Workload,
     axis: tuple[tuple[str, int | str], ...],
 ) -> Point:
+    if isinstance(workload.job, MetadataJob):
+        return _metadata_point(configuration, workload, _metadata_job_at(workload.job, axis), axis)
     job = _job_at(workload.io, axis)
     own = _host_numjobs(study, configuration)
     content: dict[str, object] = {
@@ -97,13 +102,38 @@ def _host_numjobs(study: Study, configuration: Configuration) -> tuple[tuple[str
     )
 
 
-def _told(job: Job) -> dict[str, object]:
+def _metadata_point(
+    configuration: Configuration,
+    workload: Workload,
+    job: MetadataJob,
+    axis: tuple[tuple[str, int | str], ...],
+) -> Point:
+    """A point that makes its files itself."""
+    content = {
+        "configuration": configuration.id,
+        "hosts": configuration.hosts,
+        "workload": workload.id,
+        "axis": axis,
+        "job": _told(job),
+    }
+    return Point(digest_of(content), configuration.id, workload.id, axis, job, "")
+
+
+def _told(job: AnyJob) -> dict[str, object]:
     """The job without what is as usual, so that a field added later keeps every digest."""
     return {
         field.name: getattr(job, field.name)
         for field in fields(job)
         if getattr(job, field.name) != field.default
     }
+
+
+def _metadata_job_at(job: MetadataJob, axis: tuple[tuple[str, int | str], ...]) -> MetadataJob:
+    """The job with the axis values; a shift of a client's ranks stays one, whatever they are."""
+    changes: dict[str, Any] = dict(axis)
+    if "ranks" in changes and job.rank_shift == job.ranks:
+        changes["rank_shift"] = changes["ranks"]
+    return replace(job, **changes)
 
 
 def _job_at(job: Job, axis: tuple[tuple[str, int | str], ...]) -> Job:

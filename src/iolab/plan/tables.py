@@ -20,6 +20,8 @@ from iolab.plan.study_file import (
     Table,
     TargetTable,
     TelemetryTable,
+    engines_with,
+    table_of,
 )
 from iolab.plan.values import FAULT
 from iolab.plan.wording import shown, suggestion
@@ -110,7 +112,7 @@ def read_items(document: Document, name: str, faults: Faults) -> tuple[Item, ...
     for index, element in enumerate(written):
         path: Path = (name, index)
         if isinstance(element, dict):
-            table = read_table(document, ITEMS[name][0], element, path, faults)
+            table = read_table(document, table_of(name, element), element, path, faults)
             items.append(Item(path, element, table))
         else:
             faults.add(document.where(path), f"{name} {index + 1} is {shown(element)}.", do)
@@ -166,6 +168,9 @@ def _tell(
             f"Unknown key {shown(str(detail['loc'][-1]))}{f' in {around}' if around else ''}."
         )
         do = suggestion(str(detail["loc"][-1]), _known_keys(model, detail["loc"]), "keys here")
+        if len(detail["loc"]) == 1 and (engines := engines_with(name, model)):
+            happened = f"{name} of {around} does not go with its engine."
+            do = f"Leave it out; it is a key of workloads with engine = {engines}."
     elif kind == "missing":
         happened = f"{start(document, path)} has no {name}." if around else f"There is no {name}."
         do = f"Write for example {name} = {EXAMPLES.get(name, '...')}."

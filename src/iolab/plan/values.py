@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -267,17 +267,22 @@ def seconds(low: float, high: float, *, above: bool = False) -> Read:
 _DURATION_DO: Final = "Write for example 500ms, 30s, 10min or 2h."
 
 
-def choice(words: type[StrEnum], what: str) -> Read:
-    """One word of an enum; `what` names the kind in the plural."""
+def choice(words: type[StrEnum], what: str, among: Iterable[StrEnum] | None = None) -> Read:
+    """One word of an enum; `what` names the kind in the plural.
+
+    With `among` only these fit here, though any word of the enum may have been meant.
+    """
+    every = [word.value for word in words]
+    valid = every if among is None else [word.value for word in among]
 
     def read(value: object) -> StrEnum:
-        valid = [word.value for word in words]
         if isinstance(value, str) and value in valid:
             return words(value)
         spelling = value if isinstance(value, str) else ""
-        raise fault(f"is {shown(value)}", suggestion(spelling, valid, what))
+        known = valid if value in every else every
+        raise fault(f"is {shown(value)}", suggestion(spelling, known, what))
 
-    return Read(read, {"enum": [word.value for word in words]})
+    return Read(read, {"enum": valid})
 
 
 def word(valid: tuple[str, ...], what: str) -> Read:
