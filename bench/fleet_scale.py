@@ -18,7 +18,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
@@ -32,7 +31,7 @@ if __package__ in {None, ""}:
 from iolab.cli.live import LinesView
 from iolab.cli.progress import Progress
 from iolab.cli.recorder import SessionRecorder
-from iolab.model.event import Event, Phase, PhaseStarted, RunFinished
+from iolab.model.event import Event, IntervalSeen, Phase, PhaseStarted, RunFinished
 from iolab.model.host import HostKind, HostSpec
 from iolab.model.metric import Result
 from iolab.model.run import Plan, RunRecord
@@ -149,10 +148,11 @@ def played(path: str, hosts: int) -> Iterator[subprocess.Popen[bytes]]:
 class Measured:
     """What the controller needed; CPU seconds are of the whole process."""
 
-    load_cpu_s: float = 0.0
-    load_s: float = 0.0
-    main_cpu_s: float = 0.0
-    ended_s: float = 0.0
+    measure_cpu_s: float = 0.0
+    first_cpu_s: float = 0.0
+    last_cpu_s: float = 0.0
+    first_s: float = 0.0
+    last_s: float = 0.0
     commit_s: float = 0.0
     connect_s: float = 0.0
     lags_s: list[float] = field(default_factory=list)
@@ -166,7 +166,7 @@ class Stopwatch:
     def __init__(self, recorder: SessionRecorder, found: Measured) -> None:
         self._recorder = recorder
         self._found = found
-        self._cpu = self._wall = self._main = 0.0
+        self._cpu = 0.0
         self._begun = time.perf_counter()
 
     def emit(self, event: Event) -> None:
@@ -174,19 +174,20 @@ class Stopwatch:
         if isinstance(event, PhaseStarted) and event.phase is Phase.PROVE:
             self._found.connect_s = time.perf_counter() - self._begun
         if isinstance(event, PhaseStarted) and event.phase is Phase.MEASURE:
-            self._cpu, self._wall = time.process_time(), time.perf_counter()
-            self._main = time.thread_time()
+            self._cpu = time.process_time()
         self._recorder.emit(event)
+        if isinstance(event, IntervalSeen):
+            self._look()
         if isinstance(event, RunFinished):
-            ended = event.record.ended_real_ns
-            self._found.commit_s = (time.time_ns() - ended) / 1e9
+            self._found.commit_s = time.perf_counter() - self._found.last_s
             self._found.record = event.record
 
-    def load_is_over(self) -> None:
-        """The last byte of the load has been read."""
-        self._found.load_cpu_s = time.process_time() - self._cpu
-        self._found.main_cpu_s = time.thread_time() - self._main
-        self._found.load_s = time.perf_counter() - self._wall
+    def _look(self) -> None:
+        found = self._found
+        found.last_cpu_s, found.last_s = time.process_time(), time.perf_counter()
+        found.measure_cpu_s = found.last_cpu_s - self._cpu
+        if not found.first_s:
+            found.first_cpu_s, found.first_s = found.last_cpu_s, found.last_s
 
 
 class ResultView(LinesView):
@@ -200,22 +201,6 @@ class ResultView(LinesView):
         """Keep it too."""
         self._found.result = result
         super().judged(result)
-
-
-class TellingClock:
-    """The machine's clocks; the first look after a run's last interval marks the load's end."""
-
-    def __init__(self, watch: Stopwatch) -> None:
-        self._watch = watch
-
-    def real_ns(self) -> int:
-        """CLOCK_REALTIME; the session asks last when a run's load is over."""
-        self._watch.load_is_over()
-        return time.time_ns()
-
-    def mono_ns(self) -> int:
-        """CLOCK_MONOTONIC."""
-        return time.monotonic_ns()
 
 
 async def lag(found: Measured) -> None:
@@ -251,10 +236,7 @@ async def session(hosts: dict[str, Host], study: Study, directory: Path) -> Meas
     try:
         with SessionRecorder(open_writer, ResultView(progress_of(study, plan), found)) as recorder:
             watch = Stopwatch(recorder, found)
-            clock = TellingClock(watch)
-            await run_session(
-                study, plan, hosts, watch, Stop(), session_id="fleet-scale", clock=clock
-            )
+            await run_session(study, plan, hosts, watch, Stop(), session_id="fleet-scale")
     finally:
         lagging.cancel()
         await asyncio.gather(lagging, return_exceptions=True)
@@ -263,7 +245,8 @@ async def session(hosts: dict[str, Host], study: Study, directory: Path) -> Meas
 
 def report(found: Measured, hosts: int, seconds: int, player_cpu_s: float) -> bool:
     """Print what was found; whether it is within the limits."""
-    ratio = found.load_cpu_s / seconds
+    # Whole intervals: what comes with the first one is work of the start.
+    ratio = (found.last_cpu_s - found.first_cpu_s) / (found.last_s - found.first_s)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     lags = sorted(found.lags_s)
     late = statistics.quantiles(lags, n=100)[98] if len(lags) > 100 else max(lags)
@@ -285,8 +268,7 @@ def report(found: Measured, hosts: int, seconds: int, player_cpu_s: float) -> bo
     print(f"{len(record.counters)} counters")
     for name, value, limit, good in rows:
         print(f"  {name:<22} {value:>10}  {limit:<12} {'within' if good else 'OVER'}")
-    print(f"  of it the event loop   {found.main_cpu_s / seconds:>10.3f}  threads: ", end="")
-    print(threading.active_count())
+    print(f"  with start and end     {found.measure_cpu_s / seconds:>10.3f}  CPU s / s")
     print(f"  event loop late        {late * 1000:>7.0f} ms  p99, most {lags[-1] * 1000:.0f} ms")
     print(f"  connect and prepare    {found.connect_s:>8.2f} s")
     print(f"  the player's CPU       {player_cpu_s / seconds:>10.3f}  CPU s / s (not counted)")

@@ -13,6 +13,7 @@ size is what they moved.
 from __future__ import annotations
 
 import errno
+import operator
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -198,12 +199,15 @@ def with_bytes_by_ios(intervals: Sequence[Interval]) -> tuple[Interval, ...]:
             return part
         before = moved[way] * done[way] // ios[way]
         done[way] += part.ios
-        return replace(part, bytes=moved[way] * done[way] // ios[way] - before)
+        share = moved[way] * done[way] // ios[way] - before
+        return part if share == part.bytes else replace(part, bytes=share)
 
-    return tuple(
-        replace(interval, directions=tuple(shared(part) for part in interval.directions))
-        for interval in intervals
-    )
+    def with_shares(interval: Interval) -> Interval:
+        parts = tuple(map(shared, interval.directions))
+        same = all(map(operator.is_, parts, interval.directions))
+        return interval if same else replace(interval, directions=parts)
+
+    return tuple(map(with_shares, intervals))
 
 
 def settled(
@@ -223,11 +227,12 @@ def settled(
         if interval is intervals[-1]:
             finish_ns = min(finish_ns, max(end_ns, begin_ns))
         span_ns = finish_ns - begin_ns
-        if span_ns > 0 or not kept:
-            changed = replace(
-                interval, seq=len(kept), end_real_ns=finish_ns, span_ns=max(span_ns, 0)
-            )
-            kept.append(changed)
+        placed = (len(kept), finish_ns, max(span_ns, 0))
+        if span_ns > 0 and placed == (interval.seq, interval.end_real_ns, interval.span_ns):
+            kept.append(interval)
+        elif span_ns > 0 or not kept:
+            seq, end_real_ns, span = placed
+            kept.append(replace(interval, seq=seq, end_real_ns=end_real_ns, span_ns=span))
         else:
             kept[-1] = _joined(kept[-1], interval)
     return tuple(kept)

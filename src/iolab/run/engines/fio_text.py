@@ -59,10 +59,10 @@ class DocumentCutter:
 
         Nearly all output is inside documents, and expressions are slow where nothing matches.
         """
+        if self._searched == 0 and self._buffer.startswith(b"}"):
+            return _CLOSE.search(self._buffer)
         near = self._buffer.find(b"\n}", max(self._searched - 1, 0))
-        if near < 0 and (self._searched > 0 or not self._buffer.startswith(b"}")):
-            return None
-        return _CLOSE.search(self._buffer, self._searched)
+        return None if near < 0 else _CLOSE.search(self._buffer, near + 1)
 
     def finish(self) -> list[bytes]:
         """The output has ended: a last document whose line end is missing, if there is one."""

@@ -155,8 +155,9 @@ class Channel:
             raise ProtocolFault(f"it sent a message that answers no request: {what}")
         if request.ends_with(message):
             del self._requests[request.id]
-        async with asyncio.timeout(STALL_LIMIT_S):
-            await request.take(message)
+        if not request.take_at_once(message):
+            async with asyncio.timeout(STALL_LIMIT_S):
+                await request.take(message)
 
     async def _epitaph(self, fault: str) -> str:
         # Its input ends first: a carrier that still lives then exits, and its last words are whole.
@@ -245,6 +246,16 @@ class Request:
     def ends_with(self, message: Message) -> bool:
         """Whether nothing can follow this message."""
         return message.is_ in ("error", FINAL.get(self._verb, "done"))
+
+    def take_at_once(self, message: Message) -> bool:
+        """Queue a message if there is room, which there nearly always is; whether there was."""
+        if self._unwanted:
+            return True
+        if len(self._waiting) >= QUEUED_MESSAGES:
+            return False
+        self._waiting.append(message)
+        self._arrived.set()
+        return True
 
     async def take(self, message: Message) -> None:
         """Queue a message for the reader; waits while the queue is full."""
