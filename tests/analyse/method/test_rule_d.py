@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab.analyse.method.rule_d import Live, Status, decide, judge
-from iolab.analyse.method.settings import (
+from iolab.model.rule import (
     CYCLIC,
     LSM,
     PRESETS,

@@ -21,8 +21,8 @@ import numpy as np
 from iolab.analyse.method import batches, cycles, mser, stalls, transient
 from iolab.analyse.method.batches import MeanVariance
 from iolab.analyse.method.mser import BLOCK_S, Floats
-from iolab.analyse.method.settings import RAW_BLOCK, RuleSettings
 from iolab.analyse.method.special import student_quantile
+from iolab.model.rule import RAW_BLOCK, RuleSettings
 
 _CUT_LEAST_S: Final = 10
 """Ramp-up of engines and queues: never counted."""

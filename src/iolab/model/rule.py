@@ -1,4 +1,4 @@
-"""The constants of the stopping rule within a run, and which kind of load uses which.
+"""The stopping rule within a run: its constants, which kind of load uses which, what it says.
 
 The values were chosen by the simulations of `bench/method`; docs/explanation/method.md says why.
 """
@@ -19,6 +19,40 @@ class LoadKind(StrEnum):
     LSM = "lsm"
     CYCLIC = "cyclic"
     QUICK = "quick"
+
+
+class SeriesStatus(StrEnum):
+    """What rule D says of a run; everything but OK is printed beside the number."""
+
+    OK = "ok"
+    TRANSIENT = "transient"
+    """The load had not become steady: its start still shows, or its two halves differ."""
+    CYCLE = "cycle"
+    """A cycle is there of which too few whole ones were seen."""
+    IMPRECISE = "imprecise"
+    """Steady, but the mean is not known as well as asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steadiness:
+    """What rule D says of a run's per-second rate, for a result.
+
+    `cut_s` is the start that does not count, `seconds` how long the run was; `mean` (1/s) and
+    `half_width` (95 %, a share of the mean) are those of the seconds after the cut, with `df`
+    degrees of freedom. `period_s` is a cycle's, `cycles` how many whole ones were used, `tau_s` the
+    time constant of a clear transient. `reasons` are sentences on why the status is not ok.
+    """
+
+    status: SeriesStatus
+    cut_s: int
+    seconds: int
+    mean: float
+    half_width: float
+    df: int
+    period_s: int | None
+    cycles: int
+    tau_s: float | None
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
