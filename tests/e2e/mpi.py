@@ -8,7 +8,7 @@ of mdtest; `make mdtest-test MDTEST=...` runs the same tests with the real one.
 
 from __future__ import annotations
 
-import sys
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -32,36 +32,40 @@ GOLDEN: Final = Path(__file__).parents[1] / "golden" / "mdtest"
 MPIEXECS: Final = ("mpiexec.mpich", "mpiexec.openmpi")
 FILES: Final = 50
 
-_STAND_IN: Final = '''\
-#!{python}
-"""A stand-in for mdtest, which it is not."""
-import os, pathlib, sys, time
-words = sys.argv[1:]
-if words == ["-h"]:
-    sys.exit("a stand-in for mdtest")
-names = ("PMI_RANK", "OMPI_COMM_WORLD_RANK"), ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
-rank, size = (int(next(os.environ[name] for name in pair if name in os.environ)) for pair in names)
-files = int(words[words.index("-n") + 1])
-folder = pathlib.Path(words[words.index("-d") + 1], f"rank.{{rank}}")
-folder.mkdir(parents=True)
-time.sleep({seconds})
-folder.rmdir()
-if rank == 0:
-    text = open({recorded!r}).read()
-    text = text.replace("4 total task", f"{{size}} total task").replace("4 tasks, 200 files",
-        f"{{size}} tasks, {{size * files}} files")
-    # What rank 0 saw is of four ranks, and would contradict any other number.
-    text = "".join(line for line in text.splitlines(True) if " ops/sec" not in line)
-    print(text, end="")
-'''
+_STAND_IN: Final = """\
+#!/bin/sh
+# A stand-in for mdtest, which it is not.
+if [ "$*" = "-h" ]; then
+    echo "a stand-in for mdtest"
+    exit
+fi
+rank=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}
+size=${PMI_SIZE:-$OMPI_COMM_WORLD_SIZE}
+while [ $# -gt 0 ]; do
+    case $1 in
+        -n) files=$2 ;;
+        -d) folder=$2 ;;
+    esac
+    shift
+done
+mkdir -p "$folder/rank.$rank"
+[ SECONDS = 0 ] || exec sleep SECONDS
+rmdir "$folder/rank.$rank"
+[ "$rank" = 0 ] || exit 0
+# What rank 0 saw is of four ranks, and would contradict any other number.
+all=$((size * files))
+sed -e "s/4 total task/$size total task/" -e "s/4 tasks, 200 files/$size tasks, $all files/" \
+    -e "/ ops.sec/d" "RECORDED"
+"""
 
 
-def stand_in(folder: Path, *, seconds: float = 0.0) -> Path:
-    """Such a program in that folder, every rank of which takes so long."""
-    program = folder / "mdtest-stand-in"
-    recorded = str(GOLDEN / "one-4.0.0.txt")
-    text = _STAND_IN.format(python=sys.executable, recorded=recorded, seconds=seconds)
-    program.write_text(text, encoding="utf-8")
+def stand_in(folder: Path, *, seconds: int = 0) -> Path:
+    """Such a program in that folder; with `seconds` its ranks do nothing but sleep."""
+    recorded = folder / "recorded.txt"
+    shutil.copy(GOLDEN / "one-4.0.0.txt", recorded)
+    program = folder / ("mdtest-slow" if seconds else "mdtest-quick")
+    text = _STAND_IN.replace("SECONDS", str(seconds)).replace("RECORDED", str(recorded))
+    program.write_text(text, encoding="ascii")
     program.chmod(0o755)
     return program
 
