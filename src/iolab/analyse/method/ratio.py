@@ -1,0 +1,211 @@
+"""A candidate against a baseline: their ratio, its interval, and a verdict.
+
+On the log scale, from run means, with the variance moderated over the stratum; without a prior it
+is Welch's interval. Runs made in turn are paired by block, which takes out what both sides shared.
+Never a bootstrap: over two runs a side a percentile bootstrap covers 66 % where it claims 95 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+
+from iolab.analyse.method.between import CONFIDENT, log_means
+from iolab.analyse.method.special import student_excess, student_quantile
+from iolab.analyse.method.variance import NO_PRIOR, Prior, Spread, own_spread
+
+RATIO_ALLOWANCE: Final = 0.0014
+"""Bias that rule D may leave in each of two means: sqrt(2) x 0.1 %."""
+
+NOISE_THRESHOLD: Final = 0.01
+"""A difference of less than 1 % is never called one: two runs of one thing differ by as much."""
+
+SAME_WITHIN: Final = 0.02
+"""Two one-sided tests: the same, where the whole interval lies within 2 %."""
+
+_ALPHA: Final = 0.05
+
+
+class Better(StrEnum):
+    """Which way of a metric is the good one."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+class Verdict(StrEnum):
+    """What a comparison says of the candidate."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    SAME = "same"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Candidate over baseline: the ratio, its 95 % interval, the verdict and why.
+
+    `runs` are those of (baseline, candidate); `p` is the p-value of a difference beyond the noise
+    threshold (1 without an interval). `error` is the log ratio's standard error with `df` degrees.
+    """
+
+    ratio: float
+    low: float | None
+    high: float | None
+    verdict: Verdict
+    reason: str
+    runs: tuple[int, int]
+    paired: bool
+    error: float
+    df: float
+    p: float
+
+
+def compare(
+    baseline: Sequence[float],
+    candidate: Sequence[float],
+    better: Better = Better.HIGHER,
+    prior: Prior = NO_PRIOR,
+) -> Comparison:
+    """Compare run means of two configurations that were measured independently.
+
+    Raises ValueError for a side without runs or with a mean that is not positive (see `fieller`).
+    """
+    a, b = log_means(baseline), log_means(candidate)
+    difference = float(np.mean(b) - np.mean(a))
+    runs = (len(a), len(b))
+    error, df = _unpaired_error(a, b, prior)
+    return _judged(difference, error, df, better, runs, paired=False)
+
+
+def compare_paired(
+    baseline: Sequence[float],
+    candidate: Sequence[float],
+    better: Better = Better.HIGHER,
+    prior: Prior = NO_PRIOR,
+) -> Comparison:
+    """Compare run means that were measured in turn: element i of both is of the same block.
+
+    Raises ValueError for sides of different length, and as `compare` does.
+    """
+    if len(baseline) != len(candidate):
+        raise ValueError(f"{len(baseline)} and {len(candidate)} runs make no pairs")
+    differences = np.subtract(log_means(candidate), log_means(baseline))
+    count = len(differences)
+    # Where nothing is shared within a block, a difference has twice a run's variance.
+    doubled = replace(prior, variance=2 * prior.variance)
+    spread = doubled.moderated(own_spread(differences.tolist()))
+    error = spread.sd / math.sqrt(count) if spread.df else math.inf
+    mean = float(differences.mean())
+    return _judged(mean, error, spread.df, better, (count, count), paired=True)
+
+
+def judged_again(comparison: Comparison, adjusted_p: float) -> Comparison:
+    """The comparison among others: without its claim where Holm's p-value is 5 % or more."""
+    claims = comparison.verdict in {Verdict.BETTER, Verdict.WORSE}
+    if not claims or adjusted_p < _ALPHA:
+        return comparison
+    reason = f"among all comparisons shown, chance alone makes one like it (p = {adjusted_p:.2f})"
+    return replace(comparison, verdict=Verdict.INCONCLUSIVE, reason=reason)
+
+
+def fieller(a: Spread, mean_a: float, b: Spread, mean_b: float) -> tuple[float, float] | None:
+    """The 95 % interval of mean_b / mean_a, for values that may cross zero; None if unbounded.
+
+    `a` and `b` are the means' own variances with their degrees of freedom, which are joined by
+    Welch and Satterthwaite as they weigh at the estimated ratio. Fieller 1954, with A and B the
+    means: AB -+ sqrt(A^2 B^2 - (A^2 - t^2 va)(B^2 - t^2 vb)), all over A^2 - t^2 va. Unbounded
+    where the baseline itself is not clear of zero.
+    """
+    if mean_a == 0:
+        return None
+    weighed = Spread((mean_b / mean_a) ** 2 * a.variance, a.df)
+    t2 = student_quantile(CONFIDENT, welch_df(weighed, b)) ** 2
+    denominator = mean_a**2 - t2 * a.variance
+    if denominator <= 0:
+        return None
+    product = mean_a * mean_b
+    root = math.sqrt(max(product**2 - denominator * (mean_b**2 - t2 * b.variance), 0.0))
+    return (product - root) / denominator, (product + root) / denominator
+
+
+def welch_df(a: Spread, b: Spread) -> float:
+    """The degrees of freedom of a sum of two estimated variances (Welch 1947, Satterthwaite)."""
+    total = a.variance + b.variance
+    if total == 0:
+        return a.df + b.df
+    parts = sum((x.variance / total) ** 2 / x.df for x in (a, b) if math.isfinite(x.df))
+    return 1 / parts if parts > 0 else math.inf
+
+
+def _unpaired_error(a: Sequence[float], b: Sequence[float], prior: Prior) -> tuple[float, float]:
+    """The standard error of the difference and its degrees of freedom (0: unknown)."""
+    one, other = own_spread(a), own_spread(b)
+    if prior.df > 0:
+        df = one.df + other.df
+        known = [spread for spread in (one, other) if spread.df > 0]
+        pooled = sum(spread.variance * spread.df for spread in known) / df if df else math.nan
+        spread = prior.moderated(Spread(pooled, df))
+        return spread.sd * math.sqrt(1 / len(a) + 1 / len(b)), spread.df
+    if one.df == 0 or other.df == 0:
+        return math.inf, 0.0
+    mean_a, mean_b = (
+        Spread(spread.variance / (spread.df + 1), spread.df) for spread in (one, other)
+    )
+    return math.sqrt(mean_a.variance + mean_b.variance), welch_df(mean_a, mean_b)
+
+
+def _judged(
+    difference: float,
+    error: float,
+    df: float,
+    better: Better,
+    runs: tuple[int, int],
+    *,
+    paired: bool,
+) -> Comparison:
+    """The verdict on a log ratio with that standard error."""
+    ratio = math.exp(difference)
+    if df == 0:
+        reason = "one run a side tells nothing of what another run would give"
+        return Comparison(
+            ratio, None, None, Verdict.INCONCLUSIVE, reason, runs, paired, math.inf, 0.0, 1.0
+        )
+    reach = student_quantile(CONFIDENT, df) * error + RATIO_ALLOWANCE
+    low, high = difference - reach, difference + reach
+    verdict, reason = _verdict(low, high, better)
+    if min(runs) < 2:
+        verdict = Verdict.INCONCLUSIVE
+        reason = "a side has one run, so its interval is borrowed from other cells"
+    p = _beyond_noise_p(difference, error, df)
+    return Comparison(
+        ratio, math.exp(low), math.exp(high), verdict, reason, runs, paired, error, df, p
+    )
+
+
+def _verdict(low: float, high: float, better: Better) -> tuple[Verdict, str]:
+    noise, same = math.log1p(NOISE_THRESHOLD), math.log1p(SAME_WITHIN)
+    up, down = Verdict.BETTER, Verdict.WORSE
+    if better is Better.LOWER:
+        up, down = down, up
+    if low > noise:
+        return up, f"the whole interval lies more than {NOISE_THRESHOLD:.0%} above"
+    if high < -noise:
+        return down, f"the whole interval lies more than {NOISE_THRESHOLD:.0%} below"
+    if -same < low and high < same:
+        return Verdict.SAME, f"the whole interval lies within {SAME_WITHIN:.0%}"
+    return Verdict.INCONCLUSIVE, "the interval is too wide to call it a difference or the same"
+
+
+def _beyond_noise_p(difference: float, error: float, df: float) -> float:
+    """Two-sided p-value of the hypothesis that the true difference is within the threshold."""
+    beyond = abs(difference) - math.log1p(NOISE_THRESHOLD) - RATIO_ALLOWANCE
+    if beyond <= 0:
+        return 1.0
+    return student_excess(beyond / error, df) if error > 0 else 0.0
