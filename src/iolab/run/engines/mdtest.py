@@ -83,8 +83,11 @@ def measure_command(
 def faults_of(output: MdtestOutput, job: MetadataJob, ranks: int) -> tuple[str, ...]:
     """Why an output is not that of the run that was asked for; empty when it is.
 
-    What mdtest or MPI said of an error comes first.
+    What mdtest or MPI said of an error comes first, but for what explains all of them.
     """
+    if output.ranks == 1 and ranks > 1:
+        # Each is rank 0 of its own world; they make and remove the same files.
+        return (f"{ranks} ranks ran alone: this mdtest was built for another MPI than mpiexec's",)
     return (*output.said, *output.faults, *contradictions(output), *_lacking(output, job, ranks))
 
 
@@ -113,9 +116,6 @@ def _options(job: MetadataJob) -> dict[str, str]:
 
 
 def _lacking(output: MdtestOutput, job: MetadataJob, ranks: int) -> Iterator[str]:
-    if output.ranks == 1 and ranks > 1:
-        yield f"mdtest ran as {ranks} single ranks: it was built for another MPI than mpiexec's"
-        return
     if output.ranks is not None and output.ranks != ranks:
         yield f"mdtest ran {output.ranks} ranks, and {ranks} were asked for"
     files = ranks * job.files_per_rank
