@@ -134,7 +134,11 @@ class Cluster:
 @contextmanager
 def cluster() -> Iterator[Cluster]:
     """A cluster of our own, whose nodes are idle; it is gone afterwards, with all it ran."""
-    base = Path(tempfile.mkdtemp(prefix="iolab-slurm-", dir=BASES))
+    for left in BASES.glob("iolab-slurm-*"):
+        # Of tests that were killed; the kernel has ended all that ran there.
+        if not Path(f"/proc/{left.name.split('-')[2]}").exists():
+            shutil.rmtree(left)
+    base = Path(tempfile.mkdtemp(prefix=f"iolab-slurm-{os.getpid()}-", dir=BASES))
     base.chmod(0o755)
     for folder in ("state", "target", *(f"spool/{node}" for node in NODES)):
         (base / folder).mkdir(parents=True)

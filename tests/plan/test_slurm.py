@@ -69,6 +69,7 @@ def test_settings_of_the_job_are_kept_from_srun() -> None:
         "HOME": "/",
         "SLURM_CONF": "/etc/slurm/slurm.conf",
         "SLURM_JWT": "token",
+        "SLURM_WORKING_CLUSTER": "lab:192.0.2.1:6817:9728:109",
         "SLURM_NTASKS": "8",
         "SLURM_MEM_PER_CPU": "100",
         "SLURM_LABELIO": "1",
@@ -77,7 +78,8 @@ def test_settings_of_the_job_are_kept_from_srun() -> None:
         "SBATCH_EXCLUSIVE": "1",
         "SALLOC_PARTITION": "x",
     }
-    assert set(step_environment(given)) == {"PATH", "HOME", "SLURM_CONF", "SLURM_JWT"}
+    kept = {"PATH", "HOME", "SLURM_CONF", "SLURM_JWT", "SLURM_WORKING_CLUSTER"}
+    assert set(step_environment(given)) == kept
 
 
 @pytest.mark.parametrize("key", ['command = ["x"]', 'user = "bench"', "port = 22", 'jump = "g"'])

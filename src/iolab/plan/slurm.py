@@ -21,7 +21,7 @@ from iolab.plan.wording import shown
 JOB_VARIABLE: Final = "SLURM_JOB_ID"
 NODES_VARIABLE: Final = "SLURM_JOB_NODELIST"
 
-KEPT: Final = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT"})
+KEPT: Final = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_WORKING_CLUSTER"})
 """How srun finds its controller and proves who asks. Every other variable of Slurm's is an option
 of the job around us (`SLURM_NTASKS`, `SLURM_MEM_PER_CPU`), which srun would take for the step's."""
 

@@ -93,6 +93,32 @@ def test_a_prefix_that_joins_words_for_a_shell_works_and_pushes_once(
     assert second[4:] == [str(remote_of(agent))]
 
 
+def test_only_so_many_hosts_are_pushed_to_at_a_time(agent: Path, tmp_path: Path) -> None:
+    prefix, log = tmp_path / "prefix", tmp_path / "log"
+    prefix.write_text(
+        f'#!/bin/sh\n[ "$1" = id ] || exec "$@"\n'
+        f'echo + >> {log}; sleep 0.1; "$@"; echo - >> {log}\n',
+        encoding="utf-8",
+    )
+    prefix.chmod(0o755)
+
+    async def body() -> None:
+        turns = asyncio.Semaphore(2)
+        specs = [HostSpec(f"c{n}", HostKind.COMMAND, command=(str(prefix),)) for n in range(5)]
+        hosts = [CommandHost(spec, agent, turns) for spec in specs]
+        try:
+            async with asyncio.timeout(60):
+                await asyncio.gather(*(host.connect() for host in hosts))
+        finally:
+            await asyncio.gather(*(host.close() for host in hosts))
+
+    asyncio.run(body())
+    marks = log.read_text("utf-8").split()
+    under_way = [marks[:end].count("+") - marks[:end].count("-") for end in range(len(marks))]
+    assert marks.count("+") == 5
+    assert max(under_way) == 2
+
+
 def test_a_network_namespace_is_a_host(agent: Path) -> None:
     name = f"iolab-{os.getpid()}"
     subprocess.run(["ip", "netns", "add", name], check=True, timeout=10)

@@ -8,6 +8,7 @@ whose file's checksum are checked, and every word after the prefix is plain.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from iolab.model.host import HostSpec
@@ -19,14 +20,21 @@ from iolab.run.hosts.push import ProgramLanding, push
 
 
 class CommandHost(LinkedHost):
-    """The agent behind a prefix, pushed when it is not there yet."""
+    """The agent behind a prefix, pushed when it is not there yet.
 
-    def __init__(self, spec: HostSpec, agent: Path | None = None) -> None:
+    `turns` bounds the hosts that are pushed to at a time, over all that share it.
+    """
+
+    def __init__(
+        self, spec: HostSpec, agent: Path | None = None, turns: asyncio.Semaphore | None = None
+    ) -> None:
         super().__init__(spec)
         self._agent = agent
+        self._turns = turns or asyncio.Semaphore(1)
 
     async def open_link(self) -> Link:
         """Push the agent if need be, and start it."""
         prefix = Prefix(self.name, self.spec.command)
-        remote = await push(ProgramLanding(prefix), self._agent or agent_binary())
+        async with self._turns:
+            remote = await push(ProgramLanding(prefix), self._agent or agent_binary())
         return await start_process(self.name, prefix.argv(remote))

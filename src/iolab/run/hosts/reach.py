@@ -6,16 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from iolab.model.host import HostKind, HostSpec
 from iolab.run.hosts.base import Host
 from iolab.run.hosts.command import CommandHost
 from iolab.run.hosts.local import LocalHost
-from iolab.run.hosts.slurm import STEPS_AT_ONCE, SlurmHost
+from iolab.run.hosts.slurm import SlurmHost
 
 if TYPE_CHECKING:
     from iolab.run.hosts.ssh.login import Logins
+
+PUSHES_AT_ONCE: Final = 32
+"""Hosts of commands that are being pushed to at a time. Each takes a process here, and a request to
+what every user of a site shares: Slurm's controller, a cluster's API server."""
 
 
 def hosts_of(
@@ -28,7 +32,7 @@ def hosts_of(
     wanted = tuple(specs)
     if logins is None and any(spec.kind is HostKind.SSH for spec in wanted):
         logins = _usual_logins()
-    turns = asyncio.Semaphore(STEPS_AT_ONCE)
+    turns = asyncio.Semaphore(PUSHES_AT_ONCE)
     return {spec.name: _host_of(spec, agent, logins, turns) for spec in wanted}
 
 
@@ -51,7 +55,7 @@ def _host_of(
         case HostKind.LOCAL:
             return LocalHost(spec, agent)
         case HostKind.COMMAND:
-            return CommandHost(spec, agent)
+            return CommandHost(spec, agent, turns)
         case HostKind.SSH:
             return _ssh_host(spec, agent, logins)
         case HostKind.SLURM:

@@ -22,9 +22,6 @@ from iolab.run.hosts.prefix import Prefix
 from iolab.run.hosts.process import start_process
 from iolab.run.hosts.push import ProgramLanding, push
 
-STEPS_AT_ONCE: Final = 32
-"""Nodes that are being pushed to at a time: a controller of Slurm serves every user of a site."""
-
 _DO: Final = "See with 'squeue' and 'sinfo -N' that the job still runs and the node is up."
 
 
