@@ -47,9 +47,12 @@ def unproved(proof: ExtentProof) -> int:
 
 
 async def evict(site: Site, paths: Sequence[str]) -> CacheProof:
-    """Drop the files' pages and the kernel's caches; what was resident before and after."""
+    """Drop the files' pages and the kernel's caches; what was resident before and after.
+
+    Without paths only the kernel's caches are dropped.
+    """
     parts = []
-    for number, batch in enumerate(_batches(paths)):
+    for number, batch in enumerate(_batches(paths) if paths else [[]]):
         told = await site.host.ask(
             "evict", deadline_s=EVICT_LIMIT_S, paths=batch, system=number == 0
         )

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from iolab.run.hosts.fake_fio import FakeJob, FakeLoad, ios_until, read_job
 from iolab.run.hosts.fake_machine import DiskUse, machine_facts
+from iolab.run.hosts.fake_metadata import FakePhase
 from iolab.run.hosts.fake_process import FakeProcess, comes_within, exited
 from iolab.run.hosts.fake_script import FakeScript, loop_real_ns
 from iolab.run.hosts.frames import encode_frame
@@ -42,7 +43,8 @@ class FakeAgent:
     ) -> None:
         self.script = script
         self.asked: list[tuple[str, dict[str, Any]]] = []
-        self.processes: dict[int, FakeProcess] = {}
+        self.processes: dict[int, FakeProcess | FakePhase] = {}
+        self.trees: set[str] = set()
         self.folders: set[str] = set()
         self.files: dict[str, int] = {} if script.shared is None else script.shared
         self.hole_bytes = script.hole_bytes
@@ -91,6 +93,7 @@ class FakeAgent:
         for task in self._tasks:
             task.cancel()
         self.processes.clear()
+        self.trees.clear()
         self.folders.clear()
         self.files.clear()
 
@@ -222,6 +225,20 @@ class FakeAgent:
             self.files[f"{request.arguments['cwd']}/{job.data_set}"] = job.file_bytes
         return exited(code, signal, self.real_ns())
 
+    async def _metadata(self, request: _Request) -> dict[str, Any]:
+        asked, load = request.arguments, self.script.metadata
+        phase = self.processes[request.id] = FakePhase(self, request.id, asked, load)
+        tree = f"{asked['dir']}/metadata.{asked.get('iteration', 0)}"
+        try:
+            if asked["phase"] == "tree-create":
+                self.trees.add(tree)
+            told = await phase.live(lambda interval: self.tell(request.id, interval))
+        finally:
+            self.processes.pop(request.id, None)
+        if asked["phase"] == "tree-remove" and not told["skipped"]:
+            self.trees.discard(tree)
+        return told
+
     def work(self, job: FakeJob, load: FakeLoad, from_s: float, until_s: float) -> None:
         """Count on the disk what the engine did in between."""
         before, after = ios_until(job, load, from_s), ios_until(job, load, until_s)
@@ -266,6 +283,7 @@ class FakeAgent:
         "extents": _extents,
         "evict": _evict,
         "run": _run,
+        "metadata": _metadata,
         "sync": _done,
         "bye": _done,
     }

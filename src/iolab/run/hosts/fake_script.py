@@ -10,11 +10,13 @@ from typing import Final
 from iolab.model.host import HostFacts, TargetProbe
 from iolab.run.hosts.fake_fio import FakeJob, FakeLoad
 from iolab.run.hosts.fake_machine import DiskUse, sample
+from iolab.run.hosts.fake_metadata import FakeMetadata
 from iolab.run.hosts.fake_process import FakeProcess, Machine
 
 BEGINNING_NS: Final = 1_700_000_000_000_000_000
 """CLOCK_REALTIME when the loop's own time is zero."""
 
+_OPERATIONS: Final = FakeMetadata()
 _FREE: Final = TargetProbe(direct_error=None, direct_align_bytes=512, held_by=None)
 
 
@@ -27,6 +29,7 @@ class FakeScript:
     the engine's measured runs in order, the last one again and again; `layouts` likewise.
     `offset_ns` is how far its clock is ahead, `delay_s` how long each way of a message takes.
     `shared` are the files of a file system that all hosts with the same dict see.
+    `metadata` is how it does metadata operations.
     `process` makes the engine's processes, `machine` the `sample` messages, where other ones than
     the small ones are wanted.
     """
@@ -47,6 +50,7 @@ class FakeScript:
     idle_bytes_per_sample: int = 0
     left_over_bytes: int = 0
     shared: dict[str, int] | None = None
+    metadata: FakeMetadata = _OPERATIONS
     process: Callable[[Machine, int, FakeJob, FakeLoad], FakeProcess] = FakeProcess
     machine: Callable[[DiskUse, int, int, int], dict[str, object]] = sample
 
