@@ -12,16 +12,18 @@ from typing import Protocol
 from iolab.analyse.load import DIRECTIONS, Load, measure
 from iolab.errors import StoreError
 from iolab.model.host import HostFacts
+from iolab.analyse.metadata.phases import measure_metadata
 from iolab.model.metric import Result
 from iolab.model.run import HostRun, Plan, RunRecord
 from iolab.model.sample import BinTable, CounterTable, Direction, IntervalTable, no_counters
 from iolab.model.study import Study
-from iolab.report.detail import RunDetail, RunKey
+from iolab.report.detail import Curve, RunDetail, RunKey
 from iolab.report.figures.choose import curve_name
 from iolab.report.gather import curve_of, timeline_of
 from iolab.report.headline import headlines
 from iolab.report.selection import select
 from iolab.run.telemetry.rates import derive
+from iolab.report.operations import NAMES
 from iolab.store.documents import Manifest, Session
 from iolab.store.verify import Damage
 
@@ -148,6 +150,8 @@ def _detail(result: Result, record: RunRecord, name: str, *, with_timeline: bool
     busy = [way for way in every if _total(load, way)]
     series = derive(record.counters, record.host_names) if with_timeline else ()
     return RunDetail(
+    if is_metadata(result):
+        return _operations_detail(result, record, name, with_timeline=with_timeline)
         result=result,
         whole=curve_of(name, load.histogram(hosts, every)),
         curves=tuple(
@@ -159,3 +163,20 @@ def _detail(result: Result, record: RunRecord, name: str, *, with_timeline: bool
 
 def _total(load: Load, way: int) -> int:
     return int(load.bins[:, way].sum())
+def _operations_detail(
+    result: Result, record: RunRecord, name: str, *, with_timeline: bool
+) -> RunDetail:
+    """A curve for each operation, and the phases one after the other."""
+    phases = measure_metadata(record)
+    hosts = list(range(len(record.hosts)))
+    series = derive(record.counters, record.host_names) if with_timeline else ()
+    return RunDetail(
+        result=result,
+        whole=Curve(name, 0, (), ()),
+        curves=tuple(
+            curve_of(NAMES[phase.operation], phase.histogram(hosts)) for phase in phases.file_phases
+        ),
+        timeline=timeline_of(record, series, phases.span()) if with_timeline else None,
+    )
+
+

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iolab.model.metric import Result
+from iolab.report.palette import Token
 
 RunKey = tuple[str, int]
 """A run: the digest of its point, and the repeat."""
@@ -12,15 +13,19 @@ RunKey = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One line of a panel, one value for each time of the detail's grid; None where unknown."""
+    """One line of a panel, one value for each time of the detail's grid; None where unknown.
+
+    `token` is its colour where it has one of its own, as an operation has.
+    """
 
     name: str
     values: tuple[float | None, ...]
+    token: Token | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Lines of one unit ("1/s", "bytes/s", "ns", "share", "depth", "celsius") over time."""
+    """Lines of one unit over time: 1/s, ops/s, bytes/s, ns, share, depth or celsius."""
 
     title: str
     unit: str
@@ -59,8 +64,9 @@ class Timeline:
 class RunDetail:
     """The charts' side of a run.
 
-    `whole` is the latency of all its I/Os, `curves` that of each direction; `timeline` is None for
-    runs shown by their distribution alone.
+    `whole` is the latency of all its I/Os, `curves` that of each direction; of metadata load there
+    is no whole, and a curve for each operation. `timeline` is None for runs shown by their
+    distribution alone.
     """
 
     result: Result

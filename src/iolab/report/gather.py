@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import fields, replace
+from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
+from iolab.analyse.metadata.phases import FILE_OPERATIONS
 from iolab.analyse.percentiles import is_supported
 from iolab.analyse.window import Window
 from iolab.model.histogram import BIN_COUNT, MIDDLE_NS, Histogram
+from iolab.model.metadata import MetadataJob, Operation
 from iolab.model.run import RunRecord
-from iolab.model.sample import Direction, Floats
+from iolab.model.sample import BinTable, Direction, Floats, IntervalTable
 from iolab.report.detail import Curve, Panel, Timeline
+from iolab.report.figures.operations import operation_token
 from iolab.report.grid import Grid, trace
 from iolab.report.surroundings import HostSeries, telemetry_panels
 
@@ -62,7 +67,9 @@ def timeline_of(
     end_ns = grid.start_ns + grid.span_ns
     if window is not None:
         start_ns, end_ns = window.start_ns, window.end_ns
-    panels = [*_load_panels(record, grid), *telemetry_panels(record, telemetry, grid)]
+    of_metadata = isinstance(record.run.point.job, MetadataJob)
+    load = _operation_panels(record, grid) if of_metadata else _load_panels(record, grid)
+    panels = [*load, *telemetry_panels(record, telemetry, grid)]
     return Timeline(
         at_s=tuple(float(f"{at:.4f}") for at in grid.middles_s),
         cell_s=grid.cell_s,
@@ -93,11 +100,49 @@ def _load_panels(record: RunRecord, grid: Grid) -> list[Panel]:
     return [load, flow, latency] if large else [load, latency]
 
 
+def _operation_panels(record: RunRecord, grid: Grid) -> list[Panel]:
+    """Rate and p99 of each operation on files, all hosts together, while its phase ran."""
+    rates, tails = [], []
+    for operation in FILE_OPERATIONS:
+        own = _only(record, operation)
+        if len(own.intervals) == 0:
+            continue
+        ends = grid.since_start_ns(own.intervals.end_real_ns, own.intervals.host)
+        begun, ended = (ends - own.intervals.span_ns).min(), ends.max()
+        edges = np.clip(grid.edges_ns, begun, ended)
+        seconds = np.diff(edges) / 1e9
+        done = _spread(own, grid, own.intervals.ios.astype(np.float64), operation)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = np.where(seconds > 0, done / seconds, np.nan)
+        name, token = operation.key.removeprefix("file_"), operation_token(operation)
+        rates.append(replace(trace(name, rate), token=token))
+        tails.append(replace(trace(name, _tail_by_cell(own, grid, 99.0)), token=token))
+    return [
+        Panel("Operations", "ops/s", tuple(rates), log=True),
+        Panel("Latency p99", "ns", tuple(tails), log=True),
+    ]
+
+
+def _only(record: RunRecord, operation: Operation) -> RunRecord:
+    """The record with the intervals and bins of one operation."""
+    rows = record.intervals.direction == int(operation)
+    bins = record.bins.direction == int(operation)
+    return replace(
+        record,
+        intervals=IntervalTable(*(getattr(record.intervals, name)[rows] for name in _INTERVALS)),
+        bins=BinTable(*(getattr(record.bins, name)[bins] for name in _BINS)),
+    )
+
+
+_INTERVALS: Final = tuple(field.name for field in fields(IntervalTable))
+_BINS: Final = tuple(field.name for field in fields(BinTable))
+
+
 def _way(direction: Direction) -> str:
     return direction.name.lower()
 
 
-def _spread(record: RunRecord, grid: Grid, amounts: Floats, direction: Direction) -> Floats:
+def _spread(record: RunRecord, grid: Grid, amounts: Floats, direction: IntEnum) -> Floats:
     """The amounts of all hosts' intervals shared out over the grid's cells; sums are kept."""
     table = record.intervals
     total = np.zeros(grid.size)

@@ -15,7 +15,7 @@ from typing import Final
 from iolab.model.configuration import Configuration
 from iolab.model.metric import Level, Metric, Result
 from iolab.model.study import Study
-from iolab.model.workload import Indicator, Workload
+from iolab.model.workload import Indicator, Job, Workload
 from iolab.report.wording import axis_label
 
 NOT_KNOWN: Final = Metric(None, "")
@@ -71,13 +71,17 @@ def figure_key(indicator: Indicator) -> str:
 
 
 def headlines(study: Study, results: Sequence[Result]) -> tuple[Headline, ...]:
-    """Every workload in every configuration that has results, in the study's order."""
+    """Every workload of I/O in every configuration that has results, in the study's order.
+
+    Metadata load has no single figure: its operations are told by `report.operations`.
+    """
     grouped: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         grouped.setdefault((result.workload, result.configuration), []).append(result)
     return tuple(
         _headline(workload, configuration, grouped[workload.id, configuration.id])
         for workload in study.workloads
+        if isinstance(workload.job, Job)
         for configuration in study.configurations
         if (workload.id, configuration.id) in grouped
     )

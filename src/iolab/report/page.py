@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from iolab.analyse.iterations import is_metadata
 from iolab.model.event import SessionStatus
-from iolab.model.metric import Level, Metric, Result
+from iolab.model.metadata import MetadataJob
+from iolab.model.metric import Metric, Result
 from iolab.model.run import HostRun, RunStatus
 from iolab.model.workload import Indicator
 from iolab.report.brief import Brief
@@ -31,6 +33,9 @@ from iolab.report.machine import (
     same_hosts,
 )
 from iolab.report.objections import Objection, objections, run_name
+from iolab.report.operation_charts import operation_cards, operation_charts
+from iolab.report.operations import brief_rates, jobs_table, runs_table, share_table
+from iolab.report.page_parts import Card, Entry, WorkloadCharts
 from iolab.report.repeat import INVENTORY_FILE, repeat_command, study_file, versions_table
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.report.tables import hosts_table, method_table, results_table, workloads_table
@@ -40,35 +45,6 @@ MAX_FAILURES: Final = 12
 """Failed runs told one by one; the results table has them all."""
 
 _NO_FIGURE: Final = "not measured"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One configuration's headline in a card; `configuration` is empty if there is only one."""
-
-    configuration: str
-    colour: str
-    number: str
-    unit: str
-    level: Level | None
-    anchor: str | None
-    rows: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """One workload's headline figures."""
-
-    title: str
-    entries: tuple[Entry, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WorkloadCharts:
-    """The charts of one workload over its points."""
-
-    title: str
-    figures: tuple[Figure, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +77,13 @@ class Page:
     colours: tuple[tuple[str, str], ...]
     workloads: tuple[WorkloadCharts, ...]
     results: Table
+    operation_results: Table | None
     runs: tuple[RunPart, ...]
     runs_note: str
     configurations: Table
     hosts: tuple[tuple[str, tuple[Table, ...]], ...]
     method: Table
-    jobs: Table
+    jobs: tuple[Table, ...]
     study_file: str
     inventory_file: str
     command: tuple[str, ...]
@@ -119,7 +96,7 @@ def make_page(brief: Brief) -> Page:
     looks = looks_of(brief.study)
     anchors = {(r.digest, r.repeat): f"run-{i}" for i, r in enumerate(brief.results, 1)}
     failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
-    workloads = _workloads(brief, found, looks)
+    workloads = _workloads(brief, found, looks, anchors)
     hidden = len(failures) - MAX_FAILURES
     several = len(brief.study.configurations) > 1
     return Page(
@@ -127,7 +104,10 @@ def make_page(brief: Brief) -> Page:
         alerts=_alerts(brief),
         contents=_contents(has_charts=bool(workloads), has_runs=bool(brief.results)),
         summary=_summary(tally(brief.results), brief),
-        cards=_cards(found, looks, anchors, several=several),
+        cards=(
+            *_cards(found, looks, anchors, several=several),
+            *operation_cards(brief, looks, anchors),
+        ),
         headline_table=_headline_table(found, anchors),
         objections=objections(brief.results),
         failures=failures[:MAX_FAILURES],
@@ -139,6 +119,7 @@ def make_page(brief: Brief) -> Page:
         else (),
         workloads=workloads,
         results=results_table(brief.study, brief.results, anchors),
+        operation_results=runs_table(brief.study, brief.results, anchors),
         runs=tuple(_run(brief, result, anchors, looks) for result in _in_importance(brief)),
         runs_note=_runs_note(brief),
         configurations=configurations_table(brief.study.configurations),
@@ -147,7 +128,9 @@ def make_page(brief: Brief) -> Page:
             for names, facts in same_hosts(brief.facts)
         ),
         method=method_table(brief.study, brief.plan),
-        jobs=workloads_table(brief.study),
+        jobs=tuple(
+            table for table in (workloads_table(brief.study), jobs_table(brief.study)) if table
+        ),
         study_file=study_file(brief),
         inventory_file=INVENTORY_FILE,
         command=repeat_command(brief),
@@ -315,12 +298,18 @@ def _headline_table(found: Sequence[Headline], anchors: Mapping[RunKey, str]) ->
 
 
 def _workloads(
-    brief: Brief, headlined: Sequence[Headline], looks: Mapping[str, Look]
+    brief: Brief,
+    headlined: Sequence[Headline],
+    looks: Mapping[str, Look],
+    anchors: Mapping[RunKey, str],
 ) -> tuple[WorkloadCharts, ...]:
-    """The charts of every workload that has more than one point."""
+    """The charts of every workload that has more than one point, and of all metadata load."""
     charts = []
     for workload in brief.study.workloads:
         results = [result for result in brief.results if result.workload == workload.id]
+        if isinstance(workload.job, MetadataJob):
+            charts += operation_charts(brief, workload, results, looks, anchors)
+            continue
         own = [one for one in headlined if one.workload is workload]
         figures = axis_figures(workload, results, looks)
         curves = workload_distribution(workload, own, results, brief.details, looks)
@@ -359,13 +348,19 @@ def _run(
         result=result,
         aside=f"{_figure(brief, result)}, {count(len(result.verdict.checks), 'check')}, {told}",
         figures=tuple(figures),
-        hosts=hosts_table(result) if len(result.hosts) > 1 else None,
+        hosts=_share(result) if len(result.hosts) > 1 else None,
         commands=brief.host_runs.get(key, ()) if figures else (),
     )
 
 
+def _share(result: Result) -> Table:
+    return share_table(result) if is_metadata(result) else hosts_table(result)
+
+
 def _figure(brief: Brief, result: Result) -> str:
     """The run's headline figure."""
+    if is_metadata(result):
+        return brief_rates(result)
     workload = next(one for one in brief.study.workloads if one.id == result.workload)
     figure = show(result.metrics.get(figure_key(workload.indicator)))
     return f"{figure} mean" if workload.indicator is Indicator.LATENCY else figure

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from iolab.analyse.iterations import is_metadata
 from iolab.model.metric import Level, Result
 from iolab.model.run import RunStatus
 from iolab.report.detail import RunKey
@@ -49,6 +50,8 @@ def select(results: Sequence[Result], found: Iterable[Headline]) -> Selection:
 
 
 def _is_measured(result: Result) -> bool:
-    """Whether there is any I/O to draw."""
+    """Whether there is anything to draw."""
+    if is_metadata(result):
+        return any(metric.value is not None for metric in result.metrics.values())
     iops = result.metrics.get("iops")
     return iops is not None and iops.value is not None

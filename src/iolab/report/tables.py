@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from iolab.analyse.iterations import is_metadata
 from iolab.model.metric import Evidence, Result
 from iolab.model.run import Plan
 from iolab.model.study import Order, Study
@@ -36,10 +37,13 @@ def axis_names(results: Sequence[Result]) -> tuple[str, ...]:
 
 
 def results_table(study: Study, results: Sequence[Result], anchors: Mapping[RunKey, str]) -> Table:
-    """One row a run; `anchors` lead to what the report tells of it."""
+    """One row a run of I/O; `anchors` lead to what the report tells of it."""
+    results = [result for result in results if not is_metadata(result)]
     axes = axis_names(results)
     several = len(study.configurations) > 1
-    mixed = any(workload.io.access.mixed for workload in study.workloads)
+    mixed = any(
+        isinstance(workload.job, Job) and workload.job.access.mixed for workload in study.workloads
+    )
     shown = [
         (key, heading)
         for key, heading in SHOWN_METRICS
@@ -126,9 +130,9 @@ def method_table(study: Study, plan: Plan) -> Table:
 
 
 def workloads_table(study: Study) -> Table:
-    """The jobs of each workload, with the values of their axes."""
+    """The jobs of each workload of I/O, with the values of their axes."""
     texts = ("Workload", "Access", "Block", "iodepth", "Jobs", "File", "Direct", "Engine")
-    rows = tuple(_workload_row(workload) for workload in study.workloads)
+    rows = tuple(_workload_row(one) for one in study.workloads if isinstance(one.job, Job))
     return Table("Workloads", columns((*texts, "Contents", "Further options")), rows)
 
 

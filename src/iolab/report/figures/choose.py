@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from iolab.analyse.iterations import is_metadata
 from iolab.model.metric import Result
 from iolab.model.study import Study
 from iolab.model.workload import Workload
@@ -13,6 +14,7 @@ from iolab.report.detail import RunDetail, RunKey
 from iolab.report.figures.axis import Line, latency_figure, throughput_figure
 from iolab.report.figures.distribution import Drawn, distribution_figure
 from iolab.report.figures.frame import Figure
+from iolab.report.figures.operations import operations_distribution
 from iolab.report.headline import Headline
 from iolab.report.palette import Token, series_token
 from iolab.report.wording import axis_label, axis_number, short
@@ -122,8 +124,10 @@ def workload_distribution(
 
 
 def run_distribution(subject: str, detail: RunDetail, token: Token) -> Figure | None:
-    """One run's latency by percentile: reads, and writes dashed."""
+    """One run's latency by percentile: reads, and writes dashed; of metadata each operation."""
     dashes: Sequence[tuple[int, ...]] = ((), (5, 3), (1, 3))
+    if is_metadata(detail.result):
+        return operations_distribution(subject, "Latency by percentile", detail)
     curves = [curve for curve in detail.curves if curve.tail]
     drawn = [
         Drawn(curve, curve.name, token, 1.0, dash)

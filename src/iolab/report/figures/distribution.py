@@ -59,22 +59,28 @@ class Drawn:
     dash: tuple[int, ...] = ()
 
 
-def distribution_figure(subject: str, title: str, drawn: Sequence[Drawn]) -> Figure:
-    """The curves of one run (read, write) or of one workload (its axis values)."""
+def distribution_figure(
+    subject: str, title: str, drawn: Sequence[Drawn], noun: str = "I/Os"
+) -> Figure:
+    """The curves of one run (read, write) or of one workload (its axis values).
+
+    `noun` is what has the latency.
+    """
     shown = [one for one in drawn[:MAX_CURVES] if one.curve.tail]
     scale = log_scale("ns", [v for one in shown for v in one.curve.lat_ns])
     reach = max((one.curve.tail[-1] for one in shown), default=10.0) * (1 + _SLACK)
-    layers = [layer for one in shown for layer in _layers(one, scale, reach)]
+    layers = [layer for one in shown for layer in _layers(one, scale, reach, noun)]
     ends = [(one.label, scale.of(one.curve.lat_ns[-1]), one.token.stand_in) for one in shown]
     labels = end_labels(ends, scale, HEIGHT, PLOT_WIDTH + 10)
     left_out = len(drawn) - len(shown)
-    note = "To the right, each step is one more nine. A curve ends where its I/Os become too few."
+    note = "To the right, each step is one more nine. A curve ends where its " + noun
+    note += " become too few."
     if left_out > 0:
         note += f" {count(left_out, 'curve')} more in the table."
     return Figure(
         subject=subject,
         title=title,
-        finding=_finding([one.curve for one in shown]),
+        finding=_finding([one.curve for one in shown], noun),
         note=note,
         spec={
             **top_level(PLOT_WIDTH, HEIGHT, top=HEAD),
@@ -82,7 +88,7 @@ def distribution_figure(subject: str, title: str, drawn: Sequence[Drawn]) -> Fig
         },
         width=WIDTH,
         height=HEAD + HEIGHT + BOTTOM,
-        table=_table(title, [one.curve for one in drawn]),
+        table=_table(title, [one.curve for one in drawn], noun),
     )
 
 
@@ -95,14 +101,14 @@ def at_percent(curve: Curve, percent: float) -> float | None:
     return curve.lat_ns[index]
 
 
-def _layers(one: Drawn, scale: Scale, reach: float) -> list[Spec]:
+def _layers(one: Drawn, scale: Scale, reach: float, noun: str) -> list[Spec]:
     """The curve, and a dot at each percentile that the axis names."""
     encoding = {
         "x": {
             "field": "x",
             "type": "quantitative",
             "scale": {"domain": [0, math.log10(reach)], "nice": False, "zero": False},
-            "axis": _axis(reach),
+            "axis": _axis(reach, noun),
         },
         "y": {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()},
     }
@@ -152,41 +158,43 @@ def _ticks(reach: float) -> list[tuple[float, str]]:
     return ticks
 
 
-def _axis(reach: float) -> Spec:
+def _axis(reach: float, noun: str) -> Spec:
     """The percentile axis: names by a table of constants, since the scale is in decades."""
     ticks = _ticks(reach)
     names = " : ".join(f"abs(datum.value - {math.log10(t):.6f}) < 0.01 ? '{n}'" for t, n in ticks)
     return {
         "values": [round(math.log10(tail), 6) for tail, _ in ticks],
         "labelExpr": f"{names} : ''",
-        "title": "percentile of the I/Os",
+        "title": f"percentile of the {noun}",
         "grid": True,
         "tickSize": 4,
     }
 
 
-def _finding(curves: Sequence[Curve]) -> str:
+def _finding(curves: Sequence[Curve], noun: str) -> str:
     """Each curve in a sentence; of many only the first and the last."""
     if len(curves) > MAX_SENTENCES:
         curves = (curves[0], curves[-1])
-    return " ".join(_sentence(curve) for curve in curves)
+    return " ".join(_sentence(curve, noun) for curve in curves)
 
 
-def _sentence(curve: Curve) -> str:
+def _sentence(curve: Curve, noun: str) -> str:
     """What a curve says: its median and its last supported percentile."""
     median = at_percent(curve, 50.0)
     last = next((p for p in reversed(MARKS) if at_percent(curve, p) is not None), None)
     if median is None or last is None:
-        return f"{short(curve.name, 40)}: too few I/Os for a percentile."
+        return f"{short(curve.name, 40)}: too few {noun} for a percentile."
     tail = at_percent(curve, last)
     return (
-        f"{short(curve.name, 40)}: half of the I/Os within {format_ns(median)}, "
+        f"{short(curve.name, 40)}: half of the {noun} within {format_ns(median)}, "
         f"{last:g} % within {format_ns(tail or 0.0)}."
     )
 
 
-def _table(title: str, curves: Sequence[Curve]) -> Table:
-    heads = columns(("Curve",), ("I/Os", *(f"p{percent:g}" for percent in MARKS)))
+def _table(title: str, curves: Sequence[Curve], noun: str) -> Table:
+    heads = columns(
+        ("Curve",), (noun[0].upper() + noun[1:], *(f"p{percent:g}" for percent in MARKS))
+    )
     rows = tuple(
         (
             Cell(curve.name),

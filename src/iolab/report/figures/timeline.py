@@ -35,6 +35,8 @@ PANEL_HEIGHT: Final = 54
 GAP: Final = 30
 HEAD: Final = 26
 MAX_PANELS: Final = 10
+MAX_LINES: Final = 4
+"""Labels that fit beside a panel."""
 TABLE_ROWS: Final = 24
 """The table under the chart shows this many equal spans at most."""
 
@@ -81,15 +83,17 @@ def _panel(panel: Panel, timeline: Timeline, token: Token, *, is_last: bool) -> 
         "scale": {"domain": [0, end], "nice": False, "zero": False},
         "axis": _time_axis(end, is_last=is_last),
     }
-    colours = (token.stand_in, INK.stand_in, MUTED.stand_in)
+    looks = [
+        (trace, *_look(trace, index, token)) for index, trace in enumerate(panel.traces[:MAX_LINES])
+    ]
     layers = [
         layer
-        for trace, colour, dash in zip(panel.traces, colours, _DASHES, strict=False)
+        for trace, colour, dash in looks
         for layer in _line(trace, timeline, scale, x, colour, dash)
     ]
     ends = [
         (trace.name, scale.of(last), colour)
-        for trace, colour in zip(panel.traces, colours, strict=False)
+        for trace, colour, _ in looks
         if (last := _last(trace)) is not None
     ]
     shades = _shades(timeline, end, x)
@@ -103,6 +107,14 @@ def _panel(panel: Panel, timeline: Timeline, token: Token, *, is_last: bool) -> 
             _heading(panel.title, scale.unit),
         ],
     }
+
+
+def _look(trace: Trace, index: int, token: Token) -> tuple[str, tuple[float, ...]]:
+    """Colour and dash: a line with a colour of its own is solid."""
+    if trace.token is not None:
+        return trace.token.stand_in, ()
+    plain = (token, INK, MUTED)[min(index, len(_DASHES) - 1)]
+    return plain.stand_in, _DASHES[min(index, len(_DASHES) - 1)]
 
 
 def _scale(panel: Panel, values: Sequence[float]) -> Scale:

@@ -1,0 +1,91 @@
+"""A metadata workload on the page: its card, its summary over iterations, its charts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from iolab.analyse.iterations import OperationStatistics, PointStatistics, point_statistics
+from iolab.analyse.metadata.phases import FILE_OPERATIONS
+from iolab.model.metadata import MetadataJob, Operation
+from iolab.model.metric import Result
+from iolab.model.workload import Workload
+from iolab.report.brief import Brief
+from iolab.report.detail import RunKey
+from iolab.report.figures.choose import Look
+from iolab.report.figures.frame import Figure
+from iolab.report.figures.operations import operations_distribution, rates_figure
+from iolab.report.operations import (
+    NAMES,
+    RATE_NOTE,
+    iterations_told,
+    point_name,
+    rate_text,
+    summary_table,
+)
+from iolab.report.page_parts import Card, Entry, WorkloadCharts
+from iolab.report.wording import show
+
+
+def operation_cards(
+    brief: Brief, looks: Mapping[str, Look], anchors: Mapping[RunKey, str]
+) -> tuple[Card, ...]:
+    """A card for each metadata workload: the mean rate of creates, and what goes with it."""
+    cards = []
+    for workload in brief.study.workloads:
+        results = [result for result in brief.results if result.workload == workload.id]
+        if isinstance(workload.job, MetadataJob) and results:
+            points = point_statistics(results)
+            entries = (_entry(point, brief, looks, anchors) for point in points)
+            cards.append(Card(workload.title, tuple(entries)))
+    return tuple(cards)
+
+
+def _entry(
+    point: PointStatistics, brief: Brief, looks: Mapping[str, Look], anchors: Mapping[RunKey, str]
+) -> Entry:
+    name, colour = point_name(point, brief.study), looks[point.configuration].token.css
+    by_operation = {one.operation: one for one in point.operations}
+    create = by_operation.get(Operation.FILE_CREATE)
+    if create is None:
+        return Entry(name, colour, "not measured", "", None, None, ())
+    others = [by_operation[op] for op in FILE_OPERATIONS[1:] if op in by_operation]
+    rows = [(f"{NAMES[one.operation].lower()}", _rate(one)) for one in others]
+    if create.latencies["p99"].value is not None:
+        rows.append(("file create p99", show(create.latencies["p99"])))
+    if create.std_dev is not None:
+        rows.append(("std dev of creates", f"{rate_text(create.std_dev)} ops/s"))
+    rows.append(("mean of", iterations_told(point)))
+    anchor = anchors.get((create.shown.digest, create.shown.repeat))
+    return Entry(
+        name, colour, rate_text(create.mean), "creates/s", create.level, anchor, tuple(rows)
+    )
+
+
+def _rate(one: OperationStatistics) -> str:
+    return f"{rate_text(one.mean)} ops/s"
+
+
+def operation_charts(
+    brief: Brief,
+    workload: Workload,
+    results: Sequence[Result],
+    looks: Mapping[str, Look],
+    anchors: Mapping[RunKey, str],
+) -> list[WorkloadCharts]:
+    """The workload's summary, rates of every iteration, and latencies of the median one."""
+    points = [point for point in point_statistics(results) if point.operations]
+    if not points:
+        return []
+    figures: list[Figure] = [rates_figure(workload.title, points, brief.study, looks)]
+    for point in points:
+        create = point.operations[min(1, len(point.operations) - 1)]
+        detail = brief.details.get((create.shown.digest, create.shown.repeat))
+        if detail is None:
+            continue
+        name = point_name(point, brief.study)
+        title = f"Latency by percentile{f', {name}' if name else ''}"
+        curves = operations_distribution(workload.title, title, detail)
+        figures += [curves] if curves else []
+    table = summary_table(points, brief.study, anchors)
+    told = "; ".join(dict.fromkeys(iterations_told(point) for point in points))
+    return [WorkloadCharts(workload.title, tuple(figures), table, f"{told}. {RATE_NOTE}")]
