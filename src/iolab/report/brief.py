@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from iolab.analyse.iterations import is_metadata
 from iolab.analyse.load import DIRECTIONS, Load, measure
+from iolab.analyse.metadata.phases import measure_metadata
 from iolab.errors import StoreError
 from iolab.model.host import HostFacts
-from iolab.analyse.metadata.phases import measure_metadata
 from iolab.model.metric import Result
 from iolab.model.run import HostRun, Plan, RunRecord
 from iolab.model.sample import BinTable, CounterTable, Direction, IntervalTable, no_counters
@@ -21,9 +22,9 @@ from iolab.report.detail import Curve, RunDetail, RunKey
 from iolab.report.figures.choose import curve_name
 from iolab.report.gather import curve_of, timeline_of
 from iolab.report.headline import headlines
+from iolab.report.operations import NAMES
 from iolab.report.selection import select
 from iolab.run.telemetry.rates import derive
-from iolab.report.operations import NAMES
 from iolab.store.documents import Manifest, Session
 from iolab.store.verify import Damage
 
@@ -144,14 +145,14 @@ def _record(source: SessionSource, key: RunKey, *, with_counters: bool) -> RunRe
 
 def _detail(result: Result, record: RunRecord, name: str, *, with_timeline: bool) -> RunDetail:
     """The run's latency curves, and its series if it is to be drawn over time."""
+    if is_metadata(result):
+        return _operations_detail(result, record, name, with_timeline=with_timeline)
     load = measure(record)
     hosts = list(range(len(record.hosts)))
     every = [int(direction) for direction in DIRECTIONS]
     busy = [way for way in every if _total(load, way)]
     series = derive(record.counters, record.host_names) if with_timeline else ()
     return RunDetail(
-    if is_metadata(result):
-        return _operations_detail(result, record, name, with_timeline=with_timeline)
         result=result,
         whole=curve_of(name, load.histogram(hosts, every)),
         curves=tuple(
@@ -161,8 +162,6 @@ def _detail(result: Result, record: RunRecord, name: str, *, with_timeline: bool
     )
 
 
-def _total(load: Load, way: int) -> int:
-    return int(load.bins[:, way].sum())
 def _operations_detail(
     result: Result, record: RunRecord, name: str, *, with_timeline: bool
 ) -> RunDetail:
@@ -180,3 +179,5 @@ def _operations_detail(
     )
 
 
+def _total(load: Load, way: int) -> int:
+    return int(load.bins[:, way].sum())
