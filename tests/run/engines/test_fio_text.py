@@ -83,3 +83,15 @@ def test_output_without_an_end_does_not_fill_memory() -> None:
 def test_no_output_is_no_document() -> None:
     found, cutter = cut(b"")
     assert (found, cutter.text, cutter.broken) == ([], [], 0)
+
+
+@pytest.mark.parametrize(
+    "noise", [b"", b"\n", b"}\n", b"}", b"\t\n", b"{\n", b"fio: \n}\nwords\n", b"  x\n"]
+)
+@pytest.mark.parametrize("piece", [1, 5, None])
+def test_a_document_is_found_after_any_noise(noise: bytes, piece: int | None) -> None:
+    """Whole documents take a shorter way: what stands before them must not lead it astray."""
+    found, _ = cut(noise + (b"" if noise.endswith(b"\n") or not noise else b"\n") + ONE, piece)
+    assert ONE in found
+    found, _ = cut(ONE + noise, piece)
+    assert found[0] == ONE

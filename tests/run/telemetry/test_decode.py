@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from iolab.model.sample import CounterTable
@@ -95,3 +96,29 @@ def test_what_is_no_sample_is_refused_whole(change: dict[str, object], says: str
     with pytest.raises(ValueError, match=says):
         collector.add(0, {**FULL, **change})
     assert len(collector.table()) == 0
+
+
+def test_samples_of_other_shapes_keep_their_names_apart() -> None:
+    """Rows that come, go, or lose a value between samples of one host."""
+    samples = [
+        sample(0, 0.0, disks={"a": {"read_ios": 1}}),
+        sample(1, 1.0, disks={"a": {"read_ios": 2}, "b": {"read_ios": 3}}),
+        sample(2, 2.0, disks={"b": {"read_ios": 4, "write_ios": None}}),
+        sample(3, 3.0, disks={"a": {"read_ios": 5}}),
+    ]
+    counters = table(*samples)
+    reads = [
+        (int(seq), name, int(value))
+        for seq, name, metric, value in zip(
+            counters.seq, counters.name, counters.metric, counters.value, strict=True
+        )
+        if metric == "read_ios"
+    ]
+    assert reads == [(0, "a", 1), (1, "a", 2), (1, "b", 3), (2, "b", 4), (3, "a", 5)]
+    gone = (counters.seq == 2) & (np.asarray(counters.metric) == "write_ios")
+    assert not gone.any()
+
+
+def test_a_name_that_is_no_name_is_read_like_any_odd_row() -> None:
+    odd = dict(FULL, cpu=[[[1], None, 1, 2, 3, 4, 5, 6, 7, 8]])
+    assert rows(table(odd))["cpu", "[1]@0", "nice_ns"] == 2

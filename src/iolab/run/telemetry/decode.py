@@ -127,12 +127,15 @@ def _usual(sample: Mapping[str, object]) -> tuple[_Layout, Ints] | None:
         missing = tuple(at for at, value in enumerate(values) if value is None)
         if missing:
             values = [value for value in values if value is not None]
-        if not set(map(type, values)) <= {int}:
+        if not (set(map(type, values)) <= {int} and set(map(type, heads)) <= _NAMING):
             return None
         return (tuple(heads), missing), np.array(values, dtype=np.int64)
     except (ValueError, OverflowError):
         return None
 
+
+_NAMING: Final = {int, str, type(None)}
+"""What can name a row: a core's number, its node or none, a device's name."""
 
 _WIDTHS: Final = (
     ("cpu", 2, 2 + len(CPU)),
