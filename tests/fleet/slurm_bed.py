@@ -91,7 +91,8 @@ class Cluster:
     def run(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         """Any command, with the cluster in its environment."""
         return subprocess.run(
-            words,
+            # A salloc whose controller went with killed tests would wait for it for ever.
+            ["setpriv", "--pdeathsig", "KILL", *words],
             env={**self.environment, **more},
             capture_output=True,
             text=True,
