@@ -9,6 +9,7 @@ from iolab.analyse.checks import CHECKS, METADATA_CHECKS
 from iolab.analyse.load import measure
 from iolab.analyse.metadata.phases import measure_metadata
 from iolab.analyse.metadata.summary import metadata_host_metrics, metadata_metrics
+from iolab.analyse.spread import spread_of
 from iolab.analyse.summary import fleet_metrics, host_metrics
 from iolab.analyse.view import RunView
 from iolab.model.host import HostFacts
@@ -17,7 +18,7 @@ from iolab.model.metric import HostResult, Metric, Result, Verdict
 from iolab.model.run import RunRecord
 from iolab.run.telemetry.rates import derive
 
-ANALYSIS_VERSION: Final = 2
+ANALYSIS_VERSION: Final = 3
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED: Final = {"cpu": "all", "agent": None, "thermal": None}
@@ -51,6 +52,7 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
             HostResult(host.host, _host(view, index)) for index, host in enumerate(record.hosts)
         ),
         verdict=verdict_of(view),
+        spread=None if of_metadata else spread_of(record, view.load),
         without=record.without,
         attempt=record.run.attempt,
     )

@@ -75,9 +75,10 @@ class Spread:
     earliest, `end_skew_ns` the same of the ends; `overlap` is the common part of the hosts' runs as
     a share of the time from the earliest start to the latest end, 0 to 1. `first_done_s` and
     `last_done_s` count from the earliest start. `slowest` and `fastest` name hosts by their rate in
-    the common window; `jain` is Jain's index (sum x)^2 / (n sum x^2), 1 for equal rates;
-    `max_over_min` the fastest rate over the slowest, None when the slowest is 0. `drift_ns` is the
-    largest change of a host's clock offset over the run, None when it was not read twice.
+    the common window, or each in its own where there is none; `jain` is Jain's index of these
+    rates, (sum x)^2 / (n sum x^2), 1 for equal ones; `max_over_min` the fastest rate over the
+    slowest, None when the slowest is 0. `drift_ns` is the largest change of a host's clock offset
+    over the run with its sign, None when no clock was read twice.
     """
 
     start_skew_ns: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from iolab.model.configuration import Redundancy
 from iolab.model.host import Role
 from iolab.model.metadata import OperationRun, ReportedRate
 from iolab.model.packed import Packed
@@ -303,7 +304,8 @@ class RunRecord:
 
     `hosts` made the load, `bystanders` were watched. `reported` are rates of the whole fleet as the
     engine printed them, where it gives nothing finer. `without` names the hosts of the
-    configuration that were left out after they had failed.
+    configuration that were left out after they had failed. `redundancy` is what the configuration
+    declares of its storage.
     """
 
     run: PlannedRun
@@ -322,6 +324,7 @@ class RunRecord:
     bystanders: tuple[Bystander, ...] = ()
     reported: tuple[ReportedRate, ...] = ()
     without: tuple[str, ...] = ()
+    redundancy: Redundancy | None = None
 
     @property
     def host_names(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iolab.errors import EngineError, HostError, IolabError
+from iolab.model.configuration import Redundancy
 from iolab.model.event import Phase, RunStarted
 from iolab.model.metadata import ReportedRate
 from iolab.model.run import EngineOutput, PlannedRun, RunRecord, RunStatus
@@ -60,6 +61,7 @@ async def execute(crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> RunReco
         bins=loads.bins(),
         counters=counters.table(),
         bystanders=onlookers.told(),
+        redundancy=_redundancy(crew, run),
         outputs=_outputs(run, evidence),
         reported=reported,
     )
@@ -87,6 +89,11 @@ def sentence(fault: IolabError) -> str:
     """What happened, for the record: every fault when there are several."""
     parts = [part.happened for part in fault.faults] or [fault.happened]
     return " ".join(parts)
+
+
+def _redundancy(crew: Crew, run: PlannedRun) -> Redundancy | None:
+    wanted = run.point.configuration
+    return next(item.redundancy for item in crew.study.configurations if item.id == wanted)
 
 
 def _status(evidence: Sequence[Evidence], fault: IolabError | None) -> RunStatus:

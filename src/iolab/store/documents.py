@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from iolab.model.configuration import Redundancy
 from iolab.model.event import SessionStatus
 from iolab.model.host import HostFacts
 from iolab.model.metadata import ReportedRate
@@ -137,6 +138,7 @@ class Manifest:
     bystanders: tuple[Bystander, ...] = ()
     reported: tuple[ReportedRate, ...] = ()
     without: tuple[str, ...] = ()
+    redundancy: Redundancy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,4 +194,5 @@ def manifest_of(
         bystanders=record.bystanders,
         reported=record.reported,
         without=record.without,
+        redundancy=record.redundancy,
     )

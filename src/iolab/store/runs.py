@@ -68,6 +68,7 @@ def read_run(directory: Path) -> RunRecord:
         bystanders=manifest.bystanders,
         reported=manifest.reported,
         without=manifest.without,
+        redundancy=manifest.redundancy,
     )
 
 

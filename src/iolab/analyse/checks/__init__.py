@@ -21,6 +21,7 @@ from iolab.analyse.checks.engine import (
     run_unfinished,
     totals_disagree,
 )
+from iolab.analyse.checks.fleet import bystander_lost, clock_drift, start_skew, uneven_fleet
 from iolab.analyse.checks.moved import bytes_moved
 from iolab.analyse.checks.operations import (
     metadata_engine,
@@ -39,6 +40,7 @@ from iolab.analyse.checks.ranks import (
     ranks_preempted,
 )
 from iolab.analyse.checks.registry import Check
+from iolab.analyse.checks.storage import storage_bytes
 
 CHECKS: Final[tuple[Check, ...]] = (
     run_unfinished,
@@ -46,6 +48,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     engine_errors,
     totals_disagree,
     no_common_window,
+    start_skew,
+    clock_drift,
     run_too_short,
     missing_seconds,
     percentile_support,
@@ -53,13 +57,16 @@ CHECKS: Final[tuple[Check, ...]] = (
     buffered_io,
     cache_hits,
     bytes_moved,
+    storage_bytes,
     holes,
     depth_not_reached,
     littles_law,
+    uneven_fleet,
     cpu_bound_client,
     cpu_stolen,
     thermal_throttling,
     device_busy,
+    bystander_lost,
 )
 """Every check of I/O on files; a result's verdict is the worst of their levels."""
 
@@ -80,6 +87,7 @@ METADATA_CHECKS: Final[tuple[Check, ...]] = (
     cpu_stolen,
     thermal_throttling,
     replace(device_busy, judge=metadata_idle),
+    bystander_lost,
 )
 """Every check of metadata load. Where a code is also one of I/O, it asks the same of operations."""
 

@@ -85,7 +85,8 @@ def littles_law(view: RunView) -> Said:
 
 
 def _law_of(view: RunView, index: int) -> Said:
-    host, job = view.hosts[index], view.job
+    host = view.hosts[index]
+    job = view.record.run.point.io_on(host.host)
     found = concurrency(view.load, index, job.depth_total)
     if found is None:
         return unchecked(f"no latency was measured on {host.host}")

@@ -36,9 +36,6 @@ COVERED_GOOD: Final = 0.98
 COVERED_BAD: Final = 0.90
 """Below this share nobody knows what happened in a tenth of the time."""
 
-SKEW_S: Final = 1.0
-"""Hosts that start further apart than an interval were not started together."""
-
 HEADLINE: Final = ("p50",)
 """Percentiles without which a throughput result is not sound: fewer I/Os than the median needs
 (200) are too few for a mean as well."""
@@ -87,15 +84,13 @@ def no_common_window(view: RunView) -> Said:
         return _no_window(view, evidence)
     if len(view.hosts) == 1:
         return valid("One host: its window is the window.", **evidence)
-    if skew_s > SKEW_S:
-        return indicative(f"The hosts started {skew_s:.1f} s apart.", **evidence)
     if clock_error_ns > EDGE_SLACK_NS:
         return indicative(
             f"A host's clock is known only to {clock_error_ns / 1e6:.0f} ms, so how far the hosts "
             "ran together is not certain.",
             **evidence,
         )
-    return valid(f"All hosts started within {skew_s * 1e3:.0f} ms of each other.", **evidence)
+    return valid(f"All hosts ran together for {common.seconds:.1f} s.", **evidence)
 
 
 def _no_window(view: RunView, evidence: Numbers) -> Said:

@@ -17,6 +17,7 @@ from iolab.analyse.checks.registry import (
     valid,
     worst,
 )
+from iolab.analyse.checks.storage import is_accounted
 from iolab.analyse.view import RunView
 from iolab.model.host import HostFacts, TargetFacts
 from iolab.model.run import DeviceDelta
@@ -138,6 +139,11 @@ def bytes_moved(view: RunView) -> Said:
     if groups is None:
         kinds = {target.fs_type for host in view.hosts if (target := view.target(host))}
         what = ", ".join(sorted(kinds)) or "an unknown file system"
+        if is_accounted(view):
+            return valid(
+                f"The clients have no block device below {what}; the storage nodes' disks are "
+                "held against them instead."
+            )
         return unchecked(f"no block device of {what} is counted on every host")
     return worst(answer for group in groups for answer in _answers(group))
 
