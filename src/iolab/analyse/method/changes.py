@@ -1,0 +1,164 @@
+"""Where a series of run means changed its level, for `iolab history`; mostly it says: nowhere.
+
+Only run means are fit for this, one or a few a campaign: seconds within a run depend on one
+another, and any change-point test fed with them finds changes everywhere. The segment that differs
+most from the rest is tested by permutation, so a series in which nothing changed is called changed
+in at most the share `ALPHA` of cases, whatever the law of its values. Found changes split the
+series, and the parts are searched in turn. Changes below 2 % are not reported.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from iolab.analyse.method.between import log_means
+from iolab.analyse.method.gaussian import Floats
+
+ALPHA: Final = 0.01
+"""False alarms in a series without change."""
+
+MAGNITUDE_LEAST: Final = 0.02
+"""Run means of one thing differ by 1 % from day to day; a change of less than 2 % helps nobody."""
+
+RUNS_MIN: Final = 8
+"""Fewer runs have too few orders for a permutation test to reach ALPHA."""
+
+_SIDE_MIN: Final = 2
+_PERMUTATIONS: Final = 1999
+_CHANGES_MOST: Final = 50
+_RUNS_MOST: Final = 400
+"""Only the latest are searched: time grows with the square of their number."""
+_SECOND_EDGE_F: Final = 12.0
+"""F from which a segment with two edges is preferred to a split: 3.5 standard deviations, since the
+second edge is the best of many."""
+_CHUNK: Final = 250
+"""Permutations held in memory at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change before run `index`: the ratio of the level after it to that before, and p."""
+
+    index: int
+    ratio: float
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a series of run means says: its changes, oldest first, or why none were looked for."""
+
+    runs: int
+    changes: tuple[Change, ...]
+    enough: bool
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        if not self.enough:
+            return f"{self.runs} runs are too few to tell a change; {RUNS_MIN} are needed"
+        if not self.changes:
+            return f"nothing changed over {self.runs} runs"
+        count = len(self.changes)
+        return f"{count} change{'s' if count > 1 else ''} over {self.runs} runs"
+
+
+def find_changes(run_means: Sequence[float], rng: np.random.Generator) -> History:
+    """The changes of level in run means (> 0), in the order in which they were measured.
+
+    Raises ValueError for a mean that is not positive.
+    """
+    if len(run_means) < RUNS_MIN:
+        return History(len(run_means), (), enough=False)
+    logs = np.array(log_means(run_means))
+    first = max(len(logs) - _RUNS_MOST, 0)
+    pending, splits = [(first, len(logs))], dict[int, float]()
+    while pending and len(splits) < _CHANGES_MOST:
+        start, end = pending.pop()
+        found = _edges(logs[start:end], rng)
+        if found is not None:
+            edges = [start, *(start + edge for edge in found[0]), end]
+            splits |= dict.fromkeys(edges[1:-1], found[1])
+            pending += list(pairwise(edges))
+    return History(len(logs), tuple(_large(logs, splits)), enough=True)
+
+
+def _edges(x: Floats, rng: np.random.Generator) -> tuple[tuple[int, ...], float] | None:
+    """Where the best segment of a stretch begins and ends, and p; None where chance does as well.
+
+    One edge where the segment reaches an end of the stretch, else two.
+    """
+    if len(x) < RUNS_MIN or np.ptp(x) == 0:
+        return None
+    best, score = _best_segment(x)
+    # Equal arrangements differ in the last digits: a tie counts as reached.
+    limit = score * (1 - 1e-9)
+    reached, done = 0, 0
+    while done < _PERMUTATIONS:
+        count = min(_CHUNK, _PERMUTATIONS - done)
+        shuffled = rng.permuted(np.tile(x, (count, 1)), axis=1)
+        highest = np.zeros(count)
+        for scores in _scores(shuffled):
+            np.maximum(highest, scores.max(axis=1), out=highest)
+        reached += int((highest >= limit).sum())
+        done += count
+    p = (1 + reached) / (1 + _PERMUTATIONS)
+    return (best, p) if p <= ALPHA else None
+
+
+def _best_segment(x: Floats) -> tuple[tuple[int, ...], float]:
+    """The edges of the best segment, with one edge unless two are much better, and the top score.
+
+    A change that stayed has one edge; noise at the end of the stretch would often feign another.
+    """
+    one, two = (0.0, 0), (0.0, 0, 0)
+    for length, scores in zip(range(_SIDE_MIN, len(x)), _scores(x[None, :]), strict=False):
+        row = scores[0]
+        if row[-1] > one[0]:
+            one = (float(row[-1]), len(x) - length)
+        where = int(np.argmax(row))
+        if row[where] > two[0]:
+            two = (float(row[where]), where, where + length)
+    left = max(1 - two[0], 1e-12) / max(len(x) - 3, 1)
+    if (two[0] - one[0]) / left < _SECOND_EDGE_F:
+        return (one[1],), two[0]
+    return tuple(edge for edge in two[1:] if 0 < edge < len(x)), two[0]
+
+
+def _scores(x: Floats) -> Iterator[Floats]:
+    """For each length of segment, and each row, the score of the segments by their start.
+
+    The score is the sum of squares between segment and rest over the whole sum, a monotone function
+    of their pooled t. At least two runs are on either side (circular binary segmentation: Olshen
+    and others 2004). A segment that ends the row stands for the split where it begins.
+    """
+    count = x.shape[1]
+    centred = x - x.mean(axis=1, keepdims=True)
+    whole = (centred**2).sum(axis=1, keepdims=True)
+    sums = np.concatenate([np.zeros((len(x), 1)), np.cumsum(centred, axis=1)], axis=1)
+    for length in range(_SIDE_MIN, count - _SIDE_MIN + 1):
+        inside = sums[:, length:] - sums[:, :-length]
+        yield inside**2 * count / (length * (count - length)) / whole
+
+
+def _large(logs: Floats, splits: dict[int, float]) -> list[Change]:
+    """Those splits between whose neighbouring levels there is a change worth the name."""
+    kept = dict(splits)
+    while True:
+        edges = [0, *sorted(kept), len(logs)]
+        levels = [float(logs[start:end].mean()) for start, end in itertools.pairwise(edges)]
+        steps = np.abs(np.diff(levels))
+        if steps.size == 0 or steps.min() >= math.log1p(MAGNITUDE_LEAST):
+            ratios = np.exp(np.diff(levels))
+            return [
+                Change(index, float(ratio), kept[index])
+                for index, ratio in zip(edges[1:-1], ratios, strict=True)
+            ]
+        del kept[edges[1:-1][int(np.argmin(steps))]]
