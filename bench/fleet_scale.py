@@ -154,6 +154,9 @@ class Measured:
     first_s: float = 0.0
     last_s: float = 0.0
     commit_s: float = 0.0
+    commit_cpu_s: float = 0.0
+    gathered_s: float = 0.0
+    gather_cpu_s: float = 0.0
     connect_s: float = 0.0
     lags_s: list[float] = field(default_factory=list)
     record: RunRecord | None = None
@@ -171,6 +174,9 @@ class Stopwatch:
 
     def emit(self, event: Event) -> None:
         """Pass it on."""
+        if isinstance(event, RunFinished):
+            self._found.gathered_s = time.perf_counter() - self._found.last_s
+            self._found.gather_cpu_s = time.process_time() - self._found.last_cpu_s
         if isinstance(event, PhaseStarted) and event.phase is Phase.PROVE:
             self._found.connect_s = time.perf_counter() - self._begun
         if isinstance(event, PhaseStarted) and event.phase is Phase.MEASURE:
@@ -180,6 +186,7 @@ class Stopwatch:
             self._look()
         if isinstance(event, RunFinished):
             self._found.commit_s = time.perf_counter() - self._found.last_s
+            self._found.commit_cpu_s = time.process_time() - self._found.last_cpu_s
             self._found.record = event.record
 
     def _look(self) -> None:
@@ -268,6 +275,8 @@ def report(found: Measured, hosts: int, seconds: int, player_cpu_s: float) -> bo
     print(f"{len(record.counters)} counters")
     for name, value, limit, good in rows:
         print(f"  {name:<22} {value:>10}  {limit:<12} {'within' if good else 'OVER'}")
+    print(f"  of it in CPU           {found.commit_cpu_s:>8.2f} s", end="")
+    print(f"   until the record stands {found.gathered_s:.2f} s ({found.gather_cpu_s:.2f} s)")
     print(f"  with start and end     {found.measure_cpu_s / seconds:>10.3f}  CPU s / s")
     print(f"  event loop late        {late * 1000:>7.0f} ms  p99, most {lags[-1] * 1000:.0f} ms")
     print(f"  connect and prepare    {found.connect_s:>8.2f} s")

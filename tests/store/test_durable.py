@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -36,9 +37,11 @@ def flushes_and_names(act: Callable[[], None]) -> list[tuple[str, str]]:
             seen.append(("name", str(frame.f_locals["target"])))
 
     sys.setprofile(watch)
+    threading.setprofile(watch)  # several files are flushed by threads that are yet to start
     try:
         act()
     finally:
+        threading.setprofile(None)
         sys.setprofile(None)
     return seen
 

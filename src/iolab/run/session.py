@@ -34,6 +34,9 @@ from iolab.run.survey import Survey, survey
 ENGINES: Final[tuple[Engine, ...]] = (FioEngine(),)
 """Every engine that a study may name."""
 
+NAMED_HOSTS: Final = 12
+"""Hosts that are named where a session tells that it connects; more are counted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
@@ -128,7 +131,9 @@ async def _measure_all(
 
 
 async def _look(crew: Crew) -> Survey:
-    crew.begin(Phase.CONNECT, None, ", ".join(crew.everyone))
+    names = ", ".join(crew.everyone)
+    many = len(crew.everyone) > NAMED_HOSTS
+    crew.begin(Phase.CONNECT, None, f"{len(crew.everyone)} hosts" if many else names)
     return await survey(crew.study, crew.everyone, tuple(crew.engines.values()))
 
 

@@ -45,8 +45,16 @@ def write_columns(columns: Mapping[str, Column | CodedNames], path: Path) -> Non
     bound: list[object] = []
     selected: list[str] = []
     arrays: dict[str, Column] = {}
+    coded: dict[int, str] = {}
     for number, (name, column) in enumerate(columns.items()):
-        if isinstance(column, CodedNames) or (column.dtype.kind in "OU" and not _is_plain(column)):
+        if isinstance(column, CodedNames):
+            # Columns that share their codes give them once: they are as long as the table.
+            code = coded.setdefault(id(column.codes), f"c{number}")
+            arrays.setdefault(code, column.codes)
+            bound.append([unicode(word) for word in column.words.tolist()])
+            chosen = f"list_extract(CAST(? AS VARCHAR[]), CAST({code} AS INTEGER) + 1)"
+            selected.append(f"{chosen} AS {_quoted(name)}")
+        elif column.dtype.kind in "OU" and not _is_plain(column):
             arrays[f"c{number}"], words = _dictionary(column)
             bound.append(words)
             selected.append(f"list_extract(CAST(? AS VARCHAR[]), c{number}) AS {_quoted(name)}")
@@ -110,10 +118,8 @@ def _is_plain(column: Column) -> bool:
     return bool(words) and all(isinstance(word, str) and unicode(word) == word for word in words)
 
 
-def _dictionary(column: Column | CodedNames) -> tuple[Column, list[str]]:
+def _dictionary(column: Column) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Text as numbers from 1 into a list of words, 0 for None."""
-    if isinstance(column, CodedNames):
-        return column.codes.astype(np.int32) + 1, [unicode(word) for word in column.words.tolist()]
     values: list[str | None] = column.tolist()
     words = [word for word in dict.fromkeys(values) if word is not None]
     numbers: dict[str | None, int] = {word: number for number, word in enumerate(words, 1)}
