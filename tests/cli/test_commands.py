@@ -100,7 +100,7 @@ def test_bundled_studies_are_right(study: str, capsys: pytest.CaptureFixture[str
 
 def test_check_counts(capsys: pytest.CaptureFixture[str]) -> None:
     counts = document(capsys, "check", "cluster-kpi", "--set", "method.repeats=3", "--json")
-    assert (counts["workloads"], counts["points"], counts["runs"]) == (6, 6, 18)
+    assert (counts["workloads"], counts["points"], counts["runs"]) == (7, 7, 21)
 
 
 def test_check_tells_every_fault_with_its_line(
@@ -154,7 +154,7 @@ def test_plan_offline_tells_runs_cost_and_that_nothing_is_destroyed(
 
 def test_plan_as_a_document(capsys: pytest.CaptureFixture[str]) -> None:
     plan = document(capsys, "plan", "cluster-kpi", "--offline", "--json")
-    assert [run["order"] for run in plan["runs"]] == [1, 2, 3, 4, 5, 6]
+    assert [run["order"] for run in plan["runs"]] == list(range(1, 10))
     assert plan["destroys"] == []
     assert plan["budget"]["seconds"] == pytest.approx(
         sum(reason["seconds"] for reason in plan["budget"]["reasons"])

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from iolab.model.engine import EngineName
+from iolab.model.metadata import MetadataJob
 from iolab.model.workload import Access, Job, Workload
 from iolab.plan.load import LoadOptions, parse_study, scale_names
 from iolab.plan.schedule import make_plan
@@ -45,7 +47,7 @@ def test_cluster_kpi_has_the_published_jobs() -> None:
     source = published("cluster-kpi")
     common = source["method"]["common"]
     ours = workloads("cluster-kpi")
-    assert list(ours) == [job["id"] for job in source["job"]]
+    assert list(ours) == [*(job["id"] for job in source["job"]), "metadata"]
     for job in source["job"]:
         expected = Job(
             engine=ours[job["id"]].job.engine,
@@ -59,6 +61,22 @@ def test_cluster_kpi_has_the_published_jobs() -> None:
         )
         assert ours[job["id"]].job == expected
         assert ours[job["id"]].indicator.value in job["id"]
+
+
+def test_cluster_kpi_has_the_published_metadata_part() -> None:
+    source = published("cluster-kpi")["metadata"]
+    ours = workloads("cluster-kpi")["metadata"]
+    job = ours.job
+    assert isinstance(job, MetadataJob)
+    assert job.engine is EngineName.METADATA
+    assert job.ranks * source["clients"] == source["ranks"]
+    assert job.files_per_rank == source["files_per_rank"]
+    assert job.rank_shift == source["options"]["rank_shift"]
+    assert job.file_bytes == 0
+    assert ours.repeats == source["options"]["iterations"]
+    small = workloads("cluster-kpi", "small")["metadata"].job
+    assert isinstance(small, MetadataJob)
+    assert small.rank_shift == small.ranks
 
 
 def test_cluster_kpi_runs_as_long_as_published() -> None:
@@ -82,7 +100,7 @@ def test_ssd_cluster_has_the_published_workloads_and_depths() -> None:
         assert (axis.name, list(axis.values)) == ("iodepth", source["method"][depths])
 
 
-@pytest.mark.parametrize(("name", "seconds"), [("cluster-kpi", 105), ("ssd-cluster", 305)])
+@pytest.mark.parametrize(("name", "seconds"), [("cluster-kpi", 125), ("ssd-cluster", 305)])
 def test_the_small_scale_is_the_same_shape_and_soon_done(name: str, seconds: int) -> None:
     text = (STUDIES / f"{name}.toml").read_text(encoding="utf-8")
     assert scale_names(text) == ("full", "small")
@@ -91,8 +109,7 @@ def test_the_small_scale_is_the_same_shape_and_soon_done(name: str, seconds: int
     assert [run.point.label for run in small.runs] == [run.point.label for run in full.runs]
     assert small.budget.seconds < seconds
     assert small.budget.layout_bytes_per_host == 2 << 30
-    for point in small.points:
-        assert point.io.direct
+    assert all(point.job.direct for point in small.points if isinstance(point.job, Job))
 
 
 def test_the_first_study_that_is_written_loads() -> None:
