@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from iolab.analyse.iterations import OperationStatistics, PointStatistics, point_statistics
 from iolab.analyse.metadata.phases import FILE_OPERATIONS
 from iolab.model.metadata import MetadataJob, Operation
-from iolab.model.metric import Result
+from iolab.model.metric import Level, Result
 from iolab.model.workload import Workload
 from iolab.report.brief import Brief
 from iolab.report.detail import RunKey
@@ -25,6 +26,9 @@ from iolab.report.operations import (
 from iolab.report.page_parts import Card, Entry, WorkloadCharts
 from iolab.report.wording import show
 
+_HEADLINE: Final = Operation.FILE_CREATE
+"""The operation that a card shows large."""
+
 
 def operation_cards(
     brief: Brief, looks: Mapping[str, Look], anchors: Mapping[RunKey, str]
@@ -35,17 +39,45 @@ def operation_cards(
         results = [result for result in brief.results if result.workload == workload.id]
         if isinstance(workload.job, MetadataJob) and results:
             points = point_statistics(results)
-            entries = (_entry(point, brief, looks, anchors) for point in points)
+            entries = (
+                _entry(point, brief, looks, anchors, _siblings(point, points))
+                for point in best_points(points)
+            )
             cards.append(Card(workload.title, tuple(entries)))
     return tuple(cards)
 
 
+def best_points(points: Sequence[PointStatistics]) -> tuple[PointStatistics, ...]:
+    """Of each configuration the point that creates most, of those that are not invalid if any."""
+    found: dict[tuple[str, tuple[str, ...]], PointStatistics] = {}
+    for point in points:
+        key = (point.configuration, point.without)
+        if key not in found or _goodness(point) > _goodness(found[key]):
+            found[key] = point
+    return tuple(found.values())
+
+
+def _siblings(point: PointStatistics, points: Sequence[PointStatistics]) -> int:
+    """How many points there are of the same configuration and hosts."""
+    key = (point.configuration, point.without)
+    return sum(1 for other in points if (other.configuration, other.without) == key)
+
+
+def _goodness(point: PointStatistics) -> tuple[bool, float]:
+    create = next((one for one in point.operations if one.operation is _HEADLINE), None)
+    return (False, -1.0) if create is None else (create.level is not Level.INVALID, create.mean)
+
+
 def _entry(
-    point: PointStatistics, brief: Brief, looks: Mapping[str, Look], anchors: Mapping[RunKey, str]
+    point: PointStatistics,
+    brief: Brief,
+    looks: Mapping[str, Look],
+    anchors: Mapping[RunKey, str],
+    point_count: int,
 ) -> Entry:
     name, colour = point_name(point, brief.study), looks[point.configuration].token.css
     by_operation = {one.operation: one for one in point.operations}
-    create = by_operation.get(Operation.FILE_CREATE)
+    create = by_operation.get(_HEADLINE)
     if create is None:
         return Entry(name, colour, "not measured", "", None, None, ())
     others = [by_operation[op] for op in FILE_OPERATIONS[1:] if op in by_operation]
@@ -55,6 +87,8 @@ def _entry(
     if create.std_dev is not None:
         rows.append(("std dev of creates", f"{rate_text(create.std_dev)} ops/s"))
     rows.append(("mean of", iterations_told(point)))
+    if point_count > 1:
+        rows.append(("points", f"the best of {point_count}"))
     anchor = anchors.get((create.shown.digest, create.shown.repeat))
     return Entry(
         name, colour, rate_text(create.mean), "creates/s", create.level, anchor, tuple(rows)
@@ -77,9 +111,11 @@ def operation_charts(
     if not points:
         return []
     figures: list[Figure] = [rates_figure(workload.title, points, brief.study, looks)]
-    for point in points:
-        create = point.operations[min(1, len(point.operations) - 1)]
-        detail = brief.details.get((create.shown.digest, create.shown.repeat))
+    for point in best_points(points):
+        shown = next(
+            (one for one in point.operations if one.operation is _HEADLINE), point.operations[0]
+        ).shown
+        detail = brief.details.get((shown.digest, shown.repeat))
         if detail is None:
             continue
         name = point_name(point, brief.study)

@@ -152,7 +152,7 @@ def _fits(operation: Operation, implied: float, asked: int, engine: str) -> Said
 def metadata_sums(view: RunView) -> Said:
     """totals-disagree of metadata load: intervals and bins against what each host says it did."""
     if not is_counted(view):
-        return unchecked("mdtest tells nothing finer than its rates")
+        return valid("mdtest gives no counts to add up; reported-rates judges what it prints.")
     return worst((_summed(view, phase) for phase in phases_of(view).phases), most="difference")
 
 

@@ -203,7 +203,7 @@ def _cores(view: RunView, index: int) -> int | None:
 def metadata_percentiles(view: RunView) -> Said:
     """percentile-support of metadata load: the operation on files of which there were fewest."""
     if not is_counted(view):
-        return indicative("Rates only: mdtest does not measure latencies.", operations=None)
+        return valid("Rates only: mdtest does not measure latencies, and none is shown.")
     phases = phases_of(view).file_phases
     if not phases:
         return unchecked("no phase on files was run")

@@ -19,12 +19,12 @@ from iolab.report.figures.distribution import Drawn, distribution_figure
 from iolab.report.figures.frame import (
     BOTTOM,
     LEFT,
-    NUMBER_FORMAT,
     RIGHT,
     WIDTH,
     Figure,
     Scale,
     Spec,
+    label,
     log_scale,
     top_level,
 )
@@ -33,7 +33,7 @@ from iolab.report.palette import FAINT, INK, MUTED, PAPER, Token, series_token
 from iolab.report.table import Cell, Table, columns, verdict_cell
 from iolab.report.wording import NOTHING, count
 
-NAME_ROOM: Final = 20
+NAME_ROOM: Final = 24
 """Units over a row's markers for the operation's name."""
 
 LINE: Final = 15
@@ -44,6 +44,8 @@ MAX_POINTS: Final = 4
 
 HEAD: Final = 8
 PLOT: Final = WIDTH - LEFT - RIGHT
+END: Final = PLOT + 10
+_AXIS: Final = "operations a second"
 
 
 class Coloured(Protocol):
@@ -68,16 +70,18 @@ def rates_figure(
     step = NAME_ROOM + LINE * len(drawn)
     height = step * len(operations)
     values = [v for point in drawn for one in point.operations for v in one.values]
-    scale = log_scale("ops/s", values, most=6)
+    scale = _scale(values)
     layers: list[Spec] = []
     for index, operation in enumerate(operations):
         top = index * step
-        layers.append(_text(NAMES[operation], 0, top + 12, INK))
+        layers.append(_text(NAMES[operation], 0, top + 16, INK))
         for line, point in enumerate(drawn):
             one = _of(point, operation)
             if one is not None:
                 y = top + NAME_ROOM + LINE * line + LINE / 2 - 3
-                layers += _markers(one, point, y, scale, looks[point.configuration].token)
+                token = looks[point.configuration].token
+                name = _end(one, point, points)
+                layers += [*_markers(one, point, y, scale, token), _text(name, END, y + 4, token)]
     left_out = len(points) - len(drawn)
     note = (
         "One marker is one iteration; beside it stands the mean of a row, in operations a second."
@@ -95,6 +99,13 @@ def rates_figure(
     )
 
 
+def _scale(values: Sequence[float]) -> Scale:
+    """In plain operations a second: rates of operations share no unit that reads well."""
+    scale = log_scale("ops/s", values, most=6)
+    low, high, ticks = scale.low, scale.high, tuple(tick * scale.divisor for tick in scale.ticks)
+    return Scale(1.0, _AXIS, low * scale.divisor, high * scale.divisor, ticks, log=True)
+
+
 def _of(point: PointStatistics, operation: Operation) -> OperationStatistics | None:
     return next((one for one in point.operations if one.operation is operation), None)
 
@@ -102,7 +113,7 @@ def _of(point: PointStatistics, operation: Operation) -> OperationStatistics | N
 def _markers(
     one: OperationStatistics, point: PointStatistics, y: float, scale: Scale, token: Token
 ) -> list[Spec]:
-    """A guide, the markers by verdict, and the mean at the end."""
+    """A guide and the markers by verdict."""
     layers: list[Spec] = [
         {
             "data": {"values": [{}]},
@@ -118,7 +129,16 @@ def _markers(
         ]
         if rows:
             layers.append(_points(rows, level, y, scale, token))
-    return [*layers, _text(rate_text(one.mean), PLOT + 10, y + 4, token)]
+    return layers
+
+
+def _end(
+    one: OperationStatistics, point: PointStatistics, points: Sequence[PointStatistics]
+) -> str:
+    """The mean, before it what tells the points of a configuration apart."""
+    several = len({other.axis for other in points}) > 1
+    values = " ".join(str(value) for _, value in point.axis)
+    return label(f"{values}: {rate_text(one.mean)}" if several else rate_text(one.mean))
 
 
 def _values(one: OperationStatistics, point: PointStatistics) -> list[tuple[float, Level]]:
@@ -153,7 +173,7 @@ def _points(
                 "scale": scale.spec(),
                 "axis": {
                     "values": list(scale.ticks),
-                    "format": NUMBER_FORMAT,
+                    "format": "~s",
                     "title": scale.unit,
                     "grid": True,
                     "tickSize": 4,
@@ -177,17 +197,19 @@ def _text(text: str, x: float, y: float, token: Token) -> Spec:
 
 
 def _finding(points: Sequence[PointStatistics], study: Study) -> str:
-    """The mean of creates, and of the fastest operation, with the worst verdict."""
+    """The mean of every operation; of several points that of creates; with the worst verdict."""
     sentences = []
     for point in points:
         name = point_name(point, study)
         told = ", ".join(
-            f"{NAMES[one.operation].lower()} {rate_text(one.mean)}" for one in point.operations
+            f"{NAMES[one.operation].lower()} {rate_text(one.mean)}"
+            for one in point.operations
+            if len(points) == 1 or one.operation is Operation.FILE_CREATE
         )
         worst = max((one.level for one in point.operations), key=lambda level: level.rank)
         before = f"{name}: " if name else ""
-        sentences.append(f"{before}Mean operations a second: {told}; at worst {worst.value}.")
-    return " ".join(sentences)
+        sentences.append(f"{before}mean operations a second: {told}; at worst {worst.value}.")
+    return " ".join(sentence[0].upper() + sentence[1:] for sentence in sentences)
 
 
 def _table(points: Sequence[PointStatistics], study: Study) -> Table:
