@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from iolab.model.engine import EngineName
+from iolab.model.fio_options import option_text
 from iolab.model.host import Role
+from iolab.model.mdtest_options import MDTEST_OPTIONS, mdtest_value_fits
 from iolab.plan.document import Document, Faults
 from iolab.plan.study_file import ConfigurationTable, HostTable, MetadataTable
 from iolab.plan.tables import Item, Tables, place, start
-from iolab.plan.wording import shown
+from iolab.plan.wording import shown, suggestion
 from iolab.units import format_bytes, parse_size
 
 TOTAL_RANKS_MAX: Final = 1 << 20
@@ -33,6 +35,22 @@ def check_metadata(document: Document, tables: Tables, faults: Faults) -> None:
             )
             do = "Leave it out, or write engine = 'mdtest'."
             faults.add_once(document.where((*item.path, "mdtest")), "mdtest", happened, do)
+        _check_options(document, item, workload, faults)
+
+
+def _check_options(document: Document, item: Item, workload: MetadataTable, faults: Faults) -> None:
+    for name, value in workload.mdtest.items():
+        origin = document.where((*item.path, "mdtest", name))
+        if name not in MDTEST_OPTIONS:
+            happened = (
+                f"mdtest option {shown(name)} of {place(document, item.path)} is not allowed."
+            )
+            do = suggestion(name, MDTEST_OPTIONS, "allowed options")
+            faults.add_once(origin, name, happened, do)
+        elif not mdtest_value_fits(name, option_text(value)):
+            happened = f"mdtest option {name} of {place(document, item.path)} is {shown(value)}."
+            do = f"Write for example {shown(MDTEST_OPTIONS[name].example)}."
+            faults.add_once(origin, name, happened, do)
 
 
 def _most_clients(tables: Tables) -> int:
