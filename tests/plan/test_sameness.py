@@ -8,8 +8,9 @@ import pytest
 from bench.synthetic import make_facts
 
 from iolab.model.host import HostFacts
-from iolab.plan.sameness import changes
+from iolab.plan.sameness import changes, study_changes, version_changes
 from tests.cli.command_line import SHAPE
+from tests.run.session.stage import study_of
 
 BEFORE = make_facts(SHAPE)
 NAME = next(iter(BEFORE))
@@ -43,3 +44,28 @@ def test_what_grows_and_shrinks_all_the_time_is_no_change() -> None:
 def test_what_changes_results_is_named_with_both_values(what: str, now: HostFacts) -> None:
     (fault,) = changes(BEFORE, {**BEFORE, NAME: now})
     assert fault.happened.startswith(f"The {what} of host '{NAME}' was ")
+
+
+@pytest.mark.parametrize(
+    ("began", "now", "differs"),
+    [("0.1.0", "0.1.7", False), ("0.1.0", "0.2.0", True), ("1.0.0", "2.0.0", True)],
+)
+def test_versions_that_may_measure_otherwise_are_named(
+    began: str, now: str, *, differs: bool
+) -> None:
+    found = version_changes(began, now)
+    assert bool(found) is differs
+    for fault in found:
+        assert began in fault.happened
+        assert now in fault.happened
+
+
+def test_each_key_of_the_study_that_changed_is_named() -> None:
+    before = study_of("c1", "c2")
+    now = study_of("c1", "c3", sets=("method.runtime=9s", "workload.seq-write.bs=2m"))
+    told = [fault.happened for fault in study_changes(before, now)]
+    assert study_changes(before, before) == ()
+    assert any(text.startswith("'method.runtime_s' was '4.0', it is '9.0'") for text in told)
+    assert any("'workload.seq-write." in text for text in told)
+    assert any("'host.c2' was 'there', it is 'gone'" in text for text in told)
+    assert any("'host.c3' was 'not there', it is 'there'" in text for text in told)

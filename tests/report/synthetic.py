@@ -40,7 +40,7 @@ from iolab.model.study import (
     TelemetrySettings,
 )
 from iolab.model.workload import Access, Axis, Indicator, Job, Workload
-from iolab.store.documents import Analysis, Manifest, Session
+from iolab.store.documents import Analysis, HostsStart, Manifest, Session
 from iolab.store.verify import Damage
 from tests.report.counters import counters
 from tests.report.machines import GIB, facts_of
@@ -61,6 +61,10 @@ class Source:
     verdicts: dict[tuple[str, int], Verdict] = field(default_factory=dict)
     failed: dict[tuple[str, int], str] = field(default_factory=dict)
     results_given: tuple[Result, ...] | None = None
+
+    @property
+    def starts(self) -> tuple[HostsStart, ...]:
+        return (HostsStart(0, "0.1.0", self.facts),)
 
     def results(self) -> tuple[Result, ...]:
         if self.results_given is None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from iolab.analyse.apart import shown_of
 from iolab.cli.conduct import Order, conduct
 from iolab.cli.heading import resume_line
 from iolab.cli.live import choose_view
@@ -57,11 +58,11 @@ def carry_out(order: Order, wishes: Wishes) -> int:
 
 def _conclude(status: SessionStatus, wishes: Wishes) -> int:
     reader = SessionReader(wishes.directory)
-    results = reader.results()
+    study, results = shown_of(reader)
     if wishes.as_json:
-        result_json(session_document(reader.study, results))
+        result_json(session_document(study, results))
     else:
-        print_session(reader, reader.study, results, advise=False)
+        print_session(reader, study, results, advise=False)
     if wishes.report:
         _say(f"Report: {write_report(wishes.directory)}", wishes)
     _say(f"Session: {wishes.directory}", wishes)
@@ -91,7 +92,7 @@ def _tell_rest(wishes: Wishes) -> None:
     try:
         reader = SessionReader(wishes.directory)
         if not wishes.as_json and not wishes.quiet:
-            print_session(reader, reader.study, reader.results(), advise=False)
+            print_session(reader, *shown_of(reader), advise=False)
     except IolabError:
         return
     _say(f"Session: {wishes.directory}", wishes)

@@ -63,23 +63,25 @@ def export(
 def _text(reader: SessionReader, kind: Format) -> str:
     import json
 
+    from iolab.analyse.apart import shown_of
     from iolab.report.export import csv_text, markdown_text, session_document
 
-    results = reader.results()
+    study, results = shown_of(reader)
     match kind:
         case Format.CSV:
             return csv_text(results)
         case Format.MARKDOWN:
-            return markdown_text(reader.study, results)
+            return markdown_text(study, results)
         case _:
-            return json.dumps(session_document(reader.study, results), indent=2) + "\n"
+            return json.dumps(session_document(study, results), indent=2) + "\n"
 
 
 def _write_parquet(reader: SessionReader, out: Path) -> None:
+    from iolab.analyse.apart import shown_of
     from iolab.report.export import result_columns
     from iolab.store.export import write_parquet
 
-    found = result_columns(reader.results())
+    found = result_columns(shown_of(reader)[1])
     write_parquet({name: _column(name, values) for name, values in found.items()}, out)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -38,6 +39,7 @@ def session_heading(
     line.append(f" — {_runs(results, len(reader.plan.runs))}")
     line.append_text(_levels(results))
     yield line
+    yield from _sittings(reader, results)
     if session.reason:
         yield plain(session.reason, STATUS_STYLES[session.status])
     if advise and session.status in (SessionStatus.INTERRUPTED, SessionStatus.FAILED):
@@ -57,6 +59,21 @@ def resume_line(directory: str) -> str:
 
 def _time(real_ns: int) -> str:
     return datetime.fromtimestamp(real_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _sittings(reader: SessionReader, results: Sequence[Result]) -> Iterator[RenderableType]:
+    """Which of the results were measured after a resume."""
+    counts = Counter(result.sitting for result in results)
+    if len(counts) < 2:
+        return
+    begun = reader.begun()
+    parts = [
+        f"{count(number, 'run')} {'since the start on' if sitting == 1 else 'after a resume on'} "
+        f"{_time(begun[sitting - 1])}"
+        for sitting, number in sorted(counts.items())
+        if sitting <= len(begun)
+    ]
+    yield plain(f"Measured in {len(counts)} sittings: {', '.join(parts)}.")
 
 
 def _runs(results: Sequence[Result], planned: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,11 +11,12 @@ from iolab.cli.run import ReportOption
 from iolab.cli.show import FailOnOption
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from iolab.model.host import HostFacts
     from iolab.model.run import Plan
     from iolab.model.study import Study
+    from iolab.store.layout import RunKey
     from iolab.store.reader import SessionReader
     from iolab.store.writer import SessionWriter
 
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 def resume(
     session: SessionDirectory,
     *,
+    accept_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changes",
+            help="Go on although hosts or versions changed; curves of both are indicative.",
+        ),
+    ] = False,
     report: ReportOption = False,
     fail_on: FailOnOption = None,
     quiet: Quiet = False,
@@ -38,7 +46,8 @@ def resume(
     reader = SessionReader(session)
     _refuse_running(reader)
     study, plan = _same_plan(reader)
-    earlier = Earlier(reader.done(), reader.tried(), _left_out(reader))
+    damaged = _damaged_runs(reader)
+    earlier = Earlier(reader.done() - damaged, reader.tried(), _left_out(reader))
     left = sum(1 for run in plan.runs if (run.point.digest, run.repeat) not in earlier.done)
     if not quiet:
         say(f"{len(plan.runs) - left} of {len(plan.runs)} runs are done, {left} are left.")
@@ -47,7 +56,7 @@ def resume(
         plan=plan,
         session_id=reader.session.id,
         earlier=earlier,
-        open_writer=lambda facts: _reopen(reader, facts),
+        open_writer=lambda facts: _reopen(reader, facts, damaged, accept_changes=accept_changes),
     )
     wishes = Wishes(session, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
     raise typer.Exit(carry_out(order, wishes))
@@ -69,6 +78,7 @@ def _same_plan(reader: SessionReader) -> tuple[Study, Plan]:
     """The study read again and its plan; UsageError when it is not the plan of the session."""
     from iolab.errors import UsageError
     from iolab.plan.load import options_of, parse_study
+    from iolab.plan.sameness import study_changes
     from iolab.plan.schedule import make_plan
     from iolab.store.layout import STUDY
 
@@ -81,8 +91,19 @@ def _same_plan(reader: SessionReader) -> tuple[Study, Plan]:
             f"began with ({reader.plan.digest}); it was made by iolab "
             f"{reader.session.iolab_version}.",
             "Continue it with that version of iolab and an unchanged study.toml, or run anew.",
+            study_changes(reader.study, study),
         )
     return study, plan
+
+
+def _damaged_runs(reader: SessionReader) -> frozenset[RunKey]:
+    """The runs that are no longer what was committed, each told; they are measured again."""
+    from iolab.cli.talk import say
+
+    unsound = reader.unsound()
+    for damage in unsound.values():
+        say(f"Damaged, to be set aside and measured again: {damage.path}: {damage.says}")
+    return frozenset(unsound)
 
 
 def _left_out(reader: SessionReader) -> frozenset[str]:
@@ -90,19 +111,34 @@ def _left_out(reader: SessionReader) -> frozenset[str]:
     return frozenset(name for result in reader.results() for name in result.without)
 
 
-def _reopen(reader: SessionReader, facts: Mapping[str, HostFacts]) -> SessionWriter:
+def _reopen(
+    reader: SessionReader,
+    facts: Mapping[str, HostFacts],
+    damaged: Collection[RunKey],
+    *,
+    accept_changes: bool,
+) -> SessionWriter:
     """The session's writer, if the hosts are still what they were; HostError otherwise."""
     import sys
 
+    from iolab.cli.talk import say
     from iolab.errors import HostError
-    from iolab.plan.sameness import changes
+    from iolab.plan.sameness import changes, version_changes
     from iolab.store.writer import SessionWriter
 
-    faults = changes(reader.facts, facts)
-    if faults:
+    faults = (*version_changes(reader.session.iolab_version), *changes(reader.facts, facts))
+    if faults and not accept_changes:
         raise HostError(
-            "The hosts are not what they were when the session began.",
-            "Put them back as they were, or run the study anew.",
+            "The hosts or versions are not what they were when the session began.",
+            "Put them back as they were, run the study anew, or give --accept-changes.",
             faults,
         )
-    return SessionWriter.reopen(reader.directory, sys.argv)
+    for fault in faults:
+        say(f"Accepted: {fault.happened}")
+    writer = SessionWriter.reopen(reader.directory, sys.argv)
+    try:
+        writer.set_aside(damaged)
+    except BaseException:
+        writer.close()
+        raise
+    return writer

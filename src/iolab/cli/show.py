@@ -49,13 +49,14 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the results of a session, also of one that runs."""
+    from iolab.analyse.apart import shown_of
     from iolab.cli.talk import result_json
     from iolab.report.export import session_document
     from iolab.store.reader import SessionReader
 
     reader = SessionReader(session)
-    study = reader.study
-    results = _chosen(study, reader.results(), workload)
+    study, results = shown_of(reader)
+    results = _chosen(study, results, workload)
     if as_json:
         result_json(session_document(study, results))
     else:

@@ -98,7 +98,8 @@ class Result:
     """A judged run: never shown without its verdict.
 
     `spread` is known for runs of several hosts. `without` names hosts that were left out after they
-    had failed: such a result stands apart from those of the whole fleet.
+    had failed: such a result stands apart from those of the whole fleet. `attempt` is how often it
+    was tried, `sitting` in which start of the session, from 1, it was measured.
     """
 
     configuration: str
@@ -115,3 +116,4 @@ class Result:
     spread: Spread | None = None
     without: tuple[str, ...] = ()
     attempt: int = 1
+    sitting: int = 1

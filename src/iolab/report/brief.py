@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from iolab.analyse.apart import shown_of
 from iolab.analyse.iterations import is_metadata
 from iolab.analyse.load import DIRECTIONS, Load, measure
 from iolab.analyse.metadata.phases import measure_metadata
@@ -25,7 +26,7 @@ from iolab.report.headline import headlines
 from iolab.report.operations import NAMES
 from iolab.report.selection import select
 from iolab.run.telemetry.rates import derive
-from iolab.store.documents import Manifest, Session
+from iolab.store.documents import HostsStart, Manifest, Session
 from iolab.store.verify import Damage
 
 
@@ -47,6 +48,10 @@ class SessionSource(Protocol):
     @property
     def facts(self) -> dict[str, HostFacts]:
         """The facts of each host by name."""
+
+    @property
+    def starts(self) -> tuple[HostsStart, ...]:
+        """The hosts as each start of the session found them."""
 
     def results(self) -> tuple[Result, ...]:
         """The results of all committed runs in the plan's order."""
@@ -92,7 +97,7 @@ class Brief:
 
 def build_brief(source: SessionSource) -> Brief:
     """Everything a report needs; a run whose tables are damaged is told and keeps its result."""
-    study, results = source.study, source.results()
+    study, results = shown_of(source)
     chosen = select(results, headlines(study, results))
     by_key = {(result.digest, result.repeat): result for result in results}
     titles = {one.id: one.title for one in study.configurations}

@@ -77,6 +77,9 @@ def _result(result: Result) -> dict[str, Any]:
         "workload": result.workload,
         "axis": dict(result.axis),
         "repeat": result.repeat,
+        "attempt": result.attempt,
+        "sitting": result.sitting,
+        "without": list(result.without),
         "digest": result.digest,
         "status": result.status.value,
         "failure": result.failure,
@@ -128,7 +131,7 @@ def _finite(value: float | None) -> float | None:
 
 
 TEXT_COLUMNS: Final = frozenset(
-    {"configuration", "workload", "status", "verdict", "objections", "failure", "digest"}
+    {"configuration", "workload", "status", "verdict", "objections", "failure", "digest", "without"}
 )
 """Columns of text also where every entry is unknown; others are numbers unless a text is there."""
 
@@ -161,6 +164,9 @@ def result_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
             found[f"{key}_low"] = [_finite(metric.low) for metric in metrics]
             found[f"{key}_high"] = [_finite(metric.high) for metric in metrics]
             found[f"{key}_n"] = [metric.n for metric in metrics]
+    found["attempt"] = [result.attempt for result in results]
+    found["sitting"] = [result.sitting for result in results]
+    found["without"] = [" ".join(result.without) for result in results]
     found["failure"] = [result.failure for result in results]
     found["digest"] = [result.digest for result in results]
     return found

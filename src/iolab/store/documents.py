@@ -79,6 +79,21 @@ class HostsStart:
 
 
 @dataclass(frozen=True, slots=True)
+class StartHead:
+    """When the session started or resumed, without the facts."""
+
+    real_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostsHead:
+    """The part of hosts.json that tells sittings apart."""
+
+    format: int
+    starts: tuple[StartHead, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class HostsDocument:
     """hosts.json: one entry a start, oldest first."""
 
@@ -146,6 +161,7 @@ class ManifestHead:
     """The part of a manifest that a listing of results needs."""
 
     format: int
+    started_real_ns: int
     analysis: Analysis
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
@@ -20,6 +21,7 @@ from iolab.store import layout, lock
 from iolab.store.codec import decode
 from iolab.store.documents import (
     HostsDocument,
+    HostsHead,
     HostsStart,
     Manifest,
     ManifestHead,
@@ -29,7 +31,7 @@ from iolab.store.documents import (
 from iolab.store.durable import told
 from iolab.store.layout import RunKey
 from iolab.store.runs import read_run, read_table
-from iolab.store.verify import Damage, verify_session
+from iolab.store.verify import Damage, run_damage, verify_session
 
 T = TypeVar("T")
 
@@ -110,12 +112,22 @@ class SessionReader:
         return dict(Counter(layout.key_of(run) for run in tries))
 
     def results(self) -> tuple[Result, ...]:
-        """The results of all committed runs in the plan's order; see `damaged` for the others."""
+        """The results of all committed runs in the plan's order; see `damaged` for the others.
+
+        Each says in which sitting it was measured.
+        """
         heads = self._read_heads()[0]
+        begun = self.begun()
         order = {(run.point.digest, run.repeat): run.order for run in self.plan.runs}
         last = len(order)
         keys = sorted(heads, key=lambda key: (order.get(key, last), key))
-        return tuple(heads[key].analysis.result for key in keys)
+        return tuple(
+            dataclasses.replace(
+                heads[key].analysis.result,
+                sitting=max(1, bisect_right(begun, heads[key].started_real_ns)),
+            )
+            for key in keys
+        )
 
     def damaged(self) -> tuple[Damage, ...]:
         """The committed runs whose manifest cannot be read; a quick look, see `verify`."""
@@ -148,6 +160,20 @@ class SessionReader:
     def verify(self) -> tuple[Damage, ...]:
         """Every file of the session that is not what was committed; empty if all is well."""
         return verify_session(self.directory)
+
+    def unsound(self) -> dict[RunKey, Damage]:
+        """What is damaged of each committed run, told by the digests of all its files."""
+        found: dict[RunKey, Damage] = {}
+        for key, run in layout.committed_runs(self.directory).items():
+            for damage in run_damage(run):
+                place = run.relative_to(self.directory) / damage.path
+                found.setdefault(key, Damage(str(place), damage.says))
+        return found
+
+    def begun(self) -> list[int]:
+        """When each sitting began (UTC, ns), oldest first."""
+        path = self.directory / layout.HOSTS
+        return [start.real_ns for start in decode(HostsHead, path).starts] if path.exists() else []
 
     @cached_property
     def _plan_document(self) -> PlanDocument:

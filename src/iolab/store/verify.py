@@ -28,7 +28,7 @@ def verify_session(directory: Path) -> tuple[Damage, ...]:
     runs = (*layout.committed_runs(directory).values(), *layout.earlier_attempts(directory))
     for run in runs:
         place = run.relative_to(directory)
-        found += [Damage(str(place / damage.path), damage.says) for damage in _run_damage(run)]
+        found += [Damage(str(place / damage.path), damage.says) for damage in run_damage(run)]
     return tuple(found)
 
 
@@ -45,7 +45,7 @@ def _session_damage(directory: Path) -> Iterator[Damage]:
     yield from _differences(directory, session.files)
 
 
-def _run_damage(run: Path) -> Iterator[Damage]:
+def run_damage(run: Path) -> Iterator[Damage]:
     """Damage of one run, its manifest first: the digests of all other files stand there."""
     try:
         manifest = decode(Manifest, run / layout.MANIFEST)

@@ -117,6 +117,14 @@ class SessionWriter:
             self._session = dataclasses.replace(self._session, agent_version=agent_version)
             _save(self._directory, self._session)
 
+    def set_aside(self, runs: Iterable[layout.RunKey]) -> None:
+        """Make earlier attempts of committed runs that are damaged; they are missing then."""
+        for key in runs:
+            run = layout.run_directory(self._directory, key)
+            with told(run, "write"):
+                run.rename(layout.next_attempt(run))
+                sync(run.parent)
+
     def commit(self, record: RunRecord, result: Result, *, analysis_version: int) -> None:
         """Keep a run: when this returns it is whole on the device; on StoreError it is not there.
 

@@ -72,6 +72,7 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 METADATA_CHECKS: Final[tuple[Check, ...]] = (
     run_unfinished,
+    hosts_left_out,
     replace(engine_errors, judge=metadata_engine),
     operations_failed,
     phase_incomplete,

@@ -1,0 +1,66 @@
+"""A stored session as it is shown: what may not stand in one curve stands apart. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from iolab.analyse.sittings import Sittings, checked
+from iolab.model.configuration import Configuration
+from iolab.model.metric import Result
+from iolab.model.study import Study
+
+
+class Stored(Sittings, Protocol):
+    """A session with its study, its results and its starts."""
+
+    @property
+    def study(self) -> Study:
+        """The study with every default and override."""
+
+
+def shown_of(session: Stored) -> tuple[Study, tuple[Result, ...]]:
+    """The study and its results for people and programs to read.
+
+    Results that were measured without hosts are those of a configuration of their own, and results
+    of several sittings say so.
+    """
+    study, results = set_apart(session.study, session.results())
+    return study, checked(results, session)
+
+
+def set_apart(study: Study, results: Sequence[Result]) -> tuple[Study, tuple[Result, ...]]:
+    """The study with a further configuration for each set of hosts that some result lacks.
+
+    It is called like `fleet without c3`, stands after its own, and has the hosts that were left.
+    """
+    lacking = dict.fromkeys(
+        (result.configuration, result.without) for result in results if result.without
+    )
+    if not lacking:
+        return study, tuple(results)
+    configurations: list[Configuration] = []
+    for item in study.configurations:
+        configurations.append(item)
+        configurations += [_lesser(item, names) for owner, names in lacking if owner == item.id]
+    renamed = tuple(
+        replace(result, configuration=_name(result.configuration, result.without))
+        if result.without
+        else result
+        for result in results
+    )
+    return replace(study, configurations=tuple(configurations)), renamed
+
+
+def _lesser(whole: Configuration, names: tuple[str, ...]) -> Configuration:
+    return replace(
+        whole,
+        id=_name(whole.id, names),
+        title=_name(whole.title, names),
+        hosts=tuple(host for host in whole.hosts if host not in names),
+    )
+
+
+def _name(whole: str, names: tuple[str, ...]) -> str:
+    return f"{whole} without {', '.join(names)}"
