@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from bench.synthetic import make_facts, make_result
 
@@ -14,6 +16,8 @@ from iolab.errors import ExitCode, StoreError
 from iolab.model.event import SessionStatus
 from iolab.model.packed import Packed
 from iolab.model.run import EngineOutput, RunStatus
+from iolab.model.sample import CodedNames
+from iolab.store.parquet import read_columns, write_columns
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
 from tests.store.sessions import (
@@ -320,3 +324,35 @@ def _as_nobody(directory: Path) -> str:
     os.close(writes)
     with os.fdopen(reads, "rb") as pipe:
         return pipe.read().decode()
+
+
+def test_a_files_types_do_not_depend_on_its_values(tmp_path: Path) -> None:
+    """Columns are narrow in memory; a query over all runs takes its types from the first file."""
+    small, large = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    write_columns({"bin": np.array([1], dtype=np.int8)}, small)
+    write_columns({"bin": np.array([1 << 40], dtype=np.int64)}, large)
+    kinds = {read_columns(path, ["bin"])["bin"].dtype for path in (small, large)}
+    assert kinds == {np.dtype(np.int64)}
+
+
+def test_coded_names_are_stored_as_their_words(tmp_path: Path) -> None:
+    path = tmp_path / "names.parquet"
+    codes = np.array([1, 0, 1], dtype=np.int8)
+    scope = CodedNames(codes, ["disk", "nic"])
+    name = CodedNames(codes, ["nvme\ud800", "eth0"])
+    write_columns({"scope": scope, "name": name}, path)
+    found = read_columns(path, ["scope", "name"])
+    assert found["scope"].tolist() == ["nic", "disk", "nic"]
+    assert found["name"].tolist() == ["eth0", "nvme\\ud800", "eth0"]
+
+
+def test_output_that_was_cut_off_is_said_to_be(place: Path) -> None:
+    record = record_of(0)
+    packed = replace(Packed.of(b"the beginning"), truncated=True)
+    output = EngineOutput("client-1", "fio.stdout", packed)
+    with create(place) as writer:
+        commit(writer, replace(record, outputs=(output,)))
+    run = place / "points" / record.run.point.digest / "run-1"
+    (told,) = json.loads((run / "manifest.json").read_bytes())["outputs"]
+    assert told["truncated"] is True
+    assert SessionReader(place).record(record.run.point.digest, 1).outputs == (output,)

@@ -60,7 +60,10 @@ def write_columns(columns: Mapping[str, Column | CodedNames], path: Path) -> Non
             selected.append(f"list_extract(CAST(? AS VARCHAR[]), c{number}) AS {_quoted(name)}")
         else:
             arrays[f"c{number}"] = column
-            selected.append(f"c{number} AS {_quoted(name)}")
+            # Whole numbers are of one width in all files, however narrow they were in memory: a
+            # query over many runs takes its types from the first file.
+            kept = f"CAST(c{number} AS BIGINT)" if column.dtype.kind == "i" else f"c{number}"
+            selected.append(f"{kept} AS {_quoted(name)}")
     cursor = _connection().cursor()
     try:
         cursor.register("arrays", arrays)
