@@ -8,6 +8,7 @@ from typing import Final
 
 from iolab.analyse.checks.engine import IDLE_BYTES_PER_S, IDLE_IOS_PER_S
 from iolab.cli.examine import Finding, State, engine_findings, probe_findings, target_findings
+from iolab.cli.mpi import has_mdtest, mpi_words
 from iolab.errors import IolabError
 from iolab.model.host import HostFacts, NicFacts, Role, TargetFacts
 from iolab.plan.guard import FIO
@@ -168,6 +169,9 @@ def _compared(hosts: Sequence[Inspected], role: Role) -> Iterator[Finding]:
         there = [(version, host) for version, host in versions if version != NO_FIO]
         if there:
             yield _same("fio", there, do)
+        if any(has_mdtest(host.facts) for host in hosts):
+            do = "For mdtest, install it and the same MPI in the same version on all clients."
+            yield _same("MPI", ((mpi_words(host.facts), host) for host in hosts), do)
         yield from _file_systems(hosts)
     do = "Boot the same kernel on all, or read results of each host by itself."
     yield _same("kernel", ((host.facts.kernel.release, host) for host in hosts), do)

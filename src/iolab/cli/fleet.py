@@ -10,6 +10,7 @@ from iolab.cli.alike import FleetFinding, fastest_port, fio_of, fleet_findings, 
 from iolab.cli.conduct import ENGINES
 from iolab.cli.examine import State
 from iolab.cli.hosts import find_hosts
+from iolab.cli.mpi import TOOLS
 from iolab.cli.screen import QUIET_STYLE, Heading, plain, table
 from iolab.errors import StudyError, UsageError
 from iolab.plan.inventory import parse_inventory
@@ -47,6 +48,7 @@ async def inspect_fleet(specs: tuple[HostSpec, ...], path: str | None) -> Inspec
     `path` is absolute, for hosts that name none of their own.
     """
     tools = {engine.name.value: list(engine.version_argv) for engine in ENGINES}
+    tools |= {name: list(words) for name, words in TOOLS.items()}
     async with open_hosts(specs) as hosts:
         return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK)
 

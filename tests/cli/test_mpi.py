@@ -1,0 +1,46 @@
+"""What `iolab doctor --hosts` says of MPI and mdtest: nothing, unless a client has mdtest."""
+
+from __future__ import annotations
+
+from iolab.cli.examine import State
+from iolab.model.host import ToolFacts
+from iolab.run.inspection import Inspected
+from tests.cli.test_alike import findings, host
+
+MPICH = (
+    ToolFacts("mpiexec", "/usr/bin/mpiexec", "HYDRA build details:"),
+    ToolFacts("mpichversion", "/usr/bin/mpichversion", "MPICH Version:    \t4.0.2"),
+)
+OPEN_MPI = (ToolFacts("mpiexec", "/usr/bin/mpiexec", "mpiexec (OpenRTE) 4.1.4"),)
+MDTEST = ToolFacts("mdtest", "/usr/bin/mdtest", "Usage: mdtest")
+
+
+def client(number: int, *tools: ToolFacts) -> Inspected:
+    return host(f"c0{number}", kernel={"boot_id": str(number)}, facts={"tools": tools})
+
+
+def mpi(*hosts: Inspected) -> list[tuple[State, str]]:
+    return [
+        (item.finding.state, item.finding.says)
+        for item in findings(*hosts)
+        if item.finding.what == "MPI"
+    ]
+
+
+def test_without_mdtest_nobody_asks_for_an_mpi() -> None:
+    assert mpi(client(1, *MPICH), client(2)) == []
+
+
+def test_one_mpi_on_all_is_well() -> None:
+    same = mpi(client(1, MDTEST, *MPICH), client(2, MDTEST, *MPICH))
+    assert same == [(State.OK, "MPICH 4.0.2 on all")]
+
+
+def test_mpis_that_differ_are_named_with_their_hosts() -> None:
+    hosts = (client(1, MDTEST, *MPICH), client(2, MDTEST, *OPEN_MPI), client(3, *MPICH), client(4))
+    ((state, says),) = mpi(*hosts)
+    assert state is State.NOTE
+    assert "MPICH 4.0.2 on c01" in says
+    assert "mpiexec (OpenRTE) 4.1.4 on c02" in says
+    assert "MPICH 4.0.2, no mdtest on c03" in says
+    assert "no mpiexec, no mdtest on c04" in says
