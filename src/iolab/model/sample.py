@@ -108,7 +108,11 @@ class CodedNames:
     def __getitem__(self, rows: Any) -> Any:  # noqa: ANN401 - as numpy's own
         return self.words[self.codes[rows]]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Names:  # noqa: ANN401, FBT001
+    def __array__(
+        self,
+        dtype: Any = None,  # noqa: ANN401
+        copy: bool | None = None,  # noqa: FBT001
+    ) -> Names:
         return np.asarray(self.words[self.codes], dtype=dtype)
 
     def __iter__(self) -> Iterator[str]:
