@@ -1,0 +1,96 @@
+"""Metadata load of a whole session with a real agent: every operation counted, nothing left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iolab.model.metadata import Operation
+from iolab.model.run import RunStatus
+from iolab.store.reader import SessionReader
+from tests.e2e.sessions import iolab, write_study
+from tests.e2e.targets import xfs_on_loop
+
+pytestmark = pytest.mark.e2e
+
+RANKS, FILES, BYTES = 3, 200, 3000
+STUDY = f"""
+format = 1
+id = "files"
+
+[[workload]]
+id = "files"
+engine = "metadata"
+ranks = [1, {RANKS}]
+files_per_rank = {FILES}
+file_bytes = {BYTES}
+iterations = 2
+
+[method]
+settle = "0s"
+"""
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[Path]:
+    with xfs_on_loop(512 << 20) as made:
+        yield made.path
+
+
+@pytest.fixture(scope="module")
+def session(target: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("metadata")
+    iolab("run", write_study(folder, STUDY), "--path", target, "--out", folder / "session")
+    return folder / "session"
+
+
+def test_every_operation_of_every_rank_is_counted(session: Path) -> None:
+    reader = SessionReader(session)
+    keys = sorted(reader.committed())
+    assert len(keys) == 4
+    for key in keys:
+        record = reader.record(*key)
+        assert (record.status, record.failure) == (RunStatus.DONE, None)
+        (host,) = record.hosts
+        ranks = dict(record.run.point.axis)["ranks"]
+        assert isinstance(ranks, int)
+        assert [phase.operation for phase in host.phases] == list(Operation)
+        for phase in host.phases:
+            trees = phase.operation in (Operation.TREE_CREATE, Operation.TREE_REMOVE)
+            asked = ranks * (1 if trees else FILES)
+            assert (phase.done, phase.errors, phase.skipped) == (asked, (), 0)
+            rows = record.intervals.direction == phase.operation
+            assert int(record.intervals.ios[rows].sum()) == asked
+            assert int(record.bins.count[record.bins.direction == phase.operation].sum()) == asked
+            moved = phase.operation in (Operation.FILE_CREATE, Operation.FILE_READ)
+            assert int(record.intervals.bytes[rows].sum()) == (asked * BYTES if moved else 0)
+
+
+def test_the_evidence_is_whole(session: Path) -> None:
+    reader = SessionReader(session)
+    (host,) = reader.record(*min(reader.committed())).hosts
+    assert host.cache is not None
+    assert host.cache.methods == ("drop_caches",)
+    assert host.engine_version.startswith("iolab-agent ")
+    assert host.idle is not None
+    assert host.devices
+    assert host.start_real_ns is not None
+    assert host.end_real_ns is not None
+    assert host.start_real_ns < host.end_real_ns
+
+
+def test_nothing_is_left_on_the_target(session: Path, target: Path) -> None:
+    assert session.exists()
+    assert list(target.iterdir()) == []
+
+
+def test_a_target_with_too_few_inodes_is_refused_before_anything_is_written(
+    target: Path, tmp_path: Path
+) -> None:
+    study = write_study(tmp_path, STUDY)
+    sets = ("--set", "workload.files.files_per_rank=1000000", "--set", "workload.files.ranks=100")
+    done = iolab("run", study, "--path", target, "--out", tmp_path / "s", *sets, expect=3)
+    assert "inodes free, files ranks=100 needs 100000101" in done.stderr
+    assert list(target.iterdir()) == []
