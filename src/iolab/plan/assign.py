@@ -111,15 +111,18 @@ class _Assignment:
     def _having(
         self, section: str, key: str, named: list[tuple[Path, str, type[Table]]]
     ) -> list[tuple[Path, str, type[Table]]]:
-        """Of all elements those that can have the key; all of them where no kind has it."""
+        """Of all elements those that can have the key; a fault when none can."""
         first = key.partition(".")[0]
-        every = [(path, key, table) for path, _, table in named]
-        having = [one for one in every if first in one[2].model_fields]
-        if having or not every or not any(first in t.model_fields for t in kinds_of(section)):
-            return having or every
-        engines = engines_with(first, every[0][2])
-        happened = f"No {section} of the study can have {shown(first)}."
-        self.faults.add(self.origin, happened, f"It is a key of those with engine = {engines}.")
+        having = [(path, key, table) for path, _, table in named if first in table.model_fields]
+        if having or not named:
+            return having
+        happened = f"Unknown key {shown(first)}."
+        known = dict.fromkeys(name for _, _, table in named for name in table.model_fields)
+        do = suggestion(first, known, f"keys of {section}")
+        if engines := engines_with(first, named[0][2]):
+            happened = f"No {section} of the study can have {shown(first)}."
+            do = f"It is a key of those with engine = {engines}."
+        self.faults.add(self.origin, happened, do)
         return []
 
     def _set(
