@@ -125,18 +125,24 @@ def client_answers(view: RunView) -> Said:
         "ranks_per_host": job.ranks,
         "rank_shift": job.rank_shift,
         "own_share": share,
+        "caches_dropped": _dropped(view),
     }
     if own == 0:
         return valid("No host stats, reads or removes what it made itself.", **evidence)
+    who = f"{percent(share)} of the ranks stat and read files that their own host made"
     if hosts == 1:
+        who = "One host stats and reads what it made itself"
+    if _dropped(view):
         return indicative(
-            "One host stats and reads what it made itself: its own cache may answer.", **evidence
+            f"{who}; its caches were dropped before, but nothing verifies that.", **evidence
         )
-    return indicative(
-        f"{percent(share)} of the ranks stat and read files that their own host made: its cache "
-        "may answer.",
-        **evidence,
-    )
+    return indicative(f"{who}: its own cache may answer.", **evidence)
+
+
+def _dropped(view: RunView) -> bool:
+    """Whether every host says that it dropped its caches before it stat'ed and read."""
+    caches = [host.cache for host in view.hosts]
+    return bool(caches) and all(cache is not None and bool(cache.methods) for cache in caches)
 
 
 @check("ranks-preempted", "Ranks that waited for a processor")

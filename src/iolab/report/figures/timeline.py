@@ -40,6 +40,9 @@ MAX_LINES: Final = 4
 TABLE_ROWS: Final = 24
 """The table under the chart shows this many equal spans at most."""
 
+FEW: Final = 3
+"""Known values up to which a line has dots: a short phase has one, which is no line."""
+
 _DASHES: Final = ((), (4, 3), (1.5, 2.5))
 
 
@@ -153,13 +156,15 @@ def _line(
     if all(row["y"] is None for row in rows):
         return []
     y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
-    mark = {
+    mark: Spec = {
         "type": "line",
         "stroke": colour,
         "strokeWidth": 1.5 if not dash else 1.2,
         "strokeDash": list(dash),
         "invalid": "break-paths-show-path-domains",
     }
+    if sum(1 for row in rows if row["y"] is not None) <= FEW:
+        mark["point"] = {"size": 14, "fill": colour, "stroke": None, "opacity": 1}
     return [{"data": {"values": rows}, "mark": mark, "encoding": {"x": x, "y": y}}]
 
 
