@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
@@ -27,6 +28,8 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_AHEAD_NS: u64 = 3600 * SECOND_NS;
 /// The environment variable that marks a run's processes.
 const MARK: &str = "IOLAB_RUN";
+/// What the marks of this agent begin with: two agents never have the same, wherever they run.
+static SIGN: LazyLock<String> = LazyLock::new(|| format!("{}-{:x}", own_pid(), real_ns()));
 /// The search path of a process when the agent itself was given none.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -107,7 +110,7 @@ pub fn run(
     mut tell: impl FnMut(Event),
 ) -> Result<Exited> {
     let wall_limit = check_limits(job)?;
-    let mark = format!("{MARK}={}.{id}", own_pid());
+    let mark = format!("{}{id}", marks_of(&SIGN));
     let mut command = command_of(job, &mark, input)?;
     if let Some(at_ns) = job.start_at_real_ns {
         if let Some(signal) = runs.wait_for_start(id, at_ns) {
@@ -169,6 +172,18 @@ fn environment(job: &Job, path: String, mark: &str) -> Vec<String> {
     all.remove(MARK);
     let settings = all.into_iter().map(|(name, value)| format!("{name}={value}"));
     settings.chain([mark.to_owned()]).collect()
+}
+
+/// By what this agent's processes can be told from all others.
+#[must_use]
+pub fn own_sign() -> &'static str {
+    &SIGN
+}
+
+/// How the `NAME=value` of every run of an agent begins.
+#[must_use]
+pub fn marks_of(sign: &str) -> String {
+    format!("{MARK}={sign}.")
 }
 
 /// The search path that processes of this agent get.

@@ -1,10 +1,11 @@
 //! The lease: what must be gone when this agent is, whatever ends it.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use crate::error::{Error, Result};
@@ -20,6 +21,11 @@ const LIMIT_CHECK: Duration = Duration::from_millis(250);
 /// Scratch folders held at once; a session holds one a target.
 const MAX_SCRATCHES: usize = 16;
 
+/// A controller that is busy may be late by seconds; one that is silent for a day is gone.
+const TERM_SECONDS: RangeInclusive<u64> = 1..=86_400;
+/// The exit code of an agent whose controller fell silent.
+pub const CODE_SILENCE: i32 = 4;
+
 /// What is to be left of a scratch folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leave {
@@ -30,7 +36,6 @@ pub enum Leave {
 }
 
 /// Everything that the end of the agent must undo.
-#[derive(Default)]
 pub struct Lease {
     /// The processes.
     pub runs: Runs,
@@ -39,9 +44,53 @@ pub struct Lease {
     ended: AtomicBool,
     scratches: Mutex<HashMap<PathBuf, Scratch>>,
     asides: Mutex<Vec<PathBuf>>,
+    since: Instant,
+    /// Milliseconds after `since`.
+    heard_ms: AtomicU64,
+    /// Milliseconds; 0 while no term was set.
+    term_ms: AtomicU64,
+}
+
+impl Default for Lease {
+    fn default() -> Self {
+        Self {
+            runs: Runs::default(),
+            phases: Phases::default(),
+            ended: AtomicBool::default(),
+            scratches: Mutex::default(),
+            asides: Mutex::default(),
+            since: Instant::now(),
+            heard_ms: AtomicU64::new(0),
+            term_ms: AtomicU64::new(0),
+        }
+    }
 }
 
 impl Lease {
+    /// Something of the controller arrived: the term begins anew.
+    pub fn heard(&self) {
+        self.heard_ms.store(self.since.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// End the agent once nothing has arrived for so long.
+    pub fn set_term(&self, seconds: u64) -> Result<()> {
+        if !TERM_SECONDS.contains(&seconds) {
+            let says = format!("a lease of {seconds} s is not 1 s to a day");
+            return Err(Error::bad_request(says));
+        }
+        self.heard();
+        self.term_ms.store(seconds * 1000, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// For how long the controller has been silent, when that is longer than the term.
+    fn overdue(&self) -> Option<Duration> {
+        let term = Duration::from_millis(self.term_ms.load(Ordering::Relaxed));
+        let heard = Duration::from_millis(self.heard_ms.load(Ordering::Relaxed));
+        let silence = self.since.elapsed().saturating_sub(heard);
+        (!term.is_zero() && silence > term).then_some(silence)
+    }
+
     /// Kill every process, remove what was made, and exit with `code`; `before_exit` is the last
     /// word. Only the first caller does it.
     pub fn end(&self, code: i32, before_exit: impl FnOnce()) -> ! {
@@ -63,7 +112,7 @@ impl Lease {
         process::exit_now(code)
     }
 
-    /// Reap children, keep wall limits and hear signals, for ever. Needs a thread of its own.
+    /// Reap children, keep wall limits and the term, and hear signals, for ever. Needs a thread of its own.
     pub fn attend(&self) -> ! {
         loop {
             match signal::wait(LIMIT_CHECK) {
@@ -72,6 +121,11 @@ impl Lease {
                 Seen::End(signal) => self.end(128 + signal, || {}),
             }
             self.runs.enforce_limits();
+            if let Some(silence) = self.overdue() {
+                let seconds = silence.as_secs();
+                eprintln!("iolab-agent: nothing was heard for {seconds} s: the lease is over");
+                self.end(CODE_SILENCE, || {});
+            }
         }
     }
 

@@ -65,11 +65,14 @@ pub enum Request {
         system: bool,
     },
     Sync {},
+    Lease {
+        seconds: u64,
+    },
     Bye {},
 }
 
 /// The verbs, as the hello tells them.
-pub const VERBS: [&str; 17] = [
+pub const VERBS: [&str; 18] = [
     "clock",
     "facts",
     "snapshot",
@@ -86,6 +89,7 @@ pub const VERBS: [&str; 17] = [
     "extents",
     "evict",
     "sync",
+    "lease",
     "bye",
 ];
 

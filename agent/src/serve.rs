@@ -59,7 +59,10 @@ pub fn serve(input: &mut impl Read, outbox: Outbox, lease: Arc<Lease>) -> ! {
     service.outbox.say(0, "hello", &hello());
     loop {
         match read_frame(input) {
-            Ok(Some(frame)) => service.take(frame),
+            Ok(Some(frame)) => {
+                service.lease.heard();
+                service.take(frame);
+            }
             Ok(None) => service.lease.end(CODE_DONE, || {}),
             Err(fault) => service.end_by_fault(&fault.0),
         }
@@ -237,6 +240,10 @@ impl Service {
             }
             Request::Sync {} => {
                 sync_all();
+                self.done(id);
+            }
+            Request::Lease { seconds } => {
+                self.lease.set_term(seconds)?;
                 self.done(id);
             }
             Request::Bye {} => self.lease.end(CODE_DONE, || self.done(id)),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::probe::process::{Place, has_setting, parse_place};
+use crate::probe::process::{Place, has_setting, has_setting_like, parse_place};
 use crate::sys::process::{Pid, kill, own_pid, reap};
 
 /// How long killed processes may take to go: only one stuck in the kernel takes longer, and
@@ -59,6 +59,26 @@ pub fn kill_all() {
     }
 }
 
+/// Kill every process on this machine that one agent has marked, which died without doing it, until
+/// none is left or patience ends. `marks` is how each of its marks begins.
+pub fn kill_marked(marks: &str) {
+    let deadline = Instant::now() + KILL_PATIENCE;
+    loop {
+        let left: Vec<Place> = places()
+            .into_iter()
+            .filter(|place| !place.is_zombie && place.pid != own_pid())
+            .filter(|place| environ_of(place.pid).is_some_and(|all| has_setting_like(&all, marks)))
+            .collect();
+        for place in &left {
+            kill(place.pid, libc::SIGKILL);
+        }
+        if left.is_empty() || Instant::now() >= deadline {
+            return;
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
 /// Only descendants of this process are ever members: a number that the kernel gave to somebody
 /// else's process since is left alone.
 fn members(family: &Family) -> Vec<Place> {
@@ -79,7 +99,11 @@ fn members(family: &Family) -> Vec<Place> {
 }
 
 fn is_marked(pid: Pid, mark: &str) -> bool {
-    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| has_setting(&environ, mark))
+    environ_of(pid).is_some_and(|environ| has_setting(&environ, mark))
+}
+
+fn environ_of(pid: Pid) -> Option<Vec<u8>> {
+    fs::read(format!("/proc/{pid}/environ")).ok()
 }
 
 fn places() -> Vec<Place> {

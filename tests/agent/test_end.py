@@ -6,6 +6,7 @@ import os
 import signal
 import struct
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,27 @@ def test_an_end_in_the_middle_of_a_frame_is_a_fault(agent: Agent) -> None:
     agent.send_raw(struct.pack("<II", 100, 0) + b'{"id"')
     assert agent.close() == 3
     assert "5 of 100" in agent.errors()
+
+
+def test_a_controller_that_falls_silent_ends_it(agent: Agent, mark: str) -> None:
+    start_escapee(agent, mark)
+    assert agent.ask("lease", seconds=1).is_ == "done"
+    assert agent.process.wait(PATIENCE_S) == 4
+    assert "the lease is over" in agent.errors()
+    assert all_gone(mark)
+
+
+def test_any_request_renews_the_lease(agent: Agent) -> None:
+    assert agent.ask("lease", seconds=1).is_ == "done"
+    for _ in range(6):
+        time.sleep(0.25)
+        assert agent.ask("clock").is_ == "clock"
+    assert agent.ask("bye").is_ == "done"
+
+
+@pytest.mark.parametrize("seconds", [0, 86_401, -1, 1.5])
+def test_a_lease_that_cannot_be_meant_is_refused(agent: Agent, seconds: float) -> None:
+    assert agent.ask("lease", seconds=seconds)["code"] == "bad-request"
 
 
 def test_it_leaves_the_session_of_whoever_started_it(agent: Agent, mark: str) -> None:

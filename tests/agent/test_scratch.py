@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from tests.agent.speaker import PATIENCE_S, Agent, Said, until
+from tests.agent.speaker import PATIENCE_S, Agent, Said, pids_marked, until
 
 NAME = "iolab-scratch-local"
 
@@ -118,3 +118,21 @@ def test_a_target_that_is_not_there_or_not_ours_to_write(agent: Agent, tmp_path:
     assert open_scratch(agent, tmp_path / "gone")["code"] == "ENOENT"
     (tmp_path / "file").write_bytes(b"")
     assert open_scratch(agent, tmp_path / "file")["code"] == "ENOTDIR"
+
+
+def test_what_survived_kill_9_of_agent_and_keeper_goes_before_the_folder_is_taken(
+    agent: Agent, program: Path, tmp_path: Path, mark: str
+) -> None:
+    """A forked child of a run's leader, as fio's jobs are: the kernel ends the leader alone."""
+    folder = open_scratch(agent, tmp_path)["dir"]
+    code = "import os, time\nos.fork()\nprint('up', flush=True)\ntime.sleep(600)\n"
+    run = agent.begin("run", argv=["python3", "-c", code, mark], cwd=folder)
+    assert agent.next(run).is_ == "started"
+    assert until(lambda: len(pids_marked(mark)) == 2)
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped, neither can act on the other's end
+        for pid in (agent.process.pid, agent.hello["pid"]):
+            os.kill(pid, number)
+    assert until(lambda: len(pids_marked(mark)) == 1)
+    with Agent(program) as other:
+        assert until(lambda: open_scratch(other, tmp_path, "session B").is_ == "scratch")
+        assert pids_marked(mark) == []

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::removal;
 use crate::error::{Error, Result};
+use crate::job::{marks_of, own_sign};
 use crate::sys::file::{entry_in, is_locked, open_file_in, open_folder, try_lock};
+use crate::tree::kill_marked;
 
 /// Every scratch folder's name begins so: a wrong name can never mean another folder.
 pub const PREFIX: &str = "iolab-scratch";
@@ -35,6 +37,9 @@ pub struct Scratch {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Marker {
     owner: String,
+    /// The sign of the agent that holds it: should that die, its processes are known by it.
+    #[serde(default)]
+    agent: String,
     /// The files were left on purpose and must outlive the next session's start.
     kept: bool,
 }
@@ -56,6 +61,12 @@ impl Scratch {
         for _ in 0..MAX_TRIES {
             let Some((folder, lock)) = enter(&dir)? else { continue };
             let left = read_marker(&lock);
+            if let Some(dead) = left.as_ref().filter(|marker| !marker.agent.is_empty()) {
+                if dead.agent != own_sign() {
+                    // Nobody writes into the folder any more before it is cleared.
+                    kill_marked(&marks_of(&dead.agent));
+                }
+            }
             let found = if left.as_ref().is_some_and(|marker| marker.kept) {
                 removal::count(&folder, OsStr::new(LOCK))
             } else {
@@ -64,7 +75,8 @@ impl Scratch {
             let found = found.map_err(|e| {
                 Error::io(format_args!("clear what was left in {}", dir.display()), &e)
             })?;
-            let marker = Marker { owner: owner.to_owned(), kept: false };
+            let agent = own_sign().to_owned();
+            let marker = Marker { owner: owner.to_owned(), agent, kept: false };
             let scratch = Self { dir, folder, lock, marker };
             scratch.write_marker(&scratch.marker)?;
             return Ok((scratch, found.bytes));
@@ -185,6 +197,8 @@ mod tests {
     use super::*;
     use crate::trial::Folder;
     use std::os::unix::fs::symlink;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
 
     const NAME: &str = "iolab-scratch-local";
 
@@ -228,6 +242,24 @@ mod tests {
         assert_eq!((left, crate::roots::names(scratch.dir()).len()), (5, 2));
         scratch.remove().unwrap();
         assert!(crate::roots::names(target.path()).is_empty());
+    }
+
+    #[test]
+    fn what_a_dead_agent_left_running_is_killed_before_its_folder_is_taken() {
+        let target = Folder::new();
+        let (scratch, _) = open(&target).unwrap();
+        let marker = Marker { agent: "1-dead".to_owned(), ..scratch.marker.clone() };
+        scratch.write_marker(&marker).unwrap();
+        drop(scratch);
+        let sleeper =
+            |mark: &str| Command::new("sleep").arg("1000").env("IOLAB_RUN", mark).spawn().unwrap();
+        let (mut orphan, mut other) = (sleeper("1-dead.7"), sleeper("1-dea.7"));
+        let (scratch, _) = open(&target).unwrap();
+        assert_eq!(orphan.wait().unwrap().signal(), Some(libc::SIGKILL));
+        assert_eq!(other.try_wait().unwrap(), None);
+        other.kill().unwrap();
+        other.wait().unwrap();
+        scratch.remove().unwrap();
     }
 
     #[test]

@@ -32,6 +32,12 @@ pub fn has_setting(environ: &[u8], setting: &str) -> bool {
     environ.split(|&byte| byte == 0).any(|entry| entry == setting.as_bytes())
 }
 
+/// Whether a `NAME=value` of `/proc/PID/environ` begins so.
+#[must_use]
+pub fn has_setting_like(environ: &[u8], beginning: &str) -> bool {
+    environ.split(|&byte| byte == 0).any(|entry| entry.starts_with(beginning.as_bytes()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,6 +68,9 @@ mod tests {
         let environ = b"PATH=/bin\0IOLAB_RUN=12.3\0";
         assert!(has_setting(environ, "IOLAB_RUN=12.3"));
         assert!(!has_setting(environ, "IOLAB_RUN=12"));
+        assert!(has_setting_like(environ, "IOLAB_RUN=12."));
+        assert!(!has_setting_like(environ, "IOLAB_RUN=1."));
+        assert!(!has_setting_like(b"X=IOLAB_RUN=12.3\0", "IOLAB_RUN=12."));
         assert!(!has_setting(environ, "OLAB_RUN=12.3"));
     }
 }

@@ -16,6 +16,16 @@ from iolab.run.hosts.channel import Channel, Outgoing
 HELLO_LIMIT_S: Final = 30.0
 """From the start of the agent to its hello: logins over slow links take seconds, not more."""
 
+LEASE: Final = "lease"
+"""The verb by which an agent is told how long it may be left alone; agents of tests may lack it."""
+
+LEASE_S: Final = 60
+"""An agent that hears nothing for so long ends by itself: its cable was cut, and no sshd would tell
+it for many minutes. Longer than any stall of a busy controller."""
+
+LEASE_RENEWAL_S: Final = 10.0
+"""Between two words to an agent that is asked nothing else: five may be lost or late."""
+
 BYE_LIMIT_S: Final = 10.0
 """An agent without processes and files says bye at once; one with both needs to remove them."""
 
@@ -47,6 +57,7 @@ class LinkedHost(Host):
         self._channel: Channel | None = None
         self._hello: Hello | None = None
         self._broken: HostError | None = None
+        self._renewing: asyncio.Task[None] | None = None
 
     @abstractmethod
     async def open_link(self) -> Link:
@@ -74,6 +85,8 @@ class LinkedHost(Host):
             await self.close()
             raise
         self._hello = hello
+        if LEASE in hello.capabilities:
+            self._renewing = asyncio.create_task(self._renew(), name=f"lease of {self.name}")
         return hello
 
     async def ask(
@@ -104,6 +117,10 @@ class LinkedHost(Host):
 
     async def close(self) -> None:
         """Bye while the agent still speaks, then the end of the link by force if need be."""
+        if self._renewing:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+            self._renewing = None
         if self._channel and self._hello and not self.lost:
             with contextlib.suppress(HostError):
                 await self.ask("bye", deadline_s=BYE_LIMIT_S)
@@ -112,6 +129,19 @@ class LinkedHost(Host):
         if self._link:
             await self._link.end()
             self._link = None
+
+    async def _renew(self) -> None:
+        """Be heard by the agent every few seconds until the host is lost or closed."""
+        with contextlib.suppress(HostError):
+            while not self.lost:
+                stream = self.stream(LEASE, seconds=LEASE_S)
+                # The answer may wait behind much output; the agent has heard us all the same.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LEASE_RENEWAL_S):
+                        async for _ in stream:
+                            pass
+                await stream.aclose()
+                await asyncio.sleep(LEASE_RENEWAL_S)
 
     def _connected(self) -> Channel:
         if self._channel is None:
