@@ -68,8 +68,8 @@ def account_of(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteAccount
     return ByteAccount(
         claimed_read=claimed[Direction.READ],
         claimed_write=claimed[Direction.WRITE],
-        expected_read=factors and claimed[Direction.READ] * factors.read_factor,
-        expected_write=factors and claimed[Direction.WRITE] * factors.write_factor,
+        expected_read=claimed[Direction.READ] * factors.read_factor if factors else None,
+        expected_write=claimed[Direction.WRITE] * factors.write_factor if factors else None,
         moved_read=sum(delta.read_bytes for delta in once) if counted else None,
         moved_write=sum(delta.write_bytes for delta in once) if counted else None,
         nodes=nodes,

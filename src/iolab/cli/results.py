@@ -30,6 +30,7 @@ from iolab.model.metric import Metric, Result
 from iolab.model.run import RunStatus
 from iolab.model.study import Study
 from iolab.model.workload import Indicator, Workload
+from iolab.report.fleet import spread_rows
 from iolab.report.objections import Objection, objections
 from iolab.report.operations import split
 from iolab.report.wording import axis_label, axis_number, show
@@ -127,6 +128,8 @@ def _hosts(result: Result) -> Iterator[RenderableType]:
     ]
     headings = [Heading(key, number=True) for key in keys]
     yield table([Heading("host", main=True), *headings], rows)
+    if result.spread is not None:
+        yield pairs([(name, plain(value)) for name, value in spread_rows(result.spread)])
 
 
 def _checks(result: Result) -> RenderableType:

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from iolab.analyse.account import account_of
 from iolab.analyse.apart import shown_of
 from iolab.analyse.iterations import is_metadata
 from iolab.analyse.load import DIRECTIONS, Load, measure
@@ -115,7 +116,8 @@ def build_brief(source: SessionSource) -> Brief:
         if len(record.intervals):
             result = by_key[key]
             name = curve_name(result, titles[result.configuration] if len(titles) > 1 else "")
-            details[key] = _detail(result, record, name, with_timeline=with_timeline)
+            detail = _detail(result, record, name, with_timeline=with_timeline)
+            details[key] = replace(detail, account=account_of(record, source.facts))
     return Brief(
         session=source.session,
         study=study,
@@ -145,6 +147,8 @@ def _record(source: SessionSource, key: RunKey, *, with_counters: bool) -> RunRe
         bins=source.bins(*key),
         counters=source.counters(*key) if with_counters else no_counters(),
         outputs=(),
+        bystanders=manifest.bystanders,
+        redundancy=manifest.redundancy,
     )
 
 

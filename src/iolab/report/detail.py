@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iolab.analyse.account import ByteAccount
 from iolab.model.metric import Result
 from iolab.report.palette import Token
 
@@ -66,13 +67,14 @@ class RunDetail:
 
     `whole` is the latency of all its I/Os, `curves` that of each direction; of metadata load there
     is no whole, and a curve for each operation. `timeline` is None for runs shown by their
-    distribution alone.
+    distribution alone. `account` is the account of bytes where storage nodes were watched.
     """
 
     result: Result
     whole: Curve
     curves: tuple[Curve, ...]
     timeline: Timeline | None
+    account: ByteAccount | None = None
 
     @property
     def key(self) -> RunKey:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from iolab.analyse.iterations import point_statistics
 from iolab.model.configuration import Configuration
-from iolab.model.metric import Evidence, HostResult, Metric, Result
+from iolab.model.metric import Evidence, HostResult, Metric, Result, Spread
 from iolab.model.study import Study
 from iolab.report.operations import RATE_NOTE, iterations_document, split, summary_lines
 from iolab.report.tables import SHOWN_METRICS, axis_names
@@ -86,6 +86,7 @@ def _result(result: Result) -> dict[str, Any]:
         "window_s": _finite(result.window_s),
         "metrics": _metrics(result.metrics),
         "hosts": [_host(host) for host in result.hosts],
+        "spread": None if result.spread is None else _spread(result.spread),
         "verdict": {
             "level": result.verdict.level.value,
             "checks": [
@@ -103,6 +104,21 @@ def _result(result: Result) -> dict[str, Any]:
 
 def _host(host: HostResult) -> dict[str, Any]:
     return {"name": host.name, **_metrics(host.metrics)}
+
+
+def _spread(spread: Spread) -> dict[str, Any]:
+    return {
+        "slowest": spread.slowest,
+        "fastest": spread.fastest,
+        "jain": _finite(spread.jain),
+        "max_over_min": _finite(spread.max_over_min),
+        "start_skew_ns": spread.start_skew_ns,
+        "end_skew_ns": spread.end_skew_ns,
+        "overlap": _finite(spread.overlap),
+        "first_done_s": _finite(spread.first_done_s),
+        "last_done_s": _finite(spread.last_done_s),
+        "drift_ns": spread.drift_ns,
+    }
 
 
 def _metrics(metrics: Mapping[str, Metric]) -> dict[str, Any]:

@@ -97,7 +97,8 @@ def _load_panels(record: RunRecord, grid: Grid) -> list[Panel]:
     )
     latency = Panel("Latency", "ns", (trace("mean", mean), trace("p99", tail)), log=True)
     large = record.run.point.io.block_bytes >= LARGE_BLOCK_BYTES
-    return [load, flow, latency] if large else [load, latency]
+    # Disks and ports of storage nodes are told in bytes: so is the load then.
+    return [load, flow, latency] if large or record.bystanders else [load, latency]
 
 
 def _operation_panels(record: RunRecord, grid: Grid) -> list[Panel]:

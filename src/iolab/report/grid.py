@@ -22,7 +22,8 @@ class Grid:
     """Equal cells over the run, counted from its first I/O on the controller's clock.
 
     `edges_ns` are relative to `start_ns` (ns since the epoch), so that they keep every nanosecond;
-    `offsets_ns` is how far each host's clock is ahead of the controller's.
+    `offsets_ns` is how far each host's clock is ahead of the controller's, in the order of the
+    record's `host_names`.
     """
 
     start_ns: int
@@ -51,7 +52,9 @@ class Grid:
     def over(record: RunRecord) -> Grid:
         """Cells as long as the run's intervals, or longer where that would be too many."""
         table = record.intervals
-        offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
+        ahead = [host.clock_offset_ns for host in record.hosts]
+        ahead += [host.clock_offset_ns for host in record.bystanders]
+        offsets = np.array(ahead, dtype=np.int64)
         ends = controller_ns(table.end_real_ns, offsets[table.host])
         start = int((ends - table.span_ns).min())
         span = int(ends.max()) - start

@@ -14,7 +14,7 @@ from iolab.model.metric import Metric, Result
 from iolab.model.run import HostRun, RunStatus
 from iolab.model.workload import Indicator
 from iolab.report.brief import Brief
-from iolab.report.detail import RunKey
+from iolab.report.detail import RunDetail, RunKey
 from iolab.report.figures.choose import (
     Look,
     axis_figures,
@@ -23,7 +23,9 @@ from iolab.report.figures.choose import (
     workload_distribution,
 )
 from iolab.report.figures.frame import Figure
+from iolab.report.figures.hosts import strip_figure
 from iolab.report.figures.timeline import timeline_figure
+from iolab.report.fleet import account_table, share_rows, spread_table
 from iolab.report.headline import Headline, Tally, figure_key, headlines, tally
 from iolab.report.machine import (
     configurations_table,
@@ -38,7 +40,7 @@ from iolab.report.operations import brief_rates, jobs_table, runs_table, share_t
 from iolab.report.page_parts import Card, Entry, WorkloadCharts
 from iolab.report.repeat import INVENTORY_FILE, repeat_command, study_file, versions_table
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
-from iolab.report.tables import hosts_table, method_table, results_table, workloads_table
+from iolab.report.tables import method_table, results_table, workloads_table
 from iolab.report.wording import NOTHING, count, listing, show, show_value
 
 MAX_FAILURES: Final = 12
@@ -56,6 +58,7 @@ class RunPart:
     aside: str
     figures: tuple[Figure, ...]
     hosts: Table | None
+    fleet: tuple[Table, ...]
     commands: tuple[HostRun, ...]
 
 
@@ -330,9 +333,9 @@ def _in_importance(brief: Brief) -> list[Result]:
 def _run(
     brief: Brief, result: Result, anchors: Mapping[RunKey, str], looks: Mapping[str, Look]
 ) -> RunPart:
-    key = (result.digest, result.repeat)
+    run_key = (result.digest, result.repeat)
     token = looks[result.configuration].token
-    detail = brief.details.get(key)
+    detail = brief.details.get(run_key)
     figures: list[Figure] = []
     if detail is not None and detail.timeline is not None:
         name = run_name(result)
@@ -341,20 +344,38 @@ def _run(
         )
         curves = run_distribution(name, detail, token)
         figures += [curves] if curves else []
+        if not is_metadata(result):
+            key = _key(brief, result)
+            strip = strip_figure(name, result, key, token, share_rows(result, key))
+            figures += [strip] if strip else []
     objected = len(result.verdict.objections)
     told = f"{count(objected, 'objection')}" if objected else "no objection"
     return RunPart(
-        anchor=anchors[key],
+        anchor=anchors[run_key],
         result=result,
         aside=f"{_figure(brief, result)}, {count(len(result.verdict.checks), 'check')}, {told}",
         figures=tuple(figures),
-        hosts=_share(result) if len(result.hosts) > 1 else None,
-        commands=brief.host_runs.get(key, ()) if figures else (),
+        hosts=_share(brief, result) if len(result.hosts) > 1 else None,
+        fleet=_fleet(result, detail),
+        commands=brief.host_runs.get(run_key, ()) if figures else (),
     )
 
 
-def _share(result: Result) -> Table:
-    return share_table(result) if is_metadata(result) else hosts_table(result)
+def _share(brief: Brief, result: Result) -> Table:
+    return share_table(result) if is_metadata(result) else share_rows(result, _key(brief, result))
+
+
+def _fleet(result: Result, detail: RunDetail | None) -> tuple[Table, ...]:
+    """How alike and how much together the hosts ran; the account of bytes."""
+    spread = () if result.spread is None else (spread_table(result.spread),)
+    account = detail.account if detail is not None else None
+    return spread if account is None else (*spread, account_table(account))
+
+
+def _key(brief: Brief, result: Result) -> str:
+    """The metric that tells hosts of a run apart: the rate that its workload is run for."""
+    workload = next(one for one in brief.study.workloads if one.id == result.workload)
+    return "bw_bytes_per_s" if workload.indicator is Indicator.BANDWIDTH else "iops"
 
 
 def _figure(brief: Brief, result: Result) -> str:

@@ -11,7 +11,8 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from iolab.model.run import RunRecord
+from iolab.model.host import Role
+from iolab.model.run import Bystander, RunRecord
 from iolab.model.sample import Floats, Ints
 from iolab.report.detail import Panel, Trace
 from iolab.report.grid import Grid, trace
@@ -57,6 +58,10 @@ def telemetry_panels(
     record: RunRecord, series: Sequence[HostSeries], grid: Grid
 ) -> tuple[Panel, ...]:
     """The panels under the load, those without any value left out."""
+    nodes = tuple(host for host in record.bystanders if host.role is Role.STORAGE)
+    beside = {host.host for host in record.bystanders}
+    storage = _storage_panels(record, nodes, series, grid)
+    series = [one for one in series if one.host not in beside]
     targets = {(host.host, host.devices[0].device) for host in record.hosts if host.devices}
     numbers = {name: index for index, name in enumerate(record.host_names)}
     disks = [s for s in series if s.scope == "disk" and (s.host, s.name) in targets]
@@ -73,6 +78,7 @@ def telemetry_panels(
     busy_ports = any(_peak(rows) > QUIET_PORT_BYTES_PER_S for rows in (received, sent))
     read, write = gridded(disks, "read_bytes_per_s"), gridded(disks, "write_bytes_per_s")
     panels = (
+        *storage,
         Panel("Device throughput", "bytes/s", _used(("read", _sum(read)), ("write", _sum(write)))),
         Panel("Device queue", "depth", _typical(gridded(disks, "queue_depth"), "depth")),
         Panel("Device busy", "share", _typical(gridded(disks, "busy_share"), "busy")),
@@ -88,6 +94,35 @@ def telemetry_panels(
         Panel("Device temperature", "celsius", _typical(gridded(disks, "temperature_c"), "device")),
     )
     return tuple(panel for panel in panels if panel.traces)
+
+
+def _storage_panels(
+    record: RunRecord, nodes: Sequence[Bystander], series: Sequence[HostSeries], grid: Grid
+) -> tuple[Panel, ...]:
+    """What the storage nodes did meanwhile: named disks and ports added up, processors."""
+    names = {host.host for host in nodes}
+    disks = {(host.host, delta.device) for host in nodes for delta in host.devices}
+    numbers = {name: index for index, name in enumerate(record.host_names)}
+    step_ns = record.telemetry_interval_ms * 1e6
+    found: dict[tuple[str, str], list[Floats]] = {}
+    for one in series:
+        is_disk = one.scope == "disk" and (one.host, one.name) in disks
+        is_port = one.scope == "nic" and one.name != _LOOPBACK
+        if one.host in names and (is_disk or is_port or (one.scope, one.name) == ("cpu", "all")):
+            values = _on_grid(one, grid, numbers[one.host], step_ns)
+            found.setdefault((one.scope, one.metric), []).append(values)
+
+    def rows(scope: str, metric: str) -> list[Floats]:
+        return found.get((scope, metric), [])
+
+    read, write = rows("disk", "read_bytes_per_s"), rows("disk", "write_bytes_per_s")
+    into, out = rows("nic", "rx_bytes_per_s"), rows("nic", "tx_bytes_per_s")
+    ports = _used(("in", _sum_of_ports(into)), ("out", _sum_of_ports(out)))
+    return (
+        Panel("Storage disks", "bytes/s", _used(("read", _sum(read)), ("write", _sum(write)))),
+        Panel("Storage ports", "bytes/s", ports),
+        Panel("Storage processors", "share", _typical(rows("cpu", "busy_share"), "busy")),
+    )
 
 
 def _processors(
