@@ -1,7 +1,8 @@
 """Series of completed I/Os of each second whose long-run mean is known.
 
-y = (1 + A exp(-t/tau)) and a sawtooth and AR(1) noise, times stalls or a plateau. The parameters
-are drawn anew for each replicate, from the ranges of docs/explanation/method.md.
+y = (1 + A exp(-t/tau)) and a sawtooth and AR(1) noise, times stalls or a plateau. A cell's
+parameters are drawn from the ranges of docs/explanation/method.md by the first generator, what a
+run has of chance by the second; runs of one cell are given equal first generators.
 """
 
 from __future__ import annotations
@@ -29,51 +30,51 @@ class Series:
     truth: float
 
 
-Draw = Callable[[np.random.Generator, int], Series]
+Draw = Callable[[np.random.Generator, np.random.Generator, int], Series]
 
 
-def read_only(rng: np.random.Generator, seconds: int) -> Series:
+def read_only(cell: np.random.Generator, rng: np.random.Generator, seconds: int) -> Series:
     """S1: random reads; a small short transient, mild noise."""
-    base = decay(seconds, rng.uniform(0, 0.05), rng.uniform(5, 30))
-    return finish(base + ar1(rng, seconds, rng.uniform(0.005, 0.02), rng.uniform(0.2, 0.6)))
+    base = decay(seconds, cell.uniform(0, 0.05), cell.uniform(5, 30))
+    return finish(base + ar1(rng, seconds, cell.uniform(0.005, 0.02), cell.uniform(0.2, 0.6)))
 
 
-def mixed(rng: np.random.Generator, seconds: int) -> Series:
+def mixed(cell: np.random.Generator, rng: np.random.Generator, seconds: int) -> Series:
     """S2: 70/30; a larger transient and a short sawtooth."""
-    base = decay(seconds, rng.uniform(0.05, 0.20), rng.uniform(20, 60))
-    base += sawtooth(rng, seconds, rng.uniform(0.03, 0.08), rng.uniform(20, 60))
-    return finish(base + ar1(rng, seconds, rng.uniform(0.01, 0.03), rng.uniform(0.5, 0.8)))
+    base = decay(seconds, cell.uniform(0.05, 0.20), cell.uniform(20, 60))
+    base += sawtooth(rng, seconds, cell.uniform(0.03, 0.08), cell.uniform(20, 60))
+    return finish(base + ar1(rng, seconds, cell.uniform(0.01, 0.03), cell.uniform(0.5, 0.8)))
 
 
-def write(rng: np.random.Generator, seconds: int) -> Series:
+def write(cell: np.random.Generator, rng: np.random.Generator, seconds: int) -> Series:
     """S3: writes; garbage collection swings over one to two minutes."""
-    return _write(rng, seconds, rng.uniform(60, 120))
+    return _write(cell, rng, seconds, cell.uniform(60, 120))
 
 
-def slow_cycle(rng: np.random.Generator, seconds: int) -> Series:
+def slow_cycle(cell: np.random.Generator, rng: np.random.Generator, seconds: int) -> Series:
     """S4: writes whose cycle takes four to eight minutes."""
-    return _write(rng, seconds, rng.uniform(240, 480))
+    return _write(cell, rng, seconds, cell.uniform(240, 480))
 
 
-def unprepared(rng: np.random.Generator, seconds: int) -> Series:
+def unprepared(cell: np.random.Generator, rng: np.random.Generator, seconds: int) -> Series:
     """S5: a device that was not preconditioned: twice as fast at first, for many minutes."""
-    base = decay(seconds, rng.uniform(0.5, 1.0), rng.uniform(200, 600))
-    return finish(base + ar1(rng, seconds, rng.uniform(0.01, 0.03), rng.uniform(0.5, 0.8)))
+    base = decay(seconds, cell.uniform(0.5, 1.0), cell.uniform(200, 600))
+    return finish(base + ar1(rng, seconds, cell.uniform(0.01, 0.03), cell.uniform(0.5, 0.8)))
 
 
-def cliff(rng: np.random.Generator, seconds: int) -> Series:
+def cliff(cell: np.random.Generator, rng: np.random.Generator, seconds: int) -> Series:
     """S6: an SLC cache: two to four times as fast, level, until it is full."""
     base = np.ones(seconds)
-    base[: int(rng.uniform(120, 900))] = rng.uniform(2, 4)
-    return finish(base * (1 + ar1(rng, seconds, rng.uniform(0.01, 0.03), rng.uniform(0.3, 0.7))))
+    base[: int(cell.uniform(120, 900))] = cell.uniform(2, 4)
+    return finish(base * (1 + ar1(rng, seconds, cell.uniform(0.01, 0.03), cell.uniform(0.3, 0.7))))
 
 
-def stalling(rng: np.random.Generator, seconds: int) -> Series:
+def stalling(cell: np.random.Generator, rng: np.random.Generator, seconds: int) -> Series:
     """S7: stalls of 2 to 6 s, about once a minute, 60 to 100 % deep."""
-    base = decay(seconds, rng.uniform(0, 0.1), rng.uniform(10, 40))
-    base += ar1(rng, seconds, rng.uniform(0.01, 0.03), rng.uniform(0.3, 0.7))
-    low, high, rate = rng.uniform(2, 4), rng.uniform(4, 6), 1 / 60
-    depth = rng.uniform(0.6, 1.0)
+    base = decay(seconds, cell.uniform(0, 0.1), cell.uniform(10, 40))
+    base += ar1(rng, seconds, cell.uniform(0.01, 0.03), cell.uniform(0.3, 0.7))
+    low, high, rate = cell.uniform(2, 4), cell.uniform(4, 6), 1 / 60
+    depth = cell.uniform(0.6, 1.0)
     lost = np.zeros(seconds)
     at = rng.exponential(1 / rate)
     covered = 0.0
@@ -88,16 +89,16 @@ def stalling(rng: np.random.Generator, seconds: int) -> Series:
     return finish(base * (1 - depth * np.minimum(lost, 1)), 1 - depth * share)
 
 
-def wandering(rng: np.random.Generator, seconds: int) -> Series:
+def wandering(cell: np.random.Generator, rng: np.random.Generator, seconds: int) -> Series:
     """S8: a slow thermal wander."""
-    base = decay(seconds, rng.uniform(0, 0.05), rng.uniform(5, 30))
-    return finish(base + ar1(rng, seconds, rng.uniform(0.01, 0.02), 0.98))
+    base = decay(seconds, cell.uniform(0, 0.05), cell.uniform(5, 30))
+    return finish(base + ar1(rng, seconds, cell.uniform(0.01, 0.02), 0.98))
 
 
-def rising(rng: np.random.Generator, seconds: int) -> Series:
+def rising(cell: np.random.Generator, rng: np.random.Generator, seconds: int) -> Series:
     """S9, beyond the method's eight: a cache that warms, so that the rate comes from below."""
-    base = decay(seconds, -rng.uniform(0.1, 0.5), rng.uniform(20, 60))
-    return finish(base + ar1(rng, seconds, rng.uniform(0.005, 0.02), rng.uniform(0.2, 0.6)))
+    base = decay(seconds, -cell.uniform(0.1, 0.5), cell.uniform(20, 60))
+    return finish(base + ar1(rng, seconds, cell.uniform(0.005, 0.02), cell.uniform(0.2, 0.6)))
 
 
 SCENARIOS: Final[dict[str, Draw]] = {
@@ -146,7 +147,9 @@ def sawtooth(rng: np.random.Generator, seconds: int, peak: float, period: float)
     return wave
 
 
-def _write(rng: np.random.Generator, seconds: int, period: float) -> Series:
-    base = decay(seconds, rng.uniform(0.1, 0.3), rng.uniform(20, 90))
-    base += sawtooth(rng, seconds, rng.uniform(0.1, 0.2), period)
-    return finish(base + ar1(rng, seconds, rng.uniform(0.01, 0.03), rng.uniform(0.5, 0.8)))
+def _write(
+    cell: np.random.Generator, rng: np.random.Generator, seconds: int, period: float
+) -> Series:
+    base = decay(seconds, cell.uniform(0.1, 0.3), cell.uniform(20, 90))
+    base += sawtooth(rng, seconds, cell.uniform(0.1, 0.2), period)
+    return finish(base + ar1(rng, seconds, cell.uniform(0.01, 0.03), cell.uniform(0.5, 0.8)))

@@ -26,6 +26,9 @@ _HIT_NEVER: Final = 0.04
 _HIT_SDS: Final = 2.5
 """A prediction came true within 2 %, or within 2.5 standard deviations but never beyond 4 %."""
 _HITS_WANTED: Final = 2
+_JUMP_MOST: Final = 0.06
+"""A step of ln(X/N) between measured loads that is 4 % off the slopes on both sides is looked into:
+a surrogate alone put a load beside a cliff 6 % off with an interval of 1.4 % (simulated)."""
 _GAP_MOST: Final = 4
 """Loads of the axis between two measured neighbours, counted as steps: a cliff would hide there."""
 
@@ -76,6 +79,11 @@ class AdaptiveAxis:
         self._surrogate: Surrogate | None = None
 
     @property
+    def first(self) -> tuple[int, ...]:
+        """The loads measured before any is chosen: the seeds and those that must be."""
+        return tuple(self._first)
+
+    @property
     def measured(self) -> tuple[int, ...]:
         """The loads recorded so far, ascending."""
         return tuple(sorted(self._rates))
@@ -92,7 +100,7 @@ class AdaptiveAxis:
         sds = surrogate.predict(self._inputs(left))[1]
         if Z95 * sds.max() > _UNCERTAIN:
             return left[int(np.argmax(sds))]
-        return self._in_gap() or self._for_proof(left)
+        return self._in_jump() or self._in_gap() or self._for_proof(left)
 
     def record(self, load: int, rate: float, noise: float) -> None:
         """Take the measured rate (> 0) of a load and the standard error of its logarithm.
@@ -152,6 +160,25 @@ class AdaptiveAxis:
         roots = np.sqrt(np.array(loads, dtype=np.float64))
         first, last = math.sqrt(self._axis[0]), math.sqrt(self._axis[-1])
         return scaled(roots, first, last).reshape(-1, 1)
+
+    def _in_jump(self) -> int | None:
+        """The middle of the largest jump between measured loads with others between, else None.
+
+        A jump is a step of ln(X/N) that the slopes on neither side foretell: a cliff or a kink,
+        which a smooth surrogate draws too softly and too surely.
+        """
+        loads = self.measured
+        y = [self._rates[load][0] for load in loads]
+        places = [self._axis.index(load) for load in loads]
+        slopes = [(y[i + 1] - y[i]) / (places[i + 1] - places[i]) for i in range(len(loads) - 1)]
+        largest, middle = _JUMP_MOST, None
+        for i, slope in enumerate(slopes):
+            width = places[i + 1] - places[i]
+            beside = slopes[max(i - 1, 0) : i] + slopes[i + 1 : i + 2]
+            jump = min((abs(slope - other) * width for other in beside), default=0.0)
+            if width > 1 and jump > largest:
+                largest, middle = jump, self._axis[places[i] + width // 2]
+        return middle
 
     def _in_gap(self) -> int | None:
         """The middle of the widest gap between measured loads, None where none is too wide."""
