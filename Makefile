@@ -93,7 +93,7 @@ mdtest-test: setup ## the same tests of mdtest with a real one: MDTEST=/path/mdt
 	    $(BIN)/python -m pytest -m e2e tests/e2e/test_mdtest.py tests/fleet/test_mdtest.py
 
 bench: setup ## iolab measures itself; prints ratios of two things timed in turn
-	@for script in $$(grep -l __main__ bench/*.py); do \
+	@for script in $$(grep -l __main__ bench/*.py bench/*/__main__.py); do \
 	    echo "== $$script"; $(BIN)/python $$script || exit 1; done
 	@cargo bench --manifest-path agent/Cargo.toml --quiet --locked
 
