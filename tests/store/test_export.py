@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -11,6 +12,7 @@ from bench.synthetic import make_result
 
 from iolab.errors import StoreError
 from iolab.model.event import SessionStatus
+from iolab.model.metadata import Operation
 from iolab.store.export import export_intervals, write_parquet
 from iolab.store.reader import SessionReader
 from tests.store.sessions import commit, create, record_of
@@ -106,6 +108,17 @@ def test_all_intervals_of_a_session_in_one_table(tmp_path: Path) -> None:
             )
     assert set(sums) == expected
     assert len(sums) == len(expected) == 8
+
+
+def test_intervals_of_metadata_load_name_their_operation(tmp_path: Path) -> None:
+    record = record_of(0)
+    ways = np.where(record.intervals.seq == 0, Operation.FILE_STAT, Operation.TREE_REMOVE)
+    intervals = replace(record.intervals, direction=ways.astype(np.int64))
+    with create(tmp_path / "S") as writer:
+        commit(writer, replace(record, intervals=intervals))
+    export_intervals(SessionReader(tmp_path / "S"), tmp_path / "x.parquet")
+    words = rows_of(tmp_path / "x.parquet", "SELECT DISTINCT direction FROM read_parquet(?)")
+    assert set(words) == {("file-stat",), ("tree-remove",)}
 
 
 def test_a_session_without_runs_exports_an_empty_table(tmp_path: Path) -> None:
