@@ -122,7 +122,7 @@ class _Iteration:
             await on_each(self._evidence, self._look_again)
         except (HostError, EngineError) as raised:
             failure = raised
-        if any(mine.unclean for mine in self._evidence) and not self._crew.stop.requested:
+        if any(mine.unclean for mine in self._evidence) and self._must_remove():
             await self._remove()
         if failure:
             raise failure
@@ -260,10 +260,14 @@ class _Iteration:
             )
         )
 
+    def _must_remove(self) -> bool:
+        """A stop leaves everything to the end of the scratch folder, unless that is to be kept."""
+        return self._crew.study.target.keep_files or not self._crew.stop.requested
+
     async def _remove(self) -> None:
         """Remove what this run made and left, uncounted, so that the next one finds its room.
 
-        What cannot be removed now goes with the scratch folder; so does everything at a stop.
+        What cannot be removed now goes with the scratch folder, if that goes.
         """
         halt = asyncio.Event()
 
@@ -283,13 +287,16 @@ class _Iteration:
             for operation in (Operation.FILE_REMOVE, Operation.TREE_REMOVE):
                 await asyncio.gather(*(remove(mine, operation) for mine in self._evidence))
 
-        await alongside(everywhere(), self._heed(halt))
+        if self._crew.study.target.keep_files:
+            await everywhere()
+        else:
+            await alongside(everywhere(), self._heed(halt))
 
     def _request(
         self, mine: Evidence, operation: Operation, *, shifted: bool = True
     ) -> dict[str, object]:
-        dirs = [seen_dir(mine.site, other.site) for other in self._evidence]
         share = self._share_of[mine.name]
+        dirs = {one: seen_dir(mine.site, self._evidence[one].site) for one in share.others}
         dirs[share.index] = mine.site.dir
         return request_of(
             self._job, share, dirs, operation, iteration=self._number, shifted=shifted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from iolab.model.metadata import MetadataJob, Operation
@@ -40,15 +40,16 @@ def shares(job: MetadataJob, hosts: int) -> tuple[Share, ...]:
 def request_of(
     job: MetadataJob,
     share: Share,
-    dirs: Sequence[str],
+    dirs: Mapping[int, str],
     operation: Operation,
     *,
     iteration: int,
     shifted: bool = True,
 ) -> dict[str, object]:
-    """The arguments of a `metadata` request; `dirs` are all scratch folders as that host sees them.
+    """The arguments of a `metadata` request.
 
-    Without `shifted` the ranks work on their own files, whatever the job says.
+    `dirs` are the scratch folders of the host and of its `others`, by index, as that host sees
+    them. Without `shifted` the ranks work on their own files, whatever the job says.
     """
     asked: dict[str, object] = {
         "dir": dirs[share.index],

@@ -8,8 +8,10 @@ from typing import Final
 from iolab.errors import HostError, Interrupted
 from iolab.model.event import Notice
 from iolab.model.host import HostFacts
+from iolab.model.metadata import MetadataJob
 from iolab.model.run import DataSet, PlannedRun
 from iolab.model.workload import Job
+from iolab.plan.metadata_cost import inodes_of
 from iolab.plan.targets import Target, data_sets_at, targets_of
 from iolab.run.barrier import together
 from iolab.run.crew import Crew
@@ -31,6 +33,9 @@ takes to remove the files."""
 CLOSE_LIMIT_S: Final = 120.0
 """Removing the session's own files: a file system frees extents at more than 10 GB/s."""
 
+SLOWEST_REMOVALS_PER_S: Final = 1000.0
+"""Of the many files that metadata load leaves when it is stopped, by all threads of an agent."""
+
 
 class Sites:
     """Every folder that the session holds, by `Target.key`, and the data sets that lie in them."""
@@ -42,6 +47,9 @@ class Sites:
         self._open: dict[str, Site] = {}
         self._ready: set[str] = set()
         self._shared: set[tuple[str, ...]] = set()
+        jobs = [point.job for point in crew.plan.points]
+        most = max((inodes_of(job) for job in jobs if isinstance(job, MetadataJob)), default=0)
+        self._removal_s = most / SLOWEST_REMOVALS_PER_S
 
     async def ready_for(self, run: PlannedRun, facts: Mapping[str, HostFacts]) -> tuple[Site, ...]:
         """The sites of the run's configuration with all files that its pending runs need.
@@ -97,7 +105,8 @@ class Sites:
         living = [site for site in self._open.values() if not site.host.lost]
 
         async def close(site: Site) -> None:
-            await site.host.ask("scratch_close", deadline_s=CLOSE_LIMIT_S, dir=site.dir, keep=keep)
+            limit_s = CLOSE_LIMIT_S + self._removal_s
+            await site.host.ask("scratch_close", deadline_s=limit_s, dir=site.dir, keep=keep)
 
         faults: list[str] = []
         # One after the other where a host has several: the barrier files outcomes by host.
@@ -127,10 +136,11 @@ class Sites:
     async def _open_folder(self, host: Host, path: str) -> Message:
         """Take a folder; an agent of this very session that is ending there is waited for."""
         owner, name = self._crew.owner, scratch_name(host.name)
+        limit_s = OPEN_LIMIT_S + self._removal_s
         for _ in range(OWN_LOCK_TRIES):
             try:
                 return await host.ask(
-                    "scratch_open", deadline_s=OPEN_LIMIT_S, path=path, name=name, owner=owner
+                    "scratch_open", deadline_s=limit_s, path=path, name=name, owner=owner
                 )
             except Refusal as refused:
                 if refused.code != "busy" or not refused.says.endswith(f"held by {owner}"):

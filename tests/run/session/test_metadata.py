@@ -286,7 +286,7 @@ def test_a_refusal_is_told_in_the_agents_words() -> None:
     assert "there are too few open files" in str(record.failure)
 
 
-def stopped_in(word: str, *, times: int = 1) -> Stage:
+def stopped_in(word: str, *, times: int = 1, sets: tuple[str, ...] = ()) -> Stage:
     """A session that is asked to stop in that operation's first second."""
     stop = Stop()
     begun: list[str] = []
@@ -298,7 +298,7 @@ def stopped_in(word: str, *, times: int = 1) -> Stage:
             for _ in range(times):
                 stop.request()
 
-    return stage({"local": FakeScript()}, iterations=2, react=react, stop=stop)
+    return stage({"local": FakeScript()}, iterations=2, react=react, stop=stop, sets=sets)
 
 
 def test_a_stop_keeps_what_was_done_and_skips_the_rest() -> None:
@@ -315,6 +315,14 @@ def test_a_stop_keeps_what_was_done_and_skips_the_rest() -> None:
     assert int(record.intervals.ios[created].sum()) == phase.done
     assert [request["phase"] for request in asked(played, "local")] == WORDS[:2]
     played.assert_left_clean()
+
+
+def test_a_stop_removes_its_tree_where_the_folder_is_to_be_kept() -> None:
+    played = stopped_in("file-create", sets=("target.keep_files=true",))
+    assert played.status is SessionStatus.INTERRUPTED
+    phases = [request["phase"] for request in asked(played, "local")]
+    assert phases == [*WORDS[:2], "file-remove", "tree-remove"]
+    assert "signal" not in [verb for verb, _ in played.hosts["local"].agent.asked][-4:]
 
 
 def test_a_second_stop_request_waits_for_nothing() -> None:
