@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from iolab.model.packed import Packed
 from iolab.model.metadata import OperationRun
+from iolab.model.packed import Packed
 from iolab.model.run import CacheProof, DeviceDelta, ExtentProof, HostRun, IdleProof, ProcessUse
 from iolab.run.barrier import joined, together
 from iolab.run.clock import ClockOffset
@@ -96,10 +96,10 @@ class Evidence:
             clock_error_ns=self.offset.error_ns if self.offset else 0,
             stderr_tail=ending.stderr_tail if ending else "",
             target_key=self.site.key,
+            phases=tuple(self.phases),
             clock_offset_after_ns=self.offset_after.offset_ns if self.offset_after else None,
             clock_error_after_ns=self.offset_after.error_ns if self.offset_after else None,
             read_from=self.site.read_from,
-            phases=tuple(self.phases),
         )
 
 

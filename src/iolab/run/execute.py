@@ -63,6 +63,7 @@ async def execute(crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> RunReco
         bystanders=onlookers.told(),
         redundancy=_redundancy(crew, run),
         outputs=_outputs(run, evidence),
+        without=crew.without(run),
         reported=reported,
     )
 
