@@ -112,7 +112,8 @@ impl Lease {
         process::exit_now(code)
     }
 
-    /// Reap children, keep wall limits and the term, and hear signals, for ever. Needs a thread of its own.
+    /// Reap children, keep wall limits and the term, hear signals, for ever. Needs a thread of its
+    /// own.
     pub fn attend(&self) -> ! {
         loop {
             match signal::wait(LIMIT_CHECK) {
