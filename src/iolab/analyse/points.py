@@ -1,0 +1,212 @@
+"""All repeats of a point as one: the published value of each metric with its interval. Pure.
+
+Only runs that came to their end and are not invalid enter. A value is exp(mean of ln of the runs'
+values), its interval comes from how far the runs differ, with the variance moderated over the
+points of the same mix (see `method.between`). Percentiles are treated alike, run by run: they are
+never averaged over hosts, nor read from runs thrown together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.analyse.method.between import BIAS_ALLOWANCE, log_means, publish
+from iolab.analyse.method.quantiles import BIN_ERROR
+from iolab.analyse.method.variance import NO_PRIOR, Prior, own_spread, stratum_priors
+from iolab.model.metric import Level, Metric, Result
+from iolab.model.run import RunStatus
+from iolab.model.study import Study
+from iolab.model.workload import Indicator, Job, Workload
+
+Axis = tuple[tuple[str, int | str], ...]
+
+NO_REPLICATE: Final = "n=1: no replicate"
+"""A single run has no spread of its own; an interval beside this is borrowed from other points."""
+
+_MIX_AXIS: Final = "rwmixread"
+
+FIGURES: Final[Mapping[Indicator, str]] = {
+    Indicator.IOPS: "iops",
+    Indicator.BANDWIDTH: "bw_bytes_per_s",
+    Indicator.LATENCY: "lat_ns_mean",
+}
+"""The metric that is a workload's headline figure; metadata load has one for each operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointKey:
+    """What tells points apart; `without` are hosts that were left out after they had failed."""
+
+    configuration: str
+    workload: str
+    axis: Axis
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PointSummary:
+    """A point's repeats together.
+
+    `results` are the runs that entered, by repeat, and `left_out` those that did not. Where none
+    may enter, `trusted` is False and the values are those of all runs that have any, without
+    intervals. A metric's `n` is how many runs its value rests on. `level` is the worst verdict of
+    the runs behind the values.
+    """
+
+    key: PointKey
+    digest: str
+    results: tuple[Result, ...]
+    left_out: tuple[Result, ...]
+    metrics: Mapping[str, Metric]
+    level: Level
+    trusted: bool
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know about the intervals: runs left out, no replicate."""
+        return (*self._left_out(), *((NO_REPLICATE,) if len(self.results) == 1 else ()))
+
+    def _left_out(self) -> tuple[str, ...]:
+        if not self.left_out:
+            return ()
+        total = len(self.results) + len(self.left_out)
+        return (f"{len(self.left_out)} of {total} runs left out",)
+
+
+def enters(result: Result) -> bool:
+    """Whether a run may stand behind a published value."""
+    return result.status is RunStatus.DONE and result.verdict.level is not Level.INVALID
+
+
+def summarise(results: Sequence[Result], study: Study) -> tuple[PointSummary, ...]:
+    """Every point among the results, in the order of its first one."""
+    groups = grouped(results)
+    priors = priors_of(groups, study)
+    return tuple(_summary(key, runs, priors) for key, runs in groups.items())
+
+
+def grouped(results: Iterable[Result]) -> dict[PointKey, list[Result]]:
+    """The results by point, each point's by repeat."""
+    found: dict[PointKey, list[Result]] = {}
+    for result in results:
+        key = PointKey(result.configuration, result.workload, result.axis, result.without)
+        found.setdefault(key, []).append(result)
+    return {key: sorted(runs, key=lambda run: run.repeat) for key, runs in found.items()}
+
+
+def positive_values(runs: Iterable[Result], metric: str) -> list[float]:
+    """The runs' values of a metric that have a logarithm."""
+    return [value for run in runs if (value := value_of(run, metric)) is not None and value > 0]
+
+
+def value_of(result: Result, metric: str) -> float | None:
+    """A run's value of a metric, None where it has none or one that is not finite."""
+    found = result.metrics.get(metric)
+    if found is None or found.value is None or not math.isfinite(found.value):
+        return None
+    return found.value
+
+
+def priors_of(
+    groups: Mapping[PointKey, Sequence[Result]], study: Study
+) -> dict[tuple[PointKey, str], Prior]:
+    """What each point's stratum says of the spread of each metric over runs.
+
+    A stratum is a kind of load (I/O or metadata) with one mix of reads and writes. A point that has
+    too few siblings has the prior of its kind, or none.
+    """
+    workloads = {workload.id: workload for workload in study.workloads}
+    members: dict[tuple[str, str], dict[PointKey, list[float]]] = {}
+    places = {key: _place(workloads[key.workload], key.axis) for key in groups}
+    for key, runs in groups.items():
+        used = [run for run in runs if enters(run)]
+        for metric in dict.fromkeys(name for run in used for name in run.metrics):
+            values = positive_values(used, metric)
+            if values:
+                members.setdefault((places[key][0], metric), {})[key] = values
+    return {
+        (key, metric): prior
+        for (_, metric), cells in members.items()
+        for key, prior in stratum_priors(
+            {key: own_spread(log_means(values)) for key, values in cells.items()},
+            {key: places[key][1:] for key in cells},
+        ).items()
+    }
+
+
+def _place(workload: Workload, axis: Axis) -> tuple[str, ...]:
+    """Where a point stands among the others: its kind of load, then its mix."""
+    job = workload.job
+    if not isinstance(job, Job):
+        return ("metadata", workload.id)
+    mix = dict(axis).get(_MIX_AXIS, job.read_percent) if job.access.mixed else ""
+    return ("io", f"{job.access.value}{mix}")
+
+
+def _summary(
+    key: PointKey, runs: Sequence[Result], priors: Mapping[tuple[PointKey, str], Prior]
+) -> PointSummary:
+    used = tuple(run for run in runs if enters(run))
+    shown = used or tuple(run for run in runs if _has_values(run)) or tuple(runs)
+    units = {name: metric.unit for run in shown for name, metric in run.metrics.items()}
+    return PointSummary(
+        key=key,
+        digest=runs[0].digest,
+        results=used,
+        left_out=tuple(run for run in runs if run not in used),
+        metrics={
+            name: _published(name, unit, used, priors.get((key, name), NO_PRIOR))
+            if used
+            else _unpublished(name, unit, shown)
+            for name, unit in units.items()
+        },
+        level=max((run.verdict.level for run in shown), key=lambda level: level.rank),
+        trusted=bool(used),
+    )
+
+
+def _has_values(run: Result) -> bool:
+    return any(metric.value is not None for metric in run.metrics.values())
+
+
+def _published(name: str, unit: str, runs: Sequence[Result], prior: Prior) -> Metric:
+    """One metric over the runs; values of zero have no logarithm, so they get no interval."""
+    values = _values(runs, name)
+    if not values or min(values) <= 0 or _is_extreme(name):
+        return _unpublished(name, unit, runs)
+    found = publish(values, prior, allowance=_allowance(name))
+    return Metric(_middle(values), unit, found.low, found.high, found.runs)
+
+
+def _unpublished(name: str, unit: str, runs: Sequence[Result]) -> Metric:
+    """One metric over the runs without an interval."""
+    values = _values(runs, name)
+    if not values:
+        return Metric(None, unit)
+    if _is_extreme(name):
+        return Metric(max(values), unit, n=len(values))
+    if min(values) <= 0:
+        return Metric(math.fsum(values) / len(values), unit, n=len(values))
+    return Metric(_middle(values), unit, n=len(values))
+
+
+def _middle(values: Sequence[float]) -> float:
+    """The geometric mean; of one value that value, to its last digit."""
+    return values[0] if len(values) == 1 else math.exp(math.fsum(log_means(values)) / len(values))
+
+
+def _values(runs: Sequence[Result], name: str) -> list[float]:
+    return [value for run in runs if (value := value_of(run, name)) is not None]
+
+
+def _is_extreme(name: str) -> bool:
+    """Of the largest latencies of several runs the largest is the one that was seen."""
+    return name.endswith("lat_ns_max")
+
+
+def _allowance(name: str) -> float:
+    """Percentiles are read from bins, so they are known no better than those."""
+    return BIAS_ALLOWANCE + (BIN_ERROR if "lat_ns_p" in name else 0.0)
