@@ -146,12 +146,15 @@ def _chosen(cells: dict[str, _Cells], runs: int, rng: np.random.Generator) -> De
                 axis.record(load, rate, spread.sd / math.sqrt(runs))
                 hours += float(mix.seconds[depth, load - 1, :runs].sum()) / 3600
                 count += 1
-            points = axis.points()
-            truth = mix.truth[depth]
-            errors.append(np.array([point.rate for point in points]) / truth - 1)
-            for point, true in zip(points, truth, strict=True):
-                hits.setdefault(name, []).append(point.low <= true <= point.high)
-                widths.setdefault(name, []).append(math.log(point.high / point.low) / 2)
+            for point, true in zip(axis.points(), mix.truth[depth], strict=True):
+                low, high = point.low, point.high
+                if point.measured:
+                    logs = mix.logs[depth, point.load - 1, :runs]
+                    own = publish((true * np.exp(logs)).tolist(), prior)
+                    low, high = own.low or 0.0, own.high or math.inf
+                errors.append(np.array([point.rate / true - 1]))
+                hits.setdefault(name, []).append(low <= true <= high)
+                widths.setdefault(name, []).append(math.log(high / low) / 2)
     return Design(hours, count, np.concatenate(errors), hits, widths)
 
 

@@ -50,13 +50,19 @@ def test_a_small_shift_is_not_worth_the_name() -> None:
     assert find_changes(series, np.random.default_rng(5)).changes == ()
 
 
+def test_a_recent_shift_is_seen_after_three_runs() -> None:
+    series = runs(6, (17, 100.0), (3, 93.0))
+    found = find_changes(series, np.random.default_rng(6))
+    assert [change.index for change in found.changes] == [17]
+
+
 def test_few_runs_tell_nothing() -> None:
     found = find_changes([100.0] * (RUNS_MIN - 1), np.random.default_rng(1))
     assert not found.enough
     assert "too few" in found.sentence
     assert find_changes([100.0] * RUNS_MIN, np.random.default_rng(1)).changes == ()
     with pytest.raises(ValueError, match="not a positive mean"):
-        find_changes([0.0] * 10, np.random.default_rng(1))
+        find_changes([0.0] * 20, np.random.default_rng(1))
 
 
 @given(st.integers(min_value=0, max_value=50), st.floats(min_value=1e-6, max_value=1e6))

@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from iolab.analyse.method.between import BIAS_ALLOWANCE
 from iolab.analyse.method.gaussian import Floats, Surrogate, fit, scaled
 from iolab.analyse.method.special import student_quantile
 
@@ -37,7 +38,11 @@ Z95: Final = student_quantile(0.975, math.inf)
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """A load's rate with its 95 % interval, measured or predicted."""
+    """A load's rate with its 95 % interval, measured or predicted.
+
+    A measured load's interval here is by the noise it was recorded with; what is published of it
+    comes from its own runs (`between.publish`).
+    """
 
     load: int
     rate: float
@@ -204,5 +209,5 @@ class AdaptiveAxis:
 
 def _point(load: int, log_rate: float, sd: float, *, measured: bool) -> CurvePoint:
     rate = load * math.exp(log_rate)
-    reach = math.exp(Z95 * sd)
+    reach = math.exp(Z95 * sd + BIAS_ALLOWANCE)
     return CurvePoint(load, rate, rate / reach, rate * reach, measured)
