@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Why a request could not be served; it becomes the final `error` message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Error {
-    /// The name of the errno where there is one, else `bad-request`, `busy` or `bug`.
+    /// The name of the errno where there is one, else `bad-request`, `busy`, `refused` or `bug`.
     pub code: String,
     /// One sentence with the value.
     pub says: String,
@@ -27,6 +27,11 @@ impl Error {
     /// Something is held by somebody else, or a limit is reached.
     pub fn busy(says: impl Into<String>) -> Self {
         Self { code: "busy".into(), says: says.into() }
+    }
+
+    /// Something that would destroy what may not be destroyed.
+    pub fn refused(says: impl Into<String>) -> Self {
+        Self { code: "refused".into(), says: says.into() }
     }
 
     /// A fault of the agent itself.
@@ -102,6 +107,7 @@ const ERRNO_NAMES: &[(i32, &str)] = names![
     ENOSPC,
     ENOSYS,
     ENOTCONN,
+    ENOTBLK,
     ENOTDIR,
     ENOTEMPTY,
     ENOTSUP,

@@ -4,6 +4,7 @@
 //! study. See docs/reference/wire.md for what it is asked and says.
 
 pub mod clock;
+pub mod device;
 pub mod error;
 pub mod facts;
 pub mod job;

@@ -64,6 +64,27 @@ pub enum Request {
         paths: Vec<PathBuf>,
         system: bool,
     },
+    Device {
+        path: PathBuf,
+        serial: Option<String>,
+        #[serde(default)]
+        overwrite: bool,
+    },
+    DeviceOpen {
+        path: PathBuf,
+        serial: String,
+        #[serde(default)]
+        overwrite: bool,
+    },
+    DeviceClose {
+        path: PathBuf,
+    },
+    Discard {
+        path: PathBuf,
+    },
+    Trim {
+        path: PathBuf,
+    },
     Sync {},
     Lease {
         seconds: u64,
@@ -72,7 +93,7 @@ pub enum Request {
 }
 
 /// The verbs, as the hello tells them.
-pub const VERBS: [&str; 18] = [
+pub const VERBS: [&str; 23] = [
     "clock",
     "facts",
     "snapshot",
@@ -88,6 +109,11 @@ pub const VERBS: [&str; 18] = [
     "scratch_close",
     "extents",
     "evict",
+    "device",
+    "device_open",
+    "device_close",
+    "discard",
+    "trim",
     "sync",
     "lease",
     "bye",
@@ -144,6 +170,11 @@ fn check_paths(verb: &str, request: &Request) -> Result<()> {
         Request::Put { path, .. }
         | Request::Get { path, .. }
         | Request::Probe { path }
+        | Request::Device { path, .. }
+        | Request::DeviceOpen { path, .. }
+        | Request::DeviceClose { path }
+        | Request::Discard { path }
+        | Request::Trim { path }
         | Request::ScratchOpen { path, .. } => vec![path],
         Request::Extents { paths } | Request::Evict { paths, .. } => paths.iter().collect(),
         _ => Vec::new(),

@@ -10,6 +10,8 @@ use std::thread;
 use serde::Serialize;
 
 use crate::clock::Stamp;
+use crate::device::held::{Devices, trim};
+use crate::device::look::{Hold, Wish, look};
 use crate::error::{Error, Result};
 use crate::job::{self, Event, Job, Stream};
 use crate::lease::{Lease, Leave};
@@ -37,6 +39,7 @@ pub struct Service {
     lease: Arc<Lease>,
     outbox: Outbox,
     watches: Watches,
+    devices: Devices,
     under_way: AtomicUsize,
 }
 
@@ -54,6 +57,7 @@ pub fn serve(input: &mut impl Read, outbox: Outbox, lease: Arc<Lease>) -> ! {
         lease,
         outbox,
         watches: Watches::default(),
+        devices: Devices::default(),
         under_way: AtomicUsize::new(0),
     });
     service.outbox.say(0, "hello", &hello());
@@ -238,6 +242,11 @@ impl Service {
             Request::Evict { paths, system } => {
                 self.outbox.say(id, "evicted", &evict::evict(&paths, system)?);
             }
+            Request::Device { .. }
+            | Request::DeviceOpen { .. }
+            | Request::DeviceClose { .. }
+            | Request::Discard { .. }
+            | Request::Trim { .. } => self.device(id, request)?,
             Request::Sync {} => {
                 sync_all();
                 self.done(id);
@@ -250,6 +259,30 @@ impl Service {
             Request::Run(_) | Request::Watch { .. } | Request::Metadata(_) => {
                 return Err(Error::bug("a run, watch or phase that was not made known"));
             }
+        }
+        Ok(())
+    }
+
+    fn device(&self, id: u64, request: Request) -> Result<()> {
+        match request {
+            Request::Device { path, serial, overwrite } => {
+                let wish = Wish { serial: serial.as_deref(), overwrite };
+                let (facts, _) = look(&Roots::default(), &path, wish, Hold::No)?;
+                self.outbox.say(id, "device", &facts);
+            }
+            Request::DeviceOpen { path, serial, overwrite } => {
+                let wish = Wish { serial: Some(&serial), overwrite };
+                self.outbox.say(id, "device", &self.devices.take(&path, wish)?);
+            }
+            Request::Discard { path } => {
+                self.outbox.say(id, "purged", &self.devices.discard(&path)?);
+            }
+            Request::Trim { path } => self.outbox.say(id, "purged", &trim(&path)?),
+            Request::DeviceClose { path } => {
+                self.devices.let_go(&path)?;
+                self.done(id);
+            }
+            _ => return Err(Error::bug("no request about a device")),
         }
         Ok(())
     }

@@ -169,7 +169,8 @@ fn members(roots: &Roots, mount: &Mount, nearest: String) -> Vec<String> {
 }
 
 /// Whether the deepest devices are memory: RAM disks, zram, loops on files of a memory file system.
-fn is_memory(roots: &Roots, mounts: &[Mount], devices: &[String]) -> bool {
+#[must_use]
+pub fn is_memory(roots: &Roots, mounts: &[Mount], devices: &[String]) -> bool {
     let is_memory_device = |name: &String| {
         MEMORY_DEVICES
             .iter()

@@ -12,6 +12,10 @@ use super::check;
 
 /// `_IOWR('f', 11, struct fiemap)` of linux/fs.h.
 const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
+/// `_IO(0x12, 119)` of linux/fs.h.
+const BLKDISCARD: libc::Ioctl = 0x1277;
+/// `_IOWR('X', 121, struct fstrim_range)` of linux/fs.h.
+const FITRIM: libc::Ioctl = 0xC018_5879_u32 as libc::Ioctl;
 const FIEMAP_FLAG_SYNC: u32 = 0x1;
 const FIEMAP_EXTENT_LAST: u32 = 0x1;
 const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
@@ -193,6 +197,21 @@ pub fn direct_alignment(path: &Path) -> Option<u64> {
     };
     let known = stat.stx_mask & STATX_DIOALIGN != 0 && stat.stx_dio_offset_align != 0;
     known.then(|| u64::from(stat.stx_dio_offset_align.max(stat.stx_dio_mem_align)))
+}
+
+/// Tell a block device that a range of it is not needed any more.
+pub fn discard(device: &File, offset: u64, length: u64) -> io::Result<()> {
+    let range = [offset, length];
+    // SAFETY: the request reads two numbers, an offset and a length.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD, range.as_ptr()) }).map(drop)
+}
+
+/// Tell the devices below a file system which of its blocks are free; how many bytes it told.
+pub fn trim(folder: &File) -> io::Result<u64> {
+    let mut range = [0, u64::MAX, 0];
+    // SAFETY: the request reads and writes three numbers: start, length, smallest extent.
+    check(unsafe { libc::ioctl(folder.as_raw_fd(), FITRIM, range.as_mut_ptr()) })?;
+    Ok(range[1])
 }
 
 /// The open flag that bypasses the page cache.
