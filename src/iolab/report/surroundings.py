@@ -117,7 +117,8 @@ def _storage_panels(
 
     read, write = rows("disk", "read_bytes_per_s"), rows("disk", "write_bytes_per_s")
     into, out = rows("nic", "rx_bytes_per_s"), rows("nic", "tx_bytes_per_s")
-    ports = _used(("in", _sum_of_ports(into)), ("out", _sum_of_ports(out)))
+    busy_ports = any(_peak(rates) > QUIET_PORT_BYTES_PER_S for rates in (into, out))
+    ports = _used(("in", _sum_of_ports(into)), ("out", _sum_of_ports(out))) if busy_ports else ()
     return (
         Panel("Storage disks", "bytes/s", _used(("read", _sum(read)), ("write", _sum(write)))),
         Panel("Storage ports", "bytes/s", ports),

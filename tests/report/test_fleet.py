@@ -1,0 +1,146 @@
+"""A fleet in the report: strip and tables at any size, storage on the clients' time axis."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from iolab.analyse.account import account_of
+from iolab.model.configuration import Redundancy
+from iolab.model.host import Role
+from iolab.model.metric import HostResult, Metric, Result, Spread
+from iolab.model.run import Bystander, DeviceDelta, RunRecord
+from iolab.report.figures.hosts import DOTS_MAX, strip_figure
+from iolab.report.fleet import HOSTS_SHOWN, account_table, share_rows, spread_rows, spread_table
+from iolab.report.gather import timeline_of
+from iolab.report.palette import SERIES
+from iolab.report.render import draw
+from iolab.run.telemetry.decode import CounterCollector
+from iolab.run.telemetry.rates import derive
+from tests.report.figures.specs import result
+from tests.report.studies import sweep
+from tests.report.synthetic import GO_NS, Source, record_of
+
+SECOND = 1_000_000_000
+MIB = 1 << 20
+
+
+def fleet(rates: list[float]) -> Result:
+    hosts = tuple(
+        HostResult(f"c{number:04}", {"iops": Metric(rate, "1/s")})
+        for number, rate in enumerate(rates, 1)
+    )
+    return replace(result(8, sum(rates)), hosts=hosts)
+
+
+@pytest.mark.parametrize("count", [2, 12, DOTS_MAX, DOTS_MAX + 1, 1000])
+def test_the_strip_holds_every_host_and_stays_small(count: int) -> None:
+    rates = [1000.0 + (7919 * i) % 1000 for i in range(count)]
+    made = fleet(rates)
+    figure = strip_figure("read", made, "iops", SERIES[0], share_rows(made, "iops"))
+    assert figure is not None
+    (drawn,) = [
+        layer["data"]["values"]
+        for layer in figure.spec["layer"]
+        if len(layer["data"]["values"]) == count
+        and "x" in layer["data"]["values"][0]
+        and layer["data"]["values"][0]["x"] == 1
+    ]
+    assert [row["x"] for row in drawn] == list(range(1, count + 1))
+    assert [row["y"] for row in drawn] == sorted(row["y"] for row in drawn)
+    kinds = {layer["mark"]["type"] for layer in figure.spec["layer"]}
+    assert ("point" in kinds) is (count <= DOTS_MAX)
+    slow = int(np.argmin(rates)) + 1
+    assert f"Slowest: c{slow:04}" in figure.finding
+    assert len(draw(figure, "strip")) < 40_000
+
+
+def test_a_strip_needs_two_hosts_with_a_rate() -> None:
+    table = share_rows(fleet([1.0]), "iops")
+    assert strip_figure("read", fleet([1.0]), "iops", SERIES[0], table) is None
+    assert strip_figure("read", fleet([1.0, 2.0]), "lat_ns_max", SERIES[0], table) is None
+
+
+def test_a_large_fleets_table_has_its_ends() -> None:
+    made = fleet([float(rate) for rate in range(1000, 0, -1)])
+    table = share_rows(made, "iops")
+    names = [row[0].text for row in table.rows]
+    half = HOSTS_SHOWN // 2
+    assert names[:half] == [f"c{number:04}" for number in range(1000, 1000 - half, -1)]
+    assert names[half] == f"{1000 - HOSTS_SHOWN} hosts between"
+    assert names[-1] == "c0001"
+    assert {len(row) for row in table.rows} == {len(table.columns)}
+    assert len(share_rows(fleet([1.0] * HOSTS_SHOWN), "iops").rows) == HOSTS_SHOWN
+
+
+def test_the_spread_is_told_in_words() -> None:
+    spread = Spread(2_500_000, 7_000_000, 0.987, 29.9, 30.2, "c2", "c1", 0.9876, None, -120_000)
+    told = dict(spread_rows(spread))
+    assert told["slowest"] == "c2"
+    assert told["fastest over slowest"] == "–"
+    assert told["Jain's index"] == "0.988"
+    assert told["first I/Os apart"] == "2.5 ms"
+    assert told["all ran together"] == "98.7 % of the time"
+    assert told["largest clock drift"] == "-0.12 ms"
+    assert len(spread_table(spread).rows) == len(told)
+
+
+@pytest.fixture(scope="module")
+def source() -> Source:
+    return sweep(seconds=12)
+
+
+def beside(source: Source, role: Role, offset_ns: int) -> RunRecord:
+    """A run with a host beside it whose disk reads 8 MiB and whose port sends 4 MiB a second."""
+    record = record_of(source, source.plan.runs[0])
+    collector, index = CounterCollector(), len(record.hosts)
+    for at in range(18):
+        moved, sent = at * 8 * MIB, at * 4 * MIB
+        disk = ["sdb", at, moved, at, 0, 0, 0, 0, at, at, 0, 0, 0, None]
+        other = ["sda", at, 99 * moved, at, 0, 0, 0, 0, at, at, 0, 0, 0, None]
+        sample = {"seq": at, "real_ns": GO_NS + at * SECOND + offset_ns, "disks": [disk, other]}
+        collector.add(index, sample | {"nics": [["eth0", 0, 0, 0, sent, 0, 0]]})
+    node = Bystander("s1", role, None, (DeviceDelta("sdb", 96 * MIB, 0, 1, 0),), offset_ns, 0)
+    return replace(record, bystanders=(node,), counters=collector.table())
+
+
+def values(record: RunRecord) -> dict[str, dict[str, tuple[float | None, ...]]]:
+    series = derive(record.counters, record.host_names)
+    panels = timeline_of(record, series, None).panels
+    return {panel.title: {trace.name: trace.values for trace in panel.traces} for panel in panels}
+
+
+@pytest.mark.parametrize("offset_ns", [0, 3600 * SECOND])
+def test_storage_stands_on_the_clients_time_axis(source: Source, offset_ns: int) -> None:
+    found = values(beside(source, Role.STORAGE, offset_ns))
+    assert "Bandwidth" in found
+    disks = [value for value in found["Storage disks"]["read"][1:] if value is not None]
+    # Only the named disk, to four digits.
+    assert disks == pytest.approx([8 * MIB] * len(disks), rel=1e-3)
+    assert len(disks) >= 10
+    ports = [value for value in found["Storage ports"]["out"] if value is not None]
+    assert ports == pytest.approx([4 * MIB] * len(ports), rel=1e-3)
+    assert "Network" not in found
+
+
+def test_a_hypervisor_is_no_storage_and_no_client(source: Source) -> None:
+    found = values(beside(source, Role.HYPERVISOR, 0))
+    assert not {"Storage disks", "Storage ports", "Network"} & set(found)
+
+
+def test_the_account_is_a_table_with_every_node(source: Source) -> None:
+    record = replace(beside(source, Role.STORAGE, 0), redundancy=Redundancy(3.0, 2.0))
+    account = account_of(record, {})
+    assert account is not None
+    assert account.expected_read == 2 * account.claimed_read
+    rows = [[cell.text for cell in row] for row in account_table(account).rows]
+    assert [row[0] for row in rows] == [
+        "claimed by clients",
+        "expected of disks",
+        "moved by disks",
+        "s1",
+    ]
+    assert rows[2][1] == rows[3][1] == "96 MiB"
+    assert rows[3][3] == "68 MiB"
