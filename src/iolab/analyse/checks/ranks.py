@@ -26,7 +26,7 @@ from iolab.analyse.percentiles import PERCENTILES, ios_needed, is_supported
 from iolab.analyse.view import RunView
 from iolab.analyse.window import EDGE_SLACK_NS
 from iolab.model.metadata import Operation
-from iolab.units import format_count, format_duration_s, format_rate_bytes
+from iolab.units import format_count, format_ns, format_rate_bytes
 
 PHASE_SHORT_S: Final = 10.0
 """Below this a phase sees fewer than two commits of a journal that commits every 5 s, as ext4 does:
@@ -93,7 +93,7 @@ def phase_too_short(view: RunView) -> Said:
         return unchecked("nothing tells how long the phases took")
     operation = min(seconds, key=lambda one: seconds[one])
     least = seconds[operation]
-    said = f"{operation.word} took {format_duration_s(least)}"
+    said = f"{operation.word} took {format_ns(least * 1e9)}"
     evidence: Numbers = {"phase": operation.word, "seconds": least}
     if least < PHASE_USELESS_S:
         return invalid(f"Phase {said}; {PHASE_USELESS_S:.0f} s is the least.", **evidence)
