@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A fleet of ssh hosts on this machine, to try and to test iolab with: made and removed as one.
 
-    fleet.py up   [--name NAME] [--hosts N] [--storage own|shared|xfs] [--size BYTES]
+    fleet.py up   [--name NAME] [--hosts N] [--storage own|shared|served|xfs] [--size BYTES]
     fleet.py down [--name NAME]
 
 Each host is a network namespace with an address of its own on a common bridge, a host name, an
@@ -117,8 +117,8 @@ def main() -> int:
     parser.add_argument("what", choices=["up", "down"])
     parser.add_argument("--name", default="lab", help="several fleets may stand side by side")
     parser.add_argument("--hosts", type=int, default=3)
-    parser.add_argument("--storage", choices=["own", "shared", "xfs"], default="own")
-    parser.add_argument("--size", type=int, default=1 << 30, help="of each host's XFS, in bytes")
+    parser.add_argument("--storage", choices=["own", "shared", "served", "xfs"], default="own")
+    parser.add_argument("--size", type=int, default=1 << 30, help="of an XFS, in bytes")
     chosen = parser.parse_args()
     if not re.fullmatch(r"[a-z0-9]{1,20}", chosen.name) or not 1 <= chosen.hosts <= HOSTS_MAX:
         parser.error(f"give a name of up to 20 letters and digits, and 1 to {HOSTS_MAX} hosts")
@@ -142,7 +142,9 @@ def up(fleet: Fleet, count: int, storage: str, size_bytes: int) -> None:
     base.mkdir(mode=0o755)
     (base / "target").mkdir()
     (base / "shared").mkdir()
+    device = serve(base, size_bytes) if storage == "served" else ""
     settings = {"storage": storage, "size_bytes": size_bytes, "subnet": subnet, "hosts": hosts}
+    settings["device"] = device
     (base / "fleet.json").write_text(json.dumps(settings), encoding="utf-8")
     make_key(base / "id_ed25519")
     shutil.copy(base / "id_ed25519.pub", base / "authorized_keys")
@@ -176,10 +178,25 @@ def down(fleet: Fleet) -> None:
     for name in [port.name for port in Path("/sys/class/net").iterdir()]:
         if name == fleet.bridge or name.startswith(f"fv{fleet.tag}-"):
             attempt("ip", "link", "delete", name)
+    for device in attempt("losetup", "-nO", "NAME", "-j", str(fleet.base / "xfs")).split():
+        attempt("losetup", "--detach", device)
     if fleet.base.exists():
         # A host's XFS is unmounted, and its loop device free, when its last process is gone.
         wait_until(lambda: f"{fleet.base}/" not in attempt("losetup", "-lnO", "BACK-FILE"))
         shutil.rmtree(fleet.base)
+
+
+def serve(base: Path, size_bytes: int) -> str:
+    """One XFS for all hosts, as a storage node's disk is to its clients; its loop device's name.
+
+    It is mounted by the hosts alone: a mount outside of them would be copied into the hosts of all
+    fleets made later, and stay there.
+    """
+    with (base / "xfs").open("wb") as file:
+        file.truncate(size_bytes)
+    run("mkfs.xfs", "-q", base / "xfs")
+    device = run("losetup", "--find", "--show", "--direct-io=on", base / "xfs").strip()
+    return Path(device).name
 
 
 def prepare_files(fleet: Fleet, host: str, address: str, xfs_bytes: int | None) -> None:
@@ -226,6 +243,8 @@ def become_host(fleet: Fleet, host: str) -> None:
     match settings["storage"]:
         case "own":
             run("mount", "--bind", folder / "target", target)
+        case "served":
+            run("mount", "-o", "noatime", Path("/dev") / settings["device"], target)
         case "shared":
             run("mount", "--bind", fleet.base / "shared", target)
         case "xfs":

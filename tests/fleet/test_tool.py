@@ -31,7 +31,7 @@ def traces(made: tool.Fleet) -> list[str]:
     return made.namespaces() + ports + loops + mounts + folders
 
 
-@pytest.mark.parametrize("storage", ["own", "shared", "xfs"])
+@pytest.mark.parametrize("storage", ["own", "shared", "served", "xfs"])
 def test_targets_are_what_was_asked_for_and_all_goes(storage: str) -> None:
     with bed(2, storage) as made:
 
@@ -44,8 +44,8 @@ def test_targets_are_what_was_asked_for_and_all_goes(storage: str) -> None:
             return [(kind.decode().strip(), seen)]
 
         ((kind, seen),) = visit(write, *made.specs.values())
-        assert (seen == b"from-c01\n") is (storage == "shared")
-        assert (kind == "xfs") is (storage == "xfs")
+        assert (seen == b"from-c01\n") is (storage in ("shared", "served"))
+        assert (kind == "xfs") is (storage in ("served", "xfs"))
         assert traces(made.fleet)
     assert traces(made.fleet) == []
 
