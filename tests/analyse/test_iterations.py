@@ -46,7 +46,8 @@ def test_statistics_are_the_plain_formulas(rates: list[float]) -> None:
     if len(rates) == 1:
         assert one.std_dev is None
     else:
-        assert one.std_dev == pytest.approx(statistics.stdev(rates), rel=1e-6, abs=1e-12 * max(rates))
+        rounding = 1e-12 * max(rates)
+        assert one.std_dev == pytest.approx(statistics.stdev(rates), rel=1e-6, abs=rounding)
 
 
 def test_latencies_are_those_of_the_median_iteration_never_a_mean() -> None:
