@@ -54,6 +54,11 @@ def start(words: list[str | Path], home: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(argv, env=environment, stdout=log, stderr=log)
 
 
+def again(session: Path, begin: list[str | Path]) -> list[str | Path]:
+    """How a user goes on: resume what has begun, else begin."""
+    return ["resume", session] if (session / "session.json").exists() else begin
+
+
 def committed(session: Path) -> dict[str, str]:
     """The digest of each manifest in place whose run is done."""
     return {
@@ -70,8 +75,7 @@ def test_twenty_kills_change_nothing(fleet: Bed, tmp_path: Path) -> None:
     begin: list[str | Path] = ["run", study, "--hosts", fleet.inventory, "--out", session]
     kept: dict[str, str] = {}
     for number in range(KILLS):
-        words = ["resume", session] if (session / "session.json").exists() else begin
-        controller = start(words, tmp_path)
+        controller = start(again(session, begin), tmp_path)
         time.sleep(dice.uniform(*(LATE_S if number % 4 == 3 else EARLY_S)))
         assert controller.poll() is None, (tmp_path / "log").read_text("utf-8")
         controller.kill()
@@ -80,7 +84,7 @@ def test_twenty_kills_change_nothing(fleet: Bed, tmp_path: Path) -> None:
         assert kept.items() <= now.items()
         kept = now
     assert kept, "no run was committed between two kills: they came too early"
-    last = start(["resume", session] if (session / "session.json").exists() else begin, tmp_path)
+    last = start(again(session, begin), tmp_path)
     assert last.wait(LAST_LIMIT_S) == 0, (tmp_path / "log").read_text("utf-8")
     assert kept.items() <= committed(session).items()
     check(session)

@@ -250,3 +250,23 @@ def test_the_live_view_sees_the_hosts_that_are_left() -> None:
     last = stage.records[-1].run
     seen = {event.host for event in stage.notes.of(IntervalSeen) if event.run == last}
     assert seen == {"c1", "c3"}
+
+
+def test_a_clock_an_hour_off_and_a_slow_way_change_neither_start_nor_telemetry() -> None:
+    hour_ns, scripts = 3_600_000_000_000, {"c1": FakeScript()}
+    scripts["ahead"] = FakeScript(offset_ns=hour_ns)
+    scripts["behind"] = FakeScript(offset_ns=-hour_ns, delay_s=0.4)
+    stage = Stage(scripts).play()
+    assert stage.status is SessionStatus.DONE
+    for record in stage.records:
+        offsets = [host.clock_offset_ns for host in record.hosts]
+        assert offsets == pytest.approx([0, hour_ns, -hour_ns], abs=1_000_000)
+        starts = [
+            (host.start_real_ns or 0) - offset
+            for host, offset in zip(record.hosts, offsets, strict=True)
+        ]
+        assert max(starts) - min(starts) <= 10_000_000
+        for index, offset in enumerate(offsets):
+            watched = record.counters.real_ns[record.counters.host == index] - offset
+            assert abs(int(watched.min()) - min(starts)) < 3_000_000_000
+            assert int(watched.max()) < record.ended_real_ns

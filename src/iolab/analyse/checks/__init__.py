@@ -41,10 +41,12 @@ from iolab.analyse.checks.ranks import (
 )
 from iolab.analyse.checks.registry import Check
 from iolab.analyse.checks.storage import storage_bytes
+from iolab.analyse.checks.versions import versions_differ
 
 CHECKS: Final[tuple[Check, ...]] = (
     run_unfinished,
     hosts_left_out,
+    versions_differ,
     engine_errors,
     totals_disagree,
     no_common_window,
@@ -73,6 +75,7 @@ CHECKS: Final[tuple[Check, ...]] = (
 METADATA_CHECKS: Final[tuple[Check, ...]] = (
     run_unfinished,
     hosts_left_out,
+    versions_differ,
     replace(engine_errors, judge=metadata_engine),
     operations_failed,
     phase_incomplete,

@@ -1,0 +1,174 @@
+"""Sessions over ssh in which one of three hosts fails at a stated moment, and goes on by policy."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from iolab.model.event import (
+    Event,
+    IntervalSeen,
+    Notice,
+    Phase,
+    PhaseStarted,
+    RunFinished,
+    SessionStatus,
+)
+from iolab.model.host import HostSpec
+from iolab.model.run import RunStatus
+from iolab.plan.inventory import Inventory
+from iolab.plan.load import LoadOptions, parse_study
+from iolab.plan.schedule import make_plan
+from iolab.run.hosts.base import Host
+from iolab.run.hosts.reach import hosts_of
+from iolab.run.hosts.ssh.limits import SshLimits
+from iolab.run.hosts.ssh.login import Logins
+from iolab.run.mend import Patience
+from iolab.run.session import run_session
+from iolab.run.stop import Stop
+from tests.fleet.bed import NO_CONFIG, Bed
+from tests.run.session.stage import Notes
+
+pytestmark = pytest.mark.e2e
+
+QUICK = SshLimits(login_s=5.0, keepalive_s=0.3, keepalives=2, end_s=1.0)
+STUDY = """\
+format = 1
+id = "faults"
+[[workload]]
+id = "read"
+rw = "randread"
+bs = "4k"
+iodepth = 4
+filesize = "8m"
+[method]
+warmup = "0s"
+runtime = "2s"
+settle = "0s"
+"""
+PLANNED = 1
+
+
+def begins(phase: Phase) -> Callable[[Event], bool]:
+    return lambda event: isinstance(event, PhaseStarted) and event.phase is phase
+
+
+def measures(event: Event) -> bool:
+    return isinstance(event, IntervalSeen)
+
+
+def ends(event: Event) -> bool:
+    """The last interval: what comes now is the engine's own summary."""
+    return isinstance(event, IntervalSeen) and event.elapsed_s > 1.5
+
+
+@dataclass
+class Accident:
+    """Happens once, at the first event that `when` is true of."""
+
+    when: Callable[[Event], bool]
+    what: Callable[[], object]
+    happened: bool = False
+
+    def __call__(self, event: Event) -> None:
+        if not self.happened and self.when(event):
+            self.happened = True
+            self.what()
+
+
+def play(fleet: Bed, policy: str, accident: Accident) -> tuple[SessionStatus, Notes]:
+    """One session on the fleet, with the accident in it."""
+    inventory = Inventory(fleet.inventory.read_text("utf-8"), "inventory.toml")
+    options = LoadOptions(sets=(f"method.on_failure={policy}",), inventory=inventory)
+    study = parse_study(STUDY, "faults.toml", options)
+
+    def reach(spec: HostSpec) -> Host:
+        return hosts_of([spec], None, Logins(QUICK, NO_CONFIG))[spec.name]
+
+    notes = Notes(accident)
+    hosts = hosts_of(study.hosts, None, Logins(QUICK, NO_CONFIG))
+    session = f"faults-{time.monotonic_ns()}"
+    status = asyncio.run(
+        run_session(
+            study,
+            make_plan(study),
+            hosts,
+            notes,
+            Stop(),
+            session_id=session,
+            reach=reach,
+            patience=Patience(limit_s=30.0, pause_s=0.5),
+        )
+    )
+    assert accident.happened
+    return status, notes
+
+
+def left_clean(fleet: Bed) -> None:
+    for name in fleet.specs:
+        fleet.wait_until_alone(name)
+        assert list((fleet.fleet.folder(name) / "target").iterdir()) == []
+
+
+@contextmanager
+def restored(fleet: Bed, name: str) -> Iterator[None]:
+    """Whatever happens, the host is reachable afterwards."""
+    try:
+        yield
+    finally:
+        fleet.link(name, "up")
+        if "sshd" not in fleet.processes(name).values():
+            fleet.start_sshd(name)
+
+
+@pytest.mark.parametrize(
+    ("when", "failed"),
+    [
+        (begins(Phase.LAY_OUT), 0),
+        (begins(Phase.IDLE), 1),
+        (measures, 1),
+        (ends, 1),
+    ],
+    ids=["layout", "before-go", "mid-run", "sending-results"],
+)
+def test_a_host_whose_sshd_dies_is_reached_again_and_the_run_tried_again(
+    fleet: Bed, when: Callable[[Event], bool], failed: int
+) -> None:
+    def restart() -> None:
+        fleet.kill_sshd("c02")
+        fleet.start_sshd("c02")
+
+    with restored(fleet, "c02"):
+        status, notes = play(fleet, "retry", Accident(when, restart))
+    assert status is SessionStatus.DONE
+    records = [event.record for event in finished(notes)]
+    assert [record.status for record in records].count(RunStatus.DONE) == PLANNED
+    assert [record.status for record in records].count(RunStatus.FAILED) == failed
+    assert {record.without for record in records} == {()}
+    assert {len(record.hosts) for record in records} == {3}
+    assert any("'c02' is reached again" in notice.text for notice in notes.of(Notice))
+    left_clean(fleet)
+
+
+def test_a_host_whose_cable_is_pulled_is_gone_on_without(fleet: Bed) -> None:
+    accident = Accident(measures, lambda: fleet.link("c03", "down"))
+    with restored(fleet, "c03"):
+        status, notes = play(fleet, "without-host", accident)
+    assert status is SessionStatus.DONE
+    records = [event.record for event in finished(notes)]
+    assert [(record.status, record.without) for record in records] == [
+        (RunStatus.FAILED, ()),
+        (RunStatus.DONE, ("c03",)),
+    ]
+    assert len(records[0].intervals) > 0
+    assert {host.host for host in records[-1].hosts} == {"c01", "c02"}
+    left_clean(fleet)
+
+
+def finished(notes: Notes) -> list[RunFinished]:
+    return notes.of(RunFinished)
