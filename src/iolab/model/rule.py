@@ -121,8 +121,8 @@ LSM: Final = RuleSettings(
 stop early would prefer the stretches without them."""
 
 CYCLIC: Final = replace(RAW_BLOCK, shortest_s=300, longest_s=1800, retained_s=240)
-"""Writes whose rate swings over minutes; a run that ended as CYCLE is repeated with these. Half of a
-slow cycle can look steady: with looks from 180 s on, 6 % of the runs accepted of such a load (S4)
+"""Writes whose rate swings over minutes; a run that ended as CYCLE is repeated with these. Half of
+a slow cycle can look steady: with looks from 180 s on, 6 % of the runs accepted of such a load (S4)
 were off by more than 2 %, from 300 s on none (simulated), for a tenth more time."""
 
 QUICK: Final = replace(RAW_BLOCK, shortest_s=120, retained_s=60)
