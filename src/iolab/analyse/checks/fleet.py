@@ -138,5 +138,7 @@ def bystander_lost(view: RunView) -> Said:
             f"{len(lost)} of {len(watched)} watched hosts could not be watched to the end: {why}.",
             **evidence,
         )
-    hosts = "The watched host was" if len(watched) == 1 else f"All {len(watched)} watched hosts were"
+    hosts = (
+        "The watched host was" if len(watched) == 1 else f"All {len(watched)} watched hosts were"
+    )
     return valid(f"{hosts} there to the end.", **evidence)
