@@ -66,9 +66,7 @@ def mark_sittings(
 def _check(sittings: Sequence[int], facts: Sequence[Mapping[str, HostFacts]]) -> CheckResult:
     known = [facts[sitting - 1] for sitting in sittings if sitting <= len(facts)]
     found = [
-        fault.happened
-        for before, after in pairwise(known)
-        for fault in changes(before, after)
+        fault.happened for before, after in pairwise(known) for fault in changes(before, after)
     ]
     text = ", ".join(str(sitting) for sitting in sittings)
     evidence: dict[str, int | str] = {"sittings": text, "changes": len(found)}

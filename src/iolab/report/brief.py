@@ -88,6 +88,8 @@ class Brief:
     details: Mapping[RunKey, RunDetail]
     host_runs: Mapping[RunKey, tuple[HostRun, ...]]
     damaged: tuple[Damage, ...]
+    begun: tuple[int, ...] = ()
+    """When each sitting of the session began (UTC, ns), oldest first."""
 
     @property
     def engine_versions(self) -> tuple[str, ...]:
@@ -127,6 +129,7 @@ def build_brief(source: SessionSource) -> Brief:
         details=details,
         host_runs=host_runs,
         damaged=tuple(damaged),
+        begun=tuple(start.real_ns for start in source.starts),
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import PurePath
 from shlex import join
 from typing import Final
 
 from iolab.report.brief import Brief
-from iolab.report.table import Table, columns, row
+from iolab.report.table import Cell, Table, columns, row
 from iolab.report.wording import NOTHING
 
 WHOLE_SCALE: Final = "full"
@@ -49,8 +51,39 @@ def versions_table(brief: Brief) -> Table:
         row("Engine", ", ".join(brief.engine_versions) or NOTHING),
         row("Seed of the order", str(brief.study.method.seed)),
         row("Plan", brief.plan.digest),
+        *_sittings(brief),
     ]
     return Table("Versions", columns(("What", "Which")), tuple(rows))
+
+
+def _sittings(brief: Brief) -> Iterator[tuple[Cell, ...]]:
+    """Which runs were measured before and after each resume, where there was one."""
+    found: dict[int, list[int]] = {}
+    order = {(run.point.digest, run.repeat): run.order for run in brief.plan.runs}
+    for result in brief.results:
+        found.setdefault(result.sitting, []).append(order.get((result.digest, result.repeat), 0))
+    if len(found) < 2:
+        return
+    for sitting, runs in sorted(found.items()):
+        what = "Measured at first" if sitting == 1 else "Measured after a resume"
+        yield row(what, f"{_time(brief.begun, sitting)}: runs {spans(runs)}")
+
+
+def _time(begun: tuple[int, ...], sitting: int) -> str:
+    if sitting > len(begun):
+        return NOTHING
+    return datetime.fromtimestamp(begun[sitting - 1] / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def spans(numbers: Iterable[int]) -> str:
+    """Whole numbers as `1-7, 9`."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ", ".join("-".join(str(one) for one in part) for part in parts)
 
 
 def _as_it_was(command: tuple[str, ...]) -> str:

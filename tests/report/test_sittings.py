@@ -1,0 +1,27 @@
+"""A report on a session that was resumed says which runs were measured when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iolab.report.brief import build_brief
+from iolab.report.repeat import spans, versions_table
+from tests.report.studies import kpi
+
+
+def test_runs_before_and_after_a_resume_are_told() -> None:
+    brief = build_brief(kpi())
+    rows = [[cell.text for cell in row] for row in versions_table(brief).rows]
+    assert not any("resume" in cells[0] for cells in rows)
+    first, *others = brief.results
+    later = (first, *(replace(result, sitting=2) for result in others))
+    hour_ns = 3_600_000_000_000
+    resumed = replace(brief, results=later, begun=(0, hour_ns))
+    rows = [[cell.text for cell in row] for row in versions_table(resumed).rows]
+    assert ["Measured at first", "1970-01-01 00:00 UTC: runs 1"] in rows
+    last = len(brief.results)
+    assert ["Measured after a resume", f"1970-01-01 01:00 UTC: runs 2-{last}"] in rows
+
+
+def test_numbers_in_a_row_become_a_span() -> None:
+    assert spans([3, 1, 2, 7, 9, 8, 5]) == "1-3, 5, 7-9"
