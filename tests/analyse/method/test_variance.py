@@ -30,18 +30,26 @@ def test_the_prior_is_found_again() -> None:
     assert prior.variance == pytest.approx(1, rel=0.03)
 
 
-def test_it_solves_limmas_equation() -> None:
+def test_it_solves_limmas_equations() -> None:
     spreads = drawn(40, 2, 5)
     prior = fit_prior(spreads)
     z = np.log([spread.variance for spread in spreads])
     e = z - special.digamma(1) + math.log(1)
-    wanted = optimize.brentq(
-        lambda df: special.polygamma(1, df / 2) + special.polygamma(1, 1) - e.var(ddof=1), 1e-3, 1e6
-    )
-    assert prior.df == pytest.approx(wanted, rel=1e-6)
+
+    def solved(seen: float) -> float:
+        return float(
+            optimize.brentq(
+                lambda df: special.polygamma(1, df / 2) + special.polygamma(1, 1) - seen, 1e-3, 1e6
+            )
+        )
+
+    df = solved(e.var(ddof=1))
     assert prior.variance == pytest.approx(
-        math.exp(e.mean() + special.digamma(wanted / 2) - math.log(wanted / 2)), rel=1e-6
+        math.exp(e.mean() + special.digamma(df / 2) - math.log(df / 2)), rel=1e-6
     )
+    cautious = solved(e.var(ddof=1) * (1 + math.sqrt(2 / 39)))
+    assert prior.df == pytest.approx(cautious, rel=1e-6)
+    assert cautious < df
 
 
 def test_an_f_law_describes_moderated_cells() -> None:

@@ -28,7 +28,7 @@ _HIT_SDS: Final = 2.5
 """A prediction came true within 2 %, or within 2.5 standard deviations but never beyond 4 %."""
 _HITS_WANTED: Final = 2
 _JUMP_MOST: Final = 0.06
-"""A step of ln(X/N) between measured loads that is 4 % off the slopes on both sides is looked into:
+"""A step of ln(X/N) between measured loads that is 6 % off the slopes on both sides is looked into:
 a surrogate alone put a load beside a cliff 6 % off with an interval of 1.4 % (simulated)."""
 _GAP_MOST: Final = 4
 """Loads of the axis between two measured neighbours, counted as steps: a cliff would hide there."""

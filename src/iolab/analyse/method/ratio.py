@@ -72,16 +72,20 @@ def compare(
     candidate: Sequence[float],
     better: Better = Better.HIGHER,
     prior: Prior = NO_PRIOR,
+    *,
+    allowance: float = RATIO_ALLOWANCE,
 ) -> Comparison:
     """Compare run means of two configurations that were measured independently.
 
+    For latency quantiles the allowance is that of both sides' bins on top.
     Raises ValueError for a side without runs or with a mean that is not positive (see `fieller`).
     """
     a, b = log_means(baseline), log_means(candidate)
     difference = float(np.mean(b) - np.mean(a))
     runs = (len(a), len(b))
     error, df = _unpaired_error(a, b, prior)
-    return _judged(difference, error, df, better, runs, paired=False)
+    said = _Said(difference, error, df, allowance)
+    return _judged(said, better, runs, paired=False)
 
 
 def compare_paired(
@@ -89,6 +93,8 @@ def compare_paired(
     candidate: Sequence[float],
     better: Better = Better.HIGHER,
     prior: Prior = NO_PRIOR,
+    *,
+    allowance: float = RATIO_ALLOWANCE,
 ) -> Comparison:
     """Compare run means that were measured in turn: element i of both is of the same block.
 
@@ -102,8 +108,8 @@ def compare_paired(
     doubled = replace(prior, variance=2 * prior.variance)
     spread = doubled.moderated(own_spread(differences.tolist()))
     error = spread.sd / math.sqrt(count) if spread.df else math.inf
-    mean = float(differences.mean())
-    return _judged(mean, error, spread.df, better, (count, count), paired=True)
+    said = _Said(float(differences.mean()), error, spread.df, allowance)
+    return _judged(said, better, (count, count), paired=True)
 
 
 def judged_again(comparison: Comparison, adjusted_p: float) -> Comparison:
@@ -161,29 +167,32 @@ def _unpaired_error(a: Sequence[float], b: Sequence[float], prior: Prior) -> tup
     return math.sqrt(mean_a.variance + mean_b.variance), welch_df(mean_a, mean_b)
 
 
-def _judged(
-    difference: float,
-    error: float,
-    df: float,
-    better: Better,
-    runs: tuple[int, int],
-    *,
-    paired: bool,
-) -> Comparison:
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A log ratio with its standard error, degrees of freedom, and allowance for bias."""
+
+    difference: float
+    error: float
+    df: float
+    allowance: float
+
+
+def _judged(said: _Said, better: Better, runs: tuple[int, int], *, paired: bool) -> Comparison:
     """The verdict on a log ratio with that standard error."""
+    difference, error, df = said.difference, said.error, said.df
     ratio = math.exp(difference)
     if df == 0:
         reason = "one run a side tells nothing of what another run would give"
         return Comparison(
             ratio, None, None, Verdict.INCONCLUSIVE, reason, runs, paired, math.inf, 0.0, 1.0
         )
-    reach = student_quantile(CONFIDENT, df) * error + RATIO_ALLOWANCE
+    reach = student_quantile(CONFIDENT, df) * error + said.allowance
     low, high = difference - reach, difference + reach
     verdict, reason = _verdict(low, high, better)
     if min(runs) < 2:
         verdict = Verdict.INCONCLUSIVE
         reason = "a side has one run, so its interval is borrowed from other cells"
-    p = _beyond_noise_p(difference, error, df)
+    p = _beyond_noise_p(said)
     return Comparison(
         ratio, math.exp(low), math.exp(high), verdict, reason, runs, paired, error, df, p
     )
@@ -203,9 +212,9 @@ def _verdict(low: float, high: float, better: Better) -> tuple[Verdict, str]:
     return Verdict.INCONCLUSIVE, "the interval is too wide to call it a difference or the same"
 
 
-def _beyond_noise_p(difference: float, error: float, df: float) -> float:
+def _beyond_noise_p(said: _Said) -> float:
     """Two-sided p-value of the hypothesis that the true difference is within the threshold."""
-    beyond = abs(difference) - math.log1p(NOISE_THRESHOLD) - RATIO_ALLOWANCE
+    beyond = abs(said.difference) - math.log1p(NOISE_THRESHOLD) - said.allowance
     if beyond <= 0:
         return 1.0
-    return student_excess(beyond / error, df) if error > 0 else 0.0
+    return student_excess(beyond / said.error, said.df) if said.error > 0 else 0.0

@@ -82,6 +82,8 @@ def own_spread(log_means: Sequence[float]) -> Spread:
 def fit_prior(spreads: Sequence[Spread]) -> Prior:
     """The prior of the cells' variances, by matching the moments of their logarithms.
 
+    Unlike limma, how alike the cells are (d0) is taken one standard error below what they show: a
+    prior believed as it is fitted gives intervals that cover 1 to 2 points too little (simulated).
     Cells of one run are left out. NO_PRIOR for fewer than CELLS_MIN cells or where none varies.
     """
     used = [spread for spread in spreads if spread.df > 0]
@@ -95,15 +97,27 @@ def fit_prior(spreads: Sequence[Spread]) -> Prior:
         return NO_PRIOR
     logs = np.log(np.maximum(variances, _ZERO_SHARE * middle))
     e = logs - np.array([digamma(half) - math.log(half) for half in halves])
-    excess = float(e.var(ddof=1)) - float(np.mean([trigamma(half) for half in halves]))
-    if excess <= 0:
-        # No cell differs from another: the pooled variance (limma since 2017; the limit of the
-        # formula below, exp(mean e), is larger by the noise of the logarithms).
-        pooled = float(np.average(variances, weights=np.array(halves)))
-        return Prior(pooled, math.inf, len(used), pooled_df)
-    df = 2 * trigamma_inverse(excess)
-    variance = math.exp(float(e.mean()) + digamma(df / 2) - math.log(df / 2))
+    within = float(np.mean([trigamma(half) for half in halves]))
+    seen = float(e.var(ddof=1))
+    upper = seen * (1 + math.sqrt(2 / (len(used) - 1)))
+    if upper <= within:
+        return Prior(_pooled(used), math.inf, len(used), pooled_df)
+    df = 2 * trigamma_inverse(upper - within)
+    if seen <= within:
+        return Prior(_pooled(used), df, len(used), pooled_df)
+    half = trigamma_inverse(seen - within)
+    variance = math.exp(float(e.mean()) + digamma(half) - math.log(half))
     return Prior(variance, df, len(used), pooled_df)
+
+
+def _pooled(used: Sequence[Spread]) -> float:
+    """The pooled variance, where no cell differs from another.
+
+    As limma does since 2017; the limit of the moments' formula, exp(mean e), is larger by the noise
+    of the logarithms.
+    """
+    total = sum(spread.df for spread in used)
+    return sum(spread.variance * spread.df for spread in used) / total
 
 
 def stratum_priors(
