@@ -110,6 +110,11 @@ def value_of(result: Result, metric: str) -> float | None:
     return found.value
 
 
+def is_quantile(metric: str) -> bool:
+    """Whether a metric is a latency percentile, read from bins and known no better than those."""
+    return "lat_ns_p" in metric
+
+
 def priors_of(
     groups: Mapping[PointKey, Sequence[Result]], study: Study
 ) -> dict[tuple[PointKey, str], Prior]:
@@ -208,5 +213,5 @@ def _is_extreme(name: str) -> bool:
 
 
 def _allowance(name: str) -> float:
-    """Percentiles are read from bins, so they are known no better than those."""
-    return BIAS_ALLOWANCE + (BIN_ERROR if "lat_ns_p" in name else 0.0)
+    """What every run may be off by alike."""
+    return BIAS_ALLOWANCE + (BIN_ERROR if is_quantile(name) else 0.0)

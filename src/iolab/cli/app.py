@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from iolab.cli import check, doctor, export, init, plan, report, resume, run, show, studies
+from iolab.cli import check, compare, doctor, export, init, plan, report, resume, run, show, studies
 from iolab.cli.door import guarded
 from iolab.cli.talk import result
 
@@ -35,6 +35,7 @@ for _command, _name in (
     (show.show, "show"),
     (report.report, "report"),
     (export.export, "export"),
+    (compare.compare, "compare"),
     (doctor.doctor, "doctor"),
     (studies.studies, "studies"),
 ):

@@ -196,13 +196,14 @@ def csv_text(results: Sequence[Result]) -> str:
     found = result_columns(results)
     out = io.StringIO(newline="")
     writer = csv.writer(out)
-    writer.writerow([_csv_value(name) for name in found])
+    writer.writerow([csv_cell(name) for name in found])
     for values in zip(*found.values(), strict=True):
-        writer.writerow([_csv_value(value) for value in values])
+        writer.writerow([csv_cell(value) for value in values])
     return out.getvalue()
 
 
-def _csv_value(value: Value) -> str | int | float:
+def csv_cell(value: Value) -> str | int | float:
+    """A field of CSV: unknown is empty, and no text is taken for a formula."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -223,7 +224,7 @@ def markdown_text(study: Study, results: Sequence[Result]) -> str:
     if metadata:
         rows = list(summary_lines(point_statistics(metadata), study))
         rule = f"|{' --- |' * len(rows[0])}"
-        lines = [_markdown_row(rows[0]), rule, *map(_markdown_row, rows[1:])]
+        lines = [markdown_row(rows[0]), rule, *map(markdown_row, rows[1:])]
         text += "\n" + "\n".join(lines) + f"\n\n{RATE_NOTE}\n"
     return text
 
@@ -244,11 +245,12 @@ def _io_table(results: Sequence[Result]) -> str:
         for result in results
     ]
     rule = ["---"] * (3 + len(axes)) + ["---:"] * len(SHOWN_METRICS) + ["---"]
-    lines = [_markdown_row(heads), f"| {' | '.join(rule)} |", *map(_markdown_row, rows)]
+    lines = [markdown_row(heads), f"| {' | '.join(rule)} |", *map(markdown_row, rows)]
     return "\n".join(lines) + "\n"
 
 
-def _markdown_row(cells: Sequence[str]) -> str:
+def markdown_row(cells: Sequence[str]) -> str:
+    """A row of a Markdown table; the cells may hold foreign text."""
     return f"| {' | '.join(_markdown_cell(cell) for cell in cells)} |"
 
 

@@ -1,0 +1,304 @@
+"""A candidate against a baseline over all points that both have. Pure.
+
+One row a point and metric: the ratio with its interval and a verdict, by run means alone. Runs of
+one session are paired by repeat, since a repeat is a block in which both were measured. Verdicts
+are held together by Holm's correction, so that of many rows none claims what chance brings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from iolab.analyse.differences import Difference, differences
+from iolab.analyse.metadata.phases import FILE_OPERATIONS
+from iolab.analyse.metadata.summary import rate_key, whole_key
+from iolab.analyse.method.overall import Overall, geometric_mean, judged_together
+from iolab.analyse.method.quantiles import BIN_ERROR
+from iolab.analyse.method.ratio import (
+    RATIO_ALLOWANCE,
+    Better,
+    Comparison,
+    Verdict,
+    compare,
+    compare_paired,
+)
+from iolab.analyse.method.variance import NO_PRIOR, Prior
+from iolab.analyse.points import (
+    FIGURES,
+    Axis,
+    PointKey,
+    PointSummary,
+    is_quantile,
+    priors_of,
+    value_of,
+)
+from iolab.analyse.side import Place, Side
+from iolab.model.metadata import Operation
+from iolab.model.metric import Level, Metric, Result
+from iolab.model.workload import Job, Workload
+
+SAME_SESSION: Final = "both sides are the same session"
+
+TAIL: Final = "lat_ns_p99"
+"""Compared beside the headline figure: a gain in throughput is often paid for in the tail."""
+
+_SEED: Final = 1
+"""Of the resampling of curves: the same sessions always give the same interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric of one point: both values, the ratio and what it says.
+
+    `level` is the worse verdict of the two points.
+    """
+
+    workload: str
+    axis: Axis
+    metric: str
+    baseline: Metric
+    candidate: Metric
+    comparison: Comparison
+    level: Level
+
+    @property
+    def better(self) -> Better:
+        """Which way is the good one."""
+        return better_of(self.baseline.unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A point, or a metric of it, that could not be compared, and why."""
+
+    workload: str
+    axis: Axis
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The geometric mean of one metric's ratios over `rows` points."""
+
+    metric: str
+    better: Better
+    rows: int
+    overall: Overall
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Everything that a comparison says."""
+
+    baseline: Side
+    candidate: Side
+    differences: tuple[Difference, ...]
+    rows: tuple[Row, ...]
+    skipped: tuple[Skipped, ...]
+    summaries: tuple[Summary, ...]
+    same_session: bool
+
+    @property
+    def verdicts(self) -> Mapping[Verdict, int]:
+        """How many rows have each verdict."""
+        return Counter(row.comparison.verdict for row in self.rows)
+
+
+def better_of(unit: str) -> Better:
+    """Of latencies less is better, of rates more."""
+    return Better.LOWER if unit == "ns" else Better.HIGHER
+
+
+def compare_sides(
+    baseline: Side,
+    candidate: Side,
+    workloads: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+) -> Compared:
+    """Compare every point that both sides have, of the workloads and metrics named or of all.
+
+    Without metrics named: the workload's headline figure and its p99 latency; of metadata load the
+    rate of each operation. It compares whatever `differences` say: who shows it decides.
+    """
+    matched, skipped = _matched(baseline, candidate, workloads)
+    same = baseline.is_same_as(candidate)
+    priors = _priors(matched, baseline)
+    rows: list[Row] = []
+    for place, (one, other) in matched.items():
+        workload = _workload(baseline, place)
+        for metric in metrics or _default_metrics(workload, one, other):
+            why = _objection(one, other, metric)
+            if why:
+                skipped.append(Skipped(*place, f"{metric}: {why}"))
+            else:
+                prior = priors.get((_named(place, "baseline"), metric), NO_PRIOR)
+                rows.append(_row(place, metric, (one, other), prior, (baseline, candidate)))
+    judged = judged_together([row.comparison for row in rows])
+    held = tuple(replace(row, comparison=one) for row, one in zip(rows, judged, strict=True))
+    return Compared(
+        baseline=baseline,
+        candidate=candidate,
+        differences=differences(baseline, candidate),
+        rows=held,
+        skipped=tuple(skipped),
+        summaries=tuple(_summaries(held, same_session=same)),
+        same_session=same,
+    )
+
+
+Pair = tuple[PointSummary, PointSummary]
+
+
+def _matched(
+    baseline: Side, candidate: Side, workloads: Sequence[str]
+) -> tuple[dict[Place, Pair], list[Skipped]]:
+    """The points that both have runs of, in the baseline's order, and the others with a reason."""
+    found: dict[Place, Pair] = {}
+    skipped: list[Skipped] = []
+    for place in dict.fromkeys((*baseline.summaries, *candidate.summaries)):
+        if workloads and place[0] not in workloads:
+            continue
+        one, other = baseline.summaries.get(place), candidate.summaries.get(place)
+        if one is None or other is None:
+            lacking = "baseline" if one is None else "candidate"
+            skipped.append(Skipped(*place, f"the {lacking} has no such point"))
+        elif not (one.trusted and other.trusted):
+            lacking = "candidate" if one.trusted else "baseline"
+            skipped.append(Skipped(*place, f"no run of the {lacking} is done and not invalid"))
+        else:
+            found[place] = (one, other)
+    return found, skipped
+
+
+def _workload(side: Side, place: Place) -> Workload:
+    return next(one for one in side.study.workloads if one.id == place[0])
+
+
+def _default_metrics(workload: Workload, one: PointSummary, other: PointSummary) -> list[str]:
+    if isinstance(workload.job, Job):
+        keys = dict.fromkeys((FIGURES[workload.indicator], TAIL))
+        # A tail that too few I/Os support is no news: it is compared where it is known.
+        return [key for key in keys if key != TAIL or (_known(one, key) and _known(other, key))]
+    keys = dict.fromkeys(
+        rate_key(operation)
+        if operation in FILE_OPERATIONS
+        and all(_known(side, rate_key(operation)) for side in (one, other))
+        else whole_key(operation)
+        for operation in Operation
+    )
+    return [key for key in keys if _known(one, key) and _known(other, key)]
+
+
+def _known(summary: PointSummary, metric: str) -> bool:
+    found = summary.metrics.get(metric)
+    return found is not None and found.value is not None
+
+
+def _objection(one: PointSummary, other: PointSummary, metric: str) -> str:
+    """Why the metric cannot be compared at this point; empty when it can."""
+    for name, side in (("baseline", one), ("candidate", other)):
+        values = [value_of(run, metric) for run in side.results]
+        if None in values:
+            return f"not every run of the {name} has a value"
+        if any(value is not None and value <= 0 for value in values):
+            return f"a run of the {name} has the value 0, which has no ratio"
+    return ""
+
+
+def _priors(matched: Mapping[Place, Pair], baseline: Side) -> dict[tuple[PointKey, str], Prior]:
+    """What the points of both sides together say of the spread over runs.
+
+    Within a cell the variance of runs is one side's own, so that a difference is not taken for it.
+    """
+    groups: dict[PointKey, Sequence[Result]] = {}
+    for place, (one, other) in matched.items():
+        groups[_named(place, "baseline")] = one.results
+        groups[_named(place, "candidate")] = other.results
+    return priors_of(groups, baseline.study)
+
+
+def _named(place: Place, side: str) -> PointKey:
+    return PointKey(side, *place)
+
+
+def _row(place: Place, metric: str, pair: Pair, prior: Prior, sides: tuple[Side, Side]) -> Row:
+    one, other = pair
+    return Row(
+        workload=place[0],
+        axis=place[1],
+        metric=metric,
+        baseline=one.metrics[metric],
+        candidate=other.metrics[metric],
+        comparison=_comparison(pair, metric, prior, sides),
+        level=max(one.level, other.level, key=lambda level: level.rank),
+    )
+
+
+def _comparison(pair: Pair, metric: str, prior: Prior, sides: tuple[Side, Side]) -> Comparison:
+    better = better_of(pair[0].metrics[metric].unit)
+    # Both values of a quantile are known to their bins only.
+    allowance = RATIO_ALLOWANCE + (2 * BIN_ERROR if is_quantile(metric) else 0.0)
+    mine, theirs = (
+        {run.repeat: value for run in side.results if (value := value_of(run, metric)) is not None}
+        for side in pair
+    )
+    if sides[0].is_same_as(sides[1]):
+        return _itself(len(mine))
+    both = sorted(mine.keys() & theirs.keys())
+    if sides[0].session == sides[1].session and len(both) > 1:
+        return compare_paired(
+            [mine[repeat] for repeat in both],
+            [theirs[repeat] for repeat in both],
+            better,
+            prior,
+            allowance=allowance,
+        )
+    values = (list(mine.values()), list(theirs.values()))
+    return compare(*values, better, prior, allowance=allowance)
+
+
+def _itself(runs: int) -> Comparison:
+    """A measurement against itself, which cannot differ."""
+    return Comparison(
+        ratio=1.0,
+        low=1.0,
+        high=1.0,
+        verdict=Verdict.SAME,
+        reason=SAME_SESSION,
+        runs=(runs, runs),
+        paired=True,
+        error=0.0,
+        df=math.inf,
+        p=1.0,
+    )
+
+
+def _summaries(rows: Sequence[Row], *, same_session: bool) -> Iterator[Summary]:
+    """The geometric mean of each metric that has several rows; a workload is a curve."""
+    by_metric: dict[str, dict[str, list[Comparison]]] = {}
+    betters = {row.metric: row.better for row in rows}
+    for row in rows:
+        curves = by_metric.setdefault(row.metric, {})
+        curves.setdefault(row.workload, []).append(row.comparison)
+    for metric, curves in by_metric.items():
+        count = sum(map(len, curves.values()))
+        if same_session:
+            overall = Overall(1.0, 1.0, 1.0, len(curves), bootstrapped=False)
+        else:
+            overall = geometric_mean(list(curves.values()), np.random.default_rng(_SEED))
+            overall = _widened(overall, 2 * BIN_ERROR if is_quantile(metric) else 0.0)
+        if count > 1:
+            yield Summary(metric, betters[metric], count, overall)
+
+
+def _widened(overall: Overall, by: float) -> Overall:
+    """The interval wider by a share on either side: errors of bins need not cancel over points."""
+    if overall.low is None or overall.high is None:
+        return overall
+    return replace(overall, low=overall.low * math.exp(-by), high=overall.high * math.exp(by))

@@ -1,0 +1,223 @@
+"""In what two measurements differ besides what was measured, and which of it forbids comparing.
+
+The load itself must be the same, and what a percentile means: else a ratio says nothing of the
+storage. What may differ (kernels, devices, versions) is what the comparison is often about, so it
+is shown first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Final
+
+from iolab.analyse.side import Side
+from iolab.model.host import HostFacts
+from iolab.model.study import Study
+from iolab.units import format_bytes
+
+NOT_SET: Final = "not set"
+"""What stands for a value that a side does not have."""
+
+
+class Area(StrEnum):
+    """What a difference is of."""
+
+    STUDY = "study"
+    WORKLOAD = "workload"
+    METHOD = "method"
+    TARGET = "target"
+    HOSTS = "hosts"
+    SOFTWARE = "software"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that is not the same on both sides; with `forbids` the two do not compare."""
+
+    area: Area
+    what: str
+    baseline: str
+    candidate: str
+    forbids: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.baseline} against {self.candidate}"
+
+
+def differences(baseline: Side, candidate: Side) -> tuple[Difference, ...]:
+    """Everything in which the sides differ, what forbids a comparison first."""
+    found = [
+        *_study(baseline, candidate),
+        *_workloads(baseline, candidate),
+        *_method(baseline.study, candidate.study),
+        *_target(baseline, candidate),
+        *_hosts(baseline.facts, candidate.facts),
+        *_software(baseline, candidate),
+    ]
+    return tuple(sorted(found, key=lambda one: not one.forbids))
+
+
+def _study(baseline: Side, candidate: Side) -> Iterator[Difference]:
+    one, other = baseline.study, candidate.study
+    yield from _unequal(Area.STUDY, "study", one.id, other.id)
+    yield from _unequal(Area.STUDY, "scale", one.scale, other.scale)
+    yield from _unequal(Area.STUDY, "overrides", " ".join(one.overrides), " ".join(other.overrides))
+
+
+def _workloads(baseline: Side, candidate: Side) -> Iterator[Difference]:
+    """The load of the points that both have: each field once a workload, where it first differs."""
+    seen: set[tuple[str, str]] = set()
+    for place, point in baseline.points.items():
+        other = candidate.points.get(place)
+        if other is None:
+            continue
+        workload = place[0]
+        if type(point.job) is not type(other.job):
+            found: Iterable[tuple[str, object, object]] = [
+                ("engine", point.job.engine, other.job.engine)
+            ]
+        else:
+            found = [
+                (field.name, getattr(point.job, field.name), getattr(other.job, field.name))
+                for field in fields(point.job)
+            ]
+        hosts = ("host_numjobs", _numbers(point.host_numjobs), _numbers(other.host_numjobs))
+        for name, mine, theirs in (*found, hosts):
+            if mine != theirs and (workload, name) not in seen:
+                seen.add((workload, name))
+                yield Difference(
+                    Area.WORKLOAD,
+                    f"{workload}: {name.replace('_', ' ')}",
+                    _text(name, mine),
+                    _text(name, theirs),
+                    forbids=True,
+                )
+    yield from _unequal(
+        Area.WORKLOAD,
+        "clients",
+        str(len(baseline.configuration.hosts)),
+        str(len(candidate.configuration.hosts)),
+        forbids=True,
+    )
+
+
+def _numbers(host_numjobs: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
+    """How many jobs the clients run that have a number of their own, whatever they are called."""
+    return tuple(sorted(count for _, count in host_numjobs))
+
+
+def _method(one: Study, other: Study) -> Iterator[Difference]:
+    """How long, how often and in which order was measured; the seed alone matters to nobody."""
+    for field in fields(one.method):
+        if field.name != "seed":
+            mine, theirs = getattr(one.method, field.name), getattr(other.method, field.name)
+            name, caches = field.name.replace("_", " "), field.name == "drop_caches"
+            yield from _unequal(Area.METHOD, name, _value(mine), _value(theirs), forbids=caches)
+    rotations = (str(one.target.rotate), str(other.target.rotate))
+    yield from _unequal(Area.METHOD, "rotate", *rotations, forbids=True)
+
+
+def _target(baseline: Side, candidate: Side) -> Iterator[Difference]:
+    one, other = baseline.configuration, candidate.configuration
+    yield from _unequal(Area.TARGET, "configuration", one.id, other.id)
+    yield from _unequal(Area.TARGET, "path", one.path, other.path)
+    mine, theirs = dict(one.hardware), dict(other.hardware)
+    for name in dict.fromkeys((*mine, *theirs)):
+        yield from _unequal(Area.TARGET, name, mine.get(name, ""), theirs.get(name, ""))
+
+
+def _hosts(one: Mapping[str, HostFacts], other: Mapping[str, HostFacts]) -> Iterator[Difference]:
+    if not one or not other:
+        return
+    for what, of in _FACTS.items():
+        mine, theirs = (Counter(of(facts) for facts in side.values()) for side in (one, other))
+        if set(mine) != set(theirs):
+            yield Difference(Area.HOSTS, what, _counted(mine), _counted(theirs))
+
+
+def _software(baseline: Side, candidate: Side) -> Iterator[Difference]:
+    for name, mine in baseline.versions.items():
+        yield from _unequal(Area.SOFTWARE, name, mine, candidate.versions.get(name, ""))
+    for name in dict.fromkeys((*_tools(baseline.facts), *_tools(candidate.facts))):
+        mine, theirs = (_tools(side.facts).get(name, "") for side in (baseline, candidate))
+        yield from _unequal(Area.SOFTWARE, name, mine, theirs)
+    engines = (baseline.engine_versions, candidate.engine_versions)
+    yield from _unequal(Area.SOFTWARE, "engine", *(", ".join(each) for each in engines))
+    analyses = (baseline.analysis_versions, candidate.analysis_versions)
+    if all(analyses):
+        what = "analysis version (what percentiles and verdicts mean)"
+        texts = (", ".join(map(str, each)) for each in analyses)
+        yield from _unequal(Area.SOFTWARE, what, *texts, forbids=True)
+
+
+def _tools(facts: Mapping[str, HostFacts]) -> dict[str, str]:
+    """The versions of each tool over the hosts."""
+    found: dict[str, dict[str, None]] = {}
+    for host in facts.values():
+        for tool in host.tools:
+            found.setdefault(tool.name, {})[tool.version or "missing"] = None
+    return {name: ", ".join(sorted(versions)) for name, versions in found.items()}
+
+
+def _unequal(
+    area: Area, what: str, mine: str, theirs: str, *, forbids: bool = False
+) -> Iterator[Difference]:
+    if mine != theirs:
+        yield Difference(area, what, mine or NOT_SET, theirs or NOT_SET, forbids)
+
+
+def _counted(values: Counter[str]) -> str:
+    """The values over the hosts, with how many have each where there are several."""
+    if len(values) == 1:
+        return next(iter(values)) or NOT_SET
+    return ", ".join(f"{value or NOT_SET} ({count})" for value, count in sorted(values.items()))
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, int) and name.endswith("_bytes"):
+        return format_bytes(value)
+    return _value(value)
+
+
+def _value(value: object) -> str:
+    if value is None or value == ():
+        return NOT_SET
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, tuple):
+        return ", ".join(
+            "=".join(map(str, item)) if isinstance(item, tuple) else str(item) for item in value
+        )
+    return str(value)
+
+
+def _devices(facts: HostFacts) -> str:
+    """Model and firmware of the devices below the target, each kind once."""
+    target = facts.target
+    if target is None:
+        return ""
+    kinds = {
+        " ".join(part for part in (disk.model, disk.firmware) if part)
+        for disk in facts.disks
+        if disk.name in target.devices
+    }
+    return ", ".join(sorted(kind for kind in kinds if kind))
+
+
+_FACTS: Final[Mapping[str, Callable[[HostFacts], str]]] = {
+    "kernel": lambda facts: facts.kernel.release,
+    "system": lambda facts: facts.kernel.os,
+    "processor": lambda facts: f"{facts.cpu.model}, {facts.cpu.threads} threads",
+    "governor": lambda facts: facts.cpu.governor or "",
+    "memory": lambda facts: format_bytes(facts.memory.total_bytes),
+    "hypervisor": lambda facts: facts.kernel.hypervisor or "",
+    "file system": lambda facts: facts.target.fs_type if facts.target else "",
+    "mount options": lambda facts: facts.target.mount_options if facts.target else "",
+    "devices below the target": _devices,
+}
+"""What matters of a host, whatever it is called."""

@@ -1,0 +1,50 @@
+"""Sessions named on the command line to be compared: `DIR` or `DIR:CONFIGURATION`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iolab.analyse.differences import Difference
+    from iolab.analyse.side import Side
+    from iolab.errors import Fault
+
+
+def open_side(name: str) -> Side:
+    """The side that a command line names; StoreError or UsageError where it is none."""
+    from iolab.analyse.side import read_side
+    from iolab.store.reader import SessionReader
+
+    directory, configuration = split_name(name)
+    return read_side(name, SessionReader(directory), configuration)
+
+
+def split_name(name: str) -> tuple[Path, str | None]:
+    """The directory and the configuration; a directory whose name has a colon is taken whole."""
+    whole, (front, colon, last) = Path(name), name.rpartition(":")
+    if not colon or not front or whole.exists():
+        return whole, None
+    return Path(front), last
+
+
+def refuse_unlike(found: Iterable[Difference], candidate: str) -> None:
+    """UsageError with every difference that forbids comparing the candidate; silent without."""
+    from iolab.errors import UsageError
+    from iolab.plan.wording import shown
+
+    faults = tuple(_fault(one) for one in found if one.forbids)
+    if faults:
+        raise UsageError(
+            f"The session {shown(candidate)} was not measured in the same way.",
+            "Measure both alike, or give --allow-differences to compare them all the same.",
+            faults,
+        )
+
+
+def _fault(one: Difference) -> Fault:
+    from iolab.cli.screen import one_line
+    from iolab.errors import Fault
+
+    return Fault(f"{one_line(str(one))}.".replace("..", "."), "They must be the same.")

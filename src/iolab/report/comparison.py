@@ -1,0 +1,214 @@
+"""A comparison for other programs: the document of `iolab compare --json`, CSV and Markdown.
+
+The JSON is a contract: `schema/compare.json` describes it, docs/reference/compare.md explains it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from iolab.analyse.comparison import Compared, Row, Skipped, Summary
+from iolab.analyse.differences import Difference
+from iolab.analyse.method.ratio import NOISE_THRESHOLD, SAME_WITHIN, Verdict
+from iolab.analyse.points import Axis
+from iolab.analyse.side import Side
+from iolab.model.metric import Metric
+from iolab.report.export import csv_cell, markdown_row
+from iolab.report.wording import axis_label, show
+
+FORMAT: Final = 1
+"""The number of the JSON document's format; it changes when a reader would have to."""
+
+HEADINGS: Final = ("point", "metric", "baseline", "candidate", "ratio", "interval", "verdict")
+
+
+def comparison_document(compared: Compared) -> dict[str, Any]:
+    """The document of `iolab compare --json`, made of JSON's own types only."""
+    return {
+        "format": FORMAT,
+        "baseline": side_document(compared.baseline),
+        "candidate": side_document(compared.candidate),
+        "same_session": compared.same_session,
+        "thresholds": {"noise": NOISE_THRESHOLD, "same_within": SAME_WITHIN},
+        "differences": [difference_document(one) for one in compared.differences],
+        "rows": [_row(row) for row in compared.rows],
+        "skipped": [_skipped(one) for one in compared.skipped],
+        "summaries": [_summary(one) for one in compared.summaries],
+        "verdicts": {one.value: compared.verdicts.get(one, 0) for one in Verdict},
+    }
+
+
+def side_document(side: Side) -> dict[str, Any]:
+    """What a side is: its session, study and configuration."""
+    return {
+        "name": side.name,
+        "session": side.session,
+        "created_real_ns": side.created_real_ns,
+        "study": side.study.id,
+        "scale": side.study.scale,
+        "configuration": side.configuration.id,
+    }
+
+
+def difference_document(one: Difference) -> dict[str, Any]:
+    """One thing that is not the same on both sides."""
+    return {
+        "area": one.area.value,
+        "what": one.what,
+        "baseline": one.baseline,
+        "candidate": one.candidate,
+        "forbids": one.forbids,
+    }
+
+
+def point_text(workload: str, axis: Axis) -> str:
+    """A point for people: `rand-read-4k, iodepth 8`."""
+    return f"{workload}, {axis_label(axis)}" if axis else workload
+
+
+def ratio_text(ratio: float) -> str:
+    """A ratio as the change in per cent beside it: `0.900 (-10.0 %)`."""
+    return f"{ratio:.3f} ({100 * (ratio - 1):+.1f} %)"
+
+
+def interval_text(low: float | None, high: float | None) -> str:
+    """The interval of a ratio; a dash where none is known."""
+    return "–" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
+
+
+def row_texts(row: Row) -> tuple[str, ...]:
+    """A row's cells for people, as HEADINGS names them."""
+    found = row.comparison
+    return (
+        point_text(row.workload, row.axis),
+        row.metric,
+        show(row.baseline),
+        show(row.candidate),
+        ratio_text(found.ratio),
+        interval_text(found.low, found.high),
+        found.verdict.value,
+    )
+
+
+def summary_texts(one: Summary) -> tuple[str, str, str]:
+    """The geometric mean for people: of what, the ratio, its interval."""
+    overall = one.overall
+    what = f"geometric mean of {one.metric} over {one.rows} points"
+    return what, ratio_text(overall.ratio), interval_text(overall.low, overall.high)
+
+
+def comparison_csv(compared: Compared) -> str:
+    """RFC 4180, one row a point and metric; an unknown number is an empty field."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    axes = list(dict.fromkeys(name for row in compared.rows for name, _ in row.axis))
+    writer.writerow(
+        [
+            "workload",
+            *(csv_cell(f"axis_{name}") for name in axes),
+            *("metric", "unit", "baseline", "baseline_low", "baseline_high", "baseline_n"),
+            *("candidate", "candidate_low", "candidate_high", "candidate_n"),
+            *("ratio", "ratio_low", "ratio_high", "verdict", "level", "reason"),
+        ]
+    )
+    for row in compared.rows:
+        found = row.comparison
+        cells = [
+            row.workload,
+            *(dict(row.axis).get(name) for name in axes),
+            row.metric,
+            row.baseline.unit,
+            *_numbers(row.baseline),
+            *_numbers(row.candidate),
+            *(found.ratio, found.low, found.high),
+            *(found.verdict.value, row.level.value, found.reason),
+        ]
+        writer.writerow([csv_cell(cell) for cell in cells])
+    return out.getvalue()
+
+
+def comparison_markdown(compared: Compared) -> str:
+    """Tables that GitHub and its like show: the differences, then the rows, then the means."""
+    parts = [f"# {_title(compared)}"]
+    if compared.differences:
+        told = ("What differs", "Baseline", "Candidate")
+        rows = [(one.what, one.baseline, one.candidate) for one in compared.differences]
+        parts.append(_table(told, rows))
+    heads = tuple(one.capitalize() for one in HEADINGS)
+    if compared.rows:
+        parts.append(_table(heads, [row_texts(row) for row in compared.rows]))
+    if compared.summaries:
+        means = [summary_texts(one) for one in compared.summaries]
+        parts.append(_table(("Together", "Ratio", "Interval"), means))
+    return "\n\n".join(parts) + "\n"
+
+
+def _title(compared: Compared) -> str:
+    one, other = compared.baseline, compared.candidate
+    return markdown_row([f"{other.name} against {one.name}"]).strip("| ")
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [markdown_row(heads), f"|{' --- |' * len(heads)}", *map(markdown_row, rows)]
+    return "\n".join(lines)
+
+
+def _numbers(metric: Metric) -> tuple[float | None, ...]:
+    return (metric.value, metric.low, metric.high, metric.n)
+
+
+def _row(row: Row) -> dict[str, Any]:
+    found = row.comparison
+    return {
+        "workload": row.workload,
+        "axis": dict(row.axis),
+        "metric": row.metric,
+        "better": row.better.value,
+        "baseline": _metric(row.baseline),
+        "candidate": _metric(row.candidate),
+        "ratio": found.ratio,
+        "low": found.low,
+        "high": found.high,
+        "runs": list(found.runs),
+        "paired": found.paired,
+        "p": found.p,
+        "verdict": found.verdict.value,
+        "reason": found.reason,
+        "level": row.level.value,
+    }
+
+
+def _metric(metric: Metric) -> Mapping[str, float | str | None]:
+    return {
+        "value": metric.value,
+        "unit": metric.unit,
+        "low": metric.low,
+        "high": metric.high,
+        "n": metric.n,
+    }
+
+
+def _skipped(one: Skipped) -> dict[str, Any]:
+    return {"workload": one.workload, "axis": dict(one.axis), "reason": one.reason}
+
+
+def _summary(one: Summary) -> dict[str, Any]:
+    overall = one.overall
+    return {
+        "metric": one.metric,
+        "better": one.better.value,
+        "rows": one.rows,
+        "curves": overall.curves,
+        "ratio": overall.ratio,
+        "low": _finite(overall.low),
+        "high": _finite(overall.high),
+        "bootstrapped": overall.bootstrapped,
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,275 @@
+"""`iolab compare` on sessions whose truth is known."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from iolab.errors import UsageError
+from iolab.model.configuration import Configuration
+from iolab.model.metric import Level, Metric, Result, Verdict
+from iolab.model.run import Plan
+from iolab.model.study import Study
+from tests.cli.command_line import iolab
+from tests.cli.compared import NOISE, Target, make_target
+
+SCHEMA = json.loads(
+    (Path(__file__).parents[2] / "schema" / "compare.json").read_text(encoding="utf-8")
+)
+
+
+def compared(*words: str | Path) -> dict[str, Any]:
+    """The document of a comparison that is not refused."""
+    told = iolab("compare", *words, "--json")
+    document: dict[str, Any] = json.loads(told.stdout)
+    assert told.returncode == 0, told.stderr
+    jsonschema.validate(document, SCHEMA, jsonschema.Draft202012Validator)
+    return document
+
+
+def refused(*words: str | Path) -> str:
+    told = iolab("compare", *words)
+    assert (told.returncode, told.stdout) == (UsageError.exit_code, "")
+    return told.stderr
+
+
+@pytest.fixture
+def baseline(tmp_path: Path) -> Path:
+    return make_target(tmp_path / "A", Target(name="a"))
+
+
+def test_a_tenth_less_is_worse_and_the_interval_holds_it(tmp_path: Path, baseline: Path) -> None:
+    other = Target(name="b", factor=0.9, noise=(0.002, 0.005, -0.004))
+    slower = make_target(tmp_path / "B", other)
+    document = compared(baseline, slower)
+    rates = [row for row in document["rows"] if row["metric"] == "iops"]
+    tails = [row for row in document["rows"] if row["metric"] == "lat_ns_p99"]
+    assert len(rates) == len(tails) == 2
+    assert all(row["low"] < 0.9 < row["high"] for row in rates)
+    assert all(row["low"] < 1 / 0.9 < row["high"] for row in tails)
+    assert document["verdicts"] == {"better": 0, "worse": 4, "same": 0, "inconclusive": 0}
+    assert document["differences"] == []
+    assert [one["metric"] for one in document["summaries"]] == ["iops", "lat_ns_p99"]
+    assert document["summaries"][0]["low"] < 0.9 < document["summaries"][0]["high"]
+
+
+def test_the_exit_code_tells_worse_and_only_when_asked(tmp_path: Path, baseline: Path) -> None:
+    slower = make_target(tmp_path / "B", Target(name="b", factor=0.9))
+    codes = [
+        iolab("compare", *words).returncode
+        for words in (
+            (baseline, slower),
+            (baseline, slower, "--fail-on", "worse"),
+            (slower, baseline, "--fail-on", "worse"),
+        )
+    ]
+    assert codes == [0, 1, 0]
+
+
+def test_the_same_target_measured_again_is_the_same(tmp_path: Path, baseline: Path) -> None:
+    again = make_target(tmp_path / "B", Target(name="b", noise=(-0.002, 0.001, 0.002)))
+    rows = compared(baseline, again, "--metric", "iops")["rows"]
+    assert {row["verdict"] for row in rows} == {"same"}
+    assert all(row["ratio"] != 1 and row["low"] < 1 < row["high"] for row in rows)
+
+
+def test_a_session_with_itself_is_exactly_the_same_and_says_why(baseline: Path) -> None:
+    document = compared(baseline, baseline)
+    assert document["same_session"]
+    assert {(row["ratio"], row["low"], row["high"]) for row in document["rows"]} == {(1, 1, 1)}
+    assert {row["verdict"] for row in document["rows"]} == {"same"}
+    assert "both sides are the same session" in iolab("compare", baseline, baseline).stdout
+
+
+def test_one_repeat_each_is_inconclusive_and_says_why(tmp_path: Path) -> None:
+    one = make_target(tmp_path / "A", Target(name="a", repeats=1))
+    other = make_target(tmp_path / "B", Target(name="b", repeats=1, factor=0.5))
+    rows = compared(one, other)["rows"]
+    assert {row["verdict"] for row in rows} == {"inconclusive"}
+    assert {row["reason"] for row in rows} == {
+        "one run a side tells nothing of what another run would give"
+    }
+    assert {(row["low"], row["high"]) for row in rows} == {(None, None)}
+
+
+def test_two_runs_that_scatter_claim_nothing(tmp_path: Path) -> None:
+    one = make_target(tmp_path / "A", Target(name="a", repeats=2, noise=(0.1, -0.1)))
+    other = make_target(tmp_path / "B", Target(name="b", repeats=2, noise=(-0.1, 0.1), factor=0.9))
+    assert compared(one, other)["verdicts"]["inconclusive"] == 4
+
+
+def test_another_load_is_refused_unless_allowed_and_then_named(
+    tmp_path: Path, baseline: Path
+) -> None:
+    other = make_target(tmp_path / "B", Target(name="b", plan=deeper))
+    told = refused(baseline, other)
+    assert "workload-1: iodepth: 1 against 7." in told
+    assert "workload-1: file bytes: 1 GiB against 2 GiB." in told
+    document = compared(baseline, other, "--allow-differences")
+    forbidden = [one["what"] for one in document["differences"] if one["forbids"]]
+    assert forbidden == ["workload-1: iodepth", "workload-1: file bytes"]
+    assert (
+        "! workload-1: iodepth" in iolab("compare", baseline, other, "--allow-differences").stdout
+    )
+
+
+def test_hosts_and_versions_that_differ_are_shown_first_and_forbid_nothing(
+    tmp_path: Path, baseline: Path
+) -> None:
+    def newer(facts: Any) -> Any:
+        return {
+            name: replace(one, kernel=replace(one.kernel, release="6.12.0"))
+            for name, one in facts.items()
+        }
+
+    other = make_target(tmp_path / "B", Target(name="b", facts=newer, study=in_a_hurry))
+    document = compared(baseline, other)
+    assert document["differences"] == [
+        {
+            "area": "method",
+            "what": "runtime s",
+            "baseline": "1",
+            "candidate": "20",
+            "forbids": False,
+        },
+        {
+            "area": "hosts",
+            "what": "kernel",
+            "baseline": "6.1.0",
+            "candidate": "6.12.0",
+            "forbids": False,
+        },
+    ]
+    text = iolab("compare", baseline, other).stdout
+    assert text.index("6.12.0") < text.index("iops")
+
+
+def test_invalid_runs_are_not_compared(tmp_path: Path, baseline: Path) -> None:
+    def spoil(result: Result) -> Result:
+        if dict(result.axis)["bs"] == "8k":
+            return replace(result, verdict=Verdict(Level.INVALID, ()))
+        return replace(result, metrics={**result.metrics, "lat_ns_p99": Metric(None, "ns")})
+
+    other = make_target(tmp_path / "B", Target(name="b", result=spoil))
+    document = compared(baseline, other)
+    assert [(row["axis"]["bs"], row["metric"]) for row in document["rows"]] == [("4k", "iops")]
+    assert document["skipped"] == [
+        {
+            "workload": "workload-1",
+            "axis": {"iodepth": 1, "bs": "8k"},
+            "reason": "no run of the candidate is done and not invalid",
+        }
+    ]
+
+
+def test_a_value_of_zero_has_no_ratio(tmp_path: Path, baseline: Path) -> None:
+    def stuck(result: Result) -> Result:
+        return replace(result, metrics={**result.metrics, "iops": Metric(0.0, "1/s")})
+
+    other = make_target(tmp_path / "B", Target(name="b", result=stuck))
+    reasons = {one["reason"] for one in compared(baseline, other)["skipped"]}
+    assert reasons == {"iops: a run of the candidate has the value 0, which has no ratio"}
+
+
+def test_points_that_one_side_lacks_are_named(tmp_path: Path, baseline: Path) -> None:
+    more = make_target(tmp_path / "B", Target(name="b", points=3))
+    (skipped,) = compared(baseline, more)["skipped"]
+    assert (skipped["axis"]["bs"], skipped["reason"]) == (
+        "16k",
+        "the baseline has no such point",
+    )
+    nothing = make_target(tmp_path / "C", Target(name="c", plan=renamed, study=renamed_study))
+    assert "no point in common" in refused(baseline, nothing)
+
+
+def test_configurations_of_one_session_are_paired_by_repeat(tmp_path: Path) -> None:
+    # What both share in a repeat is far larger than the difference between them.
+    shared = (0.2, -0.1, -0.15)
+    one = Target(name="a", noise=shared, study=doubled, plan=doubled_plan, result=tenth_more)
+    both = make_target(tmp_path / "A", one)
+    assert "has 2 configurations" in refused(both, both)
+    document = compared(f"{both}:only", f"{both}:other", "--metric", "iops")
+    assert [row["paired"] for row in document["rows"]] == [True, True]
+    assert {row["verdict"] for row in document["rows"]} == {"better"}
+    assert all(row["low"] < 1.1 < row["high"] for row in document["rows"])
+    assert "no configuration 'othr'" in refused(f"{both}:othr", f"{both}:only")
+
+
+def test_unknown_workloads_and_metrics_are_told_together(baseline: Path) -> None:
+    told = refused(baseline, baseline, "-w", "workload-2", "-m", "iops_", "-m", "iops")
+    assert "no workload 'workload-2'" in told
+    assert "Did you mean 'iops'?" in told
+
+
+def test_it_is_printed_for_other_programs(tmp_path: Path, baseline: Path) -> None:
+    other = make_target(tmp_path / "B", Target(name="b", factor=0.9))
+    told = iolab("compare", baseline, other, "--format", "csv").stdout
+    rows = list(csv.DictReader(io.StringIO(told)))
+    assert [row["verdict"] for row in rows] == ["worse"] * 4
+    assert float(rows[0]["ratio"]) == pytest.approx(0.9)
+    lines = iolab("compare", baseline, other, "--format", "markdown").stdout.splitlines()
+    assert lines[4].startswith("| workload-1, iodepth 1, bs 4k | iops |")
+
+
+def deeper(plan: Plan) -> Plan:
+    runs = tuple(
+        replace(
+            run,
+            point=replace(
+                run.point,
+                job=replace(run.point.io, iodepth=7, file_bytes=2 * run.point.io.file_bytes),
+            ),
+        )
+        for run in plan.runs
+    )
+    return replace(plan, runs=runs)
+
+
+def in_a_hurry(study: Study) -> Study:
+    return replace(study, method=replace(study.method, runtime_s=20.0))
+
+
+def renamed(plan: Plan) -> Plan:
+    runs = (replace(run, point=replace(run.point, workload="else")) for run in plan.runs)
+    return replace(plan, runs=tuple(runs))
+
+
+def renamed_study(study: Study) -> Study:
+    return replace(study, workloads=(replace(study.workloads[0], id="else"),))
+
+
+def doubled(study: Study) -> Study:
+    other: Configuration = replace(study.configurations[0], id="other")
+    return replace(study, configurations=(*study.configurations, other))
+
+
+def doubled_plan(plan: Plan) -> Plan:
+    runs = [
+        replace(
+            run,
+            point=replace(run.point, configuration=name, digest=f"{number}{run.point.digest[1:]}"),
+        )
+        for run in plan.runs
+        for number, name in enumerate(("only", "other"))
+    ]
+    numbered = (replace(run, order=order) for order, run in enumerate(runs))
+    return replace(plan, runs=tuple(numbered))
+
+
+def tenth_more(result: Result) -> Result:
+    """The other configuration is faster by 10 %, give or take a little."""
+    if result.configuration == "only":
+        return result
+    speed = 1.1 * (1 + NOISE[result.repeat - 1] / 2)
+    rate = result.metrics["iops"]
+    assert rate.value is not None
+    return replace(
+        result, metrics={**result.metrics, "iops": replace(rate, value=rate.value * speed)}
+    )
