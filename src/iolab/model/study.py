@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from iolab.model.configuration import Configuration
 from iolab.model.host import HostSpec
+from iolab.model.state import PLAIN, Precondition
 from iolab.model.workload import Workload
 
 
@@ -15,6 +17,8 @@ class MethodKind(StrEnum):
 
     FIXED = "fixed"
     """Warm-up and duration as written, the published studies' way."""
+    ADAPTIVE = "adaptive"
+    """A run goes on until it is steady and precise enough, a point until its repeats are."""
 
 
 class Order(StrEnum):
@@ -38,11 +42,21 @@ class OnFailure(StrEnum):
     """Go on without the host that failed; such runs never mix with those of the whole fleet."""
 
 
+REPEATS_MAX: Final = 5
+"""More runs narrow a point's interval by less than a tenth each."""
+
+TARGET_HALF_WIDTH: Final = 0.015
+"""What a published point should reach."""
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """How the study measures; seconds unless named otherwise.
 
     `retries` is how often a failed run is tried again, 0 unless `on_failure` is to retry.
+    The adaptive method repeats a point up to `repeats_max` times until half its published interval
+    is below `target_half_width`, a share; `sentinel` is the workload whose first point it measures
+    again and again, "" for that of the first.
     """
 
     kind: MethodKind
@@ -55,6 +69,9 @@ class Method:
     drop_caches: bool
     on_failure: OnFailure = OnFailure.SKIP_POINT
     retries: int = 0
+    repeats_max: int = REPEATS_MAX
+    target_half_width: float = TARGET_HALF_WIDTH
+    sentinel: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +88,13 @@ class TargetSettings:
     `keep_files` leaves the laid-out files for a later session; `allow_memory` permits a target
     that lives in memory (its results are invalid, but they are made). With `rotate` n, client i
     reads the files that client i + n wrote, which all clients must then see; 0 is its own.
+    `overwrite` permits a device with a file system on it.
     """
 
     keep_files: bool
     allow_memory: bool
     rotate: int = 0
+    overwrite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +118,7 @@ class Study:
     text: str
     overrides: tuple[str, ...]
     inventory: str = ""
+    precondition: Precondition = PLAIN
 
     def host(self, name: str) -> HostSpec:
         """The host of that name; KeyError when the study has none (the loader made sure)."""

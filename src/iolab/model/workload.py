@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from iolab.model.engine import EngineName
 from iolab.model.metadata import MetadataJob
+from iolab.model.objective import EVERY_POINT, Aim
 
 
 class Access(StrEnum):
@@ -113,6 +114,7 @@ class Workload:
     """A described behaviour: the job at its first values, and the axes that vary it.
 
     `repeats` is how often each of its points is measured, None for as often as the method says.
+    `aim` is what its axes are measured for.
     """
 
     id: str
@@ -121,6 +123,7 @@ class Workload:
     sweep: tuple[Axis, ...]
     indicator: Indicator
     repeats: int | None = None
+    aim: Aim = EVERY_POINT
 
     @property
     def io(self) -> Job:
