@@ -126,6 +126,26 @@ def test_the_interval_narrows_with_time(seed: int) -> None:
     assert judge(series).half_width < judge(series[:200]).half_width
 
 
+@given(
+    st.lists(st.floats(min_value=0, max_value=1e9), min_size=20, max_size=60),
+    st.integers(min_value=1, max_value=8),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_series_of_counts_is_judged(counts: list[float], times: int) -> None:
+    seen = judge(np.repeat(np.array(counts), times))
+    assert seen.status is not Status.RUNNING
+    assert 0 <= seen.cut_s < seen.seconds
+    assert seen.half_width >= 0
+    assert min(counts) <= seen.mean * (1 + 1e-9)
+    assert seen.mean <= max(counts) * (1 + 1e-9)
+
+
+def test_a_series_without_noise_is_exact() -> None:
+    seen = decide(np.full(780, LEVEL))
+    assert seen.status is Status.OK
+    assert (seen.mean, seen.half_width) == (LEVEL, 0.0)
+
+
 def test_each_kind_of_load_has_settings() -> None:
     assert set(PRESETS) == set(LoadKind)
     assert PRESETS[LoadKind.QUICK] is QUICK
