@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.analyse.method.changes import RUNS_MIN, find_changes
+from iolab.analyse.method.changes import RUNS_MIN, find_changes, runs_needed
 
 
 def runs(seed: int, *levels: tuple[int, float], sd: float = 0.01) -> list[float]:
@@ -72,3 +72,24 @@ def test_the_unit_does_not_matter(seed: int, unit: float) -> None:
     one = find_changes(series, np.random.default_rng(1))
     other = find_changes([value * unit for value in series], np.random.default_rng(1))
     assert [change.index for change in one.changes] == [change.index for change in other.changes]
+
+
+def test_who_searches_many_series_at_once_needs_more_runs_and_finds_them() -> None:
+    series = runs(11, (8, 100.0), (8, 80.0))
+    assert [change.index for change in find_changes(series, fresh(), alpha=3e-4).changes] == [8]
+    few = find_changes(series[:12], fresh(), alpha=3e-4)
+    assert (few.enough, few.changes) == (False, ())
+    assert few.sentence == "12 runs are too few to tell a change; 16 are needed"
+    assert runs_needed(0.01) == RUNS_MIN
+
+
+def test_a_smaller_alpha_gives_fewer_false_alarms() -> None:
+    rng = fresh()
+    series = [runs(seed, (20, 1.0), sd=0.05) for seed in range(60)]
+    loose = sum(bool(find_changes(one, rng, alpha=0.3).changes) for one in series)
+    strict = sum(bool(find_changes(one, rng, alpha=0.001).changes) for one in series)
+    assert strict <= 1 < loose
+
+
+def fresh() -> np.random.Generator:
+    return np.random.default_rng(12)

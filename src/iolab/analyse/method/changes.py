@@ -33,6 +33,9 @@ can be split in 462 ways."""
 
 _SIDE_MIN: Final = 2
 _PERMUTATIONS: Final = 1999
+_BEYOND: Final = 4
+"""Permutations per 1/alpha, so that a small alpha can be reached at all."""
+
 _CHANGES_MOST: Final = 50
 _RUNS_MOST: Final = 400
 """Only the latest are searched: time grows with the square of their number."""
@@ -59,39 +62,57 @@ class History:
     runs: int
     changes: tuple[Change, ...]
     enough: bool
+    needed: int = RUNS_MIN
 
     @property
     def sentence(self) -> str:
         """The same in words."""
         if not self.enough:
-            return f"{self.runs} runs are too few to tell a change; {RUNS_MIN} are needed"
+            return f"{self.runs} runs are too few to tell a change; {self.needed} are needed"
         if not self.changes:
             return f"nothing changed over {self.runs} runs"
         count = len(self.changes)
         return f"{count} change{'s' if count > 1 else ''} over {self.runs} runs"
 
 
-def find_changes(run_means: Sequence[float], rng: np.random.Generator) -> History:
+def find_changes(
+    run_means: Sequence[float], rng: np.random.Generator, *, alpha: float = ALPHA
+) -> History:
     """The changes of level in run means (> 0), in the order in which they were measured.
 
-    Raises ValueError for a mean that is not positive.
+    `alpha` is the share of series without change that may be called changed; who searches many
+    series at once divides it among them. Raises ValueError for a mean that is not positive.
     """
-    if len(run_means) < RUNS_MIN:
-        return History(len(run_means), (), enough=False)
+    needed = runs_needed(alpha)
+    if len(run_means) < needed:
+        return History(len(run_means), (), enough=False, needed=needed)
     logs = np.array(log_means(run_means))
     first = max(len(logs) - _RUNS_MOST, 0)
     pending, splits = [(first, len(logs))], dict[int, float]()
     while pending and len(splits) < _CHANGES_MOST:
         start, end = pending.pop()
-        found = _edges(logs[start:end], rng)
+        found = _edges(logs[start:end], rng, alpha)
         if found is not None:
             edges = [start, *(start + edge for edge in found[0]), end]
             splits |= dict.fromkeys(edges[1:-1], found[1])
             pending += list(pairwise(edges))
-    return History(len(logs), tuple(_large(logs, splits)), enough=True)
+    return History(len(logs), tuple(_large(logs, splits)), enough=True, needed=needed)
 
 
-def _edges(x: Floats, rng: np.random.Generator) -> tuple[tuple[int, ...], float] | None:
+def runs_needed(alpha: float) -> int:
+    """The fewest runs of which a split in the middle is rarer than `alpha` among all their orders.
+
+    Two tests are made, each of half of it.
+    """
+    runs = RUNS_MIN
+    while math.comb(runs, runs // 2) * alpha < 2:
+        runs += 1
+    return runs
+
+
+def _edges(
+    x: Floats, rng: np.random.Generator, alpha: float
+) -> tuple[tuple[int, ...], float] | None:
     """Where the best segment of a stretch begins and ends, and p; None where chance does as well.
 
     One edge where the segment reaches an end of the stretch, else two.
@@ -101,14 +122,16 @@ def _edges(x: Floats, rng: np.random.Generator) -> tuple[tuple[int, ...], float]
     # Equal arrangements differ in the last digits: a tie counts as reached.
     limit = _highest(x[None, :])[0] * (1 - 1e-9)
     reached, done = np.zeros(2), 0
-    while done < _PERMUTATIONS:
-        count = min(_CHUNK, _PERMUTATIONS - done)
+    wanted = max(_PERMUTATIONS, math.ceil(_BEYOND * 2 / alpha) - 1)
+    # Where even the rest could not bring p down to alpha, it is not tried.
+    while done < wanted and 2 * (1 + reached.min()) <= alpha * (1 + wanted):
+        count = min(_CHUNK, wanted - done)
         shuffled = rng.permuted(np.tile(x, (count, 1)), axis=1)
         reached += (_highest(shuffled) >= limit).sum(axis=0)
         done += count
     # Two tests, one for changes that stayed and one for those that went: Bonferroni.
-    p = min(2 * float(reached.min() + 1) / (1 + _PERMUTATIONS), 1.0)
-    return (_best_segment(x), p) if p <= ALPHA else None
+    p = min(2 * float(reached.min() + 1) / (1 + done), 1.0)
+    return (_best_segment(x), p) if done == wanted and p <= alpha else None
 
 
 def _highest(x: Floats) -> Floats:
