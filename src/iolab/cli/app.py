@@ -11,7 +11,20 @@ from typing import Annotated
 
 import typer
 
-from iolab.cli import check, compare, doctor, export, init, plan, report, resume, run, show, studies
+from iolab.cli import (
+    check,
+    compare,
+    doctor,
+    export,
+    history,
+    init,
+    plan,
+    report,
+    resume,
+    run,
+    show,
+    studies,
+)
 from iolab.cli.door import guarded
 from iolab.cli.talk import result
 
@@ -36,6 +49,7 @@ for _command, _name in (
     (report.report, "report"),
     (export.export, "export"),
     (compare.compare, "compare"),
+    (history.history, "history"),
     (doctor.doctor, "doctor"),
     (studies.studies, "studies"),
 ):

@@ -81,14 +81,14 @@ def compare(
     """Compare a candidate with a baseline, point by point, with intervals."""
     from iolab.analyse.comparison import compare_sides
     from iolab.analyse.method.ratio import Verdict
-    from iolab.cli.sides import open_side, refuse_unlike
+    from iolab.cli.sides import check_names, open_side, refuse_unlike
     from iolab.errors import ExitCode
 
     sides = (open_side(baseline), open_side(candidate))
-    _check_names(sides, workload or (), metric or ())
+    check_names(sides, workload or (), metric or ())
     compared = compare_sides(*sides, tuple(workload or ()), tuple(metric or ()))
     if not allow_differences:
-        refuse_unlike(compared.differences, candidate)
+        refuse_unlike([one for one in compared.differences if one.forbids], candidate)
     _check_rows(compared)
     _print(compared, Format.JSON if as_json else kind)
     worse = compared.verdicts.get(Verdict.WORSE, 0)
@@ -112,26 +112,6 @@ def _print(compared: Compared, kind: Format | None) -> None:
             raw_result(comparison_markdown(compared))
         case _:
             result_screen(*comparison_screen(compared))
-
-
-def _check_names(sides: Sequence[Side], workloads: Sequence[str], metrics: Sequence[str]) -> None:
-    """UsageError for workloads and metrics that there are none of, all at once."""
-    from iolab.analyse.metadata.summary import METADATA_UNITS
-    from iolab.analyse.summary import METRIC_UNITS
-    from iolab.errors import Fault, UsageError
-    from iolab.plan.wording import shown, suggestion
-
-    ids = list(dict.fromkeys(one.id for side in sides for one in side.study.workloads))
-    keys = [*METRIC_UNITS, *METADATA_UNITS]
-    wanted = [("workload", name, ids) for name in workloads]
-    wanted += [("metric", name, keys) for name in metrics]
-    faults = tuple(
-        Fault(f"There is no {what} {shown(name)}.", suggestion(name, known, f"{what}s"))
-        for what, name, known in wanted
-        if name not in known
-    )
-    if faults:
-        raise UsageError("Not everything that was asked for is there.", "Correct it.", faults)
 
 
 def _check_rows(compared: Compared) -> None:

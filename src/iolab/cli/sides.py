@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,17 +30,37 @@ def split_name(name: str) -> tuple[Path, str | None]:
 
 
 def refuse_unlike(found: Iterable[Difference], candidate: str) -> None:
-    """UsageError with every difference that forbids comparing the candidate; silent without."""
+    """UsageError with every difference given, which forbid comparing the candidate; else silent."""
     from iolab.errors import UsageError
     from iolab.plan.wording import shown
 
-    faults = tuple(_fault(one) for one in found if one.forbids)
+    faults = tuple(map(_fault, found))
     if faults:
         raise UsageError(
             f"The session {shown(candidate)} was not measured in the same way.",
             "Measure both alike, or give --allow-differences to compare them all the same.",
             faults,
         )
+
+
+def check_names(sides: Sequence[Side], workloads: Sequence[str], metrics: Sequence[str]) -> None:
+    """UsageError for workloads and metrics that there are none of, all at once."""
+    from iolab.analyse.metadata.summary import METADATA_UNITS
+    from iolab.analyse.summary import METRIC_UNITS
+    from iolab.errors import Fault, UsageError
+    from iolab.plan.wording import shown, suggestion
+
+    ids = list(dict.fromkeys(one.id for side in sides for one in side.study.workloads))
+    keys = [*METRIC_UNITS, *METADATA_UNITS]
+    wanted = [("workload", name, ids) for name in workloads]
+    wanted += [("metric", name, keys) for name in metrics]
+    faults = tuple(
+        Fault(f"There is no {what} {shown(name)}.", suggestion(name, known, f"{what}s"))
+        for what, name, known in wanted
+        if name not in known
+    )
+    if faults:
+        raise UsageError("Not everything that was asked for is there.", "Correct it.", faults)
 
 
 def _fault(one: Difference) -> Fault:

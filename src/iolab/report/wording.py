@@ -45,6 +45,17 @@ def show(metric: Metric | None, *, bare_rate: bool = False) -> str:
     return show_value(metric.value, metric.unit, bare_rate=bare_rate)
 
 
+def show_interval(metric: Metric | None, *, bare_rate: bool = False) -> str:
+    """A metric's 95 % interval and its runs: `[12.1 k, 12.5 k] n=3`; empty without any."""
+    if metric is None or metric.value is None or metric.n is None:
+        return ""
+    runs = f"n={metric.n}"
+    if metric.low is None or metric.high is None:
+        return runs
+    ends = (show_value(end, metric.unit, bare_rate=bare_rate) for end in (metric.low, metric.high))
+    return f"[{', '.join(ends)}] {runs}"
+
+
 def show_value(value: float, unit: str, *, bare_rate: bool = False) -> str:
     """A value in a unit of metrics: 1/s, ops/s, bytes/s, ns, bytes, share, depth or celsius."""
     if unit == "1/s":

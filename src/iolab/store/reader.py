@@ -228,6 +228,11 @@ def read_session(directory: Path) -> Session:
     return decode(Session, path)
 
 
+def is_session(directory: Path) -> bool:
+    """Whether a directory is a session, of whatever format."""
+    return (directory / layout.SESSION).is_file()
+
+
 def _inode(path: Path) -> int:
     """The inode at a path, 0 if there is none."""
     try:
