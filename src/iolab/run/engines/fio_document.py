@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import orjson
 
 from iolab.model.histogram import BIN_COUNT, MIDDLE_NS, Counts
 from iolab.model.run import DirectionTotals, EngineTotals
@@ -137,15 +138,7 @@ def _totals(blocks: Sequence[Mapping[str, Any]], counts: Counts) -> DirectionTot
         raise DocumentFault("fio printed a report with a number that is none") from None
     # Numbers are checked here, and not by a function that is called for each while they are read:
     # a report every second on a thousand hosts has a million of them.
-    for name in (
-        "ios",
-        "bytes",
-        "runtime_ms",
-        "lat_min_ns",
-        "lat_max_ns",
-        "short_ios",
-        "dropped_ios",
-    ):
+    for name in _COUNTED:
         if not 0 <= getattr(totals, name) < INTEGER_LIMIT:
             raise DocumentFault(f"fio printed a report whose {name} cannot be counted")
     return totals
@@ -164,11 +157,10 @@ _COUNTED: Final = (
 
 
 def _parsed(text: bytes) -> Mapping[str, Any]:
-    for correct in (bytes, _with_null):
+    """The report; the quick and strict parser first, then the one that forgives fio's slips."""
+    for parse in (orjson.loads, _forgiving, _forgiving_no_number):
         try:
-            root = json.loads(
-                correct(text).decode("utf-8", "replace"), parse_constant=lambda _: None
-            )
+            root = parse(text)
         except (ValueError, RecursionError):
             continue
         if isinstance(root, dict):
@@ -176,8 +168,12 @@ def _parsed(text: bytes) -> Mapping[str, Any]:
     raise DocumentFault(f"fio printed a report that is not JSON ({len(text)} bytes)")
 
 
-def _with_null(text: bytes) -> bytes:
-    return _NO_NUMBER.sub(b": null", text)
+def _forgiving(text: bytes) -> object:
+    return json.loads(text.decode("utf-8", "replace"), parse_constant=lambda _: None)
+
+
+def _forgiving_no_number(text: bytes) -> object:
+    return _forgiving(_NO_NUMBER.sub(b": null", text))
 
 
 def _progress(jobs: Sequence[Mapping[str, Any]], name: str) -> Progress:
@@ -213,12 +209,20 @@ def _latencies(block: Mapping[str, Any], name: str) -> tuple[Counts, float]:
     counts = np.zeros(BIN_COUNT, dtype=np.int64)
     try:
         where = np.fromiter(map(_BIN_OF.__getitem__, bins), dtype=np.int64, count=len(bins))
-        counts[where] = np.array(list(bins.values()), dtype=np.int64)
+        counts[where] = _whole(list(bins.values()))
     except (KeyError, ValueError, TypeError, OverflowError):
         raise DocumentFault(f"fio printed latency bins for '{name}' that are not its own") from None
     if not counts.any():
         return _NOTHING, 0.0
     return counts, float(_number(latency, "mean"))
+
+
+def _whole(values: Sequence[object]) -> Counts:
+    """The values as counts; ValueError for a fraction or more than 64 bits, which numpy bends."""
+    found = np.array(values)
+    if found.dtype.kind != "i":
+        raise ValueError("not whole numbers of 64 bits")
+    return found
 
 
 _BIN_OF: Final = {str(middle): index for index, middle in enumerate(MIDDLE_NS.tolist())}
@@ -233,5 +237,7 @@ def _number(block: Mapping[str, Any], key: str, limit: int = INTEGER_LIMIT) -> i
     value = block.get(key)
     if isinstance(value, int | float) and 0 <= value < limit:
         return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # the parser makes a float of what is beyond 64 bits
     shown = repr(value)[:SHOWN_LIMIT]
     raise DocumentFault(f"fio printed a report whose '{key}' is {shown}, not a number it can be")

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+
 DOCUMENT_LIMIT_BYTES: Final = 8 << 20
 """A document with every bin of three directions has 0.3 MB; a larger one is not ours."""
 
@@ -40,6 +42,8 @@ class DocumentCutter:
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The documents that end in this piece, each as its JSON text."""
+        if not self._buffer and _is_plain(piece):
+            return [piece]
         self._buffer += piece
         found: list[bytes] = []
         while close := self._close():
@@ -104,7 +108,13 @@ class DocumentCutter:
 
 def _is_plain(block: bytes) -> bool:
     """Whether a block that ends with a closing line is one document and nothing else."""
-    if not block.startswith(b"{\n"):
+    if not (block.startswith(b"{\n") and block.endswith(b"\n}\n")):
         return False
-    # Every line but the first and the last is indented; the last one's end is a line end too.
-    return block.count(b"\n ") == block.count(b"\n") - 2 and block.endswith(b"\n}\n")
+    # Every line but the first and the last is indented: one line's end has no blank after it. Bytes
+    # are compared as arrays, since a search for two of them takes longer than to parse them all.
+    text = np.frombuffer(block, dtype=np.uint8)
+    at_margin = (text[:-1] == _LINE_END) & (text[1:] != _BLANK)
+    return int(np.count_nonzero(at_margin)) == 1
+
+
+_LINE_END, _BLANK = b"\n "
