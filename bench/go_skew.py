@@ -1,0 +1,166 @@
+"""How far apart twelve ssh hosts begin, once their clocks are corrected.
+
+Run as root: `python bench/go_skew.py`. Hosts are those of tools/fleet.py, real sshd processes on
+this machine. A session as `iolab run` makes it repeats a tiny job; at each GO the spread is taken
+between the first host's first I/O and the last one's. Two engines tell two things:
+
+- `metadata`, in the agent, tells its first operation to the nanosecond: what GO itself costs;
+- `fio` is a process that begins at GO and opens its files first, and tells its start in
+  milliseconds: what a run of it has as skew.
+
+All hosts share one kernel here, so that their clocks are the same: the spread of the starts as they
+were told, without any correction, stands beside, and the difference is what correcting costs.
+Twelve engines on the cores of one machine wait for each other; how many there are, and how busy
+they were before, is printed with the result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from iolab.model.event import Event, RunFinished, SessionStatus
+from iolab.model.run import HostRun, RunRecord, RunStatus
+from iolab.plan.inventory import Inventory, parse_inventory
+from iolab.plan.load import LoadOptions, parse_study
+from iolab.plan.schedule import make_plan
+from iolab.run.engines.fio import FioEngine
+from iolab.run.hosts.reach import open_hosts
+from iolab.run.hosts.ssh.login import Logins
+from iolab.run.session import run_session
+from iolab.run.stop import Stop
+
+FLEET: Final = Path(__file__).parents[1] / "tools" / "fleet.py"
+TARGET_NS: Final = 5_000_000
+NS_PER_MS: Final = 1e6
+
+STUDY: Final = """
+format = 1
+id = "go-skew"
+title = "A tiny job, again and again"
+question = "How far apart do the hosts begin?"
+
+[[workload]]
+id = "tiny"
+{job}
+
+[method]
+warmup = "0s"
+runtime = "1s"
+repeats = {repeats}
+settle = "0s"
+drop_caches = false
+"""
+JOBS: Final = {
+    "metadata": 'engine = "metadata"\nranks = 1\nfiles_per_rank = 200\nrank_shift = 0\n'
+    "iterations = {repeats}",
+    "fio": 'rw = "randread"\nbs = "4k"\nnumjobs = 1\niodepth = 1\nfilesize = "1m"',
+}
+
+
+@dataclass
+class Kept:
+    """A recorder that keeps the records and tells nobody."""
+
+    records: list[RunRecord] = field(default_factory=list)
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, RunFinished):
+            self.records.append(event.record)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hosts", type=int, default=12)
+    parser.add_argument("--runs", type=int, default=20)
+    chosen = parser.parse_args()
+    busy = os.getloadavg()[0]
+    print(f"{os.cpu_count()} cores, load average before {busy:.1f}")
+    try:
+        inventory = Path(fleet("up", "--hosts", str(chosen.hosts))[0]).read_text("utf-8")
+        for engine in JOBS:
+            records = asyncio.run(measured(inventory, engine, chosen.runs))
+            tell(engine, chosen.hosts, records)
+    finally:
+        fleet("down")
+
+
+def fleet(what: str, *more: str) -> list[str]:
+    words = [sys.executable, str(FLEET), what, "--name", "goskew", *more]
+    done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=120)
+    return done.stdout.split()
+
+
+async def measured(inventory: str, engine: str, runs: int) -> list[RunRecord]:
+    """The records of so many runs of one session."""
+    repeats = 1 if engine == "metadata" else runs
+    text = STUDY.format(job=JOBS[engine].format(repeats=runs), repeats=repeats)
+    options = LoadOptions(inventory=Inventory(inventory, "inventory.toml"))
+    study = parse_study(text, "go-skew.toml", options)
+    specs = parse_inventory(inventory, "inventory.toml")
+    kept = Kept()
+    async with open_hosts(specs, logins=Logins(config=Path("/dev/null"))) as hosts:
+        status = await run_session(
+            study,
+            make_plan(study),
+            hosts,
+            kept,
+            Stop(),
+            session_id="go-skew",
+            engines=(FioEngine(),),
+        )
+    if status is not SessionStatus.DONE:
+        raise SystemExit(f"go-skew: the session ended as {status}")
+    return [record for record in kept.records if record.status is RunStatus.DONE]
+
+
+def tell(engine: str, hosts: int, records: Sequence[RunRecord]) -> None:
+    corrected = [ns for record in records for ns in spreads_ns(record, corrected=True)]
+    told = [ns for record in records for ns in spreads_ns(record, corrected=False)]
+    worst = percentile(corrected, 99)
+    verdict = "within" if worst < TARGET_NS else "OVER"
+    errors = [host.clock_error_ns for record in records for host in record.hosts]
+    print(f"{engine}, {hosts} ssh hosts, {len(records)} runs, {len(told)} starts: spread of each")
+    print(f"  clocks corrected   {words(corrected)} ({verdict} {TARGET_NS / NS_PER_MS:g} ms)")
+    print(f"  as they were told  {words(told)}")
+    print(f"  error of a clock   {words(errors)}")
+
+
+def spreads_ns(record: RunRecord, *, corrected: bool) -> list[int]:
+    """Between the first host and the last, of each GO of the run."""
+    starts = np.array([starts_ns(host) for host in record.hosts], dtype=np.int64)
+    if corrected:
+        starts -= np.array([[host.clock_offset_ns] for host in record.hosts])
+    return [int(ns) for ns in np.ptp(starts, axis=0)]
+
+
+def starts_ns(host: HostRun) -> list[int]:
+    """The host's first I/O after each GO, on its own clock: metadata load has one a phase."""
+    if host.phases:
+        return [phase.first_start_real_ns or 0 for phase in host.phases]
+    return [host.start_real_ns or 0]
+
+
+def words(values_ns: Sequence[int]) -> str:
+    p50, p99 = statistics.median(values_ns) / NS_PER_MS, percentile(values_ns, 99) / NS_PER_MS
+    return f"p50 {p50:.2f} ms, p99 {p99:.2f} ms"
+
+
+def percentile(values: Sequence[int], percent: int) -> int:
+    """The smallest value that so many percent are not above; of few values, the largest."""
+    ordered = sorted(values)
+    return ordered[max(-(-len(ordered) * percent // 100) - 1, 0)]
+
+
+if __name__ == "__main__":
+    main()
