@@ -32,8 +32,8 @@ PHASE_SHORT_S: Final = 10.0
 """Below this a phase sees fewer than two commits of a journal that commits every 5 s, as ext4 does:
 what it leaves to be written is not in its rate."""
 
-PHASE_USELESS_S: Final = 1.0
-"""Below this the milliseconds by which ranks start and end apart weigh as much as operations."""
+PHASE_USELESS_S: Final = 0.1
+"""Below this the milliseconds by which ranks start and end apart are a tenth of the phase."""
 
 TOGETHER_SHARE: Final = 0.5
 """Share of a phase in which all ranks must work: below it the stragglers are most of the phase, and
@@ -96,7 +96,7 @@ def phase_too_short(view: RunView) -> Said:
     said = f"{operation.word} took {format_ns(least * 1e9)}"
     evidence: Numbers = {"phase": operation.word, "seconds": least}
     if least < PHASE_USELESS_S:
-        return invalid(f"Phase {said}; {PHASE_USELESS_S:.0f} s is the least.", **evidence)
+        return invalid(f"Phase {said}; {PHASE_USELESS_S:g} s is the least.", **evidence)
     if least < PHASE_SHORT_S:
         return indicative(f"Phase {said}; a result needs {PHASE_SHORT_S:.0f} s.", **evidence)
     return valid(f"Phase {said}, the shortest on files.", **evidence)
