@@ -112,7 +112,7 @@ def test_stragglers_and_vague_clocks_are_told(record: RunRecord) -> None:
     assert "80 ms" in vague.says
 
 
-@pytest.mark.parametrize(("files", "wanted"), [(3000, VALID), (1500, INDICATIVE), (50, INVALID)])
+@pytest.mark.parametrize(("files", "wanted"), [(3000, VALID), (1500, INDICATIVE), (20, INVALID)])
 def test_short_phases_tell_little(files: int, wanted: Level) -> None:
     short = made(job=replace(JOB, files_per_rank=files)).record
     assert level("phase-too-short", short) is wanted
