@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize
 
 from iolab.analyse.method import usl
-from iolab.analyse.method.axis import AdaptiveAxis, seed_loads
+from iolab.analyse.method.axis import AdaptiveAxis
 from iolab.analyse.method.curve import (
     bootstrap_curves,
     crossing_load,

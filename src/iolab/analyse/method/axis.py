@@ -19,6 +19,7 @@ import numpy as np
 from iolab.analyse.method.between import BIAS_ALLOWANCE
 from iolab.analyse.method.gaussian import Floats, Surrogate, fit, scaled
 from iolab.analyse.method.special import student_quantile
+from iolab.plan.searches import seed_loads
 
 _UNCERTAIN: Final = 0.02
 """A load whose 95 % half-width is above 2 % is measured."""
@@ -49,17 +50,6 @@ class CurvePoint:
     low: float
     high: float
     measured: bool
-
-
-def seed_loads(loads: Sequence[int]) -> tuple[int, ...]:
-    """The smallest, the largest, and those nearest to doublings of the smallest."""
-    axis = sorted(set(loads))
-    wanted = {axis[0], axis[-1]}
-    load = axis[0]
-    while load < axis[-1]:
-        wanted.add(min(axis, key=lambda candidate: abs(candidate - load)))
-        load *= 2
-    return tuple(sorted(wanted))
 
 
 class AdaptiveAxis:

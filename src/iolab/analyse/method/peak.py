@@ -19,13 +19,13 @@ import numpy as np
 
 from iolab.analyse.method.axis import Z95
 from iolab.analyse.method.gaussian import Floats, Surrogate, fit, scaled
+from iolab.plan.searches import PEAK_RUNS_MOST, peak_seeds
 
 Point = tuple[int, ...]
 
 _AXES_MOST: Final = 2
 _GAIN_LEAST: Final = 0.002
 """Expected improvement below which another run is not worth its time: a fifth of a percent."""
-_RUNS_MOST: Final = 24
 _ALIKE: Final = 0.01
 """Points within 1 % of the best are as good: the cheapest of them is the one to use."""
 
@@ -56,7 +56,7 @@ class PeakSearch:
             raise ValueError("a peak is searched on one or two axes, whose values are 1 or more")
         self._axes = tuple(tuple(sorted(set(axis))) for axis in axes)
         self._points: tuple[Point, ...] = tuple(product(*self._axes))
-        self._first = self._seeds()
+        self._first = peak_seeds(self._axes)
         self._runs: dict[Point, list[tuple[float, float]]] = {}
 
     def wanted(self) -> Point | None:
@@ -65,8 +65,8 @@ class PeakSearch:
             if point not in self._runs:
                 return point
         left = [point for point in self._points if point not in self._runs]
-        if not left or self._count() >= _RUNS_MOST or len(self._runs) <= len(self._axes) + 1:
-            return left[0] if left and self._count() < _RUNS_MOST else None
+        if not left or self._count() >= PEAK_RUNS_MOST or len(self._runs) <= len(self._axes) + 1:
+            return left[0] if left and self._count() < PEAK_RUNS_MOST else None
         surrogate = self._fitted()
         best = float(surrogate.predict(self._inputs(list(self._runs)))[0].max())
         gains = _expected_gains(*surrogate.predict(self._inputs(left)), best)
@@ -128,15 +128,6 @@ class PeakSearch:
             for index, axis in enumerate(self._axes)
         ]
         return np.column_stack(columns)
-
-    def _seeds(self) -> list[Point]:
-        """The corners and the centre; of one axis also the quarters."""
-        middle = tuple(axis[len(axis) // 2] for axis in self._axes)
-        seeds = [middle, *product(*((axis[0], axis[-1]) for axis in self._axes))]
-        if len(self._axes) == 1:
-            axis = self._axes[0]
-            seeds += [(axis[len(axis) // 4],), (axis[3 * len(axis) // 4],)]
-        return list(dict.fromkeys(seeds))
 
     def _count(self) -> int:
         return sum(len(runs) for runs in self._runs.values())

@@ -17,6 +17,7 @@ import numpy as np
 from iolab.analyse.method.gaussian import Floats
 from iolab.analyse.method.special import student_quantile
 from iolab.analyse.method.variance import NO_PRIOR, Prior, Spread
+from iolab.plan.searches import LOAD_RUNS_MOST
 
 _FIRST_SHARES: Final = (0.3, 0.6, 0.8, 0.9)
 """Of the rate at saturation: from idle to where a queue's latency has multiplied."""
@@ -27,7 +28,6 @@ _NEAR: Final = 0.5
 _WEIGHT_WIDTH: Final = 0.7
 _WEIGHT_FLOOR: Final = 0.02
 _NEAR_WANTED: Final = 3
-_RUNS_MOST: Final = 12
 _PRECISION: Final = 0.02
 _STEP_MOST: Final = 0.03
 """Runs beside the root: two standard errors off, at most 3 %."""
@@ -110,7 +110,7 @@ class MaxLoadSearch:
         if count < len(_FIRST_SHARES):
             return _FIRST_SHARES[count] * self._saturation
         found = self.limit()
-        if found.settled or count >= _RUNS_MOST:
+        if found.settled or count >= LOAD_RUNS_MOST:
             return None
         if not found.bounded:
             return self._within(found.load)
