@@ -12,7 +12,8 @@ from iolab.run.barrier import joined, together
 from iolab.run.clock import ClockOffset
 from iolab.run.counters import Look, deltas
 from iolab.run.drive import Ending
-from iolab.run.engines.base import Command, EngineReading, Interval
+from iolab.run.engines.base import Command, EngineReading
+from iolab.run.engines.log import IntervalLog
 from iolab.run.site import Site
 
 
@@ -33,7 +34,7 @@ class Evidence:
     command: Command | None = None
     before: Look | None = None
     after: Look | None = None
-    intervals: list[Interval] = field(default_factory=list)
+    intervals: IntervalLog = field(default_factory=IntervalLog)
     output: Packed | None = None
     reading: EngineReading | None = None
     ending: Ending | None = None

@@ -15,6 +15,7 @@ from iolab.run.clock import measure_offset
 from iolab.run.crew import Crew
 from iolab.run.drive import drive
 from iolab.run.engines.base import Interval, OutputReader
+from iolab.run.engines.log import IntervalLog
 from iolab.run.evidence import Evidence, on_each
 from iolab.run.outcome import engine_fault
 from iolab.run.prepare import snapshot
@@ -112,7 +113,7 @@ async def _one_host(
     finally:
         mine.output = packer.finish()
         mine.reading = reader.finish()
-        mine.intervals = list(mine.reading.intervals)
+        mine.intervals = IntervalLog.of(mine.reading.intervals)
     fault = engine_fault(engine.name, mine)
     if fault:
         raise fault

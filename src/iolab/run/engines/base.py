@@ -6,6 +6,7 @@ feeds the command's standard output, in pieces of any size, to the reader that b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -42,7 +43,7 @@ class DirectionInterval:
     """What completed in one direction during an interval: `counts[i]` I/Os fell into `bins[i]`.
 
     `lat_sum_ns` is the sum of their latencies from submission to completion. `bins` and `counts`
-    are of the narrowest type that holds them, since there is one of each a second and host.
+    are whole numbers of any width.
     """
 
     direction: Direction | Operation
@@ -104,7 +105,7 @@ class EngineReading:
     version: str
     start_real_ns: int | None
     end_real_ns: int | None
-    intervals: tuple[Interval, ...]
+    intervals: Sequence[Interval]
     totals: EngineTotals | None
     faults: tuple[str, ...]
 

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from iolab.model.sample import BinTable, IntervalTable, narrow
-from iolab.run.engines.base import DirectionInterval, Interval
-
-_Row = tuple[int, Interval, DirectionInterval]
+from iolab.model.sample import BinTable, IntervalTable, Ints, narrow, no_bins, no_intervals
+from iolab.run.engines.base import Interval
+from iolab.run.engines.log import IntervalLog
 
 
 class IntervalCollector:
@@ -19,38 +18,51 @@ class IntervalCollector:
     """
 
     def __init__(self) -> None:
-        self._rows: list[_Row] = []
+        self._logs: list[tuple[int, IntervalLog]] = []
 
     def add(self, host: int, intervals: Iterable[Interval]) -> None:
-        """Take further intervals of one host."""
-        for interval in intervals:
-            self._rows.extend((host, interval, part) for part in interval.directions)
+        """Take further intervals of one host; a log is looked at when the tables are made."""
+        self._logs.append((host, IntervalLog.of(intervals)))
 
     def intervals(self) -> IntervalTable:
         """One row a (host, interval, direction), in the order of (host, seq, direction)."""
-        rows = self._ordered()
-        columns = [
-            [host, one.seq, one.end_real_ns, one.span_ns, part.direction, part.ios, part.bytes]
-            for host, one, part in rows
-        ]
-        table = np.array(columns, dtype=np.int64).reshape(-1, 7)
-        sums = np.array([part.lat_sum_ns for _, _, part in rows], dtype=np.float64)
-        host, seq, end, span, direction, ios, moved = (column.copy() for column in table.T)
-        return IntervalTable(host, seq, end, span, direction, ios, moved, sums)
+        logs = self._ordered()
+        if not logs:
+            return no_intervals()
+        host, seq, direction = _keys(logs)
+        heads = np.concatenate([np.repeat(log.heads, log.heads[:, 3], axis=0) for _, log in logs])
+        parts = np.concatenate([log.parts for _, log in logs])
+        return IntervalTable(
+            host=host,
+            seq=seq,
+            end_real_ns=heads[:, 1].copy(),
+            span_ns=heads[:, 2].copy(),
+            direction=direction,
+            ios=parts[:, 1].copy(),
+            bytes=parts[:, 2].copy(),
+            lat_sum_ns=np.concatenate([log.lat_sums_ns for _, log in logs]),
+        )
 
     def bins(self) -> BinTable:
         """One row a (host, interval, direction, bin) that counted anything, in that order."""
-        rows = self._ordered()
-        sizes = np.array([part.bins.size for _, _, part in rows], dtype=np.int64)
-        keys = np.array([[host, one.seq, part.direction] for host, one, part in rows], np.int64)
+        logs = self._ordered()
+        if not logs:
+            return no_bins()
+        sizes = np.concatenate([log.parts[:, 3] for _, log in logs])
         # Narrowed before they are repeated: this is the longest table of a run.
-        host, seq, direction = (
-            np.repeat(narrow(column), sizes) for column in keys.reshape(-1, 3).T
-        )
-        none = np.zeros(0, dtype=np.int8)
-        bins = np.concatenate([none, *(part.bins for _, _, part in rows)])
-        counts = np.concatenate([none, *(part.counts for _, _, part in rows)])
+        host, seq, direction = (np.repeat(narrow(column), sizes) for column in _keys(logs))
+        bins = np.concatenate([log.bins for _, log in logs])
+        counts = np.concatenate([log.counts for _, log in logs])
         return BinTable(host, seq, direction, bins, counts)
 
-    def _ordered(self) -> list[_Row]:
-        return sorted(self._rows, key=lambda row: (row[0], row[1].seq, row[2].direction))
+    def _ordered(self) -> list[tuple[int, IntervalLog]]:
+        return sorted(self._logs, key=lambda one: one[0])
+
+
+def _keys(logs: list[tuple[int, IntervalLog]]) -> tuple[Ints, Ints, Ints]:
+    """Host, seq and direction of every part."""
+    sizes = np.array([log.parts.shape[0] for _, log in logs], dtype=np.int64)
+    host = np.repeat(np.array([host for host, _ in logs], dtype=np.int64), sizes)
+    seq = np.concatenate([np.repeat(log.heads[:, 0], log.heads[:, 3]) for _, log in logs])
+    direction = np.concatenate([log.parts[:, 0] for _, log in logs])
+    return host, seq, direction.copy()

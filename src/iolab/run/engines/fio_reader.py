@@ -17,13 +17,13 @@ import operator
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from iolab.model.run import EngineTotals
-from iolab.model.sample import Direction, narrow
+from iolab.model.sample import Direction
 from iolab.run.engines.base import DirectionInterval, EngineReading, Interval
 from iolab.run.engines.fio_document import (
     NAMES,
@@ -34,6 +34,7 @@ from iolab.run.engines.fio_document import (
     read_document,
 )
 from iolab.run.engines.fio_text import DocumentCutter
+from iolab.run.engines.log import IntervalLog
 
 FAULTS_LIMIT: Final = 10
 """A fault often repeats every second; the first ones tell the cause."""
@@ -64,8 +65,8 @@ class FioReader:
         self._missing = missing
         self._cutter = DocumentCutter()
         self._faults: list[str] = []
-        self._intervals: list[Interval] = []
-        self._first: Document | None = None
+        self._intervals = IntervalLog()
+        self._first: _Moment | None = None
         self._last: Document | None = None
         self._newest: Document | None = None
 
@@ -88,11 +89,12 @@ class FioReader:
         if self._faults and words:
             self._fault(f"it said: {words}")
         start_ns, end_ns = self._bounds()
+        kept = settled(with_bytes_by_ios(list(self._intervals)), start_ns, end_ns)
         return EngineReading(
             version=last.version if last else "",
             start_real_ns=start_ns,
             end_real_ns=end_ns,
-            intervals=settled(with_bytes_by_ios(self._intervals), start_ns, end_ns),
+            intervals=IntervalLog(kept) if kept else kept,
             totals=totals,
             faults=tuple(self._faults),
         )
@@ -116,7 +118,7 @@ class FioReader:
                 continue
             if interval is not None:
                 found.append(interval)
-        self._intervals += found
+                self._intervals.append(interval)
         return found
 
     def _interval(self, document: Document) -> Interval | None:
@@ -132,7 +134,7 @@ class FioReader:
             if direction in self._directions or now.ios
         )
         start_ns = before.at_ns if before else _start_ns(document)
-        self._first = self._first or document
+        self._first = self._first or _moment(document)
         self._last = document
         span_ns = max(document.at_ns - start_ns, 0)
         return Interval(len(self._intervals), document.at_ns, span_ns, parts)
@@ -143,10 +145,10 @@ class FioReader:
         if first is None or last is None:
             return None, None
         if last.runtime_ms == 0:  # its jobs died without a word of how long they had run
-            return _start_ns(first), last.at_ns
+            return first.start_ns, last.at_ns
         # A report made while jobs are ending counts their runtime twice; the last one is right.
-        sure = first if first.runtime_ms <= last.runtime_ms else last
-        start_ns = _start_ns(sure)
+        sure = first if first.runtime_ms <= last.runtime_ms else _moment(last)
+        start_ns = sure.start_ns
         end_ns = min(start_ns + last.runtime_ms * NS_PER_MS, last.at_ns)
         return start_ns, max(end_ns, start_ns)
 
@@ -265,14 +267,26 @@ def _difference(direction: Direction, before: Progress | None, now: Progress) ->
     counts = now.counts - before.counts if before else now.counts
     moved = now.bytes - (before.bytes if before else 0)
     lat_sum_ns = now.lat_sum_ns - (before.lat_sum_ns if before else 0.0)
-    bins = np.flatnonzero(counts)
+    bins = counts.nonzero()[0].astype(np.int16)
     found = counts[bins]
-    if moved < 0 or (found < 0).any():
+    if moved < 0 or (found.size and found.min() < 0):
         raise DocumentFault(f"fio's counts of '{NAMES[direction]}' went back")
     ios = int(found.sum())
     # Two rounded means leave a remainder of nanoseconds, of either sign, where nothing completed.
     lat_sum_ns = max(lat_sum_ns, 0.0) if ios else 0.0
-    return DirectionInterval(direction, ios, moved, lat_sum_ns, narrow(bins), narrow(found))
+    return DirectionInterval(direction, ios, moved, lat_sum_ns, bins, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """When the job started and how long it had run, as one document tells it."""
+
+    start_ns: int
+    runtime_ms: int
+
+
+def _moment(document: Document) -> _Moment:
+    return _Moment(_start_ns(document), document.runtime_ms)
 
 
 def _start_ns(document: Document) -> int:
