@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from iolab.analyse.points import summarise
 from iolab.model.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.model.run import RunStatus
 from iolab.model.workload import Access, Indicator
@@ -62,25 +63,29 @@ def test_an_invalid_run_alone_is_shown_as_invalid() -> None:
     assert best.level is Level.INVALID
 
 
-def test_repeats_are_told_by_their_median_their_range_and_the_worst_verdict() -> None:
+def test_repeats_are_told_by_what_is_published_of_them_and_the_worst_verdict() -> None:
     repeats = [
         result(8, 600.0),
         result(8, 900.0, Level.INDICATIVE, repeat=2),
         result(8, 700.0, repeat=3),
     ]
     best = headlines(STUDY, repeats)[0].best
+    (published,) = summarise(repeats, STUDY)
     assert best is not None
-    figure = best.figure
-    assert (figure.value, figure.low, figure.high, figure.n) == (700.0, 600.0, 900.0, 3)
-    assert (best.shown.repeat, best.per_host.value, best.level) == (3, 350.0, Level.INDICATIVE)
+    assert best.figure == published.metrics["iops"]
+    assert best.figure.value == pytest.approx((600.0 * 900.0 * 700.0) ** (1 / 3))
+    assert best.per_host.value == pytest.approx((600.0 * 900.0 * 700.0) ** (1 / 3) / 2)
+    assert (best.lat_mean, best.lat_tail) == (
+        published.metrics["lat_ns_mean"],
+        published.metrics["lat_ns_p99_5"],
+    )
+    assert (best.shown.repeat, best.level) == (3, Level.INDICATIVE)
 
 
-def test_a_percentile_beside_repeats_is_that_of_one_run_and_never_a_mean() -> None:
-    repeats = [result(8, 600.0), result(8, 700.0, repeat=2)]
-    slow = dict(repeats[1].metrics) | {"lat_ns_p99_5": Metric(5e6, "ns")}
-    best = headlines(STUDY, [repeats[0], replace(repeats[1], metrics=slow)])[0].best
+def test_an_invalid_repeat_is_left_out_of_the_figure() -> None:
+    best = headlines(STUDY, [result(8, 600.0), result(8, 900.0, Level.INVALID, repeat=2)])[0].best
     assert best is not None
-    assert (best.shown.repeat, best.lat_tail.value) == (1, 600.0)
+    assert (best.figure.value, best.figure.n, best.level) == (600.0, 1, Level.VALID)
 
 
 @pytest.mark.parametrize(("key", "shown"), [("iops", 100.0), ("lat_ns_mean", 300.0)])

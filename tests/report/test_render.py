@@ -50,7 +50,7 @@ def test_equal_specs_are_drawn_once_and_keep_ids_of_their_own() -> None:
 
 
 def test_a_hostile_name_is_text_in_the_drawing() -> None:
-    many = [Line(HOSTILE, SERIES[0], (), lines()[0].results), lines()[1]]
+    many = [Line(HOSTILE, SERIES[0], (), lines()[0].points), lines()[1]]
     figure = throughput_figure(replace(WORKLOAD, title=HOSTILE), "iodepth", many)
     svg = draw(figure, "f1")
     assert "<script" not in svg

@@ -1,17 +1,19 @@
 """The headline figures: for each workload and configuration the best point, and its verdict.
 
-A point is told by its median repeat, so that all its figures are those of one run: percentiles of
-different runs are never averaged. Its verdict is the worst of its repeats. The best point is looked
-for among those that are not invalid; only if there is none, among the invalid ones.
+A point is told by what is published of all its repeats together (`analyse.points`), so that every
+page, table and document shows the same number and interval; charts of one run show the median
+repeat. The best point is looked for among those that are not invalid; only if there is none, among
+the invalid ones.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
+from iolab.analyse.points import FIGURES, PointSummary, summarise, value_of
+from iolab.analyse.summary import NANOSECONDS
 from iolab.model.configuration import Configuration
 from iolab.model.metric import Level, Metric, Result
 from iolab.model.study import Study
@@ -24,10 +26,9 @@ NOT_KNOWN: Final = Metric(None, "")
 
 @dataclass(frozen=True, slots=True)
 class PointFigures:
-    """A point's repeats together: every number is that of `shown`, the median repeat.
+    """A point's repeats together: `figure`, `lat_mean` and `lat_tail` are its published values.
 
-    Where there are several, `figure` has the least and the greatest of them as `low` and `high`,
-    and their number as `n`.
+    `results` are the runs behind them, `shown` is the median one of those.
     """
 
     results: tuple[Result, ...]
@@ -61,23 +62,14 @@ class Headline:
     """Runs that failed or have no value."""
 
 
-def figure_key(indicator: Indicator) -> str:
-    """The metric that is a workload's headline figure."""
-    return {
-        Indicator.IOPS: "iops",
-        Indicator.BANDWIDTH: "bw_bytes_per_s",
-        Indicator.LATENCY: "lat_ns_mean",
-    }[indicator]
-
-
 def headlines(study: Study, results: Sequence[Result]) -> tuple[Headline, ...]:
     """Every workload of I/O in every configuration that has results, in the study's order.
 
     Metadata load has no single figure: its operations are told by `report.operations`.
     """
-    grouped: dict[tuple[str, str], list[Result]] = {}
-    for result in results:
-        grouped.setdefault((result.workload, result.configuration), []).append(result)
+    grouped: dict[tuple[str, str], list[PointSummary]] = {}
+    for point in summarise(results, study):
+        grouped.setdefault((point.key.workload, point.key.configuration), []).append(point)
     return tuple(
         _headline(workload, configuration, grouped[workload.id, configuration.id])
         for workload in study.workloads
@@ -87,38 +79,43 @@ def headlines(study: Study, results: Sequence[Result]) -> tuple[Headline, ...]:
     )
 
 
-def _headline(workload: Workload, configuration: Configuration, results: list[Result]) -> Headline:
-    key = figure_key(workload.indicator)
-    points: dict[str, list[Result]] = {}
-    for result in results:
-        points.setdefault(result.digest, []).append(result)
-    measured = [
-        figures
-        for repeats in points.values()
-        if (figures := point_figures(repeats, key)) is not None
-    ]
+def _headline(
+    workload: Workload, configuration: Configuration, points: Sequence[PointSummary]
+) -> Headline:
+    key = FIGURES[workload.indicator]
+    measured = [figures for point in points if (figures := point_figures(point, key)) is not None]
     trusted = [figures for figures in measured if figures.level is not Level.INVALID] or measured
     sign = -1.0 if workload.indicator is Indicator.LATENCY else 1.0
     best = max(trusted, key=lambda figures: sign * (figures.figure.value or 0.0), default=None)
-    unmeasured = sum(1 for result in results if _value(result, key) is None)
+    runs = [run for point in points for run in (*point.results, *point.left_out)]
+    unmeasured = sum(1 for run in runs if value_of(run, key) is None)
     return Headline(workload, configuration, best, len(points), unmeasured)
 
 
-def point_figures(repeats: Sequence[Result], key: str) -> PointFigures | None:
-    """The repeats of one point as one; None when none of them has a value of metric `key`."""
-    known = tuple(result for result in repeats if _value(result, key) is not None)
-    if not known:
+def point_figures(point: PointSummary, key: str) -> PointFigures | None:
+    """What a headline says of a point; None when it has no value of metric `key`."""
+    figure = point.metrics.get(key, NOT_KNOWN)
+    if figure.value is None:
         return None
+    runs = point.results or point.left_out
+    known = tuple(run for run in runs if value_of(run, key) is not None)
     shown = median_repeat(known, key)
     return PointFigures(
         results=known,
         shown=shown,
-        figure=_with_range(shown.metrics[key], known, key),
-        per_host=_mean_per_host(shown, key),
-        lat_mean=shown.metrics.get("lat_ns_mean", NOT_KNOWN),
-        lat_tail=shown.metrics.get("lat_ns_p99_5", NOT_KNOWN),
-        level=max((result.verdict.level for result in known), key=lambda level: level.rank),
+        figure=figure,
+        per_host=per_host(figure, shown),
+        lat_mean=point.metrics.get("lat_ns_mean", NOT_KNOWN),
+        lat_tail=point.metrics.get("lat_ns_p99_5", NOT_KNOWN),
+        level=point.level,
     )
+
+
+def per_host(figure: Metric, run: Result) -> Metric:
+    """A rate of the fleet as the mean of its hosts; latencies are nobody's share."""
+    if figure.value is None or figure.unit == NANOSECONDS or not run.hosts:
+        return Metric(None, figure.unit)
+    return Metric(figure.value / len(run.hosts), figure.unit)
 
 
 def median_repeat(repeats: Sequence[Result], key: str) -> Result:
@@ -126,31 +123,10 @@ def median_repeat(repeats: Sequence[Result], key: str) -> Result:
 
     At least one of the repeats must have a value.
     """
-    known = [result for result in repeats if _value(result, key) is not None]
-    less_is_better = known[0].metrics[key].unit == "ns"
-    ordered = sorted(known, key=lambda result: _value(result, key) or 0.0)
+    known = [result for result in repeats if value_of(result, key) is not None]
+    less_is_better = known[0].metrics[key].unit == NANOSECONDS
+    ordered = sorted(known, key=lambda result: value_of(result, key) or 0.0)
     return ordered[len(ordered) // 2 if less_is_better else (len(ordered) - 1) // 2]
-
-
-def _value(result: Result, key: str) -> float | None:
-    metric = result.metrics.get(key)
-    return None if metric is None else metric.value
-
-
-def _with_range(metric: Metric, repeats: Sequence[Result], key: str) -> Metric:
-    """The metric with the range of the repeats; of a single one with its own interval."""
-    values = [value for result in repeats if (value := _value(result, key)) is not None]
-    if len(values) == 1:
-        return metric
-    return replace(metric, low=min(values), high=max(values), n=len(values))
-
-
-def _mean_per_host(result: Result, key: str) -> Metric:
-    """The mean over the hosts of their own figures."""
-    found = [host.metrics.get(key) for host in result.hosts]
-    values = [metric.value for metric in found if metric is not None and metric.value is not None]
-    unit = result.metrics[key].unit
-    return Metric(math.fsum(values) / len(values), unit) if values else Metric(None, unit)
 
 
 @dataclass(frozen=True, slots=True)

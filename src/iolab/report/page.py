@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from iolab.analyse.iterations import is_metadata
+from iolab.analyse.points import FIGURES, NO_REPLICATE, summarise
 from iolab.model.event import SessionStatus
 from iolab.model.metadata import MetadataJob
 from iolab.model.metric import Metric, Result
@@ -26,7 +27,7 @@ from iolab.report.figures.frame import Figure
 from iolab.report.figures.hosts import strip_figure
 from iolab.report.figures.timeline import timeline_figure
 from iolab.report.fleet import account_table, share_rows, spread_table
-from iolab.report.headline import Headline, Tally, figure_key, headlines, tally
+from iolab.report.headline import Headline, Tally, headlines, tally
 from iolab.report.machine import (
     configurations_table,
     disks_table,
@@ -41,7 +42,7 @@ from iolab.report.page_parts import Card, Entry, WorkloadCharts
 from iolab.report.repeat import INVENTORY_FILE, repeat_command, study_file, versions_table
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.report.tables import method_table, results_table, workloads_table
-from iolab.report.wording import NOTHING, count, listing, show, show_value
+from iolab.report.wording import NOTHING, count, listing, show, show_interval
 
 MAX_FAILURES: Final = 12
 """Failed runs told one by one; the results table has them all."""
@@ -209,10 +210,10 @@ def _summary(tallied: Tally, brief: Brief) -> str:
         if number
     ]
     repeats = brief.study.method.repeats
-    medians = f" A figure is that of the median of {repeats} repeats." if repeats > 1 else ""
+    means = f" A figure is the geometric mean of {repeats} repeats." if repeats > 1 else ""
     return (
         f"{count(tallied.runs, 'run')}: {', '.join(parts)}"
-        f"{'; ' + ', '.join(ended) if ended else ''}.{medians}"
+        f"{'; ' + ', '.join(ended) if ended else ''}.{means}"
     )
 
 
@@ -259,25 +260,20 @@ def _entry(
     else:
         unit = f"{unit} mean"
     rows.append(("latency p99.5", show(best.lat_tail)))
-    if best.figure.low is not None and best.figure.high is not None:
-        rows.append((f"range, n = {best.figure.n}", _span(best.figure)))
+    rows.append(("95 % interval", _interval(best.figure)))
     anchor = anchors.get((best.shown.digest, best.shown.repeat))
     return Entry(name, token.css, number, unit, best.level, anchor, tuple(rows))
 
 
-def _span(metric: Metric) -> str:
-    """From the least to the greatest repeat."""
-    low, high = (
-        show_value(v or 0.0, metric.unit, bare_rate=True) for v in (metric.low, metric.high)
-    )
-    return f"{low} to {high}"
+def _interval(metric: Metric) -> str:
+    return show_interval(metric, bare_rate=True) if metric.n != 1 else NO_REPLICATE
 
 
 def _headline_table(found: Sequence[Headline], anchors: Mapping[RunKey, str]) -> Table:
-    """For each indicator: total, mean per host, latency mean and p99.5, verdict."""
+    """For each indicator: total, its interval, mean per host, latency mean and p99.5, verdict."""
     heads = (
         *columns(("Workload", "Configuration", "At")),
-        *columns((), ("Total", "Mean per host", "Latency mean", "Latency p99.5")),
+        *columns((), ("Total", "Mean per host", "Latency mean", "Latency p99.5", "95 % interval")),
         *columns(("Verdict",)),
     )
     rows = []
@@ -285,7 +281,7 @@ def _headline_table(found: Sequence[Headline], anchors: Mapping[RunKey, str]) ->
         names = (Cell(headline.workload.title), Cell(headline.configuration.title))
         best = headline.best
         if best is None:
-            rows.append((*names, *row(NOTHING, *([NOTHING] * 4)), Cell(_NO_FIGURE)))
+            rows.append((*names, *row(NOTHING, *([NOTHING] * 5)), Cell(_NO_FIGURE)))
             continue
         is_latency = headline.workload.indicator is Indicator.LATENCY
         total, share = ("", "") if is_latency else (show(best.figure), show(best.per_host))
@@ -293,7 +289,7 @@ def _headline_table(found: Sequence[Headline], anchors: Mapping[RunKey, str]) ->
             (
                 *names,
                 *row(best.axis or NOTHING, total or NOTHING, share or NOTHING),
-                *row(show(best.lat_mean), show(best.lat_tail)),
+                *row(show(best.lat_mean), show(best.lat_tail), _interval(best.figure)),
                 verdict_cell(best.level, anchors.get((best.shown.digest, best.shown.repeat))),
             )
         )
@@ -308,13 +304,15 @@ def _workloads(
 ) -> tuple[WorkloadCharts, ...]:
     """The charts of every workload that has more than one point, and of all metadata load."""
     charts = []
+    summaries = summarise(brief.results, brief.study)
     for workload in brief.study.workloads:
         results = [result for result in brief.results if result.workload == workload.id]
         if isinstance(workload.job, MetadataJob):
             charts += operation_charts(brief, workload, results, looks, anchors)
             continue
         own = [one for one in headlined if one.workload is workload]
-        figures = axis_figures(workload, results, looks)
+        points = [point for point in summaries if point.key.workload == workload.id]
+        figures = axis_figures(workload, points, looks)
         curves = workload_distribution(workload, own, results, brief.details, looks)
         if curves is not None:
             figures.append(curves)
@@ -383,7 +381,7 @@ def _figure(brief: Brief, result: Result) -> str:
     if is_metadata(result):
         return brief_rates(result)
     workload = next(one for one in brief.study.workloads if one.id == result.workload)
-    figure = show(result.metrics.get(figure_key(workload.indicator)))
+    figure = show(result.metrics.get(FIGURES[workload.indicator]))
     return f"{figure} mean" if workload.indicator is Indicator.LATENCY else figure
 
 

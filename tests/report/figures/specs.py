@@ -7,9 +7,11 @@ commit it.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from iolab.analyse.points import PointSummary, summarise
 from iolab.model.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.model.run import RunStatus
 from iolab.model.workload import Access, Indicator
@@ -19,7 +21,8 @@ from iolab.report.figures.distribution import Drawn, distribution_figure
 from iolab.report.figures.frame import Figure
 from iolab.report.figures.timeline import timeline_figure
 from iolab.report.palette import SERIES
-from tests.report.synthetic import job, workload
+from tests.report.studies import one_configuration
+from tests.report.synthetic import job, study_of, workload
 
 GOLDEN: Final = Path(__file__).parents[2] / "golden" / "report"
 
@@ -29,13 +32,11 @@ WORKLOAD: Final = workload(
 CURVE: Final = Curve("read", 100_000, (1.0, 2.0, 10.0, 100.0, 1000.0), (5e4, 8e4, 1e5, 3e5, 2e6))
 
 
-def result(
-    depth: int, iops: float | None, level: Level = Level.VALID, low: float | None = None
-) -> Result:
+def result(depth: int, iops: float | None, level: Level = Level.VALID, repeat: int = 1) -> Result:
     """A run of one host at a depth."""
     lat = None if iops is None else depth / iops * 1e9
     metrics = {
-        "iops": Metric(iops, "1/s", low, None if low is None or iops is None else 2 * iops - low),
+        "iops": Metric(iops, "1/s"),
         "bw_bytes_per_s": Metric(None if iops is None else iops * 4096, "bytes/s"),
         "lat_ns_mean": Metric(lat, "ns"),
         "lat_ns_p99": Metric(None if lat is None else 3 * lat, "ns"),
@@ -44,7 +45,7 @@ def result(
         configuration="default",
         workload=WORKLOAD.id,
         axis=(("iodepth", depth),),
-        repeat=1,
+        repeat=repeat,
         digest=f"{depth:016x}",
         status=RunStatus.DONE,
         failure=None,
@@ -56,15 +57,24 @@ def result(
 
 
 def lines() -> list[Line]:
-    """Two configurations; one has every verdict, an interval, and a point without a value."""
+    """Two configurations; one has every verdict, and a point without a value, one an interval."""
     first = (
         result(1, 20_000.0),
         result(4, 70_000.0, Level.INDICATIVE),
-        result(8, 95_000.0, Level.INVALID, low=90_000.0),
+        result(8, 95_000.0, Level.INVALID),
         result(16, None, Level.INVALID),
     )
-    second = (result(1, 25_000.0), result(8, 150_000.0))
-    return [Line("Mainstream", SERIES[0], (), first), Line("Performance", SERIES[1], (), second)]
+    again = result(8, 154_000.0, Level.INDICATIVE, repeat=2)
+    second = (result(1, 25_000.0), result(8, 150_000.0), again, result(8, 151_000.0, repeat=3))
+    return [
+        Line("Mainstream", SERIES[0], (), points(first)),
+        Line("Performance", SERIES[1], (), points(second)),
+    ]
+
+
+def points(results: Sequence[Result]) -> tuple[PointSummary, ...]:
+    """The results of the workload, those of one depth together."""
+    return summarise(results, study_of("s", "S", "", one_configuration("a"), (WORKLOAD,)))
 
 
 def timeline() -> Timeline:

@@ -12,7 +12,6 @@ from iolab.report.detail import Curve, Panel, Timeline, Trace
 from iolab.report.figures.axis import (
     MAX_LINES,
     Line,
-    latency_figure,
     shape_of,
     throughput_figure,
 )
@@ -20,7 +19,16 @@ from iolab.report.figures.distribution import MARKS, at_percent
 from iolab.report.figures.frame import LINE_GAP, linear_scale, log_scale, spread, time_ticks
 from iolab.report.figures.timeline import TABLE_ROWS, timeline_figure
 from iolab.report.palette import PAPER, SERIES
-from tests.report.figures.specs import CURVE, GOLDEN, WORKLOAD, figures, golden_text, lines, result
+from tests.report.figures.specs import (
+    CURVE,
+    GOLDEN,
+    WORKLOAD,
+    figures,
+    golden_text,
+    lines,
+    points,
+    result,
+)
 
 
 @pytest.mark.parametrize("name", figures())
@@ -55,13 +63,31 @@ def test_depths_stand_at_doublings() -> None:
     assert encoding["x"]["axis"]["values"] == [1, 4, 8, 16]
 
 
-def test_the_line_of_a_percentile_runs_through_the_median_repeat() -> None:
-    repeats = tuple(result(8, iops) for iops in (10e3, 20e3, 80e3))
-    figure = latency_figure(WORKLOAD, "iodepth", [Line("c", SERIES[0], (), repeats)])
-    layers = [layer for layer in figure.spec["layer"] if layer["mark"]["type"] in {"line", "point"}]
-    drawn = [[row["y"] for row in layer["data"]["values"]] for layer in layers]
-    (mean_line, means, tail_line, tails) = drawn
-    assert (mean_line, tail_line) == ([sorted(means)[1]], [sorted(tails)[1]])
+def test_line_and_bar_tell_what_is_published_and_small_marks_the_runs() -> None:
+    runs = [result(8, iops, repeat=n) for n, iops in enumerate((10e3, 11e3, 12e3), 1)]
+    (point,) = points(runs)
+    metric = point.metrics["iops"]
+    layers = throughput_figure(WORKLOAD, "iodepth", [Line("c", SERIES[0], (), (point,))]).spec[
+        "layer"
+    ]
+    line, small, bar, large = layers[:4]
+    assert [row["y"] for row in small["data"]["values"]] == [10.0, 11.0, 12.0]
+    assert small["mark"]["size"] < large["mark"]["size"]
+    assert line["data"]["values"] == large["data"]["values"]
+    assert metric.value is not None
+    assert line["data"]["values"][0]["y"] == pytest.approx(metric.value / 1e3)
+    (ends,) = bar["data"]["values"]
+    assert (ends["y"] * 1e3, ends["y2"] * 1e3) == pytest.approx((metric.low, metric.high))
+
+
+def test_a_run_that_did_not_enter_is_drawn_and_tabled_with_its_verdict() -> None:
+    found = points([result(8, 10e3), result(8, 90e3, Level.INVALID, repeat=2)])
+    figure = throughput_figure(WORKLOAD, "iodepth", [Line("c", SERIES[0], (), found)])
+    drawn = [layer for layer in figure.spec["layer"] if layer["mark"]["type"] == "point"]
+    shapes = [layer["mark"]["shape"] for layer in drawn]
+    assert shapes == [shape_of(level) for level in (Level.VALID, Level.INVALID, Level.VALID)]
+    texts = [[cell.text for cell in row[2:4]] for row in figure.table.rows]
+    assert texts == [["all", "10 k IOPS"], ["1", "10 k IOPS"], ["2", "90 k IOPS"]]
 
 
 def test_the_table_of_a_long_run_gives_the_highest_p99_and_averages_none() -> None:
@@ -81,7 +107,9 @@ def test_the_table_of_a_long_run_gives_the_highest_p99_and_averages_none() -> No
 
 
 def test_lines_beyond_the_limit_stand_in_the_table_alone() -> None:
-    many = [Line(f"c{i}", SERIES[0], (), (result(1, 1e3), result(2, 2e3))) for i in range(11)]
+    many = [
+        Line(f"c{i}", SERIES[0], (), points((result(1, 1e3), result(2, 2e3)))) for i in range(11)
+    ]
     figure = throughput_figure(WORKLOAD, "iodepth", many)
     drawn = [layer for layer in figure.spec["layer"] if layer["mark"]["type"] == "line"]
     assert (len(drawn), len(figure.table.rows)) == (MAX_LINES, 22)
@@ -90,7 +118,7 @@ def test_lines_beyond_the_limit_stand_in_the_table_alone() -> None:
 
 def test_a_hostile_name_reaches_no_expression() -> None:
     name = "'+alert(1)+'\u202e\x1b"
-    many = [Line(name, SERIES[0], (), lines()[0].results), lines()[1]]
+    many = [Line(name, SERIES[0], (), lines()[0].points), lines()[1]]
     spec = throughput_figure(WORKLOAD, "iodepth", many).spec
     text = json.dumps([layer["encoding"] for layer in spec["layer"]])
     assert "alert" not in text

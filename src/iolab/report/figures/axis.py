@@ -1,17 +1,17 @@
-"""Throughput and latency against the axis: one line a configuration, one marker a run.
+"""Throughput and latency against the axis: one line a configuration, one marker a point.
 
-The marker tells the verdict by its shape: a filled circle is valid, a hollow diamond indicative,
-a cross invalid. Lines join the median repeats, since percentiles are never averaged, and skip
-points that have no value.
+A marker stands at the point's published value and tells the verdict by its shape: a filled circle
+is valid, a hollow diamond indicative, a cross invalid. A bar through it is its 95 % interval; where
+a point has several runs, each has a small marker of its own. Lines skip points without a value.
 """
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from iolab.analyse.points import PointSummary, value_of
 from iolab.model.metric import Level, Metric, Result
 from iolab.model.workload import Indicator, Workload
 from iolab.report.figures.frame import (
@@ -30,7 +30,7 @@ from iolab.report.figures.frame import (
 )
 from iolab.report.palette import PAPER, Token
 from iolab.report.table import Cell, Table, columns, verdict_cell
-from iolab.report.wording import axis_number, count, short, show_value
+from iolab.report.wording import axis_number, count, short, show, show_interval, show_value
 
 HEIGHT: Final = 190
 HEAD: Final = 32
@@ -45,14 +45,19 @@ _SHAPES: Final = {
 _LOG_AXES: Final = frozenset({"iodepth", "numjobs", "bs", "filesize"})
 
 
+_NO_METRIC: Final = Metric(None, "")
+_FAINT: Final = 0.55
+"""Single runs stand behind what is published of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One series of a chart: what it is called, its colour, its dash, and its results."""
+    """One series of a chart: what it is called, its colour, its dash, and its points."""
 
     name: str
     token: Token
     dash: tuple[int, ...]
-    results: tuple[Result, ...]
+    points: tuple[PointSummary, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ def latency_figure(workload: Workload, axis: str, lines: Sequence[Line]) -> Figu
     layers: list[Spec] = []
     ends: list[tuple[str, float, str]] = []
     for line in drawn:
-        thin = Line(line.name, line.token, (4, 3), line.results)
+        thin = Line(line.name, line.token, (4, 3), line.points)
         alone = len(drawn) == 1
         layers += _layers(line, axis, mean.key, scale) + _layers(thin, axis, tail.key, scale)
         ends += _ends(line, axis, mean.key, scale, "mean" if alone else line.name)
@@ -116,6 +121,8 @@ def _figure(
     }
     left_out = len(lines) - MAX_LINES
     notes = ["Solid: mean; dashed: 99th percentile."] if len(quantities) > 1 else []
+    if any(_bars(line, axis, one.key, scale) for line in lines for one in quantities):
+        notes.append("Bars: 95 % interval over the runs, which are the small marks.")
     notes += [f"{count(left_out, 'line')} more in the table."] if left_out > 0 else []
     return Figure(
         subject=workload.title,
@@ -130,59 +137,62 @@ def _figure(
 
 
 def _layers(line: Line, axis: str, key: str, scale: Scale) -> list[Spec]:
-    """A line through the medians, its interval bars, and a marker for each run, by verdict."""
+    """A line through the points, the runs behind them, interval bars, and markers by verdict."""
     x = _x_encoding(axis, line)
     y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
     colour = line.token.stand_in
+    points = _points(line, axis, key)
     layers: list[Spec] = [
         {
-            "data": {"values": [{"x": a, "y": scale.of(v)} for a, v in _medians(line, axis, key)]},
+            "data": {"values": [{"x": a, "y": scale.of(v)} for a, v, _ in points]},
             "mark": {"type": "line", "stroke": colour, "strokeDash": list(line.dash)},
             "encoding": {"x": x, "y": y},
         }
     ]
-    bars = _bars(line, axis, key, scale)
-    if bars:
-        layers.append(
-            {
-                "data": {"values": bars},
-                "mark": {"type": "rule", "stroke": colour, "strokeWidth": 1.4},
-                "encoding": {"x": x, "y": y, "y2": {"field": "y2"}},
-            }
-        )
-    for level in Level:
-        points = [
-            {"x": a, "y": scale.of(v)} for a, v, of in _points(line, axis, key) if of is level
-        ]
-        if points:
-            layers.append(_markers(points, level, colour, {"x": x, "y": y}))
+    for marked, small in ((_runs(line, axis, key), True), (points, False)):
+        bars = [] if small else _bars(line, axis, key, scale)
+        if bars:
+            layers.append(
+                {
+                    "data": {"values": bars},
+                    "mark": {"type": "rule", "stroke": colour, "strokeWidth": 1.4},
+                    "encoding": {"x": x, "y": y, "y2": {"field": "y2"}},
+                }
+            )
+        for level in Level:
+            values = [{"x": a, "y": scale.of(v)} for a, v, of in marked if of is level]
+            if values:
+                layers.append(_markers(values, level, colour, {"x": x, "y": y}, small=small))
     return layers
 
 
-def _markers(points: list[dict[str, float]], level: Level, colour: str, encoding: Spec) -> Spec:
+def _markers(
+    points: list[dict[str, float]], level: Level, colour: str, encoding: Spec, *, small: bool
+) -> Spec:
     filled = level is Level.VALID
+    size = 42 if filled else 70
     return {
         "data": {"values": points},
         "mark": {
             "type": "point",
             "shape": _SHAPES[level],
-            "size": 42 if filled else 70,
+            "size": size / 3 if small else size,
             "filled": False,
             "fill": colour if filled else PAPER.stand_in,
             "stroke": colour,
-            "strokeWidth": 1.6,
-            "opacity": 1,
+            "strokeWidth": 0.8 if small else 1.6,
+            "opacity": _FAINT if small else 1,
         },
         "encoding": encoding,
     }
 
 
 def _bars(line: Line, axis: str, key: str, scale: Scale) -> list[dict[str, float]]:
-    """The confidence intervals of the runs that have one."""
+    """The 95 % intervals of the points that have one."""
     bars = []
-    for result in line.results:
-        metric = result.metrics[key]
-        x = _axis_value(result, axis)
+    for point in line.points:
+        metric = point.metrics.get(key, _NO_METRIC)
+        x = _axis_value(point, axis)
         if metric.low is not None and metric.high is not None and x is not None:
             bars.append({"x": x, "y": scale.of(metric.low), "y2": scale.of(metric.high)})
     return bars
@@ -190,7 +200,7 @@ def _bars(line: Line, axis: str, key: str, scale: Scale) -> list[dict[str, float
 
 def _x_encoding(axis: str, line: Line) -> Spec:
     """The axis by its own scale: doublings for depths and sizes, even steps otherwise."""
-    found = {v for result in line.results if (v := _axis_value(result, axis)) is not None}
+    found = {v for point in line.points if (v := _axis_value(point, axis)) is not None}
     log = axis in _LOG_AXES and min(found, default=0) > 0
     scale = {"type": "log", "base": 2} if log else {"type": "linear", "zero": False}
     labels = {"labelExpr": _SIZE_LABEL} if axis in {"bs", "filesize"} else {"format": NUMBER_FORMAT}
@@ -210,36 +220,47 @@ _SIZE_LABEL: Final = (
 """Sizes on the axis as study files write them."""
 
 
-def _axis_value(result: Result, axis: str) -> float | None:
-    return next((axis_number(name, v) for name, v in result.axis if name == axis), None)
+def _axis_value(point: PointSummary, axis: str) -> float | None:
+    return next((axis_number(name, v) for name, v in point.key.axis if name == axis), None)
 
 
 def _points(line: Line, axis: str, key: str) -> list[tuple[float, float, Level]]:
-    """(axis value, metric's value, verdict) of each run that has both."""
+    """(axis value, published value, verdict) of each point that has both, along the axis."""
+    found = [
+        (x, metric.value, point.level)
+        for point in line.points
+        if (x := _axis_value(point, axis)) is not None
+        and (metric := point.metrics.get(key, _NO_METRIC)).value is not None
+    ]
+    return sorted(found, key=lambda one: one[0])
+
+
+def _runs(line: Line, axis: str, key: str) -> list[tuple[float, float, Level]]:
+    """(axis value, own value, verdict) of each run of the points that have several."""
     return [
-        (x, metric.value, result.verdict.level)
-        for result in line.results
-        if (x := _axis_value(result, axis)) is not None
-        and (metric := result.metrics.get(key, Metric(None, ""))).value is not None
+        (x, value, run.verdict.level)
+        for point in line.points
+        if len(_runs_of(point)) > 1 and (x := _axis_value(point, axis)) is not None
+        for run in _runs_of(point)
+        if (value := value_of(run, key)) is not None
     ]
 
 
+def _runs_of(point: PointSummary) -> list[Result]:
+    return sorted((*point.results, *point.left_out), key=lambda run: run.repeat)
+
+
 def _values(line: Line, key: str) -> list[float]:
-    found = [result.metrics[key] for result in line.results if key in result.metrics]
-    return [v for metric in found for v in (metric.value, metric.high) if v is not None]
-
-
-def _medians(line: Line, axis: str, key: str) -> list[tuple[float, float]]:
-    """(axis value, the median repeat's value, of two the lower) in the axis's order."""
-    repeats: dict[float, list[float]] = {}
-    for x, value, _ in _points(line, axis, key):
-        repeats.setdefault(x, []).append(value)
-    return [(x, statistics.median_low(values)) for x, values in sorted(repeats.items())]
+    """Everything that is drawn, so that it fits the scale."""
+    found = [point.metrics.get(key, _NO_METRIC) for point in line.points]
+    ends = [v for one in found for v in (one.low, one.value, one.high) if v is not None]
+    runs = [value_of(run, key) for point in line.points for run in _runs_of(point)]
+    return [*ends, *(v for v in runs if v is not None)]
 
 
 def _ends(line: Line, axis: str, key: str, scale: Scale, name: str) -> list[tuple[str, float, str]]:
-    medians = _medians(line, axis, key)
-    return [(name, scale.of(medians[-1][1]), line.token.stand_in)] if medians else []
+    points = _points(line, axis, key)
+    return [(name, scale.of(points[-1][1]), line.token.stand_in)] if points else []
 
 
 def _finding(axis: str, lines: Sequence[Line], quantity: Quantity) -> str:
@@ -253,17 +274,17 @@ def _finding(axis: str, lines: Sequence[Line], quantity: Quantity) -> str:
 
 
 def _sentence(axis: str, line: Line, quantity: Quantity) -> str:
-    medians = _medians(line, axis, quantity.key)
-    if not medians:
+    points = _points(line, axis, quantity.key)
+    if not points:
         return "no run has a value."
-    unit = next(r.metrics[quantity.key].unit for r in line.results if quantity.key in r.metrics)
-    levels = [level for _, _, level in _points(line, axis, quantity.key)]
+    unit = next(p.metrics[quantity.key].unit for p in line.points if quantity.key in p.metrics)
+    levels = [level for _, _, level in points]
     worst = max(levels, key=lambda level: level.rank)
     trust = f"all {worst.value}" if len(set(levels)) == 1 else f"at worst {worst.value}"
-    (first_x, first), (last_x, last) = medians[0], medians[-1]
-    if len(medians) == 1:
+    (first_x, first, _), (last_x, last, _) = points[0], points[-1]
+    if len(points) == 1:
         return f"{show_value(first, unit)} at {axis} {first_x:g}; {trust}."
-    best_x, best = max(medians, key=lambda pair: pair[1])
+    best_x, best, _ = max(points, key=lambda one: one[1])
     peak = (
         "" if best_x in {first_x, last_x} else f", at most {show_value(best, unit)} at {best_x:g}"
     )
@@ -277,23 +298,28 @@ def _table(
     workload: Workload, axis: str, lines: Sequence[Line], quantities: tuple[Quantity, ...]
 ) -> Table:
     """Every plotted number with its verdict, also of the lines that were left out."""
-    heads = columns(("Configuration", axis, "Repeat"), tuple(q.name for q in quantities))
-    rows = tuple(
-        (
-            Cell(line.name),
-            Cell(str(dict(result.axis).get(axis, ""))),
-            Cell(str(result.repeat)),
-            *(Cell(_shown(result.metrics, quantity.key)) for quantity in quantities),
-            verdict_cell(result.verdict.level),
-        )
+    names = [name for q in quantities for name in (q.name, f"{q.name}, 95 % interval")]
+    heads = columns(("Configuration", axis, "Repeat"), tuple(names))
+    rows = [
+        row
         for line in lines
-        for result in line.results
-    )
-    return Table(f"{workload.title} against {axis}", (*heads, *columns(("Verdict",))), rows)
+        for point in line.points
+        for row in _point_rows(
+            line.name, str(dict(point.key.axis).get(axis, "")), point, quantities
+        )
+    ]
+    return Table(f"{workload.title} against {axis}", (*heads, *columns(("Verdict",))), tuple(rows))
 
 
-def _shown(metrics: Mapping[str, Metric], key: str) -> str:
-    metric = metrics.get(key)
-    if metric is None or metric.value is None:
-        return "–"
-    return show_value(metric.value, metric.unit)
+def _point_rows(
+    name: str, at: str, point: PointSummary, quantities: tuple[Quantity, ...]
+) -> Iterator[tuple[Cell, ...]]:
+    """The point's row, and one for each of its runs where there are several."""
+    runs = _runs_of(point)
+    told = [(str(runs[0].repeat) if len(runs) == 1 else "all", point.metrics, point.level)]
+    if len(runs) > 1:
+        told += [(str(run.repeat), run.metrics, run.verdict.level) for run in runs]
+    for repeat, metrics, level in told:
+        found = [metrics.get(quantity.key, _NO_METRIC) for quantity in quantities]
+        texts = [text for one in found for text in (show(one), show_interval(one, bare_rate=True))]
+        yield (Cell(name), Cell(at), Cell(repeat), *map(Cell, texts), verdict_cell(level))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.analyse.iterations import is_metadata
+from iolab.analyse.points import Axis, PointSummary
 from iolab.model.metric import Result
 from iolab.model.study import Study
 from iolab.model.workload import Workload
@@ -45,24 +46,24 @@ def looks_of(study: Study) -> dict[str, Look]:
 
 
 def axis_figures(
-    workload: Workload, results: Sequence[Result], looks: Mapping[str, Look]
+    workload: Workload, points: Sequence[PointSummary], looks: Mapping[str, Look]
 ) -> list[Figure]:
     """Throughput and latency against the axis; none for a workload of one point."""
-    axis = main_axis(results)
+    axis = main_axis([point.key.axis for point in points])
     if axis is None:
         return []
-    lines = _lines(results, axis, looks)
-    has_latency = any(_known(result, "lat_ns_mean") for result in results)
-    has_load = any(_known(result, "iops") for result in results)
+    lines = _lines(points, axis, looks)
+    has_latency = any(_known(point, "lat_ns_mean") for point in points)
+    has_load = any(_known(point, "iops") for point in points)
     figures = [throughput_figure(workload, axis, lines)] if has_load else []
     return [*figures, latency_figure(workload, axis, lines)] if has_latency else figures
 
 
-def main_axis(results: Sequence[Result]) -> str | None:
+def main_axis(axes: Sequence[Axis]) -> str | None:
     """The varied parameter to draw against; None if none has two values that are numbers."""
     varied = {}
-    for name in dict.fromkeys(name for result in results for name, _ in result.axis):
-        values = {dict(result.axis).get(name) for result in results}
+    for name in dict.fromkeys(name for axis in axes for name, _ in axis):
+        values = {dict(axis).get(name) for axis in axes}
         numbers = {axis_number(name, value) for value in values if value is not None}
         if len(numbers) > 1 and None not in numbers:
             varied[name] = len(numbers)
@@ -72,12 +73,12 @@ def main_axis(results: Sequence[Result]) -> str | None:
     return ranked[0] if ranked else None
 
 
-def _lines(results: Sequence[Result], axis: str, looks: Mapping[str, Look]) -> list[Line]:
+def _lines(points: Sequence[PointSummary], axis: str, looks: Mapping[str, Look]) -> list[Line]:
     """One line for each configuration and each combination of the other parameters."""
-    grouped: dict[tuple[str, tuple[tuple[str, int | str], ...]], list[Result]] = {}
-    for result in results:
-        others = tuple(pair for pair in result.axis if pair[0] != axis)
-        grouped.setdefault((result.configuration, others), []).append(result)
+    grouped: dict[tuple[str, Axis], list[PointSummary]] = {}
+    for point in points:
+        others = tuple(pair for pair in point.key.axis if pair[0] != axis)
+        grouped.setdefault((point.key.configuration, others), []).append(point)
     combinations = list(dict.fromkeys(others for _, others in grouped))
     several = len({configuration for configuration, _ in grouped}) > 1
     lines = []
@@ -119,7 +120,11 @@ def workload_distribution(
         )
         for index, detail in enumerate(chosen)
     ]
-    title = "at the best point" if several else f"by {main_axis(results) or 'point'}"
+    title = (
+        "at the best point"
+        if several
+        else f"by {main_axis([result.axis for result in results]) or 'point'}"
+    )
     return distribution_figure(workload.title, f"Latency by percentile, {title}", drawn)
 
 
@@ -141,6 +146,6 @@ def curve_name(result: Result, configuration: str) -> str:
     return short(f"{configuration} {axis_label(result.axis[:1])}", 40) or "all I/Os"
 
 
-def _known(result: Result, key: str) -> bool:
-    metric = result.metrics.get(key)
+def _known(point: PointSummary, key: str) -> bool:
+    metric = point.metrics.get(key)
     return metric is not None and metric.value is not None
