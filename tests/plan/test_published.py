@@ -13,6 +13,7 @@ import pytest
 from iolab.errors import UsageError
 from iolab.model.fio_options import FIO_OPTIONS
 from iolab.plan import study_file
+from iolab.plan.method_table import MethodTable
 from iolab.plan.study_file import study_schema
 from iolab.plan.template import study_template
 from tests.plan.studies import SMALL, workload
@@ -28,7 +29,7 @@ HEADINGS: dict[str, type[study_file.Table]] = {
     "## `[[host]]`": study_file.HostTable,
     "## `[[workload]]`": study_file.WorkloadTable,
     "### Metadata workloads": study_file.MetadataTable,
-    "## `[method]`": study_file.MethodTable,
+    "## `[method]`": MethodTable,
     "## `[telemetry]`": study_file.TelemetryTable,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,18 @@ import typer
 
 if TYPE_CHECKING:
     from iolab.model.study import Study
+
+
+class MethodName(StrEnum):
+    """What `--method` takes."""
+
+    ADAPTIVE = "adaptive"
+    PUBLISHED = "published"
+
+    @property
+    def assignment(self) -> str:
+        """The same as `--set` says it: published studies give fixed times."""
+        return f"method.kind={'fixed' if self is MethodName.PUBLISHED else self.value}"
 
 
 def _bundled_ids() -> list[str]:
@@ -57,6 +70,15 @@ Sets = Annotated[
         show_default=False,
     ),
 ]
+MethodOption = Annotated[
+    MethodName | None,
+    typer.Option(
+        "--method",
+        help="End runs by the stopping rule ('adaptive') or after their fixed time, as published "
+        "studies do ('published'); the study's own choice by default.",
+        show_default=False,
+    ),
+]
 HostsFile = Annotated[
     str | None,
     typer.Option(
@@ -77,6 +99,7 @@ def load_study(
     sets: list[str] | None,
     *,
     hosts: str | None = None,
+    method: MethodName | None = None,
     path_required: bool = True,
 ) -> Study:
     """The study that a command line names; UsageError or StudyError with every fault."""
@@ -87,5 +110,6 @@ def load_study(
     source = find_study(name)
     inventory = None if hosts is None else find_hosts(hosts)
     absolute = None if path is None else str(Path(path).absolute())
-    options = LoadOptions(absolute, scale, tuple(sets or ()), path_required, inventory)
+    every = (*(sets or ()), *([method.assignment] if method else ()))
+    options = LoadOptions(absolute, scale, every, path_required, inventory)
     return parse_study(source.text, source.file_name, options)

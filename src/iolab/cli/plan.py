@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from iolab.cli.options import AsJson, HostsFile, Scale, Sets, StudyName, TargetPath, load_study
+from iolab.cli.options import (
+    AsJson,
+    HostsFile,
+    MethodOption,
+    Scale,
+    Sets,
+    StudyName,
+    TargetPath,
+    load_study,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +33,7 @@ def plan(
     hosts: HostsFile = None,
     scale: Scale = "full",
     sets: Sets = None,
+    method: MethodOption = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="Ask no host: the plan alone, with no refusal.")
     ] = False,
@@ -34,7 +44,9 @@ def plan(
     from iolab.cli.talk import result_json, result_screen
     from iolab.plan.schedule import make_plan
 
-    read = load_study(study, path, scale, sets, hosts=hosts, path_required=not offline)
+    read = load_study(
+        study, path, scale, sets, hosts=hosts, method=method, path_required=not offline
+    )
     made = make_plan(read)
     facts, refusal = (None, None) if offline else _survey(read, made)
     if as_json:

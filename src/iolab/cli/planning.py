@@ -9,7 +9,7 @@ from rich.text import Text
 
 from iolab.cli.screen import Heading, one_line, pairs, plain, table, title
 from iolab.model.metadata import MetadataJob
-from iolab.model.run import Plan, Point
+from iolab.model.run import Budget, Plan, Point
 from iolab.model.study import Study
 from iolab.plan.targets import targets_of
 from iolab.report.wording import axis_label, count
@@ -33,7 +33,7 @@ def plan_screen(
     yield ""
     yield pairs(list(_costs(study, plan, facts)))
     yield ""
-    yield title(f"Time: about {format_duration_s(plan.budget.seconds)}")
+    yield title(f"Time: {_time(plan.budget)}")
     seconds = [
         [Text(f"  {format_duration_s(part)}"), plain(why)] for why, part in plan.budget.reasons
     ]
@@ -73,6 +73,7 @@ def plan_document(
         ],
         "budget": {
             "seconds": budget.seconds,
+            "least_seconds": budget.least_seconds,
             "reasons": [{"says": why, "seconds": part} for why, part in budget.reasons],
             "layout_bytes_per_host": budget.layout_bytes_per_host,
             "write_bytes_estimate": budget.write_bytes_estimate,
@@ -89,6 +90,14 @@ def plan_document(
             for target in targets_of(study)
         ],
     }
+
+
+def _time(budget: Budget) -> str:
+    """How long it takes, from the least to the most where runs end when they may."""
+    most = format_duration_s(budget.seconds)
+    if budget.least_seconds is None:
+        return f"about {most}"
+    return f"{format_duration_s(budget.least_seconds)} to {most}"
 
 
 def _runs(study: Study, plan: Plan) -> RenderableType:

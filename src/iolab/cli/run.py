@@ -10,6 +10,7 @@ import typer
 from iolab.cli.options import (
     AsJson,
     HostsFile,
+    MethodOption,
     Quiet,
     Scale,
     Sets,
@@ -31,6 +32,7 @@ def run(
     hosts: HostsFile = None,
     scale: Scale = "full",
     sets: Sets = None,
+    method: MethodOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -51,7 +53,7 @@ def run(
 
     from iolab.plan.schedule import make_plan
 
-    read = load_study(study, path, scale, sets, hosts=hosts)
+    read = load_study(study, path, scale, sets, hosts=hosts, method=method)
     made = make_plan(read)
 
     from iolab.cli.conduct import Order

@@ -9,6 +9,8 @@ from iolab.model.configuration import Redundancy
 from iolab.model.host import Role
 from iolab.model.metadata import OperationRun, ReportedRate
 from iolab.model.packed import Packed
+from iolab.model.rule import RuleSettings
+from iolab.model.state import TargetState
 from iolab.model.sample import BinTable, CounterTable, IntervalTable
 from iolab.model.workload import AnyJob, Job, io_of
 
@@ -95,18 +97,26 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a plan will cost: `reasons` say where the seconds go, each (what, seconds)."""
+    """What a plan will cost at most: `reasons` say where the seconds go, each (what, seconds).
+
+    `least_seconds` is the same where every run ends as early as it may; None where none can.
+    """
 
     seconds: float
     reasons: tuple[tuple[str, float], ...]
     layout_bytes_per_host: int
     write_bytes_estimate: int
     free_bytes_needed_per_host: int
+    least_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A study expanded: data sets to lay out, runs in order, cost, and what would be destroyed."""
+    """A study expanded: data sets to lay out, runs in order, cost, and what would be destroyed.
+
+    `runs` are those that are made in any case. Results may ask for up to `runs_more` beyond them,
+    repeats of their points or runs of `candidates`, which are the other points of the study.
+    """
 
     study: str
     digest: str
@@ -114,13 +124,17 @@ class Plan:
     runs: tuple[PlannedRun, ...]
     budget: Budget
     destroys: tuple[str, ...]
+    candidates: tuple[Point, ...] = ()
+    runs_more: int = 0
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """Each point once, in the order of its first run."""
+        """Each point once, in the order of its first run, then the candidates."""
         seen: dict[str, Point] = {}
         for run in self.runs:
             seen.setdefault(run.point.digest, run.point)
+        for point in self.candidates:
+            seen.setdefault(point.digest, point)
         return tuple(seen.values())
 
     def data_set(self, data_set_id: str) -> DataSet:
@@ -305,7 +319,8 @@ class RunRecord:
     `hosts` made the load, `bystanders` were watched. `reported` are rates of the whole fleet as the
     engine printed them, where it gives nothing finer. `without` names the hosts of the
     configuration that were left out after they had failed. `redundancy` is what the configuration
-    declares of its storage.
+    declares of its storage. With a `rule` it ended the run, or was the limit that the run reached;
+    nothing was warmed up then and `runtime_s` is the longest that it could be.
     """
 
     run: PlannedRun
@@ -325,6 +340,8 @@ class RunRecord:
     reported: tuple[ReportedRate, ...] = ()
     without: tuple[str, ...] = ()
     redundancy: Redundancy | None = None
+    states: tuple[TargetState, ...] = ()
+    rule: RuleSettings | None = None
 
     @property
     def host_names(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from iolab.model.configuration import Configuration
 from iolab.model.host import HostSpec
+from iolab.model.rule import RuleSettings
 from iolab.model.state import PLAIN, Precondition
 from iolab.model.workload import Workload
 
@@ -56,7 +57,8 @@ class Method:
     `retries` is how often a failed run is tried again, 0 unless `on_failure` is to retry.
     The adaptive method repeats a point up to `repeats_max` times until half its published interval
     is below `target_half_width`, a share; `sentinel` is the workload whose first point it measures
-    again and again, "" for that of the first.
+    again and again, "" for that of the first. Its `rule` ends each run of I/O; `warmup_s` and
+    `runtime_s` are those of the fixed method and stand unused then.
     """
 
     kind: MethodKind
@@ -72,6 +74,20 @@ class Method:
     repeats_max: int = REPEATS_MAX
     target_half_width: float = TARGET_HALF_WIDTH
     sentinel: str = ""
+    rule: RuleSettings | None = None
+
+    @property
+    def load_s(self) -> tuple[float, float]:
+        """The least and the most seconds that a run of I/O loads its target."""
+        if self.rule is None:
+            fixed = self.warmup_s + self.runtime_s
+            return fixed, fixed
+        return float(self.rule.least_s), float(self.rule.longest_s)
+
+    @property
+    def sequential(self) -> bool:
+        """Whether results decide how often a point is measured."""
+        return self.kind is MethodKind.ADAPTIVE
 
 
 @dataclass(frozen=True, slots=True)

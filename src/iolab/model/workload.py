@@ -52,12 +52,23 @@ class Contents(StrEnum):
     """Only zeros: what compresses or deduplicates will answer from memory."""
 
 
+class Arrivals(StrEnum):
+    """When I/Os arrive under a rate, whatever became of the ones before."""
+
+    FIXED = "fixed"
+    """One every 1/rate seconds."""
+    POISSON = "poisson"
+    """With exponential gaps, as independent users make them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One client's share of a workload with every number settled.
 
     Bytes are bytes; `read_percent` is set for mixed access only; `rate_iops` is per job, None means
-    as fast as the target answers; `options` are further fio options, allow-listed by the engine.
+    as fast as the target answers. `arrivals` is how I/Os come under that rate, by a thread of their
+    own; None leaves it to the loop that also waits for answers. `options` are further fio options,
+    allow-listed by the engine.
     """
 
     engine: EngineName
@@ -73,6 +84,7 @@ class Job:
     contents: Contents = Contents.SCRAMBLED
     rate_iops: int | None = None
     options: tuple[tuple[str, str], ...] = ()
+    arrivals: Arrivals | None = None
 
     @property
     def depth_total(self) -> int:

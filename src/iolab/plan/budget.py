@@ -37,11 +37,13 @@ def budget_of(
     data_sets: tuple[DataSet, ...],
     runs: tuple[PlannedRun, ...],
     layout_bytes_per_s: float | None = None,
+    *,
+    runs_more: int = 0,
 ) -> Budget:
     """The cost of the plan; without a measured write rate of one host an assumed one is used.
 
     `write_bytes_estimate` is over all hosts: the layout, and what writing runs would write at that
-    rate or at their rate limit.
+    rate or at their rate limit. `runs_more` may follow the certain runs, as results ask for them.
     """
     rate = layout_bytes_per_s or ASSUMED_WRITE_BYTES_PER_S
     per_host = {
@@ -54,12 +56,22 @@ def budget_of(
     }
     most = max(per_host.values(), default=0)
     reasons = _reasons(study, most, rate, runs, measured=layout_bytes_per_s is not None)
+    certain_s = sum(seconds for _, seconds in reasons)
+    least_s, most_s = study.method.load_s
+    spared_s = (most_s - least_s) * sum(isinstance(run.point.job, Job) for run in runs)
+    if runs_more:
+        each_s = most_s + RUN_OVERHEAD_S + study.method.settle_s
+        reasons += ((f"up to {runs_more} more runs, as results ask for them", runs_more * each_s),)
+    seconds = sum(seconds for _, seconds in reasons)
+    least = certain_s - spared_s
+    written = _written_by_runs(study, runs, rate) * (1 + runs_more / max(len(runs), 1))
     return Budget(
-        seconds=sum(seconds for _, seconds in reasons),
+        seconds=seconds,
         reasons=reasons,
         layout_bytes_per_host=most,
-        write_bytes_estimate=sum(per_host.values()) + _written_by_runs(study, runs, rate),
+        write_bytes_estimate=sum(per_host.values()) + round(written),
         free_bytes_needed_per_host=with_spare(most + _metadata_space(runs)),
+        least_seconds=least if least < seconds else None,
     )
 
 
@@ -86,7 +98,11 @@ def _reasons(
     runs = len(planned)
     timed = sum(isinstance(run.point.job, Job) for run in planned)
     known = "measured" if measured else "assumed"
-    length = f"{format_duration_s(method.warmup_s)} + {format_duration_s(method.runtime_s)}"
+    least_s, most_s = method.load_s
+    length = f"warm-up + runtime of {format_duration_s(method.warmup_s)} + "
+    length += format_duration_s(method.runtime_s)
+    if method.rule is not None:
+        length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}, until steady"
     return (
         ("connect hosts, read facts, clean up", SESSION_OVERHEAD_S),
         (
@@ -95,8 +111,8 @@ def _reasons(
             layout_bytes / rate,
         ),
         (
-            f"{timed} runs: warm-up + runtime of {length}",
-            timed * (method.warmup_s + method.runtime_s),
+            f"{timed} runs: {length}",
+            timed * most_s,
         ),
         *_metadata_reasons(planned),
         (f"{runs} runs: prove, drop caches, watch, commit", runs * RUN_OVERHEAD_S),
@@ -115,7 +131,7 @@ def _metadata_reasons(planned: Iterable[PlannedRun]) -> tuple[tuple[str, float],
 
 
 def _written_by_runs(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
-    seconds = study.method.warmup_s + study.method.runtime_s
+    _, seconds = study.method.load_s
     total = 0.0
     for run in runs:
         job = run.point.job

@@ -8,8 +8,19 @@ from iolab.model.configuration import Capacity, Configuration, Cost, Redundancy
 from iolab.model.fio_options import option_text
 from iolab.model.host import HostKind, HostSpec, Role, SshRoute
 from iolab.model.metadata import MetadataJob
-from iolab.model.study import Method, OnFailure, Study, TargetSettings, TelemetrySettings
+from iolab.model.state import Precondition
+from iolab.model.study import (
+    Method,
+    MethodKind,
+    OnFailure,
+    Order,
+    Study,
+    TargetSettings,
+    TelemetrySettings,
+)
 from iolab.model.workload import Axis, Indicator, Job, Workload
+from iolab.plan.aim_tables import aim_of
+from iolab.plan.method_table import MethodTable, rule_of
 from iolab.plan.routes import parse_hop
 from iolab.plan.study_file import (
     AXES,
@@ -17,16 +28,18 @@ from iolab.plan.study_file import (
     ConfigurationTable,
     HostTable,
     MetadataTable,
-    MethodTable,
-    Table,
     WorkloadTable,
     kind_of,
 )
 from iolab.plan.tables import Item, Tables
+from iolab.plan.target_tables import PreconditionTable, Table, TargetTable
 from iolab.units import parse_size
 
 BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
 """From this block size on, throughput is the figure that a device is bought for."""
+
+ADAPTIVE_REPEATS: Final = 2
+"""Without a second run there is no spread."""
 
 DEFAULT_RETRIES: Final = 1
 """Tries after a run that failed; what fails twice is rarely chance."""
@@ -51,7 +64,7 @@ def build_study(
         question=heading.question,
         source=heading.source,
         configurations=tuple(
-            _configuration(table, names, nodes, tables.target.path)
+            _configuration(table, names, nodes, tables.target)
             for _, table in tables.read("configuration", ConfigurationTable)
         ),
         hosts=hosts,
@@ -60,27 +73,62 @@ def build_study(
             for item, table in tables.read("workload", Table)
             if isinstance(table, WorkloadTable | MetadataTable)
         ),
-        method=Method(
-            kind=method.kind,
-            warmup_s=method.warmup,
-            runtime_s=method.runtime,
-            repeats=method.repeats,
-            settle_s=method.settle,
-            order=method.order,
-            seed=method.seed,
-            drop_caches=method.drop_caches,
-            on_failure=method.on_failure,
-            retries=_retries(method),
-        ),
+        method=_method(method),
         telemetry=TelemetrySettings(round(tables.telemetry.interval * 1000)),
         target=TargetSettings(
-            tables.target.keep_files, tables.target.allow_memory, tables.target.rotate
+            tables.target.keep_files,
+            tables.target.allow_memory,
+            tables.target.rotate,
+            tables.target.overwrite,
         ),
         scale=scale,
         text=text,
         overrides=overrides,
         inventory=inventory,
+        precondition=_precondition(tables.precondition),
     )
+
+
+def _precondition(table: PreconditionTable) -> Precondition:
+    return Precondition(
+        purge=table.purge,
+        fill=table.fill,
+        steady=table.steady,
+        round_s=table.round,
+        rounds_max=table.rounds,
+        restore=table.restore,
+    )
+
+
+def _method(table: MethodTable) -> Method:
+    return Method(
+        kind=table.kind,
+        warmup_s=table.warmup,
+        runtime_s=table.runtime,
+        repeats=_repeats(table),
+        settle_s=table.settle,
+        order=_order(table),
+        seed=table.seed,
+        drop_caches=table.drop_caches,
+        on_failure=table.on_failure,
+        retries=_retries(table),
+        rule=rule_of(table) if table.kind is MethodKind.ADAPTIVE else None,
+        repeats_max=max(table.repeats_max, _repeats(table)),
+        target_half_width=table.target_half_width,
+        sentinel=table.sentinel or "",
+    )
+
+
+def _repeats(table: MethodTable) -> int:
+    """As written; the adaptive method needs a spread, so where nothing is written it begins so."""
+    written = table.kind is MethodKind.FIXED or "repeats" in table.model_fields_set
+    return table.repeats if written else ADAPTIVE_REPEATS
+
+
+def _order(table: MethodTable) -> Order:
+    """As written; where nothing is, the adaptive method lets no drift follow an axis."""
+    written = table.kind is MethodKind.FIXED or "order" in table.model_fields_set
+    return table.order if written else Order.RANDOMISED
 
 
 def _retries(method: MethodTable) -> int:
@@ -103,28 +151,32 @@ def host_spec(table: HostTable) -> HostSpec:
         kind=kind,
         role=table.role,
         command=tuple(table.command),
-        path=table.path,
+        path=table.device or table.path,
         ssh=ssh,
         devices=tuple(table.devices or ()),
         numjobs=table.numjobs,
+        serial=table.serial if table.device else None,
     )
 
 
 def _configuration(
-    table: ConfigurationTable, hosts: tuple[str, ...], nodes: tuple[str, ...], path: str | None
+    table: ConfigurationTable, hosts: tuple[str, ...], nodes: tuple[str, ...], common: TargetTable
 ) -> Configuration:
+    # A target of its own hides the common one whole, its serial too.
+    target = table if table.device or table.path else common
     cost, factors = table.cost, table.redundancy
     return Configuration(
         id=table.id,
         title=table.title or table.id,
         hosts=tuple(table.hosts or hosts),
-        path=table.path or path or "",
+        path=target.device or target.path or "",
         nodes=table.nodes,
         capacity=Capacity(table.capacity.raw_tb, table.capacity.usable_tb),
         cost=Cost(cost.currency, cost.servers, cost.network, cost.storage) if cost else None,
         hardware=tuple((name, option_text(value)) for name, value in table.hardware.items()),
         storage=tuple(nodes if table.storage is None else table.storage),
         redundancy=Redundancy(factors.write_factor, factors.read_factor) if factors else None,
+        serial=target.serial if target.device else None,
     )
 
 
@@ -149,6 +201,7 @@ def _workload(item: Item, table: WorkloadTable | MetadataTable) -> Workload:
         job=_job(table),
         sweep=sweep,
         indicator=table.indicator or _usual_indicator(table),
+        aim=aim_of(table),
     )
 
 
@@ -180,6 +233,7 @@ def _job(table: WorkloadTable) -> Job:
         ioengine=table.ioengine,
         contents=table.contents,
         rate_iops=table.rate_iops[0] if table.rate_iops else None,
+        arrivals=table.arrivals,
         options=tuple((name, option_text(value)) for name, value in table.fio.items()),
     )
 

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from iolab.model.fio_options import FIO_OPTIONS, SYNC_IOENGINES, option_text, value_fits
 from iolab.model.host import HostKind, Role
-from iolab.model.study import OnFailure
+from iolab.model.objective import Objective
+from iolab.plan.aim_checks import check_aims
 from iolab.plan.document import Document, Faults
 from iolab.plan.fleet import FILES_PER_HOST_MAX, check_fleet
 from iolab.plan.metadata_checks import check_metadata
+from iolab.plan.method_table import check_method
 from iolab.plan.study_file import (
     AXES,
     ITEMS,
@@ -20,7 +22,6 @@ from iolab.plan.study_file import (
     ConfigurationTable,
     HostTable,
     MetadataTable,
-    MethodTable,
     WorkloadTable,
     kind_of,
 )
@@ -44,13 +45,15 @@ def check_tables(document: Document, tables: Tables, faults: Faults) -> None:
         _check_hosts_known(document, item, configuration, tables, faults)
     for item, workload in tables.read("workload", WorkloadTable):
         _check_mix(document, item, workload, faults)
+        _check_arrivals(document, item, workload, faults)
         _check_depth(document, item, workload, faults)
         _check_sizes(document, item, workload, faults)
     for item in tables.items["workload"]:
         _check_options(document, item, faults)
     check_fleet(document, tables, faults)
     check_metadata(document, tables, faults)
-    _check_retries(document, tables.method, faults)
+    check_aims(document, tables, faults)
+    check_method(document, tables.method, faults)
     _check_count(document, tables, faults)
 
 
@@ -188,6 +191,22 @@ def _check_mix(document: Document, item: Item, workload: WorkloadTable, faults: 
         faults.add_once(origin, "rwmixread", happened, do)
 
 
+def _check_arrivals(
+    document: Document, item: Item, workload: WorkloadTable, faults: Faults
+) -> None:
+    """Arrivals need a rate, and are told by their own key alone."""
+    if workload.arrivals is None:
+        return
+    if workload.rate_iops is None and workload.objective is not Objective.MAX_LOAD:
+        happened = f"{start(document, item.path)} has arrivals but no rate_iops."
+        do = "Write rate_iops, the I/Os that arrive at a job in a second, or leave arrivals out."
+        faults.add_once(document.where((*item.path, "arrivals")), "arrivals", happened, do)
+    for option in set(workload.fio) & {"rate_process", "io_submit_mode"}:
+        happened = f"{start(document, item.path)} has both arrivals and fio option {option}."
+        do = "Leave one of them out: arrivals sets the option."
+        faults.add_once(document.where((*item.path, "fio", option)), option, happened, do)
+
+
 def _check_depth(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
     if workload.ioengine in SYNC_IOENGINES and max(workload.iodepth) > 1:
         happened = (
@@ -248,14 +267,6 @@ def _instead_of(option: str) -> str:
     if nearest(option, FIO_OPTIONS) is not None:
         return suggestion(option, FIO_OPTIONS, "allowed options")
     return "docs/reference/study.md lists the options that are."
-
-
-def _check_retries(document: Document, method: MethodTable, faults: Faults) -> None:
-    """Retries that would never be made were meant otherwise."""
-    if method.retries is not None and method.on_failure is not OnFailure.RETRY:
-        happened = f"retries = {method.retries}, but on_failure is '{method.on_failure.value}'."
-        do = f"Set method.on_failure to '{OnFailure.RETRY.value}', or leave retries out."
-        faults.add(document.where(("method", "retries")), happened, do)
 
 
 def _repeats(item: Item, tables: Tables) -> int:

@@ -8,17 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, get_args, get_origin
+from typing import Annotated, Any, Final, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from iolab.model.engine import EngineName
 from iolab.model.fio_options import IOENGINES
 from iolab.model.host import HostKind, Role
-from iolab.model.study import MethodKind, OnFailure, Order
-from iolab.model.workload import Access, Contents, Indicator
+from iolab.model.workload import Access, Arrivals, Contents, Indicator
 from iolab.plan import routes, values
-from iolab.plan.ranges import HOSTS_MAX
+from iolab.plan.aim_tables import AimTable
+from iolab.plan.method_table import REPEATS_MAX, MethodTable
+from iolab.plan.target_tables import (
+    DevicePath,
+    Flag,
+    PreconditionTable,
+    Serial,
+    Table,
+    TargetPath,
+    TargetTable,
+)
 from iolab.plan.wording import nearest, shown
 from iolab.units import parse_size
 
@@ -61,16 +70,6 @@ FILES_MAX: Final = 10_000
 RATE_MAX: Final = 100_000_000
 """I/Os per second of one job; no job comes near."""
 
-WARMUP_S_MAX: Final = 86_400.0
-RUNTIME_S_MAX: Final = 7 * 86_400.0
-SETTLE_S_MAX: Final = 86_400.0
-"""A day of waiting, a week of load: longer is a slip of the unit."""
-
-REPEATS_MAX: Final = 1000
-RETRIES_MAX: Final = 10
-"""A run that fails more often will fail again."""
-
-SEED_MAX: Final = 2**32 - 1
 INTERVAL_S_MIN: Final = 0.1
 INTERVAL_S_MAX: Final = 60.0
 NODES_MAX: Final = 100_000
@@ -79,20 +78,9 @@ PROSE_CHARACTERS: Final = 4000
 ARGUMENT_CHARACTERS: Final = 4096
 
 
-class Table(BaseModel):
-    """A table of the file: unknown keys are faults."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
-
-    whole: ClassVar[type[Table] | None] = None
-    """The table that this one is a part of, for what else could have been written there."""
-
-
 Title = Annotated[str, values.text(TITLE_CHARACTERS)]
 Prose = Annotated[str, values.text(PROSE_CHARACTERS, lines=True)]
 Id = Annotated[str, values.identifier()]
-TargetPath = Annotated[str, values.absolute_path()]
-Flag = Annotated[bool, values.flag()]
 Amount = Annotated[float, values.amount()]
 Label = Annotated[str | int | float | bool, values.scalar()]
 Count = Annotated[int, values.whole(1, NODES_MAX)]
@@ -112,15 +100,6 @@ IoIndicator = Annotated[Indicator, values.choice(Indicator, "indicators", IO_IND
 OperationsIndicator = Annotated[Indicator, values.choice(Indicator, "indicators", OPERATIONS)]
 Sizes = values.Listed(lone=True, same=parse_size)
 Numbers = values.Listed(lone=True)
-
-
-class TargetTable(Table):
-    """`[target]`: where the files go and what may happen there."""
-
-    path: TargetPath | None = None
-    keep_files: Flag = False
-    allow_memory: Flag = False
-    rotate: Annotated[int, values.whole(0, HOSTS_MAX - 1)] = 0
 
 
 class CapacityTable(Table):
@@ -152,6 +131,8 @@ class ConfigurationTable(Table):
     id: Id
     title: Title | None = None
     path: TargetPath | None = None
+    device: DevicePath | None = None
+    serial: Serial | None = None
     hosts: Annotated[list[Annotated[str, values.host_name()]], values.Listed()] | None = None
     nodes: Count | None = None
     capacity: CapacityTable = CapacityTable()
@@ -169,6 +150,8 @@ class HostTable(Table):
     role: Annotated[Role, values.choice(Role, "roles")] = Role.CLIENT
     command: list[Argument] = Field(default_factory=list)
     path: TargetPath | None = None
+    device: DevicePath | None = None
+    serial: Serial | None = None
     address: Annotated[str, routes.address()] | None = None
     user: Annotated[str, routes.user()] | None = None
     port: Port | None = None
@@ -179,7 +162,7 @@ class HostTable(Table):
     numjobs: NumJobs | None = None
 
 
-class WorkloadTable(Table):
+class WorkloadTable(AimTable):
     """`[[workload]]`: a described behaviour; the keys of `AXES` may be lists."""
 
     id: Id
@@ -187,12 +170,13 @@ class WorkloadTable(Table):
     engine: Annotated[EngineName, values.choice(EngineName, "engines", IO_ENGINES)] = EngineName.FIO
     rw: Annotated[Access, values.choice(Access, "access patterns")]
     bs: Annotated[list[BlockSize], Sizes]
-    iodepth: Annotated[list[IoDepth], Numbers] = [1]
-    numjobs: Annotated[list[NumJobs], Numbers] = [1]
+    iodepth: Annotated[list[IoDepth], Numbers] = Field(default=[1])
+    numjobs: Annotated[list[NumJobs], Numbers] = Field(default=[1])
     filesize: Annotated[list[FileSize], Sizes]
     files: Annotated[int, values.whole(1, FILES_MAX)] = 1
     rwmixread: Annotated[list[Percent], Numbers] | None = None
     rate_iops: Annotated[list[Rate], Numbers] | None = None
+    arrivals: Annotated[Arrivals, values.choice(Arrivals, "arrivals")] | None = None
     direct: Flag = True
     ioengine: Annotated[str, values.word(IOENGINES, "I/O engines")] = "libaio"
     contents: Annotated[Contents, values.choice(Contents, "contents")] = Contents.SCRAMBLED
@@ -215,23 +199,6 @@ class MetadataTable(Table):
     mdtest: dict[str, Label] = Field(default_factory=dict)
 
 
-class MethodTable(Table):
-    """`[method]`: how the study measures."""
-
-    kind: Annotated[MethodKind, values.choice(MethodKind, "methods")] = MethodKind.FIXED
-    warmup: Annotated[float, values.seconds(0, WARMUP_S_MAX)] = 5.0
-    runtime: Annotated[float, values.seconds(0, RUNTIME_S_MAX, above=True)] = 30.0
-    repeats: Annotated[int, values.whole(1, REPEATS_MAX)] = 1
-    settle: Annotated[float, values.seconds(0, SETTLE_S_MAX)] = 1.0
-    order: Annotated[Order, values.choice(Order, "orders")] = Order.AS_WRITTEN
-    seed: Annotated[int, values.whole(0, SEED_MAX)] = 1
-    drop_caches: Flag = True
-    on_failure: Annotated[OnFailure, values.choice(OnFailure, "ways to go on")] = (
-        OnFailure.SKIP_POINT
-    )
-    retries: Annotated[int, values.whole(1, RETRIES_MAX)] | None = None
-
-
 class TelemetryTable(Table):
     """`[telemetry]`: how often the hosts are watched."""
 
@@ -252,6 +219,7 @@ class StudyFile(HeadingTable):
     """The whole file."""
 
     target: TargetTable = TargetTable()
+    precondition: PreconditionTable = PreconditionTable()
     configuration: list[ConfigurationTable] = Field(default_factory=list)
     host: list[HostTable] = Field(default_factory=list)
     workload: Annotated[list[WorkloadTable | MetadataTable], Field(min_length=1)]
@@ -267,6 +235,7 @@ SSH_KEYS: Final = ("address", "user", "port", "jump", "key", "known_hosts")
 
 SECTIONS: Final[Mapping[str, type[Table]]] = {
     "target": TargetTable,
+    "precondition": PreconditionTable,
     "method": MethodTable,
     "telemetry": TelemetryTable,
 }

@@ -11,18 +11,17 @@ from pydantic_core import ErrorDetails
 
 from iolab.plan.document import Document, Faults
 from iolab.plan.locate import Path
+from iolab.plan.method_table import MethodTable
 from iolab.plan.study_file import (
     EXAMPLES,
     ITEMS,
     SECTIONS,
     HeadingTable,
-    MethodTable,
-    Table,
-    TargetTable,
     TelemetryTable,
     engines_with,
     table_of,
 )
+from iolab.plan.target_tables import PreconditionTable, Table, TargetTable
 from iolab.plan.values import FAULT
 from iolab.plan.wording import shown, suggestion
 
@@ -50,6 +49,7 @@ class Tables:
 
     heading: HeadingTable | None
     target: TargetTable
+    precondition: PreconditionTable
     method: MethodTable
     telemetry: TelemetryTable
     items: dict[str, tuple[Item, ...]]
@@ -66,6 +66,7 @@ def read_tables(document: Document, faults: Faults) -> Tables:
     heading = {key: value for key, value in tree.items() if key not in sections}
     single = {name: _section(document, name, table, faults) for name, table in SECTIONS.items()}
     target, method, telemetry = (single[name] for name in ("target", "method", "telemetry"))
+    before = single["precondition"]
     items = {name: read_items(document, name, faults) for name in ITEMS}
     if not items["workload"] and "workload" not in tree:
         do = "Describe at least one under [[workload]]."
@@ -73,6 +74,7 @@ def read_tables(document: Document, faults: Faults) -> Tables:
     return Tables(
         read_table(document, HeadingTable, heading, (), faults),
         target if isinstance(target, TargetTable) else TargetTable(),
+        before if isinstance(before, PreconditionTable) else PreconditionTable(),
         method if isinstance(method, MethodTable) else MethodTable(),
         telemetry if isinstance(telemetry, TelemetryTable) else TelemetryTable(),
         items,

@@ -267,6 +267,44 @@ def seconds(low: float, high: float, *, above: bool = False) -> Read:
 _DURATION_DO: Final = "Write for example 500ms, 30s, 10min or 2h."
 
 
+def whole_seconds(low: int, high: int) -> Read:
+    """A duration of whole seconds."""
+    plain = seconds(low, high)
+
+    def read(value: object) -> int:
+        number = plain.reader(value)
+        if not isinstance(number, float | int) or number != int(number):
+            raise fault(f"is {shown(value)}", "Give whole seconds, as in 30s or 10min.")
+        return int(number)
+
+    return Read(read, plain.schema)
+
+
+def share() -> Read:
+    """A part of a whole, between 0 and 1 or in per cent; both ends are excluded."""
+
+    def read(value: object) -> float:
+        number = math.nan
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            number = _as_float(value)
+        elif isinstance(value, str) and (found := _PERCENT.fullmatch(value)):
+            number = float(found[1]) / 100
+        if 0 < number < 1:
+            return number
+        raise fault(f"is {shown(value)}", "Give a share between 0 and 1, as 0.02 or '2%'.")
+
+    schema = {
+        "anyOf": [
+            {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+            {"type": "string", "pattern": f"^{_PERCENT.pattern}$"},
+        ]
+    }
+    return Read(read, schema)
+
+
+_PERCENT: Final = re.compile(r"\s*([0-9]{1,2}(?:\.[0-9]{1,6})?)\s*%\s*")
+
+
 def choice(words: type[StrEnum], what: str, among: Iterable[StrEnum] | None = None) -> Read:
     """One word of an enum; `what` names the kind in the plural.
 

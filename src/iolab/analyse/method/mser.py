@@ -16,7 +16,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 BLOCK_S: Final = 5
-"""Seconds of a block: the 5 of MSER-5."""
+"""Seconds of a block as a rule: the 5 of MSER-5."""
 
 MAD_TO_SD: Final = 1.4826
 """1 / normal quantile at 3/4: makes a median absolute deviation a standard deviation."""
@@ -37,11 +37,11 @@ class Truncation:
     converged: bool
 
 
-def blocks_of(series: Floats) -> Floats:
-    """The medians of whole blocks of the series, clipped below; shape (seconds // BLOCK_S,)."""
-    count = len(series) // BLOCK_S
-    cells = series[: count * BLOCK_S].reshape(count, BLOCK_S)
-    medians = np.partition(cells, BLOCK_S // 2, axis=1)[:, BLOCK_S // 2]
+def blocks_of(series: Floats, block_s: int = BLOCK_S) -> Floats:
+    """The medians of whole blocks of the series, clipped below; shape (seconds // block_s,)."""
+    count = len(series) // block_s
+    cells = series[: count * block_s].reshape(count, block_s)
+    medians = np.partition(cells, block_s // 2, axis=1)[:, block_s // 2]
     later = medians[count // 2 :]
     if later.size == 0:
         return medians

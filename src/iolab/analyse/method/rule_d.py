@@ -20,21 +20,15 @@ import numpy as np
 
 from iolab.analyse.method import batches, cycles, mser, stalls, transient
 from iolab.analyse.method.batches import MeanVariance
-from iolab.analyse.method.mser import BLOCK_S, Floats
+from iolab.analyse.method.mser import Floats
 from iolab.analyse.method.special import student_quantile
-from iolab.model.rule import RAW_BLOCK, RuleSettings
-
-_CUT_LEAST_S: Final = 10
-"""Ramp-up of engines and queues: never counted."""
+from iolab.model.rule import BLOCKS_MIN, RAW_BLOCK, RuleSettings
 
 _CUT_SHARE: Final = 0.67
 """A transient that takes two thirds of the run has not been seen to end."""
 
 _CONFIDENT: Final = 0.975
 """Upper end of a two-sided 95 % interval."""
-
-_LEAST_S: Final = 4 * BLOCK_S
-"""Shorter series are not judged at all: there is nothing left after the cut."""
 
 
 class Status(StrEnum):
@@ -143,11 +137,12 @@ def decide(series: Floats, settings: RuleSettings = RAW_BLOCK) -> Decision:
 def judge(series: Floats, settings: RuleSettings = RAW_BLOCK) -> Decision:
     """What the series is worth if the run ends here: never RUNNING.
 
-    Raises ValueError for fewer than 20 seconds, of which no mean could be judged.
+    Raises ValueError for fewer than four blocks, of which no mean could be judged.
     """
-    if len(series) < _LEAST_S:
-        raise ValueError(f"{len(series)} s are too few to judge; at least {_LEAST_S} s are")
-    blocks = mser.blocks_of(series)
+    least_s = BLOCKS_MIN * settings.block_s
+    if len(series) < least_s:
+        raise ValueError(f"{len(series)} s are too few to judge; at least {least_s} s are")
+    blocks = mser.blocks_of(series, settings.block_s)
     cut_s, steady, tau_s = _cut(blocks, len(series), settings)
     kept = series[cut_s:]
     cycle_s = cycles.period(kept)
@@ -185,16 +180,17 @@ def _cut(blocks: Floats, seconds: int, settings: RuleSettings) -> tuple[int, boo
     """Where to cut (s), whether the transient was seen to end, and its time constant."""
     found = mser.truncation(blocks)
     # Doubling the cut squares what an exponential transient leaves behind.
-    cut = 2.0 * found.blocks * BLOCK_S
-    fitted = transient.fit(blocks)
+    cut = 2.0 * found.blocks * settings.block_s
+    fitted = transient.fit(blocks, settings.block_s)
     tau_s = None
     if fitted is not None and fitted.is_clear:
         tau_s = fitted.tau_s
         cut = max(cut, fitted.settled_s(settings.precision * settings.bias_share))
-    cut = max(cut, float(_CUT_LEAST_S))
+    least = float(settings.cut_least_s)
+    cut = max(cut, least)
     limit = min(seconds - settings.retained_s, _CUT_SHARE * seconds)
     steady = found.converged and cut <= limit
-    return math.ceil(min(cut, max(limit, float(_CUT_LEAST_S)))), steady, tau_s
+    return math.ceil(min(cut, max(limit, least))), steady, tau_s
 
 
 def _variance(

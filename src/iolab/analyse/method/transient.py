@@ -53,12 +53,12 @@ class Transient:
         return self.tau_s * math.log(max(abs(self.amplitude / self.level) / share, 1.0))
 
 
-def fit(blocks: Floats) -> Transient | None:
+def fit(blocks: Floats, block_s: int = BLOCK_S) -> Transient | None:
     """The best fit to block medians that begin at second 0; None for too few of them."""
     count = len(blocks)
     if count < _MIN_BLOCKS:
         return None
-    taus, shapes, norms = _grid(count)
+    taus, shapes, norms = _grid(count, block_s)
     mean = float(blocks.mean())
     centred = blocks - mean
     total = float(centred @ centred)
@@ -66,24 +66,24 @@ def fit(blocks: Floats) -> Transient | None:
     gains = slopes * slopes * norms
     best = int(np.argmax(gains))
     amplitude = float(slopes[best])
-    offset = float(np.exp(-_centres(count) / taus[best]).mean())
+    offset = float(np.exp(-_centres(count, block_s) / taus[best]).mean())
     remaining = max(total - float(gains[best]), 1e-12 * total)
     f = float(gains[best]) / remaining * (count - _PARAMETERS) / 2 if total > 0 else 0.0
     return Transient(mean - amplitude * offset, amplitude, float(taus[best]), f)
 
 
-def _centres(count: int) -> Floats:
-    centres: Floats = (np.arange(count, dtype=np.float64) + 0.5) * BLOCK_S
+def _centres(count: int, block_s: int) -> Floats:
+    centres: Floats = (np.arange(count, dtype=np.float64) + 0.5) * block_s
     return centres
 
 
 @lru_cache(maxsize=512)
-def _grid(count: int) -> tuple[Floats, Floats, Floats]:
+def _grid(count: int, block_s: int) -> tuple[Floats, Floats, Floats]:
     """The time constants, their centred shapes (taus x blocks) and the shapes' squared norms."""
-    last = _TAU_LAST_SHARE * count * BLOCK_S
+    last = max(_TAU_LAST_SHARE * count * block_s, _TAU_FIRST_S)
     steps = int(math.log(last / _TAU_FIRST_S) / math.log(_TAU_FACTOR)) + 1
     taus: Floats = _TAU_FIRST_S * _TAU_FACTOR ** np.arange(steps, dtype=np.float64)
-    shapes: Floats = np.exp(-_centres(count)[None, :] / taus[:, None])
+    shapes: Floats = np.exp(-_centres(count, block_s)[None, :] / taus[:, None])
     shapes -= shapes.mean(axis=1, keepdims=True)
     norms: Floats = (shapes * shapes).sum(axis=1)
     return taus, shapes, norms

@@ -15,7 +15,7 @@ from typing import Final
 from iolab.errors import EngineError, Fault
 from iolab.model.fio_options import FIO_OPTIONS, IOENGINES, option_text, value_fits
 from iolab.model.run import DataSet
-from iolab.model.workload import Contents, Job
+from iolab.model.workload import Arrivals, Contents, Job
 
 MAX_JOBS: Final = 4096
 """fio's own limit of jobs in one process tree (`--max-jobs`)."""
@@ -136,9 +136,18 @@ def _mix_and_rate(job: Job) -> tuple[str, ...]:
     if job.rate_iops is None:
         return mix
     if percent is None:
-        return (f"rate_iops={job.rate_iops}",)
+        return (f"rate_iops={job.rate_iops}", *_arrivals(job))
     reads = round(job.rate_iops * percent / 100)
-    return (*mix, f"rate_iops={max(reads, 1)},{max(job.rate_iops - reads, 1)}")
+    rate = f"rate_iops={max(reads, 1)},{max(job.rate_iops - reads, 1)}"
+    return (*mix, rate, *_arrivals(job))
+
+
+def _arrivals(job: Job) -> tuple[str, ...]:
+    """Submission by a thread that does not wait for answers, at even or exponential gaps."""
+    if job.arrivals is None:
+        return ()
+    process = "poisson" if job.arrivals is Arrivals.POISSON else "linear"
+    return (f"rate_process={process}", "io_submit_mode=offload")
 
 
 def _written(section: str, lines: Iterable[str]) -> str:
