@@ -10,8 +10,8 @@ from iolab.model.host import Role
 from iolab.model.metadata import OperationRun, ReportedRate
 from iolab.model.packed import Packed
 from iolab.model.rule import RuleSettings
-from iolab.model.state import TargetState
 from iolab.model.sample import BinTable, CounterTable, IntervalTable
+from iolab.model.state import TargetState
 from iolab.model.workload import AnyJob, Job, io_of
 
 
@@ -20,7 +20,8 @@ class DataSet:
     """Files laid out once on each client and shared by the points that fit them.
 
     File names are `<id>.<job number>.<file number>`; all have `file_bytes`. `host_numjobs` are the
-    clients that have files for another number of jobs than `numjobs`.
+    clients that have files for another number of jobs than `numjobs`. On a block `device`, named as
+    it is in its folder, each job has its own region instead, one after the other from the start.
     """
 
     id: str
@@ -29,6 +30,12 @@ class DataSet:
     files_per_job: int
     file_bytes: int
     host_numjobs: tuple[tuple[str, int], ...] = ()
+    device: str = ""
+
+    @property
+    def job_bytes(self) -> int:
+        """What one job works on."""
+        return self.files_per_job * self.file_bytes
 
     @property
     def bytes_per_host(self) -> int:

@@ -9,8 +9,9 @@ from iolab.model.objective import AxisMode, Objective
 from iolab.model.workload import Indicator
 from iolab.plan.document import Document, Faults
 from iolab.plan.method_table import MethodTable
-from iolab.plan.searches import RATE, SEARCHED
+from iolab.plan.searches import SEARCHED
 from iolab.plan.study_file import WorkloadTable
+from iolab.plan.sweep import RATE
 from iolab.plan.tables import Item, Tables, start
 from iolab.plan.wording import shown, suggestion
 

@@ -80,16 +80,16 @@ def check_paths(document: Document, tables: Tables, *, required: bool, faults: F
     """Add the faults of target paths: none, or two for one place."""
     hosts = {host.name: (item, host) for item, host in tables.read("host", HostTable)}
     target = document.tree.get("target")
-    common = isinstance(target, dict) and "path" in target
+    common = isinstance(target, dict) and ("path" in target or "device" in target)
     clients = [name for name, (_, host) in hosts.items() if host.role is Role.CLIENT]
     for item, configuration in tables.read("configuration", ConfigurationTable):
         for name in configuration.hosts or clients:
             host = hosts[name][1] if name in hosts else None
-            if host is not None and host.path and configuration.path:
+            if host is not None and _target_of(host) and _target_of(configuration):
                 faults.add(
                     document.where((*item.path, "path")),
                     f"Host {shown(name)} of {place(document, item.path)} has two target paths, "
-                    f"{shown(configuration.path)} and its own {shown(host.path)}.",
+                    f"{shown(_target_of(configuration))} and its own {shown(_target_of(host))}.",
                     "Leave one of them out.",
                 )
             elif required and not common and not _path_written(item, hosts.get(name)):
@@ -110,7 +110,12 @@ def point_count(workload: dict[str, Any]) -> int:
 
 def _path_written(configuration: Item, host: tuple[Item, HostTable] | None) -> bool:
     """Whether there is a path at all; one with a fault of its own is not missing as well."""
-    return "path" in configuration.written or (host is not None and "path" in host[0].written)
+    items = (configuration, *(host[:1] if host is not None else ()))
+    return any(key in item.written for item in items for key in ("path", "device"))
+
+
+def _target_of(table: ConfigurationTable | HostTable) -> str | None:
+    return table.path or table.device
 
 
 def _check_names(document: Document, items: Iterable[Item], key: str, faults: Faults) -> None:

@@ -18,12 +18,13 @@ Place = tuple[int, ...]
 SEARCHED: Final = ("iodepth", "numjobs")
 """Axes along which load rises; a curve over others is no curve of load."""
 
-RATE: Final = "rate_iops"
-"""The axis of a max-load search, whose values are made as it goes: I/Os per second of one job."""
-
 PEAK_RUNS_MOST: Final = 24
 LOAD_RUNS_MOST: Final = 12
 """Runs that a search makes before it must answer; see docs/explanation/method.md."""
+
+SENTINEL_EVERY_CELLS: Final = 8
+SENTINEL_EVERY_S: Final = 3600.0
+"""After so many other runs, or so long, the sentinel is measured again."""
 
 CONFIRMED_MOST: Final = 2
 """Points of one search that are confirmed: confirming the best may show that another is better."""

@@ -13,8 +13,11 @@ from iolab.model.configuration import Configuration
 from iolab.model.metadata import MetadataJob
 from iolab.model.run import DataSet, Point
 from iolab.model.study import Study
-from iolab.model.workload import AnyJob, Contents, Job, Workload
+from iolab.model.workload import AnyJob, Arrivals, Contents, Job, Workload
 from iolab.units import parse_size
+
+RATE: Final = "rate_iops"
+"""The axis of a max-load search, whose values are made as it goes: I/Os per second of one job."""
 
 DIGEST_CHARACTERS: Final = 16
 """64 bits: no two of 10,000 points meet, and a path stays short."""
@@ -28,6 +31,22 @@ def expand(study: Study) -> tuple[Point, ...]:
         for workload in study.workloads
         for values in _combinations(workload)
     )
+
+
+def point_at(
+    study: Study, configuration: str, workload: str, axis: tuple[tuple[str, int | str], ...]
+) -> Point:
+    """The point at these axis values, also where the study lists no such; KeyError for ids unknown.
+
+    Under a rate that the study does not list, I/Os arrive as independent users make them where the
+    workload says nothing else.
+    """
+    owner = {item.id: item for item in study.configurations}[configuration]
+    behaviour = {item.id: item for item in study.workloads}[workload]
+    if RATE in dict(axis) and behaviour.io.arrivals is None:
+        job = replace(behaviour.io, arrivals=Arrivals.POISSON)
+        behaviour = replace(behaviour, job=job)
+    return _point(study, owner, behaviour, axis)
 
 
 def data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:

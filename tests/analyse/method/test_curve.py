@@ -19,6 +19,7 @@ from iolab.analyse.method.curve import (
     saturation,
 )
 from iolab.analyse.method.gaussian import SPAN, fit, scaled
+from iolab.plan.searches import seed_loads
 
 LOADS = tuple(range(1, 25))
 NOISE = 0.003
