@@ -110,7 +110,7 @@ def test_clients_that_share_nothing_are_refused(fleet: Bed, tmp_path: Path) -> N
     record = records(session)[0]
     assert record.status is RunStatus.FAILED
     assert record.failure is not None
-    assert "Host 'c01' does not see what 'c02' made in" in record.failure
+    assert "Host 'c01' does not see the files of 'c02' in" in record.failure
     assert "the target is not shared" in record.failure
     assert [host.phases for host in record.hosts] == [(), (), ()]
     own = measured(fleet, tmp_path / "own", "--set", "workload.files.rank_shift=0")

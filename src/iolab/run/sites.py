@@ -13,12 +13,13 @@ from iolab.model.run import DataSet, PlannedRun
 from iolab.model.workload import Job
 from iolab.plan.metadata_cost import inodes_of
 from iolab.plan.targets import Target, data_sets_at, targets_of
-from iolab.run.barrier import together
+from iolab.run.barrier import Member, together
 from iolab.run.crew import Crew
+from iolab.run.devices import let_go, take_device
 from iolab.run.hosts.answers import ScratchAnswer, read_answer
 from iolab.run.hosts.base import Host, Message, Refusal
 from iolab.run.layout import lay_out, present_bytes
-from iolab.run.rotation import require_shared, rotated
+from iolab.run.rotation import require_handed_on, rotated
 from iolab.run.site import Site, scratch_name
 from iolab.units import format_bytes
 
@@ -77,19 +78,26 @@ class Sites:
         turned = rotated(sites, self._crew.study.target.rotate)
         folders = tuple(f"{site.name} {site.dir}" for site in turned)
         if folders not in self._shared:
-            await require_shared(sites, turned)
+            await require_handed_on(sites, turned)
             self._shared.add(folders)
         return turned
 
     async def present_bytes(self) -> dict[str, int]:
         """Bytes of the plan's files that an earlier session kept on purpose, by `Target.key`."""
         found: dict[str, int] = {}
-        for target in self._in_use():
+
+        async def look(wanted: _Wanted) -> None:
+            target = wanted.target
+            if target.serial is not None:
+                return
             folder = f"{target.path.rstrip('/')}/{scratch_name(target.host)}"
             site = Site(self._crew.hosts[target.host], folder, None, target.key)
             for data_set in data_sets_at(self._crew.plan, target):
                 size = await present_bytes(site, data_set)
                 found[target.key] = found.get(target.key, 0) + size
+
+        for batch in _one_a_host(_Wanted(target) for target in self._in_use()):
+            (await together(batch, look)).complete()
         return found
 
     def forget(self, host: str) -> None:
@@ -99,17 +107,34 @@ class Sites:
                 self._open.pop(target.key, None)
                 self._ready.difference_update(target.configurations)
 
+    async def remove_files(self, site: Site, path: str) -> None:
+        """Remove what lies in a folder, which is taken again; `path` is the folder's parent."""
+        limit_s = CLOSE_LIMIT_S + self._removal_s
+        await site.host.ask("scratch_close", deadline_s=limit_s, dir=site.dir, keep=False)
+        await self._open_folder(site.host, path)
+
+    async def lay_out_again(self, run: PlannedRun) -> None:
+        """All files of the run's configuration anew, in folders that are empty."""
+        here = run.point.configuration
+        targets = [t for t in self._in_use() if here in t.configurations]
+        for data_set in self._crew.plan.data_sets:
+            if data_set.configuration == here and data_set.id in self._needed:
+                await self._fill(data_set, targets)
+
     async def leave(self) -> tuple[str, ...]:
         """Remove every folder, or keep it where the study says so; sentences on what failed."""
         keep = self._crew.study.target.keep_files
+        paths = {target.key: target.path for target in self._targets}
         living = [site for site in self._open.values() if not site.host.lost]
 
         async def close(site: Site) -> None:
+            if site.device:
+                await let_go(site, paths[site.key])
+                return
             limit_s = CLOSE_LIMIT_S + self._removal_s
             await site.host.ask("scratch_close", deadline_s=limit_s, dir=site.dir, keep=keep)
 
         faults: list[str] = []
-        # One after the other where a host has several: the barrier files outcomes by host.
         for batch in _one_a_host(living):
             outcomes = await together(batch, close)
             faults += [str(fault) for fault in outcomes.failed.values()]
@@ -121,6 +146,11 @@ class Sites:
 
         async def take(target: _Wanted) -> None:
             host = crew.hosts[target.name]
+            if target.target.serial is not None:
+                found = facts[target.target.key].target
+                site = await take_device(host, target.target, found, crew.study.target)
+                self._open[target.target.key] = site
+                return
             message = await self._open_folder(host, target.target.path)
             answer = read_answer(target.name, ScratchAnswer, message)
             seen = facts[target.target.key].target
@@ -155,7 +185,10 @@ class Sites:
         return [item for item in self._targets if item.host not in self._crew.left_out]
 
     async def _fill(self, data_set: DataSet, targets: list[Target]) -> None:
-        sites = [self._open[target.key] for target in targets]
+        # A device is written over as a whole, when the state for its runs is made.
+        sites = [self._open[target.key] for target in targets if target.serial is None]
+        if not sites:
+            return
         await lay_out(self._crew, sites, data_set, self._needed[data_set.id].point.io)
 
 
@@ -170,13 +203,13 @@ class _Wanted:
         return self.target.host
 
 
-def _one_a_host(sites: Iterable[Site]) -> list[list[Site]]:
-    batches: list[list[Site]] = []
-    for site in sites:
-        for batch in batches:
-            if site.name not in {other.name for other in batch}:
-                batch.append(site)
-                break
+def _one_a_host(members: Iterable[Member]) -> list[list[Member]]:
+    """The members in batches that name each host once, as the barrier files outcomes by host."""
+    batches: list[dict[str, Member]] = []
+    for member in members:
+        batch = next((one for one in batches if member.name not in one), None)
+        if batch is None:
+            batches.append({member.name: member})
         else:
-            batches.append([site])
-    return batches
+            batch[member.name] = member
+    return [list(batch.values()) for batch in batches]

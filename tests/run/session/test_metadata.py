@@ -228,7 +228,9 @@ def test_a_target_that_is_not_shared_is_refused_and_nothing_is_measured() -> Non
     (record,) = played.records
     assert record.status is RunStatus.FAILED
     assert record.failure is not None
-    assert "Host 'c1' does not see what 'c2' made in /mnt/bench/iolab-scratch-c2" in record.failure
+    assert (
+        "Host 'c1' does not see the files of 'c2' in /mnt/bench/iolab-scratch-c2" in record.failure
+    )
     assert "the target is not shared" in record.failure
     assert asked(played, "c1") == asked(played, "c2") == []
     played.assert_left_clean()

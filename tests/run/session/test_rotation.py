@@ -53,11 +53,13 @@ def _paths(request: dict[str, object]) -> list[str]:
     return [str(path) for path in paths]
 
 
-def test_a_client_that_sees_another_file_system_is_named() -> None:
-    stage = play(one_file_system(c2=FakeScript()), "target.rotate=1")
+def test_clients_that_see_another_file_system_are_named() -> None:
+    stage = play(one_file_system(c2=FakeScript(), c3=FakeScript()), "target.rotate=1")
     assert stage.status is None
     assert stage.fault is not None
-    assert "Host 'c2' does not see the files of 'c3'" in str(stage.fault)
+    assert "Host 'c2' does not see the files of 'c3' in /mnt/bench/" in str(stage.fault)
+    assert "The same goes for 'c3'." in str(stage.fault)
+    assert "leave target.rotate out" in str(stage.fault)
     assert stage.records == []
     stage.assert_left_clean()
 
