@@ -55,6 +55,7 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
         spread=None if of_metadata else spread_of(record, view.load),
         without=record.without,
         attempt=record.run.attempt,
+        order=record.run.order,
     )
 
 

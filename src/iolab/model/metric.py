@@ -99,7 +99,8 @@ class Result:
 
     `spread` is known for runs of several hosts. `without` names hosts that were left out after they
     had failed: such a result stands apart from those of the whole fleet. `attempt` is how often it
-    was tried, `sitting` in which start of the session, from 1, it was measured.
+    was tried, `sitting` in which start of the session, from 1, it was measured, `order` its place
+    among the session's runs, from 1 (0 where it was stored without).
     """
 
     configuration: str
@@ -117,3 +118,4 @@ class Result:
     without: tuple[str, ...] = ()
     attempt: int = 1
     sitting: int = 1
+    order: int = 0

@@ -1,0 +1,1 @@
+"""Which run comes next: repeats in interleaved order, searches, and the sentinel between them."""
