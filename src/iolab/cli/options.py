@@ -52,6 +52,18 @@ TargetPath = Annotated[
     str | None,
     typer.Option("--path", metavar="DIR", help="Measure the file system under this directory."),
 ]
+DevicePath = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="DEV",
+        help="Measure this whole block device, and DESTROY all that is on it; needs --serial.",
+    ),
+]
+DeviceSerial = Annotated[
+    str | None,
+    typer.Option("--serial", metavar="SN", help="The serial of the device to be destroyed."),
+]
 Scale = Annotated[
     str,
     typer.Option(
@@ -100,6 +112,8 @@ def load_study(
     *,
     hosts: str | None = None,
     method: MethodName | None = None,
+    device: str | None = None,
+    serial: str | None = None,
     path_required: bool = True,
 ) -> Study:
     """The study that a command line names; UsageError or StudyError with every fault."""
@@ -111,5 +125,5 @@ def load_study(
     inventory = None if hosts is None else find_hosts(hosts)
     absolute = None if path is None else str(Path(path).absolute())
     every = (*(sets or ()), *([method.assignment] if method else ()))
-    options = LoadOptions(absolute, scale, every, path_required, inventory)
+    options = LoadOptions(absolute, scale, every, path_required, inventory, device, serial)
     return parse_study(source.text, source.file_name, options)

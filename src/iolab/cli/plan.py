@@ -8,6 +8,8 @@ import typer
 
 from iolab.cli.options import (
     AsJson,
+    DevicePath,
+    DeviceSerial,
     HostsFile,
     MethodOption,
     Scale,
@@ -30,6 +32,8 @@ def plan(
     study: StudyName,
     *,
     path: TargetPath = None,
+    device: DevicePath = None,
+    serial: DeviceSerial = None,
     hosts: HostsFile = None,
     scale: Scale = "full",
     sets: Sets = None,
@@ -45,7 +49,15 @@ def plan(
     from iolab.plan.schedule import make_plan
 
     read = load_study(
-        study, path, scale, sets, hosts=hosts, method=method, path_required=not offline
+        study,
+        path,
+        scale,
+        sets,
+        hosts=hosts,
+        device=device,
+        serial=serial,
+        method=method,
+        path_required=not offline,
     )
     made = make_plan(read)
     facts, refusal = (None, None) if offline else _survey(read, made)
@@ -69,7 +81,7 @@ def _survey(study: Study, plan: Plan) -> tuple[Mapping[str, HostFacts], IolabErr
 
     surveyed = asyncio.run(survey_hosts(study))
     try:
-        check_ready(study, plan, surveyed.facts, surveyed.probes)
+        check_ready(study, plan, surveyed.facts, surveyed.probes, devices=surveyed.devices)
     except IolabError as error:
         return surveyed.facts, error
     return surveyed.facts, None

@@ -10,7 +10,14 @@ from typing import Self
 from iolab.analyse.judge import ANALYSIS_VERSION, judge
 from iolab.cli.live import View
 from iolab.errors import StoreError
-from iolab.model.event import Event, RunFinished, SessionEnded, SessionStarted, SessionStatus
+from iolab.model.event import (
+    Event,
+    LedgerKept,
+    RunFinished,
+    SessionEnded,
+    SessionStarted,
+    SessionStatus,
+)
 from iolab.model.host import HostFacts
 from iolab.store.writer import SessionWriter
 
@@ -49,6 +56,9 @@ class SessionRecorder:
                     self._writer.commit(event.record, result, analysis_version=ANALYSIS_VERSION)
                 self._view.see(event)
                 self._view.judged(result)
+            case LedgerKept():
+                if self._writer is not None:
+                    self._writer.keep_ledger(event.ledger)
             case SessionEnded():
                 self._end(event.status, event.reason)
                 self._view.see(event)

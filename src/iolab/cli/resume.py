@@ -47,7 +47,7 @@ def resume(
     _refuse_running(reader)
     study, plan = _same_plan(reader)
     damaged = _damaged_runs(reader)
-    earlier = Earlier(reader.done() - damaged, reader.tried(), _left_out(reader))
+    earlier = Earlier(reader.done() - damaged, reader.tried(), _left_out(reader), reader.ledger())
     left = sum(1 for run in plan.runs if (run.point.digest, run.repeat) not in earlier.done)
     if not quiet:
         say(f"{len(plan.runs) - left} of {len(plan.runs)} runs are done, {left} are left.")

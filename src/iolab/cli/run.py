@@ -9,6 +9,8 @@ import typer
 
 from iolab.cli.options import (
     AsJson,
+    DevicePath,
+    DeviceSerial,
     HostsFile,
     MethodOption,
     Quiet,
@@ -29,6 +31,8 @@ def run(
     study: StudyName,
     *,
     path: TargetPath = None,
+    device: DevicePath = None,
+    serial: DeviceSerial = None,
     hosts: HostsFile = None,
     scale: Scale = "full",
     sets: Sets = None,
@@ -53,7 +57,9 @@ def run(
 
     from iolab.plan.schedule import make_plan
 
-    read = load_study(study, path, scale, sets, hosts=hosts, method=method)
+    read = load_study(
+        study, path, scale, sets, hosts=hosts, device=device, serial=serial, method=method
+    )
     made = make_plan(read)
 
     from iolab.cli.conduct import Order

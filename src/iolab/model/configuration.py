@@ -45,6 +45,7 @@ class Configuration:
 
     `hosts` make the load; `storage` name the storage nodes that serve the target. `redundancy` is
     None where it was not declared: bytes of storage nodes can then not be held against clients'.
+    With a `serial` the `path` is a whole block device, all of which is destroyed.
     """
 
     id: str
@@ -57,3 +58,4 @@ class Configuration:
     hardware: tuple[tuple[str, str], ...] = ()
     storage: tuple[str, ...] = ()
     redundancy: Redundancy | None = None
+    serial: str | None = None

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from iolab.model.host import HostFacts
 from iolab.model.run import Plan, PlannedRun, RunRecord
+from iolab.model.state import Ledger
 
 
 class Phase(StrEnum):
@@ -18,6 +19,8 @@ class Phase(StrEnum):
     LAY_OUT = "lay out"
     PROVE = "prove"
     DROP_CACHES = "drop caches"
+    PURGE = "purge"
+    PRECONDITION = "precondition"
     IDLE = "idle watch"
     MEASURE = "measure"
     SETTLE = "settle"
@@ -87,6 +90,16 @@ class RunFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class LedgerKept:
+    """The state ledger changed; the recorder keeps it before it returns.
+
+    What comes next may be cut short at any moment.
+    """
+
+    ledger: Ledger
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Something that the user should know, one sentence."""
 
@@ -108,6 +121,7 @@ Event = (
     | TelemetrySeen
     | RunStarted
     | RunFinished
+    | LedgerKept
     | Notice
     | SessionEnded
 )

@@ -59,7 +59,7 @@ class HostSpec:
     `ssh` is how an `ssh` host is reached, None for the other kinds. `devices` are the block devices
     that carry the target there, empty to find them below its path; a storage node, which has no
     path, names those that serve the target. `numjobs` takes the place of every workload's on this
-    host, None for the workload's own.
+    host, None for the workload's own. With a `serial` the `path` is a whole block device.
     """
 
     name: str
@@ -70,6 +70,7 @@ class HostSpec:
     ssh: SshRoute | None = None
     devices: tuple[str, ...] = ()
     numjobs: int | None = None
+    serial: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +193,33 @@ class TargetProbe:
     direct_error: str | None
     direct_align_bytes: int | None
     held_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """A reason why a device may not be written: a word, and half a sentence with the value."""
+
+    code: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """A whole block device that is to be a target; `name` is empty where there is none.
+
+    `devices` are the device and all below it. With any of the `objections` it is not written to.
+    """
+
+    path: str
+    real_path: str
+    name: str
+    serial: str | None
+    size_bytes: int
+    logical_block_bytes: int
+    discards: bool
+    devices: tuple[str, ...]
+    memory_backed: bool
+    objections: tuple[Objection, ...]
 
 
 @dataclass(frozen=True, slots=True)

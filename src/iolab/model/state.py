@@ -176,3 +176,7 @@ class Ledger:
     def target(self, key: str) -> LedgerTarget | None:
         """The account of that target, None if there is none yet."""
         return next((item for item in self.targets if item.key == key), None)
+
+
+EMPTY = Ledger()
+"""The ledger of a session that begins."""

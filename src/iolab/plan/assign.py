@@ -19,13 +19,13 @@ from iolab.plan.study_file import (
     ITEMS,
     METADATA_AXES,
     SECTIONS,
-    Table,
     engines_with,
     kinds_of,
     shape_of,
     table_of,
 )
 from iolab.plan.tables import place
+from iolab.plan.target_tables import Table
 from iolab.plan.wording import shown, suggestion
 
 EVERY: Final = "*"

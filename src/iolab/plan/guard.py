@@ -9,11 +9,12 @@ from typing import Final
 
 from iolab.errors import EngineError, Fault, HostError
 from iolab.model.engine import EngineName
-from iolab.model.host import HostFacts, TargetFacts, TargetProbe
+from iolab.model.host import DeviceFacts, HostFacts, TargetFacts, TargetProbe
 from iolab.model.run import Plan
 from iolab.model.study import Study
 from iolab.model.workload import Job
 from iolab.plan.budget import with_spare
+from iolab.plan.device_guard import device_faults
 from iolab.plan.metadata_guard import metadata_faults
 from iolab.plan.targets import Target, data_sets_at, targets_of
 from iolab.plan.wording import shown
@@ -38,10 +39,11 @@ def check_ready(
     present_bytes: Mapping[str, int] | None = None,
     *,
     owner: str | None = None,
+    devices: Mapping[str, DeviceFacts] | None = None,
 ) -> None:
     """Nothing when the plan can run; else every reason why not, in the error's `faults`.
 
-    All three mappings are by `Target.key` (the host's name, for a host with one directory);
+    All mappings are by `Target.key` (the host's name, for a host with one directory);
     `present_bytes` is what of the plan's files already lies there and need not find room again.
     A target held under the name of `owner` is the session's own: an agent of it is ending there.
     HostError for a host or target that cannot serve, EngineError when only engines are at fault.
@@ -58,6 +60,10 @@ def check_ready(
             if _uses_fio(study, plan, target.host):
                 engine_faults += _engine_faults(target, seen)
             host_faults += _buffer_faults(study, plan, target, seen)
+        if target.serial is not None:
+            device = (devices or {}).get(target.key)
+            host_faults += device_faults(study, plan, target, device, seen)
+            continue
         there = (present_bytes or {}).get(target.key, 0)
         probe = probes.get(target.key)
         if probe is not None and probe.held_by == owner:

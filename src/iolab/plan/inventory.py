@@ -20,8 +20,9 @@ from iolab.plan.cross import check_hosts
 from iolab.plan.document import Document, Faults, Origin, read_document
 from iolab.plan.expand import expand_hosts
 from iolab.plan.locate import Path
-from iolab.plan.study_file import FORMAT, Devices, HostTable, NumJobs, Port, Table, TargetPath
+from iolab.plan.study_file import FORMAT, Devices, HostTable, NumJobs, Port
 from iolab.plan.tables import read_items, read_table
+from iolab.plan.target_tables import Table, TargetPath
 from iolab.plan.wording import shown
 
 

@@ -8,13 +8,15 @@ from typing import Any, Final
 
 from iolab.errors import StudyError
 from iolab.model.study import Study
-from iolab.plan.assign import apply_scale, apply_set, printable
+from iolab.plan.assign import apply_scale, apply_set
 from iolab.plan.build import build_study
 from iolab.plan.cross import check_paths, check_tables
+from iolab.plan.device_checks import check_devices
 from iolab.plan.document import Document, Faults, Origin, read_document
 from iolab.plan.expand import expand_hosts
 from iolab.plan.inventory import Inventory, read_inventory, take_hosts
 from iolab.plan.tables import read_tables
+from iolab.plan.target_options import drop_hidden_target, set_in_target, set_path
 from iolab.plan.wording import shown, suggestion
 
 FULL_SCALE: Final = "full"
@@ -32,9 +34,10 @@ DEFAULT_CONFIGURATION: Final = "default"
 class LoadOptions:
     """What the command line sets over the file.
 
-    `sets` are `--set` arguments and win over the scale; `path` is `--path`. With `path_required`
-    False a study without a target can be read, to list or check it; its paths are then empty.
-    The hosts of an `inventory` take the place of the study's.
+    `sets` are `--set` arguments and win over the scale; `path` is `--path`, `device` and `serial`
+    are `--device` and `--serial`. With `path_required` False a study without a target can be read,
+    to list or check it; its paths are then empty. The hosts of an `inventory` take the place of the
+    study's.
     """
 
     path: str | None = None
@@ -42,6 +45,8 @@ class LoadOptions:
     sets: tuple[str, ...] = ()
     path_required: bool = True
     inventory: Inventory | None = None
+    device: str | None = None
+    serial: str | None = None
 
 
 def parse_study(text: str, file_name: str, options: LoadOptions) -> Study:
@@ -72,7 +77,9 @@ def options_of(study: Study) -> LoadOptions:
     """The options under which `study.text` gives the same study again, for a resumed session."""
     required = all(configuration.path for configuration in study.configurations)
     inventory = Inventory(study.inventory, INVENTORY_NAME) if study.inventory else None
-    return LoadOptions(None, study.scale, study.overrides, required, inventory)
+    return LoadOptions(
+        scale=study.scale, sets=study.overrides, path_required=required, inventory=inventory
+    )
 
 
 def scale_names(text: str) -> tuple[str, ...]:
@@ -106,9 +113,16 @@ def _load(
         apply_set(document, assignment, faults)
     if options.path is not None:
         overrides.append(f"target.path={options.path}")
-        _set_path(document, options.path, faults)
+        set_path(document, options.path, faults)
+    for key in ("device", "serial"):
+        given = getattr(options, key)
+        if given is not None:
+            overrides.append(f"target.{key}={given}")
+            set_in_target(document, key, given)
+    drop_hidden_target(document)
     tables = read_tables(document, faults)
     check_tables(document, tables, faults)
+    check_devices(document, tables, faults)
     check_paths(document, tables, required=options.path_required, faults=faults)
     if faults.all:
         return None
@@ -120,25 +134,6 @@ def _load(
         overrides=tuple(overrides),
         inventory=inventory,
     )
-
-
-def _set_path(document: Document, path: str, faults: Faults) -> None:
-    """`--path` goes over the file's path, but must not fight with a `--set` or have no effect."""
-    target = document.tree.get("target")
-    before = document.overrides.get(("target", "path"))
-    given = target.get("path") if isinstance(target, dict) else None
-    if before is not None and before.line is None and given != path:
-        happened = f"--path {printable(path)} and {before.file} give the target twice."
-        faults.add(Origin("--path"), happened, "Give one of them.")
-    configurations = document.tree.get("configuration")
-    if isinstance(configurations, list) and all(
-        isinstance(item, dict) and "path" in item for item in configurations
-    ):
-        happened = f"--path {printable(path)} has no effect: every configuration has its own path."
-        do = "Leave it out, or use --set configuration.ID.path=DIR."
-        faults.add(Origin("--path"), happened, do)
-    if target is None or isinstance(target, dict):
-        document.assign(("target", "path"), path, Origin("--path"))
 
 
 def _fill_in(document: Document) -> None:

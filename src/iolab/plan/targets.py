@@ -13,7 +13,7 @@ from iolab.model.study import Study
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One directory on one host, with the configurations that use it.
+    """One directory, or with a `serial` one block device, on one host, and who uses it.
 
     `key` names it among facts and probes: the host's name for its first directory, the name and
     the path for a further one.
@@ -23,6 +23,12 @@ class Target:
     host: str
     path: str
     configurations: tuple[str, ...]
+    serial: str | None = None
+
+
+def serial_of(configuration: Configuration, host: HostSpec) -> str | None:
+    """The serial of the device that is a configuration's target on a host, None for a directory."""
+    return host.serial if host.path else configuration.serial
 
 
 def target_path(configuration: Configuration, host: HostSpec) -> str:
@@ -32,15 +38,16 @@ def target_path(configuration: Configuration, host: HostSpec) -> str:
 
 def targets_of(study: Study) -> tuple[Target, ...]:
     """Every directory of the study, hosts and paths in the order of the configurations."""
-    users: dict[tuple[str, str], list[str]] = {}
+    users: dict[tuple[str, str, str | None], list[str]] = {}
     for configuration in study.configurations:
         for name in configuration.hosts:
             path = target_path(configuration, study.host(name))
-            users.setdefault((name, path), []).append(configuration.id)
+            serial = serial_of(configuration, study.host(name))
+            users.setdefault((name, path, serial), []).append(configuration.id)
     found: dict[str, Target] = {}
-    for (host, path), configurations in users.items():
+    for (host, path, serial), configurations in users.items():
         key = host if host not in found else f"{host} {path}"
-        found[key] = Target(key, host, path, tuple(configurations))
+        found[key] = Target(key, host, path, tuple(configurations), serial)
     return tuple(found.values())
 
 
@@ -62,6 +69,11 @@ def data_sets_at(plan: Plan, target: Target) -> tuple[DataSet, ...]:
         for item in plan.data_sets
         if item.configuration in target.configurations
     )
+
+
+def region_bytes(plan: Plan, target: Target) -> int:
+    """How much of a device its jobs use: data sets lie over each other, all from the start."""
+    return max((item.bytes_per_host for item in data_sets_at(plan, target)), default=0)
 
 
 def hosts_used(study: Study) -> tuple[HostSpec, ...]:

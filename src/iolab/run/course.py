@@ -10,10 +10,12 @@ from iolab.errors import EngineError, HostError, IolabError
 from iolab.model.event import Notice, RunFinished, SessionStatus
 from iolab.model.host import HostFacts
 from iolab.model.run import PlannedRun, RunRecord, RunStatus
+from iolab.model.state import EMPTY, Ledger
 from iolab.model.study import OnFailure
 from iolab.run.crew import Crew
 from iolab.run.execute import execute
 from iolab.run.mend import Patience, Reach, lost_now, mend, require_all
+from iolab.run.precondition import Preconditioner
 from iolab.run.site import Site
 from iolab.run.sites import Sites
 
@@ -37,6 +39,7 @@ class Means:
     tried: Mapping[tuple[str, int], int]
     reach: Reach | None
     patience: Patience
+    ledger: Ledger = EMPTY
 
 
 class Course:
@@ -45,6 +48,7 @@ class Course:
     def __init__(self, crew: Crew, sites: Sites, means: Means) -> None:
         self._crew = crew
         self._sites = sites
+        self._states = Preconditioner(crew, sites, means.facts, means.ledger)
         self._means = means
         self._method = crew.study.method
         self._failed_points: set[str] = set()
@@ -75,6 +79,7 @@ class Course:
             record = await execute(self._crew, replace(run, attempt=attempt), sites)
             if record is None:
                 return False
+            record = await self._states.account(record, sites)
             self._crew.tell(RunFinished(record))
             if record.status is not RunStatus.FAILED:
                 return record.status is RunStatus.DONE
@@ -104,14 +109,18 @@ class Course:
         for _ in range(LAYOUT_TRIES):
             await self._mend()
             try:
-                return await self._sites.ready_for(run, self._means.facts)
+                return await self._ready_for(run)
             except (HostError, EngineError) as fault:
                 lost = lost_now(self._crew)
                 if self._method.on_failure is OnFailure.WITHOUT_HOST and (lost or fault.hosts):
                     self._leave_out({*lost, *fault.hosts}, fault)
                 elif not lost or not self._can_mend:
                     raise
-        return await self._sites.ready_for(run, self._means.facts)
+        return await self._ready_for(run)
+
+    async def _ready_for(self, run: PlannedRun) -> tuple[Site, ...]:
+        sites = await self._sites.ready_for(run, self._means.facts)
+        return await self._states.ready(run, sites)
 
     async def _mend(self) -> None:
         """Nobody is lost after this: lost hosts are reached again, or left out."""

@@ -18,7 +18,10 @@ EXTENTS_LIMIT_S: Final = 120.0
 EVICT_LIMIT_S: Final = 300.0
 """Writing back what is dirty, perhaps all of memory to a slow disk, and dropping the rest."""
 
-PROVING_METHODS: Final = frozenset({"fiemap", "seek"})
+ACCOUNT: Final = "ledger"
+"""The session's own account of what it wrote to a device."""
+
+PROVING_METHODS: Final = frozenset({"fiemap", "seek", ACCOUNT})
 """Methods that tell holes from written bytes; block counts do not (compression, delayed blocks)."""
 
 
@@ -36,6 +39,19 @@ async def prove(site: Site, paths: Sequence[str]) -> ExtentProof:
         written_bytes=sum(part.written_bytes for part in parts),
         unwritten_bytes=sum(part.unwritten_bytes for part in parts),
         hole_bytes=sum(part.hole_bytes for part in parts),
+    )
+
+
+def proof_of_device(site: Site, size_bytes: int) -> ExtentProof:
+    """The same of a device: its account tells how much of it was written since it was purged."""
+    written = min(size_bytes, site.filled_bytes)
+    return ExtentProof(
+        method=ACCOUNT,
+        file_count=1,
+        size_bytes=size_bytes,
+        written_bytes=written,
+        unwritten_bytes=0,
+        hole_bytes=size_bytes - written,
     )
 
 

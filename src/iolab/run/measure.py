@@ -97,7 +97,7 @@ async def _one_host(
     method = crew.study.method
     mine.command = engine.measure(
         run.point.io_on(mine.name),
-        crew.plan.data_set(run.point.data_set).on(mine.name),
+        mine.site.holding(crew.plan.data_set(run.point.data_set)),
         mine.site.dir,
         seconds=method.warmup_s + method.runtime_s,
         # Each repeat draws other offsets, and every host of a repeat the same.

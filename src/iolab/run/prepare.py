@@ -12,7 +12,7 @@ from iolab.model.run import CacheProof, PlannedRun
 from iolab.run.counters import Look, idle_proof, look_of
 from iolab.run.crew import Crew
 from iolab.run.evidence import Evidence, on_each
-from iolab.run.extents import evict, prove, unproved
+from iolab.run.extents import evict, proof_of_device, prove, unproved
 from iolab.run.site import Site
 from iolab.units import format_bytes
 
@@ -48,13 +48,18 @@ async def prove_written(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence
 
     async def check(mine: Evidence) -> None:
         numjobs = run.point.io_on(mine.name).numjobs
-        mine.extents = await prove(mine.site, mine.site.paths(data_set, numjobs))
+        if mine.site.device:
+            mine.extents = proof_of_device(mine.site, numjobs * data_set.job_bytes)
+        else:
+            mine.extents = await prove(mine.site, mine.site.paths(data_set, numjobs))
         if holes := unproved(mine.extents):
             happened = (
                 f"{format_bytes(holes)} of {data_set.id} on host '{mine.name}' were never written: "
                 f"reading them would measure holes."
             )
-            raise HostError(happened, "Let nobody change files in the scratch folder; run again.")
+            raise HostError(
+                happened, "Let nobody change files in the scratch folder, or fill the device first."
+            )
 
     await on_each(evidence, check)
 

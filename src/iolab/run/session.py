@@ -16,6 +16,7 @@ from iolab.model.event import (
 )
 from iolab.model.host import Role
 from iolab.model.run import Plan, PlannedRun
+from iolab.model.state import EMPTY, Ledger
 from iolab.model.study import Study
 from iolab.plan.guard import check_ready
 from iolab.plan.targets import without_hosts
@@ -43,12 +44,14 @@ class Earlier:
     """What earlier sittings of the session have left.
 
     `done` are the runs, each (digest, repeat), that need not be measured again; `tried` is how
-    often each was tried; `left_out` are the hosts that the session goes on without.
+    often each was tried; `left_out` are the hosts that the session goes on without,
+    `ledger` is what was done to its targets.
     """
 
     done: frozenset[tuple[str, int]] = frozenset()
     tried: Mapping[tuple[str, int], int] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
+    ledger: Ledger = EMPTY
 
 
 NOTHING: Final = Earlier()
@@ -120,10 +123,18 @@ async def _measure_all(
         return SessionStatus.DONE
     seen = await _look(crew)
     study, present = without_hosts(crew.study, crew.left_out), await sites.present_bytes()
-    check_ready(study, crew.plan, seen.facts, seen.probes, present, owner=crew.owner)
+    check_ready(
+        study,
+        crew.plan,
+        seen.facts,
+        seen.probes,
+        present,
+        owner=crew.owner,
+        devices=seen.devices,
+    )
     versions = ", ".join(sorted({hello.version for hello in seen.hellos.values()}))
     crew.tell(SessionStarted(crew.plan, tuple(seen.facts.items()), versions))
-    course = Course(crew, sites, Means(seen.facts, earlier.tried, reach, patience))
+    course = Course(crew, sites, Means(seen.facts, earlier.tried, reach, patience, earlier.ledger))
     status = await course.follow(pending)
     if status is SessionStatus.DONE:
         crew.begin(Phase.CLEAN_UP, None, "remove what the session made")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from iolab.model.host import TargetFacts
@@ -20,7 +20,8 @@ class Site:
     """A host, the session's scratch folder on it, and what is known of the file system below.
 
     `key` is that of the directory's facts (`Target.key`). `read_from` is the client whose folder
-    `dir` is, empty for the host's own.
+    `dir` is, empty for the host's own. Where the target is a block device, `device` is its name in
+    the folder `dir`, and `filled_bytes` is how much of it, from the start, is known to be written.
     """
 
     host: Host
@@ -28,6 +29,8 @@ class Site:
     target: TargetFacts | None
     key: str
     read_from: str = ""
+    device: str = ""
+    filled_bytes: int = 0
 
     @property
     def name(self) -> str:
@@ -41,7 +44,13 @@ class Site:
 
     def paths(self, data_set: DataSet, numjobs: int | None = None) -> list[str]:
         """Full paths of the data set's files that so many jobs use (all by default)."""
+        if self.device:
+            return [f"{self.dir}/{self.device}"]
         return [f"{self.dir}/{name}" for name in data_set.file_names(numjobs)]
+
+    def holding(self, data_set: DataSet) -> DataSet:
+        """The data set as it lies here: in files, or on the device."""
+        return replace(data_set.on(self.name), device=self.device)
 
 
 def scratch_name(host: str) -> str:

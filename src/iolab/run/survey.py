@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from iolab.errors import Fault, HostError
-from iolab.model.host import HostFacts, HostSpec, Role, TargetProbe
-from iolab.model.study import Study
+from iolab.model.host import DeviceFacts, HostFacts, HostSpec, Role, TargetProbe
+from iolab.model.study import Study, TargetSettings
+from iolab.plan.device_guard import NVME, NVME_ARGV, NVME_PURGES
 from iolab.plan.targets import Target, targets_of
 from iolab.run.barrier import Outcomes, together
+from iolab.run.devices import look_at, with_device
 from iolab.run.engines.base import Engine
 from iolab.run.hosts.answers import read_facts, read_probe
 from iolab.run.hosts.base import Hello, Host
@@ -29,6 +31,7 @@ class Survey:
     hellos: Mapping[str, Hello]
     facts: Mapping[str, HostFacts]
     probes: Mapping[str, TargetProbe]
+    devices: Mapping[str, DeviceFacts] = field(default_factory=dict)
 
 
 async def survey(study: Study, hosts: Mapping[str, Host], engines: Iterable[Engine]) -> Survey:
@@ -37,6 +40,8 @@ async def survey(study: Study, hosts: Mapping[str, Host], engines: Iterable[Engi
     The hosts stay connected; whoever made them closes them.
     """
     tools = {engine.name.value: list(engine.version_argv) for engine in engines}
+    if study.precondition.purge in NVME_PURGES:
+        tools[NVME] = list(NVME_ARGV)
     by_host: dict[str, list[Target]] = {}
     for target in targets_of(study):
         if target.host in hosts:
@@ -48,7 +53,7 @@ async def survey(study: Study, hosts: Mapping[str, Host], engines: Iterable[Engi
     async def visit(host: Host) -> _Visit:
         spec = specs[host.name]
         if host.name in by_host:
-            return await _visit(host, spec, tuple(by_host[host.name]), tools)
+            return await _visit(host, spec, tuple(by_host[host.name]), tools, study.target)
         hello = await host.connect()
         told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=None, tools={})
         return _Visit(hello, {host.name: _with_devices(spec, read_facts(host.name, told))}, {})
@@ -58,6 +63,7 @@ async def survey(study: Study, hosts: Mapping[str, Host], engines: Iterable[Engi
         hellos={name: visit.hello for name, visit in visits.items()},
         facts={key: facts for visit in visits.values() for key, facts in visit.facts.items()},
         probes={key: probe for visit in visits.values() for key, probe in visit.probes.items()},
+        devices={key: seen for visit in visits.values() for key, seen in visit.devices.items()},
     )
 
 
@@ -66,22 +72,33 @@ class _Visit:
     hello: Hello
     facts: Mapping[str, HostFacts]
     probes: Mapping[str, TargetProbe]
+    devices: Mapping[str, DeviceFacts] = field(default_factory=dict)
 
 
 async def _visit(
-    host: Host, spec: HostSpec, targets: tuple[Target, ...], tools: Mapping[str, list[str]]
+    host: Host,
+    spec: HostSpec,
+    targets: tuple[Target, ...],
+    tools: Mapping[str, list[str]],
+    settings: TargetSettings,
 ) -> _Visit:
     hello = await host.connect()
     facts: dict[str, HostFacts] = {}
     probes: dict[str, TargetProbe] = {}
+    devices: dict[str, DeviceFacts] = {}
     for target in targets:
+        if target.serial is not None:
+            told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=None, tools=tools)
+            device = devices[target.key] = await look_at(host, target, settings)
+            facts[target.key] = with_device(read_facts(host.name, told), device)
+            continue
         told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=target.path, tools=tools)
         seen = facts[target.key] = _with_devices(spec, read_facts(host.name, told))
         # A directory that is missing or closed is the guard's to name; trying it adds nothing.
         if seen.target is not None and seen.target.writable:
             tried = await host.ask("probe", deadline_s=PROBE_LIMIT_S, path=target.path)
             probes[target.key] = read_probe(host.name, tried)
-    return _Visit(hello, facts, probes)
+    return _Visit(hello, facts, probes, devices)
 
 
 def _with_devices(spec: HostSpec, facts: HostFacts) -> HostFacts:

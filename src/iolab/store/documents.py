@@ -12,6 +12,7 @@ from iolab.model.metadata import ReportedRate
 from iolab.model.metric import Result
 from iolab.model.run import Bystander, HostRun, Plan, PlannedRun, RunRecord, RunStatus
 from iolab.model.sample import BinTable, CounterTable, IntervalTable
+from iolab.model.state import Ledger, TargetState
 from iolab.model.study import Study
 
 
@@ -102,6 +103,14 @@ class HostsDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class LedgerDocument:
+    """ledger.json: what was done to the targets, kept before and after every step that writes."""
+
+    format: int
+    ledger: Ledger
+
+
+@dataclass(frozen=True, slots=True)
 class StoredOutput:
     """One engine output; the n-th of a manifest lies in `engine/<n>.zst`, counted from 0.
 
@@ -154,6 +163,7 @@ class Manifest:
     reported: tuple[ReportedRate, ...] = ()
     without: tuple[str, ...] = ()
     redundancy: Redundancy | None = None
+    states: tuple[TargetState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,4 +221,5 @@ def manifest_of(
         reported=record.reported,
         without=record.without,
         redundancy=record.redundancy,
+        states=record.states,
     )

@@ -17,6 +17,7 @@ SESSION: Final = "session.json"
 STUDY: Final = "study.toml"
 PLAN: Final = "plan.json"
 HOSTS: Final = "hosts.json"
+LEDGER: Final = "ledger.json"
 LOCK: Final = "lock"
 POINTS: Final = "points"
 

@@ -16,6 +16,7 @@ from iolab.model.host import HostFacts
 from iolab.model.metric import Result
 from iolab.model.run import Plan, RunRecord, RunStatus
 from iolab.model.sample import BinTable, CounterTable, IntervalTable
+from iolab.model.state import EMPTY, Ledger
 from iolab.model.study import Study
 from iolab.store import layout, lock
 from iolab.store.codec import decode
@@ -23,6 +24,7 @@ from iolab.store.documents import (
     HostsDocument,
     HostsHead,
     HostsStart,
+    LedgerDocument,
     Manifest,
     ManifestHead,
     PlanDocument,
@@ -91,6 +93,11 @@ class SessionReader:
     def facts(self) -> dict[str, HostFacts]:
         """The newest facts of each host by name; empty before the session reached them."""
         return {name: facts for start in self.starts for name, facts in start.facts.items()}
+
+    def ledger(self) -> Ledger:
+        """What the session did to its targets; empty where it kept no account."""
+        path = self.directory / layout.LEDGER
+        return decode(LedgerDocument, path).ledger if path.exists() else EMPTY
 
     def committed(self) -> frozenset[RunKey]:
         """Every committed run that can be read, whichever way it ended."""

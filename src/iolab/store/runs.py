@@ -74,6 +74,7 @@ def read_run(directory: Path) -> RunRecord:
         reported=manifest.reported,
         without=manifest.without,
         redundancy=manifest.redundancy,
+        states=manifest.states,
     )
 
 

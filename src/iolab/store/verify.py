@@ -9,7 +9,14 @@ from pathlib import Path
 from iolab.errors import StoreError
 from iolab.store import layout
 from iolab.store.codec import decode
-from iolab.store.documents import HostsDocument, Manifest, PlanDocument, Session, StoredFile
+from iolab.store.documents import (
+    HostsDocument,
+    LedgerDocument,
+    Manifest,
+    PlanDocument,
+    Session,
+    StoredFile,
+)
 from iolab.store.durable import told
 from iolab.store.runs import stored_file
 
@@ -39,6 +46,8 @@ def _session_damage(directory: Path) -> Iterator[Damage]:
         decode(PlanDocument, directory / layout.PLAN)
         if (directory / layout.HOSTS).exists():
             decode(HostsDocument, directory / layout.HOSTS)
+        if (directory / layout.LEDGER).exists():
+            decode(LedgerDocument, directory / layout.LEDGER)
     except StoreError as error:
         yield Damage(".", error.happened)
         return

@@ -18,6 +18,7 @@ from iolab.model.event import SessionStatus
 from iolab.model.host import HostFacts
 from iolab.model.metric import Result
 from iolab.model.run import Plan, RunRecord, RunStatus
+from iolab.model.state import Ledger
 from iolab.model.study import Study
 from iolab.store import layout
 from iolab.store.codec import decode, encode, unicode
@@ -26,6 +27,7 @@ from iolab.store.documents import (
     HistoryEntry,
     HostsDocument,
     HostsStart,
+    LedgerDocument,
     ManifestHead,
     Origin,
     PlanDocument,
@@ -116,6 +118,12 @@ class SessionWriter:
             replace_file(path, encode(document))
             self._session = dataclasses.replace(self._session, agent_version=agent_version)
             _save(self._directory, self._session)
+
+    def keep_ledger(self, ledger: Ledger) -> None:
+        """Put the state ledger in place of the one before; it is on the device on return."""
+        path = self._directory / layout.LEDGER
+        with told(path, "write"):
+            replace_file(path, encode(LedgerDocument(layout.FORMAT, ledger)))
 
     def set_aside(self, runs: Iterable[layout.RunKey]) -> None:
         """Make earlier attempts of committed runs that are damaged; they are missing then."""

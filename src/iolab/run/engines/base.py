@@ -150,6 +150,17 @@ class Engine(Protocol):
     def layout_reader(self, data_set: DataSet) -> OutputReader:
         """A new reader for the output of that `layout` command; too few bytes are a fault."""
 
+    def fill(
+        self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
+    ) -> Command:
+        """Write over the data set, which is there, so many times: sequentially, in 128 KiB.
+
+        `job` says by which I/O engine, and whether past the page cache.
+        """
+
+    def fill_reader(self, data_set: DataSet, passes: float) -> OutputReader:
+        """A new reader for the output of that `fill` command; too few bytes are a fault."""
+
     def measure(
         self, job: Job, data_set: DataSet, directory: str, *, seconds: float, seed: int
     ) -> Command:

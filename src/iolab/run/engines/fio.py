@@ -18,7 +18,7 @@ from iolab.model.sample import Direction
 from iolab.model.workload import Job
 from iolab.run.engines.base import Command, OutputReader
 from iolab.run.engines.fio_document import Document
-from iolab.run.engines.fio_job import layout_job, measure_job
+from iolab.run.engines.fio_job import fill_job, fill_job_bytes, fill_set, layout_job, measure_job
 from iolab.run.engines.fio_reader import FioReader
 
 OLDEST: Final = (3, 16)
@@ -83,6 +83,25 @@ class FioEngine:
             return None if written == wanted else f"fio wrote {written} of {wanted} bytes"
 
         return FioReader((Direction.WRITE,), data_set.numjobs, missing)
+
+    def fill(
+        self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
+    ) -> Command:
+        """Write over the data set so many times, with random contents, flushed at the end."""
+        text = fill_job(data_set, passes, direct=job.direct, ioengine=job.ioengine, seed=seed)
+        limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_LAYOUT_BYTES_PER_S
+        return _command(directory, text, limit_s)
+
+    def fill_reader(self, data_set: DataSet, passes: float) -> OutputReader:
+        """A reader that finds fault with a fill that wrote less than it should."""
+        whole = fill_set(data_set)
+        wanted = whole.numjobs * fill_job_bytes(whole, passes)
+
+        def missing(last: Document) -> str | None:
+            written = last.progress[Direction.WRITE].bytes
+            return None if written >= wanted else f"fio wrote {written} of {wanted} bytes"
+
+        return FioReader((Direction.WRITE,), whole.numjobs, missing)
 
     def measure(
         self, job: Job, data_set: DataSet, directory: str, *, seconds: float, seed: int

@@ -8,8 +8,10 @@ what fio would make of `:`, `$`, `#`, `;`, quotes or line ends in a path does no
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from iolab.errors import EngineError, Fault
@@ -34,6 +36,10 @@ DIRECT_ALIGN_BYTES: Final = 4096
 
 SECTOR_BYTES: Final = 512
 """No file system and no measured block needs a file size that is not a multiple of this."""
+
+FILL_BLOCK_BYTES: Final = 128 << 10
+FILL_DEPTH: Final = 32
+"""Block and queue of SNIA's workload-independent preconditioning."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}")
 _CONTENTS: Final = {
@@ -104,12 +110,65 @@ def layout_job(data_set: DataSet, *, direct: bool, ioengine: str, seed: int) -> 
     return _written("layout", lines)
 
 
+def fill_job(data_set: DataSet, passes: float, *, direct: bool, ioengine: str, seed: int) -> str:
+    """The job file that writes over the data set so many times, sequentially, in 128 KiB.
+
+    This is SNIA's workload-independent preconditioning. On a device one job goes from the start of
+    the region to its end and begins again; files are written over by a job each.
+    """
+    _refuse((*_layout_faults(data_set, SECTOR_BYTES, ioengine), *_seed_faults(seed)))
+    whole = fill_set(data_set)
+    block = fill_block_bytes(whole)
+    lines = [
+        f"ioengine={ioengine}",
+        f"direct={int(direct and block >= DIRECT_ALIGN_BYTES)}",
+        "rw=write",
+        f"bs={block}",
+        f"iodepth={FILL_DEPTH}",
+        f"numjobs={whole.numjobs}",
+        *_files(whole),
+        f"io_size={fill_job_bytes(whole, passes)}",
+        "fallocate=none",
+        "overwrite=1",
+        "allow_file_create=0",
+        "refill_buffers=1",
+        f"randseed={_fio_seed(seed)}",
+        "end_fsync=1",
+        *_common(),
+    ]
+    return _written("fill", lines)
+
+
+def fill_set(data_set: DataSet) -> DataSet:
+    """The data set as a fill goes over it: a device as one region, files as they are."""
+    if not data_set.device:
+        return data_set
+    return replace(data_set, numjobs=1, files_per_job=1, file_bytes=data_set.bytes_per_host)
+
+
+def fill_block_bytes(data_set: DataSet) -> int:
+    """128 KiB, or what of it divides the files."""
+    return min(data_set.file_bytes & -data_set.file_bytes, FILL_BLOCK_BYTES)
+
+
+def fill_job_bytes(data_set: DataSet, passes: float) -> int:
+    """What each job of a fill writes: whole blocks."""
+    block = fill_block_bytes(data_set)
+    return math.ceil(data_set.job_bytes * passes / block) * block
+
+
 def layout_block_bytes(file_bytes: int) -> int:
     """The largest power of two that divides the file size, at most 1 MiB."""
     return min(file_bytes & -file_bytes, LAYOUT_BLOCK_BYTES)
 
 
 def _files(data_set: DataSet) -> tuple[str, ...]:
+    if data_set.device:
+        return (
+            f"filename={data_set.device}",
+            f"size={data_set.job_bytes}",
+            f"offset_increment={data_set.job_bytes}",
+        )
     return (
         f"nrfiles={data_set.files_per_job}",
         f"filesize={data_set.file_bytes}",
@@ -207,6 +266,8 @@ def _layout_faults(data_set: DataSet, block: int, ioengine: str) -> Iterable[Fau
 
 
 def _name_faults(data_set: DataSet) -> Iterable[Fault]:
+    if data_set.device and not _NAME.fullmatch(data_set.device):
+        yield Fault(f"fio cannot be told the device '{data_set.device}'.", "Name it otherwise.")
     if not _NAME.fullmatch(data_set.id):
         yield Fault(f"'{data_set.id}' cannot begin file names.", "Use letters, digits, '-', '_'.")
 

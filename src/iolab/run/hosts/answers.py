@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from iolab.errors import HostError
 from iolab.model.histogram import BIN_COUNT
-from iolab.model.host import HostFacts, TargetProbe
+from iolab.model.host import DeviceFacts, HostFacts, TargetProbe
 from iolab.model.run import ExtentProof
 from iolab.run.hosts.base import Hello, Message
 from iolab.run.hosts.text import printable
@@ -42,6 +42,12 @@ class ScratchAnswer(_Answer):
 
     dir: Annotated[str, Field(min_length=1, max_length=4096)]
     left_over_bytes: Count = 0
+
+
+class PurgedAnswer(_Answer):
+    """A discard or a trim: how many bytes were given back."""
+
+    bytes: Count
 
 
 class ExtentsAnswer(_Answer):
@@ -139,6 +145,7 @@ class _HelloAnswer(_Answer):
 
 _FACTS: Final = TypeAdapter(HostFacts)
 _PROBE: Final = TypeAdapter(TargetProbe)
+_DEVICE: Final = TypeAdapter(DeviceFacts)
 
 
 def read_answer(host: str, model: type[Answer], message: Message) -> Answer:
@@ -177,6 +184,14 @@ def read_probe(host: str, message: Message) -> TargetProbe:
     """What trying a target told; HostError when it does not fit the model."""
     try:
         return _PROBE.validate_python(dict(message.header))
+    except ValidationError as fault:
+        raise _nonsense(host, message, fault) from None
+
+
+def read_device(host: str, message: Message) -> DeviceFacts:
+    """A block device as its host tells it; HostError when it does not fit the model."""
+    try:
+        return _DEVICE.validate_python(dict(message.header))
     except ValidationError as fault:
         raise _nonsense(host, message, fault) from None
 

@@ -34,6 +34,10 @@ FINAL: Final[Mapping[str, str]] = {
     "scratch_open": "scratch",
     "extents": "extents",
     "evict": "evicted",
+    "device": "device",
+    "device_open": "device",
+    "discard": "purged",
+    "trim": "purged",
     "metadata": "measured",
 }
 """What the final message of a verb is, where it is not `done`."""

@@ -1,0 +1,28 @@
+"""What a plan destroys: sentences for people, shown before anything is done."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iolab.model.state import Purge
+from iolab.model.study import Study
+from iolab.plan.targets import targets_of
+from iolab.plan.wording import shown
+
+_WAYS: Final = {
+    Purge.NONE: "written over",
+    Purge.DISCARD: "discarded and written over",
+    Purge.NVME_FORMAT: "erased by nvme format and written over",
+    Purge.SANITIZE: "erased by nvme sanitize and written over",
+}
+
+
+def destroyed(study: Study) -> tuple[str, ...]:
+    """One sentence for each device whose content will be lost."""
+    way = _WAYS.get(study.precondition.purge, _WAYS[Purge.NONE])
+    return tuple(
+        f"All that is on the device {shown(target.path)} (serial {shown(target.serial)}) of host "
+        f"{shown(target.host)}: it is {way}."
+        for target in targets_of(study)
+        if target.serial is not None
+    )

@@ -1,0 +1,60 @@
+"""The tables of a study file about targets: where the load goes, and what is done there first."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from iolab.model.state import PLAIN, Purge, Restore
+from iolab.plan import target_values, values
+from iolab.plan.ranges import HOSTS_MAX
+
+FILL_MAX: Final = 100.0
+"""A device that is not steady after so many times its size will never be."""
+
+ROUND_S_MAX: Final = 3600.0
+ROUNDS_MIN: Final = 5
+"""As many as one window has."""
+
+ROUNDS_MAX: Final = 1000
+SERIAL_CHARACTERS: Final = 1024
+"""As long as a path: the serial of a loop device is the path of its file."""
+
+
+class Table(BaseModel):
+    """A table of the file: unknown keys are faults."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    whole: ClassVar[type[Table] | None] = None
+    """The table that this one is a part of, for what else could have been written there."""
+
+
+Flag = Annotated[bool, values.flag()]
+TargetPath = Annotated[str, values.absolute_path()]
+DevicePath = Annotated[str, target_values.device_path()]
+Serial = Annotated[str, values.text(SERIAL_CHARACTERS)]
+
+
+class TargetTable(Table):
+    """`[target]`: where the load goes and what may happen there."""
+
+    path: TargetPath | None = None
+    device: DevicePath | None = None
+    serial: Serial | None = None
+    overwrite: Flag = False
+    keep_files: Flag = False
+    allow_memory: Flag = False
+    rotate: Annotated[int, values.whole(0, HOSTS_MAX - 1)] = 0
+
+
+class PreconditionTable(Table):
+    """`[precondition]`: the state in which tests begin."""
+
+    purge: Annotated[Purge, values.choice(Purge, "ways to purge")] = Purge.NONE
+    fill: Annotated[float, target_values.multiple(FILL_MAX)] = PLAIN.fill
+    steady: Flag = False
+    round: Annotated[float, values.seconds(1, ROUND_S_MAX)] = PLAIN.round_s
+    rounds: Annotated[int, values.whole(ROUNDS_MIN, ROUNDS_MAX)] = PLAIN.rounds_max
+    restore: Annotated[Restore, values.choice(Restore, "times to restore")] = Restore.ONCE

@@ -1,0 +1,158 @@
+"""Keeps a session's state ledger: what was done to each target, told whenever it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from iolab.model.host import HostFacts
+from iolab.model.run import HostRun, PlannedRun, RunRecord
+from iolab.model.state import Ledger, LedgerRun, LedgerTarget, RoundsSeries, TargetState
+from iolab.plan.targets import Target
+from iolab.run.counters import Look
+from iolab.run.site import Site
+
+PREPARING = "preparing"
+"""Stands for the run while a purge, a fill or rounds are under way."""
+
+
+class Books:
+    """The ledger of a session; `tell` keeps each new state of it before the next step."""
+
+    def __init__(self, ledger: Ledger, tell: Callable[[Ledger], None]) -> None:
+        self._ledger = ledger
+        self._tell = tell
+
+    def of(self, site: Site) -> LedgerTarget:
+        """The account of a site that was opened by `open`."""
+        found = self._ledger.target(site.key)
+        if found is None:
+            raise ValueError(f"no account of {site.key}")
+        return found
+
+    def knows(self, site: Site) -> bool:
+        """Whether there is an account of the site already."""
+        return self._ledger.target(site.key) is not None
+
+    def keep(self, *accounts: LedgerTarget) -> None:
+        """Put these accounts in the place of the old ones, and tell."""
+        new = {item.key: item for item in accounts}
+        kept = [new.pop(item.key, item) for item in self._ledger.targets]
+        self._ledger = replace(self._ledger, targets=(*kept, *new.values()))
+        self._tell(self._ledger)
+
+    def add(self, series: RoundsSeries) -> None:
+        """Keep a series of rounds."""
+        self._ledger = replace(self._ledger, rounds=(*self._ledger.rounds, series))
+        self._tell(self._ledger)
+
+    def open(self, site: Site, target: Target, facts: HostFacts, look: Look, region: int) -> None:
+        """Begin the account of a site, or go on with it: what was written meanwhile is noticed."""
+        counter, boot = written_bytes(site, look), facts.kernel.boot_id
+        old = self._ledger.target(site.key)
+        if old is None:
+            new = LedgerTarget(
+                key=site.key,
+                host=site.name,
+                path=target.path,
+                serial=target.serial,
+                boot_id=boot,
+                counter_bytes=counter,
+                region_bytes=region,
+            )
+        else:
+            new = _gone_on(old, site, boot, counter)
+        self.keep(new)
+
+    def seen(self, site: Site, look: Look) -> None:
+        """Take the device's counter as it is now: whatever it counted is in the account."""
+        self.keep(replace(self.of(site), counter_bytes=written_bytes(site, look)))
+
+
+def written_bytes(site: Site, look: Look) -> int | None:
+    """The count of bytes that were written to a site's device since the boot; None without one."""
+    device = site.target.device if site.target else None
+    counts = look.disks.get(device) if device else None
+    if counts is None:
+        # A device that did nothing since the boot is not in the list.
+        return 0 if site.device else None
+    return counts.write_bytes
+
+
+def workload_key(run: PlannedRun) -> str:
+    """A sweep by name: the configuration and the workload."""
+    return f"{run.point.configuration}/{run.point.workload}"
+
+
+def begun(account: LedgerTarget, run: PlannedRun) -> LedgerTarget:
+    """The account with the run under way; the first of a sweep is what others compare with."""
+    key = workload_key(run)
+    sweeps = account.sweeps
+    if key not in dict(sweeps):
+        sweeps = (*sweeps, (key, account.written_bytes))
+    under_way = f"{run.point.digest} {run.repeat}" if run.point.io.access.writes else ""
+    return replace(account, sweeps=sweeps, under_way=under_way)
+
+
+def state_of(account: LedgerTarget, run: PlannedRun) -> TargetState:
+    """The state in which the run begins."""
+    key = workload_key(run)
+    return TargetState(
+        host=account.host,
+        target_key=account.key,
+        purged_by=account.purged_by,
+        purged_real_ns=account.purged_real_ns,
+        region_bytes=account.region_bytes,
+        filled=account.filled,
+        written_bytes=account.written_bytes,
+        compared_bytes=dict(account.sweeps).get(key, account.written_bytes),
+        foreign_bytes=account.foreign_bytes,
+        steady=dict(account.steady).get(key),
+        unknown=account.unknown,
+    )
+
+
+def ended(account: LedgerTarget, record: RunRecord, host: HostRun) -> LedgerTarget:
+    """The account after a run: the larger of the engine's and the device's count is believed."""
+    totals, run = host.totals, record.run
+    engine = None
+    if totals is not None:
+        engine = totals.write.bytes if totals.write else 0
+    moved = [delta.write_bytes for delta in host.devices[:1]]
+    device = moved[0] if moved else None
+    line = LedgerRun(run.point.digest, run.repeat, run.attempt, engine, device)
+    # A directory's disk may serve others too: there only the engine's own count is the session's.
+    known = [count for count in (engine, device if account.serial else None) if count is not None]
+    unknown = account.unknown
+    if not known and record.run.point.io.access.writes:
+        unknown = f"nothing tells how much the run of {run.point.label} wrote"
+    return replace(
+        account,
+        under_way="",
+        written_bytes=account.written_bytes + max(known, default=0),
+        unknown=unknown,
+        runs=(*account.runs, line),
+    )
+
+
+def states_of(
+    accounts: Mapping[str, LedgerTarget], sites: Sequence[Site], run: PlannedRun
+) -> tuple[TargetState, ...]:
+    """The states of all sites of a run."""
+    return tuple(state_of(accounts[site.key], run) for site in sites)
+
+
+def _gone_on(old: LedgerTarget, site: Site, boot: str, counter: int | None) -> LedgerTarget:
+    """An account that was kept before, with what the device's counter has moved by since."""
+    new = replace(old, boot_id=boot, counter_bytes=counter)
+    if not site.device:
+        return new
+    if old.boot_id != boot or counter is None or old.counter_bytes is None:
+        return replace(new, unknown="the host was started anew, and its counters with it")
+    moved = counter - old.counter_bytes
+    if moved < 0:
+        return replace(new, unknown="the device counts less than it did: it was replaced")
+    new = replace(new, written_bytes=old.written_bytes + moved)
+    if moved and not old.under_way:
+        return replace(new, foreign_bytes=old.foreign_bytes + moved)
+    return new
