@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -42,40 +42,77 @@ def write_columns(columns: Mapping[str, Column | CodedNames], path: Path) -> Non
     """
     if len({len(column) for column in columns.values()}) != 1:
         raise ValueError("a table needs columns, all of one length")
-    bound: list[object] = []
-    selected: list[str] = []
-    arrays: dict[str, Column] = {}
-    coded: dict[int, str] = {}
-    for number, (name, column) in enumerate(columns.items()):
-        if isinstance(column, CodedNames):
-            # Columns that share their codes give them once: they are as long as the table.
-            code = coded.setdefault(id(column.codes), f"c{number}")
-            arrays.setdefault(code, column.codes)
-            bound.append([unicode(word) for word in column.words.tolist()])
-            chosen = f"list_extract(CAST(? AS VARCHAR[]), CAST({code} AS INTEGER) + 1)"
-            selected.append(f"{chosen} AS {_quoted(name)}")
-        elif column.dtype.kind in "OU" and not _is_plain(column):
-            arrays[f"c{number}"], words = _dictionary(column)
-            bound.append(words)
-            selected.append(f"list_extract(CAST(? AS VARCHAR[]), c{number}) AS {_quoted(name)}")
-        else:
-            arrays[f"c{number}"] = column
-            # Whole numbers are of one width in all files, however narrow they were in memory: a
-            # query over many runs takes its types from the first file.
-            kept = f"CAST(c{number} AS BIGINT)" if column.dtype.kind == "i" else f"c{number}"
-            selected.append(f"{kept} AS {_quoted(name)}")
+    chosen = _Selection()
+    for name, column in columns.items():
+        chosen.add(name, column)
     cursor = _connection().cursor()
     try:
-        cursor.register("arrays", arrays)
-        query = f"SELECT {', '.join(selected)} FROM arrays"  # noqa: S608 - names are quoted
+        cursor.register("arrays", chosen.arrays)
+        query = f"SELECT {', '.join(chosen.selected)} FROM arrays"  # noqa: S608 - names are quoted
         cursor.execute(
-            f"COPY ({query}) TO ? (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)",
-            [*bound, str(path.absolute())],
+            f"COPY ({query}) TO ? ({_FORMAT}{chosen.encoding})",
+            [*chosen.bound, str(path.absolute())],
         )
     except _errors() as error:
         raise _told(error, path, "write") from error
     finally:
         cursor.close()
+
+
+_FORMAT: Final = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, USE_TMP_FILE false"
+"""A higher level of zstd makes these tables no smaller."""
+
+_AS_DIFFERENCES: Final = ", PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 1"
+"""Ordered numbers are quicker to keep as differences than by a dictionary, and smaller. Where text
+stands beside them (counters), one row has nothing to do with the next and differences are large."""
+
+
+class _Selection:
+    """How the columns of one table are told to duckdb: arrays, words, and what to select."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Column] = {}
+        self.bound: list[object] = []
+        self.selected: list[str] = []
+        self._coded: dict[int, str] = {}
+        self._has_text = False
+
+    @property
+    def encoding(self) -> str:
+        """The option that suits what the columns hold."""
+        return "" if self._has_text else _AS_DIFFERENCES
+
+    def add(self, name: str, column: Column | CodedNames) -> None:
+        """Take one column."""
+        code = f"c{len(self.selected)}"
+        is_text = isinstance(column, CodedNames) or column.dtype.kind in "OU"
+        self._has_text = self._has_text or is_text
+        if isinstance(column, CodedNames):
+            # Columns that share their codes give them once: they are as long as the table.
+            code = self._coded.setdefault(id(column.codes), code)
+            self.arrays.setdefault(code, column.codes)
+            chosen = self._words(column.words.tolist(), f"CAST({code} AS INTEGER) + 1")
+        elif column.dtype.kind in "OU" and not _is_plain(column):
+            self.arrays[code], words = _dictionary(column)
+            chosen = self._words(words, code)
+        else:
+            self.arrays[code] = column
+            # Whole numbers are of one width in all files, however narrow they were in memory: a
+            # query over many runs takes its types from the first file.
+            chosen = f"CAST({code} AS BIGINT)" if column.dtype.kind == "i" else code
+        self.selected.append(f"{chosen} AS {_quoted(name)}")
+
+    def _words(self, words: Sequence[str], place: str) -> str:
+        """The word at a place counted from 1.
+
+        As an enumeration it is never looked up again; the file has the same text either way.
+        """
+        words = [unicode(word) for word in words]
+        self.bound.append(words)
+        kind = "VARCHAR"
+        if words and not any("\0" in word for word in words):
+            kind = f"ENUM({', '.join(map(_text, dict.fromkeys(words)))})"
+        return f"list_extract(CAST(? AS {kind}[]), {place})"
 
 
 def read_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
@@ -143,6 +180,11 @@ def _whole(column: Column, path: Path) -> Column:
 def _quoted(name: str) -> str:
     """A column's name as SQL takes it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def _text(word: str) -> str:
+    """A word as SQL takes it; it must not have the character 0."""
+    return "'" + word.replace("'", "''") + "'"
 
 
 def _literal(path: Path) -> str:

@@ -1,0 +1,76 @@
+"""Tables of columns: words of any kind, numbers of any width, and files of earlier writers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from iolab.model.sample import BinTable, CodedNames, CounterTable
+from iolab.store.parquet import read_columns, write_columns
+from iolab.store.runs import read_table
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "store"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sda", "it's", "it's"],
+        ["a\0b", "'", "a"],
+        ["'); DROP TABLE x; --", "\\", "\n"],
+        ["", "日本", "é"],
+    ],
+)
+def test_any_words_come_back(tmp_path: Path, words: list[str]) -> None:
+    codes = np.array([2, 0, 1, 2], dtype=np.int8)
+    write_columns({"word": CodedNames(codes, words), "n": codes}, tmp_path / "t")
+    found = read_columns(tmp_path / "t", ["word", "n"])
+    assert found["word"].tolist() == [words[code] for code in codes]
+    assert found["n"].tolist() == codes.tolist()
+
+
+def test_a_table_without_rows_and_words_comes_back(tmp_path: Path) -> None:
+    none = np.zeros(0, dtype=np.int8)
+    write_columns({"word": CodedNames(none, []), "n": none}, tmp_path / "t")
+    assert read_columns(tmp_path / "t", ["word", "n"])["word"].tolist() == []
+
+
+def test_words_missing_among_others_are_null(tmp_path: Path) -> None:
+    column = np.array(["x", None, "'"], dtype=np.object_)
+    write_columns({"word": column}, tmp_path / "t")
+    rows = duckdb.execute("SELECT word FROM read_parquet(?)", [str(tmp_path / "t")]).fetchall()
+    assert rows == [("x",), (None,), ("'",)]
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.int32, np.int64])
+def test_numbers_of_any_width_are_64_bits_in_a_file(
+    tmp_path: Path, kind: type[np.signedinteger[Any]]
+) -> None:
+    limits = np.iinfo(kind)
+    column = np.array([limits.max, limits.min, 0, limits.max], dtype=kind)
+    write_columns({"n": column}, tmp_path / "t")
+    found = read_columns(tmp_path / "t", ["n"])["n"]
+    assert found.dtype == np.int64
+    assert found.tolist() == column.tolist()
+
+
+def test_bins_of_the_first_writer_are_read() -> None:
+    table = read_table(GOLDEN / "bins-1.parquet", BinTable)
+    assert table.host.tolist() == [0, 0, 1]
+    assert table.seq.tolist() == [0, 1, 0]
+    assert table.direction.tolist() == [0, 1, 1]
+    assert table.bin.tolist() == [3, 700, 1855]
+    assert table.count.tolist() == [1, 70_000, 1 << 62]
+
+
+def test_counters_of_the_first_writer_are_read() -> None:
+    table = read_table(GOLDEN / "counters-1.parquet", CounterTable)
+    assert table.real_ns.tolist() == [1, 2, 1 << 62]
+    assert table.scope.tolist() == ["cpu", "disk", "disk"]
+    assert table.name.tolist() == ["0@0", "it's", "sda"]
+    assert table.metric.tolist() == ["user_ns", "read_ios", "read_ios"]
+    assert table.value.tolist() == [5, -6, (1 << 63) - 1]
