@@ -12,6 +12,13 @@ from iolab.model.run import Budget, DataSet, PlannedRun
 from iolab.model.study import Study
 from iolab.model.workload import Job
 from iolab.plan.metadata_cost import iteration_seconds, space_of, written_bytes_of
+from iolab.plan.state_cost import (
+    filled_bytes,
+    is_on_device,
+    restorations,
+    spared_seconds,
+    state_reasons,
+)
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
 ASSUMED_WRITE_BYTES_PER_S: Final = 200e6
@@ -51,25 +58,31 @@ def budget_of(
             data_set.on(host).bytes_per_host
             for data_set in data_sets
             if host in _configuration(study, data_set.configuration).hosts
+            # A device is written over as a whole instead.
+            and not is_on_device(study, data_set.configuration, host)
         )
         for host in {name for item in study.configurations for name in item.hosts}
     }
     most = max(per_host.values(), default=0)
     reasons = _reasons(study, most, rate, runs, measured=layout_bytes_per_s is not None)
+    reasons += tuple(state_reasons(study, data_sets, runs, rate))
     certain_s = sum(seconds for _, seconds in reasons)
     least_s, most_s = study.method.load_s
     spared_s = (most_s - least_s) * sum(isinstance(run.point.job, Job) for run in runs)
+    spared_s += spared_seconds(study, runs)
     if runs_more:
         each_s = most_s + RUN_OVERHEAD_S + study.method.settle_s
         reasons += ((f"up to {runs_more} more runs, as results ask for them", runs_more * each_s),)
     seconds = sum(seconds for _, seconds in reasons)
     least = certain_s - spared_s
     written = _written_by_runs(study, runs, rate) * (1 + runs_more / max(len(runs), 1))
+    hosts = {name for item in study.configurations for name in item.hosts}
+    filled = filled_bytes(study, data_sets) * restorations(study, runs) * len(hosts)
     return Budget(
         seconds=seconds,
         reasons=reasons,
         layout_bytes_per_host=most,
-        write_bytes_estimate=sum(per_host.values()) + round(written),
+        write_bytes_estimate=sum(per_host.values()) + filled + round(written),
         free_bytes_needed_per_host=with_spare(most + _metadata_space(runs)),
         least_seconds=least if least < seconds else None,
     )

@@ -40,6 +40,7 @@ from iolab.analyse.checks.ranks import (
     ranks_preempted,
 )
 from iolab.analyse.checks.registry import Check
+from iolab.analyse.checks.state import unequal_state
 from iolab.analyse.checks.storage import storage_bytes
 from iolab.analyse.checks.versions import versions_differ
 
@@ -61,6 +62,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     bytes_moved,
     storage_bytes,
     holes,
+    unequal_state,
     depth_not_reached,
     littles_law,
     uneven_fleet,
