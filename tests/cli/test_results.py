@@ -10,10 +10,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console, RenderableType
 
+from iolab.analyse.points import summarise
 from iolab.cli.results import details_screen, results_screen
 from iolab.model.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.model.run import RunStatus
 from iolab.model.workload import Indicator
+from iolab.report.wording import show_interval
 from tests.cli.command_line import RESULTS, STUDY
 
 CACHED = CheckResult("buffered-io", Level.INVALID, "The page cache answered.", {"share": 0.5})
@@ -87,10 +89,40 @@ def test_a_number_without_support_is_a_dash() -> None:
     assert row.split()[-2:] == ["–", "valid"]
 
 
-def test_repeats_stay_apart() -> None:
-    again = replace(RESULTS[0], repeat=2)
-    rows = [line for line in drawn(results_screen(STUDY, [RESULTS[0], again])) if "bs " in line]
-    assert [" #2 " in row for row in rows] == [False, True]
+def test_repeats_have_a_row_together_and_rows_of_their_own() -> None:
+    results = [again(repeat, rate) for repeat, rate in enumerate((1000.0, 1010.0, 990.0), 1)]
+    lines = drawn(results_screen(STUDY, results))
+    assert re.split(r" {2,}", lines[0])[:4] == ["point", "IOPS", "bandwidth", "95 % interval"]
+    rows = [line for line in lines if "bs " in line]
+    assert [row.partition("#")[2][:1] for row in rows] == ["", "1", "2", "3"]
+    (point,) = summarise(results, STUDY)
+    assert show_interval(point.metrics["iops"], bare_rate=True) in rows[0]
+    assert rows[0].split()[4] == "1"
+    assert not any("[" in row for row in rows[1:])
+
+
+def test_a_repeat_that_is_invalid_is_left_out_and_says_so() -> None:
+    results = [again(1, 1000.0), judged(again(2, 5000.0), CACHED), judged(again(3, 1000.0), SHORT)]
+    rows = [line for line in drawn(results_screen(STUDY, results)) if "bs " in line]
+    assert "n=2" in rows[0]
+    assert rows[0].endswith("indicative 2")
+    assert "#2, left out" in rows[2]
+    assert rows[2].endswith("invalid 1")
+
+
+def test_a_part_of_a_session_shows_the_intervals_of_the_whole() -> None:
+    results = [again(1, 1000.0), again(2, 1010.0)]
+    (point,) = summarise(results, STUDY)
+    metric = replace(point.metrics["iops"], low=900.0, high=1100.0)
+    whole = replace(point, metrics={**point.metrics, "iops": metric})
+    rows = [line for line in drawn(results_screen(STUDY, results, [whole])) if "bs " in line]
+    assert "[900, 1.1 k] n=2" in rows[0]
+
+
+def again(repeat: int, rate: float) -> Result:
+    """The first result, measured again with another rate."""
+    metrics = {**RESULTS[0].metrics, "iops": Metric(rate, "1/s")}
+    return replace(RESULTS[0], repeat=repeat, metrics=metrics)
 
 
 def test_objections_are_numbered_worst_first_and_lead_to_their_page() -> None:

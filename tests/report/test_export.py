@@ -11,8 +11,16 @@ from typing import Any
 import jsonschema
 import pytest
 
+from iolab.analyse.points import summarise
 from iolab.model.metric import CheckResult, Level, Metric, Result, Verdict
-from iolab.report.export import csv_text, markdown_text, result_columns, session_document
+from iolab.report.export import (
+    csv_text,
+    markdown_text,
+    points_csv,
+    result_columns,
+    session_document,
+)
+from iolab.report.headline import headlines
 from tests.report.studies import kpi, sweep
 from tests.report.synthetic import Source
 
@@ -51,11 +59,43 @@ def test_the_document_keeps_to_its_schema(make: Any) -> None:
 def test_the_document_has_the_promised_shape(source: Source) -> None:
     document = parsed(source)
     first = document["results"][0]
-    assert list(document) == ["format", "study", "configurations", "results", "iterations"]
+    keys = ["format", "study", "configurations", "points", "results", "iterations"]
+    assert list(document) == keys
     assert (first["axis"], first["repeat"], first["status"]) == ({"iodepth": 1}, 1, "done")
     assert set(first["metrics"]["iops"]) == {"value", "unit", "low", "high", "n"}
     assert first["hosts"][0]["iops"]["value"] == pytest.approx(first["metrics"]["iops"]["value"])
     assert first["verdict"]["checks"][1]["evidence"]["rho"] == 0.9971
+
+
+def repeated(source: Source) -> list[Result]:
+    """The first point three times, with rates apart."""
+    first = source.results()[0]
+    rates = (1000.0, 1010.0, 990.0)
+    return [
+        replace(first, repeat=n, metrics={**first.metrics, "iops": Metric(rate, "1/s")})
+        for n, rate in enumerate(rates, start=1)
+    ]
+
+
+def test_every_form_tells_the_same_published_value(source: Source) -> None:
+    results = repeated(source)
+    (point,) = summarise(results, source.study)
+    metric = point.metrics["iops"]
+    document = json.loads(json.dumps(session_document(source.study, results)))
+    jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
+    (told,) = document["points"]
+    assert (told["repeats"], told["left_out"], told["notes"]) == ([1, 2, 3], [], [])
+    assert told["metrics"]["iops"]["low"] == metric.low
+    (row,) = csv.DictReader(io.StringIO(points_csv([point]), newline=""))
+    assert float(row["iops"]) == metric.value
+    assert [float(row["iops_low"]), float(row["iops_high"])] == [metric.low, metric.high]
+    assert (row["runs"], row["iops_n"]) == ("3", "3")
+    best = headlines(source.study, results)[0].best
+    assert best is not None
+    assert best.figure == metric
+    lines = markdown_text(source.study, results).splitlines()
+    assert "1 k " in lines[4]
+    assert "n=3" in lines[4]
 
 
 def test_a_schema_that_misses_something_would_be_noticed(source: Source) -> None:

@@ -125,7 +125,7 @@ def priors_of(
     """
     workloads = {workload.id: workload for workload in study.workloads}
     members: dict[tuple[str, str], dict[PointKey, list[float]]] = {}
-    places = {key: _place(workloads[key.workload], key.axis) for key in groups}
+    places = {key: _place(workloads.get(key.workload), key) for key in groups}
     for key, runs in groups.items():
         used = [run for run in runs if enters(run)]
         for metric in dict.fromkeys(name for run in used for name in run.metrics):
@@ -142,12 +142,12 @@ def priors_of(
     }
 
 
-def _place(workload: Workload, axis: Axis) -> tuple[str, ...]:
+def _place(workload: Workload | None, key: PointKey) -> tuple[str, ...]:
     """Where a point stands among the others: its kind of load, then its mix."""
+    if workload is None or not isinstance(workload.job, Job):
+        return ("other", key.workload)
     job = workload.job
-    if not isinstance(job, Job):
-        return ("metadata", workload.id)
-    mix = dict(axis).get(_MIX_AXIS, job.read_percent) if job.access.mixed else ""
+    mix = dict(key.axis).get(_MIX_AXIS, job.read_percent) if job.access.mixed else ""
     return ("io", f"{job.access.value}{mix}")
 
 

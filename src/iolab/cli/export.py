@@ -32,6 +32,13 @@ def export(
     kind: Annotated[
         Format, typer.Option("--format", "-f", help="The format to write.", show_default=False)
     ],
+    points: Annotated[
+        bool,
+        typer.Option(
+            "--points",
+            help="One row a point with all its repeats together, not one a run (csv, parquet).",
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Write here, not to standard output."),
@@ -43,31 +50,48 @@ def export(
     from iolab.errors import UsageError
     from iolab.store.reader import SessionReader
 
+    if points and kind not in {Format.CSV, Format.PARQUET}:
+        raise UsageError(
+            f"--points chooses the rows of CSV and Parquet, not of {kind.value}.",
+            "Leave it out: json and markdown have both.",
+        )
     reader = SessionReader(session)
     if kind is Format.PARQUET:
         if out is None:
             raise UsageError(
                 "Parquet is no text for a terminal or a pipe.", "Name a file by --out."
             )
-        _write_parquet(reader, out)
+        _write_parquet(reader, out, points=points)
     else:
-        text = _text(reader, kind)
+        text = _text(reader, kind, points=points)
         if out is None:
             raw_result(text)
             return
         replace_whole(out, text)
     result(str(out))
-    say(f"{len(reader.results())} results written as {kind.value}.")
+    rows = "points" if points else "results"
+    say(f"{_rows(reader, points=points)} {rows} written as {kind.value}.")
 
 
-def _text(reader: SessionReader, kind: Format) -> str:
+def _rows(reader: SessionReader, *, points: bool) -> int:
+    from iolab.analyse.apart import shown_of
+    from iolab.analyse.points import grouped
+
+    results = shown_of(reader)[1]
+    return len(grouped(results)) if points else len(results)
+
+
+def _text(reader: SessionReader, kind: Format, *, points: bool) -> str:
     import json
 
     from iolab.analyse.apart import shown_of
-    from iolab.report.export import csv_text, markdown_text, session_document
+    from iolab.analyse.points import summarise
+    from iolab.report.export import csv_text, markdown_text, points_csv, session_document
 
     study, results = shown_of(reader)
     match kind:
+        case Format.CSV if points:
+            return points_csv(summarise(results, study))
         case Format.CSV:
             return csv_text(results)
         case Format.MARKDOWN:
@@ -76,12 +100,15 @@ def _text(reader: SessionReader, kind: Format) -> str:
             return json.dumps(session_document(study, results), indent=2) + "\n"
 
 
-def _write_parquet(reader: SessionReader, out: Path) -> None:
+def _write_parquet(reader: SessionReader, out: Path, *, points: bool) -> None:
     from iolab.analyse.apart import shown_of
+    from iolab.analyse.points import summarise
     from iolab.report.export import result_columns
+    from iolab.report.points import point_columns
     from iolab.store.export import write_parquet
 
-    found = result_columns(shown_of(reader)[1])
+    study, results = shown_of(reader)
+    found = point_columns(summarise(results, study)) if points else result_columns(results)
     write_parquet({name: _column(name, values) for name, values in found.items()}, out)
 
 

@@ -1,11 +1,11 @@
 """A session's results for the terminal: indicators, points, and what the verdicts rest on.
 
-No number stands without its verdict, and repeats stay apart: percentiles are never averaged.
+No number stands without its verdict. A point that was repeated has one row for what is published of
+it, with its interval, and below it a row for each run.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from iolab.analyse.iterations import is_metadata
+from iolab.analyse.points import FIGURES, PointSummary, summarise
 from iolab.cli.operations import HOST_OPERATIONS, operations_screen
 from iolab.cli.screen import (
     QUIET_STYLE,
@@ -31,9 +32,10 @@ from iolab.model.run import RunStatus
 from iolab.model.study import Study
 from iolab.model.workload import Indicator, Workload
 from iolab.report.fleet import spread_rows
+from iolab.report.headline import per_host
 from iolab.report.objections import Objection, objections
 from iolab.report.operations import split
-from iolab.report.wording import axis_label, axis_number, show
+from iolab.report.wording import axis_label, axis_number, show, show_interval
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -78,12 +80,19 @@ class Notes:
         )
 
 
-def results_screen(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
-    """The tables of all results, the failures, and the objections behind the verdicts."""
+def results_screen(
+    study: Study, results: Sequence[Result], points: Sequence[PointSummary] | None = None
+) -> Iterator[RenderableType]:
+    """The tables of all results, the failures, and the objections behind the verdicts.
+
+    `points` are those of the results, where the whole session has more than these.
+    """
     notes = Notes(objections(results))
     io, metadata = split(results)
-    single = [result for result in io if not result.axis]
-    swept = [result for result in io if result.axis]
+    known = summarise(results, study) if points is None else points
+    told = [point for point in known if not is_metadata(_runs(point)[0])]
+    single = [point for point in told if not point.key.axis]
+    swept = [point for point in told if point.key.axis]
     if single:
         yield _indicators(study, single, notes)
     if single and swept:
@@ -148,97 +157,127 @@ def _brief(value: float | str | None) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _indicators(study: Study, results: Sequence[Result], notes: Notes) -> RenderableType:
-    """For each indicator the total, the mean per host, the latency and the verdict."""
+def _indicators(study: Study, points: Sequence[PointSummary], notes: Notes) -> RenderableType:
+    """For each indicator the total, its interval, the mean per host, the latency, the verdict."""
     workloads = {workload.id: workload for workload in study.workloads}
     many = len(study.configurations) > 1
+    repeated = any(len(_runs(point)) > 1 for point in points)
     headings = [
         Heading("indicator", main=True),
         *([Heading("configuration", main=True)] if many else []),
         Heading("total", number=True),
+        *([Heading("95 %\ninterval")] if repeated else []),
         Heading("mean\nper host", number=True),
         Heading("latency\nmean", number=True),
         Heading("latency\n99.5th", number=True),
         Heading("verdict"),
     ]
     rows: list[list[Text | str]] = []
-    for result in results:
-        workload = workloads[result.workload]
-        key = _FIGURE[workload.indicator]
-        mean, tail = result.metrics.get("lat_ns_mean"), result.metrics.get("lat_ns_p99_5")
-        latency = workload.indicator is Indicator.LATENCY
-        rows.append(
-            [
-                plain(_name(workload, result)),
-                *([plain(result.configuration)] if many else []),
-                _figure(show(result.metrics.get(key)), main=not latency),
-                show(mean_per_host(result, key)),
-                _figure(show(mean), main=latency),
-                _figure(show(tail), main=latency),
-                verdict(result.verdict.level, notes.of(result)),
-            ]
-        )
+    for point in points:
+        workload = workloads[point.key.workload]
+        for row in _told(point, notes):
+            latency = workload.indicator is Indicator.LATENCY
+            total = row.metrics.get(_FIGURE[workload.indicator])
+            headline = row.metrics.get(FIGURES[workload.indicator])
+            mean, tail = row.metrics.get("lat_ns_mean"), row.metrics.get("lat_ns_p99_5")
+            rows.append(
+                [
+                    plain(f"{workload.title}{row.suffix}", row.style),
+                    *([plain(point.key.configuration, row.style)] if many else []),
+                    _figure(show(total), main=not latency and not row.style),
+                    *([show_interval(headline, bare_rate=True)] if repeated else []),
+                    show(None if total is None else per_host(total, _runs(point)[0])),
+                    _figure(show(mean), main=latency and not row.style),
+                    _figure(show(tail), main=latency and not row.style),
+                    row.verdict,
+                ]
+            )
     return table(headings, rows)
 
 
-def _points(study: Study, results: Sequence[Result], notes: Notes) -> RenderableType:
-    """A row a run under a line for its workload and configuration."""
-    headings = [
-        Heading("point", main=True),
-        Heading("IOPS", number=True),
-        Heading("bandwidth", number=True),
-        Heading("mean", number=True),
-        Heading("p99", number=True),
-        Heading("p99.9", number=True),
-        Heading("verdict"),
-    ]
+def _points(study: Study, points: Sequence[PointSummary], notes: Notes) -> RenderableType:
+    """A row a point, and one for each of its runs, under a line for workload and configuration."""
     titles = {workload.id: workload.title for workload in study.workloads}
+    keys = {
+        workload.id: FIGURES[workload.indicator] for workload in study.workloads if _io(workload)
+    }
     many = len(study.configurations) > 1
-    grouped: dict[tuple[str, str], list[Result]] = {}
-    for result in results:
-        grouped.setdefault((result.configuration, result.workload), []).append(result)
+    repeated = any(len(_runs(point)) > 1 for point in points)
+    headings = [Heading("point", main=True), Heading("IOPS", number=True)]
+    headings += [Heading("bandwidth", number=True)]
+    headings += [Heading("95 % interval")] if repeated else []
+    headings += [Heading(name, number=True) for name in ("mean", "p99", "p99.9")]
+    grouped: dict[tuple[str, str], list[PointSummary]] = {}
+    for point in points:
+        grouped.setdefault((point.key.configuration, point.key.workload), []).append(point)
     groups = []
     for (configuration, workload), group in grouped.items():
         name = f"{configuration}: {titles[workload]}" if many else titles[workload]
-        rows = [_point_row(result, notes) for result in sorted(group, key=_point_order)]
+        rows = [
+            _point_row(point, row, keys[workload] if repeated else None)
+            for point in sorted(group, key=_point_order)
+            for row in _told(point, notes)
+        ]
         groups.append((title(name), rows))
-    return Grouped(headings, groups)
+    return Grouped([*headings, Heading("verdict")], groups)
 
 
-def _point_row(result: Result, notes: Notes) -> list[Text | str]:
-    metrics = result.metrics
-    repeat = f" #{result.repeat}" if result.repeat > 1 else ""
+def _io(workload: Workload) -> bool:
+    return workload.indicator in FIGURES
+
+
+def _point_row(point: PointSummary, row: _Row, key: str | None) -> list[Text | str]:
+    """The row's cells; `key` is the metric whose interval is shown, None for no such column."""
+    metrics = row.metrics
     return [
-        plain(f"  {axis_label(result.axis)}{repeat}"),
+        plain(f"  {axis_label(point.key.axis)}{row.suffix}", row.style),
         show(metrics.get("iops"), bare_rate=True),
         show(metrics.get("bw_bytes_per_s")),
+        *([show_interval(metrics.get(key), bare_rate=True)] if key else []),
         show(metrics.get("lat_ns_mean")),
         show(metrics.get("lat_ns_p99")),
         show(metrics.get("lat_ns_p99_9")),
-        verdict(result.verdict.level, notes.of(result)),
+        row.verdict,
     ]
 
 
-def _point_order(result: Result) -> tuple[object, ...]:
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What a row shows: of a point, or of one of its runs, which has a suffix like ` #2`."""
+
+    suffix: str
+    style: str
+    metrics: Mapping[str, Metric]
+    verdict: Text
+
+
+def _told(point: PointSummary, notes: Notes) -> Iterator[_Row]:
+    """The point, then each run where there are several; of a single run its repeat is told."""
+    runs = _runs(point)
+    behind = point.results or point.left_out
+    numbers = sorted({number for run in behind for number in notes.of(run)})
+    single = runs[0].repeat if len(runs) == 1 else 1
+    suffix = f" #{single}" if single > 1 else ""
+    yield _Row(suffix, "", point.metrics, verdict(point.level, numbers))
+    if len(runs) == 1:
+        return
+    for run in runs:
+        left = "" if run in point.results else ", left out"
+        told = verdict(run.verdict.level, notes.of(run))
+        yield _Row(f" #{run.repeat}{left}", QUIET_STYLE, run.metrics, told)
+
+
+def _runs(point: PointSummary) -> list[Result]:
+    return sorted((*point.results, *point.left_out), key=lambda run: run.repeat)
+
+
+def _point_order(point: PointSummary) -> tuple[object, ...]:
     """Along the axes, numbers by size: a randomised plan still reads as a curve."""
     values = []
-    for name, value in result.axis:
+    for name, value in point.key.axis:
         number = axis_number(name, value)
         values.append((number is None, number or 0.0, str(value)))
-    return (*values, result.repeat)
-
-
-def mean_per_host(result: Result, key: str) -> Metric:
-    """The mean over the hosts of their own figure."""
-    found = [host.metrics[key] for host in result.hosts if key in host.metrics]
-    values = [metric.value for metric in found if metric.value is not None]
-    if not values:
-        return Metric(None, "")
-    return Metric(math.fsum(values) / len(values), found[0].unit)
-
-
-def _name(workload: Workload, result: Result) -> str:
-    return workload.title if result.repeat == 1 else f"{workload.title} #{result.repeat}"
+    return tuple(values)
 
 
 def _figure(text: str, *, main: bool) -> Text:

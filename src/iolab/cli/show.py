@@ -12,6 +12,7 @@ from iolab.cli.options import AsJson, SessionDirectory
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from iolab.analyse.points import PointSummary
     from iolab.errors import ExitCode
     from iolab.model.metric import Result
     from iolab.model.study import Study
@@ -50,17 +51,21 @@ def show(
 ) -> None:
     """Show the results of a session, also of one that runs."""
     from iolab.analyse.apart import shown_of
+    from iolab.analyse.points import summarise
     from iolab.cli.talk import result_json
     from iolab.report.export import session_document
     from iolab.store.reader import SessionReader
 
     reader = SessionReader(session)
-    study, results = shown_of(reader)
-    results = _chosen(study, results, workload)
+    study, every = shown_of(reader)
+    results = _chosen(study, every, workload)
+    shown = {result.workload for result in results}
+    # An interval rests on the whole session, also where only a part of it is shown.
+    points = [point for point in summarise(every, study) if point.key.workload in shown]
     if as_json:
-        result_json(session_document(study, results))
+        result_json(session_document(study, results, points))
     else:
-        print_session(reader, study, results, details=details)
+        print_session(reader, study, results, details=details, points=points)
     raise typer.Exit(verdict_code(results, fail_on))
 
 
@@ -71,6 +76,7 @@ def print_session(
     *,
     details: bool = False,
     advise: bool = True,
+    points: Sequence[PointSummary] | None = None,
 ) -> None:
     """Print what a session is, its results, and in detail every check if asked.
 
@@ -82,7 +88,7 @@ def print_session(
 
     result_screen(
         *session_heading(reader, results, advise=advise),
-        *results_screen(study, results),
+        *results_screen(study, results, points),
         *(details_screen(results) if details else ()),
     )
 

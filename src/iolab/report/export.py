@@ -13,10 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from iolab.analyse.iterations import point_statistics
+from iolab.analyse.points import PointSummary, summarise
 from iolab.model.configuration import Configuration
 from iolab.model.metric import Evidence, HostResult, Metric, Result, Spread
 from iolab.model.study import Study
 from iolab.report.operations import RATE_NOTE, iterations_document, split, summary_lines
+from iolab.report.points import metric_document, point_columns, point_documents, point_table
 from iolab.report.tables import SHOWN_METRICS, axis_names
 from iolab.report.wording import NOTHING, clean, show
 
@@ -28,11 +30,19 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 _MARKDOWN: Final = re.compile(r"([\\`*_\[\]<>|~&])")
 
+_POINTS_NOTE: Final = "Published values with their 95 % intervals over n runs; each run follows."
+
 Value = str | int | float | None
 
 
-def session_document(study: Study, results: Sequence[Result]) -> dict[str, Any]:
-    """The document of `iolab show --json`, made of JSON's own types only."""
+def session_document(
+    study: Study, results: Sequence[Result], points: Sequence[PointSummary] | None = None
+) -> dict[str, Any]:
+    """The document of `iolab show --json`, made of JSON's own types only.
+
+    `points` are those of the results, where the whole session has more than these: an interval
+    rests on all of it.
+    """
     return {
         "format": FORMAT,
         "study": {
@@ -42,6 +52,7 @@ def session_document(study: Study, results: Sequence[Result]) -> dict[str, Any]:
             "scale": study.scale,
         },
         "configurations": [_configuration(one) for one in study.configurations],
+        "points": point_documents(summarise(results, study) if points is None else points),
         "results": [_result(result) for result in results],
         "iterations": iterations_document(results),
     }
@@ -122,16 +133,7 @@ def _spread(spread: Spread) -> dict[str, Any]:
 
 
 def _metrics(metrics: Mapping[str, Metric]) -> dict[str, Any]:
-    return {
-        key: {
-            "value": _finite(metric.value),
-            "unit": metric.unit,
-            "low": _finite(metric.low),
-            "high": _finite(metric.high),
-            "n": metric.n,
-        }
-        for key, metric in metrics.items()
-    }
+    return {key: metric_document(metric) for key, metric in metrics.items()}
 
 
 def _evidence(evidence: Evidence) -> dict[str, Any]:
@@ -147,7 +149,10 @@ def _finite(value: float | None) -> float | None:
 
 
 TEXT_COLUMNS: Final = frozenset(
-    {"configuration", "workload", "status", "verdict", "objections", "failure", "digest", "without"}
+    {
+        *("configuration", "workload", "status", "verdict", "objections", "failure", "digest"),
+        *("without", "notes"),
+    }
 )
 """Columns of text also where every entry is unknown; others are numbers unless a text is there."""
 
@@ -193,7 +198,15 @@ def csv_text(results: Sequence[Result]) -> str:
 
     Text that a spreadsheet would run as a formula gets an apostrophe before it.
     """
-    found = result_columns(results)
+    return _csv(result_columns(results))
+
+
+def points_csv(points: Sequence[PointSummary]) -> str:
+    """The same with one row a point: published values with their intervals."""
+    return _csv(point_columns(points))
+
+
+def _csv(found: Mapping[str, Sequence[Value]]) -> str:
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow([csv_cell(name) for name in found])
@@ -215,10 +228,17 @@ def csv_cell(value: Value) -> str | int | float:
 def markdown_text(study: Study, results: Sequence[Result]) -> str:
     """Tables that GitHub and its like show, under the study's title; numbers with units.
 
-    One has a row for each run of I/O, one a row for each operation of metadata load.
+    Where points have repeats, the first has a row for each point of I/O with what is published of
+    it. One has a row for each run of I/O, one a row for each operation of metadata load.
     """
     io, metadata = split(results)
     text = f"# {_markdown_cell(study.title)}\n"
+    points = summarise(io, study)
+    if len(points) < len(io):
+        heads, *rows = point_table(points)
+        rule = f"|{' --- |' * len(heads)}"
+        lines = [markdown_row(heads), rule, *map(markdown_row, rows)]
+        text += "\n" + "\n".join(lines) + f"\n\n{_POINTS_NOTE}\n"
     if io or not metadata:
         text += "\n" + _io_table(io)
     if metadata:

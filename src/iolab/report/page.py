@@ -249,7 +249,7 @@ def _entry(
     if best is None:
         return Entry(name, token.css, _NO_FIGURE, "", None, None, ())
     number, _, unit = show(best.figure).rpartition(" ")
-    rows = []
+    rows = [("95 % interval", _interval(best.figure))]
     if best.axis:
         of = f" (best of {headline.point_count})" if headline.point_count > 1 else ""
         rows.append((f"at{of}", best.axis))
@@ -260,7 +260,6 @@ def _entry(
     else:
         unit = f"{unit} mean"
     rows.append(("latency p99.5", show(best.lat_tail)))
-    rows.append(("95 % interval", _interval(best.figure)))
     anchor = anchors.get((best.shown.digest, best.shown.repeat))
     return Entry(name, token.css, number, unit, best.level, anchor, tuple(rows))
 
