@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from iolab.analyse.agenda.course import DecidingAgenda
+from iolab.analyse.live import FleetRule
 from iolab.cli.live import View
 from iolab.cli.recorder import OpenWriter, SessionRecorder
 from iolab.cli.signals import STOPPING, STOPPING_AT_ONCE, stop_on_signals
 from iolab.errors import Interrupted, StoreError
 from iolab.model.event import SessionStatus
 from iolab.model.host import HostSpec
-from iolab.model.run import Plan
+from iolab.model.run import Plan, PlannedRun
 from iolab.model.study import Study
+from iolab.model.workload import Job
 from iolab.plan.targets import hosts_used
 from iolab.run.engines.base import Engine
 from iolab.run.engines.fio import FioEngine
 from iolab.run.hosts.base import Host
 from iolab.run.hosts.reach import hosts_of
+from iolab.run.live_rule import LiveRule, RuleFor
 from iolab.run.session import Earlier, run_session
 from iolab.run.stop import Stop
 from iolab.run.survey import Survey, survey
@@ -33,7 +38,8 @@ class Order:
 
     `earlier` is what it has of earlier sittings. `open_writer` is called with the facts of the
     hosts when the plan can run there; until then nothing is written. It may raise IolabError to
-    refuse.
+    refuse. `agenda`, made anew at each call, decides which runs are made; None for those of the
+    plan.
     """
 
     study: Study
@@ -41,6 +47,7 @@ class Order:
     session_id: str
     earlier: Earlier
     open_writer: OpenWriter
+    agenda: Callable[[], DecidingAgenda] | None = None
 
 
 async def survey_hosts(study: Study) -> Survey:
@@ -58,8 +65,9 @@ async def conduct(order: Order, view: View) -> SessionStatus:
     Interrupted when the user stopped it before anything was written.
     """
     stop = Stop()
+    agenda = order.agenda() if order.agenda else None
     with (
-        SessionRecorder(order.open_writer, view) as recorder,
+        SessionRecorder(order.open_writer, view, agenda) as recorder,
         stop_on_signals(lambda: _request(stop, recorder), view.note),
     ):
         try:
@@ -73,6 +81,8 @@ async def conduct(order: Order, view: View) -> SessionStatus:
                 session_id=order.session_id,
                 earlier=order.earlier,
                 reach=_reach,
+                rule_for=rule_maker(order.study),
+                agenda=agenda,
             )
         except StoreError as error:
             recorder.give_up(error.happened)
@@ -80,6 +90,16 @@ async def conduct(order: Order, view: View) -> SessionStatus:
     if not recorder.begun:
         raise Interrupted("Stopped before anything was measured.", "Nothing was written.")
     return status
+
+
+def rule_maker(study: Study) -> RuleFor:
+    """Makes the rule that ends a run early, where the study's method has one."""
+
+    def made(run: PlannedRun, hosts: Sequence[str]) -> LiveRule | None:
+        rule = study.method.rule
+        return FleetRule(hosts, rule) if rule and isinstance(run.point.job, Job) else None
+
+    return made
 
 
 def _reach(spec: HostSpec) -> Host:

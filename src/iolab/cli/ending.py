@@ -40,7 +40,7 @@ def carry_out(order: Order, wishes: Wishes) -> int:
 
     An error that ends the session is raised again after the results so far were shown.
     """
-    if not _runs_left(order):
+    if not _is_left(order):
         order.open_writer({}).ended(SessionStatus.DONE)
         return _conclude(SessionStatus.DONE, wishes)
     view = choose_view(_progress(order), quiet=wishes.quiet)
@@ -82,9 +82,12 @@ def exit_code(status: SessionStatus, results: Sequence[Result], fail_on: FailOn 
     return verdict_code(results, fail_on)
 
 
-def _runs_left(order: Order) -> int:
+def _is_left(order: Order) -> bool:
+    """Whether there is anything to run."""
+    if order.agenda is not None:
+        return order.agenda().next() is not None
     done = order.earlier.done
-    return sum(1 for run in order.plan.runs if (run.point.digest, run.repeat) not in done)
+    return any((run.point.digest, run.repeat) not in done for run in order.plan.runs)
 
 
 def _tell_rest(wishes: Wishes) -> None:

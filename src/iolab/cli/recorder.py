@@ -7,6 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from iolab.analyse.agenda.course import DecidingAgenda
 from iolab.analyse.judge import ANALYSIS_VERSION, judge
 from iolab.cli.live import View
 from iolab.errors import StoreError
@@ -28,12 +29,16 @@ OpenWriter = Callable[[Mapping[str, HostFacts]], SessionWriter]
 class SessionRecorder:
     """A recorder that keeps before it shows: what the user has seen is on the device.
 
+    What came of each run it tells the `agenda`, if results decide the next one.
     The session is opened at SessionStarted, so a session that was refused leaves no directory.
     """
 
-    def __init__(self, open_writer: OpenWriter, view: View) -> None:
+    def __init__(
+        self, open_writer: OpenWriter, view: View, agenda: DecidingAgenda | None = None
+    ) -> None:
         self._open_writer = open_writer
         self._view = view
+        self._agenda = agenda
         self._writer: SessionWriter | None = None
         self._facts: dict[str, HostFacts] = {}
 
@@ -54,6 +59,8 @@ class SessionRecorder:
                 result = judge(event.record, self._facts)
                 if self._writer is not None:
                     self._writer.commit(event.record, result, analysis_version=ANALYSIS_VERSION)
+                if self._agenda is not None:
+                    self._agenda.learn(result)
                 self._view.see(event)
                 self._view.judged(result)
             case LedgerKept():

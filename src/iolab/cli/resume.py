@@ -37,6 +37,7 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Continue a session that was stopped."""
+    from iolab.analyse.agenda.course import agenda_maker
     from iolab.cli.conduct import Order
     from iolab.cli.ending import Wishes, carry_out
     from iolab.cli.talk import say
@@ -49,7 +50,11 @@ def resume(
     damaged = _damaged_runs(reader)
     earlier = Earlier(reader.done() - damaged, reader.tried(), _left_out(reader), reader.ledger())
     left = sum(1 for run in plan.runs if (run.point.digest, run.repeat) not in earlier.done)
-    if not quiet:
+    stored = [run for run in reader.results() if (run.digest, run.repeat) in earlier.done]
+    agenda = agenda_maker(study, plan, stored)
+    if not quiet and agenda is not None:
+        say(f"{len(stored)} runs are done; their results decide what is left.")
+    elif not quiet:
         say(f"{len(plan.runs) - left} of {len(plan.runs)} runs are done, {left} are left.")
     order = Order(
         study=study,
@@ -57,6 +62,7 @@ def resume(
         session_id=reader.session.id,
         earlier=earlier,
         open_writer=lambda facts: _reopen(reader, facts, damaged, accept_changes=accept_changes),
+        agenda=agenda,
     )
     wishes = Wishes(session, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
     raise typer.Exit(carry_out(order, wishes))

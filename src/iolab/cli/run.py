@@ -62,6 +62,7 @@ def run(
     )
     made = make_plan(read)
 
+    from iolab.analyse.agenda.course import agenda_maker
     from iolab.cli.conduct import Order
     from iolab.cli.ending import Wishes, carry_out
     from iolab.run.session import NOTHING
@@ -76,6 +77,7 @@ def run(
         session_id=session_id,
         earlier=NOTHING,
         open_writer=lambda _: SessionWriter.create(directory, read, made, session_id, sys.argv),
+        agenda=agenda_maker(read, made),
     )
     wishes = Wishes(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
     raise typer.Exit(carry_out(order, wishes))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from iolab.errors import EngineError, HostError, IolabError
@@ -12,6 +13,7 @@ from iolab.model.host import HostFacts
 from iolab.model.run import PlannedRun, RunRecord, RunStatus
 from iolab.model.state import EMPTY, Ledger
 from iolab.model.study import OnFailure
+from iolab.run.agenda import Agenda
 from iolab.run.crew import Crew
 from iolab.run.execute import execute
 from iolab.run.mend import Patience, Reach, lost_now, mend, require_all
@@ -53,19 +55,23 @@ class Course:
         self._method = crew.study.method
         self._failed_points: set[str] = set()
 
-    async def follow(self, pending: Iterable[PlannedRun]) -> SessionStatus:
-        """Execute the runs in order, each committed when it ends.
+    async def follow(self, first: PlannedRun, agenda: Agenda) -> SessionStatus:
+        """Execute one run after the other, each committed when it ends.
 
         Raises HostError or EngineError where the study's policy, or a host that stays lost, ends
         the session.
         """
-        for run in pending:
+        for run in chain([first], iter(agenda.next, None)):
+            for text in agenda.said():
+                self._say(text)
             if self._crew.stop.requested:
                 return SessionStatus.INTERRUPTED
             if run.point.digest in self._failed_points:
                 self._say(f"Repeat {run.repeat} of {run.point.label} is left out: one has failed.")
             elif not await self._see_through(run):
                 return SessionStatus.INTERRUPTED
+        for text in agenda.said():
+            self._say(text)
         require_all(self._crew)
         return SessionStatus.DONE
 

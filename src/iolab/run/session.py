@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,6 +20,7 @@ from iolab.model.state import EMPTY, Ledger
 from iolab.model.study import Study
 from iolab.plan.guard import check_ready
 from iolab.plan.targets import without_hosts
+from iolab.run.agenda import Agenda, Walk
 from iolab.run.clean_up import clean_up
 from iolab.run.clock import SYSTEM_CLOCK, Clock
 from iolab.run.course import Course, Means
@@ -27,6 +28,7 @@ from iolab.run.crew import Crew
 from iolab.run.engines.base import Engine
 from iolab.run.engines.fio import FioEngine
 from iolab.run.hosts.base import Host
+from iolab.run.live_rule import RuleFor
 from iolab.run.mend import USUAL, Patience, Reach
 from iolab.run.sites import Sites
 from iolab.run.stop import Stop
@@ -71,11 +73,16 @@ async def run_session(
     clock: Clock = SYSTEM_CLOCK,
     reach: Reach | None = None,
     patience: Patience = USUAL,
+    rule_for: RuleFor | None = None,
+    agenda: Agenda | None = None,
 ) -> SessionStatus:
     """Execute the plan but for what was done `earlier`, and tell the recorder.
 
+    With an `agenda` it is that which says what to run, and which knows of what was done earlier.
+
     A run that fails is recorded as failed; the study's method says how the session goes on, and
-    `reach` makes hosts that were lost anew. The session ends early, with an error raised after it
+    `reach` makes hosts that were lost anew, `rule_for` the rule that ends a run when enough was
+    seen of it. The session ends early, with an error raised after it
     is told, when a host stays lost, a target cannot be prepared, or the recorder raises; it ends
     early without one at a stop request. However it ends, no process and no folder of it is left on
     any host that answers, and all hosts are closed.
@@ -84,15 +91,19 @@ async def run_session(
     watched = {spec.name for spec in study.hosts if spec.role is not Role.CLIENT}
     left = {name: host for name, host in hosts.items() if name not in earlier.left_out | watched}
     beside = {name: host for name, host in hosts.items() if name in watched}
-    crew = Crew(study, plan, left, by_name, recorder, stop, clock, session_id, beside)
+    crew = Crew(
+        study, plan, left, by_name, recorder, stop, clock, session_id, beside, rule_for=rule_for
+    )
     crew.left_out.update(earlier.left_out)
     pending = [run for run in plan.runs if (run.point.digest, run.repeat) not in earlier.done]
-    sites = Sites(crew, pending)
+    # Whatever an agenda may ask for needs its files.
+    possible = [PlannedRun(0, 1, point) for point in plan.points] if agenda else pending
+    sites = Sites(crew, possible)
     status = SessionStatus.FAILED
     fault: IolabError | None = None
     unclean: tuple[str, ...] = ()
     try:
-        work = _measure_all(crew, sites, pending, earlier, reach, patience)
+        work = _measure_all(crew, sites, agenda or Walk(pending), earlier, reach, patience)
         status = await stop.unless_at_once(work)
     except Interrupted:
         status = SessionStatus.INTERRUPTED
@@ -113,13 +124,14 @@ async def run_session(
 async def _measure_all(
     crew: Crew,
     sites: Sites,
-    pending: Sequence[PlannedRun],
+    agenda: Agenda,
     earlier: Earlier,
     reach: Reach | None,
     patience: Patience,
 ) -> SessionStatus:
     """Connect, look, refuse or begin; then one run after the other, each committed when it ends."""
-    if not pending:
+    first = agenda.next()
+    if first is None:
         return SessionStatus.DONE
     seen = await _look(crew)
     study, present = without_hosts(crew.study, crew.left_out), await sites.present_bytes()
@@ -135,7 +147,7 @@ async def _measure_all(
     versions = ", ".join(sorted({hello.version for hello in seen.hellos.values()}))
     crew.tell(SessionStarted(crew.plan, tuple(seen.facts.items()), versions))
     course = Course(crew, sites, Means(seen.facts, earlier.tried, reach, patience, earlier.ledger))
-    status = await course.follow(pending)
+    status = await course.follow(first, agenda)
     if status is SessionStatus.DONE:
         crew.begin(Phase.CLEAN_UP, None, "remove what the session made")
     return status

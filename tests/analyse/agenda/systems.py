@@ -54,7 +54,8 @@ def whole_session(
 ) -> tuple[list[PlannedRun], list[Result]]:
     """All runs that an agenda asks for, and their results."""
     agenda = DecidingAgenda(study, make_plan(study), stored)
-    runs, results = [], []
+    runs: list[PlannedRun] = []
+    results: list[Result] = []
     while (run := agenda.next()) is not None:
         assert len(runs) < 500, "an agenda comes to its end"
         runs.append(run)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from iolab.analyse.agenda.log import Log
 from iolab.analyse.agenda.parts import parts_of
@@ -135,3 +136,12 @@ def _blocks(plan: Plan, sentinel: Point | None) -> list[list[Point]]:
     if found and sentinel is not None:
         found[0].sort(key=lambda point: point.digest != sentinel.digest)
     return found
+
+
+def agenda_maker(
+    study: Study, plan: Plan, stored: Sequence[Result] = ()
+) -> Callable[[], DecidingAgenda] | None:
+    """Makes the session's agenda anew at each call; None where the plan lists all runs."""
+    if not is_decided_by_results(study):
+        return None
+    return partial(DecidingAgenda, study, plan, stored)
