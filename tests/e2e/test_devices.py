@@ -155,7 +155,10 @@ def test_a_held_device_is_nobody_elses(
     assert taken(agent, spare) == "taken"
 
 
-def test_an_agent_that_is_killed_lets_its_device_go(program: Path, spare: Spare) -> None:  # noqa: F811
+def test_an_agent_that_is_killed_lets_its_device_go(
+    program: Path,  # noqa: F811 - the fixture
+    spare: Spare,
+) -> None:
     with Agent(program) as first:
         assert taken(first, spare) == "taken"
         os.kill(int(first.hello["pid"]), 9)

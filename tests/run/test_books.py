@@ -1,0 +1,71 @@
+"""The account of a target over sittings: what the counters tell, and what nobody can tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iolab.model.state import Ledger, LedgerTarget
+from iolab.plan.targets import Target
+from iolab.run.books import PREPARING, Books
+from iolab.run.counters import DiskCounts, Look
+from iolab.run.devices import with_device
+from iolab.run.hosts.fake import FakeHost
+from iolab.run.hosts.fake_machine import machine_facts
+from iolab.run.site import Site
+from tests.plan.test_devices import DEVICE
+
+TARGET = Target("c1", "c1", DEVICE.path, ("fleet",), "S5")
+FACTS = with_device(machine_facts(None), DEVICE)
+BOOT = FACTS.kernel.boot_id
+SITE = Site(FakeHost("c1"), "/dev", FACTS.target, "c1", device=DEVICE.name)
+KNOWN = LedgerTarget(
+    "c1", "c1", DEVICE.path, "S5", BOOT, counter_bytes=1000, written_bytes=700, filled=1.0
+)
+
+
+def look(written: int) -> Look:
+    return Look(0, {DEVICE.name: DiskCounts(0, 0, 0, written)})
+
+
+def gone_on(known: LedgerTarget, written: int) -> LedgerTarget:
+    """The account after a new sitting has looked."""
+    told: list[Ledger] = []
+    books = Books(Ledger((known,)), told.append)
+    books.open(SITE, TARGET, FACTS, look(written), 1 << 20)
+    assert told[-1].target("c1") == books.of(SITE)
+    return books.of(SITE)
+
+
+def test_what_is_new_begins_with_nothing() -> None:
+    books = Books(Ledger(), lambda _: None)
+    books.open(SITE, TARGET, FACTS, look(5000), 1 << 20)
+    account = books.of(SITE)
+    assert (account.written_bytes, account.counter_bytes, account.serial) == (0, 5000, "S5")
+
+
+def test_a_device_that_nobody_wrote_to_is_as_it_was() -> None:
+    assert gone_on(KNOWN, 1000) == KNOWN
+
+
+def test_bytes_of_a_run_that_was_cut_short_are_the_sessions_own() -> None:
+    account = gone_on(replace(KNOWN, under_way="digest 1"), 1300)
+    assert (account.written_bytes, account.foreign_bytes, account.unknown) == (1000, 0, None)
+    assert gone_on(replace(KNOWN, under_way=PREPARING), 1300).under_way == PREPARING
+
+
+def test_bytes_of_nobody_are_foreign() -> None:
+    account = gone_on(KNOWN, 1300)
+    assert (account.written_bytes, account.foreign_bytes) == (1000, 300)
+
+
+@pytest.mark.parametrize(
+    ("known", "written", "says"),
+    [
+        (replace(KNOWN, boot_id="another"), 2000, "started anew"),
+        (KNOWN, 999, "replaced"),
+    ],
+)
+def test_what_cannot_be_known_is_said(known: LedgerTarget, written: int, says: str) -> None:
+    assert says in (gone_on(known, written).unknown or "")
