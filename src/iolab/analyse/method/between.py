@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from iolab.analyse.method.special import student_quantile
 from iolab.analyse.method.variance import NO_PRIOR, Prior, Spread, own_spread
 
@@ -78,7 +76,7 @@ def publish(
     For latency quantiles the allowance is that of their bins on top (`quantiles`).
     """
     logs = log_means(run_means)
-    middle = float(np.mean(logs))
+    middle = math.fsum(logs) / len(logs)
     spread = prior.moderated(own_spread(logs))
     if spread.df == 0:
         return Published(math.exp(middle), None, None, len(logs), spread)

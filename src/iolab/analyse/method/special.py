@@ -39,6 +39,7 @@ _EXPANSION_DF: Final = 500.0
 """From these degrees of freedom on AS 26.7.5 is better than 1e-11 within four sigmas."""
 
 
+@lru_cache(maxsize=4096)
 def digamma(x: float) -> float:
     """The derivative of ln gamma at x > 0 (DLMF 5.5.2 and 5.11.2)."""
     _positive(x)
@@ -50,6 +51,7 @@ def digamma(x: float) -> float:
     return below + math.log(x) - 1 / (2 * x) - tail
 
 
+@lru_cache(maxsize=4096)
 def trigamma(x: float) -> float:
     """The second derivative of ln gamma at x > 0 (DLMF 5.15.5 and 5.15.8)."""
     _positive(x)

@@ -76,7 +76,10 @@ def own_spread(log_means: Sequence[float]) -> Spread:
     """The sample variance of one cell's log run means; df 0 for a single run."""
     if len(log_means) < 2:
         return Spread(math.nan, 0.0)
-    return Spread(float(np.var(log_means, ddof=1)), float(len(log_means) - 1))
+    # Cells have a few runs each and there are thousands: an array costs more than the sum.
+    middle = math.fsum(log_means) / len(log_means)
+    squares = math.fsum((value - middle) ** 2 for value in log_means)
+    return Spread(squares / (len(log_means) - 1), float(len(log_means) - 1))
 
 
 def fit_prior(spreads: Sequence[Spread]) -> Prior:
