@@ -9,7 +9,7 @@ from iolab.analyse.checks import CHECKS, METADATA_CHECKS
 from iolab.analyse.load import measure
 from iolab.analyse.metadata.phases import measure_metadata
 from iolab.analyse.metadata.summary import metadata_host_metrics, metadata_metrics
-from iolab.analyse.spread import spread_of
+from iolab.analyse.spread import operation_spreads, spread_of
 from iolab.analyse.summary import fleet_metrics, host_metrics
 from iolab.analyse.view import RunView
 from iolab.model.host import HostFacts
@@ -52,7 +52,8 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
             HostResult(host.host, _host(view, index)) for index, host in enumerate(record.hosts)
         ),
         verdict=verdict_of(view),
-        spread=None if of_metadata else spread_of(record, view.load),
+        spread=spread_of(record, view.load) if phases is None else None,
+        operation_spreads={} if phases is None else operation_spreads(record, phases),
         without=record.without,
         attempt=record.run.attempt,
         order=record.run.order,

@@ -1,4 +1,4 @@
-"""How evenly, and how much at the same time, the hosts of one run worked.
+"""How evenly, and how much at the same time, the hosts of one run, or of one phase of it, worked.
 
 Starts and ends are the engine's own first and last I/O, brought to the controller's clock. Rates
 are I/Os per second in the window that is measured. Jain's index of n rates x is
@@ -8,9 +8,12 @@ Hawe 1984).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from iolab.analyse.load import Load
+from iolab.analyse.metadata.phases import MetadataLoad, PhaseLoad, whole_windows
 from iolab.analyse.window import Window
 from iolab.model.metric import Spread
 from iolab.model.run import HostRun, RunRecord
@@ -21,14 +24,44 @@ NS_PER_S = 1_000_000_000
 
 def spread_of(record: RunRecord, load: Load) -> Spread | None:
     """The spread of a run of several hosts that all did I/O, else None."""
-    spans = spans_of(record, load)
+    return _spread(record.hosts, spans_of(record, load), host_rates(load))
+
+
+def operation_spreads(record: RunRecord, load: MetadataLoad) -> dict[str, Spread]:
+    """The spread of each phase of metadata load of several hosts, by the operation's key.
+
+    Phases follow each other, so that the hosts of each are a fleet of its own. Rates are operations
+    per second in the phase's common window, or where it has none each host's over its own phase.
+    """
+    found: dict[str, Spread] = {}
+    for phase in load.phases:
+        spans = whole_windows(phase.runs, record.hosts)
+        spread = _spread(record.hosts, spans, _phase_rates(phase, spans))
+        if spread is not None:
+            found[phase.operation.key] = spread
+    return found
+
+
+def _phase_rates(phase: PhaseLoad, spans: Sequence[Window | None]) -> Floats:
+    if phase.shared:
+        return np.asarray(phase.inside / phase.seconds)
+    return np.array(
+        [
+            run.done / span.seconds if run and span and span.end_ns > span.start_ns else 0.0
+            for run, span in zip(phase.runs, spans, strict=True)
+        ]
+    )
+
+
+def _spread(
+    hosts: Sequence[HostRun], spans: Sequence[Window | None], rates: Floats
+) -> Spread | None:
     known = [span for span in spans if span is not None]
     if len(known) < 2 or len(known) < len(spans):
         return None
     starts = [span.start_ns for span in known]
     ends = [span.end_ns for span in known]
     whole_ns = max(ends) - min(starts)
-    rates = host_rates(load)
     least, most = int(np.argmin(rates)), int(np.argmax(rates))
     return Spread(
         start_skew_ns=max(starts) - min(starts),
@@ -36,11 +69,11 @@ def spread_of(record: RunRecord, load: Load) -> Spread | None:
         overlap=max(min(ends) - max(starts), 0) / whole_ns if whole_ns > 0 else 0.0,
         first_done_s=(min(ends) - min(starts)) / NS_PER_S,
         last_done_s=whole_ns / NS_PER_S,
-        slowest=record.hosts[least].host,
-        fastest=record.hosts[most].host,
+        slowest=hosts[least].host,
+        fastest=hosts[most].host,
         jain=jain(rates),
         max_over_min=max_over_min(rates),
-        drift_ns=largest_drift_ns(record.hosts),
+        drift_ns=largest_drift_ns(hosts),
     )
 
 
@@ -79,7 +112,7 @@ def drift_ns(host: HostRun) -> int | None:
     return None if after is None else after - host.clock_offset_ns
 
 
-def largest_drift_ns(hosts: tuple[HostRun, ...]) -> int | None:
+def largest_drift_ns(hosts: Sequence[HostRun]) -> int | None:
     """The drift that is furthest from none; None where no clock was read twice."""
     drifts = [drift for host in hosts if (drift := drift_ns(host)) is not None]
     return max(drifts, key=abs, default=None)

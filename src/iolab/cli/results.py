@@ -31,7 +31,7 @@ from iolab.model.metric import Metric, Result
 from iolab.model.run import RunStatus
 from iolab.model.study import Study
 from iolab.model.workload import Indicator, Workload
-from iolab.report.fleet import spread_rows
+from iolab.report.fleet import operation_spreads_table, spread_rows
 from iolab.report.headline import per_host
 from iolab.report.objections import Objection, objections
 from iolab.report.operations import split
@@ -139,6 +139,12 @@ def _hosts(result: Result) -> Iterator[RenderableType]:
     yield table([Heading("host", main=True), *headings], rows)
     if result.spread is not None:
         yield pairs([(name, plain(value)) for name, value in spread_rows(result.spread)])
+    if result.operation_spreads:
+        alike = operation_spreads_table(result.operation_spreads)
+        yield table(
+            [Heading(column.title.lower(), number=column.number) for column in alike.columns],
+            [[plain(cell.text) for cell in cells] for cells in alike.rows],
+        )
 
 
 def _checks(result: Result) -> RenderableType:

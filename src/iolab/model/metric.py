@@ -69,7 +69,7 @@ class HostResult:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How evenly and how much at the same time the hosts of one run worked.
+    """How evenly and how much at the same time the hosts of one run, or one phase of it, worked.
 
     All times are on the controller's clock. `start_skew_ns` is the latest first I/O less the
     earliest, `end_skew_ns` the same of the ends; `overlap` is the common part of the hosts' runs as
@@ -97,8 +97,10 @@ class Spread:
 class Result:
     """A judged run: never shown without its verdict.
 
-    `spread` is known for runs of several hosts. `without` names hosts that were left out after they
-    had failed: such a result stands apart from those of the whole fleet. `attempt` is how often it
+    `spread` is known for runs of several hosts; of metadata load, whose phases follow each other,
+    `operation_spreads` is, by the operation's key as in its metrics.
+
+    `without` names hosts that were left out after they had failed: such a result stands apart from those of the whole fleet. `attempt` is how often it
     was tried, `sitting` in which start of the session, from 1, it was measured, `order` its place
     among the session's runs, from 1 (0 where it was stored without).
     """
@@ -119,3 +121,4 @@ class Result:
     attempt: int = 1
     sitting: int = 1
     order: int = 0
+    operation_spreads: Mapping[str, Spread] = field(default_factory=dict)

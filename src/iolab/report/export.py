@@ -98,6 +98,9 @@ def _result(result: Result) -> dict[str, Any]:
         "metrics": _metrics(result.metrics),
         "hosts": [_host(host) for host in result.hosts],
         "spread": None if result.spread is None else _spread(result.spread),
+        "operation_spreads": {
+            key: _spread(spread) for key, spread in result.operation_spreads.items()
+        },
         "verdict": {
             "level": result.verdict.level.value,
             "checks": [

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from iolab.analyse.account import ByteAccount, NodeBytes
 from iolab.model.metric import HostResult, Result, Spread
+from iolab.report.operations import NAMES
 from iolab.report.table import Cell, Table, columns, row
 from iolab.report.tables import hosts_table
 from iolab.report.wording import NOTHING, count
 from iolab.units import format_bytes, format_duration_s
+
+OPERATIONS: Final = {operation.key: name for operation, name in NAMES.items()}
+"""Metadata operations for people, by their key in metrics."""
 
 HOSTS_SHOWN: Final = 24
 """Rows of a fleet's table: a larger fleet shows the slowest and the fastest half of these."""
@@ -57,6 +62,42 @@ def spread_table(spread: Spread) -> Table:
         "How alike and how much together",
         columns(("Of the fleet", "Value")),
         tuple(row(*pair) for pair in spread_rows(spread)),
+    )
+
+
+def operation_spreads_table(spreads: Mapping[str, Spread]) -> Table:
+    """The same of metadata load, one row an operation: its phases follow each other."""
+    heads = (
+        *columns(("Operation", "Slowest", "Fastest")),
+        *columns((), ("Fastest over slowest", "Jain's index", "First apart", "Last apart")),
+        *columns((), ("All worked together",)),
+    )
+    rows = tuple(
+        row(operation, *_figures(spreads[key]))
+        for key, operation in OPERATIONS.items()
+        if key in spreads
+    )
+    return Table("How alike and how much together, phase by phase", heads, rows)
+
+
+def spread_tables(result: Result) -> tuple[Table, ...]:
+    """The spread of a result's hosts as it is known: of the run, or of each of its phases."""
+    tables = () if result.spread is None else (spread_table(result.spread),)
+    if not result.operation_spreads:
+        return tables
+    return (*tables, operation_spreads_table(result.operation_spreads))
+
+
+def _figures(spread: Spread) -> tuple[str, ...]:
+    ratio = NOTHING if spread.max_over_min is None else f"{spread.max_over_min:.2f}"
+    return (
+        spread.slowest,
+        spread.fastest,
+        ratio,
+        f"{spread.jain:.3f}",
+        f"{spread.start_skew_ns / 1e6:.1f} ms",
+        f"{spread.end_skew_ns / 1e6:.1f} ms",
+        f"{100 * spread.overlap:.1f} %",
     )
 
 

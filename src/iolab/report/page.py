@@ -26,7 +26,7 @@ from iolab.report.figures.choose import (
 from iolab.report.figures.frame import Figure
 from iolab.report.figures.hosts import strip_figure
 from iolab.report.figures.timeline import timeline_figure
-from iolab.report.fleet import account_table, share_rows, spread_table
+from iolab.report.fleet import account_table, share_rows, spread_tables
 from iolab.report.headline import Headline, Tally, headlines, tally
 from iolab.report.machine import (
     configurations_table,
@@ -364,7 +364,7 @@ def _share(brief: Brief, result: Result) -> Table:
 
 def _fleet(result: Result, detail: RunDetail | None) -> tuple[Table, ...]:
     """How alike and how much together the hosts ran; the account of bytes."""
-    spread = () if result.spread is None else (spread_table(result.spread),)
+    spread = spread_tables(result)
     account = detail.account if detail is not None else None
     return spread if account is None else (*spread, account_table(account))
 
