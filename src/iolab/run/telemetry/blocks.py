@@ -92,36 +92,169 @@ def blocks(counters: CounterTable, wanted: Container[str] | None = None) -> Iter
 
     `wanted` are the scopes to look at, all by default.
     """
-    columns = (_coded(names) for names in (counters.scope, counters.name, counters.metric))
-    (scope_words, scopes), (name_words, names), (metric_words, metrics) = columns
+    coded = [_coded(names) for names in (counters.scope, counters.name, counters.metric)]
+    words = _Words(*(distinct for distinct, _ in coded))
+    scopes, names, metrics = (codes for _, codes in coded)
+    shapes = _Shapes(words, wanted)
     for host, of_host in _by_host(counters.host):
-        at_seq = counters.seq[of_host].astype(np.int64)
-        sample, seq, real_ns = _samples(at_seq, counters.real_ns[of_host])
-        scope = scopes[of_host]
-        for code, word in enumerate(scope_words):
-            if wanted is not None and word not in wanted:
-                continue
+        rows = _Rows(
+            counters.seq[of_host].astype(np.int64),
+            counters.real_ns[of_host],
+            words.kinds(scopes[of_host], names[of_host], metrics[of_host]),
+            counters.value[of_host],
+        )
+        found = _regular(host, rows, shapes)
+        yield from _irregular(host, rows, words, wanted) if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The distinct words of the three columns of names; a `kind` is one of each as one number."""
+
+    scopes: Sequence[str]
+    names: Sequence[str]
+    metrics: Sequence[str]
+
+    def kinds(self, scopes: Whole, names: Whole, metrics: Whole) -> Ints:
+        """The kind of each row; ordered as scope, name, metric are."""
+        wide = scopes.astype(np.int64) * len(self.names) + names
+        return np.asarray(wide * len(self.metrics) + metrics)
+
+    def parts(self, kinds: Ints) -> tuple[Ints, Ints, Ints]:
+        """Scope, name and metric of each kind."""
+        wide, metric = np.divmod(kinds, len(self.metrics))
+        scope, name = np.divmod(wide, len(self.names))
+        return scope, name, metric
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """One host's rows, in any order."""
+
+    seq: Ints
+    real_ns: Ints
+    kind: Ints
+    value: Ints
+
+
+class _Shapes:
+    """Where things stand in a sample, found once for all samples of the same kinds of rows."""
+
+    def __init__(self, words: _Words, wanted: Container[str] | None) -> None:
+        self._words = words
+        self._wanted = wanted
+        self._known: dict[bytes, tuple[_Shape, ...] | None] = {}
+
+    def of(self, kinds: Ints) -> tuple[_Shape, ...] | None:
+        """The wanted scopes of a sample with these rows; None if a kind stands there twice."""
+        key = kinds.tobytes()
+        if key not in self._known:
+            twice = np.unique(kinds).size < kinds.size
+            self._known[key] = None if twice else tuple(self._look(kinds))
+        return self._known[key]
+
+    def _look(self, kinds: Ints) -> Iterator[_Shape]:
+        words = self._words
+        scope, name, metric = words.parts(kinds)
+        for code, word in enumerate(words.scopes):
             inside = np.flatnonzero(scope == code)
-            if not inside.size:
+            if not inside.size or (self._wanted is not None and word not in self._wanted):
                 continue
-            rows = of_host[inside]
-            present, device = np.unique(names[rows], return_inverse=True)
-            shape = (present.size, seq.size)
-            found: dict[str, Cells] = {}
-            metric = metrics[rows]
-            for which in np.unique(metric):
-                hit = np.flatnonzero(metric == which)
-                cells = Cells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
-                at = (device[hit], sample[inside[hit]])
-                cells.values[at] = counters.value[rows[hit]]
-                cells.seen[at] = True
-                found[metric_words[which]] = cells
-            devices = tuple(name_words[index] for index in present)
-            yield Block(host, word, devices, real_ns, seq, found)
+            present, device = np.unique(name[inside], return_inverse=True)
+            places: dict[str, tuple[Ints, Ints]] = {}
+            for which in np.unique(metric[inside]):
+                hit = np.flatnonzero(metric[inside] == which)
+                places[words.metrics[which]] = (device[hit], inside[hit])
+            yield _Shape(word, tuple(words.names[index] for index in present), places)
 
 
-def _by_host(hosts: Whole) -> Iterator[tuple[int, Ints]]:
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """One scope of a sample: of each metric the devices that have it, and their rows."""
+
+    scope: str
+    names: tuple[str, ...]
+    places: Mapping[str, tuple[Ints, Ints]]
+
+
+def _regular(host: int, rows: _Rows, shapes: _Shapes) -> list[Block] | None:
+    """The blocks of a host whose samples follow in order, all with the same rows; else None.
+
+    Nearly every host is one: nothing appears or goes while load runs.
+    """
+    seq, real_ns = rows.seq, rows.real_ns
+    size = _first_sample(seq, real_ns)
+    if seq.size % size:
+        return None
+    kinds = rows.kind.reshape(-1, size)
+    at_seq, at_ns = seq[::size], real_ns[::size]
+    later = np.diff(at_seq) > 0
+    later |= (np.diff(at_seq) == 0) & (np.diff(at_ns) > 0)
+    same = (
+        bool(later.all())
+        and bool((kinds == kinds[0]).all())
+        and bool((seq == np.repeat(at_seq, size)).all())
+        and bool((real_ns == np.repeat(at_ns, size)).all())
+    )
+    found = shapes.of(kinds[0]) if same else None
+    if found is None:
+        return None
+    values = rows.value.reshape(-1, size)
+    return [
+        Block(host, shape.scope, shape.names, at_ns, at_seq, _cells(shape, values))
+        for shape in found
+    ]
+
+
+def _first_sample(seq: Ints, real_ns: Ints) -> int:
+    """How many rows the first sample has."""
+    other = (seq != seq[0]) | (real_ns != real_ns[0])
+    return int(np.argmax(other)) if other.any() else seq.size
+
+
+def _cells(shape: _Shape, values: Ints) -> dict[str, Cells]:
+    found: dict[str, Cells] = {}
+    for metric, (device, columns) in shape.places.items():
+        size = (len(shape.names), len(values))
+        cells = Cells(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_))
+        cells.values[device] = values[:, columns].T
+        cells.seen[device] = True
+        found[metric] = cells
+    return found
+
+
+def _irregular(
+    host: int, rows: _Rows, words: _Words, wanted: Container[str] | None
+) -> Iterator[Block]:
+    """The blocks of a host whose rows come in any order."""
+    sample, seq, real_ns = _samples(rows.seq, rows.real_ns)
+    scopes, names, metrics = words.parts(rows.kind)
+    for code, word in enumerate(words.scopes):
+        inside = np.flatnonzero(scopes == code)
+        if not inside.size or (wanted is not None and word not in wanted):
+            continue
+        present, device = np.unique(names[inside], return_inverse=True)
+        shape = (present.size, seq.size)
+        found: dict[str, Cells] = {}
+        metric = metrics[inside]
+        for which in np.unique(metric):
+            hit = np.flatnonzero(metric == which)
+            cells = Cells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
+            at = (device[hit], sample[inside[hit]])
+            cells.values[at] = rows.value[inside[hit]]
+            cells.seen[at] = True
+            found[words.metrics[which]] = cells
+        devices = tuple(words.names[index] for index in present)
+        yield Block(host, word, devices, real_ns, seq, found)
+
+
+def _by_host(hosts: Whole) -> Iterator[tuple[int, Ints | slice]]:
     """Each host that has rows, in order, and the rows that it has."""
+    if hosts.size and (hosts[1:] >= hosts[:-1]).all():
+        present, first = np.unique(hosts, return_index=True)
+        ends = [*first[1:].tolist(), hosts.size]
+        yield from zip(present.tolist(), map(slice, first.tolist(), ends), strict=True)
+        return
     order = np.argsort(hosts, kind="stable")
     present, first = np.unique(hosts[order], return_index=True)
     yield from zip(present.tolist(), np.split(order, first[1:]), strict=False)

@@ -81,11 +81,11 @@ def derive(
     """
     found: list[Series] = []
     for block in blocks(counters, wanted):
-        derived = _SCOPES.get(block.scope)
+        only = wanted[block.scope] if wanted else None
+        derived = _of_one(block.scope, only)
         if derived is None:
             continue
         host = host_names[block.host]
-        only = wanted[block.scope] if wanted else None
         parts = (part for part in derived(block) if only is None or only in part.names)
         mine = [one for part in parts for one in _series(host, block.scope, part)]
         mine = [one for one in mine if only is None or one.name == only]
@@ -126,7 +126,13 @@ def _cpu(block: Block) -> Iterator[_Derived]:
     yield from _shares(block, block.names, grown)
     for node in sorted(set(nodes.tolist())):
         yield from _shares(block, (f"node{node}",), _summed(grown, np.asarray(nodes == node)))
-    yield from _shares(block, (ALL_CORES,), _summed(grown, np.ones(nodes.size, dtype=np.bool_)))
+    yield from _shares(block, (ALL_CORES,), _summed(grown, slice(None)))
+
+
+def _all_cores(block: Block) -> Iterator[_Derived]:
+    """The same of all cores alone."""
+    grown = deltas(block, CPU, FALLING_CPU_TIMES)
+    yield from _shares(block, (ALL_CORES,), _summed(grown, slice(None)))
 
 
 def _shares(block: Block, names: Sequence[str], grown: Deltas) -> Iterator[_Derived]:
@@ -145,7 +151,7 @@ def _shares(block: Block, names: Sequence[str], grown: Deltas) -> Iterator[_Deri
         yield _Derived(metric, names, block.real_ns[1:], block.span_ns(), share, sound)
 
 
-def _summed(grown: Deltas, members: Flags) -> Deltas:
+def _summed(grown: Deltas, members: Flags | slice) -> Deltas:
     """The members' growth added up, over those that are sound at each step."""
     sound = grown.sound[members]
     values = {
@@ -198,6 +204,11 @@ _SCOPES: Final[dict[str, Callable[[Block], Iterator[_Derived]]]] = {
     "thermal": _thermal,
     "agent": _agent,
 }
+
+
+def _of_one(scope: str, only: str | None) -> Callable[[Block], Iterator[_Derived]] | None:
+    """What derives a scope, or the one name of it; None for a scope without rates."""
+    return _all_cores if (scope, only) == ("cpu", ALL_CORES) else _SCOPES.get(scope)
 
 
 def _step(block: Block, metric: str, value: Floats, sound: Flags) -> _Derived:
