@@ -26,7 +26,8 @@ class Target:
     """How fast a synthetic target is beside another one, and how its runs differ.
 
     Run n of a point is faster by `factor` times 1 + the n-th of `noise`; latency follows. `study`,
-    `plan`, `facts` and `result` may change what the session says.
+    `plan`, `facts` and `result` may change what the session says, `foreseen` leaves out of its plan
+    what was measured all the same.
     """
 
     factor: float = 1.0
@@ -39,6 +40,7 @@ class Target:
     plan: Callable[[Plan], Plan] = lambda plan: plan
     facts: Callable[[Mapping[str, HostFacts]], Mapping[str, HostFacts]] = lambda facts: facts
     result: Callable[[Result], Result] = lambda result: result
+    foreseen: Callable[[Plan], Plan] = lambda plan: plan
 
 
 def _shape(target: Target) -> Shape:
@@ -53,7 +55,7 @@ def make_target(directory: Path, target: Target) -> Path:
     study, plan = target.study(make_study(shape)), target.plan(make_plan(shape))
     clock = NOON_NS + target.day * DAY_NS
     with SessionWriter.create(
-        directory, study, plan, target.name, ("iolab", "run"), clock=lambda: clock
+        directory, study, target.foreseen(plan), target.name, ("iolab", "run"), clock=lambda: clock
     ) as writer:
         writer.started(target.facts(make_facts(shape)), "0.1.0")
         for run in plan.runs:

@@ -15,7 +15,8 @@ from typing import Final
 
 from iolab.analyse.side import Side
 from iolab.model.host import HostFacts
-from iolab.model.study import Study
+from iolab.model.rule import RuleSettings
+from iolab.model.study import Method, Study
 from iolab.units import format_bytes
 
 NOT_SET: Final = "not set"
@@ -111,13 +112,25 @@ def _numbers(host_numjobs: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
 
 def _method(one: Study, other: Study) -> Iterator[Difference]:
     """How long, how often and in which order was measured; the seed alone matters to nobody."""
-    for field in fields(one.method):
-        if field.name != "seed":
-            mine, theirs = getattr(one.method, field.name), getattr(other.method, field.name)
-            name, caches = field.name.replace("_", " "), field.name == "drop_caches"
-            yield from _unequal(Area.METHOD, name, _value(mine), _value(theirs), forbids=caches)
+    for name in dict.fromkeys((*_settings(one.method), *_settings(other.method))):
+        mine, theirs = (_settings(study.method).get(name, "") for study in (one, other))
+        forbids = name == "drop caches"
+        yield from _unequal(Area.METHOD, name, mine, theirs, forbids=forbids)
     rotations = (str(one.target.rotate), str(other.target.rotate))
     yield from _unequal(Area.METHOD, "rotate", *rotations, forbids=True)
+
+
+def _settings(settings: Method | RuleSettings, prefix: str = "") -> dict[str, str]:
+    """Every setting by its name; those of the rule that ends a run are called `rule …`."""
+    found: dict[str, str] = {}
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        name = f"{prefix}{field.name.replace('_', ' ')}"
+        if isinstance(value, RuleSettings):
+            found |= _settings(value, f"{name} ")
+        elif field.name != "seed":
+            found[name] = _value(value)
+    return found
 
 
 def _target(baseline: Side, candidate: Side) -> Iterator[Difference]:

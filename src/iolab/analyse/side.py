@@ -25,7 +25,7 @@ Place = tuple[str, Axis]
 class Side:
     """A configuration as a session measured it.
 
-    `name` is how the user called it. `points` are those of the plan, `engine_versions` and
+    `name` is how the user called it. `points` are those planned or measured, `engine_versions` and
     `analysis_versions` those of its first and its last run.
     """
 
@@ -71,9 +71,12 @@ def read_side(name: str, reader: SessionReader, configuration: str | None = None
         study=study,
         configuration=chosen,
         points={
-            (point.workload, point.axis): point
-            for point in reader.plan.points
-            if point.configuration in {chosen.id, *whole}
+            **_measured(reader, mine),
+            **{
+                (point.workload, point.axis): point
+                for point in reader.plan.points
+                if point.configuration in {chosen.id, *whole}
+            },
         },
         facts={
             host: facts
@@ -84,6 +87,15 @@ def read_side(name: str, reader: SessionReader, configuration: str | None = None
         engine_versions=tuple(sorted({version for version in engines if version})),
         analysis_versions=tuple(sorted({one.analysis.version for one in manifests})),
     )
+
+
+def _measured(reader: SessionReader, results: tuple[Result, ...]) -> dict[Place, Point]:
+    """The points that no plan foresaw: those of a search follow from what was measured."""
+    planned = {point.digest for point in reader.plan.points}
+    return {
+        (one.workload, one.axis): reader.manifest(one.digest, one.repeat).run.point
+        for one in {one.digest: one for one in results if one.digest not in planned}.values()
+    }
 
 
 def _chosen(name: str, study: Study, wanted: str | None) -> Configuration:

@@ -1,0 +1,137 @@
+"""What two measurements have otherwise, and what of it forbids comparing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from iolab.analyse.differences import Area, Difference, differences
+from iolab.analyse.side import Side, read_side
+from iolab.model.configuration import Configuration
+from iolab.model.host import HostFacts
+from iolab.model.rule import PRESETS, LoadKind
+from iolab.model.run import Plan
+from iolab.model.study import Method
+from iolab.store.reader import SessionReader
+from tests.cli.compared import Target, make_target
+
+
+@pytest.fixture(scope="module")
+def side(tmp_path_factory: pytest.TempPathFactory) -> Side:
+    directory = make_target(tmp_path_factory.mktemp("one") / "A", Target(name="a", points=1))
+    return read_side("A", SessionReader(directory))
+
+
+def with_method(side: Side, **settings: object) -> Side:
+    method: Method = replace(side.study.method, **settings)  # type: ignore[arg-type]
+    return replace(side, study=replace(side.study, method=method))
+
+
+def with_facts(side: Side, change: Callable[[HostFacts], HostFacts]) -> Side:
+    first, *others = side.facts
+    facts = {first: change(side.facts[first]), **{name: side.facts[name] for name in others}}
+    return replace(side, facts=facts)
+
+
+def with_configuration(side: Side, **parts: object) -> Side:
+    changed: Configuration = replace(side.configuration, **parts)  # type: ignore[arg-type]
+    return replace(side, configuration=changed)
+
+
+def firmware(facts: HostFacts) -> HostFacts:
+    return replace(facts, disks=tuple(replace(disk, firmware="FW2") for disk in facts.disks))
+
+
+def tool(facts: HostFacts) -> HostFacts:
+    return replace(facts, tools=tuple(replace(one, version="fio-3.39") for one in facts.tools))
+
+
+@dataclass(frozen=True)
+class Case:
+    change: Callable[[Side], Side]
+    expected: Difference
+
+
+CASES = (
+    Case(
+        lambda side: with_facts(side, firmware),
+        Difference(
+            Area.HOSTS,
+            "devices below the target",
+            "Model 3.84 TB FW1",
+            "Model 3.84 TB FW1 (1), Model 3.84 TB FW2 (1)",
+        ),
+    ),
+    Case(
+        lambda side: with_facts(side, tool),
+        Difference(Area.SOFTWARE, "fio", "fio-3.33", "fio-3.33, fio-3.39"),
+    ),
+    Case(
+        lambda side: with_method(side, drop_caches=False),
+        Difference(Area.METHOD, "drop caches", "yes", "no", forbids=True),
+    ),
+    Case(
+        lambda side: with_method(side, warmup_s=5.0),
+        Difference(Area.METHOD, "warmup s", "0", "5"),
+    ),
+    Case(
+        lambda side: replace(side, study=replace(side.study, overrides=())),
+        Difference(Area.STUDY, "overrides", "method.settle=1s", "not set"),
+    ),
+    Case(
+        lambda side: with_configuration(side, hosts=("client-1",)),
+        Difference(Area.WORKLOAD, "clients", "2", "1", forbids=True),
+    ),
+    Case(
+        lambda side: with_configuration(side, hardware=(("Drives", "QLC"),)),
+        Difference(Area.TARGET, "Drives", "12 × 3.84 TB", "QLC"),
+    ),
+    Case(
+        lambda side: replace(side, analysis_versions=(1, 2)),
+        Difference(
+            Area.SOFTWARE,
+            "analysis version (what percentiles and verdicts mean)",
+            "1",
+            "1, 2",
+            forbids=True,
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.expected.what)
+def test_a_difference_is_told_with_both_values(case: Case, side: Side) -> None:
+    assert differences(side, case.change(side)) == (case.expected,)
+
+
+def test_nothing_differs_from_itself_and_no_seed_matters(side: Side) -> None:
+    assert differences(side, side) == ()
+    assert differences(side, with_method(side, seed=99)) == ()
+
+
+def test_what_forbids_comes_first(side: Side) -> None:
+    other = with_facts(with_method(side, drop_caches=False, warmup_s=5.0), firmware)
+    assert [one.forbids for one in differences(side, other)] == [True, False, False]
+
+
+def test_the_settings_of_a_rule_are_told_one_by_one(side: Side) -> None:
+    one = with_method(side, rule=PRESETS[LoadKind.RAW_BLOCK])
+    other = with_method(side, rule=PRESETS[LoadKind.QUICK])
+    found = {difference.what: difference for difference in differences(one, other)}
+    assert all(name.startswith("rule ") for name in found)
+    assert len(found) >= 2
+
+
+def test_a_point_that_no_plan_foresaw_is_known(tmp_path: Path) -> None:
+    planned = make_target(tmp_path / "A", Target(name="a", points=2))
+    searched = make_target(tmp_path / "B", Target(name="b", points=2, foreseen=first_point))
+    one, other = (read_side("S", SessionReader(path)) for path in (planned, searched))
+    assert len(SessionReader(searched).plan.points) == 1
+    assert one.points == other.points
+
+
+def first_point(plan: Plan) -> Plan:
+    return replace(plan, runs=tuple(run for run in plan.runs if run.point == plan.points[0]))
