@@ -11,7 +11,7 @@ from iolab.errors import EngineError
 from iolab.model.engine import EngineName
 from iolab.model.run import DataSet
 from iolab.model.workload import Access, Contents, Job
-from iolab.run.engines.fio_job import layout_block_bytes, layout_job, measure_job
+from iolab.run.engines.fio_job import fill_job, layout_block_bytes, layout_job, measure_job
 
 FILES = DataSet("s256m", "default", numjobs=4, files_per_job=2, file_bytes=256 << 20)
 JOB = Job(EngineName.FIO, Access.RANDREAD, 4096, 8, 4, 256 << 20, files_per_job=2)
@@ -195,3 +195,34 @@ def test_a_file_of_odd_bytes_is_not_laid_out() -> None:
         laid_out(replace(FILES, file_bytes=1_000_001))
     with pytest.raises(EngineError, match="not a multiple of 512"):
         laid_out(replace(FILES, file_bytes=0))
+
+
+DEVICE = replace(FILES, device="nvme9n1")
+
+
+def test_a_device_is_told_by_its_name_and_each_job_has_its_own_region() -> None:
+    found = options(measure_job(JOB, DEVICE, 1000, 1))
+    assert found["filename"] == "nvme9n1"
+    assert found["size"] == found["offset_increment"] == str(DEVICE.job_bytes)
+    assert not {"nrfiles", "filesize", "filename_format"} & set(found)
+
+
+def test_a_fill_goes_over_the_region_so_many_times_in_128_kib() -> None:
+    found = options(fill_job(DEVICE, 2.5, direct=True, ioengine="libaio", seed=1))
+    region = DEVICE.bytes_per_host
+    assert (found["rw"], found["bs"], found["numjobs"]) == ("write", str(128 << 10), "1")
+    assert found["size"] == str(region)
+    assert int(found["io_size"]) == -(-region * 5 // 2 // (128 << 10)) * (128 << 10)
+
+
+def test_a_fill_of_files_has_a_job_for_each_jobs_files() -> None:
+    found = options(fill_job(FILES, 1, direct=True, ioengine="libaio", seed=1))
+    assert found["numjobs"] == str(FILES.numjobs)
+    assert found["io_size"] == str(FILES.job_bytes)
+    assert "filename" not in found
+
+
+@pytest.mark.parametrize("name", ["a:b", "../sda", "a b", "a$b"])
+def test_a_device_whose_name_fio_could_misread_is_refused(name: str) -> None:
+    with pytest.raises(EngineError):
+        measure_job(JOB, replace(FILES, device=name), 1000, 1)
