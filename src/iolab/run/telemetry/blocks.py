@@ -57,6 +57,8 @@ class Block:
         if not forward.any():
             return forward
         by_sample = spans / np.maximum(np.diff(self.seq), 1)
+        if forward.all() and by_sample.max() <= STEP_LIMIT * by_sample.min():
+            return forward  # whichever is the usual one
         return np.asarray(forward & (by_sample <= STEP_LIMIT * np.median(by_sample[forward])))
 
 
