@@ -1,0 +1,121 @@
+"""Intervals of a single run: of its rate from the rule, of its latencies by resampling its seconds.
+
+They say how well the run knows its own mean. What is published of a point comes from how far its
+repeats differ (`points`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from iolab.analyse.load import DIRECTIONS, Load
+from iolab.analyse.method.quantiles import block_count, of_run_each
+from iolab.analyse.percentiles import PERCENTILES
+from iolab.analyse.seconds import SECOND_NS
+from iolab.analyse.steady import Steady
+from iolab.analyse.window import Window, controller_ns
+from iolab.model.histogram import BIN_COUNT, MIDDLE_NS
+from iolab.model.metric import Metric
+from iolab.model.run import RunRecord
+from iolab.model.sample import Ints
+from iolab.model.workload import Access
+
+_SAME_SIZE: Final = 1e-6
+"""Relative difference of the bytes from I/Os times the block that rounding may leave."""
+
+
+def with_intervals(
+    metrics: Mapping[str, Metric], record: RunRecord, load: Load, steady: Steady | None
+) -> dict[str, Metric]:
+    """The fleet's metrics, with low, high and n where the run can tell them."""
+    found = dict(metrics)
+    if record.rule is not None and steady is not None:
+        for key in _rate_keys(record, load):
+            found[key] = _rate(found[key], steady)
+    if load.cut.common is not None:
+        for prefix, ways in _scopes(record.run.point.io.access):
+            found |= _latencies(found, prefix, record, load, ways)
+    return found
+
+
+def _scopes(access: Access) -> list[tuple[str, list[int]]]:
+    """Prefix of the keys and the directions that they speak of, as in `summary`."""
+    used = [way for way, on in zip((0, 1), (access.reads, access.writes), strict=True) if on]
+    return [("", used), *((f"{DIRECTIONS[way].name.lower()}_", [way]) for way in used)]
+
+
+def _rate_keys(record: RunRecord, load: Load) -> list[str]:
+    """The rates that are the rule's own, but for a constant factor."""
+    job = record.run.point.io
+    prefixes = [prefix for prefix, ways in _scopes(job.access) if len(ways) == _width(job.access)]
+    keys = [f"{prefix}iops" for prefix in prefixes]
+    expected = int(load.ios.sum()) * job.block_bytes
+    if abs(int(load.bytes.sum()) - expected) <= _SAME_SIZE * expected:
+        keys += [f"{prefix}bw_bytes_per_s" for prefix in prefixes]
+    return keys
+
+
+def _width(access: Access) -> int:
+    return int(access.reads) + int(access.writes)
+
+
+def _rate(metric: Metric, steady: Steady) -> Metric:
+    half_width = steady.steadiness.half_width
+    if metric.value is None or not math.isfinite(half_width):
+        return metric
+    low = metric.value * max(1 - half_width, 0.0)
+    high = metric.value * (1 + half_width)
+    return replace(metric, low=low, high=high, n=steady.steadiness.df + 1)
+
+
+def _latencies(
+    metrics: Mapping[str, Metric],
+    prefix: str,
+    record: RunRecord,
+    load: Load,
+    ways: Sequence[int],
+) -> dict[str, Metric]:
+    """The percentiles of those directions that have a value."""
+    window = load.cut.common
+    keys = {f"{prefix}lat_ns_{name}": percent / 100 for name, percent in PERCENTILES}
+    keys = {key: q for key, q in keys.items() if metrics[key].value is not None}
+    count = block_count(int(window.seconds)) if window else 0
+    if window is None or not keys or count == 0:
+        return {}
+    counts = _by_second(record, load, window, ways)
+    # The same run has the same intervals whenever it is judged.
+    seed = [int(record.run.point.digest, 16), record.run.repeat, len(prefix)]
+    quantiles = of_run_each(counts, MIDDLE_NS, list(keys.values()), np.random.default_rng(seed))
+    found = {}
+    for key, quantile in zip(keys, quantiles, strict=True):
+        value = metrics[key].value
+        if value is None or quantile.low_ns is None or quantile.high_ns is None:
+            continue
+        low, high = min(quantile.low_ns, value), max(quantile.high_ns, value)
+        found[key] = replace(metrics[key], low=low, high=high, n=count)
+    return found
+
+
+def _by_second(record: RunRecord, load: Load, window: Window, ways: Sequence[int]) -> Ints:
+    """Counts by second of the window and latency bin, all hosts and those directions together."""
+    table = record.intervals
+    offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
+    middle = controller_ns(table.end_real_ns, offsets[table.host]) - table.span_ns // 2
+    seconds = int(window.seconds)
+    second = np.clip((middle - window.start_ns) // SECOND_NS, 0, seconds - 1)
+    stride = int(table.seq.max(initial=0)) + 1
+    at = np.zeros(len(record.hosts) * stride, dtype=np.int64)
+    at[table.host * stride + table.seq] = second
+    counts = np.zeros((seconds, BIN_COUNT), dtype=np.int64)
+    start = 0
+    for part in record.bins.chunks():
+        rows = load.cut.bins[start : start + len(part)] & np.isin(part.direction, ways)
+        start += len(part)
+        where = at[part.host[rows] * stride + part.seq[rows]] * BIN_COUNT + part.bin[rows]
+        np.add.at(counts.reshape(-1), where, part.count[rows])
+    return counts
