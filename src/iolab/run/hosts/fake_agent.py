@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from iolab.run.hosts.fake_fio import FakeJob, FakeLoad, ios_until, read_job
-from iolab.run.hosts.fake_machine import DiskUse, machine_facts
+from iolab.run.hosts.fake_machine import DiskUse, device_facts, machine_facts
 from iolab.run.hosts.fake_metadata import FakePhase
 from iolab.run.hosts.fake_process import FakeProcess, comes_within, exited
 from iolab.run.hosts.fake_script import FakeScript, loop_real_ns
@@ -184,8 +184,30 @@ class FakeAgent:
         return {"is": "done", "size": len(folder), "sha256": folder.rpartition("/")[2][-64:]}
 
     async def _scratch_close(self, request: _Request) -> dict[str, Any]:
-        self.folders.remove(request.arguments["dir"])
+        folder = request.arguments["dir"]
+        self.folders.remove(folder)
+        for path in [path for path in self.files if path.startswith(f"{folder}/")]:
+            if not request.arguments["keep"]:
+                del self.files[path]
         return {"is": "done"}
+
+    async def _device(self, request: _Request) -> dict[str, Any]:
+        """The machine's one disk, which is sound but for what the script objects to."""
+        return device_facts(request.arguments["path"], self.script.objections)
+
+    async def _device_open(self, request: _Request) -> dict[str, Any]:
+        facts = device_facts(request.arguments["path"], self.script.objections)
+        if facts["objections"] or request.arguments["path"] in self.folders:
+            raise FakeRefusal("refused", f"{facts['name']} is in use")
+        self.folders.add(request.arguments["path"])
+        return facts
+
+    async def _device_close(self, request: _Request) -> dict[str, Any]:
+        self.folders.remove(request.arguments["path"])
+        return {"is": "done"}
+
+    async def _purge(self, _: _Request) -> dict[str, Any]:
+        return {"is": "purged", "bytes": 1 << 40}
 
     async def _extents(self, request: _Request) -> dict[str, Any]:
         sizes = [self._size_of(path) for path in request.arguments["paths"]]
@@ -282,6 +304,11 @@ class FakeAgent:
         "get": _get,
         "extents": _extents,
         "evict": _evict,
+        "device": _device,
+        "device_open": _device_open,
+        "device_close": _device_close,
+        "discard": _purge,
+        "trim": _purge,
         "run": _run,
         "metadata": _metadata,
         "sync": _done,

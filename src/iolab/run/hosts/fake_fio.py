@@ -59,6 +59,7 @@ class FakeJob:
     data_set: str
     file_bytes: int
     files_per_job: int
+    io_bytes: int = 0
 
     @property
     def seconds(self) -> float:
@@ -79,6 +80,7 @@ def read_job(text: str) -> FakeJob:
         data_set=options.get("filename_format", "").split(".")[0],
         file_bytes=parse_size(options.get("filesize") or options.get("size", "0")),
         files_per_job=int(options.get("nrfiles", "1")),
+        io_bytes=parse_size(options.get("io_size", "0")),
     )
 
 
@@ -103,7 +105,8 @@ def ios_until(job: FakeJob, load: FakeLoad, elapsed_s: float) -> dict[str, int]:
     """
     total = round(load.iops * elapsed_s)
     if job.runtime_s is None:
-        whole = job.numjobs * job.files_per_job * job.file_bytes // job.block_bytes
+        each = job.io_bytes or job.files_per_job * job.file_bytes
+        whole = job.numjobs * each // job.block_bytes
         share = elapsed_s / job.seconds / (2 if load.exit_code else 1)
         total = round(whole * share)
     if "rw" in job.access and job.access not in ("randwrite", "write"):

@@ -97,6 +97,24 @@ def _target(path: str, free_bytes: int) -> TargetFacts:
     )
 
 
+def device_facts(path: str, objections: tuple[str, ...]) -> dict[str, object]:
+    """The `device` message of the machine's one disk, with objections of these words."""
+    return {
+        "is": "device",
+        "path": path,
+        "real_path": f"/dev/{DEVICE}",
+        "name": DEVICE,
+        "serial": "E0001",
+        "size_bytes": 1 << 40,
+        "logical_block_bytes": 512,
+        "discards": True,
+        "devices": [DEVICE],
+        "memory_backed": False,
+        "signatures": [],
+        "objections": [{"code": word, "says": f"{DEVICE} is {word}"} for word in objections],
+    }
+
+
 def sample(disk: DiskUse, seq: int, mono_ns: int, real_ns: int) -> dict[str, object]:
     """The `sample` message of a machine that is a tenth busy."""
     busy, idle = mono_ns // 10, mono_ns - mono_ns // 10

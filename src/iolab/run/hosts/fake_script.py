@@ -29,6 +29,7 @@ class FakeScript:
     the engine's measured runs in order, the last one again and again; `layouts` likewise.
     `offset_ns` is how far its clock is ahead, `delay_s` how long each way of a message takes.
     `shared` are the files of a file system that all hosts with the same dict see.
+    `objections` are the words that speak against its disk as a target.
     `metadata` is how it does metadata operations.
     `process` makes the engine's processes, `machine` the `sample` messages, where other ones than
     the small ones are wanted.
@@ -49,6 +50,7 @@ class FakeScript:
     resident_bytes: int = 1 << 20
     idle_bytes_per_sample: int = 0
     left_over_bytes: int = 0
+    objections: tuple[str, ...] = ()
     shared: dict[str, int] | None = None
     metadata: FakeMetadata = _OPERATIONS
     process: Callable[[Machine, int, FakeJob, FakeLoad], FakeProcess] = FakeProcess
