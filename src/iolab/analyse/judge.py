@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from iolab.analyse.checks import CHECKS, METADATA_CHECKS
+from iolab.analyse.intervals import with_intervals
 from iolab.analyse.load import measure
 from iolab.analyse.metadata.phases import measure_metadata
 from iolab.analyse.metadata.summary import metadata_host_metrics, metadata_metrics
 from iolab.analyse.spread import operation_spreads, spread_of
+from iolab.analyse.steady import steady_of
 from iolab.analyse.summary import fleet_metrics, host_metrics
 from iolab.analyse.view import RunView
 from iolab.model.host import HostFacts
@@ -18,7 +20,7 @@ from iolab.model.metric import HostResult, Metric, Result, Verdict
 from iolab.model.run import RunRecord
 from iolab.run.telemetry.rates import derive
 
-ANALYSIS_VERSION: Final = 3
+ANALYSIS_VERSION: Final = 4
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED: Final = {"cpu": "all", "agent": None, "thermal": None}
@@ -37,7 +39,9 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
     point = record.run.point
     of_metadata = isinstance(point.job, MetadataJob)
     phases = measure_metadata(record) if of_metadata else None
-    view = RunView(record, facts, measure(record), telemetry, phases)
+    steady = None if of_metadata else steady_of(record)
+    load = measure(record, steady.window if steady and record.rule else None)
+    view = RunView(record, facts, load, telemetry, phases, steady)
     return Result(
         configuration=point.configuration,
         workload=point.workload,
@@ -56,6 +60,7 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
         operation_spreads={} if phases is None else operation_spreads(record, phases),
         without=record.without,
         attempt=record.run.attempt,
+        steadiness=steady.steadiness if steady else None,
         order=record.run.order,
     )
 
@@ -69,7 +74,8 @@ def _window_s(view: RunView) -> float:
 def _fleet(view: RunView) -> dict[str, Metric]:
     if view.metadata is not None:
         return metadata_metrics(view.record, view.metadata)
-    return fleet_metrics(view.load, view.access)
+    metrics = fleet_metrics(view.load, view.access)
+    return with_intervals(metrics, view.record, view.load, view.steady)
 
 
 def _host(view: RunView, index: int) -> dict[str, Metric]:

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analyse.window import Cut, cut
+from iolab.analyse.window import Cut, Window, cut
 from iolab.model.histogram import BIN_COUNT, Histogram
 from iolab.model.run import DirectionTotals, HostRun, RunRecord
 from iolab.model.sample import Direction, Floats, Ints
@@ -57,9 +57,9 @@ class Load:
         )
 
 
-def measure(record: RunRecord) -> Load:
-    """The sums of a record's measured window."""
-    measured = cut(record)
+def measure(record: RunRecord, window: Window | None = None) -> Load:
+    """The sums of a record's measured window, which is what a rule says where one does."""
+    measured = cut(record, window)
     table = record.intervals
     rows = measured.intervals & (table.direction < _WAYS)
     count = len(record.hosts)

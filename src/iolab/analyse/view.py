@@ -10,6 +10,7 @@ import numpy as np
 
 from iolab.analyse.load import Load
 from iolab.analyse.metadata.phases import MetadataLoad
+from iolab.analyse.steady import Steady
 from iolab.analyse.window import Window, controller_ns
 from iolab.model.host import HostFacts, TargetFacts
 from iolab.model.metadata import MetadataJob
@@ -29,7 +30,7 @@ class RunView:
     """One run as the checks see it; `telemetry` is derived from the record's counters.
 
     `metadata` is what its phases did where the job is one of metadata load, else None; `load` is
-    empty then.
+    empty then. `steady` is what the run's seconds say of it, None where they are too few.
     """
 
     record: RunRecord
@@ -37,6 +38,7 @@ class RunView:
     load: Load
     telemetry: tuple[Series, ...]
     metadata: MetadataLoad | None = None
+    steady: Steady | None = None
     _places: Mapping[_Place, tuple[Series, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -67,8 +67,8 @@ class Cut:
     bins: Mask
 
 
-def cut(record: RunRecord) -> Cut:
-    """The measured part of the record."""
+def cut(record: RunRecord, measured: Window | None = None) -> Cut:
+    """The measured part of the record: after its warm-up, or what a rule `measured` instead."""
     table = record.intervals
     ends = controller_ns(table.end_real_ns, _offsets(record.hosts)[table.host])
     starts = ends - table.span_ns
@@ -77,6 +77,9 @@ def cut(record: RunRecord) -> Cut:
     early_ns = min(round(warmup_ns * WARMUP_SLACK_SHARE), WARMUP_SLACK_NS)
     early_ns = max(early_ns, EDGE_SLACK_NS)
     common = _common(hosts, warmup_ns)
+    if common is not None and measured is not None:
+        common = measured
+        early_ns = WARMUP_SLACK_NS
     if common is not None:
         first = np.full(len(table), common.start_ns - early_ns)
         inside = _inside(starts, ends, first, common.end_ns)

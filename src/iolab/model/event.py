@@ -83,6 +83,14 @@ class RunStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleLooked:
+    """What the rule that may end a run says of it now, in a few words, when that changed."""
+
+    run: PlannedRun
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunFinished:
     """A run ended, well or not: all its evidence. The recorder commits it before it returns."""
 
@@ -120,6 +128,7 @@ Event = (
     | IntervalSeen
     | TelemetrySeen
     | RunStarted
+    | RuleLooked
     | RunFinished
     | LedgerKept
     | Notice

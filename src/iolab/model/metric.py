@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from iolab.model.rule import Steadiness
 from iolab.model.run import RunStatus
 
 Evidence = Mapping[str, int | float | str | bool | None]
@@ -102,7 +103,8 @@ class Result:
 
     `without` names hosts that were left out after they had failed: such a result stands apart from those of the whole fleet. `attempt` is how often it
     was tried, `sitting` in which start of the session, from 1, it was measured, `order` its place
-    among the session's runs, from 1 (0 where it was stored without).
+    among the session's runs, from 1 (0 where it was stored without). `steadiness` is what its
+    seconds say of it, None where they are too few or it made metadata load.
     """
 
     configuration: str
@@ -122,3 +124,4 @@ class Result:
     sitting: int = 1
     order: int = 0
     operation_spreads: Mapping[str, Spread] = field(default_factory=dict)
+    steadiness: Steadiness | None = None

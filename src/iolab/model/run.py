@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -143,6 +144,10 @@ class Plan:
         for point in self.candidates:
             seen.setdefault(point.digest, point)
         return tuple(seen.values())
+
+    def missing(self, made: Iterable[tuple[str, int]]) -> int:
+        """How many of the certain runs, by (digest, repeat), are not among those made."""
+        return len({(run.point.digest, run.repeat) for run in self.runs} - set(made))
 
     def data_set(self, data_set_id: str) -> DataSet:
         """The data set of that id; KeyError when the plan has none."""

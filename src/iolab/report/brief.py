@@ -14,6 +14,7 @@ from iolab.analyse.apart import shown_of
 from iolab.analyse.iterations import is_metadata
 from iolab.analyse.load import DIRECTIONS, Load, measure
 from iolab.analyse.metadata.phases import measure_metadata
+from iolab.analyse.steady import measured_window
 from iolab.errors import StoreError
 from iolab.model.host import HostFacts
 from iolab.model.metric import Result
@@ -152,6 +153,7 @@ def _record(source: SessionSource, key: RunKey, *, with_counters: bool) -> RunRe
         outputs=(),
         bystanders=manifest.bystanders,
         redundancy=manifest.redundancy,
+        rule=manifest.rule,
     )
 
 
@@ -159,7 +161,7 @@ def _detail(result: Result, record: RunRecord, name: str, *, with_timeline: bool
     """The run's latency curves, and its series if it is to be drawn over time."""
     if is_metadata(result):
         return _operations_detail(result, record, name, with_timeline=with_timeline)
-    load = measure(record)
+    load = measure(record, measured_window(record))
     hosts = list(range(len(record.hosts)))
     every = [int(direction) for direction in DIRECTIONS]
     busy = [way for way in every if _total(load, way)]

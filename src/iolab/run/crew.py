@@ -12,6 +12,7 @@ from iolab.model.study import Study
 from iolab.run.clock import Clock
 from iolab.run.engines.base import Engine
 from iolab.run.hosts.base import Host
+from iolab.run.live_rule import RuleFor
 from iolab.run.stop import Stop
 
 
@@ -20,7 +21,7 @@ class Crew:
     """The study and its plan, the hosts by name, and who is told, who may stop, what time it is.
 
     A host that was lost and reached again takes its place in `hosts`. `left_out` are hosts that
-    failed and take no further part.
+    failed and take no further part. `rule_for` gives the rules that end runs early.
     """
 
     study: Study
@@ -33,6 +34,7 @@ class Crew:
     session_id: str
     bystanders: Mapping[str, Host] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
+    rule_for: RuleFor | None = None
 
     @property
     def owner(self) -> str:

@@ -23,6 +23,7 @@ class Evidence:
 
     Metadata load, which is no process of its own, fills in `phases`, what it `asked` for,
     `engine_version`, whether it was `halted`, and while files of it lie there is `unclean`.
+    With `enough` seen, the load was halted by its rule.
     """
 
     site: Site
@@ -44,6 +45,7 @@ class Evidence:
     halted: bool = False
     unclean: bool = False
     error: str | None = None
+    enough: bool = False
 
     @property
     def name(self) -> str:
@@ -59,7 +61,7 @@ class Evidence:
 
     @property
     def stopped_early(self) -> bool:
-        """Whether the load ended on our wish."""
+        """Whether the load ended on our wish, the user's or its rule's."""
         return self.ending.halted if self.ending else self.halted
 
     @property

@@ -8,7 +8,9 @@ from iolab.errors import EngineError, HostError, IolabError
 from iolab.model.configuration import Redundancy
 from iolab.model.event import Phase, RunStarted
 from iolab.model.metadata import ReportedRate
+from iolab.model.rule import RuleSettings
 from iolab.model.run import EngineOutput, PlannedRun, RunRecord, RunStatus
+from iolab.model.workload import Job
 from iolab.run.barrier import together
 from iolab.run.clock import measure_offset
 from iolab.run.crew import Crew
@@ -45,7 +47,7 @@ async def execute(crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> RunReco
     ended_ns = crew.clock.real_ns()
     await read_clocks_again(crew, evidence)
     await settle(crew, run)
-    method = crew.study.method
+    method, rule = crew.study.method, rule_of(crew, run)
     loads = _collected(evidence)
     return RunRecord(
         run=run,
@@ -53,8 +55,8 @@ async def execute(crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> RunReco
         failure=sentence(fault) if fault else None,
         started_real_ns=started_ns,
         ended_real_ns=ended_ns,
-        warmup_s=method.warmup_s,
-        runtime_s=method.runtime_s,
+        warmup_s=0.0 if rule else method.warmup_s,
+        runtime_s=float(rule.longest_s) if rule else method.runtime_s,
         telemetry_interval_ms=crew.study.telemetry.interval_ms,
         hosts=tuple(mine.host_run() for mine in evidence),
         intervals=loads.intervals(),
@@ -65,7 +67,13 @@ async def execute(crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> RunReco
         outputs=_outputs(run, evidence),
         without=crew.without(run),
         reported=reported,
+        rule=rule,
     )
+
+
+def rule_of(crew: Crew, run: PlannedRun) -> RuleSettings | None:
+    """The rule under which a run is made; metadata load ends when it is done."""
+    return crew.study.method.rule if isinstance(run.point.job, Job) else None
 
 
 async def read_clocks_again(crew: Crew, evidence: Sequence[Evidence]) -> None:
@@ -100,7 +108,7 @@ def _redundancy(crew: Crew, run: PlannedRun) -> Redundancy | None:
 def _status(evidence: Sequence[Evidence], fault: IolabError | None) -> RunStatus:
     if fault:
         return RunStatus.FAILED
-    if any(mine.stopped_early for mine in evidence):
+    if any(mine.stopped_early and not mine.enough for mine in evidence):
         return RunStatus.INTERRUPTED
     return RunStatus.DONE
 

@@ -14,9 +14,9 @@ from iolab.run.barrier import alongside
 from iolab.run.clock import measure_offset
 from iolab.run.crew import Crew
 from iolab.run.drive import drive
-from iolab.run.engines.base import Interval, OutputReader
 from iolab.run.engines.log import IntervalLog
 from iolab.run.evidence import Evidence, on_each
+from iolab.run.looking import Looking
 from iolab.run.outcome import engine_fault
 from iolab.run.prepare import snapshot
 from iolab.run.start import NS_PER_S, Start, start_of
@@ -42,10 +42,11 @@ async def measure(
     """Run the engines on all hosts at once and fill in their evidence.
 
     Raises HostError or EngineError when any host failed; the others are then stopped, and what they
-    had measured is kept. The user's wish to stop ends all engines early without an error.
+    had measured is kept. The user's wish to stop ends all engines early without an error, as does
+    the run's own rule.
     """
-    method = crew.study.method
-    crew.begin(Phase.MEASURE, run, run.point.label, method.warmup_s + method.runtime_s)
+    _, longest_s = crew.study.method.load_s
+    crew.begin(Phase.MEASURE, run, run.point.label, longest_s)
     watches = {
         mine.name: Watch(crew, mine.site.host, index, counters)
         for index, mine in enumerate(evidence)
@@ -58,6 +59,7 @@ async def measure(
         for index, mine in enumerate(evidence)
     }
     halt = asyncio.Event()
+    looking = Looking(crew, run, evidence, halt)
 
     async def get_ready(mine: Evidence) -> None:
         await watches[mine.name].begin()
@@ -65,7 +67,8 @@ async def measure(
 
     async def one(mine: Evidence) -> None:
         try:
-            await _one_host(crew, run, mine, watches[mine.name], packers[mine.name], start, halt)
+            listener = _Listener(crew, run, mine, packers[mine.name], looking)
+            await _one_host(listener, watches[mine.name], start, halt)
         except (HostError, EngineError):
             # A run without one of its hosts answers nothing: the others need not go on.
             halt.set()
@@ -84,91 +87,82 @@ async def measure(
         await asyncio.gather(*(watch.end() for watch in watches.values()))
 
 
-async def _one_host(
-    crew: Crew,
-    run: PlannedRun,
-    mine: Evidence,
-    watch: Watch,
-    packer: Packer,
-    start: Start,
-    halt: asyncio.Event,
-) -> None:
-    engine = crew.engine_of(run)
-    method = crew.study.method
-    mine.command = engine.measure(
-        run.point.io_on(mine.name),
-        mine.site.holding(crew.plan.data_set(run.point.data_set)),
-        mine.site.dir,
-        seconds=method.warmup_s + method.runtime_s,
-        # Each repeat draws other offsets, and every host of a repeat the same.
-        seed=method.seed + run.repeat - 1,
-    )
-    reader = engine.reader(run.point.io_on(mine.name))
-    go_ns = start.on(mine)
+async def _one_host(listener: _Listener, watch: Watch, start: Start, halt: asyncio.Event) -> None:
+    mine, go_ns = listener.mine, start.on(listener.mine)
     try:
         await alongside(
-            _load(crew, run, mine, packer, reader, go_ns, start.lead_s, halt),
+            _load(listener, go_ns, start.lead_s, halt),
             watch.follow(go_ns),
         )
     finally:
-        mine.output = packer.finish()
-        mine.reading = reader.finish()
-        mine.intervals = IntervalLog.of(mine.reading.intervals)
-    fault = engine_fault(engine.name, mine)
+        listener.finish()
+    fault = engine_fault(listener.engine.name, mine)
     if fault:
         raise fault
 
 
-async def _load(
-    crew: Crew,
-    run: PlannedRun,
-    mine: Evidence,
-    packer: Packer,
-    reader: OutputReader,
-    go_ns: int,
-    lead_s: float,
-    halt: asyncio.Event,
-) -> None:
+async def _load(listener: _Listener, go_ns: int, lead_s: float, halt: asyncio.Event) -> None:
     """The engine between two looks at the devices."""
-    if mine.command is None:
-        raise ValueError("the command is made before the load")
-    elapsed = _Elapsed(crew, run, mine.name)
-
-    def take(piece: bytes) -> None:
-        packer.add(piece)
-        elapsed.show(reader.feed(piece))
-
+    mine = listener.mine
     mine.before = await snapshot(mine.site)
     mine.ending = await drive(
         mine.site.host,
-        mine.command,
+        listener.command,
         halt,
-        take,
+        listener.hear,
         start_at_real_ns=go_ns,
         lead_s=lead_s,
     )
     mine.after = await snapshot(mine.site)
 
 
-class _Elapsed:
-    """Tells a host's intervals to the live view, with the time since its first one began."""
+class _Listener:
+    """Makes one host's command and hears what it prints: kept, read, shown, and looked at.
 
-    def __init__(self, crew: Crew, run: PlannedRun, host: str) -> None:
+    The live view gets each interval with the time since the host's first one began.
+    """
+
+    def __init__(
+        self, crew: Crew, run: PlannedRun, mine: Evidence, packer: Packer, looking: Looking
+    ) -> None:
+        self.mine = mine
+        self.engine = crew.engine_of(run)
+        _, longest_s = crew.study.method.load_s
+        self.command = mine.command = self.engine.measure(
+            run.point.io_on(mine.name),
+            mine.site.holding(crew.plan.data_set(run.point.data_set)),
+            mine.site.dir,
+            seconds=longest_s,
+            # Each repeat draws other offsets, and every host of a repeat the same.
+            seed=crew.study.method.seed + run.repeat - 1,
+        )
         self._crew = crew
         self._run = run
-        self._host = host
-        self._ns = 0
+        self._packer = packer
+        self._looking = looking
+        self._reader = self.engine.reader(run.point.io_on(mine.name))
+        self._elapsed_ns = 0
 
-    def show(self, intervals: Sequence[Interval]) -> None:
+    def hear(self, piece: bytes) -> None:
+        """Take the next bytes of standard output."""
+        self._packer.add(piece)
+        intervals = self._reader.feed(piece)
         for one in intervals:
-            self._ns += one.span_ns
+            self._elapsed_ns += one.span_ns
             self._crew.tell(
                 IntervalSeen(
-                    host=self._host,
+                    host=self.mine.name,
                     run=self._run,
-                    elapsed_s=self._ns / NS_PER_S,
+                    elapsed_s=self._elapsed_ns / NS_PER_S,
                     iops=one.iops,
                     bw_bytes_per_s=one.bw_bytes_per_s,
                     lat_ns_mean=one.lat_ns_mean,
                 )
             )
+        self._looking.take(self.mine, intervals)
+
+    def finish(self) -> None:
+        """The output has ended, well or not."""
+        self.mine.output = self._packer.finish()
+        self.mine.reading = self._reader.finish()
+        self.mine.intervals = IntervalLog.of(self.mine.reading.intervals)

@@ -10,6 +10,7 @@ from iolab.model.event import SessionStatus
 from iolab.model.host import HostFacts
 from iolab.model.metadata import ReportedRate
 from iolab.model.metric import Result
+from iolab.model.rule import RuleSettings
 from iolab.model.run import Bystander, HostRun, Plan, PlannedRun, RunRecord, RunStatus
 from iolab.model.sample import BinTable, CounterTable, IntervalTable
 from iolab.model.state import Ledger, TargetState
@@ -164,6 +165,7 @@ class Manifest:
     without: tuple[str, ...] = ()
     redundancy: Redundancy | None = None
     states: tuple[TargetState, ...] = ()
+    rule: RuleSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,4 +224,5 @@ def manifest_of(
         without=record.without,
         redundancy=record.redundancy,
         states=record.states,
+        rule=record.rule,
     )

@@ -28,9 +28,10 @@ from iolab.store.parquet import read_columns, write_columns
 
 T = TypeVar("T", IntervalTable, BinTable, CounterTable)
 
-FLUSHED_AT_ONCE: Final = 32
-"""Files of a run that are flushed side by side: a file system writes one journal entry for all that
-wait for it, so a thousand hosts' files cost little more than some of them one after the other."""
+WRITTEN_AT_ONCE: Final = 32
+"""Files of a run that are written and flushed side by side: packing and hashing use every core, and
+a file system writes one journal entry for all that wait for it, so a thousand hosts' files cost
+little more than some of them one after the other."""
 
 _READ_BYTES: Final = 1 << 20
 
@@ -38,13 +39,18 @@ _READ_BYTES: Final = 1 << 20
 def write_run(directory: Path, record: RunRecord, analysis: Analysis, origin: Origin) -> None:
     """Write every file of a run into `directory`, which must not exist, and flush all of it."""
     (directory / layout.ENGINE).mkdir(parents=True)
-    names = [
-        _write_table(directory, layout.INTERVALS, record.intervals),
-        _write_table(directory, layout.BINS, record.bins),
-        _write_table(directory, layout.COUNTERS, record.counters),
-        *_write_outputs(directory, record.outputs),
-    ]
-    files = tuple(stored_file(directory, name) for name in names)
+    tables = (
+        (layout.BINS, record.bins),
+        (layout.COUNTERS, record.counters),
+        (layout.INTERVALS, record.intervals),
+    )
+    with ThreadPoolExecutor(WRITTEN_AT_ONCE) as pool:
+        written = [pool.submit(_write_table, directory, *table) for table in tables]
+        written += [
+            pool.submit(_write_output, directory, layout.output_name(index), output)
+            for index, output in enumerate(record.outputs)
+        ]
+        files = tuple(one.result() for one in written)
     content = encode(manifest_of(record, analysis, origin, files, layout.FORMAT))
     write_file(directory / layout.MANIFEST, content)
     digest = hashlib.sha256(content).hexdigest()
@@ -75,6 +81,7 @@ def read_run(directory: Path) -> RunRecord:
         without=manifest.without,
         redundancy=manifest.redundancy,
         states=manifest.states,
+        rule=manifest.rule,
     )
 
 
@@ -95,27 +102,19 @@ def stored_file(directory: Path, name: str) -> StoredFile:
     return StoredFile(name, size, digest.hexdigest())
 
 
-def _write_table(directory: Path, name: str, table: Table) -> str:
-    """Write and flush one table; its name."""
+def _write_table(directory: Path, name: str, table: Table) -> StoredFile:
+    """Write and flush one table."""
     columns = {field.name: getattr(table, field.name) for field in dataclasses.fields(table)}
     write_columns(columns, directory / name)
     sync(directory / name)
-    return name
+    return stored_file(directory, name)
 
 
-def _write_outputs(directory: Path, outputs: tuple[EngineOutput, ...]) -> list[str]:
-    """Write the engine's output as it was packed; the files' names in the order of the outputs."""
-    names = [layout.output_name(index) for index in range(len(outputs))]
-    contents = [output.content.frames for output in outputs]
-    if len(names) == 1:
-        write_file(directory / names[0], contents[0])
-        return names
-    with ThreadPoolExecutor(FLUSHED_AT_ONCE) as pool:
-        for _ in pool.map(
-            lambda name, content: write_file(directory / name, content), names, contents
-        ):
-            pass
-    return names
+def _write_output(directory: Path, name: str, output: EngineOutput) -> StoredFile:
+    """Write and flush one engine's output as it was packed."""
+    content = output.content.frames
+    write_file(directory / name, content)
+    return StoredFile(name, len(content), hashlib.sha256(content).hexdigest())
 
 
 def _read_outputs(directory: Path, manifest: Manifest) -> tuple[EngineOutput, ...]:

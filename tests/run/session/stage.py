@@ -15,6 +15,7 @@ from iolab.plan.load import LoadOptions, parse_study
 from iolab.plan.schedule import make_plan
 from iolab.run.hosts.fake import FakeHost
 from iolab.run.hosts.fake_script import FakeScript, LoopClock
+from iolab.run.live_rule import RuleFor
 from iolab.run.session import NOTHING, Earlier, run_session
 from iolab.run.stop import Stop
 from tests.run.virtual_time import run_virtually
@@ -108,6 +109,7 @@ class Stage:
     again: dict[str, list[FakeScript]] | None = None
     notes: Notes = field(default_factory=Notes)
     stop: Stop | None = None
+    rule_for: RuleFor | None = None
     status: SessionStatus | None = None
     fault: IolabError | None = None
     hosts: dict[str, FakeHost] = field(default_factory=dict)
@@ -162,6 +164,7 @@ class Stage:
                 earlier=self.earlier,
                 clock=LoopClock(),
                 reach=self._reach if self.again is not None else None,
+                rule_for=self.rule_for,
             )
         except IolabError as fault:
             self.fault = fault

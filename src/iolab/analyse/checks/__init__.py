@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from iolab.analyse.checks.arrivals import coordinated_omission
 from iolab.analyse.checks.caching import buffered_io, cache_hits, holes, target_in_memory
 from iolab.analyse.checks.client import cpu_bound_client, cpu_stolen, thermal_throttling
 from iolab.analyse.checks.depth import depth_not_reached, littles_law
@@ -41,6 +42,7 @@ from iolab.analyse.checks.ranks import (
 )
 from iolab.analyse.checks.registry import Check
 from iolab.analyse.checks.state import unequal_state
+from iolab.analyse.checks.steady import cycle, imprecise, transient
 from iolab.analyse.checks.storage import storage_bytes
 from iolab.analyse.checks.versions import versions_differ
 
@@ -55,6 +57,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     clock_drift,
     run_too_short,
     missing_seconds,
+    transient,
+    cycle,
+    imprecise,
     percentile_support,
     target_in_memory,
     buffered_io,
@@ -65,6 +70,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     unequal_state,
     depth_not_reached,
     littles_law,
+    coordinated_omission,
     uneven_fleet,
     cpu_bound_client,
     cpu_stolen,

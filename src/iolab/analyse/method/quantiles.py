@@ -90,17 +90,36 @@ def of_run(counts: Ints, middle_ns: Ints, q: float, rng: np.random.Generator) ->
     `counts` has a row for each second of the measured window and a column for each bin whose
     representative latency `middle_ns` gives, ascending. None without any I/O.
     """
-    used = np.flatnonzero(counts.sum(axis=0))
-    if used.size == 0:
+    if not counts.any():
         return None
+    return of_run_each(counts, middle_ns, [q], rng)[0]
+
+
+def of_run_each(
+    counts: Ints, middle_ns: Ints, qs: Sequence[float], rng: np.random.Generator
+) -> tuple[Quantile, ...]:
+    """Several quantiles of one run from the same resamples; there must be any I/O."""
+    used = np.flatnonzero(counts.sum(axis=0))
     counts, middle = counts[:, used], middle_ns[used].astype(np.float64)
-    value = float(middle[_ranks(counts.sum(axis=0)[None, :], q)[0]])
+    total = counts.sum(axis=0)[None, :]
+    values = [float(middle[_ranks(np.cumsum(total, axis=1), q)[0]]) for q in qs]
     blocks = _blocks(counts)
     if blocks is None:
-        return Quantile(value, None, None)
+        return tuple(Quantile(value, None, None) for value in values)
     count = len(blocks)
     weights = rng.multinomial(count, np.full(count, 1 / count), size=_RESAMPLES)
-    logs = np.log(np.maximum(middle[_ranks(weights @ blocks, q)], 1.0))
+    # As floats, which hold counts of I/Os exactly, a product of matrices is fast.
+    drawn = weights.astype(np.float64) @ blocks.astype(np.float64)
+    cumulative = np.cumsum(drawn, axis=1)
+    return tuple(
+        _stretched(value, middle[_ranks(cumulative, q)], count)
+        for value, q in zip(values, qs, strict=True)
+    )
+
+
+def _stretched(value: float, drawn: Floats, count: int) -> Quantile:
+    """A quantile with the range of the resampled ones, stretched for the few blocks there are."""
+    logs = np.log(np.maximum(drawn, 1.0))
     low, high = np.quantile(logs, [1 - CONFIDENT, CONFIDENT])
     at = math.log(max(value, 1.0))
     # Ranges of few blocks are too narrow: by Student's t, and by the n of a plug-in variance.
@@ -110,23 +129,27 @@ def of_run(counts: Ints, middle_ns: Ints, q: float, rng: np.random.Generator) ->
     return Quantile(value, value * math.exp(-down), value * math.exp(up))
 
 
+def block_count(seconds: int) -> int:
+    """How many blocks a run of that length is cut into; 0 where it is too short to be resampled."""
+    length = min(BLOCK_S, seconds // _BLOCKS_MIN)
+    return seconds // length if length >= _BLOCK_LEAST_S else 0
+
+
 def of_runs(values_ns: Sequence[float], prior: Prior = NO_PRIOR) -> Published:
     """A quantile over several runs: moderated t on their logarithms, widened by the bins' error."""
     return publish(values_ns, prior, allowance=BIAS_ALLOWANCE + BIN_ERROR)
 
 
-def _ranks(counts: Ints, q: float) -> Ints:
+def _ranks(cumulative: Ints | Floats, q: float) -> Ints:
     """The first bin of each row whose cumulative count reaches q of the row's total."""
-    cumulative = np.cumsum(counts, axis=1)
     needed = np.maximum(np.ceil(q * cumulative[:, -1:] * (1 - 1e-15)), 1)
     return np.asarray((cumulative >= needed).argmax(axis=1), dtype=np.int64)
 
 
 def _blocks(counts: Ints) -> Ints | None:
     """Sums over consecutive blocks of nearly equal length; None for too short a run."""
-    seconds = len(counts)
-    length = min(BLOCK_S, seconds // _BLOCKS_MIN)
-    if length < _BLOCK_LEAST_S:
+    seconds, count = len(counts), block_count(len(counts))
+    if count == 0:
         return None
-    edges = np.linspace(0, seconds, seconds // length + 1).astype(np.int64)[:-1]
+    edges = np.linspace(0, seconds, count + 1).astype(np.int64)[:-1]
     return np.asarray(np.add.reduceat(counts, edges, axis=0), dtype=np.int64)

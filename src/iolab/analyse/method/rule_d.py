@@ -82,6 +82,22 @@ class Live:
         self._seconds = 0
         self._satisfied = 0
         self._decision: Decision | None = None
+        self._seen: Decision | None = None
+
+    @property
+    def seconds(self) -> int:
+        """How long the run is by now."""
+        return self._seconds
+
+    @property
+    def satisfied(self) -> int:
+        """How many of the latest looks in a row were satisfied."""
+        return self._satisfied
+
+    @property
+    def seen(self) -> Decision | None:
+        """What the latest look makes of the run by itself, None before the first; never RUNNING."""
+        return self._seen
 
     @property
     def decision(self) -> Decision | None:
@@ -113,6 +129,7 @@ class Live:
 
     def _look(self) -> Decision:
         seen = judge(self._counts[: self._seconds], self._settings)
+        self._seen = seen
         self._satisfied = self._satisfied + 1 if seen.status is Status.OK else 0
         at_cap = self._seconds == self._settings.longest_s
         if not at_cap and self._satisfied < self._settings.consecutive:

@@ -6,6 +6,7 @@ The shape is that of fio 3.33 with `--status-interval=1 --output-format=json+` a
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,7 +32,8 @@ class FakeLoad:
     Standard output can be replaced as a whole by `prints`; `error` is the errno in its documents.
     `killed_at_s` ends it by SIGKILL from outside; `host_dies_at_s` breaks the host off,
     `host_silent_at_s` stops every word of it. `heeds_int` false makes it deaf to SIGINT,
-    `hangs` keeps it from ever ending by itself.
+    `hangs` keeps it from ever ending by itself. With `fading` (a, tau) its rate begins at 1 + a
+    times `iops` and comes down to that as exp(-t / tau).
     """
 
     iops: int = 1000
@@ -44,6 +46,7 @@ class FakeLoad:
     host_dies_at_s: float | None = None
     host_silent_at_s: float | None = None
     heeds_int: bool = True
+    fading: tuple[float, float] | None = None
     hangs: bool = False
 
 
@@ -103,7 +106,7 @@ def ios_until(job: FakeJob, load: FakeLoad, elapsed_s: float) -> dict[str, int]:
 
     A job without a runtime writes its files once; one that fails has got half-way.
     """
-    total = round(load.iops * elapsed_s)
+    total = round(load.iops * (elapsed_s + _faded_s(load, elapsed_s)))
     if job.runtime_s is None:
         each = job.io_bytes or job.files_per_job * job.file_bytes
         whole = job.numjobs * each // job.block_bytes
@@ -113,6 +116,14 @@ def ios_until(job: FakeJob, load: FakeLoad, elapsed_s: float) -> dict[str, int]:
         return {"read": total - total // 3, "write": total // 3}
     reads = "read" in job.access
     return {"read": total if reads else 0, "write": 0 if reads else total}
+
+
+def _faded_s(load: FakeLoad, elapsed_s: float) -> float:
+    """How many seconds' worth of I/O a fading start has added."""
+    if load.fading is None:
+        return 0.0
+    above, tau_s = load.fading
+    return above * tau_s * -math.expm1(-elapsed_s / tau_s)
 
 
 def _group(job: FakeJob, load: FakeLoad, elapsed_s: float) -> dict[str, object]:

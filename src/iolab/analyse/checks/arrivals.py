@@ -1,0 +1,67 @@
+"""The check of coordinated omission: what a latency may be called."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iolab.analyse.checks.depth import is_closed_loop
+from iolab.analyse.checks.registry import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    percent,
+    unchecked,
+    valid,
+    worst,
+)
+from iolab.analyse.littles_law import concurrency
+from iolab.analyse.view import RunView
+from iolab.units import format_count
+
+ACHIEVED_LEAST: Final = 0.99
+"""Share of the asked rate below which the target set the pace and not the rate."""
+
+IN_FLIGHT_MOST: Final = 0.9
+"""Share of the depth that may be in flight on average: beyond it, I/Os had to wait to be issued."""
+
+
+@check("coordinated-omission", "Latency of a rate that was not kept")
+def coordinated_omission(view: RunView) -> Said:
+    """Whether I/Os under a rate were issued when they were due, so that none waited unseen."""
+    if view.job.rate_iops is None:
+        loop = "Closed loop" if is_closed_loop(view.job) else "Paced by think time"
+        return valid(
+            f"{loop}: latencies are service times at the load's concurrency.", open_loop=False
+        )
+    return worst((_kept(view, index) for index in range(len(view.hosts))), least="achieved")
+
+
+def _kept(view: RunView, index: int) -> Said:
+    host = view.hosts[index]
+    job = view.record.run.point.io_on(host.host)
+    found = concurrency(view.load, index, job.depth_total)
+    seconds = float(view.load.seconds[index])
+    if found is None or seconds <= 0 or job.rate_iops is None:
+        return unchecked(f"no I/O was measured on {host.host}")
+    target = job.rate_iops * job.numjobs
+    achieved = float(view.load.ios[index].sum()) / seconds / target
+    evidence: Numbers = {
+        "host": host.host,
+        "open_loop": True,
+        "target_iops": target,
+        "achieved": achieved,
+        "in_flight": found.in_flight,
+        "depth": job.depth_total,
+    }
+    said = (
+        f"{percent(achieved)} of {format_count(target)} IOPS were kept{view.on(host)} with "
+        f"{found.in_flight:.3g} of {job.depth_total} I/Os in flight"
+    )
+    if achieved < ACHIEVED_LEAST or found.in_flight >= IN_FLIGHT_MOST * job.depth_total:
+        return indicative(
+            f"{said}: the latencies are service time at concurrency {found.in_flight:.3g}, not "
+            "latency at that rate.",
+            **evidence,
+        )
+    return valid(f"{said}: the latencies are those at that rate.", **evidence)
