@@ -26,6 +26,12 @@ def test_measured_seconds_decide(spans: int, expected: Level) -> None:
     assert level(run_too_short, bursts_record([Burst(spans=spans)])) is expected
 
 
+def test_time_just_short_of_the_least_is_not_told_as_enough() -> None:
+    answer = ask(run_too_short, bursts_record([Burst(spans=3, span_s=0.99)]))
+    assert answer.level is INVALID
+    assert answer.says == "Only 2.9 s were measured; 3 s are the least."
+
+
 def test_the_warm_up_is_not_measured_time() -> None:
     answer = ask(run_too_short, bursts_record([Burst()], warmup_s=13.0))
     assert answer.level is INDICATIVE

@@ -27,6 +27,7 @@ from iolab.run.inspection import Inspected, Inspection, Quiet
 
 PATH = "/mnt/target"
 FREE = TargetProbe(direct_error=None, direct_align_bytes=512, held_by=None)
+HOUR_NS = 3600 * 10**9
 QUIET = Quiet(IdleProof(1.0, 0.0, 0.0), device_busy=0.0, cpu_busy=0.01)
 
 
@@ -165,6 +166,28 @@ def test_a_clock_that_cannot_be_told_is_noted() -> None:
 def test_others_who_are_busy_there_are_noted(quiet: Quiet, says: str) -> None:
     item = only("other load", host("a"), host("b", quiet=quiet))
     assert (item.hosts, item.finding.says) == (("b",), says)
+
+
+def test_hosts_that_are_busy_alike_are_told_of_once() -> None:
+    hosts = [
+        host(f"h{number:02}", quiet=replace(QUIET, cpu_busy=0.5 + number / 100))
+        for number in range(12)
+    ]
+    item = only("other load", *hosts)
+    assert len(item.hosts) == 12
+    assert item.finding.says == "processors 50% to 61% busy"
+
+
+def test_clocks_that_are_off_the_same_way_are_told_of_once() -> None:
+    ahead = [host(f"a{number}", offset_ns=number * HOUR_NS) for number in (1, 2)]
+    found = [
+        item
+        for item in findings(*ahead, host("b", offset_ns=-HOUR_NS))
+        if item.finding.what == "clock"
+    ]
+    assert [item.hosts for item in found] == [("a1", "a2"), ("b",)]
+    assert "ahead of" in found[0].finding.says
+    assert "behind" in found[1].finding.says
 
 
 def test_what_is_not_counted_is_no_load() -> None:

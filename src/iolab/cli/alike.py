@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -114,16 +114,20 @@ def _examined(host: Inspected) -> Iterator[Finding]:
 def _clocks(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
     off = [host for host in hosts if abs(host.offset.offset_ns) > CLOCK_OFF_NS]
     vague = [host for host in hosts if host.offset.error_ns > CLOCK_OFF_NS]
-    for host in off:
-        way = "ahead of" if host.offset.offset_ns > 0 else "behind"
-        distance, error = format_ns(abs(host.offset.offset_ns)), format_ns(host.offset.error_ns)
-        says = f"{distance} ± {error} {way} this machine's"
-        do = "Keep it by NTP or PTP, as with chrony; starts are corrected, times in logs are not."
-        yield FleetFinding((host.spec.name,), Finding("clock", State.NOTE, says, do))
-    for host in vague:
-        says = f"known to ± {format_ns(host.offset.error_ns)} only; its answers are slow"
+    ahead = [host for host in off if host.offset.offset_ns > 0]
+    behind = [host for host in off if host.offset.offset_ns < 0]
+    for way, same in (("ahead of", ahead), ("behind", behind)):
+        if same:
+            distance = _range([abs(host.offset.offset_ns) for host in same], format_ns)
+            error = format_ns(max(host.offset.error_ns for host in same))
+            says = f"{distance} ± {error} {way} this machine's"
+            do = "Keep it by NTP or PTP, as with chrony: starts are corrected, times in logs not."
+            yield FleetFinding(_names(same), Finding("clock", State.NOTE, says, do))
+    if vague:
+        error = _range([host.offset.error_ns for host in vague], format_ns)
+        says = f"known to ± {error} only; answers are slow"
         do = "Look for load on the host or on the way to it; starts will be as far apart."
-        yield FleetFinding((host.spec.name,), Finding("clock", State.NOTE, says, do))
+        yield FleetFinding(_names(vague), Finding("clock", State.NOTE, says, do))
     if hosts and not off and not vague:
         says = f"all within {format_ns(CLOCK_OFF_NS)} of this machine's"
         yield FleetFinding(_names(hosts), Finding("clock", State.OK, says))
@@ -140,25 +144,41 @@ def _machines(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
 
 
 def _load(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
-    """Who was busy while we only watched."""
-    quiet = True
-    for host in hosts:
-        seen, busy = host.quiet, []
-        if seen.cpu_busy is not None and seen.cpu_busy > CPU_BUSY:
-            busy.append(f"processors {seen.cpu_busy:.0%} busy")
-        if seen.device_busy is not None and seen.device_busy > DEVICE_BUSY:
-            busy.append(f"a device below the directory {seen.device_busy:.0%} busy")
-        idle = seen.idle
-        if idle and (idle.bytes_per_s > IDLE_BYTES_PER_S or idle.ios_per_s > IDLE_IOS_PER_S):
-            rates = f"{format_rate_bytes(idle.bytes_per_s)}, {format_count(idle.ios_per_s)} I/Os/s"
-            busy.append(f"others move {rates} there")
-        if busy:
-            quiet = False
-            do = "Find who it is, as with top or iotop, and stop it while you measure."
-            finding = Finding("other load", State.NOTE, "; ".join(busy), do)
-            yield FleetFinding((host.spec.name,), finding)
-    if hosts and quiet:
+    """Who was busy while we only watched; hosts that are busy in the same way are told of once."""
+    cores = [(seen, host) for host in hosts if (seen := host.quiet.cpu_busy or 0.0) > CPU_BUSY]
+    disks = [
+        (seen, host) for host in hosts if (seen := host.quiet.device_busy or 0.0) > DEVICE_BUSY
+    ]
+    moved = [
+        (idle, host)
+        for host in hosts
+        if (idle := host.quiet.idle)
+        and (idle.bytes_per_s > IDLE_BYTES_PER_S or idle.ios_per_s > IDLE_IOS_PER_S)
+    ]
+    busy: list[tuple[str, tuple[str, ...]]] = []
+    if cores:
+        share = _range([seen for seen, _ in cores], "{:.0%}".format)
+        busy.append((f"processors {share} busy", _names(host for _, host in cores)))
+    if disks:
+        share = _range([seen for seen, _ in disks], "{:.0%}".format)
+        says = f"a device below the directory {share} busy"
+        busy.append((says, _names(host for _, host in disks)))
+    if moved:
+        rate = _range([idle.bytes_per_s for idle, _ in moved], format_rate_bytes)
+        ios = _range([idle.ios_per_s for idle, _ in moved], format_count)
+        says = f"others move {rate}, {ios} I/Os/s there"
+        busy.append((says, _names(host for _, host in moved)))
+    do = "Find who it is, as with top or iotop, and stop it while you measure."
+    for says, names in busy:
+        yield FleetFinding(names, Finding("other load", State.NOTE, says, do))
+    if hosts and not busy:
         yield FleetFinding(_names(hosts), Finding("other load", State.OK, "none in a second"))
+
+
+def _range(values: Sequence[float], words: Callable[[float], str]) -> str:
+    """The least and the most of them, once where they read the same."""
+    low, high = words(min(values)), words(max(values))
+    return low if low == high else f"{low} to {high}"
 
 
 def _compared(hosts: Sequence[Inspected], role: Role) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -106,7 +107,8 @@ def _no_window(view: RunView, evidence: Numbers) -> Said:
 def run_too_short(view: RunView) -> Said:
     """Whether the measured time is long enough to stand for more than itself."""
     seconds = float(view.load.seconds.min())
-    said = f"{seconds:.1f} s were measured"
+    # Cut and not rounded: 2.97 s are not the 3.0 s that would do.
+    said = f"{math.floor(10 * seconds) / 10:.1f} s were measured"
     if seconds < USELESS_S:
         return invalid(f"Only {said}; {USELESS_S:.0f} s are the least.", seconds=seconds)
     if seconds < SHORT_S:
