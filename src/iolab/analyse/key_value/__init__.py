@@ -1,0 +1,1 @@
+"""What load on a key-value store amounts to."""

@@ -1,0 +1,208 @@
+"""db_bench as an engine: it loads a database once, and each cell works on a copy of it. Pure.
+
+See docs/reference/engines/db_bench.md for what is run and which of db_bench's ways are guarded
+against here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.errors import EngineError
+from iolab.model.db_bench_options import DB_BENCH_OPTIONS, PROGRAMS, db_bench_value_fits
+from iolab.model.key_value import (
+    READ_RANDOM_WRITE_RANDOM,
+    READ_WHILE_WRITING,
+    KeyValueData,
+    KeyValueJob,
+)
+from iolab.run.engines.base import Command
+from iolab.run.engines.db_bench_output import OUTPUT_LIMIT_BYTES
+from iolab.run.engines.db_bench_tables import TABLES_LIMIT_BYTES
+
+START_LIMIT_S: Final = 300.0
+"""To open a database of many files on a slow device, and to close it."""
+
+SLOWEST_LOAD_BYTES_PER_S: Final = 2_000_000.0
+"""A load that is slower is taken for hung: every byte is written three times, then synced."""
+
+SHAPE_LIMIT_S: Final = 600.0
+"""For sst_dump to read the properties of thousands of files."""
+
+VERSION_LIMIT_S: Final = 60.0
+"""For `db_bench --version`, from a software tree on a busy network file system."""
+
+SEED_MAX: Final = (1 << 62) - 1
+"""db_bench takes a signed number of 64 bits and adds the number of each thread to it."""
+
+LOAD: Final = "filluniquerandom,flush,waitforcompaction,compact,levelstats,stats"
+"""Every key once, in random order; then nothing is left in memory or to be compacted."""
+
+LOAD_STREAMS: Final = 1
+"""filluniquerandom needs a single thread to write every key once."""
+
+INSTALL: Final = "Install rocksdb-tools on every client, or name the programs by their path."
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """The random streams of one command: each thread draws its keys from `first` + its number."""
+
+    first: int
+    streams: int
+
+    def meets(self, other: Seeds) -> bool:
+        """Whether two commands have a stream in common, and so the same keys in the same order."""
+        return self.first < other.first + other.streams and other.first < self.first + self.streams
+
+
+def load_seeds(seed: int) -> Seeds:
+    """The streams of a load."""
+    return Seeds(seed, LOAD_STREAMS)
+
+
+def cell_seeds(job: KeyValueJob, seed: int) -> Seeds:
+    """The streams of a cell."""
+    return Seeds(seed, job.streams)
+
+
+def next_seed(used: Iterable[Seeds], wanted: int) -> int:
+    """A seed from `wanted` on whose streams, however many, none of `used` has."""
+    return max((wanted, *(one.first + one.streams for one in used)))
+
+
+def version_command(options: tuple[tuple[str, str], ...], directory: str) -> Command:
+    """Ask db_bench for its version."""
+    argv = (_program(_allowed(options), "db_bench"), "--version")
+    return Command(argv, directory, b"", "", VERSION_LIMIT_S, OUTPUT_LIMIT_BYTES)
+
+
+def load_command(job: KeyValueJob, directory: str, database: str, *, seed: int) -> Command:
+    """Load the job's data into the new folder `database` of `directory`, in the job's shape.
+
+    EngineError for an option that is not allowed, and for a seed that db_bench would not use.
+    """
+    options = _allowed(job.options)
+    argv = [
+        *_start(options, LOAD, database, job.data),
+        *("--use_existing_db=0", "--disable_wal=1", f"--threads={LOAD_STREAMS}"),
+        *("--histogram=1", "--progress_reports=0", f"--seed={_seed(seed)}"),
+        *_further(options, but="disable_wal"),
+    ]
+    size = job.data.keys * job.data.entry_bytes
+    return _command(argv, directory, START_LIMIT_S + size / SLOWEST_LOAD_BYTES_PER_S)
+
+
+def shape_command(job: KeyValueJob, directory: str, database: str) -> Command:
+    """Ask sst_dump for the properties of every table file; it opens and writes no database."""
+    program = _program(_allowed(job.options), "sst_dump")
+    argv = (program, f"--file={database}", "--command=none", "--show_properties")
+    return Command(argv, directory, b"", "", SHAPE_LIMIT_S, TABLES_LIMIT_BYTES)
+
+
+def cell_command(
+    job: KeyValueJob,
+    directory: str,
+    database: str,
+    *,
+    seconds: int,
+    seed: int,
+    report_file: str | None = None,
+) -> Command:
+    """Make the job's load for so many seconds on the copy `database`, which it may change.
+
+    Every thread tells on standard error how far it is, each second. `report_file`, a name in
+    `directory`, gets the same for all threads in one, at the price of a counter that they share.
+    EngineError for a job that db_bench cannot be told, or that could not be compared.
+    """
+    options = _allowed(job.options)
+    if not _WORKLOAD.fullmatch(job.workload) or job.workload.startswith(_LOADS):
+        happened = f"db_bench cannot measure the workload {job.workload!r} on a loaded database."
+        raise EngineError(happened, "Name one that reads, such as readrandom.")
+    argv = [
+        *_start(options, f"{job.workload},stats", database, job.data),
+        *("--use_existing_db=1", f"--cache_size={job.cache_bytes}", f"--threads={job.threads}"),
+        *(f"--duration={seconds}", "--ops_between_duration_checks=1"),
+        *("--histogram=1", "--statistics=1", "--stats_interval_seconds=1"),
+        *_workload_flags(job),
+        f"--seed={_seed(seed)}",
+        *_further(options),
+    ]
+    if report_file is not None:
+        argv += ["--report_interval_seconds=1", f"--report_file={report_file}"]
+    return _command(argv, directory, START_LIMIT_S + 2 * seconds)
+
+
+_WORKLOAD: Final = re.compile(r"[a-z][a-z0-9]{2,59}")
+_LOADS: Final = ("fill", "delete", "compact", "flush", "fresh", "wait", "level", "stats", "reset")
+"""What makes, empties or only reports a database: it would not measure the one that was loaded."""
+
+
+def _start(
+    options: dict[str, str], benchmarks: str, database: str, data: KeyValueData
+) -> Iterator[str]:
+    # The stamps of its progress are in local time, which nobody could place.
+    yield from ("env", "TZ=UTC0", _program(options, "db_bench"))
+    yield f"--benchmarks={benchmarks}"
+    yield f"--db={database}"
+    yield f"--num={data.keys}"
+    yield f"--key_size={data.key_bytes}"
+    yield f"--value_size={data.value_bytes}"
+    yield f"--block_size={data.block_bytes}"
+    yield f"--bloom_bits={data.bloom_bits}"
+    yield "--compression_type=none"
+
+
+def _workload_flags(job: KeyValueJob) -> Iterator[str]:
+    if job.workload == READ_RANDOM_WRITE_RANDOM:
+        yield f"--readwritepercent={job.read_percent}"
+    if job.workload == READ_WHILE_WRITING and not job.write_bytes_per_s:
+        happened = "The writer of readwhilewriting has no rate."
+        do = "State write_bytes_per_s: without it a faster device gets another load."
+        raise EngineError(happened, do)
+    if job.write_bytes_per_s:
+        yield f"--benchmark_write_rate_limit={job.write_bytes_per_s}"
+
+
+def _further(options: dict[str, str], but: str = "") -> Iterator[str]:
+    for name, text in sorted(options.items()):
+        if name not in (*PROGRAMS, but):
+            yield f"--{name}={text}"
+
+
+def _program(options: dict[str, str], name: str) -> str:
+    return options.get(name, name)
+
+
+def _allowed(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """The options. EngineError for one that is not on the list, or has another value."""
+    for name, text in options:
+        if name not in DB_BENCH_OPTIONS:
+            known = ", ".join(sorted(DB_BENCH_OPTIONS))
+            raise EngineError(f"db_bench has no allowed option {name!r}.", f"Use one of: {known}.")
+        if not db_bench_value_fits(name, text):
+            like = DB_BENCH_OPTIONS[name].example
+            happened = f"The db_bench option {name} cannot be {text!r}."
+            raise EngineError(happened, f"Write it like {like}.")
+    return dict(options)
+
+
+def _seed(seed: int) -> int:
+    if not 1 <= seed <= SEED_MAX:
+        # At 0 it takes the time of day, which nobody would know of afterwards.
+        raise EngineError(f"{seed} is not a seed for db_bench.", f"Use one from 1 to {SEED_MAX}.")
+    return seed
+
+
+def _command(argv: list[str], directory: str, wall_limit_s: float) -> Command:
+    return Command(
+        argv=tuple(argv),
+        cwd=directory,
+        stdin=b"",
+        job_file=" ".join(argv),
+        wall_limit_s=wall_limit_s,
+        output_limit_bytes=OUTPUT_LIMIT_BYTES,
+    )
