@@ -69,3 +69,15 @@ def test_bytes_of_nobody_are_foreign() -> None:
 )
 def test_what_cannot_be_known_is_said(known: LedgerTarget, written: int, says: str) -> None:
     assert says in (gone_on(known, written).unknown or "")
+
+
+def test_files_of_a_new_sitting_are_in_no_state_yet() -> None:
+    folder = replace(SITE, device="")
+    known = replace(KNOWN, serial=None, restored_for="once", steady=(("a/b", True),))
+    books = Books(Ledger((known,)), lambda _: None)
+    books.open(folder, TARGET, FACTS, look(1000), 1 << 20)
+    assert (books.of(folder).restored_for, books.of(folder).filled) == (None, 0.0)
+    books.keep(replace(books.of(folder), restored_for="once", filled=2.0))
+    books.open(folder, TARGET, FACTS, look(9000), 1 << 20)
+    account = books.of(folder)
+    assert (account.restored_for, account.filled, account.foreign_bytes) == ("once", 2.0, 0)

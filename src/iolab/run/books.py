@@ -12,6 +12,9 @@ from iolab.plan.targets import Target
 from iolab.run.counters import Look
 from iolab.run.site import Site
 
+UNSEEN = "not looked at"
+"""Stands for the run when the counters could not be read after it."""
+
 PREPARING = "preparing"
 """Stands for the run while a purge, a fill or rounds are under way."""
 
@@ -22,6 +25,7 @@ class Books:
     def __init__(self, ledger: Ledger, tell: Callable[[Ledger], None]) -> None:
         self._ledger = ledger
         self._tell = tell
+        self._opened: set[str] = set()
 
     def of(self, site: Site) -> LedgerTarget:
         """The account of a site that was opened by `open`."""
@@ -62,6 +66,10 @@ class Books:
             )
         else:
             new = _gone_on(old, site, boot, counter)
+            if not site.device and site.key not in self._opened:
+                # The files of an earlier sitting are gone; these were laid out just now.
+                new = replace(new, restored_for=None, filled=0.0, under_way="", steady=())
+        self._opened.add(site.key)
         self.keep(new)
 
     def seen(self, site: Site, look: Look) -> None:

@@ -69,7 +69,7 @@ async def inspect_hosts(
     """
 
     async def meet(host: Host) -> tuple[HostFacts, TargetProbe | None]:
-        return await _meet(host, host.spec.path or path, tools)
+        return await _meet(host, _folder_of(host.spec, path), tools)
 
     met = await together(hosts.values(), meet)
 
@@ -78,10 +78,15 @@ async def inspect_hosts(
         # The clock comes last: the watch sees none of our own questions.
         quiet = await _watch(host, facts)
         offset = await measure_offset(host, clock)
-        return Inspected(host.spec, host.spec.path or path, facts, probe, quiet, offset)
+        return Inspected(host.spec, _folder_of(host.spec, path), facts, probe, quiet, offset)
 
     seen = await together([hosts[name] for name in met.done], watch)
     return Inspection(seen.done, {**met.failed, **seen.failed})
+
+
+def _folder_of(spec: HostSpec, path: str | None) -> str | None:
+    """The directory to ask a host about; none where its target is a block device."""
+    return None if spec.serial else spec.path or path
 
 
 async def _meet(

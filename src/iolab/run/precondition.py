@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from iolab.errors import Interrupted
+from iolab.errors import HostError, Interrupted
 from iolab.model.event import LedgerKept, Notice, Phase
 from iolab.model.host import HostFacts
 from iolab.model.run import DataSet, PlannedRun, RunRecord
@@ -16,7 +16,7 @@ from iolab.model.state import Ledger, LedgerTarget, Purge, Restore, TargetState
 from iolab.model.workload import Job
 from iolab.plan.targets import Target, data_sets_at, region_bytes, targets_of
 from iolab.run.barrier import together
-from iolab.run.books import PREPARING, Books, begun, ended, states_of, workload_key
+from iolab.run.books import PREPARING, UNSEEN, Books, begun, ended, states_of, workload_key
 from iolab.run.crew import Crew
 from iolab.run.fill import discard, erase, run_rounds, trim, write_over
 from iolab.run.prepare import snapshot
@@ -66,8 +66,13 @@ class Preconditioner:
             *(ended(self._books.of(site), record, by_name[site.name]) for site in sites)
         )
         for site in sites:
-            if not site.host.lost:
+            if site.host.lost:
+                continue
+            try:
                 self._books.seen(site, await snapshot(site))
+            except HostError:
+                # The record comes first. What the counter moved by is ours when it is seen again.
+                self._books.keep(replace(self._books.of(site), under_way=UNSEEN))
         return replace(record, states=self._states)
 
     def _concerns(self, run: PlannedRun, sites: Sequence[Site]) -> bool:
