@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
@@ -11,14 +11,17 @@ from iolab.cli.screen import Heading, one_line, pairs, plain, table, title
 from iolab.model.metadata import MetadataJob
 from iolab.model.run import Budget, Plan, Point
 from iolab.model.study import Study
-from iolab.plan.targets import targets_of
-from iolab.report.wording import axis_label, count
+from iolab.plan.targets import Target, targets_of
+from iolab.report.wording import axis_label, count, listing
 from iolab.units import format_bytes, format_duration_s
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from iolab.model.host import HostFacts
+    from iolab.model.host import HostFacts, TargetFacts
+
+HOSTS_SHOWN: Final = 4
+"""Hosts that are named for a target; more are counted."""
 
 
 def plan_screen(
@@ -170,17 +173,30 @@ def _costs(
         kept = "stay there (keep_files)" if study.target.keep_files else "are removed at the end"
         yield "destroys", f"nothing; the files lie in a folder of their own and {kept}"
     yield "free space", f"{format_bytes(budget.free_bytes_needed_per_host)} needed on each host"
+    for says in _targets(study, facts):
+        yield "target", says
+
+
+def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
+    """Where the load goes: hosts with the same path on the same kind of file system in one line."""
+    alike: dict[tuple[str, str], list[Target]] = {}
     for target in targets_of(study):
-        yield "target", _target(target.host, target.path, _target_facts(facts, target.key))
+        found = _target_facts(facts, target.key)
+        below = _below(found.target) if found is not None and found.target is not None else ""
+        alike.setdefault((target.path, below), []).append(target)
+    for (path, below), targets in alike.items():
+        names = list(dict.fromkeys(target.host for target in targets))
+        free = [
+            size for target in targets if (size := _free_bytes(facts, target.key)) is not None
+        ]
+        least = "at least " if len(set(free)) > 1 else ""
+        room = f", {least}{format_bytes(min(free))} free" if free else ""
+        yield f"{path or 'no path given'} on {listing(names, HOSTS_SHOWN)}{below}{room}"
 
 
-def _target(host: str, path: str, found: HostFacts | None) -> str:
-    where = f"{path or 'no path given'} on {host}"
-    if found is None or found.target is None:
-        return where
-    seen = found.target
+def _below(seen: TargetFacts) -> str:
     device = f" on {', '.join(seen.devices)}" if seen.devices else ""
-    return f"{where}: {seen.fs_type}{device}, {format_bytes(seen.free_bytes)} free"
+    return f": {seen.fs_type}{device}"
 
 
 def _target_facts(facts: Mapping[str, HostFacts] | None, key: str) -> HostFacts | None:
