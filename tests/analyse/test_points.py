@@ -17,6 +17,7 @@ from iolab.analyse.method.between import BIAS_ALLOWANCE
 from iolab.analyse.method.quantiles import BIN_ERROR
 from iolab.analyse.points import NO_REPLICATE, PointSummary, summarise
 from iolab.model.metric import Level, Metric, Result, Verdict
+from iolab.model.rule import SeriesStatus, Steadiness
 from iolab.model.run import RunStatus
 
 SHAPE = Shape(points=1, seconds=2, hosts=2, cores=2, disks=1, nics=1)
@@ -114,6 +115,21 @@ def test_a_point_whose_runs_are_all_invalid_shows_them_without_an_interval() -> 
     metric = found.metrics["iops"]
     assert metric.value == pytest.approx(200.0)
     assert (metric.low, metric.high, metric.n) == (None, None, 2)
+
+
+def test_runs_that_were_not_steady_are_counted() -> None:
+    ok = Steadiness(SeriesStatus.OK, 10, 60, 100.0, 0.01, 8, None, 0, None)
+    results = [
+        replace(run, steadiness=replace(ok, status=status))
+        for run, status in zip(
+            repeats([100.0, 101.0, 99.0]),
+            (SeriesStatus.OK, SeriesStatus.IMPRECISE, SeriesStatus.OK),
+            strict=True,
+        )
+    ]
+    found = only(results)
+    assert found.statuses == {SeriesStatus.OK: 2, SeriesStatus.IMPRECISE: 1}
+    assert found.notes == ("1 of 3 runs imprecise",)
 
 
 def test_zeros_have_a_mean_and_no_interval() -> None:

@@ -9,6 +9,7 @@ never averaged over hosts, nor read from runs thrown together.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +18,7 @@ from iolab.analyse.method.between import BIAS_ALLOWANCE, log_means, publish
 from iolab.analyse.method.quantiles import BIN_ERROR
 from iolab.analyse.method.variance import NO_PRIOR, Prior, own_spread, stratum_priors
 from iolab.model.metric import Level, Metric, Result
+from iolab.model.rule import SeriesStatus
 from iolab.model.run import RunStatus
 from iolab.model.study import Study
 from iolab.model.workload import Indicator, Job, Workload
@@ -66,8 +68,21 @@ class PointSummary:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know about the intervals: runs left out, no replicate."""
-        return (*self._left_out(), *((NO_REPLICATE,) if len(self.results) == 1 else ()))
+        """What to know about the intervals: runs left out or not steady, no replicate."""
+        alone = (NO_REPLICATE,) if len(self.results) == 1 else ()
+        return (*self._left_out(), *self._unsteady(), *alone)
+
+    @property
+    def statuses(self) -> Mapping[SeriesStatus, int]:
+        """How many of the runs that entered have each status of their seconds."""
+        return Counter(run.steadiness.status for run in self.results if run.steadiness is not None)
+
+    def _unsteady(self) -> tuple[str, ...]:
+        return tuple(
+            f"{count} of {len(self.results)} runs {status.value}"
+            for status, count in self.statuses.items()
+            if status is not SeriesStatus.OK
+        )
 
     def _left_out(self) -> tuple[str, ...]:
         if not self.left_out:
