@@ -40,9 +40,9 @@ def write_run(directory: Path, record: RunRecord, analysis: Analysis, origin: Or
     """Write every file of a run into `directory`, which must not exist, and flush all of it."""
     (directory / layout.ENGINE).mkdir(parents=True)
     tables = (
+        (layout.INTERVALS, record.intervals),
         (layout.BINS, record.bins),
         (layout.COUNTERS, record.counters),
-        (layout.INTERVALS, record.intervals),
     )
     with ThreadPoolExecutor(WRITTEN_AT_ONCE) as pool:
         written = [pool.submit(_write_table, directory, *table) for table in tables]
