@@ -186,9 +186,7 @@ def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[st
         alike.setdefault((target.path, below), []).append(target)
     for (path, below), targets in alike.items():
         names = list(dict.fromkeys(target.host for target in targets))
-        free = [
-            size for target in targets if (size := _free_bytes(facts, target.key)) is not None
-        ]
+        free = [size for target in targets if (size := _free_bytes(facts, target.key)) is not None]
         least = "at least " if len(set(free)) > 1 else ""
         room = f", {least}{format_bytes(min(free))} free" if free else ""
         yield f"{path or 'no path given'} on {listing(names, HOSTS_SHOWN)}{below}{room}"

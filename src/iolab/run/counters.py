@@ -83,7 +83,7 @@ def cpu_busy(before: object, after: object) -> float | None:
     """Share of all cores' time that was neither idle nor waiting, from two samples' `cpu` rows."""
     try:
         (total, idle), (total_then, idle_then) = _cpu_ns(after), _cpu_ns(before)
-    except (TypeError, IndexError):
+    except (TypeError, LookupError):
         return None
     span = total - total_then
     idle_ns = min(max(idle - idle_then, 0), span)
