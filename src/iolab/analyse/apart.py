@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from iolab.analyse.sentinels import mark_moved
 from iolab.analyse.sittings import Sittings, checked
 from iolab.model.configuration import Configuration
 from iolab.model.metric import Result
@@ -24,9 +25,10 @@ def shown_of(session: Stored) -> tuple[Study, tuple[Result, ...]]:
     """The study and its results for people and programs to read.
 
     Results that were measured without hosts are those of a configuration of their own, and results
-    of several sittings say so.
+    of several sittings say so, and those that were measured while the sentinel moved.
     """
-    study, results = set_apart(session.study, session.results())
+    whole = session.study
+    study, results = set_apart(whole, mark_moved(session.results(), whole))
     return study, checked(results, session)
 
 

@@ -17,6 +17,7 @@ from iolab.report.wording import count
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from iolab.model.run import Plan
     from iolab.store.reader import SessionReader
 
 STATUS_STYLES: Final = {
@@ -36,7 +37,7 @@ def session_heading(
     line = Text(f"{one_line(session.study)}, scale {one_line(session.scale)}, ")
     line.append(f"{_time(session.created_real_ns)}, ")
     line.append(session.status.value, style=STATUS_STYLES[session.status])
-    line.append(f" — {_runs(results, len(reader.plan.runs))}")
+    line.append(f" — {_runs(results, reader.plan)}")
     line.append_text(_levels(results))
     yield line
     yield from _sittings(reader, results)
@@ -76,9 +77,10 @@ def _sittings(reader: SessionReader, results: Sequence[Result]) -> Iterator[Rend
     yield plain(f"Measured in {len(counts)} sittings: {', '.join(parts)}.")
 
 
-def _runs(results: Sequence[Result], planned: int) -> str:
-    if len(results) == planned:
-        return count(planned, "run")
+def _runs(results: Sequence[Result], plan: Plan) -> str:
+    planned = len(plan.runs)
+    if len(results) == planned or plan.runs_more:
+        return count(len(results), "run")
     return f"{len(results)} of {count(planned, 'run')}"
 
 

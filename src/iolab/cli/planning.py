@@ -52,6 +52,8 @@ def plan_document(
         "format": 1,
         "study": {"id": study.id, "title": study.title, "scale": study.scale},
         "digest": plan.digest,
+        "runs_more": plan.runs_more,
+        "candidates": [point.digest for point in plan.candidates],
         "runs": [
             {
                 "order": run.order,
@@ -150,6 +152,14 @@ def _metadata_job(job: MetadataJob) -> str:
     )
 
 
+def _run_count(plan: Plan) -> str:
+    """How many runs there are: where results decide, at least and at most."""
+    if not plan.runs_more:
+        return count(len(plan.runs), "run")
+    most = count(len(plan.runs) + plan.runs_more, "run")
+    return f"at least {len(plan.runs)}, at most {most}"
+
+
 def _costs(
     study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None
 ) -> Iterator[tuple[str, Text | str]]:
@@ -157,7 +167,7 @@ def _costs(
     repeats = f", {count(study.method.repeats, 'repeat')}" if study.method.repeats > 1 else ""
     yield (
         "runs",
-        f"{count(len(plan.runs), 'run')} of {count(len(plan.points), 'point')}{repeats}, "
+        f"{_run_count(plan)} of {count(len(plan.points), 'point')}{repeats}, "
         f"order {study.method.order.value}",
     )
     files = "; ".join(

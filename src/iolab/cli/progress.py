@@ -99,7 +99,14 @@ class Progress:
             case SessionStarted():
                 return replace(moved, host_count=len(event.facts))
             case RunStarted():
-                return replace(moved, run=event.run, run_since_s=now_s, seconds=Seconds())
+                return replace(
+                    moved,
+                    run=event.run,
+                    run_since_s=now_s,
+                    seconds=Seconds(),
+                    # Results may ask for more runs than the plan is sure of.
+                    run_count=max(self.run_count, self.ended + 1),
+                )
             case PhaseStarted():
                 return replace(
                     moved,

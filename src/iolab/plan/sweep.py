@@ -13,11 +13,14 @@ from iolab.model.configuration import Configuration
 from iolab.model.metadata import MetadataJob
 from iolab.model.run import DataSet, Point
 from iolab.model.study import Study
-from iolab.model.workload import AnyJob, Arrivals, Contents, Job, Workload
+from iolab.model.workload import AnyJob, Contents, Job, Workload
 from iolab.units import parse_size
 
 RATE: Final = "rate_iops"
 """The axis of a max-load search, whose values are made as it goes: I/Os per second of one job."""
+
+ARRIVALS: Final = "rate_process"
+"""fio's option for how I/Os come under a rate."""
 
 DIGEST_CHARACTERS: Final = 16
 """64 bits: no two of 10,000 points meet, and a path stays short."""
@@ -43,10 +46,15 @@ def point_at(
     """
     owner = {item.id: item for item in study.configurations}[configuration]
     behaviour = {item.id: item for item in study.workloads}[workload]
-    if RATE in dict(axis) and behaviour.io.arrivals is None:
-        job = replace(behaviour.io, arrivals=Arrivals.POISSON)
+    if RATE in dict(axis) and not _says_how_io_arrives(behaviour.io):
+        # Not by a thread of its own: fio 3.33 with io_submit_mode=offload does not always end.
+        job = replace(behaviour.io, options=(*behaviour.io.options, (ARRIVALS, "poisson")))
         behaviour = replace(behaviour, job=job)
     return _point(study, owner, behaviour, axis)
+
+
+def _says_how_io_arrives(job: Job) -> bool:
+    return job.arrivals is not None or ARRIVALS in dict(job.options)
 
 
 def data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:

@@ -156,17 +156,24 @@ def _facts(brief: Brief) -> tuple[tuple[str, str], ...]:
     return (
         ("Measured", f"{made:%-d %B %Y, %H:%M} UTC"),
         ("Hosts", str(len(hosts))),
-        ("Runs", f"{len(brief.results)} of {len(brief.plan.runs)}"),
+        ("Runs", _run_count(brief)),
         ("Scale", brief.study.scale),
         ("Session", brief.session.id),
         *((("Source", brief.study.source),) if brief.study.source else ()),
     )
 
 
+def _run_count(brief: Brief) -> str:
+    """How many runs there are of how many; where results decide that, as many as there are."""
+    made = len(brief.results)
+    return str(made) if brief.plan.runs_more else f"{made} of {len(brief.plan.runs)}"
+
+
 def _alerts(brief: Brief) -> tuple[str, ...]:
     """What is wrong with the session as a whole."""
     status, reason = brief.session.status, brief.session.reason or ""
-    missing = len(brief.plan.runs) - len(brief.results) - len(brief.damaged)
+    made = [(result.digest, result.repeat) for result in brief.results]
+    missing = brief.plan.missing(made) - len(brief.damaged)
     told = {
         SessionStatus.RUNNING: "The session is still running; this is what it has so far.",
         SessionStatus.INTERRUPTED: f"The session was interrupted with {count(missing, 'run')} "

@@ -61,7 +61,8 @@ def _sittings(brief: Brief) -> Iterator[tuple[Cell, ...]]:
     found: dict[int, list[int]] = {}
     order = {(run.point.digest, run.repeat): run.order for run in brief.plan.runs}
     for result in brief.results:
-        found.setdefault(result.sitting, []).append(order.get((result.digest, result.repeat), 0))
+        planned = order.get((result.digest, result.repeat), 0)
+        found.setdefault(result.sitting, []).append(result.order or planned)
     if len(found) < 2:
         return
     for sitting, runs in sorted(found.items()):

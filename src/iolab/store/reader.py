@@ -121,13 +121,16 @@ class SessionReader:
     def results(self) -> tuple[Result, ...]:
         """The results of all committed runs in the plan's order; see `damaged` for the others.
 
+        Those of runs that results asked for follow, as they were made.
+
         Each says in which sitting it was measured.
         """
         heads = self._read_heads()[0]
         begun = self.begun()
         order = {(run.point.digest, run.repeat): run.order for run in self.plan.runs}
         last = len(order)
-        keys = sorted(heads, key=lambda key: (order.get(key, last), key))
+        made = {key: head.analysis.result.order for key, head in heads.items()}
+        keys = sorted(heads, key=lambda key: (order.get(key, last), made[key], key))
         return tuple(
             dataclasses.replace(
                 heads[key].analysis.result,

@@ -91,7 +91,12 @@ class DecidingAgenda:
         if self._blocks:
             self._queue.extend(self._blocks.popleft())
             return True
-        wanted = [point for part in self._parts for point in part.wants(self._log)]
+        wanted = [
+            point
+            for part in self._parts
+            for point in part.wants(self._log)
+            if not self._log.failed(point.digest)
+        ]
         self._rounds += 1
         if self._study.method.order is Order.RANDOMISED:
             seed = f"{self._study.method.seed} {self._rounds}"

@@ -180,7 +180,8 @@ class LoadPart:
         if trail.lost:
             return ()
         if trail.wanted is not None:
-            return (self._at(base, trail.wanted),)
+            point = self._at(base, trail.wanted)
+            return () if log.failed(point.digest) else (point,)
         if not trail.limit.bounded and trail.limit.load < trail.saturation / 2:
             return ()  # Even the lowest rate is too much: there is nothing to confirm.
         proof = self._at(base, trail.limit.confirm_at)
