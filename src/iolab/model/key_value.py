@@ -28,7 +28,7 @@ READ_WHILE_WRITING = "readwhilewriting"
 
 
 @dataclass(frozen=True, slots=True)
-class KeyValueData:
+class KeyValueSet:
     """What a database was loaded with: `keys` distinct keys of one size with values of one size.
 
     `block_bytes` is RocksDB's block size, which a database has from its load and keeps.
@@ -58,7 +58,7 @@ class KeyValueJob:
     """
 
     workload: str
-    data: KeyValueData
+    loaded: KeyValueSet
     threads: int
     cache_bytes: int
     read_percent: int = 80

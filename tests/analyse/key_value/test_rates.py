@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.analyse.key_value.rates import WindowRate, job_threads, report_rate, window_rate
-from iolab.model.key_value import KeyValueData, KeyValueJob, ThreadProgress
+from iolab.model.key_value import KeyValueJob, KeyValueSet, ThreadProgress
 from iolab.run.engines.db_bench_output import parse
 from iolab.run.engines.db_bench_progress import report_rows
 
 GOLDEN: Final = Path(__file__).parents[2] / "golden" / "db_bench"
-LOADED: Final = KeyValueData(keys=60000, key_bytes=16, value_bytes=1024, block_bytes=4096)
+LOADED: Final = KeyValueSet(keys=60000, key_bytes=16, value_bytes=1024, block_bytes=4096)
 JOB: Final = KeyValueJob("readrandom", LOADED, threads=4, cache_bytes=8388608)
 WRITING: Final = KeyValueJob("readwhilewriting", LOADED, 4, 8388608, write_bytes_per_s=4194304)
 
@@ -46,6 +46,7 @@ def test_the_writer_is_not_among_the_readers() -> None:
     told = report_rate(rows, WRITING, beside, 1, 2)
     apart = window_rate(output.progress, readers, 1, 2).ops_per_s
     assert told == pytest.approx(apart, rel=0.1)
+    assert told is not None
     assert told < dict(rows)[2]
     assert report_rate(rows, WRITING, None, 1, 2) is None
     assert report_rate(rows, WRITING, writing, 1, 2) is None

@@ -55,6 +55,8 @@ def test_a_cell_tells_what_it_was_and_what_it_did(name: str) -> None:
     assert result.benchmark == name.split("-")[0]
     assert result.seconds == pytest.approx(3, abs=0.1)
     assert result.operations == sum(one.count for one in result.latencies)
+    assert result.operations is not None
+    assert result.seconds is not None
     assert result.ops_per_s == pytest.approx(result.operations / result.seconds, rel=0.001)
     assert (len(output.tickers), len(output.timed)) == (193, 58)
     assert output.stalls is not None

@@ -16,8 +16,8 @@ from iolab.model.db_bench_options import DB_BENCH_OPTIONS, PROGRAMS, db_bench_va
 from iolab.model.key_value import (
     READ_RANDOM_WRITE_RANDOM,
     READ_WHILE_WRITING,
-    KeyValueData,
     KeyValueJob,
+    KeyValueSet,
 )
 from iolab.run.engines.base import Command
 from iolab.run.engines.db_bench_output import OUTPUT_LIMIT_BYTES
@@ -87,12 +87,12 @@ def load_command(job: KeyValueJob, directory: str, database: str, *, seed: int) 
     """
     options = _allowed(job.options)
     argv = [
-        *_start(options, LOAD, database, job.data),
+        *_start(options, LOAD, database, job.loaded),
         *("--use_existing_db=0", "--disable_wal=1", f"--threads={LOAD_STREAMS}"),
         *("--histogram=1", "--progress_reports=0", f"--seed={_seed(seed)}"),
         *_further(options, but="disable_wal"),
     ]
-    size = job.data.keys * job.data.entry_bytes
+    size = job.loaded.keys * job.loaded.entry_bytes
     return _command(argv, directory, START_LIMIT_S + size / SLOWEST_LOAD_BYTES_PER_S)
 
 
@@ -123,7 +123,7 @@ def cell_command(
         happened = f"db_bench cannot measure the workload {job.workload!r} on a loaded database."
         raise EngineError(happened, "Name one that reads, such as readrandom.")
     argv = [
-        *_start(options, f"{job.workload},stats", database, job.data),
+        *_start(options, f"{job.workload},stats", database, job.loaded),
         *("--use_existing_db=1", f"--cache_size={job.cache_bytes}", f"--threads={job.threads}"),
         *(f"--duration={seconds}", "--ops_between_duration_checks=1"),
         *("--histogram=1", "--statistics=1", "--stats_interval_seconds=1"),
@@ -142,17 +142,17 @@ _LOADS: Final = ("fill", "delete", "compact", "flush", "fresh", "wait", "level",
 
 
 def _start(
-    options: dict[str, str], benchmarks: str, database: str, data: KeyValueData
+    options: dict[str, str], benchmarks: str, database: str, loaded: KeyValueSet
 ) -> Iterator[str]:
     # The stamps of its progress are in local time, which nobody could place.
     yield from ("env", "TZ=UTC0", _program(options, "db_bench"))
     yield f"--benchmarks={benchmarks}"
     yield f"--db={database}"
-    yield f"--num={data.keys}"
-    yield f"--key_size={data.key_bytes}"
-    yield f"--value_size={data.value_bytes}"
-    yield f"--block_size={data.block_bytes}"
-    yield f"--bloom_bits={data.bloom_bits}"
+    yield f"--num={loaded.keys}"
+    yield f"--key_size={loaded.key_bytes}"
+    yield f"--value_size={loaded.value_bytes}"
+    yield f"--block_size={loaded.block_bytes}"
+    yield f"--bloom_bits={loaded.bloom_bits}"
     yield "--compression_type=none"
 
 

@@ -15,8 +15,8 @@ from iolab.model.key_value import (
     READ_RANDOM_WRITE_RANDOM,
     READ_WHILE_WRITING,
     KeyOperation,
-    KeyValueData,
     KeyValueJob,
+    KeyValueSet,
 )
 from iolab.run.engines.db_bench_output import DbBenchOutput, Result
 from iolab.run.engines.db_bench_tables import block_fault
@@ -39,7 +39,7 @@ OPERATIONS: Final = {
 is left out by db_bench itself."""
 
 
-def load_faults(output: DbBenchOutput, loaded: KeyValueData) -> tuple[str, ...]:
+def load_faults(output: DbBenchOutput, loaded: KeyValueSet) -> tuple[str, ...]:
     """Why a load did not leave the database that was asked for; empty when it did.
 
     What db_bench itself said of an error comes first.
@@ -60,7 +60,7 @@ def cell_faults(
 
     `loaded_bytes` are those of the tree after its load, where they are known.
     """
-    faults = [*output.said, *output.faults, *_header_faults(output, job.data)]
+    faults = [*output.said, *output.faults, *_header_faults(output, job.loaded)]
     result = output.result(job.workload)
     if result is None:
         return (*faults, _no_result(output, job.workload))
@@ -76,12 +76,12 @@ def cell_faults(
     )
 
 
-def _header_faults(output: DbBenchOutput, data: KeyValueData) -> Iterator[str]:
+def _header_faults(output: DbBenchOutput, loaded: KeyValueSet) -> Iterator[str]:
     header = output.header
     for what, got, asked in (
-        ("keys", header.keys, data.keys),
-        ("bytes a key", header.key_bytes, data.key_bytes),
-        ("bytes a value", header.value_bytes, data.value_bytes),
+        ("keys", header.keys, loaded.keys),
+        ("bytes a key", header.key_bytes, loaded.key_bytes),
+        ("bytes a value", header.value_bytes, loaded.value_bytes),
     ):
         if got is not None and got != asked:
             yield f"db_bench used {got} {what}, and {asked} were asked for"
@@ -96,7 +96,7 @@ def _no_result(output: DbBenchOutput, benchmark: str) -> str:
     return f"db_bench gave no result for {benchmark}"
 
 
-def _load_result_faults(output: DbBenchOutput, loaded: KeyValueData) -> Iterator[str]:
+def _load_result_faults(output: DbBenchOutput, loaded: KeyValueSet) -> Iterator[str]:
     written = output.result("filluniquerandom")
     if written is None:
         yield _no_result(output, "filluniquerandom")
@@ -134,7 +134,7 @@ def _key_faults(output: DbBenchOutput, result: Result, job: KeyValueJob) -> Iter
     first = result.first_thread
     whose = ""
     if reads and read_bytes is not None:
-        found = read_bytes // job.data.value_bytes
+        found = read_bytes // job.loaded.value_bytes
     elif first is not None:
         reads, found, whose = first.reads, first.found, " of its first thread"
     else:
@@ -166,7 +166,7 @@ def _block_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
     """Blocks of another size, as they came into the cache: the option is of no use by then."""
     blocks = output.tickers.get("rocksdb.block.cache.data.add", 0)
     filled = output.tickers.get("rocksdb.block.cache.data.bytes.insert", 0)
-    if blocks and (fault := block_fault(filled / blocks, job.data)):
+    if blocks and (fault := block_fault(filled / blocks, job.loaded)):
         yield fault
 
 

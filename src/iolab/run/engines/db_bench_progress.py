@@ -31,14 +31,14 @@ def progress_of(lines: Iterable[str]) -> tuple[ThreadProgress, ...]:
         if match is None or len(taken) >= LINES_LIMIT:
             continue
         try:
-            moment = datetime(*(int(text) for text in match.groups()[:6]), tzinfo=UTC)
+            moment = datetime.strptime(match[1], "%Y/%m/%d-%H:%M:%S").replace(tzinfo=UTC)
         except ValueError:
             continue
         taken.append(
             ThreadProgress(
-                thread=int(match[7]),
-                elapsed_s=float(match[9]),
-                operations=int(match[8]),
+                thread=int(match[2]),
+                elapsed_s=float(match[4]),
+                operations=int(match[3]),
                 stamp_s=int(moment.timestamp()),
             )
         )
@@ -77,7 +77,7 @@ def report_rows(raw: bytes) -> tuple[tuple[int, int], ...] | None:
 
 
 _LINE: Final = re.compile(
-    r"(\d{4})/(\d\d)/(\d\d)-(\d\d):(\d\d):(\d\d) +\.\.\. thread (\d{1,9}): "
+    r"(\d{4}/\d\d/\d\d-\d\d:\d\d:\d\d) +\.\.\. thread (\d{1,9}): "
     r"\(\d{1,18},(\d{1,18})\) ops and \(\S{1,60}\) ops/second "
     r"in \(\d{1,9}\.\d{1,9},(\d{1,9}\.\d{1,9})\) seconds"
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from iolab.model.key_value import KeyValueData, TableShape
+from iolab.model.key_value import KeyValueSet, TableShape
 
 TABLES_LIMIT_BYTES: Final = 64 << 20
 """What is read: 1.7 KiB for each file of 64 MiB, which is enough for 2 TiB."""
@@ -34,7 +34,7 @@ def tables_of(raw: bytes) -> TableShape | None:
     return TableShape(len(files), entries, blocks, blocks_sum, keys_sum, values_sum, compression)
 
 
-def shape_faults(shape: TableShape | None, loaded: KeyValueData) -> tuple[str, ...]:
+def shape_faults(shape: TableShape | None, loaded: KeyValueSet) -> tuple[str, ...]:
     """Why a database is not the one that was to be loaded; empty when it is."""
     if shape is None:
         return ("there is no database with tables: it was not loaded, or the path is another",)
@@ -56,7 +56,7 @@ def shape_faults(shape: TableShape | None, loaded: KeyValueData) -> tuple[str, .
     return tuple(faults)
 
 
-def block_fault(mean_bytes: float | None, loaded: KeyValueData) -> str | None:
+def block_fault(mean_bytes: float | None, loaded: KeyValueSet) -> str | None:
     """Why blocks of that mean size were not made with the block size; None when they may be.
 
     A block is closed by the entry that fills it up, so it may be longer by one; one that stands
