@@ -21,6 +21,8 @@ from tests.agent.test_schema import VALIDATOR
 from tests.e2e.devices import Spare, spare_loop, spare_zram, write_at
 from tests.e2e.targets import command
 
+pytestmark = pytest.mark.e2e
+
 MD_MAGIC = b"\xfc\x4e\x2b\xa9"
 
 

@@ -17,6 +17,8 @@ from tests.e2e.devices import Spare, spare_loop, write_at
 from tests.e2e.sessions import IOLAB, iolab
 from tests.e2e.targets import command
 
+pytestmark = pytest.mark.e2e
+
 STUDY = """
 format = 1
 id = "device"
