@@ -63,14 +63,30 @@ class Search:
 
 def searches_of(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
     """Every search among the points of a study, in their order."""
-    workloads = {item.id: item for item in study.workloads if item.aim.searches}
+    axes = {item.id: searched_axes(item) for item in study.workloads if item.aim.searches}
+    return _grouped(study, points, axes)
+
+
+def curves_of(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
+    """Every curve over one axis of load, also where all of its points are measured."""
+    axes = {item.id: _varied(item) for item in study.workloads}
+    grid = [item.id for item in study.workloads if item.aim.objective is Objective.GRID]
+    single = {name: axes[name] for name in grid if len(axes[name]) == 1}
+    return _grouped(study, points, single)
+
+
+def _grouped(
+    study: Study, points: Iterable[Point], axes: Mapping[str, tuple[str, ...]]
+) -> tuple[Search, ...]:
+    """The points of these workloads, together where they differ in the workload's axes alone."""
+    workloads = {item.id: item for item in study.workloads if item.id in axes}
     found: dict[object, dict[Place, Point]] = {}
     owners: dict[object, tuple[Workload, str, tuple[str, ...]]] = {}
     for point in points:
         workload = workloads.get(point.workload)
         if workload is None:
             continue
-        names = searched_axes(workload)
+        names = axes[workload.id]
         values = dict(point.axis)
         rest = tuple(pair for pair in point.axis if pair[0] not in names)
         key = (point.configuration, point.workload, rest)
@@ -90,6 +106,11 @@ def searched_axes(workload: Workload) -> tuple[str, ...]:
     """The axes of a workload that its search chooses on; none for a max-load search."""
     if workload.aim.objective is Objective.MAX_LOAD or not workload.aim.searches:
         return ()
+    return _varied(workload)
+
+
+def _varied(workload: Workload) -> tuple[str, ...]:
+    """The axes of load that have several values."""
     return tuple(
         axis.name for axis in workload.sweep if axis.name in SEARCHED and len(axis.values) > 1
     )
