@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from iolab.cli.door import guarded
+from iolab.cli.door import FAULTS_SHOWN, guarded
 from iolab.errors import (
     EngineError,
     ExitCode,
@@ -22,6 +22,17 @@ from iolab.errors import (
 )
 
 FAULTS = (Fault("One.", "Do it.", "study.toml", 3), Fault("Two \x1b[31m.", "Undo.", None, None))
+
+
+def test_of_very_many_faults_some_are_printed_and_the_rest_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    faults = [Fault(f"Host {number} is held.", "Wait.") for number in range(FAULTS_SHOWN + 7)]
+    guarded(lambda: raising(HostError("It cannot run.", "Correct this.", faults)), [])
+    told = capsys.readouterr().err.splitlines()
+    assert told[1 + FAULTS_SHOWN - 1].endswith(f"Host {FAULTS_SHOWN - 1} is held. Wait.")
+    assert told[-1].startswith("  and 7 more")
+    assert len(told) == 1 + FAULTS_SHOWN + 1
 
 
 def raising(error: BaseException) -> object:

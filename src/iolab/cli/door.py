@@ -16,6 +16,9 @@ from iolab.errors import ExitCode, Fault, IolabError, UsageError
 DEBUG: Final = "IOLAB_DEBUG"
 """Set to 1, a bug shows its traceback."""
 
+FAULTS_SHOWN: Final = 50
+"""Faults of an error that are printed: a fleet that cannot run has one for each of its hosts."""
+
 
 def guarded(command: Callable[[], object], argv: Sequence[str]) -> int:
     """What the command exits with; every exception is told here and nowhere else.
@@ -71,10 +74,12 @@ def _told(error: IolabError, *, as_json: bool) -> int:
     from iolab.cli.screen import one_line
 
     say(f"iolab: {one_line(str(error))}")
-    for fault in error.faults:
-        if str(fault) == str(error):
-            continue  # a single fault that is the error itself
-        say(f"  {one_line(str(fault))}")
+    # A single fault may be the error itself.
+    faults = [str(fault) for fault in error.faults if str(fault) != str(error)]
+    for fault in faults[:FAULTS_SHOWN]:
+        say(f"  {one_line(fault)}")
+    if len(faults) > FAULTS_SHOWN:
+        say(f"  and {len(faults) - FAULTS_SHOWN} more")
     if as_json:
         result_json(error_document(error))
     return error.exit_code
