@@ -25,7 +25,13 @@ from iolab.report.figures.choose import looks_of
 from iolab.report.figures.operations import operation_token, rates_figure
 from iolab.report.html import render_html
 from iolab.report.operation_charts import best_points
-from iolab.report.operations import brief_rates, runs_table, share_table, summary_table
+from iolab.report.operations import (
+    brief_rates,
+    host_rate_keys,
+    runs_table,
+    share_table,
+    summary_table,
+)
 from iolab.report.page import make_page
 from iolab.report.render import draw
 from tests.report.metadata_session import JOB, MetadataSource, kpi_with_metadata
@@ -190,6 +196,16 @@ def test_a_failed_iteration_is_counted_and_left_out(source: MetadataSource) -> N
     page = make_page(build_brief(failed))
     (charts,) = [item for item in page.workloads if item.table is not None]
     assert charts.note.startswith("2 iterations, 1 not done and left out.")
+
+
+def test_hosts_of_a_phase_are_counted_alike(source: MetadataSource) -> None:
+    result = of_metadata(source)[0]
+    keys = host_rate_keys(result)
+    assert keys[0] == "file_create_ops_per_s"
+    first, *others = result.hosts
+    unknown = {**first.metrics, keys[0]: replace(first.metrics[keys[0]], value=None)}
+    short = replace(result, hosts=(replace(first, metrics=unknown), *others))
+    assert host_rate_keys(short) == ("file_create_ops_per_s_whole", *keys[1:])
 
 
 def test_each_host_has_its_share(source: MetadataSource) -> None:

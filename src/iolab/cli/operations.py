@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from iolab.analyse.iterations import OperationStatistics, PointStatistics, point_statistics
-from iolab.analyse.metadata.phases import FILE_OPERATIONS
-from iolab.analyse.metadata.summary import rate_key
 from iolab.cli.screen import QUIET_STYLE, Grouped, Heading, plain, title, verdict
 from iolab.model.metric import Result
 from iolab.model.study import Study
@@ -24,9 +22,6 @@ from iolab.report.wording import show
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-HOST_OPERATIONS: Final = tuple(rate_key(operation) for operation in FILE_OPERATIONS)
-"""What tells a host that lags behind the others."""
 
 _HEADINGS: Final = (
     Heading("operations/s", main=True),

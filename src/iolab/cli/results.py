@@ -14,7 +14,7 @@ from rich.text import Text
 
 from iolab.analyse.iterations import is_metadata
 from iolab.analyse.points import FIGURES, PointSummary, summarise
-from iolab.cli.operations import HOST_OPERATIONS, operations_screen
+from iolab.cli.operations import operations_screen
 from iolab.cli.screen import (
     QUIET_STYLE,
     Grouped,
@@ -34,7 +34,7 @@ from iolab.model.workload import Indicator, Workload
 from iolab.report.fleet import operation_spreads_table, spread_rows
 from iolab.report.headline import per_host
 from iolab.report.objections import Objection, objections
-from iolab.report.operations import split
+from iolab.report.operations import host_rate_keys, split
 from iolab.report.wording import axis_label, axis_number, show, show_interval
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
 
 def _hosts(result: Result) -> Iterator[RenderableType]:
     """Each host's share."""
-    keys = HOST_OPERATIONS if is_metadata(result) else _HOST_METRICS
+    keys = host_rate_keys(result) if is_metadata(result) else _HOST_METRICS
     rows: list[list[Text | str]] = [
         [plain(host.name), *(show(host.metrics.get(key)) for key in keys)] for host in result.hosts
     ]

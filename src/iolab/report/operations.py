@@ -63,6 +63,22 @@ def run_rate(result: Result, operation: Operation) -> Metric:
     return Metric(None, "ops/s")
 
 
+def host_rate_keys(result: Result) -> tuple[str, ...]:
+    """For each operation on files the rate that all hosts have: over the window, else the whole.
+
+    Hosts of one column are counted alike, so that the slowest among them is the slowest.
+    """
+    return tuple(
+        rate_key(operation) if _all_have(result, rate_key(operation)) else whole_key(operation)
+        for operation in FILE_OPERATIONS
+    )
+
+
+def _all_have(result: Result, key: str) -> bool:
+    found = [host.metrics.get(key) for host in result.hosts]
+    return all(metric is not None and metric.value is not None for metric in found)
+
+
 def brief_rates(result: Result) -> str:
     """A run in a line: the rate of each operation on files."""
     told = (
@@ -159,13 +175,14 @@ def share_table(result: Result) -> Table:
         for operation in FILE_OPERATIONS
         for heading in (NAMES[operation], f"{NAMES[operation]} p99")
     )
+    rates = host_rate_keys(result)
     rows = tuple(
         (
             Cell(host.name),
             *(
                 Cell(show(host.metrics.get(key), bare_rate=True))
-                for operation in FILE_OPERATIONS
-                for key in (rate_key(operation), latency_key(operation, "p99"))
+                for rate, operation in zip(rates, FILE_OPERATIONS, strict=True)
+                for key in (rate, latency_key(operation, "p99"))
             ),
             verdict_cell(result.verdict.level),
         )
