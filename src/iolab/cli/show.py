@@ -83,12 +83,14 @@ def print_session(
     `advise` says how to continue a session that did not come to its end.
     """
     from iolab.cli.heading import session_heading
+    from iolab.cli.loads import load_screen
     from iolab.cli.results import details_screen, results_screen
     from iolab.cli.talk import result_screen
 
     result_screen(
         *session_heading(reader, results, advise=advise),
         *results_screen(study, results, points),
+        *load_screen(study, results),
         *(details_screen(results) if details else ()),
     )
 

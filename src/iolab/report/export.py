@@ -12,11 +12,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from iolab.analyse.curves import findings
 from iolab.analyse.iterations import point_statistics
 from iolab.analyse.points import PointSummary, summarise
 from iolab.model.configuration import Configuration
 from iolab.model.metric import Evidence, HostResult, Metric, Result, Spread
 from iolab.model.study import Study
+from iolab.report.curves import findings_document
 from iolab.report.operations import RATE_NOTE, iterations_document, split, summary_lines
 from iolab.report.points import metric_document, point_columns, point_documents, point_table
 from iolab.report.tables import SHOWN_METRICS, axis_names
@@ -55,6 +57,7 @@ def session_document(
         "points": point_documents(summarise(results, study) if points is None else points),
         "results": [_result(result) for result in results],
         "iterations": iterations_document(results),
+        "load": findings_document(findings(study, results)),
     }
 
 
