@@ -13,7 +13,14 @@ from iolab.model.host import Role
 from iolab.model.metric import HostResult, Metric, Result, Spread
 from iolab.model.run import Bystander, DeviceDelta, RunRecord
 from iolab.report.figures.hosts import DOTS_MAX, strip_figure
-from iolab.report.fleet import HOSTS_SHOWN, account_table, share_rows, spread_rows, spread_table
+from iolab.report.fleet import (
+    HOSTS_SHOWN,
+    account_table,
+    metadata_share_rows,
+    share_rows,
+    spread_rows,
+    spread_table,
+)
 from iolab.report.gather import timeline_of
 from iolab.report.palette import SERIES
 from iolab.report.render import draw
@@ -73,6 +80,18 @@ def test_a_large_fleets_table_has_its_ends() -> None:
     assert names[-1] == "c0001"
     assert {len(row) for row in table.rows} == {len(table.columns)}
     assert len(share_rows(fleet([1.0] * HOSTS_SHOWN), "iops").rows) == HOSTS_SHOWN
+
+
+def test_a_large_fleet_of_metadata_load_shows_its_extremes_too() -> None:
+    hosts = tuple(
+        HostResult(f"c{number:04}", {"file_create_ops_per_s": Metric(float(number), "ops/s")})
+        for number in range(1000)
+    )
+    table = metadata_share_rows(replace(fleet([1.0]), hosts=hosts))
+    names = [cells[0].text for cells in table.rows]
+    assert len(names) == HOSTS_SHOWN + 1
+    assert (names[0], names[-1]) == ("c0000", "c0999")
+    assert {len(cells) for cells in table.rows} == {len(table.columns)}
 
 
 def test_the_spread_is_told_in_words() -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from iolab.analyse.account import ByteAccount, NodeBytes
 from iolab.model.metric import HostResult, Result, Spread
-from iolab.report.operations import NAMES
+from iolab.report.operations import NAMES, host_rate_keys, share_table
 from iolab.report.table import Cell, Table, columns, row
 from iolab.report.tables import hosts_table
 from iolab.report.wording import NOTHING, count
@@ -22,11 +22,20 @@ HOSTS_SHOWN: Final = 24
 
 def share_rows(result: Result, key: str) -> Table:
     """Each host's share; of a large fleet the slowest and the fastest, by the metric `key`."""
+    return _extremes(hosts_table(result), result, key)
+
+
+def metadata_share_rows(result: Result) -> Table:
+    """The same of metadata load; the slowest and the fastest are those to make files."""
+    return _extremes(share_table(result), result, host_rate_keys(result)[0])
+
+
+def _extremes(whole: Table, result: Result, key: str) -> Table:
+    """The table, whose rows are the result's hosts in their order, without the middle of many."""
     if len(result.hosts) <= HOSTS_SHOWN:
-        return hosts_table(result)
+        return whole
     ordered = sorted(result.hosts, key=lambda host: _value(host, key))
     half = HOSTS_SHOWN // 2
-    whole = hosts_table(result)
     rows = dict(zip((host.name for host in result.hosts), whole.rows, strict=True))
     hidden = count(len(ordered) - 2 * half, "host")
     gap = (Cell(f"{hidden} between"), *(Cell("") for _ in whole.columns[1:]))

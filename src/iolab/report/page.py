@@ -26,7 +26,7 @@ from iolab.report.figures.choose import (
 from iolab.report.figures.frame import Figure
 from iolab.report.figures.hosts import strip_figure
 from iolab.report.figures.timeline import timeline_figure
-from iolab.report.fleet import account_table, share_rows, spread_tables
+from iolab.report.fleet import account_table, metadata_share_rows, share_rows, spread_tables
 from iolab.report.headline import Headline, Tally, headlines, tally
 from iolab.report.machine import (
     configurations_table,
@@ -37,7 +37,7 @@ from iolab.report.machine import (
 )
 from iolab.report.objections import Objection, objections, run_name
 from iolab.report.operation_charts import operation_cards, operation_charts
-from iolab.report.operations import brief_rates, jobs_table, runs_table, share_table
+from iolab.report.operations import brief_rates, jobs_table, runs_table
 from iolab.report.page_parts import Card, Entry, WorkloadCharts
 from iolab.report.repeat import INVENTORY_FILE, repeat_command, study_file, versions_table
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
@@ -366,7 +366,9 @@ def _run(
 
 
 def _share(brief: Brief, result: Result) -> Table:
-    return share_table(result) if is_metadata(result) else share_rows(result, _key(brief, result))
+    if is_metadata(result):
+        return metadata_share_rows(result)
+    return share_rows(result, _key(brief, result))
 
 
 def _fleet(result: Result, detail: RunDetail | None) -> tuple[Table, ...]:
