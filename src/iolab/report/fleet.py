@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from iolab.analyse.account import ByteAccount, NodeBytes
+from iolab.analyse.iterations import is_metadata
 from iolab.model.metric import HostResult, Result, Spread
 from iolab.report.operations import NAMES, host_rate_keys, share_table
 from iolab.report.table import Cell, Table, columns, row
@@ -18,6 +19,11 @@ OPERATIONS: Final = {operation.key: name for operation, name in NAMES.items()}
 
 HOSTS_SHOWN: Final = 24
 """Rows of a fleet's table: a larger fleet shows the slowest and the fastest half of these."""
+
+
+def host_shares(result: Result, key: str) -> Table:
+    """Each host's share of a run of any load; `key` is the metric that orders I/O."""
+    return metadata_share_rows(result) if is_metadata(result) else share_rows(result, key)
 
 
 def share_rows(result: Result, key: str) -> Table:

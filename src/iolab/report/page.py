@@ -26,7 +26,7 @@ from iolab.report.figures.choose import (
 from iolab.report.figures.frame import Figure
 from iolab.report.figures.hosts import strip_figure
 from iolab.report.figures.timeline import timeline_figure
-from iolab.report.fleet import account_table, metadata_share_rows, share_rows, spread_tables
+from iolab.report.fleet import account_table, host_shares, share_rows, spread_tables
 from iolab.report.headline import Headline, Tally, headlines, tally
 from iolab.report.machine import (
     configurations_table,
@@ -359,16 +359,10 @@ def _run(
         result=result,
         aside=f"{_figure(brief, result)}, {count(len(result.verdict.checks), 'check')}, {told}",
         figures=tuple(figures),
-        hosts=_share(brief, result) if len(result.hosts) > 1 else None,
+        hosts=host_shares(result, _key(brief, result)) if len(result.hosts) > 1 else None,
         fleet=_fleet(result, detail),
         commands=brief.host_runs.get(run_key, ()) if figures else (),
     )
-
-
-def _share(brief: Brief, result: Result) -> Table:
-    if is_metadata(result):
-        return metadata_share_rows(result)
-    return share_rows(result, _key(brief, result))
 
 
 def _fleet(result: Result, detail: RunDetail | None) -> tuple[Table, ...]:
