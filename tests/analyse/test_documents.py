@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.analyse import checks, sittings
+from iolab.analyse import checks, sentinels, sittings
 from iolab.analyse.checks import EVERY_CHECK as CHECKS
 from iolab.analyse.checks.registry import Check
 from iolab.analyse.metadata.summary import METADATA_UNITS
@@ -30,7 +30,7 @@ def test_every_check_made_is_registered_once() -> None:
 
 
 def test_every_check_has_a_page_and_every_page_a_check() -> None:
-    codes = {check.code for check in CHECKS} | {sittings.CODE}
+    codes = {check.code for check in CHECKS} | {sittings.CODE, sentinels.CODE}
     assert {path.stem for path in PAGES.glob("*.md")} == codes
 
 

@@ -62,7 +62,7 @@ def _ordered(study: Study, points: tuple[Point, ...]) -> Iterator[tuple[int, Poi
 
 
 def _certain_repeats(study: Study, workload: Workload) -> int:
-    """How often a point is measured whatever comes out; a search repeats only what it settles on."""
+    """How often a point is measured in any case; a search repeats what it settles on."""
     if workload.aim.objective is not Objective.GRID:
         return 1
     return workload.repeats or study.method.repeats
