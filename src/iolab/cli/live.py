@@ -17,11 +17,19 @@ from iolab.cli.panel import panel
 from iolab.cli.progress import Load, Progress
 from iolab.cli.screen import one_line, run_name
 from iolab.cli.talk import console, say
-from iolab.model.event import Event, IntervalSeen, Notice, Phase, PhaseStarted, RunFinished
+from iolab.model.event import (
+    Event,
+    IntervalSeen,
+    Notice,
+    Phase,
+    PhaseStarted,
+    RuleLooked,
+    RunFinished,
+)
 from iolab.model.metric import Result
 from iolab.model.run import PlannedRun
 from iolab.report.operations import brief_rates
-from iolab.report.wording import show
+from iolab.report.wording import show, show_steadiness
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes
 
 if TYPE_CHECKING:
@@ -143,6 +151,8 @@ class LinesView:
             case PhaseStarted():
                 self._told = -1.0
                 say(self._phase(event))
+            case RuleLooked():
+                say(f"{self._run(event.run)}: {one_line(event.says)}")
             case IntervalSeen():
                 self._tell_load(event.run)
             case RunFinished(record) if record.failure:
@@ -155,7 +165,9 @@ class LinesView:
         """Tell a result with its verdict."""
         figures = brief_rates(result) if is_metadata(result) else _figures(result)
         name = run_name(result.workload, result.axis, result.repeat)
-        say(f"result {name}: {figures}: {result.verdict.level.value}")
+        steady = show_steadiness(result)
+        level = result.verdict.level.value
+        say(f"result {name}: {figures}: {level}{f', {steady}' if steady else ''}")
 
     def note(self, text: str) -> None:
         """One more line."""

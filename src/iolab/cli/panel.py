@@ -88,7 +88,9 @@ def _phase(progress: Progress, width: int, *, ascii_only: bool) -> Text:
         text.append(f" {elapsed:.0f} of {format_duration_s(expected)}")
     else:
         text.append(f"{elapsed:.0f} s")
-    if warming:
+    if progress.phase is Phase.MEASURE and progress.says:
+        text.append(f"  {one_line(progress.says)}", style=QUIET_STYLE)
+    elif warming:
         text.append("  warm-up, not counted", style=QUIET_STYLE)
     elif progress.phase_detail and not _names_run(progress):
         text.append(f"  {one_line(progress.phase_detail)}", style=QUIET_STYLE)

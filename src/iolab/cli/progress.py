@@ -11,6 +11,7 @@ from iolab.model.event import (
     IntervalSeen,
     Phase,
     PhaseStarted,
+    RuleLooked,
     RunFinished,
     RunStarted,
     SessionStarted,
@@ -89,6 +90,7 @@ class Progress:
     seconds: Seconds = field(default_factory=Seconds)
     cpu_busy: dict[str, float] = field(default_factory=dict)
     results: tuple[Result, ...] = ()
+    says: str = ""
     timed_runs: int = 0
     timed_s: float = 0.0
 
@@ -104,6 +106,7 @@ class Progress:
                     run=event.run,
                     run_since_s=now_s,
                     seconds=Seconds(),
+                    says="",
                     # Results may ask for more runs than the plan is sure of.
                     run_count=max(self.run_count, self.ended + 1),
                 )
@@ -115,6 +118,8 @@ class Progress:
                     phase_since_s=now_s,
                     phase_expected_s=event.expected_s,
                 )
+            case RuleLooked():
+                return replace(moved, says=event.says)
             case IntervalSeen():
                 self.seconds.add(event)
                 return moved

@@ -35,7 +35,7 @@ from iolab.report.fleet import operation_spreads_table, spread_rows
 from iolab.report.headline import per_host
 from iolab.report.objections import Objection, objections
 from iolab.report.operations import host_rate_keys, split
-from iolab.report.wording import axis_label, axis_number, show, show_interval
+from iolab.report.wording import axis_label, axis_number, show, show_interval, show_steadiness
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -264,13 +264,22 @@ def _told(point: PointSummary, notes: Notes) -> Iterator[_Row]:
     numbers = sorted({number for run in behind for number in notes.of(run)})
     single = runs[0].repeat if len(runs) == 1 else 1
     suffix = f" #{single}" if single > 1 else ""
-    yield _Row(suffix, "", point.metrics, verdict(point.level, numbers))
+    told = verdict(point.level, numbers)
+    if len(runs) == 1:
+        told = _with_status(told, runs[0])
+    yield _Row(suffix, "", point.metrics, told)
     if len(runs) == 1:
         return
     for run in runs:
         left = "" if run in point.results else ", left out"
-        told = verdict(run.verdict.level, notes.of(run))
+        told = _with_status(verdict(run.verdict.level, notes.of(run)), run)
         yield _Row(f" #{run.repeat}{left}", QUIET_STYLE, run.metrics, told)
+
+
+def _with_status(told: Text, run: Result) -> Text:
+    """The verdict and, where the run's own seconds told something, what."""
+    steady = show_steadiness(run)
+    return told.append(f"  {steady}", style=QUIET_STYLE) if steady else told
 
 
 def _runs(point: PointSummary) -> list[Result]:

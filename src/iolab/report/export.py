@@ -17,6 +17,7 @@ from iolab.analyse.iterations import point_statistics
 from iolab.analyse.points import PointSummary, summarise
 from iolab.model.configuration import Configuration
 from iolab.model.metric import Evidence, HostResult, Metric, Result, Spread
+from iolab.model.rule import Steadiness
 from iolab.model.study import Study
 from iolab.report.curves import findings_document
 from iolab.report.operations import RATE_NOTE, iterations_document, split, summary_lines
@@ -101,6 +102,7 @@ def _result(result: Result) -> dict[str, Any]:
         "metrics": _metrics(result.metrics),
         "hosts": [_host(host) for host in result.hosts],
         "spread": None if result.spread is None else _spread(result.spread),
+        "steadiness": None if result.steadiness is None else _steadiness(result.steadiness),
         "operation_spreads": {
             key: _spread(spread) for key, spread in result.operation_spreads.items()
         },
@@ -121,6 +123,21 @@ def _result(result: Result) -> dict[str, Any]:
 
 def _host(host: HostResult) -> dict[str, Any]:
     return {"name": host.name, **_metrics(host.metrics)}
+
+
+def _steadiness(told: Steadiness) -> dict[str, Any]:
+    return {
+        "status": told.status.value,
+        "cut_s": told.cut_s,
+        "seconds": told.seconds,
+        "mean": _finite(told.mean),
+        "half_width": _finite(told.half_width),
+        "df": told.df,
+        "period_s": told.period_s,
+        "cycles": told.cycles,
+        "tau_s": _finite(told.tau_s),
+        "reasons": list(told.reasons),
+    }
 
 
 def _spread(spread: Spread) -> dict[str, Any]:
@@ -156,6 +173,7 @@ def _finite(value: float | None) -> float | None:
 
 TEXT_COLUMNS: Final = frozenset(
     {
+        "steadiness",
         *("configuration", "workload", "status", "verdict", "objections", "failure", "digest"),
         *("without", "notes"),
     }
@@ -181,6 +199,9 @@ def result_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
     found["objections"] = [
         " ".join(f"{check.code}:{check.level.value}" for check in result.verdict.objections)
         for result in results
+    ]
+    found["steadiness"] = [
+        result.steadiness.status.value if result.steadiness else None for result in results
     ]
     found["host_count"] = [len(result.hosts) for result in results]
     found["window_s"] = [_finite(result.window_s) for result in results]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final
 
-from iolab.model.metric import Level, Metric
+from iolab.model.metric import Level, Metric, Result
 from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes, parse_size
 
 NOTHING: Final = "–"
@@ -54,6 +55,16 @@ def show_interval(metric: Metric | None, *, bare_rate: bool = False) -> str:
         return runs
     ends = (show_value(end, metric.unit, bare_rate=bare_rate) for end in (metric.low, metric.high))
     return f"[{', '.join(ends)}] {runs}"
+
+
+def show_steadiness(result: Result) -> str:
+    """What a run's own seconds say of its rate: `ok ±1.2 %`; empty for one too short to tell."""
+    told = result.steadiness
+    if told is None:
+        return ""
+    if not math.isfinite(told.half_width):
+        return told.status.value
+    return f"{told.status.value} ±{100 * told.half_width:.2g} %"
 
 
 def show_value(value: float, unit: str, *, bare_rate: bool = False) -> str:
