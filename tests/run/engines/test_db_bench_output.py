@@ -115,6 +115,8 @@ def test_reads_and_writes_are_told_apart() -> None:
     assert [one.operation for one in output.results[0].latencies] == [READ]
     writes = output.timed["rocksdb.db.write.micros"]
     assert writes.count > 10_000
+    assert [percent for percent, _ in writes.percentiles] == [50, 95, 99, 100]
+    assert writes.sum / writes.count <= writes.percentiles[-1][1]
     assert output.header.write_bytes_per_s == 4194304
 
 
@@ -214,7 +216,7 @@ def test_lines_that_are_no_rows_are_none() -> None:
     assert ticker("rocksdb.x COUNT : 5") == ("rocksdb.x", 5)
     assert ticker("rocksdb.x P50 : 1.0 P95 : 2.0 COUNT : 5 SUM : 9") == (
         "rocksdb.x",
-        TimedTicker(5, 9),
+        TimedTicker(5, 9, ((50, 1.0), (95, 2.0))),
     )
     assert ticker("rocksdb.x COUNT : many") is None
 
@@ -315,6 +317,11 @@ def test_threads_tell_when_they_began() -> None:
     )
     assert len(again) == 2
     assert start_bounds_s(again) is None
+    # Threads that began some ms apart are no contradiction.
+    late = progress_of(["2026/11/21-0" + tail.format(32, end) for end in (1.99, 1.02, 0.95)])
+    apart = start_bounds_s(late)
+    assert apart is not None
+    assert apart[1] - apart[0] == pytest.approx(0.04)
 
 
 def test_a_report_file_counts_the_writer_too() -> None:

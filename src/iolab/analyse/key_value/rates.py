@@ -1,7 +1,8 @@
-"""Operations a second over a declared window, from what each thread said of its progress.
+"""Operations a second over a declared window; db_bench's own rate is over its whole run.
 
-db_bench's own rate is over its whole run. Its report file counts the writer of readwhilewriting
-among the readers; the threads' own lines do not, so a window is taken from these.
+The report file counts everything to the second, but the writer of readwhilewriting among the
+readers. The threads' own lines tell them apart, but only every thousand operations: enough for a
+writer of constant rate, and for fast readers in a long window.
 """
 
 from __future__ import annotations
@@ -100,8 +101,8 @@ def report_rate(
 ) -> float | None:
     """Operations a second between two whole seconds, from the report file's rows of one second.
 
-    For slow threads, which tell of themselves only every thousand operations. The file counts all
-    threads, so in readwhilewriting the `writer`'s own operations in that window are taken off.
+    The file counts all threads, so in readwhilewriting the `writer`'s own operations in that
+    window are taken off.
     None when a second is missing or counted twice, or the writer is not known. The file's seconds
     begin some ms before the threads do.
     """

@@ -38,8 +38,11 @@ VERSION_LIMIT_S: Final = 60.0
 SEED_MAX: Final = (1 << 62) - 1
 """db_bench takes a signed number of 64 bits and adds the number of each thread to it."""
 
-LOAD: Final = "filluniquerandom,flush,waitforcompaction,compact,levelstats,stats"
-"""Every key once, in random order; then nothing is left in memory or to be compacted."""
+LOAD: Final = "filluniquerandom,flush,waitforcompaction,compact,waitforcompaction,levelstats,stats"
+"""Every key once, in random order; then nothing is left in memory or to be compacted.
+
+What `compact` moves to a level may be too much for it, so its end is waited for once more.
+"""
 
 LOAD_STREAMS: Final = 1
 """filluniquerandom needs a single thread to write every key once."""
@@ -110,12 +113,12 @@ def cell_command(
     *,
     seconds: int,
     seed: int,
-    report_file: str | None = None,
+    report_file: str,
 ) -> Command:
     """Make the job's load for so many seconds on the copy `database`, which it may change.
 
-    Every thread tells on standard error how far it is, each second. `report_file`, a name in
-    `directory`, gets the same for all threads in one, at the price of a counter that they share.
+    `report_file`, a name in `directory`, gets the operations of all threads each second; on
+    standard error every thread tells by itself how far it is.
     EngineError for a job that db_bench cannot be told, or that could not be compared.
     """
     options = _allowed(job.options)
@@ -129,10 +132,9 @@ def cell_command(
         *("--histogram=1", "--statistics=1", "--stats_interval_seconds=1"),
         *_workload_flags(job),
         f"--seed={_seed(seed)}",
+        *("--report_interval_seconds=1", f"--report_file={report_file}"),
         *_further(options),
     ]
-    if report_file is not None:
-        argv += ["--report_interval_seconds=1", f"--report_file={report_file}"]
     return _command(argv, directory, START_LIMIT_S + 2 * seconds)
 
 

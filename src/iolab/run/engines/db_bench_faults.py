@@ -24,9 +24,6 @@ from iolab.run.engines.db_bench_tables import block_fault
 DURATION_TOLERANCE_S: Final = 0.1
 """How much sooner than asked for a cell may end: db_bench looks at whole microseconds."""
 
-PERCENT_TOLERANCE: Final = 1.0
-"""How far the share of reads may be off: threads stop in the middle of their hundred operations."""
-
 SIZE_TOLERANCE: Final = 0.02
 """Sizes of levels are printed with three or more digits, rounded."""
 
@@ -189,8 +186,11 @@ def _share_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
     write = result.latency(KeyOperation.WRITE) if result else None
     if read is None or write is None:
         return
-    percent = 100 * read.count / (read.count + write.count)
-    if abs(percent - job.read_percent) > PERCENT_TOLERANCE:
+    operations = read.count + write.count
+    percent = 100 * read.count / operations
+    # Of every hundred operations a thread does the reads first, and it stops in the middle.
+    excess = read.count - operations * job.read_percent / 100
+    if not -0.5 <= excess <= job.threads * job.read_percent * (100 - job.read_percent) / 100:
         yield f"{percent:.1f} % of operations were reads, and {job.read_percent} % were asked for"
 
 

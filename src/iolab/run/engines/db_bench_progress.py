@@ -16,6 +16,9 @@ from iolab.model.key_value import ThreadProgress
 LINES_LIMIT: Final = 40_000
 """Lines taken: ten minutes of 64 threads, which 4 MiB just hold."""
 
+APART_S: Final = 0.1
+"""How far apart hundreds of threads begin on a busy host."""
+
 REPORT_LIMIT: Final = 100_000
 """Rows of a report file that are taken: more than a day of seconds."""
 
@@ -50,13 +53,13 @@ def start_bounds_s(progress: Iterable[ThreadProgress]) -> tuple[float, float] | 
 
     Every line says the whole second that it was printed in and how long its thread had worked by
     then; together they leave a span of some ms. None without a line, or when lines contradict
-    each other (the clock was set meanwhile).
+    each other by more than threads begin apart (the clock was set meanwhile).
     """
     spans = [(one.stamp_s - one.elapsed_s, one.stamp_s + 1 - one.elapsed_s) for one in progress]
     if not spans:
         return None
     low, high = max(low for low, _ in spans), min(high for _, high in spans)
-    return (low, high) if low <= high else None
+    return (min(low, high), max(low, high)) if low <= high + APART_S else None
 
 
 def report_rows(raw: bytes) -> tuple[tuple[int, int], ...] | None:

@@ -18,10 +18,14 @@ TICKERS_LIMIT: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class TimedTicker:
-    """A histogram that the statistics give by its count and its sum, in the ticker's own unit."""
+    """A histogram that the statistics give in a line, in the ticker's own unit.
+
+    `percentiles` are (percent, value) as printed; that of 100 is the maximum.
+    """
 
     count: int
     sum: int
+    percentiles: tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,8 @@ class Stalls:
 def ticker(line: str) -> tuple[str, int | TimedTicker] | None:
     """A line of `STATISTICS:`, its name and what it counts; None for any other line."""
     if match := _TIMED.fullmatch(line.rstrip()):
-        return match[1], TimedTicker(int(match[2]), int(match[3]))
+        percentiles = tuple((int(name), float(text)) for name, text in _PERCENTILE.findall(line))
+        return match[1], TimedTicker(int(match[2]), int(match[3]), percentiles)
     if match := _TICKER.fullmatch(line.rstrip()):
         return match[1], int(match[2])
     return None
@@ -127,6 +132,7 @@ _TICKER: Final = re.compile(rf"{_NAME} COUNT : (\d{{1,20}})")
 _TIMED: Final = re.compile(
     rf"{_NAME} (?:P\d{{1,3}} : \S{{1,40}} ){{1,8}}COUNT : (\d{{1,20}}) SUM : (\d{{1,20}})"
 )
+_PERCENTILE: Final = re.compile(r" P(\d{1,3}) : (\d{1,19}(?:\.\d{1,9})?)(?= )")
 _ROW_NAME: Final = re.compile(r"L\d{1,3}|Sum|Int")
 _SIZE: Final = re.compile(r"(\d{1,12}(?:\.\d{1,4})?)([KMGT]?B)")
 _STALL_OLD: Final = re.compile(r"(\d{1,18}) ([a-z][a-z0-9_ ]{1,60}?)(?=,|$)")
