@@ -101,10 +101,11 @@ class Result:
     `spread` is known for runs of several hosts; of metadata load, whose phases follow each other,
     `operation_spreads` is, by the operation's key as in its metrics.
 
-    `without` names hosts that were left out after they had failed: such a result stands apart from those of the whole fleet. `attempt` is how often it
-    was tried, `sitting` in which start of the session, from 1, it was measured, `order` its place
-    among the session's runs, from 1 (0 where it was stored without). `steadiness` is what its
-    seconds say of it, None where they are too few or it made metadata load.
+    `without` names hosts that were left out after they had failed: such a result stands apart from
+    those of the whole fleet. `attempt` is how often it was tried, `sitting` in which start of the
+    session, from 1, it was measured, `order` its place among the session's runs, from 1 (0 where it
+    was stored without). `steadiness` is what its seconds say of it, None where they are too few or
+    it made metadata load.
     """
 
     configuration: str
