@@ -13,6 +13,7 @@ from iolab.model.run import Plan, RunRecord
 from iolab.model.study import Study
 from iolab.plan.load import LoadOptions, parse_study
 from iolab.plan.schedule import make_plan
+from iolab.run.agenda import Agenda
 from iolab.run.hosts.fake import FakeHost
 from iolab.run.hosts.fake_script import FakeScript, LoopClock
 from iolab.run.live_rule import RuleFor
@@ -110,6 +111,7 @@ class Stage:
     notes: Notes = field(default_factory=Notes)
     stop: Stop | None = None
     rule_for: RuleFor | None = None
+    agenda: Agenda | None = None
     status: SessionStatus | None = None
     fault: IolabError | None = None
     hosts: dict[str, FakeHost] = field(default_factory=dict)
@@ -165,6 +167,7 @@ class Stage:
                 clock=LoopClock(),
                 reach=self._reach if self.again is not None else None,
                 rule_for=self.rule_for,
+                agenda=self.agenda,
             )
         except IolabError as fault:
             self.fault = fault
