@@ -15,11 +15,11 @@ import numpy as np
 
 from iolab.analyse.method.mser import BLOCK_S, Floats
 
-_TAU_FIRST_S: Final = 4.0
+_TAU_FIRST_BLOCKS: Final = 0.8
 _TAU_FACTOR: Final = 1.3
 _TAU_LAST_SHARE: Final = 0.75
-"""The grid: 4 s x 1.3^k up to three quarters of the series; a slower decay cannot be told from a
-drift, which the comparison of halves sees."""
+"""The grid: 0.8 blocks (4 s of the usual 5 s ones) x 1.3^k, up to three quarters of the series; a
+slower decay cannot be told from a drift, which the comparison of halves sees."""
 
 _F_LIMIT: Final = 6.0
 """F of (2, K-3) above which the transient is taken to be there: p < 0.01 for 20 blocks or more."""
@@ -80,9 +80,10 @@ def _centres(count: int, block_s: int) -> Floats:
 @lru_cache(maxsize=512)
 def _grid(count: int, block_s: int) -> tuple[Floats, Floats, Floats]:
     """The time constants, their centred shapes (taus x blocks) and the shapes' squared norms."""
-    last = max(_TAU_LAST_SHARE * count * block_s, _TAU_FIRST_S)
-    steps = int(math.log(last / _TAU_FIRST_S) / math.log(_TAU_FACTOR)) + 1
-    taus: Floats = _TAU_FIRST_S * _TAU_FACTOR ** np.arange(steps, dtype=np.float64)
+    first = _TAU_FIRST_BLOCKS * block_s
+    last = _TAU_LAST_SHARE * count * block_s
+    steps = int(math.log(last / first) / math.log(_TAU_FACTOR)) + 1
+    taus: Floats = first * _TAU_FACTOR ** np.arange(steps, dtype=np.float64)
     shapes: Floats = np.exp(-_centres(count, block_s)[None, :] / taus[:, None])
     shapes -= shapes.mean(axis=1, keepdims=True)
     norms: Floats = (shapes * shapes).sum(axis=1)
