@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from iolab.analyse.curves import findings
 from iolab.analyse.iterations import is_metadata
 from iolab.analyse.points import FIGURES, NO_REPLICATE, summarise
 from iolab.model.event import SessionStatus
@@ -311,6 +312,7 @@ def _workloads(
     """The charts of every workload that has more than one point, and of all metadata load."""
     charts = []
     summaries = summarise(brief.results, brief.study)
+    load = findings(brief.study, brief.results)
     for workload in brief.study.workloads:
         results = [result for result in brief.results if result.workload == workload.id]
         if isinstance(workload.job, MetadataJob):
@@ -318,7 +320,7 @@ def _workloads(
             continue
         own = [one for one in headlined if one.workload is workload]
         points = [point for point in summaries if point.key.workload == workload.id]
-        figures = axis_figures(workload, points, looks)
+        figures = axis_figures(workload, points, looks, load.curves)
         curves = workload_distribution(workload, own, results, brief.details, looks)
         if curves is not None:
             figures.append(curves)

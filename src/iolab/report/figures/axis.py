@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from iolab.analyse.curves import Curve
 from iolab.analyse.points import PointSummary, value_of
 from iolab.model.metric import Level, Metric, Result
 from iolab.model.workload import Indicator, Workload
@@ -27,6 +28,12 @@ from iolab.report.figures.frame import (
     log_scale,
     top_level,
     unit_mark,
+)
+from iolab.report.figures.predicted import (
+    predicted_layers,
+    predicted_note,
+    predicted_rows,
+    predicted_values,
 )
 from iolab.report.palette import PAPER, Token
 from iolab.report.table import Cell, Table, columns, verdict_cell
@@ -52,12 +59,16 @@ _FAINT: Final = 0.55
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One series of a chart: what it is called, its colour, its dash, and its points."""
+    """One series of a chart: what it is called, its colour, its dash, and its points.
+
+    `curve` is what is known of loads between the points, where the axis is one of load.
+    """
 
     name: str
     token: Token
     dash: tuple[int, ...]
     points: tuple[PointSummary, ...]
+    curve: Curve | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +130,12 @@ def _figure(
         **top_level(PLOT_WIDTH, HEIGHT, top=HEAD),
         "layer": [*layers, *labels, unit_mark(scale.unit)],
     }
+    known = [line.curve for line in lines[:MAX_LINES] if line.curve is not None]
     left_out = len(lines) - MAX_LINES
     notes = ["Solid: mean; dashed: 99th percentile."] if len(quantities) > 1 else []
     if any(_bars(line, axis, one.key, scale) for line in lines for one in quantities):
         notes.append("Bars: 95 % interval over the runs, which are the small marks.")
+    notes += [text for one in quantities if (text := predicted_note(known, one.key))]
     notes += [f"{count(left_out, 'line')} more in the table."] if left_out > 0 else []
     return Figure(
         subject=workload.title,
@@ -143,6 +156,7 @@ def _layers(line: Line, axis: str, key: str, scale: Scale) -> list[Spec]:
     colour = line.token.stand_in
     points = _points(line, axis, key)
     layers: list[Spec] = [
+        *predicted_layers(line.curve, key, {"x": x, "y": y}, scale, colour),
         {
             "data": {"values": [{"x": a, "y": scale.of(v)} for a, v, _ in points]},
             "mark": {"type": "line", "stroke": colour, "strokeDash": list(line.dash)},
@@ -255,7 +269,8 @@ def _values(line: Line, key: str) -> list[float]:
     found = [point.metrics.get(key, _NO_METRIC) for point in line.points]
     ends = [v for one in found for v in (one.low, one.value, one.high) if v is not None]
     runs = [value_of(run, key) for point in line.points for run in _runs_of(point)]
-    return [*ends, *(v for v in runs if v is not None)]
+    measured = [*ends, *(v for v in runs if v is not None)]
+    return [*measured, *predicted_values(line.curve, key)]
 
 
 def _ends(line: Line, axis: str, key: str, scale: Scale, name: str) -> list[tuple[str, float, str]]:
@@ -307,6 +322,11 @@ def _table(
         for row in _point_rows(
             line.name, str(dict(point.key.axis).get(axis, "")), point, quantities
         )
+    ]
+    first = quantities[0].key
+    others = 2 * (len(quantities) - 1)
+    rows += [
+        row for line in lines for row in predicted_rows(line.name, line.curve, first, others)
     ]
     return Table(f"{workload.title} against {axis}", (*heads, *columns(("Verdict",))), tuple(rows))
 

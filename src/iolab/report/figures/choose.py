@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from iolab.analyse.curves import Curve
 from iolab.analyse.iterations import is_metadata
 from iolab.analyse.points import Axis, PointSummary
 from iolab.model.metric import Result
@@ -46,13 +47,21 @@ def looks_of(study: Study) -> dict[str, Look]:
 
 
 def axis_figures(
-    workload: Workload, points: Sequence[PointSummary], looks: Mapping[str, Look]
+    workload: Workload,
+    points: Sequence[PointSummary],
+    looks: Mapping[str, Look],
+    curves: Sequence[Curve] = (),
 ) -> list[Figure]:
     """Throughput and latency against the axis; none for a workload of one point."""
     axis = main_axis([point.key.axis for point in points])
     if axis is None:
         return []
-    lines = _lines(points, axis, looks)
+    own = {
+        (curve.search.configuration, curve.search.fixed): curve
+        for curve in curves
+        if curve.search.workload.id == workload.id and curve.axis == axis
+    }
+    lines = _lines(points, axis, looks, own)
     has_latency = any(_known(point, "lat_ns_mean") for point in points)
     has_load = any(_known(point, "iops") for point in points)
     figures = [throughput_figure(workload, axis, lines)] if has_load else []
@@ -73,7 +82,12 @@ def main_axis(axes: Sequence[Axis]) -> str | None:
     return ranked[0] if ranked else None
 
 
-def _lines(points: Sequence[PointSummary], axis: str, looks: Mapping[str, Look]) -> list[Line]:
+def _lines(
+    points: Sequence[PointSummary],
+    axis: str,
+    looks: Mapping[str, Look],
+    curves: Mapping[tuple[str, Axis], Curve],
+) -> list[Line]:
     """One line for each configuration and each combination of the other parameters."""
     grouped: dict[tuple[str, Axis], list[PointSummary]] = {}
     for point in points:
@@ -87,7 +101,8 @@ def _lines(points: Sequence[PointSummary], axis: str, looks: Mapping[str, Look])
         dash = _DASHES[combinations.index(others) % len(_DASHES)]
         parts = [look.title] if several or not others else []
         name = " ".join([*parts, *(str(value) for _, value in others)])
-        lines.append(Line(name, look.token, dash, tuple(found)))
+        curve = curves.get((configuration, others))
+        lines.append(Line(name, look.token, dash, tuple(found), curve))
     return lines
 
 
