@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 
 from iolab.analyse.load import DIRECTIONS, Load
-from iolab.analyse.method.quantiles import block_count, of_run_each
-from iolab.analyse.percentiles import PERCENTILES
+from iolab.analyse.method.quantiles import block_count, decides, of_run_each
+from iolab.analyse.percentiles import PERCENTILES, STALL_DECIDED
 from iolab.analyse.seconds import SECOND_NS
 from iolab.analyse.steady import Steady
 from iolab.analyse.window import Window, controller_ns
@@ -33,13 +33,32 @@ def with_intervals(
     metrics: Mapping[str, Metric], record: RunRecord, load: Load, steady: Steady | None
 ) -> dict[str, Metric]:
     """The fleet's metrics, with low, high and n where the run can tell them."""
-    found = dict(metrics)
+    found = _without_rare_stalls(metrics, record.run.point.io.access, steady)
     if record.rule is not None and steady is not None:
         for key in _rate_keys(record, load):
             found[key] = _rate(found[key], steady)
     if load.cut.common is not None:
         for prefix, ways in _scopes(record.run.point.io.access):
             found |= _latencies(found, prefix, record, load, ways)
+    return found
+
+
+def _without_rare_stalls(
+    metrics: Mapping[str, Metric], access: Access, steady: Steady | None
+) -> dict[str, Metric]:
+    """The metrics; of a run with a few stalls the far percentiles are "more than" the near ones.
+
+    One stall more or less would decide them.
+    """
+    found = dict(metrics)
+    if steady is None or not decides(steady.episodes):
+        return found
+    for prefix, _ in _scopes(access):
+        near = found[f"{prefix}lat_ns_p99_5"].value
+        for name in STALL_DECIDED:
+            key = f"{prefix}lat_ns_{name}"
+            if found[key].value is not None:
+                found[key] = Metric(None, found[key].unit, low=near)
     return found
 
 

@@ -20,6 +20,9 @@ PERCENTILES: Final = (
 )
 """The percentiles of a result: (name in a metric's key, percent)."""
 
+STALL_DECIDED: Final = ("p99_9", "p99_99")
+"""Those so far out that a few stalls in a run decide them."""
+
 _PARTS: Final = 1_000_000
 """Percentages are told apart to a millionth of a percent; integers make the rule exact."""
 

@@ -40,9 +40,14 @@ def mark(level: Level) -> str:
 
 
 def show(metric: Metric | None, *, bare_rate: bool = False) -> str:
-    """A metric with its unit; `bare_rate` leaves "IOPS" or "ops/s" to the heading of a column."""
-    if metric is None or metric.value is None:
+    """A metric with its unit, "more than" where only that is known.
+
+    `bare_rate` leaves "IOPS" or "ops/s" to the heading of a column.
+    """
+    if metric is None or (metric.value is None and metric.low is None):
         return NOTHING
+    if metric.value is None:
+        return f"> {show_value(metric.low or 0.0, metric.unit, bare_rate=bare_rate)}"
     return show_value(metric.value, metric.unit, bare_rate=bare_rate)
 
 

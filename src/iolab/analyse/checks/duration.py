@@ -18,6 +18,7 @@ from iolab.analyse.checks.registry import (
     valid,
     worst,
 )
+from iolab.analyse.method.quantiles import decides
 from iolab.analyse.percentiles import PERCENTILES, ios_needed, is_supported
 from iolab.analyse.view import RunView
 from iolab.analyse.window import EDGE_SLACK_NS
@@ -148,6 +149,13 @@ def percentile_support(view: RunView) -> Said:
     total = int(view.load.ios.sum())
     lacking = [(name, at) for name, at in PERCENTILES if not is_supported(total, at)]
     evidence: Numbers = {"ios": total}
+    stalls = view.steady.episodes if view.steady else 0
+    evidence["stalls"] = stalls
+    if not lacking and decides(stalls):
+        return valid(
+            f"{stalls} stalls decide the percentiles from p99.9 on: told as more than p99.5.",
+            **evidence,
+        )
     if not lacking:
         return valid(f"{format_count(total)} I/Os support every percentile.", **evidence)
     needs = ", ".join(f"{_words(at)} ({format_count(ios_needed(at))})" for _, at in lacking)

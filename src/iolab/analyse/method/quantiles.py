@@ -61,9 +61,14 @@ def support(total: int, q: float, episodes: int = 0) -> Support:
     if not is_supported(total, 100 * q):
         beyond = total * (1 - q)
         return Support(enough=False, reason=f"{beyond:.0f} I/Os lie beyond it, {TAIL_IOS} must")
-    if 0 < episodes < EPISODES_MIN:
+    if decides(episodes):
         return Support(enough=False, reason=f"{episodes} stalls decide it, {EPISODES_MIN} must")
     return Support(enough=True, reason="")
+
+
+def decides(episodes: int) -> bool:
+    """Whether a run stalled so few times that one stall more or less moves its far quantiles."""
+    return 0 < episodes < EPISODES_MIN
 
 
 def ios_needed(q: float, confidence: float = 0.99, over: int = 0) -> int:

@@ -1,0 +1,170 @@
+"""A run's own seconds: the series, its status, the intervals and what the checks say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from iolab.analyse.checks.arrivals import coordinated_omission
+from iolab.analyse.judge import judge
+from iolab.analyse.live import FleetRule
+from iolab.analyse.seconds import fleet_seconds
+from iolab.model.metric import Level, Result
+from iolab.model.rule import RuleSettings, SeriesStatus
+from iolab.model.run import RunRecord
+from iolab.report.wording import show
+from tests.analyse.records import GO_NS, JOB, SECOND, Burst, bursts_record, view_of
+
+RULE = RuleSettings(shortest_s=60, longest_s=200, step_s=10, retained_s=30)
+
+
+def seconds_record(counts: Sequence[int], rule: RuleSettings | None = None) -> RunRecord:
+    """A record of one host with those I/Os in each second."""
+    bursts = [
+        Burst(start_s=float(at), spans=1, ios=count, first_seq=at)
+        for at, count in enumerate(counts)
+    ]
+    runtime_s = float(rule.longest_s if rule else len(counts))
+    return bursts_record(bursts, rule=rule, runtime_s=runtime_s)
+
+
+def noisy(count: int, level: int = 40_000, seed: int = 1) -> list[int]:
+    draws = np.random.default_rng(seed).normal(level, level * 0.01, count)
+    return [round(draw) for draw in draws]
+
+
+def codes(result: Result) -> dict[str, Level]:
+    return {check.code: check.level for check in result.verdict.checks}
+
+
+def test_seconds_of_hosts_add_up_from_the_latest_start() -> None:
+    record = bursts_record(
+        [Burst(spans=10, ios=100)], [Burst(start_s=0.5, spans=10, ios=50, offset_ns=3 * SECOND)]
+    )
+    series = fleet_seconds(record)
+    assert series is not None
+    assert series.start_ns == GO_NS + SECOND // 2
+    assert series.counts == pytest.approx([150.0] * 9)
+
+
+def test_a_missing_interval_is_a_second_without_io() -> None:
+    bursts = [Burst(spans=3, ios=10), Burst(start_s=4, spans=3, ios=10, first_seq=3)]
+    series = fleet_seconds(bursts_record(bursts))
+    assert series is not None
+    assert list(series.counts) == [10, 10, 10, 0, 10, 10, 10]
+
+
+def test_live_sees_the_seconds_that_are_stored() -> None:
+    counts = noisy(200)
+    record = seconds_record(counts, RULE)
+    rule = FleetRule(["c1"], RULE)
+    ended = 0
+    for at, count in enumerate(counts, 1):
+        rule.take("c1", GO_NS + at * SECOND, SECOND, count)
+        if rule.finished:
+            ended = at
+            break
+    steadiness = judge(record, {}).steadiness
+    assert steadiness is not None
+    assert steadiness.seconds == ended
+
+
+def test_a_late_host_is_waited_for() -> None:
+    rule = FleetRule(["near", "far"], RULE)
+    for at, count in enumerate(noisy(150), 1):
+        rule.take("near", GO_NS + at * SECOND, SECOND, count)
+    assert rule.says == "first look at 60 s"
+    for at, count in enumerate(noisy(150, seed=2), 1):
+        rule.take("far", GO_NS + at * SECOND, SECOND, count)
+    assert rule.finished
+
+
+def test_the_cut_and_what_follows_the_decision_do_not_count() -> None:
+    counts = [100_000] * 10 + noisy(90) + [1] * 20
+    result = judge(seconds_record(counts, RULE), {})
+    assert result.steadiness is not None
+    assert result.steadiness.status is SeriesStatus.OK
+    assert result.steadiness.seconds < 100
+    iops = result.metrics["iops"]
+    assert iops.value == pytest.approx(40_000, rel=0.01)
+    assert iops.low is not None
+    assert iops.high is not None
+    assert iops.low < 40_000 < iops.high
+    assert result.window_s == result.steadiness.seconds - result.steadiness.cut_s
+
+
+def test_a_rate_that_falls_all_along_is_invalid_under_a_rule_and_never_valid_without() -> None:
+    falling = [100_000 - 400 * at for at in range(200)]
+    ruled = judge(seconds_record(falling, RULE), {})
+    assert ruled.steadiness is not None
+    assert ruled.steadiness.status is SeriesStatus.TRANSIENT
+    assert ruled.steadiness.reasons
+    assert codes(ruled)["transient"] is Level.INVALID
+    assert codes(judge(seconds_record(falling), {}))["transient"] is Level.INDICATIVE
+
+
+def test_too_short_a_warm_up_is_told() -> None:
+    fading = [round(80_000 * np.exp(-at / 8)) for at in range(180)]
+    counts = [a + b for a, b in zip(fading, noisy(180), strict=True)]
+    result = judge(seconds_record(counts), {})
+    assert codes(result)["transient"] is Level.INDICATIVE
+    warm = judge(replace(seconds_record(counts), warmup_s=60.0), {})
+    assert codes(warm)["transient"] is Level.VALID
+
+
+def test_a_wide_interval_is_told_with_the_rule_only() -> None:
+    draws = np.random.default_rng(3).normal(40_000, 12_000, 200)
+    wild = [max(round(draw), 0) for draw in draws]
+    assert codes(judge(seconds_record(wild, RULE), {}))["imprecise"] is Level.INDICATIVE
+    assert codes(judge(seconds_record(wild), {}))["imprecise"] is Level.VALID
+
+
+def test_a_short_run_is_not_judged() -> None:
+    result = judge(seconds_record([40_000] * 20), {})
+    assert result.steadiness is None
+    assert codes(result)["transient"] is Level.VALID
+
+
+def test_percentiles_of_a_long_run_have_the_same_interval_each_time() -> None:
+    record = seconds_record(noisy(150))
+    first, again = judge(record, {}).metrics, judge(record, {}).metrics
+    median = first["lat_ns_p50"]
+    assert median == again["lat_ns_p50"]
+    assert median.n == 10
+    assert median.low is not None
+    assert median.high is not None
+    assert median.value is not None
+    assert median.low < median.value < median.high
+
+
+def test_a_few_stalls_leave_the_far_percentiles_open() -> None:
+    counts = noisy(150)
+    counts[70] = counts[110] = 100
+    far = judge(seconds_record(counts), {}).metrics["lat_ns_p99_9"]
+    assert far.value is None
+    assert far.low is not None
+    assert show(far).startswith("> ")
+
+
+@pytest.mark.parametrize(
+    ("ios", "lat_ns", "level", "words"),
+    [
+        (40_000, 100_000, Level.VALID, "those at that rate"),
+        (39_000, 100_000, Level.INDICATIVE, "not latency at that rate"),
+        (40_000, 780_000, Level.INDICATIVE, "service time at concurrency 31.2"),
+    ],
+)
+def test_a_rate_must_be_kept(ios: int, lat_ns: int, level: Level, words: str) -> None:
+    job = replace(JOB, rate_iops=10_000)
+    said = coordinated_omission(view_of(bursts_record([Burst(ios=ios, lat_ns=lat_ns)], job=job)))
+    assert said.level is level
+    assert words in said.says
+
+
+def test_a_closed_loop_has_service_times() -> None:
+    said = coordinated_omission(view_of(bursts_record([Burst()])))
+    assert said.level is Level.VALID
+    assert "service times" in said.says
