@@ -17,8 +17,9 @@ from iolab.analyse.window import Window
 from iolab.model.rule import BLOCKS_MIN, RAW_BLOCK, RuleSettings, SeriesStatus, Steadiness
 from iolab.model.run import RunRecord
 
-_SETTLED_SHARE: Final = 2
-"""Of a run of fixed length, half must remain after the cut, up to what rule D wants at most."""
+_REMAINING: Final = 3
+"""Of a run of fixed length a third must remain after the cut, as rule D leaves it at the least; no
+more than it wants of a long one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def _decided(series: FleetSeconds, settings: RuleSettings) -> Decision:
 
 def _fixed(seconds: int) -> RuleSettings | None:
     """The settings for a run of that length; None for one too short to be judged."""
-    retained_s = min(RAW_BLOCK.retained_s, seconds // _SETTLED_SHARE)
+    retained_s = min(RAW_BLOCK.retained_s, seconds // _REMAINING)
     retained_s = max(retained_s, 2 * RAW_BLOCK.batches_min)
     if seconds < RAW_BLOCK.cut_least_s + retained_s:
         return None
