@@ -8,11 +8,11 @@ from typing import Final
 from iolab.analyse.iterations import is_metadata
 from iolab.model.metric import Evidence, Result
 from iolab.model.run import Plan
-from iolab.model.study import Order, Study
+from iolab.model.study import Method, Order, Study
 from iolab.model.workload import Job, Workload
 from iolab.report.detail import RunKey
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
-from iolab.report.wording import NOTHING, show
+from iolab.report.wording import NOTHING, show, show_steadiness
 from iolab.units import format_bytes, format_duration_s
 
 SHOWN_METRICS: Final = (
@@ -50,8 +50,9 @@ def results_table(study: Study, results: Sequence[Result], anchors: Mapping[RunK
         if mixed or key not in {"read_iops", "write_iops"}
     ]
     names = ("Workload", *(("Configuration",) if several else ()))
+    steady = any(result.steadiness is not None for result in results)
     heads = (
-        *columns((*names, "Verdict")),
+        *columns((*names, "Verdict", *(("Steady",) if steady else ()))),
         *columns((), (*axes, "Repeat", *(heading for _, heading in shown), "Window")),
     )
     rows = tuple(
@@ -59,6 +60,7 @@ def results_table(study: Study, results: Sequence[Result], anchors: Mapping[RunK
             Cell(result.workload),
             *((Cell(result.configuration),) if several else ()),
             verdict_cell(result.verdict.level, anchors.get((result.digest, result.repeat))),
+            *((Cell(show_steadiness(result) or NOTHING),) if steady else ()),
             *(Cell(str(dict(result.axis).get(axis, NOTHING))) for axis in axes),
             Cell(str(result.repeat)),
             *(Cell(show(result.metrics.get(key), bare_rate=True)) for key, _ in shown),
@@ -117,8 +119,7 @@ def method_table(study: Study, plan: Plan) -> Table:
     caches = "dropped and verified before every run that reads" if method.drop_caches else "kept"
     rows = (
         row("Runs", f"{len(plan.runs)}: {len(plan.points)} points, repeats: {method.repeats}"),
-        row("Duration", f"{method.kind.value}: {format_duration_s(method.runtime_s)} measured"),
-        row("Warm-up", f"{format_duration_s(method.warmup_s)} run before and left out"),
+        *_times(method),
         row("Settle", f"{format_duration_s(method.settle_s)} of rest after each run"),
         row("Order", order),
         row("Caches", caches),
@@ -127,6 +128,24 @@ def method_table(study: Study, plan: Plan) -> Table:
         row("Scale", study.scale),
     )
     return Table("Method", columns(("What", "How")), rows)
+
+
+def _times(method: Method) -> tuple[tuple[Cell, ...], ...]:
+    """How long a run is, and what of it does not count."""
+    rule, kind = method.rule, method.kind.value
+    if rule is None:
+        return (
+            row("Duration", f"{kind}: {format_duration_s(method.runtime_s)} measured"),
+            row("Warm-up", f"{format_duration_s(method.warmup_s)} run before and left out"),
+        )
+    least_s, most_s = method.load_s
+    length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}"
+    return (
+        row(
+            "Duration", f"{kind}: {length}, until the mean is known to ±{100 * rule.precision:g} %"
+        ),
+        row("Warm-up", f"the transient that is found, at least {rule.cut_least_s} s, left out"),
+    )
 
 
 def workloads_table(study: Study) -> Table:
