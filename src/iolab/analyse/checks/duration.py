@@ -150,11 +150,11 @@ def percentile_support(view: RunView) -> Said:
     lacking = [(name, at) for name, at in PERCENTILES if not is_supported(total, at)]
     evidence: Numbers = {"ios": total}
     stalls = view.steady.episodes if view.steady else 0
-    evidence["stalls"] = stalls
     if not lacking and decides(stalls):
         return valid(
             f"{stalls} stalls decide the percentiles from p99.9 on: told as more than p99.5.",
             **evidence,
+            stalls=stalls,
         )
     if not lacking:
         return valid(f"{format_count(total)} I/Os support every percentile.", **evidence)
