@@ -13,7 +13,7 @@ from iolab.analyse.agenda.course import DecidingAgenda, is_decided_by_results
 from iolab.analyse.agenda.log import Log
 from iolab.analyse.agenda.parts import axis_of, peak_of, trail_of
 from iolab.analyse.sentinels import alarms, mark_moved, sentinel_of
-from iolab.model.metric import Level, Metric
+from iolab.model.metric import Level, Metric, Result
 from iolab.model.run import Point, RunStatus
 from iolab.plan.schedule import make_plan
 from iolab.plan.searches import searches_of
@@ -136,7 +136,8 @@ def test_the_sentinel_comes_first_and_after_every_eight_others() -> None:
 def test_a_sentinel_that_moved_has_the_runs_before_it_made_again_once() -> None:
     study = load(workload(AXIS), "method.kind=adaptive")
     agenda = DecidingAgenda(study, make_plan(study))
-    results, said = [], []
+    results: list[Result] = []
+    said: list[str] = []
     while (run := agenda.next()) is not None:
         said += agenda.said()
         result = measured(run, SOFT)
