@@ -10,7 +10,7 @@ import pytest
 from iolab.errors import EngineError
 from iolab.model.engine import EngineName
 from iolab.model.run import DataSet
-from iolab.model.workload import Access, Contents, Job
+from iolab.model.workload import Access, Arrivals, Contents, Job
 from iolab.run.engines.fio_job import fill_job, layout_block_bytes, layout_job, measure_job
 
 FILES = DataSet("s256m", "default", numjobs=4, files_per_job=2, file_bytes=256 << 20)
@@ -78,6 +78,15 @@ def test_a_mix_is_told_and_its_rate_is_for_both_directions_together() -> None:
     assert told(replace(mixed, rate_iops=1000))["rate_iops"] == "700,300"
     assert told(replace(mixed, rate_iops=1))["rate_iops"] == "1,1"
     assert told(replace(JOB, rate_iops=1000))["rate_iops"] == "1000"
+
+
+def test_arrivals_are_submitted_by_a_thread_of_their_own() -> None:
+    paced = replace(JOB, rate_iops=1000)
+    assert "io_submit_mode" not in told(paced)
+    random = told(replace(paced, arrivals=Arrivals.POISSON))
+    assert (random["rate_process"], random["io_submit_mode"]) == ("poisson", "offload")
+    assert told(replace(paced, arrivals=Arrivals.FIXED))["rate_process"] == "linear"
+    assert "rate_process" not in told(replace(JOB, arrivals=Arrivals.FIXED))
 
 
 def test_a_mix_of_one_direction_is_none() -> None:
