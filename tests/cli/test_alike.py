@@ -117,10 +117,14 @@ def test_the_host_that_differs_is_named(what: str, parts: dict[str, Any], says: 
 def test_a_governor_that_is_slow_on_all_is_noted() -> None:
     slow = {"governor": "powersave"}
     assert only("governor", host("a", cpu=slow), host("b", cpu=slow)).finding.state is State.NOTE
+
+
+def test_what_no_host_tells_is_not_called_alike() -> None:
     untold = {"governor": None}
-    assert only("governor", host("a", cpu=untold), host("b", cpu=untold)).finding.says == (
-        "not told on all"
-    )
+    told = only("governor", host("a", cpu=untold), host("b", cpu=untold)).finding
+    assert (told.state, told.says) == (State.NOTE, "unknown: no host tells it")
+    half = only("governor", host("a"), host("b", cpu=untold)).finding
+    assert half.says == "differs: performance on a; unknown on b"
 
 
 def test_a_file_system_of_each_host_is_not_a_shared_one_though_it_is_called_the_same() -> None:

@@ -21,7 +21,7 @@ NAME = "workload-1, iodepth 1, bs 4k"
 
 
 def progress(hosts: int = 1) -> Progress:
-    return Progress("study", 6, 0, hosts, 2.0, 8.0, 0.0, now_s=0.0)
+    return Progress("study", 6, 0, hosts, 2.0, 10.0, 0.0, now_s=0.0)
 
 
 def seen(second: float, host: str = "a") -> IntervalSeen:

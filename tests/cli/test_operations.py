@@ -117,3 +117,14 @@ def test_lines_tell_operations(source: MetadataSource, capsys: pytest.CaptureFix
     assert "2.5 k ops/s, mean 1.6 ms" in told
     assert "result metadata: create 1.3 k, stat 7.06 k, read 2.6 k" in told
     assert "IOPS" not in told
+
+
+def test_a_load_that_moves_no_bytes_shows_no_bandwidth_and_no_warmup(
+    source: MetadataSource,
+) -> None:
+    console = Console(file=io.StringIO(), width=110, color_system=None, force_terminal=True)
+    state = replace(measuring(source), warmup_s=5.0)
+    console.print(panel(state, console.options))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "bandwidth" not in text
+    assert "warm-up" not in text

@@ -21,7 +21,7 @@ NASTY = "[red]host[/red]\x1b[2J\r\n\u202ename"
 
 def measuring(study: str = "study", host: str = "client-1") -> Progress:
     run = PLAN.runs[2]
-    state = Progress(study, 6, 2, 1, 2.0, 8.0, 0.0, now_s=0.0)
+    state = Progress(study, 6, 2, 1, 2.0, 10.0, 0.0, now_s=0.0)
     state = state.after(RunStarted(run), 0.0)
     state = state.after(PhaseStarted(Phase.MEASURE, run, "", 10.0), 1.0)
     for second in range(1, 90):

@@ -31,7 +31,7 @@ def fresh(run_count: int = 4, host_count: int = 2) -> Progress:
         ended=0,
         host_count=host_count,
         warmup_s=2.0,
-        load_s=8.0,
+        load_s=10.0,
         settle_s=1.0,
         now_s=100.0,
     )
@@ -80,7 +80,7 @@ def test_a_run_of_hours_does_not_grow_the_state() -> None:
 
 def test_before_the_first_run_the_end_is_foretold_from_the_method() -> None:
     state = fresh(run_count=3)
-    assert state.remaining_s == 3 * (2 + 8 + 1 + RUN_OVERHEAD_S)
+    assert state.remaining_s == 3 * (10 + 1 + RUN_OVERHEAD_S)
 
 
 def test_laying_out_adds_what_is_left_of_it() -> None:

@@ -150,6 +150,8 @@ def test_the_plan_foretells_purge_fill_and_rounds() -> None:
     assert told["1 x fill"] == pytest.approx(2 * (2 << 20) / 200e6)
     assert told["1 x until steady: 5 to 25 rounds of 10 s"] == 250
     assert plan.budget.layout_bytes_per_host == 0
+    assert plan.budget.free_bytes_needed_per_host == 0
+    assert not any(says.startswith("lay out") for says in told)
     again = make_plan(study_of(TARGET + more + 'restore = "each-point"\n'))
     assert costs(again)["2 x until steady: 5 to 25 rounds of 10 s"] == 500
     assert again.digest != plan.digest

@@ -212,7 +212,7 @@ def test_the_budget_counts_files_and_no_runtime() -> None:
     assert budget.free_bytes_needed_per_host > space_of(job)
     (seconds,) = [part for why, part in budget.reasons if "files on each host" in why]
     assert seconds == pytest.approx(2 * iteration_seconds(job))
-    assert ("0 runs: warm-up + runtime of 5 s + 30 s", 0.0) in budget.reasons
+    assert not any("warm-up" in why or "lay out" in why for why, _ in budget.reasons)
 
 
 def refusal(text: str, facts: dict[str, HostFacts]) -> list[str] | None:

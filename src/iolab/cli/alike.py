@@ -30,7 +30,7 @@ NAMES_SHOWN: Final = 4
 
 PERFORMANCE: Final = "performance"
 UNKNOWN: Final = "unknown"
-NOT_TOLD: Final = "not told"
+UNTOLD_DO: Final = "Virtual machines often hide it; look at the machines below them."
 NO_FIO: Final = "none"
 
 
@@ -200,10 +200,10 @@ def _compared(hosts: Sequence[Inspected], role: Role) -> Iterator[Finding]:
     yield _same("link", ((link_speed(port), host) for port, host in ports), do)
     do = "Set one MTU on all hosts and on every switch between them."
     yield _same("MTU", ((str(port.mtu) if port else UNKNOWN, host) for port, host in ports), do)
-    governors = [(host.facts.cpu.governor or NOT_TOLD, host) for host in hosts]
+    governors = [(host.facts.cpu.governor or UNKNOWN, host) for host in hosts]
     do = f"Set it to {PERFORMANCE} on all, as with 'cpupower frequency-set -g {PERFORMANCE}'."
     finding = _same("governor", governors, do)
-    slow = {name for name, _ in governors} - {PERFORMANCE, NOT_TOLD}
+    slow = {name for name, _ in governors} - {PERFORMANCE, UNKNOWN}
     yield replace(finding, state=State.NOTE, do=do) if slow else finding
 
 
@@ -232,6 +232,8 @@ def _source(seen: TargetFacts) -> str:
 
 def _same(what: str, values: Iterable[tuple[str, Inspected]], do: str) -> Finding:
     groups = _groups(values)
+    if set(groups) == {UNKNOWN}:
+        return Finding(what, State.NOTE, "unknown: no host tells it", UNTOLD_DO)
     if len(groups) == 1:
         return Finding(what, State.OK, f"{next(iter(groups))} on all")
     return Finding(what, State.NOTE, f"differs: {_who(groups)}", do)

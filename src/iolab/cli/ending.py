@@ -18,8 +18,10 @@ from iolab.cli.show import FailOn, print_session, verdict_code
 from iolab.cli.talk import result_json, say
 from iolab.errors import ExitCode, IolabError
 from iolab.model.event import SessionStatus
+from iolab.model.metadata import MetadataJob
 from iolab.model.metric import Result
 from iolab.model.run import RunStatus
+from iolab.plan.metadata_cost import iteration_seconds
 from iolab.report.export import session_document
 from iolab.store.reader import SessionReader
 
@@ -116,7 +118,15 @@ def _progress(order: Order) -> Progress:
         ended=len(order.earlier.done),
         host_count=len(hosts),
         warmup_s=method.warmup_s,
-        load_s=method.runtime_s,
+        load_s=_mean_load_s(order),
         settle_s=method.settle_s,
         now_s=time.monotonic(),
     )
+
+
+def _mean_load_s(order: Order) -> float:
+    """Seconds of a run's load on average: of I/O at most, of metadata by the assumed rates."""
+    most_s = order.study.method.load_s[1]
+    jobs = [run.point.job for run in order.plan.runs]
+    foretold = [iteration_seconds(job) if isinstance(job, MetadataJob) else most_s for job in jobs]
+    return sum(foretold) / len(foretold) if foretold else most_s

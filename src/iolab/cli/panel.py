@@ -33,7 +33,7 @@ WIDEST: Final = 120
 def panel(progress: Progress, options: ConsoleOptions) -> Group:
     """The lines of the panel, none wider than the terminal.
 
-    From the first run on their number does not depend on the phase, so the panel does not jump.
+    Within a run their number does not depend on the phase, so the panel does not jump.
     """
     width = min(options.max_width, WIDEST)
     lines = [_head(progress, width), _phase(progress, width, ascii_only=options.ascii_only)]
@@ -80,7 +80,11 @@ def _phase(progress: Progress, width: int, *, ascii_only: bool) -> Text:
     if progress.phase is None:
         return Text("getting ready", style=QUIET_STYLE)
     name = progress.phase.value
-    warming = progress.phase is Phase.MEASURE and progress.phase_elapsed_s < progress.warmup_s
+    warming = (
+        progress.phase is Phase.MEASURE
+        and progress.phase_elapsed_s < progress.warmup_s
+        and not progress.of_metadata
+    )
     text = Text(f"{name:<{_LABEL}} ", style="cyan")
     elapsed, expected = progress.phase_elapsed_s, progress.phase_expected_s
     if expected is not None and expected >= 1:
@@ -121,6 +125,9 @@ def _load(progress: Progress, width: int, *, ascii_only: bool) -> Iterator[Text]
         ),
     )
     for name, value, series in rows:
+        # Files without contents move nothing, and a row of zeros would read like a fault.
+        if name == "bandwidth" and progress.of_metadata and not any(series):
+            continue
         text = Text(f"{name:<{_LABEL}}", style=QUIET_STYLE)
         text.append(f"{value:>{_VALUE}}", style="bold")
         text.append("  " + sparkline(series, room, ascii_only=ascii_only), style="cyan")

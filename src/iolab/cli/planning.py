@@ -11,6 +11,7 @@ from iolab.cli.screen import Heading, one_line, pairs, plain, table, title
 from iolab.model.metadata import MetadataJob
 from iolab.model.run import Budget, Plan, Point
 from iolab.model.study import Study
+from iolab.plan.state_cost import is_on_device
 from iolab.plan.targets import Target, targets_of
 from iolab.report.wording import axis_label, count, listing
 from iolab.units import format_bytes, format_duration_s
@@ -170,21 +171,42 @@ def _costs(
         f"{_run_count(plan)} of {count(len(plan.points), 'point')}{repeats}, "
         f"order {study.method.order.value}",
     )
-    files = "; ".join(
-        f"{item.numjobs * item.files_per_job} x {format_bytes(item.file_bytes)}"
-        for item in plan.data_sets
-    )
-    laid_out = f"{format_bytes(budget.layout_bytes_per_host)} laid out on each host ({files})"
-    yield "files", laid_out if files else "none laid out before the runs"
+    yield from _ground(study, plan)
     yield "writes", f"about {format_bytes(budget.write_bytes_estimate)} over all hosts and runs"
     if plan.destroys:
         yield "destroys", Text(", ".join(one_line(item) for item in plan.destroys), "bold red")
     else:
         kept = "stay there (keep_files)" if study.target.keep_files else "are removed at the end"
         yield "destroys", f"nothing; the files lie in a folder of their own and {kept}"
-    yield "free space", f"{format_bytes(budget.free_bytes_needed_per_host)} needed on each host"
+    if budget.free_bytes_needed_per_host:
+        needed = format_bytes(budget.free_bytes_needed_per_host)
+        yield "free space", f"{needed} needed on each host"
     for says in _targets(study, facts):
         yield "target", says
+
+
+def _ground(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
+    """What the jobs work on: files that are laid out, and regions of devices that are filled."""
+    files: list[str] = []
+    regions: list[int] = []
+    for item in plan.data_sets:
+        (here,) = (one for one in study.configurations if one.id == item.configuration)
+        on_device = {is_on_device(study, here.id, host) for host in here.hosts}
+        if True in on_device:
+            regions.append(max(item.on(host).bytes_per_host for host in here.hosts))
+        if False in on_device:
+            number = item.numjobs * item.files_per_job
+            files.append(f"{number} x {format_bytes(item.file_bytes)}")
+    if files:
+        size = format_bytes(plan.budget.layout_bytes_per_host)
+        yield "files", f"{size} laid out on each host ({'; '.join(files)})"
+    elif not regions:
+        yield "files", "none laid out before the runs"
+    if regions:
+        says = f"the first {format_bytes(max(regions))} of each device"
+        fill = study.precondition.fill
+        times = "once" if fill == 1 else f"{fill:g} times"
+        yield "region", f"{says}, written over {times} by each fill" if fill else says
 
 
 def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:

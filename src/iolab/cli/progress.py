@@ -68,7 +68,8 @@ class Progress:
     """A session as a person follows it; moments are seconds of a monotonic clock.
 
     `run_count` are all runs of the plan, `ended` how many of them have ended, in earlier starts of
-    the session too. `seconds` are what was seen of the current run, `cpu_busy` each host's newest
+    the session too. `load_s` is how long a run loads its target, warm-up included, on average over
+    the plan. `seconds` are what was seen of the current run, `cpu_busy` each host's newest
     share: these two grow in place, for a copy of them with each of a thousand hosts' events would
     cost more than the session itself.
     """
@@ -164,7 +165,7 @@ class Progress:
     @property
     def remaining_s(self) -> float:
         """Seconds until the plan is through: by the runs timed so far, else as foretold."""
-        foretold = self.warmup_s + self.load_s + self.settle_s + RUN_OVERHEAD_S
+        foretold = self.load_s + self.settle_s + RUN_OVERHEAD_S
         each = self.timed_s / self.timed_runs if self.timed_runs else foretold
         left = self.run_count - self.ended
         if self.run is not None and left > 0:

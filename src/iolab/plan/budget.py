@@ -83,7 +83,7 @@ def budget_of(
         reasons=reasons,
         layout_bytes_per_host=most,
         write_bytes_estimate=sum(per_host.values()) + filled + round(written),
-        free_bytes_needed_per_host=with_spare(most + _metadata_space(runs)),
+        free_bytes_needed_per_host=_free_bytes(most + _metadata_space(runs)),
         least_seconds=least if least < seconds else None,
     )
 
@@ -92,6 +92,11 @@ def _metadata_space(planned: Iterable[PlannedRun]) -> int:
     """Space for the largest tree: each run removes its own."""
     jobs = (run.point.job for run in planned)
     return max((space_of(job) for job in jobs if isinstance(job, MetadataJob)), default=0)
+
+
+def _free_bytes(data_bytes: int) -> int:
+    """Free space in a file system; a device needs none."""
+    return with_spare(data_bytes) if data_bytes else 0
 
 
 def with_spare(data_bytes: int) -> int:
@@ -116,20 +121,17 @@ def _reasons(
     length += format_duration_s(method.runtime_s)
     if method.rule is not None:
         length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}, until steady"
+    says = (
+        f"lay out {format_bytes(layout_bytes)} on each host at {format_rate_bytes(rate)} ({known})"
+    )
+    settling = f"{runs} runs: settle {format_duration_s(method.settle_s)}"
     return (
         ("connect hosts, read facts, clean up", SESSION_OVERHEAD_S),
-        (
-            f"lay out {format_bytes(layout_bytes)} on each host at {format_rate_bytes(rate)} "
-            f"({known})",
-            layout_bytes / rate,
-        ),
-        (
-            f"{timed} runs: {length}",
-            timed * most_s,
-        ),
+        *(((says, layout_bytes / rate),) if layout_bytes else ()),
+        *(((f"{timed} runs: {length}", timed * most_s),) if timed else ()),
         *_metadata_reasons(planned),
         (f"{runs} runs: prove, drop caches, watch, commit", runs * RUN_OVERHEAD_S),
-        (f"{runs} runs: settle {format_duration_s(method.settle_s)}", runs * method.settle_s),
+        *(((settling, runs * method.settle_s),) if method.settle_s else ()),
     )
 
 
