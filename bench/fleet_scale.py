@@ -51,7 +51,7 @@ RATIO_LIMIT: Final = 0.5
 MEMORY_LIMIT_BYTES: Final = 2 << 30
 COMMIT_LIMIT_S: Final = 5.0
 BEHIND_LIMIT_S: Final = 5.0
-"""How late the last interval may be taken: a controller that gets less than it needs tells nothing."""
+"""How late the last interval may be: a controller that gets less than it needs tells nothing."""
 
 LAG_TICK_S: Final = 0.01
 START_LIMIT_S: Final = 20.0
