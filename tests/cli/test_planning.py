@@ -24,9 +24,10 @@ filesize = "1m"
 
 def told(options: LoadOptions, more: str = "") -> str:
     study = parse_study(HEAD + more + STUDY, "d.toml", options)
-    screen = Console(file=io.StringIO(), width=160, color_system=None)
+    written = io.StringIO()
+    screen = Console(file=written, width=160, color_system=None)
     screen.print(*plan_screen(study, make_plan(study), None))
-    return screen.file.getvalue()  # type: ignore[attr-defined]
+    return written.getvalue()
 
 
 TWICE = "[precondition]\nfill = 2\n"
