@@ -13,7 +13,6 @@ size is what they moved.
 from __future__ import annotations
 
 import errno
-import operator
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -89,12 +88,12 @@ class FioReader:
         if self._faults and words:
             self._fault(f"it said: {words}")
         start_ns, end_ns = self._bounds()
-        kept = settled(with_bytes_by_ios(list(self._intervals)), start_ns, end_ns)
+        kept = recorded(self._intervals, start_ns, end_ns)
         return EngineReading(
             version=last.version if last else "",
             start_real_ns=start_ns,
             end_real_ns=end_ns,
-            intervals=IntervalLog(kept) if kept else kept,
+            intervals=kept or (),
             totals=totals,
             faults=tuple(self._faults),
         )
@@ -186,42 +185,49 @@ class FioReader:
             self._faults.append(sentence)
 
 
-def with_bytes_by_ios(intervals: Sequence[Interval]) -> tuple[Interval, ...]:
-    """The intervals with the bytes of each direction shared out by its I/Os; the sums are kept."""
+def recorded(log: IntervalLog, start_ns: int | None, end_ns: int | None) -> IntervalLog:
+    """The record of the run: bytes shared out by I/Os, intervals within the run's bounds.
+
+    The log is corrected in place wherever no interval has to be joined with another.
+    """
+    log.correct_bytes(bytes_by_ios(log.parts.tolist()))
+    if start_ns is None or end_ns is None or len(log) == 0:
+        return log
+    ends_ns = log.heads[:, 1].copy()
+    begin_ns = int(ends_ns[-2]) if len(log) > 1 else start_ns
+    ends_ns[-1] = min(int(ends_ns[-1]), max(end_ns, begin_ns))
+    spans_ns = np.diff(ends_ns, prepend=start_ns)
+    if spans_ns.min() > 0:
+        log.correct_times(ends_ns, spans_ns)
+        return log
+    return IntervalLog(settled(list(log), start_ns, end_ns))
+
+
+def bytes_by_ios(parts: Sequence[Sequence[int]]) -> list[int]:
+    """The bytes of each part (direction, I/Os, bytes, …) by its I/Os; the sums are kept."""
     ios: Counter[int] = Counter()
     moved: Counter[int] = Counter()
-    for part in (part for interval in intervals for part in interval.directions):
-        ios[part.direction] += part.ios
-        moved[part.direction] += part.bytes
+    for way, count, size, *_ in parts:
+        ios[way] += count
+        moved[way] += size
     done: Counter[int] = Counter()
 
-    def shared(part: DirectionInterval) -> DirectionInterval:
-        way = part.direction
+    def share(way: int, count: int, size: int) -> int:
         if ios[way] == 0:
-            return part
+            return size
         before = moved[way] * done[way] // ios[way]
-        done[way] += part.ios
-        share = moved[way] * done[way] // ios[way] - before
-        return part if share == part.bytes else replace(part, bytes=share)
+        done[way] += count
+        return moved[way] * done[way] // ios[way] - before
 
-    def with_shares(interval: Interval) -> Interval:
-        parts = tuple(map(shared, interval.directions))
-        same = all(map(operator.is_, parts, interval.directions))
-        return interval if same else replace(interval, directions=parts)
-
-    return tuple(map(with_shares, intervals))
+    return [share(way, count, size) for way, count, size, *_ in parts]
 
 
-def settled(
-    intervals: Sequence[Interval], start_ns: int | None, end_ns: int | None
-) -> tuple[Interval, ...]:
+def settled(intervals: Sequence[Interval], start_ns: int, end_ns: int) -> tuple[Interval, ...]:
     """The intervals within the run's bounds: the record of the run.
 
     The first begins at the start; the last ends with the last I/O, not when fio printed it. An
     interval that has no length left (a report that raced with the last one) joins the one before.
     """
-    if start_ns is None or end_ns is None:
-        return tuple(intervals)
     kept: list[Interval] = []
     for interval in intervals:
         begin_ns = kept[-1].end_real_ns if kept else start_ns

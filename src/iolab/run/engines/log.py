@@ -61,6 +61,15 @@ class IntervalLog(Sequence[Interval]):
         for interval in intervals:
             self.append(interval)
 
+    def correct_times(self, ends_ns: Ints, spans_ns: Ints) -> None:
+        """Put these ends and lengths, one an interval, in the place of those that were taken."""
+        self._heads[1::_HEAD] = array("q", ends_ns.tolist())
+        self._heads[2::_HEAD] = array("q", spans_ns.tolist())
+
+    def correct_bytes(self, moved: Sequence[int]) -> None:
+        """Put these bytes, one a part, in the place of those that were taken."""
+        self._parts[2::_PART] = array("q", moved)
+
     @property
     def heads(self) -> Ints:
         """A row an interval: seq, end_real_ns, span_ns, number of parts."""
