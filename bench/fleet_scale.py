@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from iolab.cli.garbage import seldom_collected
 from iolab.cli.live import LinesView
 from iolab.cli.progress import Progress
 from iolab.cli.recorder import SessionRecorder
@@ -256,7 +257,8 @@ async def session(hosts: dict[str, Host], study: Study, directory: Path, found: 
 
     lagging = asyncio.create_task(lag(found))
     try:
-        with SessionRecorder(open_writer, ResultView(progress_of(study, plan), found)) as recorder:
+        view = ResultView(progress_of(study, plan), found)
+        with seldom_collected(), SessionRecorder(open_writer, view) as recorder:
             watch = Stopwatch(recorder, found, len(hosts))
             await run_session(study, plan, hosts, watch, Stop(), session_id="fleet-scale")
     finally:

@@ -9,6 +9,7 @@ from typing import Final
 
 from iolab.analyse.agenda.course import DecidingAgenda
 from iolab.analyse.live import FleetRule
+from iolab.cli.garbage import seldom_collected
 from iolab.cli.live import View
 from iolab.cli.recorder import OpenWriter, SessionRecorder
 from iolab.cli.signals import STOPPING, STOPPING_AT_ONCE, stop_on_signals
@@ -67,6 +68,7 @@ async def conduct(order: Order, view: View) -> SessionStatus:
     stop = Stop()
     agenda = order.agenda() if order.agenda else None
     with (
+        seldom_collected(),
         SessionRecorder(order.open_writer, view, agenda) as recorder,
         stop_on_signals(lambda: _request(stop, recorder), view.note),
     ):
