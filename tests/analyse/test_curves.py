@@ -56,7 +56,7 @@ def test_answers_are_told_in_a_sentence_each() -> None:
     for text, system, says in (
         (CURVE, SOFT, ("w (default): ", "values of iodepth measured", "predicted to within")),
         (PEAK, HILL, ("best is iodepth 16, numjobs 4 with 10", "runs of 28 points")),
-        (MOST, QUEUE, ("lat_ns_p99 <= 2 ms up to 8", "verified at", "without a rate 9")),
+        (MOST, QUEUE, ("p99 <= 2 ms up to 8", "verified at", "without a rate 9")),
     ):
         study = load(text)
         (line,) = finding_lines(findings(study, whole_session(study, system)[1]))

@@ -121,6 +121,7 @@ def _progress(order: Order) -> Progress:
         load_s=_mean_load_s(order),
         settle_s=method.settle_s,
         now_s=time.monotonic(),
+        runs_most=len(order.plan.runs) + order.plan.runs_more,
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rich.padding import Padding
+
 from iolab.analyse.curves import findings
 from iolab.cli.screen import plain, title
 from iolab.model.metric import Result
@@ -23,4 +25,4 @@ def load_screen(study: Study, results: Sequence[Result]) -> Iterator[RenderableT
     yield ""
     yield title("Load")
     for line in lines:
-        yield plain(f"  {line}")
+        yield Padding(plain(line), (0, 0, 0, 2))

@@ -66,10 +66,12 @@ def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
 def _head(progress: Progress, width: int) -> Text:
     text = Text(one_line(progress.study), style="bold")
     if progress.run is not None:
-        text.append(f"  run {progress.run.order}/{progress.run_count}  ", style=QUIET_STYLE)
+        more = f" to {progress.runs_most}" if progress.runs_most > progress.run_count else ""
+        text.append(f"  run {progress.run.order}/{progress.run_count}{more}  ", style=QUIET_STYLE)
         point = progress.run.point
         text.append(run_name(point.workload, point.axis, progress.run.repeat), style="bold")
-    eta = f"ETA {format_duration_s(round(progress.remaining_s))}"
+    least = "at least " if progress.runs_most > progress.run_count else ""
+    eta = f"ETA {least}{format_duration_s(round(progress.remaining_s))}"
     text.truncate(max(width - len(eta) - 1, 0), overflow="ellipsis")
     text.append(" " * max(width - text.cell_len - len(eta), 1))
     text.append(eta, style=QUIET_STYLE)

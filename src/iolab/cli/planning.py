@@ -9,12 +9,16 @@ from rich.text import Text
 
 from iolab.cli.screen import Heading, one_line, pairs, plain, table, title
 from iolab.model.metadata import MetadataJob
+from iolab.model.objective import Objective
 from iolab.model.run import Budget, Plan, Point
 from iolab.model.study import Study
+from iolab.model.workload import Workload
+from iolab.plan.aim_tables import limit_name
+from iolab.plan.searches import searched_axes
 from iolab.plan.state_cost import is_on_device
 from iolab.plan.targets import Target, targets_of
 from iolab.report.wording import axis_label, count, listing
-from iolab.units import format_bytes, format_duration_s
+from iolab.units import format_bytes, format_duration_s, format_ns
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -171,6 +175,9 @@ def _costs(
         f"{_run_count(plan)} of {count(len(plan.points), 'point')}{repeats}, "
         f"order {study.method.order.value}",
     )
+    for workload in study.workloads:
+        if workload.aim.searches:
+            yield "search", f"{one_line(workload.id)}: {_sought(workload)}"
     yield from _ground(study, plan)
     yield "writes", f"about {format_bytes(budget.write_bytes_estimate)} over all hosts and runs"
     if plan.destroys:
@@ -183,6 +190,20 @@ def _costs(
         yield "free space", f"{needed} needed on each host"
     for says in _targets(study, facts):
         yield "target", says
+
+
+def _sought(workload: Workload) -> str:
+    """What results decide of a workload."""
+    axes = " and ".join(searched_axes(workload))
+    aim = workload.aim
+    match aim.objective:
+        case Objective.PEAK:
+            return f"the best over {axes}; its corners and centre first"
+        case Objective.MAX_LOAD if aim.limit is not None:
+            name = limit_name(aim.limit.metric)
+            return f"the highest load with {name} <= {format_ns(aim.limit.latency_ns)}"
+        case _:
+            return f"the curve over {axes}; the loads between are chosen by results, or predicted"
 
 
 def _ground(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:

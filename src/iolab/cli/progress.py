@@ -68,10 +68,10 @@ class Progress:
     """A session as a person follows it; moments are seconds of a monotonic clock.
 
     `run_count` are all runs of the plan, `ended` how many of them have ended, in earlier starts of
-    the session too. `load_s` is how long a run loads its target, warm-up included, on average over
-    the plan. `seconds` are what was seen of the current run, `cpu_busy` each host's newest
-    share: these two grow in place, for a copy of them with each of a thousand hosts' events would
-    cost more than the session itself.
+    the session too; results may ask for up to `runs_most`. `load_s` is how long a run loads its
+    target on average over the plan, warm-up included. `seconds` are what was seen of the current
+    run, `cpu_busy` each host's newest share: these two grow in place, for a copy of them with each
+    of a thousand hosts' events would cost more than the session itself.
     """
 
     study: str
@@ -94,6 +94,7 @@ class Progress:
     says: str = ""
     timed_runs: int = 0
     timed_s: float = 0.0
+    runs_most: int = 0
 
     def after(self, event: Event, now_s: float) -> Progress:
         """The state when `event` came at that moment."""

@@ -271,7 +271,8 @@ def _told(point: PointSummary, notes: Notes) -> Iterator[_Row]:
     if len(runs) == 1:
         return
     for run in runs:
-        left = "" if run in point.results else ", left out"
+        # Where none counts, all of them make the point.
+        left = ", left out" if point.results and run not in point.results else ""
         told = _with_status(verdict(run.verdict.level, notes.of(run)), run)
         yield _Row(f" #{run.repeat}{left}", QUIET_STYLE, run.metrics, told)
 

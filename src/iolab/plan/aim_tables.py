@@ -33,6 +33,13 @@ _LIMIT: Final = re.compile(
 )
 
 
+def limit_name(metric: str) -> str:
+    """A limit's metric as studies write it: `read p99`."""
+    way, start, key = metric.rpartition("lat_ns_")
+    names = [name for name, told in LATENCIES.items() if told == f"{start}{key}"]
+    return " ".join([*([way.removesuffix("_")] if way else []), *names]) or metric
+
+
 def parse_limit(text: str) -> Limit | None:
     """`p99 <= 2ms` as a limit; None where it is none."""
     match = _LIMIT.fullmatch(text)

@@ -12,6 +12,7 @@ from iolab.analyse.method.curve import Place
 from iolab.analyse.summary import METRIC_UNITS
 from iolab.model.metric import Metric
 from iolab.model.run import Point
+from iolab.plan.aim_tables import limit_name
 from iolab.plan.searches import Search
 from iolab.report.wording import axis_label, show, show_interval
 from iolab.units import format_ns
@@ -52,20 +53,21 @@ def _curve_text(curve: Curve) -> str:
         parts.append(f"{guessed} predicted to within {100 * widest:.1f} %")
     place = curve.saturation
     parts.append(
-        f"saturated from {_place(place)} on" if place else "not seen to saturate on this axis"
+        f"saturated from {place_words(place)} on" if place else "not seen to saturate on this axis"
     )
-    parts.append(f"knee at {_place(curve.knee)}")
+    parts.append(f"knee at {place_words(curve.knee)}")
     if curve.bound_at is not None:
-        parts.append(f"bounds by Little's law meet at {curve.bound_at:.3g}")
+        parts.append(f"bounds by Little's law meet at {curve.axis} {curve.bound_at:.3g}")
     if curve.law is not None:
         parts.append(f"USL: contention {curve.law.sigma:.3g}, coherency {curve.law.kappa:.2g}")
     return f"{'; '.join(parts)}."
 
 
-def _place(place: Place) -> str:
-    return (
-        str(place.load) if place.low == place.high else f"{place.load} ({place.low}..{place.high})"
-    )
+def place_words(place: Place) -> str:
+    """A load, and between which loads it may lie."""
+    if place.low == place.high:
+        return str(place.load)
+    return f"{place.load} ({place.low} to {place.high})"
 
 
 def _half(point: CurvePoint) -> float:
@@ -74,10 +76,10 @@ def _half(point: CurvePoint) -> float:
 
 def _peak_text(found: PeakFound) -> str:
     peak = found.peak
-    value = Metric(peak.rate, METRIC_UNITS[found.metric], peak.low, peak.high, peak.runs)
+    value = Metric(peak.rate, METRIC_UNITS[found.metric], peak.low, peak.high)
     best = _point(found, peak.point)
     text = f"{_name(found.search)}: best is {axis_label(best.axis)} with {_interval(value)}"
-    text += f", found in {peak.runs} runs of {len(found.search.points)} points"
+    text += f", estimated from {peak.runs} runs of {len(found.search.points)} points"
     if len(peak.alike) > 1:
         cheapest = axis_label(_point(found, peak.alike[0]).axis)
         text += f"; {len(peak.alike)} points are within 1 % of it, the cheapest is {cheapest}"
@@ -92,7 +94,7 @@ def _point(found: PeakFound, place: tuple[int, ...]) -> Point:
 
 def _load_text(load: LoadFound) -> str:
     found = load.found
-    limit = f"{load.limit.metric} <= {format_ns(load.limit.latency_ns)}"
+    limit = f"{limit_name(load.limit.metric)} <= {format_ns(load.limit.latency_ns)}"
     start = f"{_name(load.search)}: "
     if not found.bounded:
         beyond = found.load >= load.saturation / 2
@@ -102,7 +104,7 @@ def _load_text(load: LoadFound) -> str:
             else f"{limit} is exceeded even at the lowest rate tried"
         )
     else:
-        value = Metric(found.load, IOPS_UNIT, found.low, found.high, found.runs)
+        value = Metric(found.load, IOPS_UNIT, found.low, found.high)
         text = f"{limit} up to {_interval(value)}, by {found.runs} runs"
         text += "" if found.settled else " (the search ended before it was settled)"
     if found.verified is not None:

@@ -161,7 +161,7 @@ def _layers(line: Line, axis: str, key: str, scale: Scale) -> list[Spec]:
             "data": {"values": [{"x": a, "y": scale.of(v)} for a, v, _ in points]},
             "mark": {"type": "line", "stroke": colour, "strokeDash": list(line.dash)},
             "encoding": {"x": x, "y": y},
-        }
+        },
     ]
     for marked, small in ((_runs(line, axis, key), True), (points, False)):
         bars = [] if small else _bars(line, axis, key, scale)
@@ -325,9 +325,7 @@ def _table(
     ]
     first = quantities[0].key
     others = 2 * (len(quantities) - 1)
-    rows += [
-        row for line in lines for row in predicted_rows(line.name, line.curve, first, others)
-    ]
+    rows += [row for line in lines for row in predicted_rows(line.name, line.curve, first, others)]
     return Table(f"{workload.title} against {axis}", (*heads, *columns(("Verdict",))), tuple(rows))
 
 

@@ -129,18 +129,28 @@ def workload_distribution(
     drawn = [
         Drawn(
             curve=detail.whole,
-            label=looks[detail.result.configuration].title if several else detail.whole.name,
+            label=looks[detail.result.configuration].title
+            if several
+            else _axis_values(detail.result),
             token=looks[detail.result.configuration].token,
             opacity=1.0 if several else _FAINTEST + (1 - _FAINTEST) * index / (len(chosen) - 1),
         )
         for index, detail in enumerate(chosen)
     ]
-    title = (
-        "at the best point"
-        if several
-        else f"by {main_axis([result.axis for result in results]) or 'point'}"
-    )
+    title = "at the best point" if several else f"by {' and '.join(_names(results)) or 'point'}"
     return distribution_figure(workload.title, f"Latency by percentile, {title}", drawn)
+
+
+def _names(results: Sequence[Result]) -> list[str]:
+    """The axes of the results, each once."""
+    return list(dict.fromkeys(name for result in results for name, _ in result.axis))
+
+
+def _axis_values(result: Result) -> str:
+    """A point beside its curve: `iodepth 8`, or of several axes the values alone, for room."""
+    if len(result.axis) > 1:
+        return short(", ".join(str(value) for _, value in result.axis), 40)
+    return short(axis_label(result.axis), 40) or "all I/Os"
 
 
 def run_distribution(subject: str, detail: RunDetail, token: Token) -> Figure | None:

@@ -8,6 +8,7 @@ from typing import Final
 from iolab.analyse.curves import Curve
 from iolab.analyse.summary import METRIC_UNITS
 from iolab.model.metric import Metric
+from iolab.report.curves import place_words
 from iolab.report.figures.frame import Scale, Spec
 from iolab.report.palette import PAPER
 from iolab.report.table import Cell
@@ -79,7 +80,7 @@ def predicted_note(curves: list[Curve], key: str) -> str:
     drawn = [curve for curve in curves if curve.metric == key]
     if not drawn:
         return ""
-    knees = ", ".join(f"{one.knee.load} ({one.knee.low} to {one.knee.high})" for one in drawn)
+    knees = ", ".join(place_words(one.knee) for one in drawn)
     guessed = any(not point.measured for one in drawn for point in one.points)
     dots = "Open circles: predicted, not measured, with their 95 % band. " if guessed else ""
     return f"{dots}Dotted upright: the knee, at {knees}."
