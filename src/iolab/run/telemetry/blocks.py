@@ -253,9 +253,9 @@ def _irregular(
 def _by_host(hosts: Whole) -> Iterator[tuple[int, Ints | slice]]:
     """Each host that has rows, in order, and the rows that it has."""
     if hosts.size and (hosts[1:] >= hosts[:-1]).all():
-        present, first = np.unique(hosts, return_index=True)
-        ends = [*first[1:].tolist(), hosts.size]
-        yield from zip(present.tolist(), map(slice, first.tolist(), ends), strict=True)
+        starts = [0, *(np.flatnonzero(hosts[1:] != hosts[:-1]) + 1).tolist()]
+        ends = [*starts[1:], hosts.size]
+        yield from zip(hosts[starts].tolist(), map(slice, starts, ends), strict=True)
         return
     order = np.argsort(hosts, kind="stable")
     present, first = np.unique(hosts[order], return_index=True)
