@@ -15,14 +15,16 @@ from iolab.model.fio_options import FIO_OPTIONS
 from iolab.plan import study_file
 from iolab.plan.method_table import MethodTable
 from iolab.plan.study_file import study_schema
+from iolab.plan.target_tables import PreconditionTable, Table, TargetTable
 from iolab.plan.template import study_template
 from tests.plan.studies import SMALL, workload
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "reference" / "study.md").read_text(encoding="utf-8")
-HEADINGS: dict[str, type[study_file.Table]] = {
+HEADINGS: dict[str, type[Table]] = {
     "## Top level": study_file.HeadingTable,
-    "## `[target]`": study_file.TargetTable,
+    "## `[target]`": TargetTable,
+    "## `[precondition]`": PreconditionTable,
     "## `[[configuration]]`": study_file.ConfigurationTable,
     "### `capacity`": study_file.CapacityTable,
     "### `cost`": study_file.CostTable,
