@@ -6,6 +6,7 @@ import pytest
 
 from iolab.model.objective import AxisMode, Limit, Objective
 from iolab.model.study import Order
+from iolab.model.workload import Arrivals
 from iolab.plan.aim_tables import parse_limit
 from iolab.plan.schedule import make_plan
 from iolab.plan.searches import searches_of
@@ -98,7 +99,7 @@ def test_a_rate_made_on_the_way_arrives_at_random_on_the_same_files() -> None:
     (base,) = make_plan(study).points
     point = point_at(study, base.configuration, "w", (("rate_iops", 500),))
     assert point.io.rate_iops == 500
-    assert point.io.options == (("rate_process", "poisson"),)
+    assert point.io.arrivals is Arrivals.POISSON
     assert point.data_set == base.data_set
     assert point.digest != base.digest
 

@@ -91,7 +91,6 @@ FIO_OPTIONS: Final[Mapping[str, FioOption]] = MappingProxyType(
                 "which of a job's files comes next",
             ),
             # When I/Os are issued.
-            _option("io_submit_mode", "inline|offload", "offload", "who submits"),
             _option("rate_process", "linear|poisson", "poisson", "arrivals under rate_iops"),
             _option("rate_ignore_thinktime", _FLAG, "1", "do not catch up after think time"),
             _option("thinktime", _TIME, "100us", "pause after a block of I/Os"),

@@ -66,9 +66,8 @@ class Job:
     """One client's share of a workload with every number settled.
 
     Bytes are bytes; `read_percent` is set for mixed access only; `rate_iops` is per job, None means
-    as fast as the target answers. `arrivals` is how I/Os come under that rate, by a thread of their
-    own; None leaves it to the loop that also waits for answers. `options` are further fio options,
-    allow-listed by the engine.
+    as fast as the target answers. `arrivals` is how I/Os come under that rate; None leaves it to
+    the engine. `options` are further fio options, allow-listed by the engine.
     """
 
     engine: EngineName

@@ -206,7 +206,8 @@ def _check_arrivals(
         happened = f"{start(document, item.path)} has arrivals but no rate_iops."
         do = "Write rate_iops, the I/Os that arrive at a job in a second, or leave arrivals out."
         faults.add_once(document.where((*item.path, "arrivals")), "arrivals", happened, do)
-    for option in set(workload.fio) & {"rate_process", "io_submit_mode"}:
+    option = "rate_process"
+    if option in workload.fio:
         happened = f"{start(document, item.path)} has both arrivals and fio option {option}."
         do = "Leave one of them out: arrivals sets the option."
         faults.add_once(document.where((*item.path, "fio", option)), option, happened, do)

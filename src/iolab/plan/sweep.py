@@ -13,7 +13,7 @@ from iolab.model.configuration import Configuration
 from iolab.model.metadata import MetadataJob
 from iolab.model.run import DataSet, Point
 from iolab.model.study import Study
-from iolab.model.workload import AnyJob, Contents, Job, Workload
+from iolab.model.workload import AnyJob, Arrivals, Contents, Job, Workload
 from iolab.units import parse_size
 
 RATE: Final = "rate_iops"
@@ -47,8 +47,7 @@ def point_at(
     owner = {item.id: item for item in study.configurations}[configuration]
     behaviour = {item.id: item for item in study.workloads}[workload]
     if RATE in dict(axis) and not _says_how_io_arrives(behaviour.io):
-        # Not by a thread of its own: fio 3.33 with io_submit_mode=offload does not always end.
-        job = replace(behaviour.io, options=(*behaviour.io.options, (ARRIVALS, "poisson")))
+        job = replace(behaviour.io, arrivals=Arrivals.POISSON)
         behaviour = replace(behaviour, job=job)
     return _point(study, owner, behaviour, axis)
 

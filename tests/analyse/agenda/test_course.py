@@ -15,6 +15,7 @@ from iolab.analyse.agenda.parts import axis_of, peak_of, trail_of
 from iolab.analyse.sentinels import alarms, mark_moved, sentinel_of
 from iolab.model.metric import Level, Metric, Result
 from iolab.model.run import Point, RunStatus
+from iolab.model.workload import Arrivals
 from iolab.plan.schedule import make_plan
 from iolab.plan.searches import searches_of
 from iolab.plan.sweep import expand
@@ -91,7 +92,7 @@ def test_the_highest_load_under_a_limit_lies_within_its_interval() -> None:
     assert 0.9 * 85_000 < answer.verified < 85_000
     assert len(runs) <= 15
     assert runs[0].point.io.rate_iops is None
-    assert all(dict(run.point.io.options)["rate_process"] == "poisson" for run in runs[1:])
+    assert all(run.point.io.arrivals is Arrivals.POISSON for run in runs[1:])
 
 
 @pytest.mark.parametrize("text", SYSTEMS, ids=["curve", "peak", "max-load", "grid"])

@@ -80,11 +80,12 @@ def test_a_mix_is_told_and_its_rate_is_for_both_directions_together() -> None:
     assert told(replace(JOB, rate_iops=1000))["rate_iops"] == "1000"
 
 
-def test_arrivals_are_submitted_by_a_thread_of_their_own() -> None:
+def test_arrivals_are_told_and_submitted_where_fio_comes_to_its_end() -> None:
     paced = replace(JOB, rate_iops=1000)
-    assert "io_submit_mode" not in told(paced)
+    assert "rate_process" not in told(paced)
     random = told(replace(paced, arrivals=Arrivals.POISSON))
-    assert (random["rate_process"], random["io_submit_mode"]) == ("poisson", "offload")
+    assert random["rate_process"] == "poisson"
+    assert "io_submit_mode" not in random
     assert told(replace(paced, arrivals=Arrivals.FIXED))["rate_process"] == "linear"
     assert "rate_process" not in told(replace(JOB, arrivals=Arrivals.FIXED))
 
