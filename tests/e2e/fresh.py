@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -29,6 +30,11 @@ CHANGE_S = 0.5
 # The kernel begins a new slice with each change: many of them would slow the device by themselves.
 FRESH_AGAIN_S = 1.0
 SETTLED = 0.02
+JOIN = """
+import os, sys
+open(sys.argv[1], "w").write(str(os.getpid()))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 REMOVAL_LIMIT_S = 5.0
 
 
@@ -56,19 +62,18 @@ class FreshDevice:
 
     def iolab(self, *words: str | Path) -> str:
         """Run the command in the cgroup to its end; its standard error."""
+        # The process joins before it becomes the command: what runs between fork and exec here may
+        # meet a lock that the limiter's thread held.
+        join = [sys.executable, "-c", JOIN, str(self.group / "cgroup.procs")]
         done = subprocess.run(
-            [str(IOLAB), *map(str, words)],
+            [*join, str(IOLAB), *map(str, words)],
             capture_output=True,
             text=True,
             timeout=SESSION_LIMIT_S,
             check=False,
-            preexec_fn=self._join,
         )
         assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stderr
-
-    def _join(self) -> None:
-        (self.group / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
 
 
 @contextmanager
