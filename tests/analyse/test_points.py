@@ -141,6 +141,16 @@ def test_runs_without_the_value_do_not_count() -> None:
     assert only(repeats([None, None])).metrics["iops"] == Metric(None, "1/s")
 
 
+def test_a_percentile_that_one_run_only_bounds_is_no_better_known_of_the_point() -> None:
+    key = "lat_ns_p99_9"
+    stalled = replace(RESULT, digest=f"{1:016x}", axis=(("iodepth", 1),), repeat=3)
+    stalled = replace(stalled, metrics={key: Metric(None, "1/s", low=400.0)})
+    found = only([*repeats([100.0, 100.0], key), stalled]).metrics[key]
+    assert found.value is None
+    assert found.low == pytest.approx((100.0 * 100.0 * 400.0) ** (1 / 3))
+    assert (found.high, found.n) == (None, 3)
+
+
 def test_of_maxima_the_largest_is_shown() -> None:
     found = only(repeats([5.0, 9.0], "lat_ns_max")).metrics["lat_ns_max"]
     assert found == Metric(9.0, "1/s", None, None, 2)

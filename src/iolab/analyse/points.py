@@ -194,11 +194,28 @@ def _has_values(run: Result) -> bool:
 
 def _published(name: str, unit: str, runs: Sequence[Result], prior: Prior) -> Metric:
     """One metric over the runs; values of zero have no logarithm, so they get no interval."""
+    beyond = _beyond(name, unit, runs)
+    if beyond is not None:
+        return beyond
     values = _values(runs, name)
     if not values or min(values) <= 0 or _is_extreme(name):
         return _unpublished(name, unit, runs)
     found = publish(values, prior, allowance=_allowance(name))
     return Metric(_middle(values), unit, found.low, found.high, found.runs)
+
+
+def _beyond(name: str, unit: str, runs: Sequence[Result]) -> Metric | None:
+    """A percentile of which some runs know only that it is "more than" a bound, so is the point's.
+
+    Those runs had the stalls: the others alone would tell of a storage that never stalls. A mean
+    with bounds for values is itself a bound.
+    """
+    found = [run.metrics[name] for run in runs if name in run.metrics]
+    least = [one.low if one.value is None else one.value for one in found]
+    if all(one.value is not None or one.low is None for one in found):
+        return None
+    known = [value for value in least if value is not None and value > 0]
+    return Metric(None, unit, low=_middle(known), n=len(known)) if known else None
 
 
 def _unpublished(name: str, unit: str, runs: Sequence[Result]) -> Metric:

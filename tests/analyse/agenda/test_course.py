@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from statistics import median
@@ -173,6 +174,20 @@ def test_a_point_that_failed_is_not_asked_for_again_and_ends_no_search() -> None
         for digest in failed:
             orders = [run.order for run in asked if run.point.digest == digest]
             assert [order % 3 == 2 for order in orders].index(True) == len(orders) - 1
+
+
+def test_an_invalid_run_is_made_up_for_where_another_was_sound() -> None:
+    study = load(workload("iodepth = [1, 2, 4]"), "method.kind=adaptive", "method.repeats_max=4")
+    spoilt, hopeless = (point.digest for point in expand(study)[1:])
+    agenda = DecidingAgenda(study, make_plan(study))
+    made: Counter[str] = Counter()
+    while (run := agenda.next()) is not None:
+        made[run.point.digest] += 1
+        result = measured(run, SOFT, noise=0.0)
+        if run.point.digest == hopeless or (run.point.digest, run.repeat) == (spoilt, 1):
+            result = replace(result, verdict=replace(result.verdict, level=Level.INVALID))
+        agenda.learn(result)
+    assert (made[spoilt], made[hopeless]) == (3, 2)
 
 
 def test_a_plan_without_searches_and_of_the_fixed_method_is_walked() -> None:

@@ -12,7 +12,7 @@ from iolab.analyse.agenda.log import Log, figure_of, rate_of
 from iolab.analyse.method.axis import AdaptiveAxis
 from iolab.analyse.method.peak import PeakSearch
 from iolab.analyse.method.search import LoadLimit, LoadRun, MaxLoadSearch
-from iolab.analyse.points import value_of
+from iolab.analyse.points import enters, value_of
 from iolab.model.metric import Result
 from iolab.model.objective import Limit, Objective
 from iolab.model.run import Plan, Point, RunStatus
@@ -66,7 +66,10 @@ class GridPart:
 
 
 class Repeats:
-    """The rule for repeats: at least so many, then until half the interval is below the target."""
+    """The rule for repeats: at least so many, then until half the interval is below the target.
+
+    An invalid run is made up for where another of its point was sound: else it has no interval.
+    """
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -79,13 +82,19 @@ class Repeats:
         # Where the ground moves on and on, runs that do not count must come to an end too.
         alive = [p for p in points if not log.failed(p.digest) and len(log.of(p.digest)) < 2 * most]
         wide = log.half_widths([point.digest for point in alive])
-        few = {point.digest for point in alive if log.made(point.digest) < least}
+        few = {p.digest for p in alive if log.made(p.digest) < least or self._lacks(log, p, most)}
         vague = {digest for digest, half in wide.items() if half > method.target_half_width}
         return [
             point
             for point in alive
             if point.digest in few or (point.digest in vague and log.made(point.digest) < most)
         ]
+
+    def _lacks(self, log: Log, point: Point, most: int) -> bool:
+        """Whether a point has a sound run but no second, so that it would have no interval."""
+        sound = sum(enters(run) for run in log.of(point.digest))
+        wanted = min(2, self._study.method.repeats)
+        return 0 < sound < wanted and log.made(point.digest) < most
 
 
 class AxisPart:
