@@ -46,12 +46,13 @@ class Load:
 
     def histogram(self, hosts: list[int], ways: list[int]) -> Histogram:
         """The latencies of those hosts and directions merged bin by bin, with known extremes."""
-        counts = self.bins[np.ix_(hosts, ways)].sum(axis=(0, 1))
-        busy = self.bins[np.ix_(hosts, ways)].any(axis=2)
-        lows = self.lat_min_ns[np.ix_(hosts, ways)][busy]
-        highs = self.lat_max_ns[np.ix_(hosts, ways)][busy]
+        picked = np.ix_(hosts, ways)
+        bins = self.bins[picked]
+        busy = bins.any(axis=2)
+        lows = self.lat_min_ns[picked][busy]
+        highs = self.lat_max_ns[picked][busy]
         return Histogram(
-            counts,
+            bins.sum(axis=(0, 1)),
             int(lows.min()) if lows.size and lows.min() >= 0 else None,
             int(highs.max()) if highs.size and highs.min() >= 0 else None,
         )

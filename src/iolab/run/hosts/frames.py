@@ -19,6 +19,7 @@ MAX_PAYLOAD_BYTES: Final = 1 << 20
 """The wire's limit: larger things are sent in several frames."""
 
 _LENGTHS: Final = struct.Struct("<II")
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 class ProtocolFault(Exception):
@@ -27,7 +28,7 @@ class ProtocolFault(Exception):
 
 def encode_frame(header: Mapping[str, object], payload: bytes = b"") -> bytes:
     """A whole frame; ValueError when it would break a limit of the wire."""
-    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    text = _ENCODER.encode(header).encode()
     if len(text) > MAX_HEADER_BYTES or len(payload) > MAX_PAYLOAD_BYTES:
         sizes = f"{len(text)} bytes of header and {len(payload)} of payload"
         raise ValueError(f"{sizes} do not fit a frame")
