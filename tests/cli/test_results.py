@@ -207,3 +207,17 @@ def test_a_run_that_was_stopped_is_told_apart_from_one_without_a_reason() -> Non
     text = "\n".join(drawn(results_screen(STUDY, [stopped, broken])))
     assert "interrupted. The session was stopped while it ran." in text
     assert "failed. No reason was recorded." in text
+
+
+def test_figures_are_left_out_rather_than_cut_on_a_narrow_terminal() -> None:
+    results = [again(1, 1000.0), again(2, 1010.0)]
+    written = io.StringIO()
+    screen = Console(file=written, width=80, color_system=None)
+    screen.print(*results_screen(STUDY, results))
+    text = written.getvalue()
+    assert "Too narrow here for" in text
+    (heading,) = [line for line in text.splitlines() if line.startswith("point")]
+    assert "p99.9" not in heading
+    assert "95 % interval" in heading
+    (point,) = summarise(results, STUDY)
+    assert show_interval(point.metrics["iops"], bare_rate=True) in text

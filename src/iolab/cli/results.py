@@ -191,7 +191,7 @@ def _indicators(study: Study, points: Sequence[PointSummary], notes: Notes) -> R
                     plain(f"{workload.title}{row.suffix}", row.style),
                     *([plain(point.key.configuration, row.style)] if many else []),
                     _figure(show(total), main=not latency and not row.style),
-                    *([show_interval(headline, bare_rate=True)] if repeated else []),
+                    *([_interval(headline, row)] if repeated else []),
                     show(None if total is None else per_host(total, _runs(point)[0])),
                     _figure(show(mean), main=latency and not row.style),
                     _figure(show(tail), main=latency and not row.style),
@@ -210,9 +210,10 @@ def _points(study: Study, points: Sequence[PointSummary], notes: Notes) -> Rende
     many = len(study.configurations) > 1
     repeated = any(len(_runs(point)) > 1 for point in points)
     headings = [Heading("point", main=True), Heading("IOPS", number=True)]
-    headings += [Heading("bandwidth", number=True)]
+    headings += [Heading("bandwidth", number=True, spare=True)]
     headings += [Heading("95 % interval")] if repeated else []
-    headings += [Heading(name, number=True) for name in ("mean", "p99", "p99.9")]
+    headings += [Heading(name, number=True) for name in ("mean", "p99")]
+    headings += [Heading("p99.9", number=True, spare=True)]
     grouped: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
         grouped.setdefault((point.key.configuration, point.key.workload), []).append(point)
@@ -225,7 +226,14 @@ def _points(study: Study, points: Sequence[PointSummary], notes: Notes) -> Rende
             for row in _told(point, notes)
         ]
         groups.append((title(name), rows))
-    return Grouped([*headings, Heading("verdict")], groups)
+    return Grouped([*headings, Heading("verdict", main=True)], groups)
+
+
+def _interval(metric: Metric | None, row: _Row) -> str:
+    """A point's interval with its number of runs; one run's own without a number."""
+    shown = show_interval(metric, bare_rate=True)
+    # What stands behind a run's own interval are batches of its seconds, not runs.
+    return shown.rpartition(" n=")[0] if row.of_run else shown
 
 
 def _io(workload: Workload) -> bool:
@@ -239,7 +247,7 @@ def _point_row(point: PointSummary, row: _Row, key: str | None) -> list[Text | s
         plain(f"  {axis_label(point.key.axis)}{row.suffix}", row.style),
         show(metrics.get("iops"), bare_rate=True),
         show(metrics.get("bw_bytes_per_s")),
-        *([show_interval(metrics.get(key), bare_rate=True)] if key else []),
+        *([_interval(metrics.get(key), row)] if key else []),
         show(metrics.get("lat_ns_mean")),
         show(metrics.get("lat_ns_p99")),
         show(metrics.get("lat_ns_p99_9")),
@@ -249,12 +257,13 @@ def _point_row(point: PointSummary, row: _Row, key: str | None) -> list[Text | s
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What a row shows: of a point, or of one of its runs, which has a suffix like ` #2`."""
+    """What a row shows: of a point, or `of_run` of one of its runs, with a suffix like ` #2`."""
 
     suffix: str
     style: str
     metrics: Mapping[str, Metric]
     verdict: Text
+    of_run: bool = False
 
 
 def _told(point: PointSummary, notes: Notes) -> Iterator[_Row]:
@@ -274,7 +283,7 @@ def _told(point: PointSummary, notes: Notes) -> Iterator[_Row]:
         # Where none counts, all of them make the point.
         left = ", left out" if point.results and run not in point.results else ""
         told = _with_status(verdict(run.verdict.level, notes.of(run)), run)
-        yield _Row(f" #{run.repeat}{left}", QUIET_STYLE, run.metrics, told)
+        yield _Row(f" #{run.repeat}{left}", QUIET_STYLE, run.metrics, told, of_run=True)
 
 
 def _with_status(told: Text, run: Result) -> Text:

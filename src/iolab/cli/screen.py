@@ -31,11 +31,15 @@ NARROWEST: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A column: numbers stand right and are never broken; a `main` column gives way first."""
+    """A column: numbers stand right and are never broken; a `main` column gives way first.
+
+    A `spare` one is left out where a terminal is too narrow for all, rather than cut figures.
+    """
 
     title: str
     number: bool = False
     main: bool = False
+    spare: bool = False
 
 
 def one_line(text: str) -> str:
@@ -65,6 +69,9 @@ def run_name(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int
 Row = Sequence[Text | str]
 """Cells of a table; plain strings are our own or cleaned already."""
 
+NARROWEST_TEXT: Final = 18
+"""A verdict with a handful of notes; what else it says goes on below."""
+
 
 def table(headings: Sequence[Heading], rows: Sequence[Row], widths: Sequence[int] = ()) -> Table:
     """A table without frames, its columns as wide as they need to be, or as `widths` says."""
@@ -87,7 +94,8 @@ def table(headings: Sequence[Heading], rows: Sequence[Row], widths: Sequence[int
 class Grouped:
     """One table in groups, each under a title that may be wider than any column.
 
-    Where the terminal is too narrow the first column gives way, in all groups alike.
+    Where the terminal is too narrow the last column gives way if it may be broken, then the first,
+    then spare columns are left out, in all groups alike.
     """
 
     headings: Sequence[Heading]
@@ -95,21 +103,37 @@ class Grouped:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The heading, then title and rows of each group."""
-        widths = self._widths(options.max_width)
-        yield table(self.headings, [], widths)
-        bare = [Heading("", heading.number, heading.main) for heading in self.headings]
+        shown = self._fitting(options.max_width)
+        widths = self._widths(shown, options.max_width)
+        headings = [self.headings[column] for column in shown]
+        yield table(headings, [], widths)
+        bare = [Heading("", heading.number, heading.main) for heading in headings]
         for name, rows in self.groups:
             yield name
-            yield table(bare, rows, widths)
+            yield table(bare, [[row[column] for column in shown] for row in rows], widths)
+        dropped = [it.title for at, it in enumerate(self.headings) if at not in shown]
+        if dropped:
+            yield Text(f"Too narrow here for {' and '.join(dropped)}.", style=QUIET_STYLE)
 
-    def _widths(self, room: int) -> list[int]:
+    def _fitting(self, room: int) -> list[int]:
+        """The columns that there is room for."""
+        shown = list(range(len(self.headings)))
+        for column in [at for at in reversed(shown) if self.headings[at].spare]:
+            if sum(self._widths(shown, room)) + GAP * (len(shown) - 1) > room:
+                shown.remove(column)
+        return shown
+
+    def _widths(self, shown: Sequence[int], room: int) -> list[int]:
         every = [row for _, rows in self.groups for row in rows]
         widths = [
-            max(len(heading.title), *(_text(row[number]).cell_len for row in every))
-            for number, heading in enumerate(self.headings)
+            max(len(self.headings[at].title), *(_text(row[at]).cell_len for row in every))
+            for at in shown
         ]
-        over = sum(widths) + GAP * (len(widths) - 1) - room
-        widths[0] = max(widths[0] - max(over, 0), min(widths[0], NARROWEST))
+        last = len(widths) - 1
+        for column in (last, 0) if self.headings[shown[last]].main else (0,):
+            over = sum(widths) + GAP * last - room
+            narrowest = NARROWEST_TEXT if column == last else NARROWEST
+            widths[column] = max(widths[column] - max(over, 0), min(widths[column], narrowest))
         return widths
 
 

@@ -14,7 +14,7 @@ from iolab.model.metric import Metric
 from iolab.model.run import Point
 from iolab.plan.aim_tables import limit_name
 from iolab.plan.searches import Search
-from iolab.report.wording import axis_label, show, show_interval
+from iolab.report.wording import axis_label, show, show_value
 from iolab.units import format_ns
 
 IOPS_UNIT: Final = "1/s"
@@ -113,7 +113,11 @@ def _load_text(load: LoadFound) -> str:
 
 
 def _interval(metric: Metric) -> str:
-    return f"{show(metric)} {show_interval(metric)}".strip()
+    """The value and its interval; how many runs are behind it is told beside it."""
+    if metric.low is None or metric.high is None:
+        return show(metric)
+    ends = (show_value(end, metric.unit) for end in (metric.low, metric.high))
+    return f"{show(metric)} [{', '.join(ends)}]"
 
 
 def _head(search: Search) -> dict[str, Any]:

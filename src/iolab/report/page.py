@@ -217,8 +217,9 @@ def _summary(tallied: Tally, brief: Brief) -> str:
         for number, name in ((tallied.failed, "failed"), (tallied.interrupted, "interrupted"))
         if number
     ]
-    repeats = brief.study.method.repeats
-    means = f" A figure is the geometric mean of {repeats} repeats." if repeats > 1 else ""
+    method = brief.study.method
+    number = "its" if method.sequential else method.repeats
+    means = f" A figure is the geometric mean of {number} repeats." if number != 1 else ""
     return (
         f"{count(tallied.runs, 'run')}: {', '.join(parts)}"
         f"{'; ' + ', '.join(ended) if ended else ''}.{means}"
