@@ -29,11 +29,11 @@ _HEADINGS: Final = (
     Heading("min", number=True),
     Heading("mean", number=True),
     Heading("std dev", number=True),
-    Heading("p50", number=True),
+    Heading("p50", number=True, spare=True),
     Heading("p99", number=True),
-    Heading("p99.9", number=True),
+    Heading("p99.9", number=True, spare=True),
     Heading("over"),
-    Heading("verdict"),
+    Heading("verdict", main=True),
 )
 
 

@@ -141,7 +141,7 @@ def _metadata_reasons(planned: Iterable[PlannedRun]) -> tuple[tuple[str, float],
     if not jobs:
         return ()
     files = sum(job.ranks * job.files_per_rank for job in jobs)
-    says = f"{len(jobs)} runs: {files} files on each host made, read, removed (assumed rates)"
+    says = f"{len(jobs)} runs: {files:,} files on each host made, read, removed (assumed rates)"
     return ((says, sum(iteration_seconds(job) for job in jobs)),)
 
 
