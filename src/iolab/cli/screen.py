@@ -69,7 +69,7 @@ def run_name(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int
 Row = Sequence[Text | str]
 """Cells of a table; plain strings are our own or cleaned already."""
 
-NARROWEST_TEXT: Final = 18
+NARROWEST_TEXT: Final = 16
 """A verdict with a handful of notes; what else it says goes on below."""
 
 
