@@ -164,6 +164,16 @@ def test_a_rate_must_be_kept(ios: int, lat_ns: int, level: Level, words: str) ->
     assert words in said.says
 
 
+def test_a_stall_that_the_average_hides_is_seen() -> None:
+    job = replace(JOB, rate_iops=10_000)
+    calm = Burst(ios=40_000, lat_ns=100_000, spans=29)
+    stalled = replace(calm, start_s=29.0, lat_ns=790_000, spans=1, first_seq=29)
+    said = coordinated_omission(view_of(bursts_record([calm, stalled], job=job)))
+    assert said.level is Level.INDICATIVE
+    assert "waited unseen" in said.says
+    assert said.evidence["full_seconds"] == pytest.approx(1 / 30, abs=0.01)
+
+
 def test_a_closed_loop_has_service_times() -> None:
     said = coordinated_omission(view_of(bursts_record([Burst()])))
     assert said.level is Level.VALID

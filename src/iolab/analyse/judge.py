@@ -20,7 +20,7 @@ from iolab.model.metric import HostResult, Metric, Result, Verdict
 from iolab.model.run import RunRecord
 from iolab.run.telemetry.rates import derive
 
-ANALYSIS_VERSION: Final = 4
+ANALYSIS_VERSION: Final = 5
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED: Final = {"cpu": "all", "agent": None, "thermal": None}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from iolab.analyse.checks.depth import is_closed_loop
 from iolab.analyse.checks.registry import (
     Numbers,
@@ -24,6 +26,10 @@ ACHIEVED_LEAST: Final = 0.99
 
 IN_FLIGHT_MOST: Final = 0.9
 """Share of the depth that may be in flight on average: beyond it, I/Os had to wait to be issued."""
+
+FULL_TOLERABLE: Final = 0.01
+"""Share of the seconds in which that many were in flight: beyond it, waits that nobody counted are
+more than the hundredth part that a p99 leaves out. A stall hides from the average."""
 
 
 @check("coordinated-omission", "Latency of a rate that was not kept")
@@ -54,6 +60,8 @@ def _kept(view: RunView, index: int) -> Said:
         "in_flight": found.in_flight,
         "depth": job.depth_total,
     }
+    full = _full_share(view, index, job.depth_total)
+    evidence["full_seconds"] = full
     said = (
         f"{percent(achieved)} of {format_count(target)} IOPS were kept{view.on(host)} with "
         f"{found.in_flight:.3g} of {job.depth_total} I/Os in flight"
@@ -64,4 +72,20 @@ def _kept(view: RunView, index: int) -> Said:
             "latency at that rate.",
             **evidence,
         )
+    if full > FULL_TOLERABLE:
+        return indicative(
+            f"{said}, but in {percent(full)} of the seconds all that the depth allows: I/Os then "
+            "waited unseen, and the far percentiles are too small.",
+            **evidence,
+        )
     return valid(f"{said}: the latencies are those at that rate.", **evidence)
+
+
+def _full_share(view: RunView, index: int, depth: int) -> float:
+    """Share of the host's measured intervals in which the depth was all but used up."""
+    table = view.record.intervals
+    rows = view.load.cut.intervals & (table.host == index)
+    _, first, at = np.unique(table.seq[rows], return_index=True, return_inverse=True)
+    waited_ns = np.bincount(at, weights=table.lat_sum_ns[rows])
+    in_flight = waited_ns / np.maximum(table.span_ns[rows][first], 1)
+    return float(np.mean(in_flight >= IN_FLIGHT_MOST * depth)) if len(first) else 0.0
