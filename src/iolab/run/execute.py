@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.model.configuration import Redundancy
@@ -20,6 +21,10 @@ from iolab.run.evidence import Evidence
 from iolab.run.onlookers import Onlookers
 from iolab.run.site import Site
 from iolab.run.telemetry.decode import CounterCollector
+
+FAULTS_TOLD: Final = 20
+"""Faults that the record of a run tells in one text: a thousand hosts that are lost at once have a
+thousand. Each host's own error stands with the host."""
 
 
 async def execute(crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> RunRecord | None:
@@ -95,9 +100,10 @@ async def settle(crew: Crew, run: PlannedRun) -> None:
 
 
 def sentence(fault: IolabError) -> str:
-    """What happened, for the record: every fault when there are several."""
+    """What happened, for the record: every fault when there are several, up to a limit."""
     parts = [part.happened for part in fault.faults] or [fault.happened]
-    return " ".join(parts)
+    more = len(parts) - FAULTS_TOLD
+    return " ".join([*parts[:FAULTS_TOLD], *([f"And {more} more."] if more > 0 else [])])
 
 
 def _redundancy(crew: Crew, run: PlannedRun) -> Redundancy | None:
