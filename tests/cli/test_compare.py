@@ -94,7 +94,7 @@ def test_one_repeat_each_is_inconclusive_and_says_why(tmp_path: Path) -> None:
     rows = compared(one, other)["rows"]
     assert {row["verdict"] for row in rows} == {"inconclusive"}
     assert {row["reason"] for row in rows} == {
-        "one run a side tells nothing of what another run would give"
+        "a single run on a side tells nothing of what another would give"
     }
     assert {(row["low"], row["high"]) for row in rows} == {(None, None)}
 

@@ -182,7 +182,7 @@ def _judged(said: _Said, better: Better, runs: tuple[int, int], *, paired: bool)
     difference, error, df = said.difference, said.error, said.df
     ratio = math.exp(difference)
     if df == 0:
-        reason = "one run a side tells nothing of what another run would give"
+        reason = "a single run on a side tells nothing of what another would give"
         return Comparison(
             ratio, None, None, Verdict.INCONCLUSIVE, reason, runs, paired, math.inf, 0.0, 1.0
         )
