@@ -74,7 +74,7 @@ def test_the_same_is_the_same() -> None:
 def test_one_run_a_side_is_inconclusive_and_says_why() -> None:
     alone = compare([100.0], [90.0])
     assert alone.verdict is Verdict.INCONCLUSIVE
-    assert "one run" in alone.reason
+    assert "a single run" in alone.reason
     assert alone.low is None
     borrowed = compare([100.0], [90.0], prior=PRIOR)
     assert borrowed.verdict is Verdict.INCONCLUSIVE
