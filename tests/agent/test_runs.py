@@ -65,14 +65,28 @@ def test_the_working_directory(agent: Agent, tmp_path: Path) -> None:
     assert str(tmp_path / "gone") in refusal["says"]
 
 
-def test_a_child_has_default_signals_and_no_descriptor_of_the_agent(agent: Agent) -> None:
+def ignored_by_a_child(agent: Agent) -> int:
+    """The mask of the signals that a child ignores, but for the C library's own 32 and 33."""
     status = output(agent.run("cat", "/proc/self/status")).decode()
     masks = dict(line.split(":\t") for line in status.splitlines() if line.startswith("Sig"))
     assert int(masks["SigBlk"], 16) == 0
-    # 32 and 33 belong to the C library, which lets nobody change what was inherited.
-    assert int(masks["SigIgn"], 16) & 0x7FFF_FFFF == 0
+    return int(masks["SigIgn"], 16) & 0x7FFF_FFFF
+
+
+def test_a_child_has_default_signals_and_no_descriptor_of_the_agent(agent: Agent) -> None:
+    assert ignored_by_a_child(agent) == 0
     listed = output(agent.run("ls", "/proc/self/fd")).decode().split()
     assert listed == ["0", "1", "2", "3"]  # The last is the listing's own.
+
+
+def test_what_a_script_ignored_in_the_background_is_not_passed_on(program: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        agent = Agent(program)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with agent:
+        assert ignored_by_a_child(agent) == 0
 
 
 @pytest.mark.parametrize("name", ["no-such-program", "/nowhere/fio", "/etc/passwd"])

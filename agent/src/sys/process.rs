@@ -163,7 +163,7 @@ pub fn start_alone(command: &mut Command, program: Program) {
             // SAFETY: setsid is async-signal-safe and a forked child never leads a group.
             unsafe { libc::setsid() },
         )?;
-        signal::unblock_all();
+        signal::restore_defaults();
         die_with_parent(libc::SIGKILL)?;
         // SAFETY: getppid is async-signal-safe.
         if unsafe { libc::getppid() } != parent {

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 const TAKEN: [i32; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
+/// Signals from here on have no default that anybody inherits otherwise.
+const FIRST_REAL_TIME: i32 = 32;
+
 /// What `wait` saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
@@ -18,6 +21,10 @@ pub enum Seen {
 
 /// Block the signals that `wait` takes, in this thread and those it will start.
 pub fn block() {
+    for signal in TAKEN {
+        // SAFETY: sets no handler. An ignored signal would be dropped although it is blocked.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
     let set = taken();
     // SAFETY: `set` is an initialised signal set; the old mask is not asked for.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
@@ -48,7 +55,14 @@ pub fn ask_self_to_end() {
 }
 
 /// Give a new process the defaults. Async-signal-safe: for the time between fork and exec.
-pub(super) fn unblock_all() {
+///
+/// What was ignored when the agent was started - INT and QUIT of a job in the background of a
+/// script, HUP under nohup - would stay ignored over exec.
+pub(super) fn restore_defaults() {
+    for signal in 1..FIRST_REAL_TIME {
+        // SAFETY: sets no handler; for KILL and STOP the call fails, which is as it should be.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset initialises the set before it is read; both calls are signal-safe.
     unsafe {
