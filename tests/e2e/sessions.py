@@ -91,7 +91,8 @@ def fio_said(session: Path, workload: str) -> dict[str, Any]:
     """fio's own final document of that workload's first run."""
     folder, _ = manifest_of(session, workload)
     packed = next((folder / "engine").glob("*.zst")).read_bytes()
-    text = zstandard.ZstdDecompressor().decompress(packed, max_output_size=1 << 28).decode()
+    with zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as frames:
+        text = frames.read().decode()
     last = text[text.rindex("\n{\n") :] if "\n{\n" in text else text
     document: dict[str, Any] = json.loads(last)
     return document
