@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.e2e.sessions import IOLAB, SESSION_LIMIT_S
-from tests.e2e.targets import Target, xfs_on_loop
+from tests.e2e.targets import Target, tmpfs, xfs_on_loop
 
 CGROUPS = Path("/sys/fs/cgroup/blkio")
 TICK_S = 0.1
@@ -78,8 +78,8 @@ class FreshDevice:
 
 @contextmanager
 def fresh_device(fading: Fading) -> Iterator[FreshDevice]:
-    """An XFS on such a device."""
-    with xfs_on_loop(320 << 20) as target:
+    """An XFS on such a device; its blocks lie in memory, so that no other user of a disk is met."""
+    with tmpfs(512 << 20) as memory, xfs_on_loop(320 << 20, memory) as target:
         group = CGROUPS / f"iolab-test-{os.getpid()}-{target.device}"
         group.mkdir()
         over = threading.Event()
