@@ -199,6 +199,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
+    use std::thread;
 
     const NAME: &str = "iolab-scratch-local";
 
@@ -251,8 +252,14 @@ mod tests {
         let marker = Marker { agent: "1-dead".to_owned(), ..scratch.marker.clone() };
         scratch.write_marker(&marker).unwrap();
         drop(scratch);
-        let sleeper =
-            |mark: &str| Command::new("sleep").arg("1000").env("IOLAB_RUN", mark).spawn().unwrap();
+        let sleeper = |mark: &str| {
+            let child = Command::new("sleep").arg("60").env("IOLAB_RUN", mark).spawn().unwrap();
+            // The kernel shows an environment a little after the call that gives it has returned.
+            while fs::read(format!("/proc/{}/environ", child.id())).unwrap().is_empty() {
+                thread::yield_now();
+            }
+            child
+        };
         let (mut orphan, mut other) = (sleeper("1-dead.7"), sleeper("1-dea.7"));
         let (scratch, _) = open(&target).unwrap();
         assert_eq!(orphan.wait().unwrap().signal(), Some(libc::SIGKILL));
