@@ -60,7 +60,7 @@ def test_every_section_can_be_set() -> None:
 
 def test_set_wins_over_the_scale_and_the_later_over_the_earlier() -> None:
     study = load(SMALL, "workload.mix.filesize=32k", "workload.mix.filesize=16k", scale="tiny")
-    assert [workload.job.file_bytes for workload in study.workloads] == [64 << 10, 16 << 10]
+    assert [workload.io.file_bytes for workload in study.workloads] == [64 << 10, 16 << 10]
     assert study.scale == "tiny"
 
 

@@ -182,8 +182,8 @@ def test_what_does_not_fit_together(text: str, says: str) -> None:
 
 
 def test_a_misspelt_engine_of_io_is_told_with_all_engines() -> None:
-    (fault,) = told(SMALL.replace('rw = "randread"', 'rw = "randread"\nengine = "vdbench"'))
-    assert "engine of workload 'rand-read' is 'vdbench'." in fault
+    (fault,) = told(SMALL.replace('rw = "randread"', 'rw = "randread"\nengine = "orion"'))
+    assert "engine of workload 'rand-read' is 'orion'." in fault
     for name in EngineName:
         assert name.value in fault
 

@@ -63,7 +63,7 @@ def test_every_valid_study_is_planned_as_written(
     for point in points:
         table = workloads[int(point.workload[1:])]
         assert point.io.block_bytes == table["bs"]
-        assert point.job.file_bytes == table["filesize"]
+        assert point.io.file_bytes == table["filesize"]
         assert point.io.read_percent == table.get("rwmixread")
         assert point.io.rate_iops == table.get("rate_iops")
         assert dict(point.axis)["iodepth"] == point.io.iodepth
@@ -73,7 +73,7 @@ def test_every_valid_study_is_planned_as_written(
     )
     for point in points:
         data_set = plan.data_set(point.data_set)
-        assert data_set.file_bytes == point.job.file_bytes
+        assert data_set.file_bytes == point.io.file_bytes
         assert data_set.numjobs >= point.io.numjobs
     again = parse_study(study.text, "s.toml", options_of(study))
     assert (again, make_plan(again)) == (study, plan)
@@ -88,7 +88,7 @@ def test_setting_a_value_is_as_good_as_writing_it(size: tuple[int, str], depth: 
     sets = (f"workload.*.filesize={filesize}", f"workload.rand-read.iodepth={depth}")
     by_set = parse_study(SMALL, "s", LoadOptions("/mnt/t", sets=sets))
     assert expand(by_set) == expand(by_file)
-    assert by_set.workloads[0].job.file_bytes == size[0] * 4 << UNITS[size[1]]
+    assert by_set.workloads[0].io.file_bytes == size[0] * 4 << UNITS[size[1]]
 
 
 @given(

@@ -12,7 +12,7 @@ from iolab.model.metadata import MetadataJob
 from iolab.model.objective import Objective
 from iolab.model.run import Budget, Plan, Point
 from iolab.model.study import Study
-from iolab.model.workload import Workload
+from iolab.model.workload import Job, Workload
 from iolab.plan.aim_tables import limit_name
 from iolab.plan.searches import searched_axes
 from iolab.plan.state_cost import is_on_device
@@ -140,6 +140,8 @@ def _job(point: Point) -> str:
     job = point.job
     if isinstance(job, MetadataJob):
         return _metadata_job(job)
+    if not isinstance(job, Job):
+        return f"{job.engine.value}: {count(job.threads, 'thread')}"
     mix = f" {job.read_percent}% read" if job.read_percent is not None else ""
     rate = f", {job.rate_iops} IOPS a job at most" if job.rate_iops else ""
     buffered = "" if job.direct else ", buffered"

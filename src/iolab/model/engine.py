@@ -13,3 +13,7 @@ class EngineName(StrEnum):
     """Metadata operations, built into the agent."""
     MDTEST = "mdtest"
     """Metadata operations by mdtest under MPI."""
+    DB_BENCH = "db_bench"
+    """Operations on a RocksDB database by RocksDB's own db_bench."""
+    YCSB = "ycsb"
+    """Operations on a key-value store, embedded or behind a server, by YCSB."""

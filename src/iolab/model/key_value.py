@@ -1,25 +1,62 @@
-"""Load on a key-value store in db_bench's terms: a client's job, its latencies, its progress."""
+"""Load on a key-value store: operations, db_bench's job, its latencies, progress and shape."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import IntEnum
+
+from iolab.model.engine import EngineName
 
 
-class KeyOperation(Enum):
-    """What a thread does with a key; the value is db_bench's own word for it."""
+class KeyOperation(IntEnum):
+    """What a client does with a key of a key-value store.
 
-    READ = "read"
-    WRITE = "write"
-    DELETE = "delete"
-    SEEK = "seek"
-    MERGE = "merge"
-    UPDATE = "update"
-    COMPRESS = "compress"
-    UNCOMPRESS = "uncompress"
-    CRC = "crc"
-    HASH = "hash"
-    OTHER = "op"
+    The number stands in files, in the same column as `Direction` and the metadata operations,
+    whose numbers it leaves alone. `ALL` is whatever a thread does, where the engine does not tell
+    operations apart while it runs. The `INTENDED` ones are the same operations timed from when
+    they were due (response time), known only under a rate.
+    """
+
+    ALL = 32
+    READ = 33
+    WRITE = 34
+    UPDATE = 35
+    INSERT = 36
+    SCAN = 37
+    READ_MODIFY_WRITE = 38
+    DELETE = 39
+    SEEK = 40
+    MERGE = 41
+    COMPRESS = 42
+    UNCOMPRESS = 43
+    CRC = 44
+    HASH = 45
+    OTHER = 46
+    INTENDED_READ = 65
+    INTENDED_UPDATE = 67
+    INTENDED_INSERT = 68
+    INTENDED_SCAN = 69
+    INTENDED_READ_MODIFY_WRITE = 70
+
+    @property
+    def word(self) -> str:
+        """The name for people: `read-modify-write`."""
+        return self.name.lower().replace("_", "-")
+
+    @property
+    def key(self) -> str:
+        """The name in metric keys: `read_modify_write`."""
+        return self.name.lower()
+
+    @property
+    def is_intended(self) -> bool:
+        """Whether latencies count from when the operation was due."""
+        return self.name.startswith("INTENDED_")
+
+    @property
+    def intended(self) -> KeyOperation | None:
+        """The same operation timed from when it was due; None for one that is never so."""
+        return None if self.is_intended else KeyOperation.__members__.get(f"INTENDED_{self.name}")
 
 
 READ_RANDOM = "readrandom"
@@ -53,8 +90,10 @@ class KeyValueJob:
 
     `workload` is db_bench's name. Of `threads` all read in readwhilewriting, and one more writes,
     at most `write_bytes_per_s` of keys and values. `read_percent` is told to
-    readrandomwriterandom. `cache_bytes` is RocksDB's own block cache. `options` are further
-    options, allow-listed by their engine.
+    readrandomwriterandom. `cache_bytes` is RocksDB's own block cache. `memory_bytes` bounds all
+    memory of the engine on a client, its page cache too; None does not. `database` is the path of
+    one that the user has loaded, which is copied and never changed; "" where iolab loads its own.
+    `options` are further options, allow-listed by their engine.
     """
 
     workload: str
@@ -63,7 +102,14 @@ class KeyValueJob:
     cache_bytes: int
     read_percent: int = 80
     write_bytes_per_s: int | None = None
+    memory_bytes: int | None = None
+    database: str = ""
     options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def engine(self) -> EngineName:
+        """What makes this load."""
+        return EngineName.DB_BENCH
 
     @property
     def streams(self) -> int:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from iolab.model.configuration import Redundancy
 from iolab.model.host import Role
+from iolab.model.key_value_run import KeyValueRun, ServerRun
 from iolab.model.metadata import OperationRun, ReportedRate
 from iolab.model.packed import Packed
 from iolab.model.rule import RuleSettings
@@ -269,8 +270,8 @@ class HostRun:
     of the directory that was used, among the session's facts: empty for those under the host's own
     name, which is so unless configurations use several directories of a host. The clock is read
     before the run and again after it (None when that failed): the difference is its drift.
-    `phases` are those of metadata load. `read_from` is the host whose files this one read, empty
-    for its own.
+    `phases` are those of metadata load, `key_value` is what load on a key-value store told.
+    `read_from` is the host whose files this one read, empty for its own.
     """
 
     host: str
@@ -297,6 +298,7 @@ class HostRun:
     clock_error_after_ns: int | None = None
     phases: tuple[OperationRun, ...] = ()
     read_from: str = ""
+    key_value: KeyValueRun | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,8 +333,9 @@ class RunRecord:
     `hosts` made the load, `bystanders` were watched. `reported` are rates of the whole fleet as the
     engine printed them, where it gives nothing finer. `without` names the hosts of the
     configuration that were left out after they had failed. `redundancy` is what the configuration
-    declares of its storage. With a `rule` it ended the run, or was the limit that the run reached;
-    nothing was warmed up then and `runtime_s` is the longest that it could be.
+    declares of its storage, `server` what a key-value store's server told. With a `rule` it ended
+    the run, or was the limit that the run reached; nothing was warmed up then and `runtime_s` is
+    the longest that it could be.
     """
 
     run: PlannedRun
@@ -354,6 +357,7 @@ class RunRecord:
     redundancy: Redundancy | None = None
     states: tuple[TargetState, ...] = ()
     rule: RuleSettings | None = None
+    server: ServerRun | None = None
 
     @property
     def host_names(self) -> tuple[str, ...]:

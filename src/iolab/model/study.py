@@ -11,6 +11,7 @@ from iolab.model.host import HostSpec
 from iolab.model.rule import RuleSettings
 from iolab.model.state import PLAIN, Precondition
 from iolab.model.workload import Workload
+from iolab.model.ycsb import EMBEDDED, ServerSettings
 
 
 class MethodKind(StrEnum):
@@ -104,13 +105,16 @@ class TargetSettings:
     `keep_files` leaves the laid-out files for a later session; `allow_memory` permits a target
     that lives in memory (its results are invalid, but they are made). With `rotate` n, client i
     reads the files that client i + n wrote, which all clients must then see; 0 is its own.
-    `overwrite` permits a device with a file system on it.
+    `overwrite` permits a device with a file system on it. With `make_xfs` the session makes an XFS
+    of its own: on the device, else in an image file of `image_bytes` in the target's directory.
     """
 
     keep_files: bool
     allow_memory: bool
     rotate: int = 0
     overwrite: bool = False
+    make_xfs: bool = False
+    image_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,7 @@ class Study:
     overrides: tuple[str, ...]
     inventory: str = ""
     precondition: Precondition = PLAIN
+    server: ServerSettings = EMBEDDED
 
     def host(self, name: str) -> HostSpec:
         """The host of that name; KeyError when the study has none (the loader made sure)."""

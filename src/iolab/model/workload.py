@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from iolab.model.engine import EngineName
+from iolab.model.key_value import KeyValueJob
 from iolab.model.metadata import MetadataJob
 from iolab.model.objective import EVERY_POINT, Aim
+from iolab.model.ycsb import YcsbJob
 
 
 class Access(StrEnum):
@@ -91,8 +93,8 @@ class Job:
         return self.iodepth * self.numjobs
 
 
-AnyJob = Job | MetadataJob
-"""What one client is asked to do: I/O on files, or operations on their metadata."""
+AnyJob = Job | MetadataJob | KeyValueJob | YcsbJob
+"""What one client is asked to do: I/O on files, operations on their metadata, or on keys."""
 
 
 def io_of(job: AnyJob) -> Job:
@@ -118,6 +120,8 @@ class Indicator(StrEnum):
     LATENCY = "latency"
     OPERATIONS = "operations"
     """The rate of each metadata operation."""
+    KEY_OPERATIONS = "key-operations"
+    """Operations a second on a key-value store."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,8 @@ def _written_by_runs(study: Study, runs: Iterable[PlannedRun], rate: float) -> i
             hosts = len(_configuration(study, run.point.configuration).hosts)
             total += written_bytes_of(job) * hosts
             continue
+        if not isinstance(job, Job):
+            continue
         share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
         if not job.access.writes:
             continue

@@ -93,9 +93,9 @@ Percent = Annotated[int, values.whole(0, 100)]
 Rate = Annotated[int, values.whole(1, RATE_MAX)]
 Port = Annotated[int, values.whole(1, routes.PORT_MAX)]
 Devices = Annotated[list[Annotated[str, values.block_device()]], values.Listed(lone=True)]
-IO_ENGINES: Final = tuple(name for name in EngineName if name not in METADATA_ENGINES)
+IO_ENGINES: Final = (EngineName.FIO,)
 OPERATIONS: Final = (Indicator.OPERATIONS,)
-IO_INDICATORS: Final = tuple(word for word in Indicator if word not in OPERATIONS)
+IO_INDICATORS: Final = (Indicator.IOPS, Indicator.BANDWIDTH, Indicator.LATENCY)
 IoIndicator = Annotated[Indicator, values.choice(Indicator, "indicators", IO_INDICATORS)]
 OperationsIndicator = Annotated[Indicator, values.choice(Indicator, "indicators", OPERATIONS)]
 Sizes = values.Listed(lone=True, same=parse_size)

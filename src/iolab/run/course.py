@@ -15,6 +15,7 @@ from iolab.model.state import EMPTY, Ledger
 from iolab.model.study import OnFailure
 from iolab.run.agenda import Agenda
 from iolab.run.crew import Crew
+from iolab.run.drivers import Drivers
 from iolab.run.execute import execute
 from iolab.run.mend import Patience, Reach, lost_now, mend, require_all
 from iolab.run.precondition import Preconditioner
@@ -47,11 +48,12 @@ class Means:
 class Course:
     """Follows the plan; `follow` once."""
 
-    def __init__(self, crew: Crew, sites: Sites, means: Means) -> None:
+    def __init__(self, crew: Crew, sites: Sites, means: Means, drivers: Drivers) -> None:
         self._crew = crew
         self._sites = sites
         self._states = Preconditioner(crew, sites, means.facts, means.ledger)
         self._means = means
+        self._drivers = drivers
         self._method = crew.study.method
         self._failed_points: set[str] = set()
 
@@ -82,7 +84,7 @@ class Course:
         attempts = 1 + max(self._method.retries, len(self._crew.hosts))
         for attempt in range(first, first + attempts):
             sites = await self._sites_for(run)
-            record = await execute(self._crew, replace(run, attempt=attempt), sites)
+            record = await execute(self._crew, replace(run, attempt=attempt), sites, self._drivers)
             if record is None:
                 return False
             record = await self._states.account(record, sites)

@@ -47,27 +47,30 @@ async def drive(
     *,
     start_at_real_ns: int | None = None,
     lead_s: float = 0.0,
+    on_stderr: Callable[[bytes], None] | None = None,
 ) -> Ending:
     """Run a command to its end. Raises HostError; leaves no process whatever happens.
 
     `halt` sends SIGINT and later SIGKILL. `start_at_real_ns` is the host's own clock, about
-    `lead_s` from now. Standard output goes to `on_output` as it comes.
+    `lead_s` from now. Standard output goes to `on_output` as it comes, standard error, whose end is
+    kept in any case, to `on_stderr`.
     """
     stream = host.stream(
         "run",
         command.stdin,
         argv=list(command.argv),
-        env={},
+        env=dict(command.env),
         cwd=command.cwd,
         start_at_real_ns=start_at_real_ns,
         wall_limit_s=command.wall_limit_s,
         output_limit_bytes=command.output_limit_bytes,
+        **_bound(command),
     )
     halting = asyncio.create_task(pass_on(host, stream.id, halt), name=f"halt on {host.name}")
     ended = False
     try:
         async with asyncio.timeout(lead_s + command.wall_limit_s + OVERDUE_S):
-            final, stderr = await _listen(stream, on_output)
+            final, stderr = await _listen(stream, on_output, on_stderr)
         ended = True
         exited = read_answer(host.name, ExitedAnswer, final)
         return Ending(exited, stderr.decode("utf-8", "replace"), halt.is_set())
@@ -82,7 +85,17 @@ async def drive(
             await signal_run(host, stream.id, "KILL")
 
 
-async def _listen(stream: Stream, on_output: Callable[[bytes], None]) -> tuple[Message, bytes]:
+def _bound(command: Command) -> dict[str, int]:
+    """The bound of memory where there is one: an agent need not know of what is not asked."""
+    limit = command.memory_limit_bytes
+    return {} if limit is None else {"memory_limit_bytes": limit}
+
+
+async def _listen(
+    stream: Stream,
+    on_output: Callable[[bytes], None],
+    on_stderr: Callable[[bytes], None] | None,
+) -> tuple[Message, bytes]:
     """The final message and the end of standard error."""
     stderr = b""
     last: Message | None = None
@@ -91,6 +104,8 @@ async def _listen(stream: Stream, on_output: Callable[[bytes], None]) -> tuple[M
             continue
         if last.header.get("stream") == "stderr":
             stderr = (stderr + last.payload)[-STDERR_TAIL_BYTES:]
+            if on_stderr:
+                on_stderr(last.payload)
         else:
             on_output(last.payload)
     if last is None:

@@ -1,9 +1,9 @@
-"""Who prepares and measures a run: one driver for each maker of load."""
+"""Every maker of load: one driver for each, for as long as a session."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from iolab.errors import EngineError
 from iolab.model.engine import EngineName
@@ -12,33 +12,14 @@ from iolab.model.run import PlannedRun
 from iolab.run import measure as io_measure
 from iolab.run import prepare as io_prepare
 from iolab.run.crew import Crew
+from iolab.run.driver import Driver
 from iolab.run.evidence import Evidence
 from iolab.run.mdtest_driver import MdtestDriver
 from iolab.run.metadata import MetadataDriver
 from iolab.run.telemetry.decode import CounterCollector
 
 
-class Driver(Protocol):
-    """How a kind of load is made on all hosts of a run; it fills in their evidence.
-
-    Both raise HostError or EngineError when any host fails, with what was gathered until then left
-    in the evidence, and both heed a request to stop.
-    """
-
-    async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
-        """All phases before the first that counts; returns early at a request to stop."""
-
-    async def measure(
-        self,
-        crew: Crew,
-        run: PlannedRun,
-        evidence: Sequence[Evidence],
-        counters: CounterCollector,
-    ) -> tuple[ReportedRate, ...]:
-        """The load itself, with telemetry; rates of the fleet where the engine prints them."""
-
-
-class IoDriver:
+class IoDriver(Driver):
     """I/O on files, by an engine that runs as one process on each host."""
 
     async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
@@ -57,18 +38,34 @@ class IoDriver:
         return ()
 
 
-DRIVERS: Final[Mapping[EngineName, Driver]] = {
-    EngineName.FIO: IoDriver(),
-    EngineName.METADATA: MetadataDriver(),
-    EngineName.MDTEST: MdtestDriver(),
+DRIVERS: Final[Mapping[EngineName, Callable[[], Driver]]] = {
+    EngineName.FIO: IoDriver,
+    EngineName.METADATA: MetadataDriver,
+    EngineName.MDTEST: MdtestDriver,
 }
 """Every maker of load that a run may name."""
 
 
-def driver_of(run: PlannedRun) -> Driver:
-    """The driver of a run's job. EngineError when there is none."""
-    engine = run.point.job.engine
-    if engine not in DRIVERS:
-        known = ", ".join(DRIVERS)
-        raise EngineError(f"This iolab cannot drive '{engine}'.", f"Use one of: {known}.")
-    return DRIVERS[engine]
+class Drivers:
+    """The drivers of one session, each made when its first run comes."""
+
+    def __init__(self) -> None:
+        self._made: dict[EngineName, Driver] = {}
+
+    def of(self, run: PlannedRun) -> Driver:
+        """The driver of a run's job. EngineError when there is none."""
+        engine = run.point.job.engine
+        if engine not in DRIVERS:
+            known = ", ".join(DRIVERS)
+            raise EngineError(f"This iolab cannot drive '{engine}'.", f"Use one of: {known}.")
+        if engine not in self._made:
+            self._made[engine] = DRIVERS[engine]()
+        return self._made[engine]
+
+    async def end(self) -> tuple[str, ...]:
+        """Nothing that a driver held between runs stays; sentences on what could not be ended."""
+        faults: list[str] = []
+        for driver in self._made.values():
+            faults += await driver.end()
+        self._made.clear()
+        return tuple(faults)

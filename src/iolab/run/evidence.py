@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from iolab.model.key_value_run import KeyValueRun
 from iolab.model.metadata import OperationRun
 from iolab.model.packed import Packed
 from iolab.model.run import CacheProof, DeviceDelta, ExtentProof, HostRun, IdleProof, ProcessUse
@@ -23,7 +24,8 @@ class Evidence:
 
     Metadata load, which is no process of its own, fills in `phases`, what it `asked` for,
     `engine_version`, whether it was `halted`, and while files of it lie there is `unclean`.
-    With `enough` seen, the load was halted by its rule.
+    With `enough` seen, the load was halted by its rule. Load on a key-value store fills in
+    `key_value`, and `span` where it has no reading: when its first and last operation ended.
     """
 
     site: Site
@@ -46,6 +48,8 @@ class Evidence:
     unclean: bool = False
     error: str | None = None
     enough: bool = False
+    key_value: KeyValueRun | None = None
+    span: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -69,6 +73,8 @@ class Evidence:
         """When the load began and ended on the host's clock."""
         if self.reading:
             return self.reading.start_real_ns, self.reading.end_real_ns
+        if self.span:
+            return self.span
         starts = [one.first_start_real_ns for one in self.phases if one.first_start_real_ns]
         ends = [one.last_end_real_ns for one in self.phases if one.last_end_real_ns]
         return min(starts, default=None), max(ends, default=None)
@@ -103,6 +109,7 @@ class Evidence:
             clock_offset_after_ns=self.offset_after.offset_ns if self.offset_after else None,
             clock_error_after_ns=self.offset_after.error_ns if self.offset_after else None,
             read_from=self.site.read_from,
+            key_value=self.key_value,
         )
 
 

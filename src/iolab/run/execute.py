@@ -15,7 +15,8 @@ from iolab.model.workload import Job
 from iolab.run.barrier import together
 from iolab.run.clock import measure_offset
 from iolab.run.crew import Crew
-from iolab.run.drivers import driver_of
+from iolab.run.driver import Driver
+from iolab.run.drivers import Drivers
 from iolab.run.engines.collect import IntervalCollector
 from iolab.run.evidence import Evidence
 from iolab.run.onlookers import Onlookers
@@ -27,7 +28,9 @@ FAULTS_TOLD: Final = 20
 thousand. Each host's own error stands with the host."""
 
 
-async def execute(crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> RunRecord | None:
+async def execute(
+    crew: Crew, run: PlannedRun, sites: Sequence[Site], drivers: Drivers
+) -> RunRecord | None:
     """The record of the run, whether it went well or not.
 
     A host or an engine that fails makes a failed record with all that was gathered until then. None
@@ -39,9 +42,10 @@ async def execute(crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> RunReco
     counters = CounterCollector()
     onlookers = Onlookers(crew, run, counters, first=len(evidence))
     reported: tuple[ReportedRate, ...] = ()
+    driver: Driver | None = None
     fault: IolabError | None = None
     try:
-        driver = driver_of(run)
+        driver = drivers.of(run)
         await driver.prepare(crew, run, evidence)
         if crew.stop.requested:
             return None
@@ -73,6 +77,7 @@ async def execute(crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> RunReco
         without=crew.without(run),
         reported=reported,
         rule=rule,
+        server=driver.server() if driver else None,
     )
 
 

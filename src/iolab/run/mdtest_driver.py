@@ -22,6 +22,7 @@ from iolab.run.barrier import alongside, together
 from iolab.run.clock import measure_offset
 from iolab.run.crew import Crew
 from iolab.run.drive import drive
+from iolab.run.driver import Driver
 from iolab.run.engines.base import Command, EngineReading
 from iolab.run.engines.mdtest import (
     INSTALL,
@@ -47,7 +48,7 @@ from iolab.run.watch import Watch
 _SHARE: Final = "Mount the target at the same path on every client."
 
 
-class MdtestDriver:
+class MdtestDriver(Driver):
     """One iteration of mdtest on all clients; see `Driver`."""
 
     async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:

@@ -16,6 +16,7 @@ from iolab.plan.metadata_cost import operations_of, phase_seconds
 from iolab.run.barrier import alongside
 from iolab.run.clock import ClockOffset, measure_offset
 from iolab.run.crew import Crew
+from iolab.run.driver import Driver
 from iolab.run.engines.base import Interval
 from iolab.run.evidence import Evidence, on_each
 from iolab.run.extents import evict
@@ -40,7 +41,7 @@ ATTEMPTS_KEPT_APART: Final = 1000
 """Attempts of a run that have names of their own; later ones use names of the first again."""
 
 
-class MetadataDriver:
+class MetadataDriver(Driver):
     """The built-in `metadata` engine; see `Driver`."""
 
     async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:

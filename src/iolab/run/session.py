@@ -25,6 +25,7 @@ from iolab.run.clean_up import clean_up
 from iolab.run.clock import SYSTEM_CLOCK, Clock
 from iolab.run.course import Course, Means
 from iolab.run.crew import Crew
+from iolab.run.drivers import Drivers
 from iolab.run.engines.base import Engine
 from iolab.run.engines.fio import FioEngine
 from iolab.run.hosts.base import Host
@@ -98,12 +99,12 @@ async def run_session(
     pending = [run for run in plan.runs if (run.point.digest, run.repeat) not in earlier.done]
     # Whatever an agenda may ask for needs its files.
     possible = [PlannedRun(0, 1, point) for point in plan.points] if agenda else pending
-    sites = Sites(crew, possible)
+    sites, drivers = Sites(crew, possible), Drivers()
     status = SessionStatus.FAILED
     fault: IolabError | None = None
     unclean: tuple[str, ...] = ()
     try:
-        work = _measure_all(crew, sites, agenda or Walk(pending), earlier, reach, patience)
+        work = _measure_all(crew, sites, drivers, agenda or Walk(pending), earlier, reach, patience)
         status = await stop.unless_at_once(work)
     except Interrupted:
         status = SessionStatus.INTERRUPTED
@@ -113,7 +114,7 @@ async def run_session(
     except IolabError as raised:
         fault = raised
     finally:
-        unclean = await clean_up(sites, crew.everyone, stop)
+        unclean = await clean_up(drivers, sites, crew.everyone, stop)
     reasons = (*([fault.happened] if fault else ()), *_missing(crew), *unclean)
     crew.tell(SessionEnded(status, " ".join(reasons) or None))
     if fault:
@@ -124,6 +125,7 @@ async def run_session(
 async def _measure_all(
     crew: Crew,
     sites: Sites,
+    drivers: Drivers,
     agenda: Agenda,
     earlier: Earlier,
     reach: Reach | None,
@@ -146,7 +148,8 @@ async def _measure_all(
     )
     versions = ", ".join(sorted({hello.version for hello in seen.hellos.values()}))
     crew.tell(SessionStarted(crew.plan, tuple(seen.facts.items()), versions))
-    course = Course(crew, sites, Means(seen.facts, earlier.tried, reach, patience, earlier.ledger))
+    means = Means(seen.facts, earlier.tried, reach, patience, earlier.ledger)
+    course = Course(crew, sites, means, drivers)
     status = await course.follow(first, agenda)
     if status is SessionStatus.DONE:
         crew.begin(Phase.CLEAN_UP, None, "remove what the session made")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from iolab.model.key_value import KeyOperation
 from iolab.model.metadata import Operation
 from iolab.model.metric import Result
 from iolab.model.sample import Direction, IntervalTable
@@ -20,8 +21,9 @@ from iolab.store.reader import SessionReader
 WAYS: Final[Mapping[int, str]] = {
     **{int(way): way.name.lower() for way in Direction},
     **{int(operation): operation.word for operation in Operation},
+    **{int(operation): operation.word for operation in KeyOperation},
 }
-"""What stands for each number of a direction or of a metadata operation."""
+"""What stands for each number of a direction, of a metadata operation, of one on keys."""
 
 
 def write_parquet(columns: Mapping[str, Column], path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from iolab.model.engine import EngineName
 from iolab.model.host import ToolFacts
+from iolab.model.key_value import KeyOperation
 from iolab.model.metadata import Operation
 from iolab.model.run import DataSet, EngineTotals
 from iolab.model.sample import Direction, Whole
@@ -25,9 +26,11 @@ class Command:
     """One process to run on a host: an argument list, never a shell line.
 
     It must be started in the folder `cwd`, so that no path ever needs quoting inside a job file.
-    `stdin` is all it reads from its standard input. `job_file` is what the engine was told, as
-    text for the record (it is part of `stdin` or of `argv`). A process that still runs after
-    `wall_limit_s` is hung and is killed. `output_limit_bytes` bounds what it may print.
+    `stdin` is all it reads from its standard input, `env` is added to its environment. With
+    `memory_limit_bytes` it and all that it starts have no more memory, page cache included.
+    `job_file` is what the engine was told, as text for the record (it is part of `stdin` or of
+    `argv`). A process that still runs after `wall_limit_s` is hung and is killed.
+    `output_limit_bytes` bounds what it may print.
     """
 
     argv: tuple[str, ...]
@@ -36,6 +39,8 @@ class Command:
     job_file: str
     wall_limit_s: float
     output_limit_bytes: int
+    env: tuple[tuple[str, str], ...] = ()
+    memory_limit_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class DirectionInterval:
     are whole numbers of any width.
     """
 
-    direction: Direction | Operation
+    direction: Direction | Operation | KeyOperation
     ios: int
     bytes: int
     lat_sum_ns: float

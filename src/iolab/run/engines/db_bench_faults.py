@@ -153,7 +153,7 @@ def _latency_faults(result: Result) -> Iterator[str]:
         return
     for operation in expected:
         if result.latency(operation) is None:
-            yield f"db_bench gave no whole histogram for {operation.value}"
+            yield f"db_bench gave no whole histogram for {operation.word}"
     timed = sum(latency.count for latency in result.latencies)
     if result.operations is not None and timed != result.operations:
         yield f"db_bench counted {result.operations} operations, and timed {timed}"

@@ -7,6 +7,8 @@ all look alike, and only the line before tells which it is.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from iolab.model.key_value import BinnedLatency, KeyOperation, LatencyBin
@@ -18,6 +20,19 @@ BINS_LIMIT: Final = 256
 
 SENTENCE_LIMIT: Final = 200
 """Characters kept of a line that cannot be read."""
+
+
+DB_BENCH_WORDS: Final[Mapping[str, KeyOperation]] = MappingProxyType(
+    {
+        **{
+            operation.word: operation
+            for operation in KeyOperation
+            if KeyOperation.READ <= operation <= KeyOperation.HASH
+        },
+        "op": KeyOperation.OTHER,
+    }
+)
+"""What db_bench calls each operation."""
 
 
 class HistogramDraft:
@@ -44,7 +59,7 @@ class HistogramDraft:
 
     def latency(self) -> BinnedLatency | None:
         """The histogram is read; None when it is not whole, which `faults` then says."""
-        word = self.operation.value
+        word = self.operation.word
         if self._counted is None or self._extremes is None or not self._bins:
             self.faults.append(f"the histogram of {word} is cut short")
             return None
@@ -71,7 +86,7 @@ class HistogramDraft:
         last = self._bins[-1].high_ns if self._bins else 0
         if high <= low or low * NS_PER_US < last or count < 1 or len(self._bins) >= BINS_LIMIT:
             self.faults.append(
-                f"a bin of {self.operation.value} reads ({low}, {high}] {count}"[:SENTENCE_LIMIT]
+                f"a bin of {self.operation.word} reads ({low}, {high}] {count}"[:SENTENCE_LIMIT]
             )
             return
         self._bins.append(LatencyBin(low * NS_PER_US, high * NS_PER_US, count))

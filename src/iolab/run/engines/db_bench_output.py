@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Final
 
 from iolab.model.key_value import BinnedLatency, KeyOperation, LevelShape, ThreadProgress
-from iolab.run.engines.db_bench_histogram import SENTENCE_LIMIT, HistogramDraft
+from iolab.run.engines.db_bench_histogram import DB_BENCH_WORDS, SENTENCE_LIMIT, HistogramDraft
 from iolab.run.engines.db_bench_progress import progress_of
 from iolab.run.engines.db_bench_statistics import (
     TICKERS_LIMIT,
@@ -160,7 +160,6 @@ _PER: Final = re.compile(r"Microseconds per ([a-z]{1,20}):")
 _HEADER: Final = re.compile(
     r"(Keys|Values|Entries|Write rate|Compression): +(\d{1,18}|[A-Za-z0-9]{1,30})\b"
 )
-_OPERATIONS: Final = {one.value: one for one in KeyOperation}
 _HEADER_END: Final = "-" * 20
 
 
@@ -277,7 +276,7 @@ class _Draft:
         )
 
     def _begin_histogram(self, word: str) -> None:
-        operation = _OPERATIONS.get(word)
+        operation = DB_BENCH_WORDS.get(word)
         # A newer db_bench may time operations of another kind: they are passed over.
         if operation is not None and self._results:
             self._open = HistogramDraft(operation)
