@@ -12,13 +12,10 @@ from scipy import stats
 
 from iolab.analyse.method.between import (
     BIAS_ALLOWANCE,
-    best_run_s,
     publish,
-    repeats_needed,
-    wants_another_run,
 )
 from iolab.analyse.method.sentinel import Movement, watch
-from iolab.analyse.method.variance import Prior, Spread, fit_prior, own_spread
+from iolab.analyse.method.variance import Prior, fit_prior, own_spread
 
 MEANS = st.lists(st.floats(min_value=50, max_value=200), min_size=2, max_size=8)
 PRIOR = Prior(0.005**2, 8.0, 24, 48.0)
@@ -52,7 +49,7 @@ def test_one_run_borrows_or_says_nothing() -> None:
     alone = publish([100.0])
     assert (alone.low, alone.high, alone.half_width) == (None, None, math.inf)
     borrowed = publish([100.0], PRIOR)
-    assert not borrowed.replicated
+    assert borrowed.runs == 1
     assert borrowed.half_width == pytest.approx(
         stats.t.ppf(0.975, 8) * 0.005 + BIAS_ALLOWANCE, rel=1e-6
     )
@@ -62,25 +59,6 @@ def test_one_run_borrows_or_says_nothing() -> None:
 def test_what_has_no_logarithm_is_refused(means: list[float]) -> None:
     with pytest.raises(ValueError, match=r"without runs|not a positive mean"):
         publish(means)
-
-
-def test_runs_are_added_until_the_interval_is_narrow() -> None:
-    assert wants_another_run(publish([100.0], PRIOR))
-    assert not wants_another_run(publish([100.0, 100.1], PRIOR))
-    wide = [100.0, 110.0]
-    assert wants_another_run(publish(wide, PRIOR))
-    assert not wants_another_run(publish([*wide, 95.0, 120.0, 100.0], PRIOR))
-
-
-def test_the_repeats_needed_are_foretold() -> None:
-    assert repeats_needed(Spread(0.005**2, 30.0)) == 2
-    assert repeats_needed(Spread(0.012**2, 30.0)) == 4
-    assert repeats_needed(Spread(0.1**2, 30.0)) is None
-
-
-def test_the_best_length_of_a_run() -> None:
-    assert best_run_s(2.5, 0.5, 140) == pytest.approx(59, abs=1)
-    assert best_run_s(2.5, 0.0, 140) == math.inf
 
 
 def test_moderated_intervals_cover() -> None:

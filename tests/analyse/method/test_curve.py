@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -12,13 +12,11 @@ from scipy import optimize
 from iolab.analyse.method import usl
 from iolab.analyse.method.axis import AdaptiveAxis
 from iolab.analyse.method.curve import (
-    bootstrap_curves,
     crossing_load,
     knee,
-    little_bound,
     saturation,
 )
-from iolab.analyse.method.gaussian import SPAN, fit, scaled
+from iolab.analyse.method.gaussian import SPAN, Floats, fit, scaled
 from iolab.plan.searches import seed_loads
 
 LOADS = tuple(range(1, 25))
@@ -132,23 +130,29 @@ def test_a_tiny_axis_is_measured_whole() -> None:
     assert len(axis.points()) == 2
 
 
-def test_bounds_are_littles() -> None:
-    assert little_bound(4, 0.001, 10_000) == 4000
-    assert little_bound(40, 0.001, 10_000) == 10_000
+def drawn(
+    rates: Sequence[float], noise: Sequence[float], count: int, rng: np.random.Generator
+) -> Floats:
+    """Curves drawn around rates with those standard errors of their logarithms."""
+    shocks = rng.standard_normal((count, len(rates))) * np.array(noise)
+    return np.asarray(np.array(rates) * np.exp(shocks), dtype=np.float64)
+
+
+def test_the_bounds_cross_where_little_says() -> None:
     assert crossing_load(0.001, 10_000) == 10
 
 
 def test_saturation_and_knee_are_where_they_were_put() -> None:
     rng = np.random.default_rng(2)
     hard = [100.0 * min(load, 12) for load in LOADS]
-    curves = bootstrap_curves(hard, [0.002] * 24, 2000, rng)
+    curves = drawn(hard, [0.002] * 24, 2000, rng)
     found = knee(LOADS, curves)
     assert (found.low, found.load, found.high) == (12, 12, 12)
     saturated = saturation(LOADS, curves)
     assert saturated is not None
     assert saturated.load == 12
     assert saturated.low <= 12 <= saturated.high
-    rising = bootstrap_curves([100.0 * load for load in LOADS], [0.002] * 24, 500, rng)
+    rising = drawn([100.0 * load for load in LOADS], [0.002] * 24, 500, rng)
     assert saturation(LOADS, rising) is None
 
 

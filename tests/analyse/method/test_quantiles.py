@@ -12,10 +12,7 @@ from iolab.analyse.method.quantiles import (
     BIN_ERROR,
     ios_needed,
     of_run,
-    of_runs,
-    support,
 )
-from iolab.analyse.method.variance import Prior
 from iolab.model.histogram import MIDDLE_NS, Counts, Histogram, of_latencies
 
 
@@ -99,21 +96,7 @@ def test_no_io_has_no_quantile() -> None:
     assert of_run(empty, MIDDLE_NS, 0.5, np.random.default_rng(1)) is None
 
 
-def test_support_wants_ios_and_stalls() -> None:
-    assert support(10_000, 0.99).enough
-    assert "99 I/Os" in support(9_900, 0.99).reason
-    assert support(10**6, 0.99, episodes=10).enough
-    assert "9 stalls" in support(10**6, 0.99, episodes=9).reason
-
-
 def test_the_early_stopping_count_is_mlperfs() -> None:
     assert ios_needed(0.99) == 459
     assert ios_needed(0.99, over=1) == 662
     assert ios_needed(0.999) == 4603
-
-
-def test_over_runs_it_is_the_moderated_interval_with_the_bins_error() -> None:
-    prior = Prior(0.02**2, 10.0, 24, 48.0)
-    found = of_runs([1.00e6, 1.02e6, 0.99e6], prior)
-    assert found.half_width > BIN_ERROR
-    assert found.value == pytest.approx(1.003e6, rel=0.01)

@@ -18,9 +18,8 @@ from iolab.analyse.method.ratio import (
     Verdict,
     compare,
     compare_paired,
-    fieller,
 )
-from iolab.analyse.method.variance import Prior, Spread
+from iolab.analyse.method.variance import Prior
 
 PRIOR = Prior(0.005**2, 10.0, 48, 96.0)
 SIDE = st.lists(st.floats(min_value=80, max_value=120), min_size=2, max_size=6)
@@ -111,34 +110,6 @@ def test_a_paired_interval_is_students() -> None:
     found = compare_paired(a, b)
     assert found.low is not None
     assert math.log(found.low) == pytest.approx(wanted.low - RATIO_ALLOWANCE, rel=1e-9)
-
-
-def test_fieller_covers() -> None:
-    rng = np.random.default_rng(11)
-    hits = 0
-    for _ in range(2000):
-        a, b = rng.normal(10, 1, 5), rng.normal(-1, 1, 5)
-        found = fieller(
-            Spread(float(a.var(ddof=1)) / 5, 4.0),
-            float(a.mean()),
-            Spread(float(b.var(ddof=1)) / 5, 4.0),
-            float(b.mean()),
-        )
-        assert found is not None
-        hits += found[0] <= -0.1 <= found[1]
-    assert 0.935 <= hits / 2000 <= 0.98
-
-
-def test_fieller_solves_its_own_equation() -> None:
-    a, b = Spread(0.5, 9.0), Spread(0.3, 9.0)
-    found = fieller(a, 20.0, b, 22.0)
-    assert found is not None
-    weighed = 0.5 * 1.1**2
-    df = (weighed + 0.3) ** 2 / (weighed**2 / 9 + 0.3**2 / 9)
-    t = stats.t.ppf(0.975, df)
-    for edge in found:
-        assert abs(22.0 - edge * 20.0) == pytest.approx(t * math.sqrt(0.3 + edge**2 * 0.5))
-    assert fieller(Spread(100.0, 9.0), 1.0, b, 22.0) is None
 
 
 @given(st.lists(st.floats(min_value=0, max_value=1), min_size=1, max_size=12))

@@ -21,22 +21,13 @@ BIAS_ALLOWANCE: Final = 0.001
 CONFIDENT: Final = 0.975
 """Upper end of a two-sided 95 % interval."""
 
-REPEATS_FIRST: Final = 2
-"""Without a second run there is no spread."""
-
-REPEATS_MOST: Final = 5
-"""More runs narrow the interval by less than a tenth each."""
-
-TARGET_HALF_WIDTH: Final = 0.015
-"""What a published cell should reach; headline ratios want 0.01."""
-
 
 @dataclass(frozen=True, slots=True)
 class Published:
     """A cell's value, its 95 % interval, how many runs it rests on, and the spread it used.
 
     Without a second run and without a prior there is no interval: low and high are None.
-    `replicated` is False for a single run, whose interval is borrowed from other cells.
+    Of a single run the interval is borrowed from other cells.
     """
 
     value: float
@@ -44,11 +35,6 @@ class Published:
     high: float | None
     runs: int
     spread: Spread
-
-    @property
-    def replicated(self) -> bool:
-        """Whether the cell was measured more than once."""
-        return self.runs > 1
 
     @property
     def half_width(self) -> float:
@@ -84,32 +70,3 @@ def publish(
     return Published(
         math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), len(logs), spread
     )
-
-
-def wants_another_run(published: Published, target: float = TARGET_HALF_WIDTH) -> bool:
-    """Whether one more run is worth its time: fewer than two, or too wide and fewer than five."""
-    if published.runs < REPEATS_FIRST:
-        return True
-    return published.half_width > target and published.runs < REPEATS_MOST
-
-
-def repeats_needed(spread: Spread, target: float = TARGET_HALF_WIDTH) -> int | None:
-    """How many runs the target would need at this spread; None if more than REPEATS_MOST.
-
-    Used to say how long a study will take; the study itself goes on run by run.
-    """
-    for runs in range(REPEATS_FIRST, REPEATS_MOST + 1):
-        df = max(spread.df, float(runs - 1))
-        reach = student_quantile(CONFIDENT, df) * spread.sd / math.sqrt(runs) + BIAS_ALLOWANCE
-        if reach <= target:
-            return runs
-    return None
-
-
-def best_run_s(long_run_sd: float, between_sd: float, overhead_s: float) -> float:
-    """The length of a run that makes a cell's interval narrowest for its time, in seconds.
-
-    T* = (sigma_LR / sigma_b) sqrt(T_overhead), sigma_LR in units of sigma_b times sqrt(s)
-    (Kalibera and Jones 2013, in units of time). Infinite where runs do not differ.
-    """
-    return long_run_sd / between_sd * math.sqrt(overhead_s) if between_sd > 0 else math.inf

@@ -1,7 +1,6 @@
 """What a curve of rate over concurrency says: its bounds, where it saturates, where its knee is.
 
-Points come as draws of whole curves (`AdaptiveAxis.draws`, or `bootstrap_curves` over measured
-loads), so that every answer has an interval.
+Points come as draws of whole curves (`AdaptiveAxis.draws`), so that every answer has an interval.
 """
 
 from __future__ import annotations
@@ -29,23 +28,9 @@ class Place:
     high: int
 
 
-def little_bound(load: float, least_response_s: float, largest_rate: float) -> float:
-    """The most that a closed loop of `load` can do: min(N / R_min, X_max) (Little's law)."""
-    return min(load / least_response_s, largest_rate)
-
-
 def crossing_load(least_response_s: float, largest_rate: float) -> float:
     """Where both bounds meet, N_K = X_max R_min: a knee far from it wants an explanation."""
     return largest_rate * least_response_s
-
-
-def bootstrap_curves(
-    rates: Sequence[float], noise: Sequence[float], count: int, rng: np.random.Generator
-) -> Floats:
-    """Curves drawn around measured rates with those standard errors of their logarithms."""
-    shocks = rng.standard_normal((count, len(rates))) * np.array(noise)
-    curves: Floats = np.array(rates) * np.exp(shocks)
-    return curves
 
 
 def saturation(loads: Sequence[int], curves: Floats) -> Place | None:

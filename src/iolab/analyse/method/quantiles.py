@@ -14,10 +14,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from iolab.analyse.method.between import BIAS_ALLOWANCE, CONFIDENT, Published, publish
+from iolab.analyse.method.between import CONFIDENT
 from iolab.analyse.method.special import beta_cdf, student_quantile
-from iolab.analyse.method.variance import NO_PRIOR, Prior
-from iolab.analyse.percentiles import TAIL_IOS, is_supported
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -46,24 +44,6 @@ class Quantile:
     value_ns: float
     low_ns: float | None
     high_ns: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Support:
-    """Whether a quantile may be printed, and if not, why; it is then shown as "more than"."""
-
-    enough: bool
-    reason: str
-
-
-def support(total: int, q: float, episodes: int = 0) -> Support:
-    """Whether `total` I/Os of a run with that many stalls support quantile q (0 < q < 1)."""
-    if not is_supported(total, 100 * q):
-        beyond = total * (1 - q)
-        return Support(enough=False, reason=f"{beyond:.0f} I/Os lie beyond it, {TAIL_IOS} must")
-    if decides(episodes):
-        return Support(enough=False, reason=f"{episodes} stalls decide it, {EPISODES_MIN} must")
-    return Support(enough=True, reason="")
 
 
 def decides(episodes: int) -> bool:
@@ -138,11 +118,6 @@ def block_count(seconds: int) -> int:
     """How many blocks a run of that length is cut into; 0 where it is too short to be resampled."""
     length = min(BLOCK_S, seconds // _BLOCKS_MIN)
     return seconds // length if length >= _BLOCK_LEAST_S else 0
-
-
-def of_runs(values_ns: Sequence[float], prior: Prior = NO_PRIOR) -> Published:
-    """A quantile over several runs: moderated t on their logarithms, widened by the bins' error."""
-    return publish(values_ns, prior, allowance=BIAS_ALLOWANCE + BIN_ERROR)
 
 
 def _ranks(cumulative: Ints | Floats, q: float) -> Ints:

@@ -78,7 +78,7 @@ def compare(
     """Compare run means of two configurations that were measured independently.
 
     For latency quantiles the allowance is that of both sides' bins on top.
-    Raises ValueError for a side without runs or with a mean that is not positive (see `fieller`).
+    Raises ValueError for a side without runs or with a mean that is not positive.
     """
     a, b = log_means(baseline), log_means(candidate)
     difference = float(np.mean(b) - np.mean(a))
@@ -119,26 +119,6 @@ def judged_again(comparison: Comparison, adjusted_p: float) -> Comparison:
         return comparison
     reason = f"among all comparisons shown, chance alone makes one like it (p = {adjusted_p:.2f})"
     return replace(comparison, verdict=Verdict.INCONCLUSIVE, reason=reason)
-
-
-def fieller(a: Spread, mean_a: float, b: Spread, mean_b: float) -> tuple[float, float] | None:
-    """The 95 % interval of mean_b / mean_a, for values that may cross zero; None if unbounded.
-
-    `a` and `b` are the means' own variances with their degrees of freedom, which are joined by
-    Welch and Satterthwaite as they weigh at the estimated ratio. Fieller 1954, with A and B the
-    means: AB -+ sqrt(A^2 B^2 - (A^2 - t^2 va)(B^2 - t^2 vb)), all over A^2 - t^2 va. Unbounded
-    where the baseline itself is not clear of zero.
-    """
-    if mean_a == 0:
-        return None
-    weighed = Spread((mean_b / mean_a) ** 2 * a.variance, a.df)
-    t2 = student_quantile(CONFIDENT, welch_df(weighed, b)) ** 2
-    denominator = mean_a**2 - t2 * a.variance
-    if denominator <= 0:
-        return None
-    product = mean_a * mean_b
-    root = math.sqrt(max(product**2 - denominator * (mean_b**2 - t2 * b.variance), 0.0))
-    return (product - root) / denominator, (product + root) / denominator
 
 
 def welch_df(a: Spread, b: Spread) -> float:

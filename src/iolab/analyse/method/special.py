@@ -105,15 +105,6 @@ def beta_cdf(x: float, a: float, b: float) -> float:
     return math.exp(log_front) * _beta_fraction(x, a, b) / a
 
 
-def student_cdf(t: float, df: float) -> float:
-    """P(T <= t) of Student's t; `df` > 0, infinity is the normal law (AS 26.7.1)."""
-    _positive(df)
-    if math.isinf(df):
-        return NormalDist().cdf(t)
-    upper = student_excess(abs(t), df) / 2
-    return 1 - upper if t > 0 else upper
-
-
 @lru_cache(maxsize=4096)
 def student_quantile(p: float, df: float) -> float:
     """The t below which a share 0 < p < 1 of Student's law lies; `df` > 0, infinity is normal.
