@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -66,23 +66,35 @@ async def drive(
         output_limit_bytes=command.output_limit_bytes,
         **_bound(command),
     )
-    halting = asyncio.create_task(pass_on(host, stream.id, halt), name=f"halt on {host.name}")
+    late = f"did not end '{command.argv[0]}' within {command.wall_limit_s:g} s, nor killed it"
+    async with heeding(host, stream, halt, lead_s + command.wall_limit_s + OVERDUE_S, late):
+        final, stderr = await _listen(stream, on_output, on_stderr)
+    exited = read_answer(host.name, ExitedAnswer, final)
+    return Ending(exited, stderr.decode("utf-8", "replace"), halt.is_set())
+
+
+@asynccontextmanager
+async def heeding(
+    host: Host, stream: Stream, halt: asyncio.Event, limit_s: float, late: str
+) -> AsyncIterator[None]:
+    """Listen to a load's stream inside: `halt` stops the load, and nothing of it outlives this.
+
+    A host on which it goes on for more than `limit_s` is given up; `late` says what it did not do.
+    """
+    halting = asyncio.create_task(_pass_on(host, stream.id, halt), name=f"halt on {host.name}")
     ended = False
     try:
-        async with asyncio.timeout(lead_s + command.wall_limit_s + OVERDUE_S):
-            final, stderr = await _listen(stream, on_output, on_stderr)
+        async with asyncio.timeout(limit_s):
+            yield
         ended = True
-        exited = read_answer(host.name, ExitedAnswer, final)
-        return Ending(exited, stderr.decode("utf-8", "replace"), halt.is_set())
     except TimeoutError:
-        late = f"did not end '{command.argv[0]}' within {command.wall_limit_s:g} s, nor killed it"
         raise host.give_up(late) from None
     finally:
         halting.cancel()
         await asyncio.gather(halting, return_exceptions=True)
         await stream.aclose()
         if not ended and not host.lost:
-            await signal_run(host, stream.id, "KILL")
+            await _signal_run(host, stream.id, "KILL")
 
 
 def _bound(command: Command) -> dict[str, int]:
@@ -113,18 +125,18 @@ async def _listen(
     return last, stderr
 
 
-async def pass_on(host: Host, run: int, halt: asyncio.Event) -> None:
+async def _pass_on(host: Host, run: int, halt: asyncio.Event) -> None:
     """Once `halt` is set, SIGINT to that request and later SIGKILL; to be cancelled at its end."""
     await halt.wait()
     for _ in range(HALT_TRIES):
-        if await signal_run(host, run, "INT"):
+        if await _signal_run(host, run, "INT"):
             break
         await asyncio.sleep(HALT_RETRY_S)
     await asyncio.sleep(FINAL_WORD_LIMIT_S)
-    await signal_run(host, run, "KILL")
+    await _signal_run(host, run, "KILL")
 
 
-async def signal_run(host: Host, run: int, name: str) -> bool:
+async def _signal_run(host: Host, run: int, name: str) -> bool:
     """Whether the agent took the signal; the loss of a host is told by the run's own stream."""
     with suppress(HostError):
         await host.ask("signal", deadline_s=KILL_LIMIT_S, run=run, signal=name)

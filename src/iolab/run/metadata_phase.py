@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
 from iolab.errors import EngineError
-from iolab.run.drive import OVERDUE_S, pass_on, signal_run
+from iolab.run.drive import OVERDUE_S, heeding
 from iolab.run.engines.base import Interval
 from iolab.run.hosts.answers import MeasuredAnswer, MetadataIntervalAnswer, read_answer
 from iolab.run.hosts.base import Host, Message
@@ -41,24 +41,12 @@ async def perform(
     """
     arguments: dict[str, Any] = {**request, "wall_limit_s": limit_s, "interval_ms": INTERVAL_MS}
     stream = host.stream("metadata", **arguments)
-    halting = asyncio.create_task(pass_on(host, stream.id, halt), name=f"halt on {host.name}")
     last: Message | None = None
-    ended = False
-    try:
-        async with asyncio.timeout(limit_s + OVERDUE_S):
-            async for last in stream:
-                if last.is_ == "interval":
-                    on_message(last)
-        ended = True
-    except TimeoutError:
-        late = f"did not end '{request['phase']}' within {limit_s:g} s, nor stopped it"
-        raise host.give_up(late) from None
-    finally:
-        halting.cancel()
-        await asyncio.gather(halting, return_exceptions=True)
-        await stream.aclose()
-        if not ended and not host.lost:
-            await signal_run(host, stream.id, "KILL")
+    late = f"did not end '{request['phase']}' within {limit_s:g} s, nor stopped it"
+    async with heeding(host, stream, halt, limit_s + OVERDUE_S, late):
+        async for last in stream:
+            if last.is_ == "interval":
+                on_message(last)
     if last is None:
         raise host.give_up(f"gave no answer to '{request['phase']}'")
     return last
