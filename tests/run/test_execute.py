@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from iolab.errors import Fault, HostError
+from iolab.model.packed import Packed
 from iolab.run.barrier import joined
-from iolab.run.execute import FAULTS_TOLD, sentence
+from iolab.run.evidence import Evidence
+from iolab.run.execute import FAULTS_TOLD, outputs_of, sentence
+from iolab.run.hosts.fake import FakeHost
+from iolab.run.site import Site
+from tests.run.session.stage import Stage
 
 
 def lost(count: int) -> HostError:
@@ -28,3 +33,19 @@ def test_a_single_fault_speaks_for_itself() -> None:
     assert sentence(HostError("It broke off.", "Go on.")) == "It broke off."
     alone = HostError("Two things.", "Go on.", (Fault("One thing.", "Do."),))
     assert sentence(alone) == "One thing."
+
+
+def test_output_and_files_of_an_engine_are_kept_by_name_but_for_empty_ones() -> None:
+    run = Stage().plan.runs[0]
+    first, second = (Evidence(Site(FakeHost(name), "/scratch", None, name)) for name in "ab")
+    first.output = Packed.of(b"printed")
+    first.files = {"READ.hdr": Packed.of(b"lines"), "empty.hdr": Packed.of(b"")}
+    second.files = {"READ.hdr": Packed.of(b"others")}
+    kept = [
+        (one.host, one.name, one.content.unpacked()) for one in outputs_of(run, [first, second])
+    ]
+    assert kept == [
+        ("a", "fio.stdout", b"printed"),
+        ("a", "READ.hdr", b"lines"),
+        ("b", "READ.hdr", b"others"),
+    ]

@@ -26,6 +26,7 @@ class Evidence:
     `engine_version`, whether it was `halted`, and while files of it lie there is `unclean`.
     With `enough` seen, the load was halted by its rule. Load on a key-value store fills in
     `key_value`, and `span` where it has no reading: when its first and last operation ended.
+    `files` is whatever else its engine left, by name, beside the `output` that it printed.
     """
 
     site: Site
@@ -39,6 +40,7 @@ class Evidence:
     after: Look | None = None
     intervals: IntervalLog = field(default_factory=IntervalLog)
     output: Packed | None = None
+    files: dict[str, Packed] = field(default_factory=dict)
     reading: EngineReading | None = None
     ending: Ending | None = None
     phases: list[OperationRun] = field(default_factory=list)

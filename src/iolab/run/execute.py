@@ -73,7 +73,7 @@ async def execute(
         counters=counters.table(),
         bystanders=onlookers.told(),
         redundancy=_redundancy(crew, run),
-        outputs=_outputs(run, evidence),
+        outputs=outputs_of(run, evidence),
         without=crew.without(run),
         reported=reported,
         rule=rule,
@@ -111,6 +111,17 @@ def sentence(fault: IolabError) -> str:
     return " ".join([*parts[:FAULTS_TOLD], *([f"And {more} more."] if more > 0 else [])])
 
 
+def outputs_of(run: PlannedRun, evidence: Sequence[Evidence]) -> tuple[EngineOutput, ...]:
+    """What each host's engine printed and the files that it left, but for empty ones."""
+    name = f"{run.point.job.engine}.stdout"
+    found: list[EngineOutput] = []
+    for mine in evidence:
+        if mine.output is not None:
+            found.append(EngineOutput(mine.name, name, mine.output))
+        found += [EngineOutput(mine.name, *named) for named in mine.files.items()]
+    return tuple(one for one in found if one.content.size_bytes)
+
+
 def _redundancy(crew: Crew, run: PlannedRun) -> Redundancy | None:
     wanted = run.point.configuration
     return next(item.redundancy for item in crew.study.configurations if item.id == wanted)
@@ -129,12 +140,3 @@ def _collected(evidence: Sequence[Evidence]) -> IntervalCollector:
     for index, mine in enumerate(evidence):
         collector.add(index, mine.intervals)
     return collector
-
-
-def _outputs(run: PlannedRun, evidence: Sequence[Evidence]) -> tuple[EngineOutput, ...]:
-    name = f"{run.point.job.engine}.stdout"
-    return tuple(
-        EngineOutput(mine.name, name, mine.output)
-        for mine in evidence
-        if mine.output is not None and mine.output.size_bytes
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from iolab.model.key_value import KeyOperation
 from iolab.model.metadata import Operation
 from iolab.model.sample import Direction
 from iolab.run.engines.base import DirectionInterval, Interval
@@ -11,7 +12,7 @@ from iolab.run.engines.log import IntervalLog
 
 
 def part(
-    direction: Direction | Operation, bins: dict[int, int], lat_sum_ns: float = 1.5
+    direction: Direction | Operation | KeyOperation, bins: dict[int, int], lat_sum_ns: float = 1.5
 ) -> DirectionInterval:
     counts = np.array(list(bins.values()), dtype=np.int64)
     ios = int(counts.sum())
@@ -47,11 +48,15 @@ def test_intervals_come_back_as_they_were() -> None:
 
 
 def test_parts_are_ordered_by_direction() -> None:
-    log = IntervalLog(
-        [Interval(0, 1, 1, (part(Operation.FILE_STAT, {1: 1}), part(Direction.READ, {2: 2})))]
+    parts = (
+        part(KeyOperation.SCAN, {3: 3}),
+        part(Operation.FILE_STAT, {1: 1}),
+        part(Direction.READ, {2: 2}),
     )
-    assert [p.direction for p in log[0].directions] == [Direction.READ, Operation.FILE_STAT]
-    assert log.bins.tolist() == [2, 1]
+    log = IntervalLog([Interval(0, 1, 1, parts)])
+    ways = [p.direction for p in log[0].directions]
+    assert ways == [Direction.READ, Operation.FILE_STAT, KeyOperation.SCAN]
+    assert log.bins.tolist() == [2, 1, 3]
 
 
 def test_counts_of_any_size_are_kept_beside_small_ones() -> None:

@@ -13,6 +13,7 @@ from typing import Final, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from iolab.model.key_value import KeyOperation
 from iolab.model.metadata import Operation
 from iolab.model.sample import Direction, Ints, Whole
 from iolab.run.engines.base import DirectionInterval, Interval
@@ -121,8 +122,8 @@ class IntervalLog(Sequence[Interval]):
             yield Interval(seq, end_ns, span_ns, tuple(made))
 
 
-_WAYS: Final[dict[int, Direction | Operation]] = {
-    int(way): way for ways in (Direction, Operation) for way in ways
+_WAYS: Final[dict[int, Direction | Operation | KeyOperation]] = {
+    int(way): way for ways in (Direction, Operation, KeyOperation) for way in ways
 }
 
 
