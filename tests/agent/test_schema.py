@@ -17,7 +17,7 @@ SCHEMA: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "schema" / "wire.json").read_text(encoding="utf-8")
 )
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-OF_DEVICES = {"device", "purged"}
+OF_DEVICES = {"device", "purged", "filesystem"}
 """They need a block device to spare: tests/e2e holds them against the schema."""
 MESSAGES = {entry["$ref"].rsplit("/", 1)[1] for entry in SCHEMA["oneOf"]}
 

@@ -44,6 +44,19 @@ class ScratchAnswer(_Answer):
     left_over_bytes: Count = 0
 
 
+class FilesystemAnswer(_Answer):
+    """A file system of the session's own: where it is mounted, and the name of its block device.
+
+    `kept` is true for one that an earlier session had kept, `direct` when its device passes the
+    page cache of what is below.
+    """
+
+    dir: Annotated[str, Field(min_length=1, max_length=4096)]
+    device: Annotated[str, Field(min_length=1, max_length=255)]
+    kept: bool = False
+    direct: bool = False
+
+
 class PurgedAnswer(_Answer):
     """A discard or a trim: how many bytes were given back."""
 
@@ -89,7 +102,11 @@ class FileAnswer(_Answer):
 
 
 class ExitedAnswer(_Answer):
-    """How a process ended and what it used."""
+    """How a process ended and what it used.
+
+    `memory_peak_bytes` and `oom_kills` are of all its processes together and only told where its
+    memory was bounded; None also where the kernel does not count.
+    """
 
     code: int | None
     signal: int | None
@@ -99,6 +116,8 @@ class ExitedAnswer(_Answer):
     real_ns: Count
     timed_out: bool = False
     truncated: bool = False
+    memory_peak_bytes: Count | None = None
+    oom_kills: Count | None = None
 
 
 Bins = Annotated[

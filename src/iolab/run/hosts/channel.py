@@ -36,6 +36,7 @@ FINAL: Final[Mapping[str, str]] = {
     "evict": "evicted",
     "device": "device",
     "device_open": "device",
+    "filesystem_open": "filesystem",
     "discard": "purged",
     "trim": "purged",
     "metadata": "measured",

@@ -40,12 +40,16 @@ class FakeHost(LinkedHost):
 
     @property
     def left_behind(self) -> list[str]:
-        """Processes and folders that the agent still has, and the link; empty after a good end."""
+        """Processes, folders and file systems that the agent still has, and the link.
+
+        Empty after a good end.
+        """
         if self._fake is None:
             return []
         agent = self._fake.agent
         link = [] if self._fake.closed else ["an open link"]
-        return [*(f"run {run}" for run in agent.processes), *agent.folders, *link]
+        runs = [f"run {run}" for run in agent.processes]
+        return [*runs, *agent.folders, *agent.filesystems, *link]
 
 
 class FakeLink:

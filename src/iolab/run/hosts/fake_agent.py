@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from iolab.run.hosts.fake_fio import FakeJob, FakeLoad, ios_until, read_job
-from iolab.run.hosts.fake_machine import DiskUse, device_facts, machine_facts
+from iolab.run.hosts.fake_machine import DEVICE, LOOP, DiskUse, device_facts, machine_facts, on_loop
 from iolab.run.hosts.fake_metadata import FakePhase
 from iolab.run.hosts.fake_process import FakeProcess, comes_within, exited
 from iolab.run.hosts.fake_script import FakeScript, loop_real_ns
@@ -46,6 +46,7 @@ class FakeAgent:
         self.processes: dict[int, FakeProcess | FakePhase] = {}
         self.trees: set[str] = set()
         self.folders: set[str] = set()
+        self.filesystems: dict[str, str] = {}
         self.files: dict[str, int] = {} if script.shared is None else script.shared
         self.hole_bytes = script.hole_bytes
         self.said: list[dict[str, Any]] = []
@@ -90,11 +91,13 @@ class FakeAgent:
         """The controller is gone: nothing stays; `swept` keeps what had to be removed then."""
         self.mute = True
         self.swept += [*(f"run {run}" for run in self.processes), *self.folders]
+        self.swept += self.filesystems
         for task in self._tasks:
             task.cancel()
         self.processes.clear()
         self.trees.clear()
         self.folders.clear()
+        self.filesystems.clear()
         self.files.clear()
 
     def tell(self, request_id: int, message: dict[str, Any], payload: bytes = b"") -> None:
@@ -134,7 +137,10 @@ class FakeAgent:
         return {"is": "clock", "mono_ns": self._mono_ns(), "real_ns": self.real_ns()}
 
     async def _facts(self, request: _Request) -> dict[str, Any]:
-        facts = self.script.facts or machine_facts(request.arguments["path"])
+        path = request.arguments["path"]
+        facts = self.script.facts or machine_facts(path)
+        if self.filesystems.get(path) == LOOP:
+            facts = on_loop(facts)
         return {"is": "facts", "facts": asdict(facts)}
 
     async def _probe(self, _: _Request) -> dict[str, Any]:
@@ -186,6 +192,7 @@ class FakeAgent:
     async def _scratch_close(self, request: _Request) -> dict[str, Any]:
         folder = request.arguments["dir"]
         self.folders.remove(folder)
+        self.filesystems.pop(f"{folder}/fs", None)
         for path in [path for path in self.files if path.startswith(f"{folder}/")]:
             if not request.arguments["keep"]:
                 del self.files[path]
@@ -204,6 +211,30 @@ class FakeAgent:
 
     async def _device_close(self, request: _Request) -> dict[str, Any]:
         self.folders.remove(request.arguments["path"])
+        return {"is": "done"}
+
+    async def _filesystem_open(self, request: _Request) -> dict[str, Any]:
+        """An XFS on the machine's one disk, or on a loop device there; none is ever kept."""
+        asked = request.arguments
+        mount = f"{asked['dir']}/fs"
+        if asked["dir"] not in self.folders:
+            says = f"{asked['dir']} is not a scratch folder held here"
+            raise FakeRefusal("bad-request", says)
+        if mount in self.filesystems:
+            raise FakeRefusal("busy", f"{mount} is mounted already")
+        on_image = asked.get("image_bytes") is not None
+        if not on_image and self.script.objections:
+            raise FakeRefusal("refused", f"{DEVICE} is {self.script.objections[0]}")
+        self.filesystems[mount] = device = LOOP if on_image else DEVICE
+        told = {"dir": mount, "device": device, "kept": False, "direct": True}
+        return {"is": "filesystem", **told}
+
+    async def _filesystem_close(self, request: _Request) -> dict[str, Any]:
+        mount = f"{request.arguments['dir']}/fs"
+        if self.filesystems.pop(mount, None) is None:
+            raise FakeRefusal("bad-request", f"no file system is held in {mount}")
+        for path in [path for path in self.files if path.startswith(f"{mount}/")]:
+            del self.files[path]
         return {"is": "done"}
 
     async def _purge(self, _: _Request) -> dict[str, Any]:
@@ -245,7 +276,16 @@ class FakeAgent:
             self.processes.pop(request.id, None)
         if job.runtime_s is None and code == 0:
             self.files[f"{request.arguments['cwd']}/{job.data_set}"] = job.file_bytes
-        return exited(code, signal, self.real_ns())
+        return exited(code, signal, self.real_ns(), self._memory(request.arguments))
+
+    def _memory(self, asked: dict[str, Any]) -> dict[str, int]:
+        """What the final message of a run tells of its bounded memory."""
+        limit = asked.get("memory_limit_bytes")
+        if limit is None:
+            return {}
+        peak = self.script.memory_peak_bytes
+        used = limit if peak is None else peak
+        return {"memory_peak_bytes": used, "oom_kills": self.script.oom_kills}
 
     async def _metadata(self, request: _Request) -> dict[str, Any]:
         asked, load = request.arguments, self.script.metadata
@@ -282,7 +322,12 @@ class FakeAgent:
         self.disk.read_bytes += self.script.idle_bytes_per_sample
         self.disk.read_ios += self.script.idle_bytes_per_sample // 4096
         mono_ns, real_ns = self._mono_ns(), self.real_ns()
-        return self.script.machine(self.disk, self._samples, mono_ns, real_ns)
+        told = self.script.machine(self.disk, self._samples, mono_ns, real_ns)
+        rows = told.get("disks")
+        if LOOP in self.filesystems.values() and isinstance(rows, list):
+            # What the file system asks of the loop device is what that asks of the disk.
+            rows.append([LOOP, *rows[0][1:]])
+        return told
 
     def _mono_ns(self) -> int:
         return round(asyncio.get_running_loop().time() * 1e9)
@@ -307,6 +352,8 @@ class FakeAgent:
         "device": _device,
         "device_open": _device_open,
         "device_close": _device_close,
+        "filesystem_open": _filesystem_open,
+        "filesystem_close": _filesystem_close,
         "discard": _purge,
         "trim": _purge,
         "run": _run,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from iolab.model.host import (
@@ -18,6 +18,7 @@ from iolab.model.host import (
 )
 
 DEVICE: Final = "nvme0n1"
+LOOP: Final = "loop7"
 CORES: Final = 4
 MEMORY_BYTES: Final = 16 << 30
 
@@ -95,6 +96,16 @@ def _target(path: str, free_bytes: int) -> TargetFacts:
         network=False,
         writable=True,
     )
+
+
+def on_loop(facts: HostFacts) -> HostFacts:
+    """The same machine with an XFS of the session's own, in an image on its disk, as the target."""
+    if facts.target is None:
+        return facts
+    devices = (LOOP, *facts.target.devices)
+    target = replace(facts.target, device=LOOP, devices=devices, mount_point=facts.target.path)
+    disk = replace(facts.disks[0], name=LOOP, parents=facts.target.devices)
+    return replace(facts, target=target, disks=(*facts.disks, disk))
 
 
 def device_facts(path: str, objections: tuple[str, ...]) -> dict[str, object]:

@@ -112,9 +112,12 @@ class FakeProcess:
         return sorted({*ticks, seconds, *(moment for moment in special if moment is not None)})
 
 
-def exited(code: int | None, signal: str, real_ns: int) -> dict[str, Any]:
-    """The final message of a run."""
+def exited(
+    code: int | None, signal: str, real_ns: int, memory: dict[str, int] | None = None
+) -> dict[str, Any]:
+    """The final message of a run; `memory` is what is told of one whose memory was bounded."""
     return {
+        **(memory or {}),
         "is": "exited",
         "code": code,
         "signal": SIGNALS.get(signal),

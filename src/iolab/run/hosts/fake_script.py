@@ -30,7 +30,8 @@ class FakeScript:
     `offset_ns` is how far its clock is ahead, `delay_s` how long each way of a message takes.
     `shared` are the files of a file system that all hosts with the same dict see.
     `objections` are the words that speak against its disk as a target.
-    `metadata` is how it does metadata operations.
+    `metadata` is how it does metadata operations. Of a run whose memory is bounded it tells the
+    `memory_peak_bytes` (the bound itself if None) and the `oom_kills`.
     `process` makes the engine's processes, `machine` the `sample` messages, where other ones than
     the small ones are wanted.
     """
@@ -53,6 +54,8 @@ class FakeScript:
     objections: tuple[str, ...] = ()
     shared: dict[str, int] | None = None
     metadata: FakeMetadata = _OPERATIONS
+    memory_peak_bytes: int | None = None
+    oom_kills: int = 0
     process: Callable[[Machine, int, FakeJob, FakeLoad], FakeProcess] = FakeProcess
     machine: Callable[[DiskUse, int, int, int], dict[str, object]] = sample
 
