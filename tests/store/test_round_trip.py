@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from iolab.errors import StoreError
+from iolab.model.key_value_run import ServerRun
 from iolab.model.metric import Result
 from iolab.model.packed import Packed
 from iolab.model.run import EngineOutput, HostRun, PlannedRun, RunRecord, RunStatus
@@ -105,6 +106,7 @@ RECORDS = st.builds(
         st.builds(EngineOutput, st.text(max_size=8), st.text(max_size=8), CONTENTS),
         max_size=3,
     ).map(tuple),
+    server=st.none() | anything(ServerRun),
 )
 
 

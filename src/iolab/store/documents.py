@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from iolab.model.configuration import Redundancy
 from iolab.model.event import SessionStatus
 from iolab.model.host import HostFacts
+from iolab.model.key_value_run import ServerRun
 from iolab.model.metadata import ReportedRate
 from iolab.model.metric import Result
 from iolab.model.rule import RuleSettings
@@ -166,6 +167,7 @@ class Manifest:
     redundancy: Redundancy | None = None
     states: tuple[TargetState, ...] = ()
     rule: RuleSettings | None = None
+    server: ServerRun | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,4 +227,5 @@ def manifest_of(
         redundancy=record.redundancy,
         states=record.states,
         rule=record.rule,
+        server=record.server,
     )

@@ -82,6 +82,7 @@ def read_run(directory: Path) -> RunRecord:
         redundancy=manifest.redundancy,
         states=manifest.states,
         rule=manifest.rule,
+        server=manifest.server,
     )
 
 
