@@ -47,9 +47,10 @@ class KeyValueRun:
     """What one client's engine told of a run.
 
     `build` is how the engine was compiled where it says so (`assertions enabled`), "" for nothing
-    to remark. `seed` is of the key streams. `copied_by` is how the client's database came to its
-    start state: `reflink`, `copy`, "" where the client has none of its own. `start` is its shape
-    then. `latencies` are in the engine's own bins, of the whole run, where it gives no finer ones.
+    to remark. `seed` is of the key streams, `load_seed` of those that loaded the database, None
+    where that is not known. `copied_by` is how the client's database came to its start state:
+    `reflink`, `copy`, "" where the client has none of its own. `start` is its shape then.
+    `latencies` are in the engine's own bins, of the whole run, where it gives no finer ones.
     `reported_ops_per_s` over `reported_s` is the engine's own total, for comparison. `faults` are
     sentences: why the run is not what was asked for.
     """
@@ -64,6 +65,7 @@ class KeyValueRun:
     reported_ops_per_s: float | None = None
     reported_s: float | None = None
     faults: tuple[str, ...] = ()
+    load_seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
