@@ -6,25 +6,19 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from iolab.errors import EngineError, HostError
 from iolab.model.event import IntervalSeen, Phase
 from iolab.model.packed import BLOCK_BYTES, Packer
 from iolab.model.run import PlannedRun
-from iolab.run.barrier import alongside
-from iolab.run.clock import measure_offset
+from iolab.run.common_start import Go, load_at_once
 from iolab.run.crew import Crew
 from iolab.run.drive import drive
 from iolab.run.engines.log import IntervalLog
-from iolab.run.evidence import Evidence, on_each
+from iolab.run.evidence import Evidence
 from iolab.run.looking import Looking
 from iolab.run.outcome import engine_fault
 from iolab.run.prepare import snapshot
-from iolab.run.start import NS_PER_S, Start, start_of
+from iolab.run.start import NS_PER_S
 from iolab.run.telemetry.decode import CounterCollector
-from iolab.run.watch import Watch
-
-START_ALLOWANCE_S: Final = 0.5
-"""From the decision to the start: a look at the counters and the request on every host."""
 
 OUTPUT_KEPT_BYTES: Final = 512 << 20
 """Packed output of all hosts of a run that is kept in memory: half an hour of a hundred hosts that
@@ -47,10 +41,6 @@ async def measure(
     """
     _, longest_s = crew.study.method.load_s
     crew.begin(Phase.MEASURE, run, run.point.label, longest_s)
-    watches = {
-        mine.name: Watch(crew, mine.site.host, index, counters)
-        for index, mine in enumerate(evidence)
-    }
     packers = {
         mine.name: Packer(
             OUTPUT_KEPT_BYTES // len(evidence),
@@ -61,47 +51,20 @@ async def measure(
     halt = asyncio.Event()
     looking = Looking(crew, run, evidence, halt)
 
-    async def get_ready(mine: Evidence) -> None:
-        await watches[mine.name].begin()
-        mine.offset = await measure_offset(mine.site.host, crew.clock)
-
-    async def one(mine: Evidence) -> None:
+    async def one(mine: Evidence, go: Go) -> None:
+        listener = _Listener(crew, run, mine, packers[mine.name], looking)
         try:
-            listener = _Listener(crew, run, mine, packers[mine.name], looking)
-            await _one_host(listener, watches[mine.name], start, halt)
-        except (HostError, EngineError):
-            # A run without one of its hosts answers nothing: the others need not go on.
-            halt.set()
-            raise
+            await _load(listener, go, halt)
+        finally:
+            listener.finish()
+        fault = engine_fault(listener.engine.name, mine)
+        if fault:
+            raise fault
 
-    async def heed() -> None:
-        await crew.stop.wait()
-        halt.set()
-        await asyncio.Event().wait()
-
-    try:
-        await on_each(evidence, get_ready)
-        start = start_of(crew, evidence, START_ALLOWANCE_S)
-        await alongside(on_each(evidence, one), heed())
-    finally:
-        await asyncio.gather(*(watch.end() for watch in watches.values()))
+    await load_at_once(crew, evidence, counters, one, halt)
 
 
-async def _one_host(listener: _Listener, watch: Watch, start: Start, halt: asyncio.Event) -> None:
-    mine, go_ns = listener.mine, start.on(listener.mine)
-    try:
-        await alongside(
-            _load(listener, go_ns, start.lead_s, halt),
-            watch.follow(go_ns),
-        )
-    finally:
-        listener.finish()
-    fault = engine_fault(listener.engine.name, mine)
-    if fault:
-        raise fault
-
-
-async def _load(listener: _Listener, go_ns: int, lead_s: float, halt: asyncio.Event) -> None:
+async def _load(listener: _Listener, go: Go, halt: asyncio.Event) -> None:
     """The engine between two looks at the devices."""
     mine = listener.mine
     mine.before = await snapshot(mine.site)
@@ -110,8 +73,8 @@ async def _load(listener: _Listener, go_ns: int, lead_s: float, halt: asyncio.Ev
         listener.command,
         halt,
         listener.hear,
-        start_at_real_ns=go_ns,
-        lead_s=lead_s,
+        start_at_real_ns=go.real_ns,
+        lead_s=go.lead_s,
     )
     mine.after = await snapshot(mine.site)
 

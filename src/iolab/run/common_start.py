@@ -1,0 +1,71 @@
+"""Load on all hosts from one moment on, each host watched from before it until after its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from iolab.errors import EngineError, HostError
+from iolab.run.barrier import alongside
+from iolab.run.clock import measure_offset
+from iolab.run.crew import Crew
+from iolab.run.evidence import Evidence, on_each
+from iolab.run.start import start_of
+from iolab.run.telemetry.decode import CounterCollector
+from iolab.run.watch import Watch
+
+START_ALLOWANCE_S: Final = 0.5
+"""From the decision to the start: a look at the counters and the request on every host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """When a host's load begins, on its own clock, and how far ahead that was when chosen."""
+
+    real_ns: int
+    lead_s: float
+
+
+async def load_at_once(
+    crew: Crew,
+    evidence: Sequence[Evidence],
+    counters: CounterCollector,
+    load: Callable[[Evidence, Go], Coroutine[Any, Any, None]],
+    halt: asyncio.Event,
+) -> None:
+    """Begin the load of every host at the same moment and follow all of them to their end.
+
+    `halt` tells every load to end early: set by anybody, at the user's wish to stop, and when one
+    host fails. Raises HostError or EngineError when any host failed; each has its error then.
+    """
+    watches = {
+        mine.name: Watch(crew, mine.site.host, index, counters)
+        for index, mine in enumerate(evidence)
+    }
+
+    async def get_ready(mine: Evidence) -> None:
+        await watches[mine.name].begin()
+        mine.offset = await measure_offset(mine.site.host, crew.clock)
+
+    async def one(mine: Evidence) -> None:
+        go = Go(start.on(mine), start.lead_s)
+        try:
+            await alongside(load(mine, go), watches[mine.name].follow(go.real_ns))
+        except (HostError, EngineError):
+            # A run without one of its hosts answers nothing: the others need not go on.
+            halt.set()
+            raise
+
+    async def heed() -> None:
+        await crew.stop.wait()
+        halt.set()
+        await asyncio.Event().wait()
+
+    try:
+        await on_each(evidence, get_ready)
+        start = start_of(crew, evidence, START_ALLOWANCE_S)
+        await alongside(on_each(evidence, one), heed())
+    finally:
+        await asyncio.gather(*(watch.end() for watch in watches.values()))
