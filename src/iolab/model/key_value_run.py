@@ -75,6 +75,7 @@ class ServerRun:
     `host` is the host of the study on which it runs, "" for one outside of it. `rows` is how many
     it holds, None where they were not counted, and `rows_by` says how (`count`, `estimate`).
     `restored_by` is how it came to its start state (`reflink`, `copy`), "" where it did not.
+    `memory_bytes` bounds all of its memory, its page cache too; None does not.
     """
 
     product: str
@@ -88,3 +89,4 @@ class ServerRun:
     statistics_before: tuple[Statistic, ...] = ()
     statistics_after: tuple[Statistic, ...] = ()
     error: str | None = None
+    memory_bytes: int | None = None
