@@ -13,6 +13,7 @@ import pytest
 from iolab.errors import UsageError
 from iolab.model.fio_options import FIO_OPTIONS
 from iolab.plan import study_file
+from iolab.plan.key_value_tables import DbBenchTable, MixTable, ServerTable, YcsbTable
 from iolab.plan.method_table import MethodTable
 from iolab.plan.study_file import study_schema
 from iolab.plan.target_tables import PreconditionTable, Table, TargetTable
@@ -31,6 +32,10 @@ HEADINGS: dict[str, type[Table]] = {
     "## `[[host]]`": study_file.HostTable,
     "## `[[workload]]`": study_file.WorkloadTable,
     "### Metadata workloads": study_file.MetadataTable,
+    "### db_bench workloads": DbBenchTable,
+    "### YCSB workloads": YcsbTable,
+    "### `mix`": MixTable,
+    "## `[server]`": ServerTable,
     "## `[method]`": MethodTable,
     "## `[telemetry]`": study_file.TelemetryTable,
 }

@@ -15,15 +15,14 @@ from typing import Any, Final
 from iolab.plan.document import Document, Faults, Origin
 from iolab.plan.locate import Path
 from iolab.plan.study_file import (
-    AXES,
+    EVERY_AXIS,
     ITEMS,
-    METADATA_AXES,
     SECTIONS,
     engines_with,
     kinds_of,
-    shape_of,
     table_of,
 )
+from iolab.plan.table_shapes import shape_of
 from iolab.plan.tables import place
 from iolab.plan.target_tables import Table
 from iolab.plan.wording import shown, suggestion
@@ -33,9 +32,6 @@ EVERY: Final = "*"
 
 SET_CHARACTERS_SHOWN: Final = 80
 """As much of an assignment as names it in a message."""
-
-NESTED: Final = ("capacity", "cost", "redundancy", "hardware", "fio", "mdtest")
-"""Keys that are tables, so that a name may follow: `configuration.ID.cost.servers`."""
 
 
 def apply_set(document: Document, assignment: str, faults: Faults) -> None:
@@ -59,10 +55,6 @@ def printable(assignment: str) -> str:
     """An assignment as a message names it: cut when long, control characters escaped."""
     safe = "".join(c if c.isprintable() else repr(c)[1:-1] for c in assignment)
     return safe if len(safe) <= SET_CHARACTERS_SHOWN else safe[: SET_CHARACTERS_SHOWN - 1] + "…"
-
-
-FREE: Final = ("hardware", "fio", "mdtest")
-"""Those of them whose values are kept as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +121,9 @@ class _Assignment:
         self, table: type[Table], path: Path, name: str, value: object, *, typed: bool
     ) -> None:
         key, _, inner = name.partition(".")
-        if key not in table.model_fields or (inner and key not in NESTED):
-            unknown = name if key in table.model_fields else key
+        shape = shape_of(table, key) if key in table.model_fields else None
+        if shape is None or (inner and not shape.nested):
+            unknown = name if shape is not None else key
             happened = f"Unknown key {shown(unknown)}."
             do = suggestion(unknown, table.model_fields, f"keys of {path[0]}")
             if engines := engines_with(key, table):
@@ -138,16 +131,14 @@ class _Assignment:
                 do = f"It is a key of workloads with engine = {engines}."
             self.faults.add_once(self.origin, name, happened, do)
             return
-        if key in NESTED and not inner:
+        if shape.nested and not inner:
             do = f"Name the key inside it, as in {key}.NAME."
             self.faults.add_once(self.origin, name, f"{shown(key)} is a table.", do)
             return
         full: Path = (*path, key, inner) if inner else (*path, key)
-        listed = not inner and shape_of(table, key).listed
         if not typed:
-            text = (bool(inner) and key in FREE) or shape_of(table, key).text
-            value = _value_of(str(value), listed=listed, text=text)
-        if listed and not isinstance(value, list) and isinstance(self._present(full), list):
+            value = _value_of(str(value), listed=shape.listed, text=shape.text or shape.free)
+        if shape.listed and not isinstance(value, list) and isinstance(self._present(full), list):
             value = [value]
         if self._settable(full):
             self.document.assign(full, value, self.origin)
@@ -176,7 +167,7 @@ class _Assignment:
             form = f"{section}.ID.KEY" if section in ITEMS else f"{section}.KEY"
             do = f"Write {form}=VALUE."
         elif any(name in table.model_fields for table in kinds_of("workload")):
-            every = ", for all of them" if name in (*AXES, *METADATA_AXES) else ""
+            every = ", for all of them" if name in EVERY_AXIS else ""
             do = f"Write workload.ID.{name} or workload.*.{name}{every}."
         else:
             do = suggestion(section, sections, "sections")

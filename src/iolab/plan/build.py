@@ -20,6 +20,8 @@ from iolab.model.study import (
 )
 from iolab.model.workload import Axis, Indicator, Job, Workload
 from iolab.plan.aim_tables import aim_of
+from iolab.plan.key_value_build import key_value_workload, server_of
+from iolab.plan.key_value_tables import DbBenchTable, YcsbTable
 from iolab.plan.method_table import MethodTable, rule_of
 from iolab.plan.routes import parse_hop
 from iolab.plan.study_file import (
@@ -32,7 +34,7 @@ from iolab.plan.study_file import (
     kind_of,
 )
 from iolab.plan.tables import Item, Tables
-from iolab.plan.target_tables import PreconditionTable, Table, TargetTable
+from iolab.plan.target_tables import XFS, PreconditionTable, Table, TargetTable
 from iolab.units import parse_size
 
 BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
@@ -71,21 +73,30 @@ def build_study(
         workloads=tuple(
             _workload(item, table)
             for item, table in tables.read("workload", Table)
-            if isinstance(table, WorkloadTable | MetadataTable)
+            if isinstance(table, WorkloadTable | MetadataTable | DbBenchTable | YcsbTable)
         ),
         method=_method(method),
         telemetry=TelemetrySettings(round(tables.telemetry.interval * 1000)),
-        target=TargetSettings(
-            tables.target.keep_files,
-            tables.target.allow_memory,
-            tables.target.rotate,
-            tables.target.overwrite,
-        ),
+        target=_target(tables.target),
         scale=scale,
         text=text,
         overrides=overrides,
         inventory=inventory,
         precondition=_precondition(tables.precondition),
+        server=server_of(tables.server),
+    )
+
+
+def _target(table: TargetTable) -> TargetSettings:
+    made = table.filesystem == XFS
+    image = parse_size(table.image) if made and table.image is not None else None
+    return TargetSettings(
+        table.keep_files,
+        table.allow_memory,
+        table.rotate,
+        table.overwrite,
+        make_xfs=made,
+        image_bytes=image,
     )
 
 
@@ -180,7 +191,11 @@ def _configuration(
     )
 
 
-def _workload(item: Item, table: WorkloadTable | MetadataTable) -> Workload:
+def _workload(
+    item: Item, table: WorkloadTable | MetadataTable | DbBenchTable | YcsbTable
+) -> Workload:
+    if isinstance(table, DbBenchTable | YcsbTable):
+        return key_value_workload(item.written, table)
     sweep = tuple(
         Axis(name, tuple(getattr(table, name)))
         for name in (METADATA_AXES if isinstance(table, MetadataTable) else AXES)

@@ -12,12 +12,12 @@ from iolab.model.objective import Objective
 from iolab.plan.aim_checks import check_aims
 from iolab.plan.document import Document, Faults
 from iolab.plan.fleet import FILES_PER_HOST_MAX, check_fleet
+from iolab.plan.key_value_checks import check_key_values
 from iolab.plan.metadata_checks import check_metadata
 from iolab.plan.method_table import check_method
 from iolab.plan.study_file import (
-    AXES,
+    EVERY_AXIS,
     ITEMS,
-    METADATA_AXES,
     SSH_KEYS,
     ConfigurationTable,
     HostTable,
@@ -52,6 +52,7 @@ def check_tables(document: Document, tables: Tables, faults: Faults) -> None:
         _check_options(document, item, faults)
     check_fleet(document, tables, faults)
     check_metadata(document, tables, faults)
+    check_key_values(document, tables, faults)
     check_aims(document, tables, faults)
     check_method(document, tables.method, faults)
     _check_count(document, tables, faults)
@@ -103,8 +104,7 @@ def check_paths(document: Document, tables: Tables, *, required: bool, faults: F
 
 def point_count(workload: dict[str, Any]) -> int:
     """How many points a workload makes, counted without making them."""
-    axes = (*AXES, *METADATA_AXES)
-    lists = [workload[axis] for axis in axes if isinstance(workload.get(axis), list)]
+    lists = [workload[axis] for axis in EVERY_AXIS if isinstance(workload.get(axis), list)]
     return math.prod(len(values) for values in lists)
 
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from iolab.model.state import Purge
 from iolab.plan.document import Document, Faults
+from iolab.plan.filesystem_checks import check_filesystem
+from iolab.plan.key_value_tables import DbBenchTable, YcsbTable
 from iolab.plan.locate import Path
 from iolab.plan.study_file import ConfigurationTable, HostTable, MetadataTable, WorkloadTable
 from iolab.plan.tables import Tables, start
-from iolab.plan.target_tables import PreconditionTable, TargetTable
+from iolab.plan.target_tables import XFS, PreconditionTable, Table, TargetTable
 from iolab.plan.wording import shown
 
 AnyTarget = TargetTable | ConfigurationTable | HostTable
@@ -25,6 +27,7 @@ def check_devices(document: Document, tables: Tables, faults: Faults) -> None:
     if devices:
         _check_with_devices(document, tables, faults)
     _check_precondition(document, tables.precondition, devices, folders, faults)
+    check_filesystem(document, tables, devices, folders, faults)
 
 
 def _places(tables: Tables) -> Iterator[tuple[Path, AnyTarget]]:
@@ -60,6 +63,12 @@ def _check_with_devices(document: Document, tables: Tables, faults: Faults) -> N
     for item, _ in tables.read("workload", MetadataTable):
         happened = f"{start(document, item.path)} works on files, but the target is a device."
         do = "Leave it out, or give a directory as the target."
+        faults.add(document.where(item.path), happened, do)
+    for item, key_value in tables.read("workload", Table):
+        if not isinstance(key_value, DbBenchTable | YcsbTable) or tables.target.filesystem == XFS:
+            continue
+        happened = f"{start(document, item.path)} needs a file system, but the target is a device."
+        do = f"Write filesystem = '{XFS}' under [target] to make one there, or give a directory."
         faults.add(document.where(item.path), happened, do)
     for item, workload in tables.read("workload", WorkloadTable):
         if tables.precondition.fill == 0 and workload.rw.reads:

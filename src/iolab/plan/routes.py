@@ -109,8 +109,11 @@ def is_user(text: str) -> bool:
 
 def is_address(text: str) -> bool:
     """Whether ssh can connect to it as it stands: a plain name, or an IP address."""
-    if len(text) <= ADDRESS_CHARACTERS and _NAME.fullmatch(text):
-        return True
+    return bool(len(text) <= ADDRESS_CHARACTERS and _NAME.fullmatch(text)) or is_ip(text)
+
+
+def is_ip(text: str) -> bool:
+    """Whether it is an IP address without a zone."""
     try:
         return "%" not in text and ipaddress.ip_address(text) is not None
     except ValueError:

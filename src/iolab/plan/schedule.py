@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple
 
 from iolab.model.objective import Objective
@@ -13,6 +13,7 @@ from iolab.model.study import Order, Study
 from iolab.model.workload import Workload
 from iolab.plan.budget import budget_of
 from iolab.plan.destroy import destroyed
+from iolab.plan.key_value_build import server_identity
 from iolab.plan.searches import SENTINEL_EVERY_CELLS, Search, runs_most, searches_of
 from iolab.plan.sweep import data_sets, digest_of, expand
 from iolab.plan.targets import targets_of
@@ -85,11 +86,13 @@ def _runs_more(study: Study, searches: tuple[Search, ...], runs: tuple[PlannedRu
     return more + (len(runs) + more) // SENTINEL_EVERY_CELLS
 
 
-def _preparation(study: Study) -> dict[str, object]:
+def _preparation(study: Study) -> Mapping[str, object]:
     """What is done to targets beforehand, where anything is."""
+    target = study.target
+    made = {"filesystem": ["xfs", target.image_bytes]} if target.make_xfs else {}
     if study.precondition == PLAIN:
-        return {}
-    return {"precondition": list(astuple(study.precondition))}
+        return made
+    return {**made, "precondition": list(astuple(study.precondition))}
 
 
 def _aims(study: Study) -> dict[str, object]:
@@ -123,6 +126,7 @@ def _identity(study: Study, runs: tuple[PlannedRun, ...]) -> dict[str, object]:
             for target in targets_of(study)
         ],
         **_preparation(study),
+        **server_identity(study),
         **_rule(study),
         **_aims(study),
         "runs": [[run.repeat, run.point.digest] for run in runs],

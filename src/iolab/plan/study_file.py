@@ -6,9 +6,8 @@ Checks that look at more than one key are in `cross.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, get_args, get_origin
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
@@ -18,7 +17,17 @@ from iolab.model.host import HostKind, Role
 from iolab.model.workload import Access, Arrivals, Contents, Indicator
 from iolab.plan import routes, values
 from iolab.plan.aim_tables import AimTable
+from iolab.plan.key_value_tables import (
+    DB_BENCH_AXES,
+    DB_BENCH_ENGINES,
+    YCSB_AXES,
+    YCSB_ENGINES,
+    DbBenchTable,
+    ServerTable,
+    YcsbTable,
+)
 from iolab.plan.method_table import REPEATS_MAX, MethodTable
+from iolab.plan.table_types import Id, Label, Numbers, Prose, Sizes, Title
 from iolab.plan.target_tables import (
     DevicePath,
     Flag,
@@ -29,7 +38,6 @@ from iolab.plan.target_tables import (
     TargetTable,
 )
 from iolab.plan.wording import nearest, shown
-from iolab.units import parse_size
 
 FORMAT: Final = 1
 """The only version of the file format so far."""
@@ -40,8 +48,11 @@ AXES: Final = ("bs", "iodepth", "numjobs", "rwmixread", "filesize", "rate_iops")
 METADATA_AXES: Final = ("ranks", "files_per_rank")
 """The same of workloads of metadata operations."""
 
+EVERY_AXIS: Final = tuple(dict.fromkeys((*AXES, *METADATA_AXES, *DB_BENCH_AXES, *YCSB_AXES)))
+"""The same of workloads of any kind."""
+
 METADATA_ENGINES: Final = (EngineName.METADATA, EngineName.MDTEST)
-"""Engines of metadata operations; all others do I/O on files."""
+"""Engines of metadata operations."""
 
 RANKS_MAX: Final = 4096
 FILES_PER_RANK_MAX: Final = 1_000_000
@@ -73,16 +84,10 @@ RATE_MAX: Final = 100_000_000
 INTERVAL_S_MIN: Final = 0.1
 INTERVAL_S_MAX: Final = 60.0
 NODES_MAX: Final = 100_000
-TITLE_CHARACTERS: Final = 200
-PROSE_CHARACTERS: Final = 4000
 ARGUMENT_CHARACTERS: Final = 4096
 
 
-Title = Annotated[str, values.text(TITLE_CHARACTERS)]
-Prose = Annotated[str, values.text(PROSE_CHARACTERS, lines=True)]
-Id = Annotated[str, values.identifier()]
 Amount = Annotated[float, values.amount()]
-Label = Annotated[str | int | float | bool, values.scalar()]
 Count = Annotated[int, values.whole(1, NODES_MAX)]
 Argument = Annotated[str, values.text(ARGUMENT_CHARACTERS)]
 BlockSize = Annotated[int | str, values.size(SECTOR_BYTES, BLOCK_BYTES_MAX, multiple=SECTOR_BYTES)]
@@ -98,8 +103,6 @@ OPERATIONS: Final = (Indicator.OPERATIONS,)
 IO_INDICATORS: Final = (Indicator.IOPS, Indicator.BANDWIDTH, Indicator.LATENCY)
 IoIndicator = Annotated[Indicator, values.choice(Indicator, "indicators", IO_INDICATORS)]
 OperationsIndicator = Annotated[Indicator, values.choice(Indicator, "indicators", OPERATIONS)]
-Sizes = values.Listed(lone=True, same=parse_size)
-Numbers = values.Listed(lone=True)
 
 
 class CapacityTable(Table):
@@ -222,7 +225,10 @@ class StudyFile(HeadingTable):
     precondition: PreconditionTable = PreconditionTable()
     configuration: list[ConfigurationTable] = Field(default_factory=list)
     host: list[HostTable] = Field(default_factory=list)
-    workload: Annotated[list[WorkloadTable | MetadataTable], Field(min_length=1)]
+    workload: Annotated[
+        list[WorkloadTable | MetadataTable | DbBenchTable | YcsbTable], Field(min_length=1)
+    ]
+    server: ServerTable = ServerTable()
     method: MethodTable = MethodTable()
     telemetry: TelemetryTable = TelemetryTable()
     scale: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -236,6 +242,7 @@ SSH_KEYS: Final = ("address", "user", "port", "jump", "key", "known_hosts")
 SECTIONS: Final[Mapping[str, type[Table]]] = {
     "target": TargetTable,
     "precondition": PreconditionTable,
+    "server": ServerTable,
     "method": MethodTable,
     "telemetry": TelemetryTable,
 }
@@ -248,8 +255,13 @@ ITEMS: Final[Mapping[str, tuple[type[Table], str]]] = {
 }
 """Arrays of tables, each with the key that names an element."""
 
-KINDS: Final[Mapping[str, tuple[type[Table], ...]]] = {"workload": (WorkloadTable, MetadataTable)}
-"""Arrays whose elements are of several kinds, with the tables of all."""
+WORKLOADS: Final[Mapping[type[Table], tuple[EngineName, ...]]] = {
+    WorkloadTable: IO_ENGINES,
+    MetadataTable: METADATA_ENGINES,
+    DbBenchTable: DB_BENCH_ENGINES,
+    YcsbTable: YCSB_ENGINES,
+}
+"""The kinds of workload, each with the engines that it may name."""
 
 
 EXAMPLES: Final[Mapping[str, str]] = {
@@ -261,6 +273,12 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "filesize": '"2g"',
     "ranks": "16",
     "files_per_rank": "1000",
+    "benchmark": '"readrandom"',
+    "keys": "400000",
+    "block_size": '"4k"',
+    "threads": "16",
+    "mix": "{ read = 0.5, update = 0.5 }",
+    "records": "100000",
     "cost.currency": '"EUR"',
     "cost.servers": "40000",
     "cost.network": "8000",
@@ -282,40 +300,31 @@ def kind_of(host: HostTable) -> HostKind:
 
 def kinds_of(section: str) -> tuple[type[Table], ...]:
     """The tables that elements of an array may be."""
-    return KINDS.get(section, (ITEMS[section][0],))
+    return tuple(WORKLOADS) if section == "workload" else (ITEMS[section][0],)
 
 
 def table_of(section: str, written: Mapping[str, Any]) -> type[Table]:
     """The table that an element is: of a workload its engine decides, misspelt or not."""
     engine = written.get("engine")
-    if section != "workload" or not isinstance(engine, str):
-        return ITEMS[section][0]
-    meant = nearest(engine, [name.value for name in EngineName])
-    return MetadataTable if meant in METADATA_ENGINES else WorkloadTable
+    if section == "workload" and isinstance(engine, str):
+        meant = nearest(engine, [name.value for name in EngineName])
+        for table, engines in WORKLOADS.items():
+            if meant in engines:
+                return table
+    return ITEMS[section][0]
 
 
 def engines_with(key: str, table: type[Table]) -> str | None:
     """The engines of workloads that have a key which this kind lacks; None when none have."""
-    for kind, engines in ((WorkloadTable, IO_ENGINES), (MetadataTable, METADATA_ENGINES)):
-        if table in KINDS["workload"] and kind is not table and key in kind.model_fields:
-            return " or ".join(shown(engine.value) for engine in engines)
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How a key's value is written on the command line: split at commas, kept as text."""
-
-    listed: bool
-    text: bool
-
-
-def shape_of(table: type[Table], key: str) -> Shape:
-    """The shape of a key of `table`; KeyError when the table has none of that name."""
-    described = table.model_fields[key]
-    marks = [*described.metadata, *_marks(described.annotation)]
-    listed = any(isinstance(mark, values.Listed) for mark in marks) or "list" in marks
-    return Shape(listed, any(isinstance(mark, values.Read) and mark.is_text for mark in marks))
+    if table not in WORKLOADS:
+        return None
+    having = [
+        shown(engine.value)
+        for kind, engines in WORKLOADS.items()
+        for engine in engines
+        if kind is not table and key in kind.model_fields
+    ]
+    return " or ".join(having) or None
 
 
 def study_schema() -> dict[str, Any]:
@@ -327,17 +336,6 @@ def study_schema() -> dict[str, Any]:
         **schema,
         "title": "iolab study, format 1",
     }
-
-
-def _marks(annotation: object) -> Iterator[object]:
-    """The metadata of an annotation and of all within it, and "list" where it is one."""
-    if get_origin(annotation) is list:
-        yield "list"
-    if get_origin(annotation) is Annotated:
-        yield from annotation.__metadata__  # type: ignore[attr-defined]
-    for inner in get_args(annotation):
-        if not isinstance(inner, values.Read | values.Listed):
-            yield from _marks(inner)
 
 
 def _without_null(schema: Any) -> Any:  # noqa: ANN401 - JSON of any shape

@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator
-from dataclasses import fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from iolab.model.configuration import Configuration
+from iolab.model.key_value import KeyValueJob
 from iolab.model.metadata import MetadataJob
 from iolab.model.run import DataSet, Point
 from iolab.model.study import Study
 from iolab.model.workload import AnyJob, Arrivals, Contents, Job, Workload
+from iolab.model.ycsb import YcsbJob
+from iolab.plan.key_value_build import key_value_job_at, server_told
 from iolab.units import parse_size
 
 RATE: Final = "rate_iops"
@@ -102,7 +106,10 @@ def _point(
     axis: tuple[tuple[str, int | str], ...],
 ) -> Point:
     if isinstance(workload.job, MetadataJob):
-        return _metadata_point(configuration, workload, _metadata_job_at(workload.job, axis), axis)
+        return _own_point(configuration, workload, _metadata_job_at(workload.job, axis), axis)
+    if isinstance(workload.job, KeyValueJob | YcsbJob):
+        made = key_value_job_at(workload.job, axis)
+        return _own_point(configuration, workload, made, axis, server_told(study, made))
     job = _job_at(workload.io, axis)
     own = _host_numjobs(study, configuration)
     content: dict[str, object] = {
@@ -128,30 +135,35 @@ def _host_numjobs(study: Study, configuration: Configuration) -> tuple[tuple[str
     )
 
 
-def _metadata_point(
+def _own_point(
     configuration: Configuration,
     workload: Workload,
-    job: MetadataJob,
+    job: AnyJob,
     axis: tuple[tuple[str, int | str], ...],
+    more: Mapping[str, object] = MappingProxyType({}),
 ) -> Point:
-    """A point that makes its files itself."""
+    """A point that makes its files or its database itself."""
     content = {
         "configuration": configuration.id,
         "hosts": configuration.hosts,
         "workload": workload.id,
         "axis": axis,
         "job": _told(job),
+        **more,
     }
     return Point(digest_of(content), configuration.id, workload.id, axis, job, "")
 
 
 def _told(job: AnyJob) -> dict[str, object]:
     """The job without what is as usual, so that a field added later keeps every digest."""
-    return {
+    told = {
         field.name: getattr(job, field.name)
         for field in fields(job)
         if getattr(job, field.name) != field.default
     }
+    if isinstance(job, KeyValueJob):
+        told["loaded"] = asdict(job.loaded)
+    return told
 
 
 def _metadata_job_at(job: MetadataJob, axis: tuple[tuple[str, int | str], ...]) -> MetadataJob:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from iolab.plan.document import Document, Faults
+from iolab.plan.key_value_tables import ServerTable
 from iolab.plan.locate import Path
 from iolab.plan.method_table import MethodTable
 from iolab.plan.study_file import (
@@ -52,6 +53,7 @@ class Tables:
     precondition: PreconditionTable
     method: MethodTable
     telemetry: TelemetryTable
+    server: ServerTable
     items: dict[str, tuple[Item, ...]]
 
     def read(self, section: str, kind: type[TableT]) -> list[tuple[Item, TableT]]:
@@ -66,7 +68,7 @@ def read_tables(document: Document, faults: Faults) -> Tables:
     heading = {key: value for key, value in tree.items() if key not in sections}
     single = {name: _section(document, name, table, faults) for name, table in SECTIONS.items()}
     target, method, telemetry = (single[name] for name in ("target", "method", "telemetry"))
-    before = single["precondition"]
+    before, server = single["precondition"], single["server"]
     items = {name: read_items(document, name, faults) for name in ITEMS}
     if not items["workload"] and "workload" not in tree:
         do = "Describe at least one under [[workload]]."
@@ -77,6 +79,7 @@ def read_tables(document: Document, faults: Faults) -> Tables:
         before if isinstance(before, PreconditionTable) else PreconditionTable(),
         method if isinstance(method, MethodTable) else MethodTable(),
         telemetry if isinstance(telemetry, TelemetryTable) else TelemetryTable(),
+        server if isinstance(server, ServerTable) else ServerTable(),
         items,
     )
 

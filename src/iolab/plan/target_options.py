@@ -42,3 +42,6 @@ def drop_hidden_target(document: Document) -> None:
         target.pop("serial", None)
     elif is_set == {"device"}:
         target.pop("path", None)
+        # An image of the file or of a scale is where a file system goes for want of a device.
+        if document.where(("target", "image")).line is not None:
+            target.pop("image", None)

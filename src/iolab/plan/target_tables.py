@@ -22,6 +22,16 @@ SERIAL_CHARACTERS: Final = 1024
 """As long as a path: the serial of a loop device is the path of its file."""
 
 
+AS_FOUND: Final = "as-found"
+XFS: Final = "xfs"
+"""File systems that a target may have: the one that is there, or an XFS that a session makes."""
+
+IMAGE_BYTES_MIN: Final = 320 << 20
+"""mkfs.xfs makes none in less than 300 MiB."""
+
+IMAGE_BYTES_MAX: Final = 1 << 50
+
+
 class Table(BaseModel):
     """A table of the file: unknown keys are faults."""
 
@@ -47,6 +57,10 @@ class TargetTable(Table):
     keep_files: Flag = False
     allow_memory: Flag = False
     rotate: Annotated[int, values.whole(0, HOSTS_MAX - 1)] = 0
+    filesystem: Annotated[str, values.word((AS_FOUND, XFS), "file systems")] = AS_FOUND
+    image: (
+        Annotated[int | str, values.size(IMAGE_BYTES_MIN, IMAGE_BYTES_MAX, multiple=512)] | None
+    ) = None
 
 
 class PreconditionTable(Table):
