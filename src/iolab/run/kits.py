@@ -1,0 +1,222 @@
+"""Java programs that iolab brings: built once by Maven on this machine, then put where they run.
+
+A kit is a folder of jars in the user's cache, named by what it was made of, so that another version
+of iolab has another one. Hosts that see this machine's files use it where it lies; all others get a
+copy in their scratch folder, which goes with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import zipfile
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from iolab.errors import EngineError
+from iolab.run.hosts.base import Host
+from iolab.run.kit_transport import brought, seen_by
+from iolab.run.maven import Maven
+
+Say = Callable[[str], None]
+
+
+class KitName(StrEnum):
+    """What is built."""
+
+    YCSB = "ycsb"
+    """YCSB's core with our bindings and their drivers."""
+    CASSANDRA = "cassandra"
+    """Apache Cassandra."""
+
+
+YCSB_VERSION: Final = "0.17.0"
+"""The newest on Maven Central; the one that the field's numbers are made with."""
+
+SOURCES: Final = Path(__file__).parents[1] / "_kits"
+
+TOKEN: Final = "iolab-kit"  # noqa: S105 - by which an agent is known to see this machine's files
+"""A file beside the jars, of random content."""
+
+LOCK_LIMIT_S: Final = 1800.0
+"""How long another session may build the same kit: over a slow network it takes many minutes."""
+
+LOCK_RETRY_S: Final = 0.2
+
+_VERSION: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,4}){1,3}(?:-[A-Za-z0-9]{1,20})?")
+_DIGEST_SHOWN: Final = 16
+_FORM: Final = b"2"
+"""Counts changes of how kits are made that their sources do not show."""
+
+_PROPERTY: Final = {KitName.YCSB: "ycsb.version", KitName.CASSANDRA: "cassandra.version"}
+_MAIN_JAR: Final = {
+    KitName.YCSB: "iolab-ycsb.jar",
+    KitName.CASSANDRA: "cassandra-all-{version}.jar",
+}
+_NEEDLESS: Final = re.compile(r"librocksdbjni-(?!linux(?:64|-aarch64)(?:-musl)?\.so).*")
+"""Programs for machines and systems that iolab does not run on; they are four fifths of the jar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """Where and how kits are built."""
+
+    cache: Path
+    maven: Maven
+    sources: Path = SOURCES
+
+    async def folder_of(self, name: KitName, version: str, say: Say) -> Path:
+        """The kit's folder, built if it is not there yet. EngineError when it cannot be."""
+        if not _VERSION.fullmatch(version):
+            raise EngineError(
+                f"{version!r} is not a version of {_TITLES[name]}.", "Write it like 4.0.17."
+            )
+        source = self.sources / name
+        digest = await asyncio.to_thread(_digest, source, version)
+        folder = self.cache / f"{name}-{version}-{digest[:_DIGEST_SHOWN]}"
+        if (folder / TOKEN).is_file():
+            return folder
+        _make(self.cache)
+        async with _locked(folder.with_name(f".{folder.name}.lock"), say):
+            if not (folder / TOKEN).is_file():
+                say(f"building {_TITLES[name]} {version} with Maven, once on this machine")
+                await self._build(name, version, folder)
+        return folder
+
+    async def _build(self, name: KitName, version: str, folder: Path) -> None:
+        _remove_dead(folder)
+        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            project = aside / "project"
+            await asyncio.to_thread(shutil.copytree, self.sources / name, project)
+            await self.maven.package(project, {_PROPERTY[name]: version}, _TITLES[name])
+            jars = project / "target" / "jars"
+            main_jar = jars / _MAIN_JAR[name].format(version=version)
+            if not main_jar.is_file():
+                raise EngineError(
+                    f"Maven built {_TITLES[name]} {version} without {main_jar.name}.",
+                    "Please report it as a fault of iolab.",
+                )
+            await asyncio.to_thread(_finish, jars, folder)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, aside, ignore_errors=True)
+
+
+def workshop(environment: Mapping[str, str] | None = None) -> Workshop:
+    """The one of this user: `$XDG_CACHE_HOME` or `~/.cache`, and the `mvn` on PATH."""
+    asked = os.environ if environment is None else environment
+    cache = Path(
+        asked.get("XDG_CACHE_HOME") or Path(asked.get("HOME", "~")).expanduser() / ".cache"
+    )
+    return Workshop(cache / "iolab" / "kits", Maven(environment=dict(asked)))
+
+
+async def kit_on(
+    host: Host,
+    name: KitName,
+    version: str,
+    directory: str,
+    say: Say,
+    *,
+    shop: Workshop | None = None,
+) -> tuple[str, ...]:
+    """The absolute paths of all jars of a kit on that host, brought there if need be.
+
+    `directory` is the host's scratch folder, where a copy would lie; `say` is told of what takes
+    long. EngineError when Maven, Java or the network is missing or the build fails, HostError when
+    the host does.
+    """
+    folder = await (shop or workshop()).folder_of(name, version, say)
+    jars = sorted(folder.glob("*.jar"))
+    if await seen_by(host, folder / TOKEN):
+        return tuple(str(jar) for jar in jars)
+    say(f"copying {_TITLES[name]} {version} to {host.name}")
+    return await brought(host, jars, f"{directory}/kit-{folder.name}")
+
+
+_TITLES: Final = {KitName.YCSB: "YCSB", KitName.CASSANDRA: "Apache Cassandra"}
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as fault:
+        raise EngineError(
+            f"The folder {folder} cannot be made ({fault.strerror}).",
+            "Set XDG_CACHE_HOME to a folder that can be written.",
+        ) from None
+
+
+def _digest(source: Path, version: str) -> str:
+    """Of every source by its name, and of the version."""
+    found = hashlib.sha256(_FORM + version.encode())
+    for path in sorted(path for path in source.rglob("*") if path.is_file()):
+        inside = path.relative_to(source)
+        if "target" not in inside.parts:
+            found.update(f"\0{inside}\0".encode())
+            found.update(hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()
+
+
+@asynccontextmanager
+async def _locked(path: Path, say: Say) -> AsyncIterator[None]:
+    """Alone with that file; the lock goes with the process, however it ends."""
+    with path.open("w") as lock:
+        waiting = False
+        try:
+            async with asyncio.timeout(LOCK_LIMIT_S):
+                while not _try_lock(lock.fileno()):
+                    if not waiting:
+                        say("another session builds the same kit")
+                    waiting = True
+                    await asyncio.sleep(LOCK_RETRY_S)
+        except TimeoutError:
+            raise EngineError(
+                f"Another session has held {path} for {LOCK_LIMIT_S:g} s.",
+                "End that session, and run again.",
+            ) from None
+        yield
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _remove_dead(folder: Path) -> None:
+    """What builds of this kit left that were killed: nobody else has the lock."""
+    for left in folder.parent.glob(f".{folder.name}.*"):
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _finish(jars: Path, folder: Path) -> None:
+    for jar in jars.glob("rocksdbjni-*.jar"):
+        _slim(jar)
+    # Written last: a folder with it is whole.
+    (jars / TOKEN).write_text(secrets.token_hex(32))
+    jars.rename(folder)
+
+
+def _slim(jar: Path) -> None:
+    """Leave out programs of systems that iolab does not run on."""
+    aside = jar.with_suffix(".slim")
+    with zipfile.ZipFile(jar) as whole, zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as slim:
+        for entry in whole.infolist():
+            if not _NEEDLESS.fullmatch(entry.filename):
+                slim.writestr(entry, whole.read(entry))
+    aside.replace(jar)
