@@ -17,6 +17,7 @@ from iolab.run.evidence import Evidence
 from iolab.run.mdtest_driver import MdtestDriver
 from iolab.run.metadata import MetadataDriver
 from iolab.run.telemetry.decode import CounterCollector
+from iolab.run.ycsb_driver import YcsbDriver
 
 
 class IoDriver(Driver):
@@ -42,6 +43,7 @@ DRIVERS: Final[Mapping[EngineName, Callable[[], Driver]]] = {
     EngineName.FIO: IoDriver,
     EngineName.METADATA: MetadataDriver,
     EngineName.MDTEST: MdtestDriver,
+    EngineName.YCSB: YcsbDriver,
 }
 """Every maker of load that a run may name."""
 

@@ -1,0 +1,235 @@
+"""RocksDB inside each client's own YCSB: loaded once on each target, and copied for each run.
+
+Each client has a database of all records of its own, on its own target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from iolab.errors import EngineError
+from iolab.model.event import Phase
+from iolab.model.key_value import LevelShape
+from iolab.model.key_value_run import StoreShape
+from iolab.model.run import CacheProof, PlannedRun
+from iolab.model.ycsb import ServerKind, YcsbJob
+from iolab.model.ycsb_options import LOAD_ONLY
+from iolab.run.crew import Crew
+from iolab.run.engines.rocks_shape import read_shape, shape_faults
+from iolab.run.engines.ycsb import Store, load_command, rocks_command
+from iolab.run.evidence import Evidence, on_each
+from iolab.run.extents import evict
+from iolab.run.key_value.copies import clone, commit_golden, golden, remove
+from iolab.run.key_value.processes import told
+from iolab.run.key_value.ycsb_load import LOAD_THREADS, Share, load_limit_s, load_records
+from iolab.run.key_value.ycsb_tools import Tools, work_folder
+from iolab.run.site import Site
+
+LAYOUT: Final = 1
+"""Of the database's records and options; rises when the bindings write others."""
+
+LISTED_LIMIT_BYTES: Final = 4 << 20
+"""The paths of some thirty thousand files."""
+
+LOADED_BY: Final = LOAD_ONLY | {
+    "fieldlengthdistribution",
+    "insertorder",
+    "minfieldlength",
+    "zeropadding",
+}
+"""Options that decide what a loaded database holds."""
+
+LOAD_AGAIN: Final = "Run again: the records are loaded again then."
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseStart:
+    """The state of a client's database before a run: how it was copied, and its shape."""
+
+    copied_by: str
+    shape: StoreShape
+
+
+def golden_folder(site: Site, job: YcsbJob) -> str:
+    """Where the loaded database lies; one for each set of records."""
+    return f"{site.dir}/ycsb.loaded.{job.records}x{job.fields}x{job.field_bytes}"
+
+
+def copy_folder(site: Site) -> str:
+    """Where the database of the present run lies."""
+    return f"{site.dir}/ycsb.database"
+
+
+class EmbeddedStores:
+    """The databases of all clients of the present run."""
+
+    def __init__(self) -> None:
+        self._starts: dict[str, DatabaseStart] = {}
+
+    def start_of(self, mine: Evidence) -> DatabaseStart | None:
+        """How that client's database was at the start; None where it has none of its own."""
+        return self._starts.get(mine.name)
+
+    async def prepare(
+        self,
+        crew: Crew,
+        run: PlannedRun,
+        job: YcsbJob,
+        evidence: Sequence[Evidence],
+        tools: Mapping[str, Tools],
+    ) -> None:
+        """A fresh copy of a whole database on each client, not in its page cache.
+
+        Raises HostError or EngineError; Interrupted when the user wishes to stop in a load.
+        """
+        self._starts.clear()
+        shapes: dict[str, StoreShape | None] = {}
+
+        async def look(mine: Evidence) -> None:
+            shapes[mine.name] = await _loaded_shape(mine.site, job, tools[mine.name])
+
+        await on_each(evidence, look)
+        missing = [mine for mine in evidence if shapes[mine.name] is None]
+        if missing:
+            shapes.update(await _load(crew, run, job, missing, tools))
+        if crew.stop.requested:
+            return
+        crew.begin(Phase.LAY_OUT, run, "a copy of the loaded database")
+
+        async def copy(mine: Evidence) -> None:
+            how = await clone(mine.site.host, golden_folder(mine.site, job), copy_folder(mine.site))
+            shape = shapes[mine.name]
+            if shape is not None:
+                self._starts[mine.name] = DatabaseStart(how, shape)
+
+        await on_each(evidence, copy)
+        await _drop_caches(crew, run, evidence)
+
+    async def leave(self, evidence: Sequence[Evidence]) -> None:
+        """Remove the copies; the loaded databases stay for the next run."""
+        living = [mine for mine in evidence if not mine.site.host.lost]
+        await on_each(living, lambda mine: remove(mine.site.host, copy_folder(mine.site)))
+
+
+async def _load(
+    crew: Crew,
+    run: PlannedRun,
+    job: YcsbJob,
+    missing: Sequence[Evidence],
+    tools: Mapping[str, Tools],
+) -> dict[str, StoreShape]:
+    """Load what is missing from nothing, flush, compact and count it; the markers come last."""
+    whole = Share(0, job.records)
+
+    async def clear(mine: Evidence) -> None:
+        await remove(mine.site.host, golden_folder(mine.site, job))
+
+    crew.begin(Phase.LAY_OUT, run, f"{job.records} records on {len(missing)} clients")
+    await on_each(missing, clear)
+    work = {
+        mine.name: (
+            load_command(
+                job,
+                _store(mine.site, job),
+                tools[mine.name].kit,
+                work_folder(mine.site),
+                first=whole.first,
+                count=whole.count,
+                threads=LOAD_THREADS,
+                seconds=load_limit_s(whole.count),
+            ),
+            whole,
+        )
+        for mine in missing
+    }
+    await load_records(crew, run, job, missing, work)
+    crew.begin(Phase.PROVE, run, "flush, compact and count the records")
+    shapes: dict[str, StoreShape] = {}
+
+    async def settle(mine: Evidence) -> None:
+        shapes[mine.name] = await _settled(mine.site, job, tools[mine.name])
+
+    await on_each(missing, settle)
+    return shapes
+
+
+async def _settled(site: Site, job: YcsbJob, tools: Tools) -> StoreShape:
+    """The shape of a loaded database at rest. EngineError unless every record is there whole."""
+    command = rocks_command(job, _store(site, job), tools.kit, work_folder(site), settle=True)
+    words = await told(site.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s)
+    found = read_shape(words)
+    if found is None or (faults := shape_faults(found, job.records)):
+        said = "; ".join(faults) if found else "it does not tell what it holds"
+        happened = f"The loaded database on host '{site.name}' cannot serve: {said}."
+        raise EngineError(happened, LOAD_AGAIN)
+    marker = {**_marker_of(job, tools), "shape": _marked(found.shape)}
+    await commit_golden(site.host, golden_folder(site, job), marker)
+    return found.shape
+
+
+async def _loaded_shape(site: Site, job: YcsbJob, tools: Tools) -> StoreShape | None:
+    """The shape of the loaded database; None when there is none, or none that is whole."""
+    marker = await golden(site.host, golden_folder(site, job))
+    if marker is None:
+        return None
+    shape = _shape_of(marker.pop("shape", None))
+    return shape if marker == _marker_of(job, tools) else None
+
+
+async def _drop_caches(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    """Drop the pages of the runs' databases, and prove it, where the method asks for it."""
+    if not crew.study.method.drop_caches:
+        for mine in evidence:
+            mine.cache = CacheProof(
+                asked=False, resident_bytes_before=None, resident_bytes_after=None, methods=()
+            )
+        return
+    crew.begin(Phase.DROP_CACHES, run, "pages of the databases")
+
+    async def drop(mine: Evidence) -> None:
+        words = ("find", copy_folder(mine.site), "-type", "f", "-print0")
+        listed = await told(mine.site.host, words, output_limit_bytes=LISTED_LIMIT_BYTES)
+        paths = [path.decode("utf-8", "replace") for path in listed.split(b"\0") if path]
+        mine.cache = await evict(mine.site, sorted(paths))
+
+    await on_each(evidence, drop)
+
+
+def _store(site: Site, job: YcsbJob) -> Store:
+    return Store(ServerKind.EMBEDDED, database=golden_folder(site, job))
+
+
+def _marker_of(job: YcsbJob, tools: Tools) -> dict[str, Any]:
+    """What a whole database says of itself, but for its shape."""
+    return {
+        "engine": job.engine.value,
+        "layout": LAYOUT,
+        "records": job.records,
+        "fields": job.fields,
+        "field_bytes": job.field_bytes,
+        "options": [list(one) for one in sorted(job.options) if one[0] in LOADED_BY],
+        "ycsb": tools.version,
+    }
+
+
+def _marked(shape: StoreShape) -> dict[str, Any]:
+    """A shape as a marker holds it."""
+    levels = [[one.level, one.files, one.bytes] for one in shape.levels]
+    return {"levels": levels, "pending_bytes": shape.pending_bytes}
+
+
+def _shape_of(marked: object) -> StoreShape | None:
+    """The shape that a marker holds; None for anything else."""
+    if not isinstance(marked, dict):
+        return None
+    levels, pending = marked.get("levels"), marked.get("pending_bytes")
+    if not isinstance(levels, list) or not isinstance(pending, int):
+        return None
+    if not all(
+        isinstance(one, list) and len(one) == 3 and all(isinstance(part, int) for part in one)
+        for one in levels
+    ):
+        return None
+    return StoreShape(tuple(LevelShape(*one) for one in levels), pending_bytes=pending)

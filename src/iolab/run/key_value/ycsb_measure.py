@@ -1,0 +1,128 @@
+"""The measured phase of YCSB: all clients started at one moment, watched, heard, and read after.
+
+YCSB writes its latency logs into a folder of the run on each client, from which they are fetched
+when its process has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from iolab.errors import EngineError
+from iolab.model.engine import EngineName
+from iolab.model.packed import Packed
+from iolab.model.run import PlannedRun
+from iolab.run.barrier import alongside
+from iolab.run.common_start import Go, load_at_once
+from iolab.run.crew import Crew
+from iolab.run.drive import drive
+from iolab.run.engines.hdr_log import LOG_LIMIT_BYTES
+from iolab.run.evidence import Evidence, on_each
+from iolab.run.hosts.base import Refusal
+from iolab.run.key_value.fetching import fetched
+from iolab.run.key_value.ycsb_process import Printed
+from iolab.run.outcome import ending_fault
+from iolab.run.prepare import snapshot
+from iolab.run.telemetry.decode import CounterCollector
+
+DEATH_WATCH_S: Final = 0.5
+"""How often it is asked whether the server still lives."""
+
+STDERR: Final = f"{EngineName.YCSB}.stderr"
+
+Died = Callable[[], str | None]
+"""A sentence once the server has died, None while it lives."""
+
+
+def nobody_dies() -> str | None:
+    """Where there is no server."""
+    return None
+
+
+class YcsbClients:
+    """All clients of one run; `measure` once, then `fetch`.
+
+    Each client's command stands in its evidence; `printed` holds what each process printed.
+    """
+
+    def __init__(
+        self,
+        crew: Crew,
+        run: PlannedRun,
+        evidence: Sequence[Evidence],
+        counters: CounterCollector,
+        *,
+        record_bytes: int,
+    ) -> None:
+        self._crew = crew
+        self._evidence = evidence
+        self._counters = counters
+        self._halt = asyncio.Event()
+        self.printed = {mine.name: Printed(crew, run, mine.name, record_bytes) for mine in evidence}
+
+    async def measure(self, died: Died = nobody_dies) -> None:
+        """From the start of all processes to the end of the last.
+
+        Raises HostError or EngineError when any host failed or the server died; the others are then
+        stopped. The user's wish to stop ends all of them early without an error.
+        """
+        load = load_at_once(self._crew, self._evidence, self._counters, self._one, self._halt)
+        try:
+            await alongside(load, self._heed(died))
+        except EngineError as fault:
+            # Operations that fail, and clients that give up, follow from a server that has died.
+            raise _death(died()) or fault from None
+        if death := _death(died()):
+            raise death
+
+    async def fetch(self, names: Mapping[str, Sequence[str]]) -> None:
+        """Bring each client's files by their paths into its evidence, as far as they are there.
+
+        Raises HostError when a host fails, with the files of the others kept.
+        """
+
+        async def bring(mine: Evidence) -> None:
+            for path in names[mine.name]:
+                with suppress(Refusal):
+                    content = await fetched(mine.site.host, path, LOG_LIMIT_BYTES)
+                    if content is not None:
+                        mine.files[path.rpartition("/")[2]] = Packed.of(content)
+
+        await on_each([mine for mine in self._evidence if not mine.site.host.lost], bring)
+
+    async def _one(self, mine: Evidence, go: Go) -> None:
+        """One client's process between two looks at its devices."""
+        if mine.command is None:
+            raise ValueError("a client has its command before the run is measured")
+        printed = self.printed[mine.name]
+        mine.before = await snapshot(mine.site)
+        try:
+            mine.ending = await drive(
+                mine.site.host,
+                mine.command,
+                self._halt,
+                printed.out,
+                start_at_real_ns=go.real_ns,
+                lead_s=go.lead_s,
+                on_stderr=printed.err,
+            )
+        finally:
+            mine.output, mine.files[STDERR] = printed.packed
+        mine.after = await snapshot(mine.site)
+        if fault := ending_fault(EngineName.YCSB, mine):
+            raise fault
+
+    async def _heed(self, died: Died) -> None:
+        """Halt all clients when the server has died."""
+        while not died():  # noqa: ASYNC110 - a process elsewhere sets no event
+            await asyncio.sleep(DEATH_WATCH_S)
+        self._halt.set()
+        await asyncio.Event().wait()
+
+
+def _death(said: str | None) -> EngineError | None:
+    do = "See what the server said before it died, in its log; the next run starts it again."
+    return EngineError(said, do) if said else None
