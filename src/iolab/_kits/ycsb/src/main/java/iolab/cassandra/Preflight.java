@@ -1,6 +1,7 @@
 package iolab.cassandra;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
@@ -19,6 +20,8 @@ import java.util.Map;
  * "swappiness": n}}, null for what cannot be had.
  */
 public final class Preflight {
+  private static final int KERNELS_LIMIT_BYTES = 64;
+
   private Preflight() {}
 
   public static void main(String[] words) {
@@ -63,9 +66,11 @@ public final class Preflight {
   }
 
   private static Long kernels(String name) {
-    try {
-      byte[] content = Files.readAllBytes(Paths.get("/proc/sys", name));
-      return Long.parseLong(new String(content, StandardCharsets.US_ASCII).trim());
+    // The kernel gives such a file in one read, and nothing to a second one.
+    byte[] content = new byte[KERNELS_LIMIT_BYTES];
+    try (InputStream file = Files.newInputStream(Paths.get("/proc/sys", name))) {
+      int size = Math.max(0, file.read(content));
+      return Long.parseLong(new String(content, 0, size, StandardCharsets.US_ASCII).trim());
     } catch (IOException | NumberFormatException unknown) {
       return null;
     }
