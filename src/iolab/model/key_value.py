@@ -112,9 +112,14 @@ class KeyValueJob:
         return EngineName.DB_BENCH
 
     @property
+    def has_writer(self) -> bool:
+        """Whether one more thread works beside those that count: in readwhilewriting and alike."""
+        return "while" in self.workload
+
+    @property
     def streams(self) -> int:
         """Threads that draw keys, each from a random stream of its own."""
-        return self.threads + (1 if self.workload == READ_WHILE_WRITING else 0)
+        return self.threads + (1 if self.has_writer else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from iolab.model.run import PlannedRun
 from iolab.run import measure as io_measure
 from iolab.run import prepare as io_prepare
 from iolab.run.crew import Crew
+from iolab.run.db_bench_driver import DbBenchDriver
 from iolab.run.driver import Driver
 from iolab.run.evidence import Evidence
 from iolab.run.mdtest_driver import MdtestDriver
@@ -43,6 +44,7 @@ DRIVERS: Final[Mapping[EngineName, Callable[[], Driver]]] = {
     EngineName.FIO: IoDriver,
     EngineName.METADATA: MetadataDriver,
     EngineName.MDTEST: MdtestDriver,
+    EngineName.DB_BENCH: DbBenchDriver,
     EngineName.YCSB: YcsbDriver,
 }
 """Every maker of load that a run may name."""

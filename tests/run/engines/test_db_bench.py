@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -14,13 +15,17 @@ from iolab.model.key_value import KeyValueJob, KeyValueSet
 from iolab.run.engines.db_bench import (
     LOAD,
     SEED_MAX,
+    SEED_STEP,
     cell_command,
     cell_seeds,
+    derived_seed,
+    levels_command,
     load_command,
     load_seeds,
     next_seed,
     shape_command,
     version_command,
+    version_of,
 )
 from iolab.run.engines.db_bench_faults import cell_faults, load_faults
 from iolab.run.engines.db_bench_output import DbBenchOutput, parse
@@ -50,7 +55,7 @@ def test_the_published_cell_is_what_is_run() -> None:
     job = replace(MIXED, loaded=loaded, threads=64)
     command = cell_command(job, "/mnt/x", "run-7", seconds=60, seed=7000, report_file="r.csv")
     assert command.argv == (
-        *("env", "TZ=UTC0", "db_bench", "--benchmarks=readrandomwriterandom,stats"),
+        *("db_bench", "--benchmarks=readrandomwriterandom,stats"),
         *("--db=run-7", "--num=1000000000", "--key_size=16", "--value_size=1024"),
         *("--block_size=16384", "--bloom_bits=10", "--compression_type=none"),
         *("--use_existing_db=1", "--cache_size=8388608", "--threads=64", "--duration=60"),
@@ -59,13 +64,18 @@ def test_the_published_cell_is_what_is_run() -> None:
         *("--report_interval_seconds=1", "--report_file=r.csv"),
     )
     assert command.cwd == "/mnt/x"
+    assert command.env == (("TZ", "UTC0"),)
     assert command.wall_limit_s > 60
+    assert command.memory_limit_bytes is None
+    bounded = replace(job, memory_bytes=1 << 28)
+    command = cell_command(bounded, "/mnt/x", "run-7", seconds=60, seed=7, report_file="r.csv")
+    assert command.memory_limit_bytes == 1 << 28
 
 
 def test_the_load_writes_every_key_once_and_compacts() -> None:
     command = load_command(JOB, "/mnt/x", "golden", seed=5096)
     assert command.argv == (
-        *("env", "TZ=UTC0", "db_bench"),
+        "db_bench",
         f"--benchmarks={LOAD}",
         *("--db=golden", "--num=60000", "--key_size=16", "--value_size=1024"),
         *("--block_size=4096", "--bloom_bits=10", "--compression_type=none"),
@@ -80,7 +90,7 @@ def test_options_reach_db_bench_and_programs_are_named() -> None:
     options = (("use_direct_reads", "1"), ("disable_wal", "0"), ("db_bench", "/opt/r/db_bench"))
     job = replace(JOB, options=(*options, ("sst_dump", "/opt/r/sst_dump-9")))
     argv = cell_command(job, "/t", "d", seconds=3, report_file="r.csv", seed=1).argv
-    assert argv[2] == "/opt/r/db_bench"
+    assert argv[0] == "/opt/r/db_bench"
     assert {"--use_direct_reads=1", "--disable_wal=0"} <= set(argv)
     assert not any("sst_dump" in word for word in argv)
     load = load_command(job, "/t", "d", seed=1).argv
@@ -89,6 +99,8 @@ def test_options_reach_db_bench_and_programs_are_named() -> None:
         *("/opt/r/sst_dump-9", "--file=d", "--command=none", "--show_properties"),
     )
     assert version_command(job.options, "/t").argv == ("/opt/r/db_bench", "--version")
+    asked = version_command(job.options, "/t", "sst_dump")
+    assert asked.argv == ("/opt/r/sst_dump-9", "--version")
 
 
 @pytest.mark.parametrize("name", DB_BENCH_OPTIONS)
@@ -163,11 +175,53 @@ def test_seeds_next_to_each_other_have_threads_in_common() -> None:
     assert cell_seeds(WRITING, 90201).meets(cell_seeds(WRITING, 90205))
     assert load_seeds(90204).meets(first)
     assert not load_seeds(90205).meets(first)
-    used = [load_seeds(5096), first]
-    seed = next_seed(used, 1)
-    assert seed == 90205
-    assert not any(cell_seeds(JOB, seed).meets(one) for one in used)
-    assert next_seed([], 17) == 17
+
+
+def test_a_seed_goes_on_until_no_thread_has_a_stream_in_common() -> None:
+    used = [cell_seeds(JOB, 90201), load_seeds(5096), cell_seeds(JOB, 90205), load_seeds(99999)]
+    assert next_seed(used, cell_seeds(JOB, 90199)) == 90209
+    assert next_seed(used, cell_seeds(JOB, 5092)) == 5092
+    assert next_seed(used, cell_seeds(JOB, 5093)) == 5097
+    assert next_seed([], load_seeds(17)) == 17
+
+
+def test_a_derived_seed_is_always_the_same_and_far_from_all_others() -> None:
+    what = [
+        ("point", repeat, attempt, host) for repeat in (1, 2) for attempt in (1, 2) for host in "ab"
+    ]
+    seeds = sorted(derived_seed(study, *words) for study in (1, 2) for words in what)
+    assert seeds == sorted(derived_seed(study, *words) for study in (1, 2) for words in what)
+    assert min(b - a for a, b in pairwise(seeds)) >= SEED_STEP
+    assert all(1 <= seed <= SEED_MAX - SEED_STEP for seed in seeds)
+
+
+def test_a_writer_of_any_kind_draws_from_a_stream_of_its_own() -> None:
+    assert replace(JOB, workload="readwhilemerging").streams == 5
+    assert WRITING.streams == 5
+    assert JOB.streams == MIXED.streams == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "version"),
+    [
+        (b"db_bench version 7.8.3\n", "7.8.3"),
+        (b"db_bench version 10.2.1.4\n", "10.2.1.4"),
+        (b"db_bench\n", ""),
+        (b"", ""),
+        (b"\xff version what", ""),
+    ],
+)
+def test_the_version_is_read_where_it_is_told(words: bytes, version: str) -> None:
+    assert version_of(words) == version
+
+
+def test_a_database_is_asked_for_its_levels_without_compacting_it() -> None:
+    job = replace(JOB, options=(("num_levels", "4"), ("disable_auto_compactions", "0")))
+    argv = levels_command(job, "/t", "d").argv
+    assert "--benchmarks=levelstats,stats" in argv
+    assert "--use_existing_db=1" in argv
+    assert "--num_levels=4" in argv
+    assert [word for word in argv if "auto_comp" in word] == ["--disable_auto_compactions=1"]
 
 
 @pytest.mark.parametrize(

@@ -294,7 +294,7 @@ def test_limits_hold() -> None:
     assert len(output.results) == RESULTS_LIMIT
     assert any("more than" in fault for fault in output.faults)
     assert len(output.said) <= SENTENCES_LIMIT
-    assert "longer than" in parse(b"\n" * (OUTPUT_LIMIT_BYTES + 1), b"").faults[0]
+    assert "longer than" in parse(b"x" * (OUTPUT_LIMIT_BYTES + 1), b"").faults[0]
 
 
 def test_threads_tell_when_they_began() -> None:

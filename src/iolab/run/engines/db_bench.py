@@ -6,16 +6,16 @@ against here.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from iolab.errors import EngineError
 from iolab.model.db_bench_options import DB_BENCH_OPTIONS, PROGRAMS, db_bench_value_fits
 from iolab.model.key_value import (
     READ_RANDOM_WRITE_RANDOM,
-    READ_WHILE_WRITING,
     KeyValueJob,
     KeyValueSet,
 )
@@ -37,6 +37,12 @@ VERSION_LIMIT_S: Final = 60.0
 
 SEED_MAX: Final = (1 << 62) - 1
 """db_bench takes a signed number of 64 bits and adds the number of each thread to it."""
+
+SEED_STEP: Final = 1 << 12
+"""Between derived seeds: more than most commands have threads."""
+
+_SLOT_SHIFT: Final = 8
+"""Leaves 40 bits of a digest: times the step that is a number that every reader of JSON keeps."""
 
 LOAD: Final = "filluniquerandom,flush,waitforcompaction,compact,waitforcompaction,levelstats,stats"
 """Every key once, in random order; then nothing is left in memory or to be compacted.
@@ -72,15 +78,37 @@ def cell_seeds(job: KeyValueJob, seed: int) -> Seeds:
     return Seeds(seed, job.streams)
 
 
-def next_seed(used: Iterable[Seeds], wanted: int) -> int:
-    """A seed from `wanted` on whose streams, however many, none of `used` has."""
-    return max((wanted, *(one.first + one.streams for one in used)))
+def derived_seed(study_seed: int, *what: object) -> int:
+    """A seed for what these words name: always the same, and far from that of any other words.
+
+    So a session that is resumed draws what it would have drawn, and nothing that it drew before.
+    """
+    text = "/".join(str(part) for part in (study_seed, *what))
+    slot = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") >> _SLOT_SHIFT
+    return 1 + slot * SEED_STEP
 
 
-def version_command(options: tuple[tuple[str, str], ...], directory: str) -> Command:
-    """Ask db_bench for its version."""
-    argv = (_program(_allowed(options), "db_bench"), "--version")
+def next_seed(used: Iterable[Seeds], wanted: Seeds) -> int:
+    """The first seed from `wanted` on with whose streams, as many as there, `used` has none."""
+    seed = wanted.first
+    for one in sorted(used, key=lambda seeds: seeds.first):
+        if Seeds(seed, wanted.streams).meets(one):
+            seed = one.first + one.streams
+    return seed
+
+
+def version_command(
+    options: tuple[tuple[str, str], ...], directory: str, program: str = "db_bench"
+) -> Command:
+    """Ask db_bench, or sst_dump, for its version."""
+    argv = (_program(_allowed(options), program), "--version")
     return Command(argv, directory, b"", "", VERSION_LIMIT_S, OUTPUT_LIMIT_BYTES)
+
+
+def version_of(raw: bytes) -> str:
+    """The version that `--version` prints; "" for one that prints none, as old ones do."""
+    found = _VERSION.search(raw.decode("utf-8", "replace"))
+    return found[1] if found else ""
 
 
 def load_command(job: KeyValueJob, directory: str, database: str, *, seed: int) -> Command:
@@ -97,6 +125,17 @@ def load_command(job: KeyValueJob, directory: str, database: str, *, seed: int) 
     ]
     size = job.loaded.keys * job.loaded.entry_bytes
     return _command(argv, directory, START_LIMIT_S + size / SLOWEST_LOAD_BYTES_PER_S)
+
+
+def levels_command(job: KeyValueJob, directory: str, database: str) -> Command:
+    """Ask for the levels of a database that iolab did not load; give it a copy to open."""
+    options = _allowed(job.options)
+    argv = [
+        *_start(options, "levelstats,stats", database, job.loaded),
+        *("--use_existing_db=1", "--disable_auto_compactions=1", "--threads=1"),
+        *_further(options, but="disable_auto_compactions"),
+    ]
+    return _command(argv, directory, START_LIMIT_S)
 
 
 def shape_command(job: KeyValueJob, directory: str, database: str) -> Command:
@@ -135,9 +174,11 @@ def cell_command(
         *("--report_interval_seconds=1", f"--report_file={report_file}"),
         *_further(options),
     ]
-    return _command(argv, directory, START_LIMIT_S + 2 * seconds)
+    limit_s = START_LIMIT_S + 2 * seconds
+    return replace(_command(argv, directory, limit_s), memory_limit_bytes=job.memory_bytes)
 
 
+_VERSION: Final = re.compile(r"\bversion (\d{1,4}(?:\.\d{1,4}){1,3})\b")
 _WORKLOAD: Final = re.compile(r"[a-z][a-z0-9]{2,59}")
 _LOADS: Final = ("fill", "delete", "compact", "flush", "fresh", "wait", "level", "stats", "reset")
 """What makes, empties or only reports a database: it would not measure the one that was loaded."""
@@ -146,8 +187,7 @@ _LOADS: Final = ("fill", "delete", "compact", "flush", "fresh", "wait", "level",
 def _start(
     options: dict[str, str], benchmarks: str, database: str, loaded: KeyValueSet
 ) -> Iterator[str]:
-    # The stamps of its progress are in local time, which nobody could place.
-    yield from ("env", "TZ=UTC0", _program(options, "db_bench"))
+    yield _program(options, "db_bench")
     yield f"--benchmarks={benchmarks}"
     yield f"--db={database}"
     yield f"--num={loaded.keys}"
@@ -161,8 +201,8 @@ def _start(
 def _workload_flags(job: KeyValueJob) -> Iterator[str]:
     if job.workload == READ_RANDOM_WRITE_RANDOM:
         yield f"--readwritepercent={job.read_percent}"
-    if job.workload == READ_WHILE_WRITING and not job.write_bytes_per_s:
-        happened = "The writer of readwhilewriting has no rate."
+    if job.has_writer and not job.write_bytes_per_s:
+        happened = f"The writer of {job.workload} has no rate."
         do = "State write_bytes_per_s: without it a faster device gets another load."
         raise EngineError(happened, do)
     if job.write_bytes_per_s:
@@ -205,6 +245,8 @@ def _command(argv: list[str], directory: str, wall_limit_s: float) -> Command:
         cwd=directory,
         stdin=b"",
         job_file=" ".join(argv),
+        # The stamps of its progress are in local time, which nobody could place.
+        env=(("TZ", "UTC0"),),
         wall_limit_s=wall_limit_s,
         output_limit_bytes=OUTPUT_LIMIT_BYTES,
     )

@@ -13,8 +13,8 @@ from typing import Final
 
 from iolab.model.key_value import ThreadProgress
 
-LINES_LIMIT: Final = 40_000
-"""Lines taken: ten minutes of 64 threads, which 4 MiB just hold."""
+LINES_LIMIT: Final = 500_000
+"""Lines taken: two hours of 64 threads."""
 
 APART_S: Final = 0.1
 """How far apart hundreds of threads begin on a busy host."""

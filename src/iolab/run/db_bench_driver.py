@@ -1,0 +1,227 @@
+"""db_bench on every client: a loaded database each, a fresh copy for each run, one common start."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.errors import EngineError, HostError
+from iolab.model.event import Phase
+from iolab.model.key_value import KeyValueJob
+from iolab.model.key_value_run import StoreShape
+from iolab.model.metadata import ReportedRate
+from iolab.model.run import PlannedRun
+from iolab.plan.budget import ASSUMED_WRITE_BYTES_PER_S
+from iolab.run.barrier import alongside
+from iolab.run.common_start import Go, load_at_once
+from iolab.run.crew import Crew
+from iolab.run.driver import Driver
+from iolab.run.engines.db_bench import (
+    Seeds,
+    cell_command,
+    cell_seeds,
+    derived_seed,
+    load_seeds,
+    next_seed,
+)
+from iolab.run.engines.db_bench_cell import Asked
+from iolab.run.evidence import Evidence, on_each
+from iolab.run.key_value.caches import drop_caches_of
+from iolab.run.key_value.cell import Cell, make_load
+from iolab.run.key_value.copies import clone, remove
+from iolab.run.key_value.databases import Golden, find, folder_of, make, tables_in
+from iolab.run.key_value.processes import told
+from iolab.run.key_value.rocksdb_programs import RocksdbPrograms
+from iolab.run.prepare import watch_idle
+from iolab.run.telemetry.decode import CounterCollector
+from iolab.units import format_bytes
+
+PAST_THE_WINDOW_S: Final = 1
+"""db_bench runs so much longer than it is measured: its report is of whole seconds."""
+
+WRITTEN_TIMES: Final = 3
+"""How often a load writes every byte: as it comes, when it is sorted, when it is compacted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A client's database at the start of a run: its golden one, and the copy that it is."""
+
+    golden: Golden
+    copied_by: str
+    shape: StoreShape
+
+
+class DbBenchDriver(Driver):
+    """One db_bench on each client; see `Driver`."""
+
+    def __init__(self) -> None:
+        self._programs = RocksdbPrograms()
+        self._used: list[Seeds] = []
+        self._versions: dict[str, str] = {}
+        self._goldens: dict[str, Golden] = {}
+        self._starts: dict[str, _Start] = {}
+
+    async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+        """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""
+        for phase in (self._find_programs, self._have_databases, self._copy, _drop, watch_idle):
+            if not crew.stop.requested:
+                await phase(crew, run, evidence)
+
+    async def measure(
+        self,
+        crew: Crew,
+        run: PlannedRun,
+        evidence: Sequence[Evidence],
+        counters: CounterCollector,
+    ) -> tuple[ReportedRate, ...]:
+        """db_bench on all clients from one moment on; it prints no rate of the fleet."""
+        method = crew.study.method
+        seconds = math.ceil(method.warmup_s + method.runtime_s) + PAST_THE_WINDOW_S
+        crew.begin(Phase.MEASURE, run, run.point.label, float(seconds))
+        halt = asyncio.Event()
+        cells = {mine.name: self._cell(crew, run, mine, seconds) for mine in evidence}
+
+        async def one(mine: Evidence, go: Go) -> None:
+            await make_load(crew, run, mine, cells[mine.name], go, halt)
+
+        try:
+            await load_at_once(crew, evidence, counters, one, halt)
+        finally:
+            await _remove_copies(evidence)
+        return ()
+
+    async def _find_programs(
+        self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]
+    ) -> None:
+        crew.begin(Phase.PROVE, run, "db_bench and sst_dump on every client")
+
+        async def ask(mine: Evidence) -> None:
+            self._versions[mine.name] = await self._programs.version_on(mine.site, job_of(run))
+
+        await on_each(evidence, ask)
+
+    async def _have_databases(
+        self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]
+    ) -> None:
+        """Each client's golden database; those that are not there are loaded, all at once."""
+        job = job_of(run)
+        self._goldens.clear()
+
+        async def look(mine: Evidence) -> None:
+            found = await find(mine.site, job, self._versions[mine.name])
+            if found is not None:
+                self._goldens[mine.name] = found
+
+        await on_each(evidence, look)
+        missing = [mine for mine in evidence if mine.name not in self._goldens]
+        if missing:
+            await self._make(crew, run, missing)
+        for one in self._goldens.values():
+            if one.seed is not None and load_seeds(one.seed) not in self._used:
+                self._used.append(load_seeds(one.seed))
+
+    async def _make(self, crew: Crew, run: PlannedRun, missing: Sequence[Evidence]) -> None:
+        job = job_of(run)
+        size = job.loaded.keys * job.loaded.entry_bytes
+        what = f"{format_bytes(size)} in blocks of {format_bytes(job.loaded.block_bytes)}"
+        expected_s = WRITTEN_TIMES * size / ASSUMED_WRITE_BYTES_PER_S
+        hosts = "1 host" if len(missing) == 1 else f"each of {len(missing)} hosts"
+        crew.begin(Phase.LAY_OUT, run, f"database of {what} on {hosts}", expected_s)
+        halt = asyncio.Event()
+
+        async def load(mine: Evidence) -> None:
+            name = folder_of(mine.site, job).rpartition("/")[2]
+            seed = derived_seed(crew.study.method.seed, "load", name, mine.name)
+            version = self._versions[mine.name]
+            made = await make(
+                mine.site, job, version, next_seed(self._used, load_seeds(seed)), halt
+            )
+            if made is not None:
+                self._goldens[mine.name] = made
+
+        async def heed() -> None:
+            await crew.stop.wait()
+            halt.set()
+            await asyncio.Event().wait()
+
+        await alongside(on_each(missing, load), heed())
+
+    async def _copy(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+        """A copy of each golden database, which is what that is."""
+        crew.begin(Phase.PROVE, run, "a copy of the database on every client")
+
+        async def copy(mine: Evidence) -> None:
+            host, gold = mine.site.host, self._goldens[mine.name]
+            await remove(host, cell_folder(mine))
+            await told(host, ("mkdir", "--", cell_folder(mine)))
+            how = await clone(host, gold.database, _copy_of(mine))
+            tables = await tables_in(mine.site, job_of(run), _copy_of(mine))
+            if tables != gold.shape.tables:
+                happened = (
+                    f"The copy of the database on host '{mine.name}' is not what was loaded: "
+                    f"{tables} instead of {gold.shape.tables}."
+                )
+                raise EngineError(happened, "Let nobody change files in the scratch folder.")
+            self._starts[mine.name] = _Start(gold, how, gold.shape)
+
+        await on_each(evidence, copy)
+
+    def _cell(self, crew: Crew, run: PlannedRun, mine: Evidence, seconds: int) -> Cell:
+        """What one client is to do, with streams of keys that nobody has used."""
+        job, start = job_of(run), self._starts[mine.name]
+        what = (run.point.digest, run.repeat, run.attempt, mine.name)
+        wanted = cell_seeds(job, derived_seed(crew.study.method.seed, *what))
+        seed = next_seed(self._used, wanted)
+        self._used.append(cell_seeds(job, seed))
+        asked = Asked(
+            job=job,
+            seconds=seconds,
+            seed=seed,
+            load_seed=start.golden.seed,
+            version=self._versions[mine.name],
+            copied_by=start.copied_by,
+            start=start.shape,
+            loaded_bytes=start.golden.tree_bytes,
+        )
+        report = f"{cell_folder(mine)}/{REPORT}"
+        command = cell_command(
+            job, mine.site.dir, _copy_of(mine), seconds=seconds, seed=seed, report_file=report
+        )
+        return Cell(asked, command, report)
+
+
+REPORT: Final = "report.csv"
+
+
+def job_of(run: PlannedRun) -> KeyValueJob:
+    """The run's job; TypeError for one of another engine."""
+    job = run.point.job
+    if not isinstance(job, KeyValueJob):
+        raise TypeError(f"{job.engine} is not db_bench")
+    return job
+
+
+def cell_folder(mine: Evidence) -> str:
+    """Where everything of the present run lies on a host."""
+    return f"{mine.site.dir}/db_bench.cell"
+
+
+def _copy_of(mine: Evidence) -> str:
+    return f"{cell_folder(mine)}/database"
+
+
+async def _drop(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    await drop_caches_of(crew, run, evidence, _copy_of)
+
+
+async def _remove_copies(evidence: Sequence[Evidence]) -> None:
+    """Make room again; whatever is left is removed before the next run, or with the session."""
+    living = [mine for mine in evidence if not mine.site.host.lost]
+    for mine in living:
+        with suppress(HostError):
+            await remove(mine.site.host, cell_folder(mine))

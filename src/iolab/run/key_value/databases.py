@@ -1,0 +1,233 @@
+"""Golden databases of RocksDB: loaded once for each set of data, or copied from the user's own.
+
+Whatever is there is believed only after sst_dump has counted it. A database without its marker was
+left by a load that did not come to its end, and is loaded again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import json
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from iolab.errors import EngineError, HostError, IolabError
+from iolab.model.db_bench_options import PROGRAMS
+from iolab.model.key_value import KeyValueJob, KeyValueSet, LevelShape, TableShape
+from iolab.model.key_value_run import StoreShape
+from iolab.run.drive import Ending
+from iolab.run.engines.base import Command
+from iolab.run.engines.db_bench import levels_command, load_command, shape_command
+from iolab.run.engines.db_bench_faults import load_faults
+from iolab.run.engines.db_bench_output import DbBenchOutput, parse
+from iolab.run.engines.db_bench_tables import shape_faults, tables_of
+from iolab.run.hosts.text import printable
+from iolab.run.key_value.copies import clone, commit_golden, golden, remove
+from iolab.run.key_value.processes import driven, ending_says, program_of, told
+from iolab.run.layout import os_says
+from iolab.run.site import Site
+from iolab.units import format_bytes
+
+LOOK: Final = "See what db_bench says, and load again by running again."
+STATE: Final = (
+    "Give the path of a database that was loaded whole, flushed and compacted, and state its keys, "
+    "sizes and block size as they are."
+)
+
+_ANY_CODE: Final = frozenset({0, 1})
+"""sst_dump ends with 1 where it finds no table, which its output tells as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """A whole database: its folder, its shape, the bytes of its tree by RocksDB's own count.
+
+    `seed` is that of its load, None for one that the user loaded.
+    """
+
+    database: str
+    shape: StoreShape
+    tree_bytes: int | None
+    seed: int | None
+
+
+async def find(site: Site, job: KeyValueJob, version: str) -> Golden | None:
+    """The database of the job on a site; None when it must be made, or made anew.
+
+    EngineError when the user's own database is not what the job says, HostError of the host.
+    """
+    source = await _source(site, job)
+    marker = await golden(site.host, folder_of(site, job))
+    if marker is None or marker.get("asked") != _asked(job, version):
+        return None
+    try:
+        shape = _SHAPE.validate_python(marker.get("shape"))
+        tree_bytes = _NUMBER.validate_python(marker.get("tree_bytes"))
+        seed = _NUMBER.validate_python(marker.get("seed"))
+    except ValidationError:
+        return None
+    if source is not None and source != shape.tables:
+        return None
+    return Golden(_database_of(site, job), shape, tree_bytes, seed)
+
+
+async def make(
+    site: Site, job: KeyValueJob, version: str, seed: int, halt: asyncio.Event
+) -> Golden | None:
+    """Load the job's database, or copy the user's own; None when `halt` ended it.
+
+    Raises EngineError or HostError, and leaves nothing of a load that did not succeed.
+    """
+    folder = folder_of(site, job)
+    await remove(site.host, folder)
+    await told(site.host, ("mkdir", "--", folder))
+    try:
+        made = await (_copied(site, job) if job.database else _loaded(site, job, seed, halt))
+    except (EngineError, HostError):
+        if not site.host.lost:
+            with suppress(HostError):
+                await remove(site.host, folder)
+        raise
+    if made is None:
+        return None
+    marker = {
+        "asked": _asked(job, version),
+        "shape": asdict(made.shape),
+        "tree_bytes": made.tree_bytes,
+        "seed": made.seed,
+    }
+    await commit_golden(site.host, folder, marker)
+    return made
+
+
+def folder_of(site: Site, job: KeyValueJob) -> str:
+    """Where the golden database of a job lies; jobs with the same data share one."""
+    digest = hashlib.sha256(json.dumps(_data_set(job), sort_keys=True).encode()).hexdigest()
+    return f"{site.dir}/db_bench.{digest[:12]}"
+
+
+async def tables_in(site: Site, job: KeyValueJob, database: str) -> TableShape | None:
+    """What sst_dump counts in a database's files; None when there is none. Opens no database."""
+    command = shape_command(job, site.dir, database)
+    raw = await told(
+        site.host,
+        command.argv,
+        cwd=command.cwd,
+        limit_s=command.wall_limit_s,
+        output_limit_bytes=command.output_limit_bytes,
+        codes=_ANY_CODE,
+    )
+    return tables_of(raw)
+
+
+async def _source(site: Site, job: KeyValueJob) -> TableShape | None:
+    """The tables of the user's own database, which are as stated; None for iolab's own."""
+    if not job.database:
+        return None
+    tables = await tables_in(site, job, job.database)
+    faults = shape_faults(tables, job.loaded)
+    if faults or tables is None:
+        happened = (
+            f"{printable(job.database)} on host '{site.name}' is not the database that was "
+            f"stated: {'; '.join(faults)}."
+        )
+        raise EngineError(happened, STATE)
+    return tables
+
+
+async def _copied(site: Site, job: KeyValueJob) -> Golden:
+    """The user's own, copied; its levels are told by another copy, which is opened for that."""
+    database, trial = _database_of(site, job), f"{folder_of(site, job)}/trial"
+    await clone(site.host, job.database, database)
+    await clone(site.host, database, trial)
+    command = levels_command(job, site.dir, trial)
+    raw = await told(
+        site.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s, env=command.env
+    )
+    await remove(site.host, trial)
+    output = parse(raw, b"")
+    return await _proved(site, job, output, None)
+
+
+async def _loaded(site: Site, job: KeyValueJob, seed: int, halt: asyncio.Event) -> Golden | None:
+    command = load_command(job, site.dir, _database_of(site, job), seed=seed)
+    stdout, stderr = bytearray(), bytearray()
+    ending = await driven(site.host, command, halt, stdout.extend, on_stderr=stderr.extend)
+    if ending.halted:
+        return None
+    output = parse(bytes(stdout), bytes(stderr))
+    if fault := _load_fault(site, job.loaded, command, ending, output):
+        raise fault
+    return await _proved(site, job, output, seed)
+
+
+async def _proved(site: Site, job: KeyValueJob, output: DbBenchOutput, seed: int | None) -> Golden:
+    """The database as its files have it. EngineError when they are not what was asked for."""
+    database = _database_of(site, job)
+    tables = await tables_in(site, job, database)
+    if faults := shape_faults(tables, job.loaded):
+        happened = f"The database on host '{site.name}' is not whole: {'; '.join(faults)}."
+        raise EngineError(happened, LOOK)
+    tree_bytes = next((row.bytes for row in output.compaction if row.name == "Sum"), None)
+    return Golden(database, replace(_levels(output), tables=tables), tree_bytes, seed)
+
+
+def _levels(output: DbBenchOutput) -> StoreShape:
+    """The levels with their scores. Nothing is to be compacted where none is at its limit."""
+    rows = [row for row in output.compaction if row.name.startswith("L")]
+    levels = tuple(LevelShape(int(row.name[1:]), row.files, row.bytes, row.score) for row in rows)
+    rests = rows and all(row.score < 1 and (row.name != "L0" or not row.files) for row in rows)
+    return StoreShape(levels=levels or output.levels, pending_bytes=0 if rests else None)
+
+
+def _load_fault(
+    site: Site,
+    loaded: KeyValueSet,
+    command: Command,
+    ending: Ending,
+    output: DbBenchOutput,
+) -> IolabError | None:
+    """Why a load did not leave the database that was asked for; None when it did."""
+    said = "; ".join((*output.said, ending.stderr_tail))
+    if os_says(errno.ENOSPC, 0, said) or os_says(errno.EDQUOT, 0, said):
+        size = format_bytes(loaded.keys * loaded.entry_bytes)
+        happened = (
+            f"{printable(site.dir)} on host '{site.name}' ran full while a database of {size} "
+            "was loaded."
+        )
+        do = "Make room there, more than twice its size, or set fewer workload.*.keys."
+        return HostError(happened, do)
+    faults = printable("; ".join(load_faults(output, loaded))).rstrip(".")
+    what = ending_says(ending, command)
+    if what is None and not faults:
+        return None
+    because = "; ".join(part for part in (what, faults) if part)
+    happened = (
+        f"{program_of(command)} on host '{site.name}' did not load the database that was asked "
+        f"for: {because}."
+    )
+    return EngineError(happened, LOOK)
+
+
+def _database_of(site: Site, job: KeyValueJob) -> str:
+    return f"{folder_of(site, job)}/database"
+
+
+def _data_set(job: KeyValueJob) -> dict[str, Any]:
+    """What a database is made of."""
+    options = [list(one) for one in sorted(job.options) if one[0] not in PROGRAMS]
+    return {**asdict(job.loaded), "options": options, "database": job.database}
+
+
+def _asked(job: KeyValueJob, version: str) -> dict[str, Any]:
+    """The same with the version that made it: another one would make another tree."""
+    return {**_data_set(job), "version": version, "engine": job.engine.value}
+
+
+_SHAPE: Final = TypeAdapter(StoreShape)
+_NUMBER: Final[TypeAdapter[int | None]] = TypeAdapter(int | None)
