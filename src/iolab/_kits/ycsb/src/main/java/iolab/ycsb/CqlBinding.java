@@ -5,6 +5,7 @@ import com.datastax.driver.core.Cluster;
 import com.datastax.driver.core.ColumnDefinitions;
 import com.datastax.driver.core.ConsistencyLevel;
 import com.datastax.driver.core.HostDistance;
+import com.datastax.driver.core.NettyOptions;
 import com.datastax.driver.core.PoolingOptions;
 import com.datastax.driver.core.PreparedStatement;
 import com.datastax.driver.core.QueryOptions;
@@ -20,6 +21,7 @@ import com.datastax.driver.core.exceptions.SyntaxError;
 import com.datastax.driver.core.exceptions.UnavailableException;
 import com.datastax.driver.core.exceptions.WriteTimeoutException;
 import com.datastax.driver.core.policies.FallthroughRetryPolicy;
+import io.netty.channel.EventLoopGroup;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
@@ -33,6 +35,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.Vector;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import site.ycsb.ByteArrayByteIterator;
 import site.ycsb.ByteIterator;
 import site.ycsb.DB;
@@ -50,6 +53,7 @@ import site.ycsb.Status;
 public final class CqlBinding extends DB {
   private static final String KEY = "y_id";
   private static final int CONNECT_LIMIT_MS = 10_000;
+  private static final long END_LIMIT_S = 5;
   private static final Status TIMED_OUT = new Status("TIMEOUT", "No answer came in time.");
   private static final Map<String, PreparedStatement> PREPARED = new ConcurrentHashMap<>();
 
@@ -225,10 +229,11 @@ public final class CqlBinding extends DB {
                     .setReadTimeoutMillis(timeoutMs))
             .withPoolingOptions(pool)
             .withRetryPolicy(FallthroughRetryPolicy.INSTANCE)
+            .withNettyOptions(new QuickEnd())
             .withoutJMXReporting()
             .withoutMetrics()
             .build();
-    session = cluster.connect('"' + keyspace + '"');
+    session = cluster.connect(keyspace);
     // A table that is missing or of other columns is told now, once, and not at each operation.
     TreeSet<String> fields = new TreeSet<>();
     long count = settings.whole("fieldcount", 10, 1);
@@ -260,6 +265,14 @@ public final class CqlBinding extends DB {
       }
     }
     return found;
+  }
+
+  /** Ends at once: by default two seconds pass in which nothing is left to be done. */
+  private static final class QuickEnd extends NettyOptions {
+    @Override
+    public void onClusterClose(EventLoopGroup threads) {
+      threads.shutdownGracefully(0, END_LIMIT_S, TimeUnit.SECONDS).syncUninterruptibly();
+    }
   }
 
   private static void close() {
