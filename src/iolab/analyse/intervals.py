@@ -7,7 +7,7 @@ repeats differ (`points`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -18,7 +18,7 @@ from iolab.analyse.method.quantiles import block_count, decides, of_run_each
 from iolab.analyse.percentiles import PERCENTILES, STALL_DECIDED
 from iolab.analyse.seconds import SECOND_NS
 from iolab.analyse.steady import Steady
-from iolab.analyse.window import Window, controller_ns
+from iolab.analyse.window import Cut, Window, controller_ns
 from iolab.model.histogram import BIN_COUNT, MIDDLE_NS
 from iolab.model.metric import Metric
 from iolab.model.run import RunRecord
@@ -33,32 +33,34 @@ def with_intervals(
     metrics: Mapping[str, Metric], record: RunRecord, load: Load, steady: Steady | None
 ) -> dict[str, Metric]:
     """The fleet's metrics, with low, high and n where the run can tell them."""
-    found = _without_rare_stalls(metrics, record.run.point.io.access, steady)
+    scopes = _scopes(record.run.point.io.access)
+    prefixes = [prefix for prefix, _ in scopes]
+    found = without_rare_stalls(metrics, prefixes, "p99_5", steady)
     if record.rule is not None and steady is not None:
         for key in _rate_keys(record, load):
-            found[key] = _rate(found[key], steady)
-    if load.cut.common is not None:
-        for prefix, ways in _scopes(record.run.point.io.access):
-            found |= _latencies(found, prefix, record, load, ways)
+            found[key] = rate_interval(found[key], steady)
+    for prefix, ways in scopes:
+        found |= resampled(found, prefix, PERCENTILES, record, load.cut, ways)
     return found
 
 
-def _without_rare_stalls(
-    metrics: Mapping[str, Metric], access: Access, steady: Steady | None
+def without_rare_stalls(
+    metrics: Mapping[str, Metric], prefixes: Iterable[str], nearest: str, steady: Steady | None
 ) -> dict[str, Metric]:
-    """The metrics; of a run with a few stalls the far percentiles are "more than" the near ones.
+    """The metrics; of a run with a few stalls the far percentiles are "more than" the `nearest`.
 
-    One stall more or less would decide them.
+    One stall more or less would decide them. The prefixes are those of keys of latencies.
     """
     found = dict(metrics)
     if steady is None or not decides(steady.episodes):
         return found
-    for prefix, _ in _scopes(access):
-        near = found[f"{prefix}lat_ns_p99_5"].value
+    for prefix in prefixes:
+        near = found[f"{prefix}lat_ns_{nearest}"]
         for name in STALL_DECIDED:
             key = f"{prefix}lat_ns_{name}"
             if found[key].value is not None:
-                found[key] = Metric(None, found[key].unit, low=near)
+                low = near.low if near.bounded else near.value
+                found[key] = Metric(None, found[key].unit, low=low)
     return found
 
 
@@ -83,7 +85,8 @@ def _width(access: Access) -> int:
     return int(access.reads) + int(access.writes)
 
 
-def _rate(metric: Metric, steady: Steady) -> Metric:
+def rate_interval(metric: Metric, steady: Steady) -> Metric:
+    """A rate with the interval that the rule knows of its mean; as it was where that has none."""
     half_width = steady.steadiness.half_width
     if metric.value is None or not math.isfinite(half_width):
         return metric
@@ -92,21 +95,26 @@ def _rate(metric: Metric, steady: Steady) -> Metric:
     return replace(metric, low=low, high=high, n=steady.steadiness.df + 1)
 
 
-def _latencies(
+def resampled(
     metrics: Mapping[str, Metric],
     prefix: str,
+    percentiles: Sequence[tuple[str, float]],
     record: RunRecord,
-    load: Load,
+    measured: Cut,
     ways: Sequence[int],
 ) -> dict[str, Metric]:
-    """The percentiles of those directions that have a value."""
-    window = load.cut.common
-    keys = {f"{prefix}lat_ns_{name}": percent / 100 for name, percent in PERCENTILES}
+    """Those percentiles of a key prefix that have a value, with intervals by resampling seconds.
+
+    `ways` are the numbers of the directions or operations that they speak of. Empty without a
+    common window, and for a run that is too short.
+    """
+    window = measured.common
+    keys = {f"{prefix}lat_ns_{name}": percent / 100 for name, percent in percentiles}
     keys = {key: q for key, q in keys.items() if metrics[key].value is not None}
     count = block_count(int(window.seconds)) if window else 0
     if window is None or not keys or count == 0:
         return {}
-    counts = _by_second(record, load, window, ways)
+    counts = _by_second(record, measured, window, ways)
     # The same run has the same intervals whenever it is judged.
     seed = [int(record.run.point.digest, 16), record.run.repeat, len(prefix)]
     quantiles = of_run_each(counts, MIDDLE_NS, list(keys.values()), np.random.default_rng(seed))
@@ -120,7 +128,7 @@ def _latencies(
     return found
 
 
-def _by_second(record: RunRecord, load: Load, window: Window, ways: Sequence[int]) -> Ints:
+def _by_second(record: RunRecord, measured: Cut, window: Window, ways: Sequence[int]) -> Ints:
     """Counts by second of the window and latency bin, all hosts and those directions together."""
     table = record.intervals
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
@@ -133,7 +141,7 @@ def _by_second(record: RunRecord, load: Load, window: Window, ways: Sequence[int
     counts = np.zeros((seconds, BIN_COUNT), dtype=np.int64)
     start = 0
     for part in record.bins.chunks():
-        rows = load.cut.bins[start : start + len(part)] & np.isin(part.direction, ways)
+        rows = measured.bins[start : start + len(part)] & np.isin(part.direction, ways)
         start += len(part)
         where = at[part.host[rows] * stride + part.seq[rows]] * BIN_COUNT + part.bin[rows]
         np.add.at(counts.reshape(-1), where, part.count[rows])

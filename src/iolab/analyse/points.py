@@ -14,14 +14,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from iolab.analyse.key_value.summary import WHOLE_KEY
 from iolab.analyse.method.between import BIAS_ALLOWANCE, log_means, publish
 from iolab.analyse.method.quantiles import BIN_ERROR
 from iolab.analyse.method.variance import NO_PRIOR, Prior, own_spread, stratum_priors
+from iolab.model.key_value import KeyValueJob
 from iolab.model.metric import Level, Metric, Result
 from iolab.model.rule import SeriesStatus
 from iolab.model.run import RunStatus
 from iolab.model.study import Study
 from iolab.model.workload import Indicator, Job, Workload
+from iolab.model.ycsb import YcsbJob
 
 Axis = tuple[tuple[str, int | str], ...]
 
@@ -34,6 +37,7 @@ FIGURES: Final[Mapping[Indicator, str]] = {
     Indicator.IOPS: "iops",
     Indicator.BANDWIDTH: "bw_bytes_per_s",
     Indicator.LATENCY: "lat_ns_mean",
+    Indicator.KEY_OPERATIONS: WHOLE_KEY,
 }
 """The metric that is a workload's headline figure; metadata load has one for each operation."""
 
@@ -135,8 +139,8 @@ def priors_of(
 ) -> dict[tuple[PointKey, str], Prior]:
     """What each point's stratum says of the spread of each metric over runs.
 
-    A stratum is a kind of load (I/O or metadata) with one mix of reads and writes. A point that has
-    too few siblings has the prior of its kind, or none.
+    A stratum is a kind of load (I/O, metadata, keys) with one mix of reads and writes. A point that
+    has too few siblings has the prior of its kind, or none.
     """
     workloads = {workload.id: workload for workload in study.workloads}
     members: dict[tuple[str, str], dict[PointKey, list[float]]] = {}
@@ -159,9 +163,13 @@ def priors_of(
 
 def _place(workload: Workload | None, key: PointKey) -> tuple[str, ...]:
     """Where a point stands among the others: its kind of load, then its mix."""
-    if workload is None or not isinstance(workload.job, Job):
+    job = None if workload is None else workload.job
+    if isinstance(job, KeyValueJob):
+        return ("keys", f"{job.workload}{job.read_percent}")
+    if isinstance(job, YcsbJob):
+        return ("keys", " ".join(f"{one.key}{share:g}" for one, share in job.mix))
+    if not isinstance(job, Job):
         return ("other", key.workload)
-    job = workload.job
     mix = dict(key.axis).get(_MIX_AXIS, job.read_percent) if job.access.mixed else ""
     return ("io", f"{job.access.value}{mix}")
 
@@ -200,7 +208,7 @@ def _published(name: str, unit: str, runs: Sequence[Result], prior: Prior) -> Me
     values = _values(runs, name)
     if not values or min(values) <= 0 or _is_extreme(name):
         return _unpublished(name, unit, runs)
-    found = publish(values, prior, allowance=_allowance(name))
+    found = publish(values, prior, allowance=_allowance(name, runs))
     return Metric(_middle(values), unit, found.low, found.high, found.runs)
 
 
@@ -244,6 +252,24 @@ def _is_extreme(name: str) -> bool:
     return name.endswith("lat_ns_max")
 
 
-def _allowance(name: str) -> float:
+def _allowance(name: str, runs: Iterable[Result]) -> float:
     """What every run may be off by alike."""
-    return BIAS_ALLOWANCE + (BIN_ERROR if is_quantile(name) else 0.0)
+    return BIAS_ALLOWANCE + bin_error(name, runs)
+
+
+def bin_error(metric: str, runs: Iterable[Result]) -> float:
+    """How far values of a metric may be off for the bins that they are read from, a log ratio.
+
+    Bins that an engine has of its own say how wide they are by each value's bounds.
+    """
+    if not is_quantile(metric):
+        return 0.0
+    found = [run.metrics[metric] for run in runs if metric in run.metrics]
+    return max((_reach(one) for one in found if one.bounded), default=BIN_ERROR)
+
+
+def _reach(one: Metric) -> float:
+    """From a value to the further edge of its bin, which may begin at 0."""
+    if one.value is None or one.low is None or one.high is None or one.value <= 0:
+        return BIN_ERROR
+    return math.log(max(one.high / one.value, one.value / max(one.low, 1.0)))

@@ -1,5 +1,7 @@
 """A run as rule D sees it: I/Os of the whole fleet in each second that all hosts shared.
 
+Of load on a key-value store they are whole operations, each counted once (`key_value.load`).
+
 Second k lies between k and k + 1 seconds after the latest first I/O of any host, on the
 controller's clock; the last whole one ends before the earliest end. Engines report about once a
 second, each at moments of its own: an interval's I/Os are taken as spread evenly over it.
@@ -12,11 +14,17 @@ from typing import Final
 
 import numpy as np
 
+from iolab.analyse.key_value.load import WHOLE
 from iolab.analyse.window import controller_ns
+from iolab.model.key_value import KeyValueJob
 from iolab.model.run import RunRecord
-from iolab.model.sample import Floats, IntervalTable
+from iolab.model.sample import Floats, Ints
+from iolab.model.ycsb import YcsbJob
 
 SECOND_NS: Final = 1_000_000_000
+
+_Line = tuple[Ints, Floats]
+"""Moments on the controller's clock (ns), and what was done until each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,27 +41,41 @@ class FleetSeconds:
 
 def fleet_seconds(record: RunRecord) -> FleetSeconds | None:
     """The series of a record; None where its hosts shared no whole second."""
-    lines = [_line(record, index) for index in range(len(record.hosts))]
-    known = [line for line in lines if line is not None]
-    if not known or len(known) < len(lines):
+    hosts = [_lines(record, index) for index in range(len(record.hosts))]
+    if not hosts or not all(hosts):
         return None
-    start_ns = max(int(times[0]) for times, _ in known)
-    end_ns = min(int(times[-1]) for times, _ in known)
+    start_ns = max(min(int(times[0]) for times, _ in lines) for lines in hosts)
+    end_ns = min(max(int(times[-1]) for times, _ in lines) for lines in hosts)
     whole = (end_ns - start_ns) // SECOND_NS
     if whole < 1:
         return None
     edges = np.arange(whole + 1, dtype=np.float64) * SECOND_NS
     # Subtracted first: nanoseconds since the epoch have no exact floats.
-    done = sum(np.interp(edges, times - start_ns, counts) for times, counts in known)
+    each = [line for lines in hosts for line in lines]
+    done = sum(np.interp(edges, times - start_ns, counts) for times, counts in each)
     return FleetSeconds(start_ns, np.asarray(np.diff(done), dtype=np.float64))
 
 
-def _line(record: RunRecord, host: int) -> tuple[np.ndarray, Floats] | None:
-    """A host's moments on the controller's clock (int64, ns), and its I/Os until then."""
-    table: IntervalTable = record.intervals
-    rows = np.flatnonzero(table.host == host)
-    if rows.size == 0:
-        return None
+def _lines(record: RunRecord, host: int) -> list[_Line]:
+    """What a host did over time; empty for nothing.
+
+    I/Os of both directions come in one interval. Operations on keys may have intervals of their
+    own, so that each has a line, with what makes a whole operation of it.
+    """
+    table = record.intervals
+    mine = np.flatnonzero(table.host == host)
+    if mine.size == 0:
+        return []
+    if not isinstance(record.run.point.job, KeyValueJob | YcsbJob):
+        return [_line(record, host, mine)]
+    parts = ((mine[table.direction[mine] == way], weight) for way, weight in WHOLE.items())
+    lines = ((_line(record, host, rows), weight) for rows, weight in parts if rows.size)
+    return [(times, until * weight) for (times, until), weight in lines]
+
+
+def _line(record: RunRecord, host: int, rows: Ints) -> _Line:
+    """What those rows of a host's intervals add up to over time."""
+    table = record.intervals
     _, first, each = np.unique(table.seq[rows], return_index=True, return_inverse=True)
     ios = np.bincount(each, weights=table.ios[rows].astype(np.float64))
     ends = controller_ns(table.end_real_ns[rows][first], record.hosts[host].clock_offset_ns)

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from iolab.analyse.key_value.load import KeyValueLoad
 from iolab.analyse.load import Load
 from iolab.analyse.metadata.phases import MetadataLoad, PhaseLoad, whole_windows
-from iolab.analyse.window import Window
+from iolab.analyse.window import Cut, Window
 from iolab.model.metric import Spread
 from iolab.model.run import HostRun, RunRecord
 from iolab.model.sample import Floats
@@ -24,7 +25,12 @@ NS_PER_S = 1_000_000_000
 
 def spread_of(record: RunRecord, load: Load) -> Spread | None:
     """The spread of a run of several hosts that all did I/O, else None."""
-    return _spread(record.hosts, spans_of(record, load), host_rates(load))
+    return _spread(record.hosts, spans_of(record, load.cut), host_rates(load))
+
+
+def key_value_spread(record: RunRecord, load: KeyValueLoad) -> Spread | None:
+    """The spread of a run of several hosts that all worked on keys, by whole operations."""
+    return _spread(record.hosts, spans_of(record, load.cut), load.rates)
 
 
 def operation_spreads(record: RunRecord, load: MetadataLoad) -> dict[str, Spread]:
@@ -77,13 +83,13 @@ def _spread(
     )
 
 
-def spans_of(record: RunRecord, load: Load) -> tuple[Window | None, ...]:
+def spans_of(record: RunRecord, cut: Cut) -> tuple[Window | None, ...]:
     """Each host's first to last I/O on the controller's clock, None where it did none.
 
     Where an engine does not tell these moments, the ends of its intervals stand for them.
     """
     return tuple(
-        _span(host, counted) for host, counted in zip(record.hosts, load.cut.hosts, strict=True)
+        _span(host, counted) for host, counted in zip(record.hosts, cut.hosts, strict=True)
     )
 
 

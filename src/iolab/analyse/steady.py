@@ -2,7 +2,8 @@
 
 With a rule the record is played to it as the run was, and the result is of the seconds between the
 cut and the decision. A run of fixed length is judged for information: its numbers are those of the
-time that was asked for, and this says whether that time was steady.
+time that was asked for, and this says whether that time was steady. Log-structured stores, which
+stall about once a minute, are judged by settings of their own.
 """
 
 from __future__ import annotations
@@ -14,8 +15,14 @@ from typing import Final
 from iolab.analyse.method.rule_d import Decision, Status, decide, judge
 from iolab.analyse.seconds import FleetSeconds, fleet_seconds
 from iolab.analyse.window import Window
-from iolab.model.rule import BLOCKS_MIN, RAW_BLOCK, RuleSettings, SeriesStatus, Steadiness
+from iolab.model.key_value import KeyValueJob
+from iolab.model.rule import BLOCKS_MIN, LSM, RAW_BLOCK, RuleSettings, SeriesStatus, Steadiness
 from iolab.model.run import RunRecord
+from iolab.model.workload import AnyJob
+from iolab.model.ycsb import YcsbJob
+
+EXCESS_TOLERABLE: Final = 0.02
+"""How far a result of fixed length may lie from its own steady part: the precision of a run."""
 
 _REMAINING: Final = 3
 """Of a run of fixed length a third must remain after the cut, as rule D leaves it at the least; no
@@ -43,7 +50,7 @@ def steady_of(record: RunRecord) -> Steady | None:
     series = fleet_seconds(record)
     if series is None:
         return None
-    settings = record.rule or _fixed(len(series.counts))
+    settings = record.rule or _fixed(len(series.counts), preset_of(record.run.point.job))
     if settings is None or len(series.counts) < BLOCKS_MIN * settings.block_s:
         return None
     seen = _decided(series, settings) if record.rule else judge(series.counts, settings)
@@ -66,13 +73,18 @@ def _decided(series: FleetSeconds, settings: RuleSettings) -> Decision:
     return seen
 
 
-def _fixed(seconds: int) -> RuleSettings | None:
+def preset_of(job: AnyJob) -> RuleSettings:
+    """The settings by which a run of that job is judged where it has none of its own."""
+    return LSM if isinstance(job, KeyValueJob | YcsbJob) else RAW_BLOCK
+
+
+def _fixed(seconds: int, preset: RuleSettings) -> RuleSettings | None:
     """The settings for a run of that length; None for one too short to be judged."""
-    retained_s = min(RAW_BLOCK.retained_s, seconds // _REMAINING)
-    retained_s = max(retained_s, 2 * RAW_BLOCK.batches_min)
-    if seconds < RAW_BLOCK.cut_least_s + retained_s:
+    retained_s = min(preset.retained_s, seconds // _REMAINING)
+    retained_s = max(retained_s, 2 * preset.batches_min)
+    if seconds < preset.cut_least_s + retained_s:
         return None
-    return replace(RAW_BLOCK, shortest_s=seconds, longest_s=seconds, retained_s=retained_s)
+    return replace(preset, shortest_s=seconds, longest_s=seconds, retained_s=retained_s)
 
 
 def _excess(record: RunRecord, series: FleetSeconds, seen: Decision) -> float:

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from iolab.analyse.key_value.load import KeyValueLoad
 from iolab.analyse.load import Load
 from iolab.analyse.metadata.phases import MetadataLoad
 from iolab.analyse.steady import Steady
 from iolab.analyse.window import Window, controller_ns
 from iolab.model.host import HostFacts, TargetFacts
+from iolab.model.key_value import KeyValueJob
 from iolab.model.metadata import MetadataJob
 from iolab.model.run import HostRun, RunRecord
 from iolab.model.sample import Direction, Floats, Ints
 from iolab.model.workload import Access, Job
+from iolab.model.ycsb import YcsbJob
 
 if TYPE_CHECKING:
     from iolab.run.telemetry.rates import Series
@@ -29,8 +32,9 @@ _Place = tuple[str, str, str]
 class RunView:
     """One run as the checks see it; `telemetry` is derived from the record's counters.
 
-    `metadata` is what its phases did where the job is one of metadata load, else None; `load` is
-    empty then. `steady` is what the run's seconds say of it, None where they are too few.
+    `metadata` is what its phases did where the job is one of metadata load, `key_value` what was
+    done to a key-value store where it is one of that, else None; `load` is empty then, but for its
+    cut and its seconds. `steady` is what the run's seconds say of it, None where they are too few.
     """
 
     record: RunRecord
@@ -39,6 +43,7 @@ class RunView:
     telemetry: tuple[Series, ...]
     metadata: MetadataLoad | None = None
     steady: Steady | None = None
+    key_value: KeyValueLoad | None = None
     _places: Mapping[_Place, tuple[Series, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -58,6 +63,21 @@ class RunView:
         return job
 
     @property
+    def key_value_job(self) -> KeyValueJob | YcsbJob:
+        """What each host was asked to do; TypeError where it is no load on a key-value store."""
+        job = self.record.run.point.job
+        if not isinstance(job, KeyValueJob | YcsbJob):
+            raise TypeError(f"{job.engine} makes no load on a key-value store")
+        return job
+
+    @property
+    def key_value_load(self) -> KeyValueLoad:
+        """What was done to a key-value store; TypeError where that is not what was measured."""
+        if self.key_value is None:
+            raise TypeError("nothing was measured on a key-value store")
+        return self.key_value
+
+    @property
     def job(self) -> Job:
         """What each host was asked to do."""
         return self.record.run.point.io
@@ -74,7 +94,9 @@ class RunView:
 
     @property
     def has_load(self) -> bool:
-        """Whether any I/O was measured in the window, or any operation on metadata."""
+        """Whether any I/O was measured in the window, or any operation on metadata or keys."""
+        if self.key_value is not None:
+            return bool(self.key_value.whole.sum() > 0)
         if self.metadata is not None:
             done = any(phase.done for phase in self.metadata.phases)
             return done or bool(self.record.reported)

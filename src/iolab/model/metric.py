@@ -27,13 +27,22 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number with its unit; low, high and n are None where no interval is known."""
+    """A number with its unit; low, high and n are None where no interval is known.
+
+    A value with low and high but without n is read from a bin that reaches from low to high.
+    """
 
     value: float | None
     unit: str
     low: float | None = None
     high: float | None = None
     n: int | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether low and high are the edges of a coarse bin, and no interval of chance."""
+        known = None not in (self.value, self.low, self.high)
+        return known and self.n is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +114,7 @@ class Result:
     those of the whole fleet. `attempt` is how often it was tried, `sitting` in which start of the
     session, from 1, it was measured, `order` its place among the session's runs, from 1 (0 where it
     was stored without). `steadiness` is what its seconds say of it, None where they are too few or
-    it made metadata load.
+    it made metadata load. Of load on a key-value store its seconds are of whole operations.
     """
 
     configuration: str

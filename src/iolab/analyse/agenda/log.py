@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from iolab.analyse.method.between import Published, log_means, publish
 from iolab.analyse.points import FIGURES, enters, grouped, priors_of, value_of
@@ -105,9 +106,11 @@ def figure_of(workload: Workload) -> str | None:
 
 def rate_of(workload: Workload) -> str:
     """The metric of a workload's throughput."""
-    return FIGURES[
-        Indicator.BANDWIDTH if workload.indicator is Indicator.BANDWIDTH else Indicator.IOPS
-    ]
+    return FIGURES[workload.indicator if workload.indicator in _RATES else Indicator.IOPS]
+
+
+_RATES: Final = (Indicator.BANDWIDTH, Indicator.KEY_OPERATIONS)
+"""Indicators that are rates of their own."""
 
 
 def log_means_of(values: Sequence[float]) -> Sequence[float]:

@@ -23,6 +23,32 @@ from iolab.analyse.checks.engine import (
     totals_disagree,
 )
 from iolab.analyse.checks.fleet import bystander_lost, clock_drift, start_skew, uneven_fleet
+from iolab.analyse.checks.key_latency import (
+    key_percentiles,
+    key_value_cpu,
+    key_value_omission,
+    key_value_uneven,
+    wide_bins,
+    writer_rate,
+)
+from iolab.analyse.checks.key_stores import (
+    compaction_debt,
+    key_value_idle,
+    key_value_target,
+    reads_from_memory,
+    server_lost,
+    start_state,
+    store_shape,
+    warm_caches,
+)
+from iolab.analyse.checks.key_values import (
+    debug_build,
+    key_operations_failed,
+    key_value_errors,
+    key_value_sums,
+    keys_absent,
+    seed_shared,
+)
 from iolab.analyse.checks.moved import bytes_moved
 from iolab.analyse.checks.operations import (
     metadata_engine,
@@ -103,8 +129,45 @@ METADATA_CHECKS: Final[tuple[Check, ...]] = (
 )
 """Every check of metadata load. Where a code is also one of I/O, it asks the same of operations."""
 
-EVERY_CHECK: Final[tuple[Check, ...]] = (
-    *CHECKS,
-    *(made for made in METADATA_CHECKS if made.code not in {check.code for check in CHECKS}),
+KEY_VALUE_CHECKS: Final[tuple[Check, ...]] = (
+    run_unfinished,
+    hosts_left_out,
+    versions_differ,
+    replace(engine_errors, judge=key_value_errors),
+    server_lost,
+    replace(operations_failed, judge=key_operations_failed),
+    keys_absent,
+    replace(totals_disagree, judge=key_value_sums),
+    debug_build,
+    seed_shared,
+    no_common_window,
+    start_skew,
+    clock_drift,
+    run_too_short,
+    missing_seconds,
+    transient,
+    cycle,
+    imprecise,
+    replace(percentile_support, judge=key_percentiles),
+    wide_bins,
+    replace(target_in_memory, judge=key_value_target),
+    start_state,
+    warm_caches,
+    store_shape,
+    compaction_debt,
+    reads_from_memory,
+    writer_rate,
+    replace(coordinated_omission, judge=key_value_omission),
+    replace(uneven_fleet, judge=key_value_uneven),
+    replace(cpu_bound_client, judge=key_value_cpu),
+    cpu_stolen,
+    thermal_throttling,
+    replace(device_busy, judge=key_value_idle),
+    bystander_lost,
+)
+"""Every check of load on a key-value store; again, a code that others have asks the same of it."""
+
+EVERY_CHECK: Final[tuple[Check, ...]] = tuple(
+    {made.code: made for made in (*KEY_VALUE_CHECKS, *METADATA_CHECKS, *CHECKS)}.values()
 )
 """Each code once."""

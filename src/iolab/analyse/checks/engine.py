@@ -82,7 +82,7 @@ def _engine_answers(view: RunView, index: int) -> Iterator[Said]:
         "asked_s": asked_s,
         "stopped_early": host.stopped_early,
     }
-    for fault in _faults(host):
+    for fault in process_faults(host):
         yield invalid(f"The engine{where} {fault}.", **evidence)
     if window is not None and not view.load.ios[index].any():
         yield invalid(f"The engine{where} completed no I/O in the measured window.", **evidence)
@@ -99,7 +99,7 @@ def _engine_answers(view: RunView, index: int) -> Iterator[Said]:
     yield valid(f"The engine{where} ran {ran_s:.1f} s without error.", **evidence)
 
 
-def _faults(host: HostRun) -> Iterator[str]:
+def process_faults(host: HostRun) -> Iterator[str]:
     """What an engine can say or do wrong, the most telling first."""
     if host.error:
         yield f"failed: {host.error.rstrip('.')}"

@@ -11,6 +11,7 @@ from iolab.analyse.spread import drift_ns, host_rates, jain, max_over_min, spans
 from iolab.analyse.view import RunView
 from iolab.analyse.window import EDGE_SLACK_NS
 from iolab.model.run import HostRun
+from iolab.model.sample import Floats
 
 SKEW_GOOD_S: Final = 0.25
 """A quarter of the usual interval: engines that start many jobs need some of it, and the window
@@ -43,7 +44,7 @@ def start_skew(view: RunView) -> Said:
     """Whether the first I/Os of all hosts came at about the same time."""
     if len(view.hosts) == 1:
         return valid(_ONE)
-    spans = zip(view.hosts, spans_of(view.record, view.load), strict=True)
+    spans = zip(view.hosts, spans_of(view.record, view.load.cut), strict=True)
     known = [(span.start_ns, host.host) for host, span in spans if span is not None]
     (first_ns, first), (last_ns, last) = min(known), max(known)
     skew_s = (last_ns - first_ns) / 1e9
@@ -94,21 +95,28 @@ def _drift_of(host: HostRun) -> Said:
 @check("uneven-fleet", "Hosts that did unlike amounts")
 def uneven_fleet(view: RunView) -> Said:
     """Whether the total speaks of every host: rates for each I/O that a host keeps in flight."""
-    if len(view.hosts) == 1:
-        return valid(_ONE)
     point = view.record.run.point
     depths = np.array([point.io_on(host.host).depth_total for host in view.hosts])
     rates = host_rates(view.load)
-    shares = np.asarray(rates / depths, dtype=np.float64)
+    return unevenness(view, rates, np.asarray(rates / depths, dtype=np.float64), "iops")
+
+
+def unevenness(view: RunView, rates: Floats, shares: Floats, unit: str) -> Said:
+    """How unlike the hosts' shares are; `rates` in that unit are told of the slowest and fastest.
+
+    Shapes (H,), in the order of the run's hosts.
+    """
+    if len(view.hosts) == 1:
+        return valid(_ONE)
     slow, fast = int(np.argmin(shares)), int(np.argmax(shares))
     index, ratio = jain(shares), max_over_min(shares)
     evidence: Numbers = {
         "jain": index,
         "max_over_min": ratio,
         "slowest": view.hosts[slow].host,
-        "slowest_iops": float(rates[slow]),
+        f"slowest_{unit}": float(rates[slow]),
         "fastest": view.hosts[fast].host,
-        "fastest_iops": float(rates[fast]),
+        f"fastest_{unit}": float(rates[fast]),
     }
     if ratio is None:
         return indicative(

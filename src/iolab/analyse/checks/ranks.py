@@ -253,10 +253,13 @@ def _busy(view: RunView, index: int, word: str, share: float | None) -> Said:
 
 def metadata_idle(view: RunView) -> Said:
     """device-busy of metadata load: against what the devices moved in the run."""
-    return worst((_idle(view, index) for index in range(len(view.hosts))), most="share_of_run")
+    return worst(
+        (idle_before(view, index) for index in range(len(view.hosts))), most="share_of_run"
+    )
 
 
-def _idle(view: RunView, index: int) -> Said:
+def idle_before(view: RunView, index: int) -> Said:
+    """Whether others used a host's devices just before, against what they moved in the run."""
     host, proof, window = view.hosts[index], view.hosts[index].idle, view.measured(index)
     if proof is None or window is None:
         return unchecked(f"the devices of {host.host} were not watched before the start")

@@ -14,16 +14,13 @@ from iolab.analyse.checks.registry import (
     unchecked,
     valid,
 )
-from iolab.analyse.steady import Steady
+from iolab.analyse.steady import EXCESS_TOLERABLE, Steady
 from iolab.analyse.view import RunView
 from iolab.model.rule import SeriesStatus
 
 DRIFT_TOLERABLE: Final = 0.10
 """Difference of the halves from which a run that is not steady is no measure at all: what SNIA's
 performance test specification allows within a steady state."""
-
-EXCESS_TOLERABLE: Final = 0.02
-"""How far a result of fixed length may lie from its own steady part: the precision of a run."""
 
 TOO_SHORT: Final = "The run is too short to be judged."
 

@@ -1,0 +1,183 @@
+"""What the hosts did to a key-value store in the measured window: sums by host and operation.
+
+An engine counts whole operations in one of two ways. db_bench does not tell operations apart while
+it runs, so all of them stand under `ALL`, but for a writer beside the readers. YCSB tells them
+apart, and counts a read-modify-write also as the read and the update that it is made of, so it is
+taken off again. Operations timed from when they were due are those same operations once more.
+
+Latencies have one of two sources: bins of each interval, which merge exactly over hosts and seconds
+and are of the window; or the engine's own bins of its whole run, warm-up included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from iolab.analyse.key_value.binned import merged
+from iolab.analyse.window import Cut, Window, controller_ns, cut
+from iolab.model.histogram import BIN_COUNT, Histogram
+from iolab.model.key_value import BinnedLatency, KeyOperation
+from iolab.model.run import RunRecord
+from iolab.model.sample import Floats, Ints
+
+WHOLE: Final = {
+    KeyOperation.ALL: 1,
+    KeyOperation.READ: 1,
+    KeyOperation.UPDATE: 1,
+    KeyOperation.INSERT: 1,
+    KeyOperation.SCAN: 1,
+    KeyOperation.READ_MODIFY_WRITE: -1,
+}
+"""How often a row of each operation counts as a whole operation; all others do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValueLoad:
+    """Sums over the measured intervals; H hosts, axis 1 is `operations`.
+
+    `operations` are those that have intervals or latencies. `seconds` (H,) is the time that each
+    host's intervals cover, none of it twice; `done` and `lat_sum_ns` are (H, O), `bins` is
+    (H, O, BIN_COUNT). `told` has for each host its engine's own bins, which are of the whole run.
+    `cut` says which intervals were summed.
+    """
+
+    cut: Cut
+    operations: tuple[KeyOperation, ...]
+    seconds: Floats
+    done: Ints
+    lat_sum_ns: Floats
+    bins: Ints
+    told: tuple[tuple[BinnedLatency, ...], ...]
+
+    @property
+    def shared(self) -> bool:
+        """Whether the hosts had a window in common, so that their rates may be added."""
+        return self.cut.common is not None
+
+    @property
+    def whole(self) -> Ints:
+        """Whole operations of each host (H,): each counted once, without a writer beside."""
+        weights = np.array([WHOLE.get(one, 0) for one in self.operations], dtype=np.int64)
+        return np.asarray(self.done @ weights, dtype=np.int64)
+
+    @property
+    def rates(self) -> Floats:
+        """Whole operations a second of each host (H,), 0 where it measured none."""
+        return self._over_seconds(self.whole)
+
+    def rates_of(self, operation: KeyOperation) -> Floats:
+        """One operation a second on each host (H,)."""
+        return self._over_seconds(self.done_of(operation))
+
+    def done_of(self, operation: KeyOperation) -> Ints:
+        """One operation on each host (H,)."""
+        place = self._place(operation)
+        none = np.zeros(len(self.seconds), dtype=np.int64)
+        return none if place is None else np.asarray(self.done[:, place])
+
+    def mean_ns(self, operation: KeyOperation, hosts: Sequence[int]) -> float | None:
+        """The mean latency of those hosts, each operation weighing the same; None without any."""
+        place = self._place(operation)
+        if place is not None and self.bins[hosts, place].any():
+            total = int(self.done[hosts, place].sum())
+            return float(self.lat_sum_ns[hosts, place].sum()) / max(total, 1)
+        found = self.binned(operation, hosts)
+        return found.mean_ns if found else None
+
+    def histogram(self, operation: KeyOperation, hosts: Sequence[int]) -> Histogram | None:
+        """The latencies of those hosts in the window, merged bin by bin; None without bins."""
+        place = self._place(operation)
+        if place is None:
+            return None
+        counts = self.bins[hosts, place].sum(axis=0)
+        return Histogram(counts) if counts.any() else None
+
+    def binned(self, operation: KeyOperation, hosts: Sequence[int]) -> BinnedLatency | None:
+        """The same in the engine's own bins and of the whole run.
+
+        None where a host told none, or hosts have bins that do not fit together.
+        """
+        found = [self._told(operation, host) for host in hosts]
+        known = [one for one in found if one is not None]
+        return merged(known) if known and len(known) == len(found) else None
+
+    def samples(self, operation: KeyOperation, hosts: Sequence[int]) -> int:
+        """How many latencies are known of the operation on those hosts."""
+        windowed = self.histogram(operation, hosts)
+        if windowed is not None:
+            return windowed.total
+        found = self.binned(operation, hosts)
+        return found.count if found else 0
+
+    def _told(self, operation: KeyOperation, host: int) -> BinnedLatency | None:
+        return next((one for one in self.told[host] if one.operation is operation), None)
+
+    def _place(self, operation: KeyOperation) -> int | None:
+        return self.operations.index(operation) if operation in self.operations else None
+
+    def _over_seconds(self, done: Ints) -> Floats:
+        none = np.zeros(len(self.seconds))
+        return np.asarray(np.divide(done, self.seconds, out=none, where=self.seconds > 0))
+
+
+def measure_key_value(record: RunRecord, window: Window | None = None) -> KeyValueLoad:
+    """The sums of a record's measured window, which is what a rule says where one does."""
+    measured = cut(record, window)
+    table, count = record.intervals, len(record.hosts)
+    told = tuple(host.key_value.latencies if host.key_value else () for host in record.hosts)
+    present = {int(way) for way in np.unique(table.direction)}
+    present |= {int(one.operation) for each in told for one in each}
+    operations = tuple(one for one in KeyOperation if int(one) in present)
+    places = np.full(max(KeyOperation) + 1, -1, dtype=np.int64)
+    places[list(operations)] = np.arange(len(operations))
+    rows = np.flatnonzero(measured.intervals & (places[table.direction] >= 0))
+    host, place = table.host[rows], places[table.direction[rows]]
+    done = np.zeros((count, len(operations)), dtype=np.int64)
+    np.add.at(done, (host, place), table.ios[rows])
+    waited = np.zeros((count, len(operations)), dtype=np.float64)
+    np.add.at(waited, (host, place), table.lat_sum_ns[rows])
+    return KeyValueLoad(
+        cut=measured,
+        operations=operations,
+        seconds=_covered_seconds(record, rows),
+        done=done,
+        lat_sum_ns=waited,
+        bins=_dense_bins(record, measured, places, len(operations)),
+        told=told,
+    )
+
+
+def _covered_seconds(record: RunRecord, rows: Ints) -> Floats:
+    """The time that each host's intervals cover: operations may have intervals of their own."""
+    table = record.intervals
+    offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
+    ends = controller_ns(table.end_real_ns[rows], offsets[table.host[rows]])
+    starts = ends - table.span_ns[rows]
+    covered = np.zeros(len(record.hosts), dtype=np.float64)
+    for host in range(len(record.hosts)):
+        mine = np.flatnonzero(table.host[rows] == host)
+        mine = mine[np.argsort(starts[mine], kind="stable")]
+        if mine.size:
+            reached = np.maximum.accumulate(ends[mine])
+            before = np.concatenate([starts[mine][:1], reached[:-1]])
+            new = reached - np.maximum(starts[mine], before)
+            covered[host] = float(np.maximum(new, 0).sum()) / 1e9
+    return covered
+
+
+def _dense_bins(record: RunRecord, measured: Cut, places: Ints, width: int) -> Ints:
+    counts = np.zeros((len(record.hosts), width, BIN_COUNT), dtype=np.int64)
+    start = 0
+    for part in record.bins.chunks():
+        rows = measured.bins[start : start + len(part)] & (places[part.direction] >= 0)
+        start += len(part)
+        np.add.at(
+            counts,
+            (part.host[rows], places[part.direction[rows]], part.bin[rows]),
+            part.count[rows],
+        )
+    return counts

@@ -1,0 +1,130 @@
+"""Where the store of a run lies, and how much its devices read: on the clients, or on a server.
+
+db_bench and the embedded store have a database on each client. A managed server has one on its own
+host, which may be a client, or a host that is only watched. Of a server outside of the study
+nothing is seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iolab.analyse.checks.moved import moved_by_device
+from iolab.analyse.view import RunView
+from iolab.model.host import HostFacts
+from iolab.model.key_value import KeyValueJob
+from iolab.model.run import HostRun
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """What one group of devices holds, and what they read in the whole run.
+
+    `clients` are the hosts, by their place in the run, whose operations it answered. `data_bytes`
+    are the keys and values in it, `memory_bytes` the most that can be kept of them in memory, None
+    where that is not known. `below_bytes` is what devices below read, None where these are the
+    lowest; `opaque` where nothing tells what lies below. `bounded` says whether the memory was
+    bounded, or is all of the machine's.
+    """
+
+    device: str
+    clients: tuple[int, ...]
+    data_bytes: int
+    memory_bytes: int | None
+    bounded: bool
+    read_bytes: int
+    below_bytes: int | None
+    opaque: bool
+
+
+def is_elsewhere(view: RunView) -> bool:
+    """Whether the store is one of the user's own, outside of the study."""
+    server = view.record.server
+    return server is not None and not server.host
+
+
+def store_clients(view: RunView) -> tuple[int, ...]:
+    """The clients, by their place, on whose own target a store lies; none for a server's."""
+    server = view.record.server
+    names = [host.host for host in view.hosts]
+    if server is None:
+        return tuple(range(len(names)))
+    return (names.index(server.host),) if server.host in names else ()
+
+
+def data_bytes(view: RunView) -> int:
+    """Keys and values in one store, as they were to be loaded."""
+    job = view.key_value_job
+    if isinstance(job, KeyValueJob):
+        return job.loaded.keys * job.loaded.entry_bytes
+    return job.records * job.record_bytes
+
+
+def stores_of(view: RunView) -> tuple[Store, ...] | None:
+    """Every store with what its devices read; None where they were not counted."""
+    server = view.record.server
+    if server is None:
+        return _on_clients(view)
+    if not server.host:
+        return None
+    everybody = tuple(range(len(view.hosts)))
+    facts = view.facts.get(server.host)
+    read = _server_read(view, server.host, facts)
+    if read is None:
+        return None
+    device, read_bytes = read
+    memory = server.memory_bytes or (facts.memory.total_bytes if facts else None)
+    bounded = server.memory_bytes is not None
+    size = data_bytes(view)
+    return (Store(device, everybody, size, memory, bounded, read_bytes, None, opaque=False),)
+
+
+def _on_clients(view: RunView) -> tuple[Store, ...] | None:
+    groups = moved_by_device(view)
+    if groups is None:
+        return None
+    names = [host.host for host in view.hosts]
+    found = []
+    for group in groups:
+        clients = tuple(names.index(name) for name in group.hosts)
+        facts = view.facts_of(view.hosts[clients[0]])
+        bound = view.key_value_job.memory_bytes
+        total = facts.memory.total_bytes if facts else None
+        # Each client's engine has a bound of its own; clients of one kernel share its memory.
+        memory = min(bound * len(clients), total or bound * len(clients)) if bound else total
+        found.append(
+            Store(
+                device=group.device,
+                clients=clients,
+                data_bytes=data_bytes(view) * len(clients),
+                memory_bytes=memory,
+                bounded=bound is not None,
+                read_bytes=group.read_bytes,
+                below_bytes=group.below_read,
+                opaque=group.opaque,
+            )
+        )
+    return tuple(found)
+
+
+def _server_read(view: RunView, name: str, facts: HostFacts | None) -> tuple[str, int] | None:
+    """The device of the server's target and what it read in the run."""
+    client = next((host for host in view.hosts if host.host == name), None)
+    if client is not None:
+        return _client_read(view, client)
+    watched = next((one for one in view.record.bystanders if one.host == name), None)
+    if watched is None or not watched.devices or watched.error:
+        return None
+    deltas = {delta.device: delta for delta in watched.devices}
+    target = facts.target if facts else None
+    if target is not None and target.device in deltas:
+        return target.device, deltas[target.device].read_bytes
+    return "+".join(deltas), sum(delta.read_bytes for delta in deltas.values())
+
+
+def _client_read(view: RunView, client: HostRun) -> tuple[str, int] | None:
+    target = view.target(client)
+    deltas = {delta.device: delta for delta in client.devices}
+    if target is None or target.device not in deltas:
+        return None
+    return target.device, deltas[target.device].read_bytes

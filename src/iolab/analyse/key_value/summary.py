@@ -1,0 +1,168 @@
+"""The metrics of a run on a key-value store: whole operations a second, and of each operation.
+
+A host's rate is its operations over the time that its intervals cover; the fleet's is the sum of
+its hosts' rates, all within one window. Latencies are merged over hosts, never averaged. Where the
+engine has only coarse bins of its own, `low` and `high` of a percentile are the edges of the bin
+that holds it, and `n` is None: between them it lies for certain, wherever the line through the bin
+puts it. Service time (`read_…`) and intended (`intended_read_…`, from when the operation was due)
+stand side by side under a rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from iolab.analyse.key_value.load import KeyValueLoad
+from iolab.analyse.percentiles import is_supported
+from iolab.model.histogram import UPPER_NS
+from iolab.model.key_value import (
+    READ_RANDOM,
+    READ_RANDOM_WRITE_RANDOM,
+    READ_WHILE_WRITING,
+    KeyOperation,
+    KeyValueJob,
+)
+from iolab.model.metric import Metric, Result
+from iolab.model.ycsb import YcsbJob
+
+OPS_PER_SECOND: Final = "ops/s"
+NANOSECONDS: Final = "ns"
+
+WHOLE_KEY: Final = "ops_per_s"
+"""The metric of all operations, each counted once."""
+
+KEY_PERCENTILES: Final = (
+    ("p50", 50.0),
+    ("p90", 90.0),
+    ("p95", 95.0),
+    ("p99", 99.0),
+    ("p99_9", 99.9),
+    ("p99_99", 99.99),
+)
+"""The percentiles of an operation: (name in a metric's key, percent)."""
+
+LATENCY_NAMES: Final = ("mean", *(name for name, _ in KEY_PERCENTILES), "max")
+
+NAMED_OPERATIONS: Final = tuple(one for one in KeyOperation if one is not KeyOperation.ALL)
+"""Operations that have metrics of their own, in the order in which they are shown."""
+
+
+def rate_key(operation: KeyOperation) -> str:
+    """The metric of one operation's rate; those timed from when they were due have none."""
+    return f"{operation.key}_ops_per_s"
+
+
+def latency_key(operation: KeyOperation, name: str) -> str:
+    """The metric of a latency: one of LATENCY_NAMES."""
+    return f"{operation.key}_lat_ns_{name}"
+
+
+def units_of(operations: Sequence[KeyOperation]) -> dict[str, str]:
+    """Every metric key of a result with those operations and its unit, in the order shown."""
+    units = {WHOLE_KEY: OPS_PER_SECOND}
+    for operation in operations:
+        if not operation.is_intended:
+            units[rate_key(operation)] = OPS_PER_SECOND
+        units |= {latency_key(operation, name): NANOSECONDS for name in LATENCY_NAMES}
+    return units
+
+
+KEY_VALUE_UNITS: Final[Mapping[str, str]] = units_of(NAMED_OPERATIONS)
+"""Every metric key that a result on a key-value store may have; one has those of its operations."""
+
+
+def is_key_value(result: Result) -> bool:
+    """Whether a result is of load on a key-value store."""
+    return WHOLE_KEY in result.metrics
+
+
+def operations_of(job: KeyValueJob | YcsbJob) -> tuple[KeyOperation, ...]:
+    """The operations that a job asks for, as far as they can be known before it ran."""
+    if isinstance(job, KeyValueJob):
+        return _DB_BENCH.get(job.workload, ())
+    asked = {operation for operation, share in job.mix if share > 0}
+    if KeyOperation.READ_MODIFY_WRITE in asked:
+        asked |= {KeyOperation.READ, KeyOperation.UPDATE}
+    if job.rate_ops_per_s is not None:
+        asked |= {one for each in asked if (one := each.intended) is not None}
+    return tuple(one for one in NAMED_OPERATIONS if one in asked)
+
+
+_DB_BENCH: Final = {
+    READ_RANDOM: (KeyOperation.READ,),
+    READ_RANDOM_WRITE_RANDOM: (KeyOperation.READ, KeyOperation.WRITE),
+    READ_WHILE_WRITING: (KeyOperation.READ, KeyOperation.WRITE),
+}
+
+_ALL_ARE_READS: Final = (READ_RANDOM, READ_WHILE_WRITING)
+"""Workloads whose threads that count do nothing but read."""
+
+
+def key_value_metrics(load: KeyValueLoad, job: KeyValueJob | YcsbJob) -> dict[str, Metric]:
+    """The metrics of all hosts together; without a common window none has a value."""
+    if not load.shared:
+        return _named({}, _shown(load, job))
+    return _metrics(load, range(len(load.seconds)), job)
+
+
+def key_value_host_metrics(
+    load: KeyValueLoad, host: int, job: KeyValueJob | YcsbJob
+) -> dict[str, Metric]:
+    """The metrics of one host."""
+    return _metrics(load, [host], job)
+
+
+def _shown(load: KeyValueLoad, job: KeyValueJob | YcsbJob) -> tuple[KeyOperation, ...]:
+    asked = {*operations_of(job), *load.operations}
+    return tuple(one for one in NAMED_OPERATIONS if one in asked)
+
+
+def _metrics(
+    load: KeyValueLoad, hosts: Sequence[int], job: KeyValueJob | YcsbJob
+) -> dict[str, Metric]:
+    hosts, shown = list(hosts), _shown(load, job)
+    found: dict[str, Metric] = {}
+    if float(load.seconds[hosts].min()) > 0 and load.whole[hosts].any():
+        rate = float(load.rates[hosts].sum())
+        found[WHOLE_KEY] = Metric(rate, OPS_PER_SECOND)
+        only_reads = isinstance(job, KeyValueJob) and job.workload in _ALL_ARE_READS
+        if only_reads:
+            found[rate_key(KeyOperation.READ)] = found[WHOLE_KEY]
+        for operation in shown:
+            if load.done_of(operation)[hosts].any() and not operation.is_intended:
+                own = float(load.rates_of(operation)[hosts].sum())
+                found[rate_key(operation)] = Metric(own, OPS_PER_SECOND)
+        for operation in shown:
+            found |= _latencies(load, operation, hosts)
+    return _named(found, shown)
+
+
+def _named(found: Mapping[str, Metric], operations: Sequence[KeyOperation]) -> dict[str, Metric]:
+    return {key: found.get(key, Metric(None, unit)) for key, unit in units_of(operations).items()}
+
+
+def _latencies(
+    load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]
+) -> dict[str, Metric]:
+    mean = load.mean_ns(operation, hosts)
+    if mean is None:
+        return {}
+    found = {"mean": Metric(mean, NANOSECONDS)}
+    windowed = load.histogram(operation, hosts)
+    if windowed is not None:
+        for name, percent in KEY_PERCENTILES:
+            if is_supported(windowed.total, percent):
+                found[name] = Metric(windowed.percentile_ns(percent), NANOSECONDS)
+        last = int(np.flatnonzero(windowed.counts)[-1])
+        found["max"] = Metric(float(UPPER_NS[last]), NANOSECONDS)
+    elif (told := load.binned(operation, hosts)) is not None:
+        for name, percent in KEY_PERCENTILES:
+            if is_supported(told.count, percent):
+                low, high = told.bounds_ns(percent / 100)
+                at = told.interpolated_ns(percent / 100)
+                found[name] = Metric(at, NANOSECONDS, float(low), float(high))
+        found["max"] = Metric(float(told.max_ns), NANOSECONDS)
+    return {latency_key(operation, name): metric for name, metric in found.items()}
