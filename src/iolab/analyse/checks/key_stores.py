@@ -20,8 +20,8 @@ from iolab.analyse.checks.registry import (
 )
 from iolab.analyse.key_value.stores import (
     Store,
-    data_bytes,
     is_elsewhere,
+    loaded_bytes,
     store_clients,
     stores_of,
 )
@@ -164,7 +164,7 @@ def warm_caches(view: RunView) -> Said:
     if not clients:
         return unchecked("the page cache of the server's host was not looked at")
     proofs = ((view.hosts[index].host, view.hosts[index].cache) for index in clients)
-    size = data_bytes(view)
+    size = loaded_bytes(view)
     return worst((_dropped(host, proof, size) for host, proof in proofs), most="resident_bytes")
 
 

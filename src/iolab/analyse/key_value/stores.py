@@ -52,7 +52,7 @@ def store_clients(view: RunView) -> tuple[int, ...]:
     return (names.index(server.host),) if server.host in names else ()
 
 
-def data_bytes(view: RunView) -> int:
+def loaded_bytes(view: RunView) -> int:
     """Keys and values in one store, as they were to be loaded."""
     job = view.key_value_job
     if isinstance(job, KeyValueJob):
@@ -75,7 +75,7 @@ def stores_of(view: RunView) -> tuple[Store, ...] | None:
     device, read_bytes = read
     memory = server.memory_bytes or (facts.memory.total_bytes if facts else None)
     bounded = server.memory_bytes is not None
-    size = data_bytes(view)
+    size = loaded_bytes(view)
     return (Store(device, everybody, size, memory, bounded, read_bytes, None, opaque=False),)
 
 
@@ -96,7 +96,7 @@ def _on_clients(view: RunView) -> tuple[Store, ...] | None:
             Store(
                 device=group.device,
                 clients=clients,
-                data_bytes=data_bytes(view) * len(clients),
+                data_bytes=loaded_bytes(view) * len(clients),
                 memory_bytes=memory,
                 bounded=bound is not None,
                 read_bytes=group.read_bytes,
