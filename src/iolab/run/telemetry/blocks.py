@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iolab.model.sample import CodedNames, CounterTable, Ints, Names, Whole, narrow
+from iolab.run.telemetry.decode import OF_SERVERS
 
 Flags = npt.NDArray[np.bool_]
 
@@ -99,14 +100,18 @@ def blocks(counters: CounterTable, wanted: Container[str] | None = None) -> Iter
     scopes, names, metrics = (codes for _, codes in coded)
     shapes = _Shapes(words, wanted)
     for host, of_host in _by_host(counters.host):
-        rows = _Rows(
-            counters.seq[of_host].astype(np.int64),
-            counters.real_ns[of_host],
-            words.kinds(scopes[of_host], names[of_host], metrics[of_host]),
-            counters.value[of_host],
-        )
-        found = _regular(host, rows, shapes)
-        yield from _irregular(host, rows, words, wanted) if found is None else found
+        told: list[Block] = []
+        parts = _parts(words, scopes, of_host)
+        for part in parts:
+            rows = _Rows(
+                counters.seq[part].astype(np.int64),
+                counters.real_ns[part],
+                words.kinds(scopes[part], names[part], metrics[part]),
+                counters.value[part],
+            )
+            found = _regular(host, rows, shapes)
+            told += _irregular(host, rows, words, wanted) if found is None else found
+        yield from told if len(parts) == 1 else sorted(told, key=lambda block: block.scope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +265,16 @@ def _by_host(hosts: Whole) -> Iterator[tuple[int, Ints | slice]]:
     order = np.argsort(hosts, kind="stable")
     present, first = np.unique(hosts[order], return_index=True)
     yield from zip(present.tolist(), np.split(order, first[1:]), strict=False)
+
+
+def _parts(words: _Words, scopes: Whole, of_host: Ints | slice) -> Sequence[Ints | slice]:
+    """A host's rows, those of a server on it apart: it was asked at other moments."""
+    servers = [code for code, word in enumerate(words.scopes) if word in OF_SERVERS]
+    if not servers:
+        return (of_host,)
+    rows = np.arange(scopes.size)[of_host]
+    of_server = np.isin(scopes[rows], servers)
+    return [part for part in (rows[~of_server], rows[of_server]) if part.size]
 
 
 def _samples(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]:

@@ -40,7 +40,11 @@ DISK: Final = (
 )
 NIC: Final = ("rx_bytes", "rx_frames", "rx_drops", "tx_bytes", "tx_frames", "tx_drops")
 
-WHOLE_HOST: Final = ("memory", "pressure", "thermal", "agent")
+OF_SERVERS: Final = ("cassandra",)
+"""Scopes of a server on the host, told in samples of their own, at times and with numbers of their
+own."""
+
+WHOLE_HOST: Final = ("memory", "pressure", "thermal", "agent", *OF_SERVERS)
 """Scopes that a sample holds as an object; their rows have an empty name."""
 
 _Key = tuple[str, str, str]

@@ -195,6 +195,62 @@ def _agent(block: Block) -> Iterator[_Derived]:
     yield _gauge(block, "rss_bytes", "rss_bytes")
 
 
+def _cassandra(block: Block) -> Iterator[_Derived]:
+    """What a node counts of itself; a counter that its version does not have gives no series."""
+    span_ns = block.span_ns()
+    for counter in SERVER_COUNTS:
+        grown = deltas(block, (counter,))
+        yield _step(block, f"{counter}_per_s", grown.values[counter] * _per_s(span_ns), grown.sound)
+    for metric, (counter, times) in SERVER_MEANS.items():
+        grown = deltas(block, (counter, times))
+        yield _step(block, metric, _ratio(grown.values[times], grown.values[counter]), grown.sound)
+    for metric, counter in SERVER_SHARES.items():
+        grown = deltas(block, (counter,))
+        yield _step(block, metric, _ratio(grown.values[counter], span_ns), grown.sound)
+    misses, requests = "chunk_cache_misses", "chunk_cache_requests"
+    grown = deltas(block, (misses, requests))
+    missed = _ratio(grown.values[misses], grown.values[requests])
+    yield _step(block, "chunk_cache_miss_share", missed, grown.sound)
+    for metric in SERVER_STATES:
+        yield _gauge(block, metric, metric)
+
+
+SERVER_COUNTS: Final = (
+    "client_reads",
+    "client_writes",
+    "client_read_timeouts",
+    "client_write_timeouts",
+    "compacted_bytes",
+    "flushed_bytes",
+    "dropped_messages",
+    "collections",
+)
+"""Counters of a node whose growth a second is told."""
+
+SERVER_MEANS: Final = {
+    "client_read_lat_ns": ("client_reads", "client_read_time_ns"),
+    "client_write_lat_ns": ("client_writes", "client_write_time_ns"),
+    "table_read_lat_ns": ("table_reads", "table_read_time_ns"),
+    "table_write_lat_ns": ("table_writes", "table_write_time_ns"),
+}
+"""Mean times of a node: of which events, and the counter of their time."""
+
+SERVER_SHARES: Final = {"collection_share": "collection_time_ns", "cpu_share": "cpu_ns"}
+"""Times of a node as shares of the time that passed; that of processors is of one core."""
+
+SERVER_STATES: Final = (
+    "compactions_pending",
+    "sstables",
+    "live_bytes",
+    "memtable_bytes",
+    "commitlog_bytes",
+    "heap_used_bytes",
+    "direct_bytes",
+    "reads_waiting",
+    "writes_waiting",
+)
+"""What stands in a node at each sample."""
+
 _SCOPES: Final[dict[str, Callable[[Block], Iterator[_Derived]]]] = {
     "cpu": _cpu,
     "disk": _disk,
@@ -203,6 +259,7 @@ _SCOPES: Final[dict[str, Callable[[Block], Iterator[_Derived]]]] = {
     "pressure": _pressure,
     "thermal": _thermal,
     "agent": _agent,
+    "cassandra": _cassandra,
 }
 
 
