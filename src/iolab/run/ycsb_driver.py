@@ -30,7 +30,8 @@ from iolab.run.key_value.processes import told
 from iolab.run.key_value.ycsb_load import LOAD_THREADS, load_limit_s, load_records, shares
 from iolab.run.key_value.ycsb_measure import YcsbClients, nobody_dies
 from iolab.run.key_value.ycsb_record import Client, fault_of, read_back, require_in_common
-from iolab.run.key_value.ycsb_tools import YcsbTools, work_folder
+from iolab.run.key_value.ycsb_tools import Kits, YcsbTools, work_folder
+from iolab.run.kits import kit_on
 from iolab.run.prepare import watch_idle
 from iolab.run.site import Site
 from iolab.run.telemetry.decode import CounterCollector
@@ -44,10 +45,10 @@ Servers = Callable[[ServerSettings], Server | None]
 class YcsbDriver(Driver):
     """YCSB on all clients of a run; see `Driver`."""
 
-    def __init__(self, servers: Servers = server_of) -> None:
+    def __init__(self, servers: Servers = server_of, kits: Kits = kit_on) -> None:
         self._servers = servers
         self._server: Server | None = None
-        self._tools = YcsbTools()
+        self._tools = YcsbTools(kits)
         self._embedded = EmbeddedStores()
 
     async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.run.engines.ycsb_status import LINE_LIMIT_BYTES, StatusReader, YcsbStatus
+from iolab.run.engines.ycsb_status import LINE_LIMIT_BYTES, StatusReader, YcsbStatus, without_status
 
 LINES = (
     b"2026-11-21 02:08:23:710 0 sec: 0 operations; est completion in 0 second\n"
@@ -39,3 +39,7 @@ def test_nonsense_without_an_end_is_not_kept() -> None:
 def test_numbers_that_are_none_are_passed_over() -> None:
     line = b"2026-11-21 02:08:30:710 7 sec: 1 operations; 3.9.5 current ops/sec;\n"
     assert StatusReader().feed(line) == []
+
+
+def test_other_words_stand_between_status_lines() -> None:
+    assert without_status(LINES) == b"Starting test.\n"

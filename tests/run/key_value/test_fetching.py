@@ -10,6 +10,8 @@ from iolab.run.hosts.base import Host, Refusal
 from iolab.run.key_value.fetching import fetched
 from tests.run.key_value.local import on_this_machine
 
+pytestmark = pytest.mark.e2e
+
 
 def brought(path: Path, max_bytes: int = 1 << 20) -> bytes | None:
     async def work(host: Host) -> bytes | None:

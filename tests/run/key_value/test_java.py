@@ -12,6 +12,8 @@ from iolab.run.hosts.base import Host
 from iolab.run.key_value.java import Java, java_of, java_on
 from tests.run.key_value.local import on_this_machine
 
+pytestmark = pytest.mark.e2e
+
 OPENJDK_17 = """\
 openjdk version "17.0.15" 2025-04-15
 OpenJDK Runtime Environment (build 17.0.15+6-Debian-1deb12u1)

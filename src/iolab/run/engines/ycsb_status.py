@@ -14,8 +14,9 @@ NS_PER_US: Final = 1000
 LINE_LIMIT_BYTES: Final = 16 << 10
 """A status line with all operations of YCSB has about 1 kB; what is longer is none."""
 
+_STAMP: Final = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3} (?P<elapsed>\d+) sec: ")
 _STATUS: Final = re.compile(
-    rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3} (?P<elapsed>\d+) sec: (?P<done>\d+) operations; "
+    _STAMP.pattern + rb"(?P<done>\d+) operations; "
     rb"(?P<rate>[\d.]+) current ops/sec;"
 )
 _OPERATION: Final = re.compile(
@@ -47,6 +48,11 @@ class StatusReader:
         *lines, rest = (self._open + piece).split(b"\n")
         self._open = rest[-LINE_LIMIT_BYTES:]
         return [status for status in map(_status, lines) if status]
+
+
+def without_status(text: bytes) -> bytes:
+    """What YCSB said beside its status lines: where a reason is, it stands there."""
+    return b"\n".join(line for line in text.split(b"\n") if not _STAMP.match(line))
 
 
 def _status(line: bytes) -> YcsbStatus | None:

@@ -94,7 +94,7 @@ async def _load_share(
     )
     if ending.halted:
         return
-    if fault := ending_says(ending, command):
+    if fault := ending_says(printed.without_status(ending), command):
         raise EngineError(f"YCSB on host '{mine.name}' {fault}.", LOAD_AGAIN)
     output = parse(bytes(printed.stdout), bytes(printed.stderr))
     if faults := load_faults(output, share.count):

@@ -100,7 +100,7 @@ class YcsbClients:
         printed = self.printed[mine.name]
         mine.before = await snapshot(mine.site)
         try:
-            mine.ending = await drive(
+            ending = await drive(
                 mine.site.host,
                 mine.command,
                 self._halt,
@@ -109,6 +109,7 @@ class YcsbClients:
                 lead_s=go.lead_s,
                 on_stderr=printed.err,
             )
+            mine.ending = printed.without_status(ending)
         finally:
             mine.output, mine.files[STDERR] = printed.packed
         mine.after = await snapshot(mine.site)

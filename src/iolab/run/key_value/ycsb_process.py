@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from iolab.model.event import IntervalSeen
 from iolab.model.packed import Packed
 from iolab.model.run import PlannedRun
 from iolab.run.crew import Crew
-from iolab.run.engines.ycsb_status import StatusReader
+from iolab.run.drive import STDERR_TAIL_BYTES, Ending
+from iolab.run.engines.ycsb_status import StatusReader, without_status
 
 KEPT_BYTES: Final = 16 << 20
 """Of each stream: a status line of half a kB for each second of nine hours."""
@@ -44,6 +46,11 @@ class Printed:
                     lat_ns_mean=status.lat_ns_mean,
                 )
             )
+
+    def without_status(self, ending: Ending) -> Ending:
+        """How the process ended, with the last words that are no status line."""
+        words = without_status(bytes(self.stderr))[-STDERR_TAIL_BYTES:]
+        return replace(ending, stderr_tail=words.decode("utf-8", "replace"))
 
     @property
     def packed(self) -> tuple[Packed, Packed]:
