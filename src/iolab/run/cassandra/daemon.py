@@ -23,6 +23,9 @@ START_LIMIT_S: Final = 30.0
 TOLD_LINES: Final = 3
 """Lines of its log that a sentence on its end repeats."""
 
+SAID_LIMIT: Final = 600
+"""Characters of them."""
+
 _BAD: Final = ("ERROR", "Exception", "Error:", "FATAL")
 """What a line has in it that tells why a Java program ended."""
 
@@ -103,7 +106,9 @@ class Daemon:
 
     def why(self) -> str:
         """How it ended, as the second half of a sentence, with the end of what it said."""
-        said = printable("; ".join(_telling(self.tail)), 600).rstrip(".")
+        # Who is killed has no say in it: his last words tell of something else.
+        struck = self.exited is not None and self.exited.signal is not None
+        said = printable("; ".join(_telling(self.tail, struck=struck)), SAID_LIMIT).rstrip(".")
         return f"{self._how()}{f' ({said})' if said else ''}"
 
     async def _signal(self, name: str) -> None:
@@ -166,9 +171,9 @@ class Daemon:
                     self._on_line(line)
 
 
-def _telling(said: str) -> list[str]:
-    """The lines that tell most of an end: the last errors with their causes, else the last."""
+def _telling(said: str, *, struck: bool) -> list[str]:
+    """The lines that tell most of an end: the last errors, else the last ones of all."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     bad = [line for line in lines if any(word in line for word in _BAD)]
     bad = [line for line in bad if not line.startswith("at ")]
-    return (bad or lines)[-TOLD_LINES:]
+    return (bad if bad or struck else lines)[-TOLD_LINES:]

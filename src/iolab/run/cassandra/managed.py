@@ -41,6 +41,8 @@ START_EXPECTED_S: Final = 10.0
 
 ROOM: Final = "See what it says: make room on the target, or give it more memory."
 
+LOST: Final = "See in what YCSB said why records were not stored, and run again."
+
 FILES_LIMIT_BYTES: Final = 16 << 20
 """Names of a node's files: a hundred bytes for each of some thousand."""
 
@@ -56,7 +58,7 @@ class ManagedServer:
         self._equipment: Equipment | None = None
         self._node: Node | None = None
         self._counting = Counting()
-        self._told = ServerRun(PRODUCT, settings.version, self.addresses[0])
+        self._told = self._untold()
         self.cache: CacheProof | None = None
 
     @property
@@ -79,7 +81,7 @@ class ManagedServer:
         self, crew: Crew, run: PlannedRun, sites: Sequence[Site], load: Load
     ) -> None:
         """The node of before killed, its files restored, itself started; loaded first on need."""
-        self._told = ServerRun(PRODUCT, self._settings.version, self.addresses[0])
+        self._told = self._untold()
         self.cache = None
         try:
             await self._kill()
@@ -151,6 +153,15 @@ class ManagedServer:
         self._place = self._equipment = None
         return tuple(faults)
 
+    def _untold(self) -> ServerRun:
+        settings = self._settings
+        return ServerRun(
+            PRODUCT,
+            settings.version,
+            self.addresses[0],
+            memory_bytes=settings.memory_bytes,
+        )
+
     async def _take_place(self, crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> Site:
         """Its folder's site, which is another one for other clients, or once a host was lost."""
         before = self._place
@@ -203,7 +214,8 @@ class ManagedServer:
         counted = await count_rows(
             lambda ranges, sample: tools.rows(self.addresses, ranges, sample), wanted.records
         )
-        require_rows(counted, wanted.records, f"on host '{site.name}'")
+        where = f"in Cassandra on host '{site.name}'"
+        require_rows(counted, wanted.records, where, LOST)
         await node.stop()
         self._node = None
         await commit_golden(site.host, folder, self._marker_of(wanted, counted))

@@ -35,7 +35,7 @@ Ask = Callable[[int, int], Awaitable[RowsTold]]
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How many rows there are and how that is known."""
+    """How many rows there are, how that is known, and how far it may be off."""
 
     rows: int
     by: str
@@ -45,6 +45,10 @@ class Counted:
     def told(self) -> str:
         """The number for people."""
         return f"{self.rows:,}" if self.by == COUNT else f"about {self.rows:,}"
+
+    def agrees_with(self, records: int) -> bool:
+        """Whether there may be so many, for all that was counted."""
+        return abs(self.rows - records) <= self.error
 
 
 async def count_rows(ask: Ask, records: int) -> Counted:
@@ -64,10 +68,8 @@ def sample_of(records: int) -> int:
     return min(RANGES, 1 << max(0, math.ceil(math.log2(wanted))))
 
 
-def require_rows(found: Counted, records: int, where: str) -> None:
-    """EngineError unless the rows are those that were loaded."""
-    if abs(found.rows - records) > found.error:
-        raise EngineError(
-            f"The table {where} holds {found.told} rows after a load of {records:,} records.",
-            "See in the log of Cassandra what was lost, and run again: it is loaded anew.",
-        )
+def require_rows(found: Counted, records: int, table: str, do: str) -> None:
+    """EngineError unless the rows are as many as the records; `do` is what to do then."""
+    if not found.agrees_with(records):
+        happened = f"The table {table} holds {found.told} rows, and should hold {records:,}."
+        raise EngineError(happened, do)
