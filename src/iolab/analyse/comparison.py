@@ -16,37 +16,26 @@ from typing import Final
 import numpy as np
 
 from iolab.analyse.differences import Difference, differences
-from iolab.analyse.metadata.phases import FILE_OPERATIONS
-from iolab.analyse.metadata.summary import rate_key, whole_key
 from iolab.analyse.method.overall import Overall, geometric_mean, judged_together
-from iolab.analyse.method.quantiles import BIN_ERROR
-from iolab.analyse.method.ratio import (
-    RATIO_ALLOWANCE,
-    Better,
-    Comparison,
-    Verdict,
-    compare,
-    compare_paired,
-)
+from iolab.analyse.method.ratio import Better, Comparison, Verdict
 from iolab.analyse.method.variance import NO_PRIOR, Prior
-from iolab.analyse.points import (
-    FIGURES,
-    Axis,
-    PointKey,
-    PointSummary,
-    is_quantile,
-    priors_of,
-    value_of,
+from iolab.analyse.pairs import (
+    Pair,
+    Skipped,
+    better_of,
+    compare_pair,
+    default_metrics,
+    objection,
+    pair_bin_error,
 )
+from iolab.analyse.points import Axis, PointKey, priors_of
 from iolab.analyse.side import Place, Side
-from iolab.model.metadata import Operation
 from iolab.model.metric import Level, Metric, Result
-from iolab.model.workload import Job, Workload
+from iolab.model.workload import Workload
+
+__all__ = ["Compared", "Row", "Skipped", "Summary", "better_of", "compare_sides"]
 
 SAME_SESSION: Final = "both sides are the same session"
-
-TAIL: Final = "lat_ns_p99"
-"""Compared beside the headline figure: a gain in throughput is often paid for in the tail."""
 
 _SEED: Final = 1
 """Of the resampling of curves: the same sessions always give the same interval."""
@@ -56,7 +45,8 @@ _SEED: Final = 1
 class Row:
     """One metric of one point: both values, the ratio and what it says.
 
-    `level` is the worse verdict of the two points.
+    `level` is the worse verdict of the two points, `bin_error` how far the ratio may be off for the
+    bins that its values are read from (a log ratio).
     """
 
     workload: str
@@ -66,20 +56,12 @@ class Row:
     candidate: Metric
     comparison: Comparison
     level: Level
+    bin_error: float = 0.0
 
     @property
     def better(self) -> Better:
         """Which way is the good one."""
         return better_of(self.baseline.unit)
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A point, or a metric of it, that could not be compared, and why."""
-
-    workload: str
-    axis: Axis
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +92,6 @@ class Compared:
         return Counter(row.comparison.verdict for row in self.rows)
 
 
-def better_of(unit: str) -> Better:
-    """Of latencies less is better, of rates more."""
-    return Better.LOWER if unit == "ns" else Better.HIGHER
-
-
 def compare_sides(
     baseline: Side,
     candidate: Side,
@@ -123,8 +100,8 @@ def compare_sides(
 ) -> Compared:
     """Compare every point that both sides have, of the workloads and metrics named or of all.
 
-    Without metrics named: the workload's headline figure and its p99 latency; of metadata load the
-    rate of each operation. It compares whatever `differences` say: who shows it decides.
+    Without metrics named those of `default_metrics`. It compares whatever `differences` say: who
+    shows it decides.
     """
     matched, skipped = _matched(baseline, candidate, workloads)
     same = baseline.is_same_as(candidate)
@@ -132,8 +109,8 @@ def compare_sides(
     rows: list[Row] = []
     for place, (one, other) in matched.items():
         workload = _workload(baseline, place)
-        for metric in metrics or _default_metrics(workload, one, other):
-            why = _objection(one, other, metric)
+        for metric in metrics or default_metrics(workload, (one, other)):
+            why = objection((one, other), metric)
             if why:
                 skipped.append(Skipped(*place, f"{metric}: {why}"))
             else:
@@ -150,9 +127,6 @@ def compare_sides(
         summaries=tuple(_summaries(held, same_session=same)),
         same_session=same,
     )
-
-
-Pair = tuple[PointSummary, PointSummary]
 
 
 def _matched(
@@ -180,37 +154,6 @@ def _workload(side: Side, place: Place) -> Workload:
     return next(one for one in side.study.workloads if one.id == place[0])
 
 
-def _default_metrics(workload: Workload, one: PointSummary, other: PointSummary) -> list[str]:
-    if isinstance(workload.job, Job):
-        keys = dict.fromkeys((FIGURES[workload.indicator], TAIL))
-        # A tail that too few I/Os support is no news: it is compared where it is known.
-        return [key for key in keys if key != TAIL or (_known(one, key) and _known(other, key))]
-    keys = dict.fromkeys(
-        rate_key(operation)
-        if operation in FILE_OPERATIONS
-        and all(_known(side, rate_key(operation)) for side in (one, other))
-        else whole_key(operation)
-        for operation in Operation
-    )
-    return [key for key in keys if _known(one, key) and _known(other, key)]
-
-
-def _known(summary: PointSummary, metric: str) -> bool:
-    found = summary.metrics.get(metric)
-    return found is not None and found.value is not None
-
-
-def _objection(one: PointSummary, other: PointSummary, metric: str) -> str:
-    """Why the metric cannot be compared at this point; empty when it can."""
-    for name, side in (("baseline", one), ("candidate", other)):
-        values = [value_of(run, metric) for run in side.results]
-        if None in values:
-            return f"not every run of the {name} has a value"
-        if any(value is not None and value <= 0 for value in values):
-            return f"a run of the {name} has the value 0, which has no ratio"
-    return ""
-
-
 def _priors(matched: Mapping[Place, Pair], baseline: Side) -> dict[tuple[PointKey, str], Prior]:
     """What the points of both sides together say of the spread over runs.
 
@@ -229,38 +172,21 @@ def _named(place: Place, side: str) -> PointKey:
 
 def _row(place: Place, metric: str, pair: Pair, prior: Prior, sides: tuple[Side, Side]) -> Row:
     one, other = pair
+    if sides[0].is_same_as(sides[1]):
+        comparison = _itself(len(one.results))
+    else:
+        one_session = sides[0].session == sides[1].session
+        comparison = compare_pair(pair, metric, prior, one_session=one_session)
     return Row(
         workload=place[0],
         axis=place[1],
         metric=metric,
         baseline=one.metrics[metric],
         candidate=other.metrics[metric],
-        comparison=_comparison(pair, metric, prior, sides),
+        comparison=comparison,
         level=max(one.level, other.level, key=lambda level: level.rank),
+        bin_error=pair_bin_error(pair, metric),
     )
-
-
-def _comparison(pair: Pair, metric: str, prior: Prior, sides: tuple[Side, Side]) -> Comparison:
-    better = better_of(pair[0].metrics[metric].unit)
-    # Both values of a quantile are known to their bins only.
-    allowance = RATIO_ALLOWANCE + (2 * BIN_ERROR if is_quantile(metric) else 0.0)
-    mine, theirs = (
-        {run.repeat: value for run in side.results if (value := value_of(run, metric)) is not None}
-        for side in pair
-    )
-    if sides[0].is_same_as(sides[1]):
-        return _itself(len(mine))
-    both = sorted(mine.keys() & theirs.keys())
-    if sides[0].session == sides[1].session and len(both) > 1:
-        return compare_paired(
-            [mine[repeat] for repeat in both],
-            [theirs[repeat] for repeat in both],
-            better,
-            prior,
-            allowance=allowance,
-        )
-    values = (list(mine.values()), list(theirs.values()))
-    return compare(*values, better, prior, allowance=allowance)
 
 
 def _itself(runs: int) -> Comparison:
@@ -283,16 +209,18 @@ def _summaries(rows: Sequence[Row], *, same_session: bool) -> Iterator[Summary]:
     """The geometric mean of each metric that has several rows; a workload is a curve."""
     by_metric: dict[str, dict[str, list[Comparison]]] = {}
     betters = {row.metric: row.better for row in rows}
+    errors: dict[str, float] = {}
     for row in rows:
         curves = by_metric.setdefault(row.metric, {})
         curves.setdefault(row.workload, []).append(row.comparison)
+        errors[row.metric] = max(row.bin_error, errors.get(row.metric, 0.0))
     for metric, curves in by_metric.items():
         count = sum(map(len, curves.values()))
         if same_session:
             overall = Overall(1.0, 1.0, 1.0, len(curves), bootstrapped=False)
         else:
             overall = geometric_mean(list(curves.values()), np.random.default_rng(_SEED))
-            overall = _widened(overall, 2 * BIN_ERROR if is_quantile(metric) else 0.0)
+            overall = _widened(overall, errors[metric])
         if count > 1:
             yield Summary(metric, betters[metric], count, overall)
 

@@ -19,9 +19,9 @@ from iolab.analyse.metadata.summary import rate_key, whole_key
 from iolab.analyse.method.changes import ALPHA, History, find_changes
 from iolab.analyse.points import FIGURES
 from iolab.analyse.side import Place, Side
-from iolab.model.metadata import Operation
+from iolab.model.metadata import MetadataJob, Operation
 from iolab.model.metric import Level, Metric
-from iolab.model.workload import Job, Workload
+from iolab.model.workload import Workload
 
 FALSE_ALARMS: Final = 0.05
 """Share of histories without any change in which some series is called changed."""
@@ -120,7 +120,7 @@ def _workload(sessions: Sequence[Side], place: Place) -> Workload:
 
 
 def _figures(workload: Workload, sessions: Sequence[Side], place: Place) -> list[str]:
-    if isinstance(workload.job, Job):
+    if not isinstance(workload.job, MetadataJob):
         return [FIGURES[workload.indicator]]
     keys = []
     for operation in Operation:

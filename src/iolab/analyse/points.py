@@ -209,6 +209,8 @@ def _published(name: str, unit: str, runs: Sequence[Result], prior: Prior) -> Me
     if not values or min(values) <= 0 or _is_extreme(name):
         return _unpublished(name, unit, runs)
     found = publish(values, prior, allowance=_allowance(name, runs))
+    if found.low is None and (single := _in_bin(name, runs)):
+        return single
     return Metric(_middle(values), unit, found.low, found.high, found.runs)
 
 
@@ -235,7 +237,13 @@ def _unpublished(name: str, unit: str, runs: Sequence[Result]) -> Metric:
         return Metric(max(values), unit, n=len(values))
     if min(values) <= 0:
         return Metric(math.fsum(values) / len(values), unit, n=len(values))
-    return Metric(_middle(values), unit, n=len(values))
+    return _in_bin(name, runs) or Metric(_middle(values), unit, n=len(values))
+
+
+def _in_bin(name: str, runs: Sequence[Result]) -> Metric | None:
+    """Of a single run a value that is known to a coarse bin, with the edges of this."""
+    found = [run.metrics[name] for run in runs if value_of(run, name) is not None]
+    return found[0] if len(found) == 1 and found[0].bounded else None
 
 
 def _middle(values: Sequence[float]) -> float:
