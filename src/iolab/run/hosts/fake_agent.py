@@ -14,6 +14,7 @@ from iolab.run.hosts.fake_fio import FakeJob, FakeLoad, ios_until, read_job
 from iolab.run.hosts.fake_machine import DEVICE, LOOP, DiskUse, device_facts, machine_facts, on_loop
 from iolab.run.hosts.fake_metadata import FakePhase
 from iolab.run.hosts.fake_process import FakeProcess, comes_within, exited
+from iolab.run.hosts.fake_programs import FakeCall, FakeRun, moved, remove_inside
 from iolab.run.hosts.fake_script import FakeScript, loop_real_ns
 from iolab.run.hosts.frames import encode_frame
 
@@ -43,11 +44,12 @@ class FakeAgent:
     ) -> None:
         self.script = script
         self.asked: list[tuple[str, dict[str, Any]]] = []
-        self.processes: dict[int, FakeProcess | FakePhase] = {}
+        self.processes: dict[int, FakeProcess | FakePhase | FakeRun] = {}
         self.trees: set[str] = set()
         self.folders: set[str] = set()
         self.filesystems: dict[str, str] = {}
         self.files: dict[str, int] = {} if script.shared is None else script.shared
+        self.contents: dict[str, bytes] = {**script.contents}
         self.hole_bytes = script.hole_bytes
         self.said: list[dict[str, Any]] = []
         self.swept: list[str] = []
@@ -96,6 +98,8 @@ class FakeAgent:
             task.cancel()
         self.processes.clear()
         self.trees.clear()
+        for folder in self.folders:
+            remove_inside(self.contents, folder)
         self.folders.clear()
         self.filesystems.clear()
         self.files.clear()
@@ -183,19 +187,27 @@ class FakeAgent:
         return {"is": "scratch", "dir": folder, "left_over_bytes": left_over}
 
     async def _get(self, request: _Request) -> dict[str, Any]:
-        """The mark in a scratch folder of this host, or of one that shares its file system."""
+        """A file of a program, or the mark in a scratch folder of this host or of one beside it."""
+        content = self.contents.get(request.arguments["path"])
+        if content is not None:
+            self.tell(request.id, {"is": "chunk"}, content)
+            return moved(content)
         folder, _, name = str(request.arguments["path"]).rpartition("/")
         if folder not in self.folders and self.script.shared is None:
             raise FakeRefusal("ENOENT", f"{folder}/{name}: {os.strerror(errno.ENOENT)}")
         return {"is": "done", "size": len(folder), "sha256": folder.rpartition("/")[2][-64:]}
 
+    async def _put(self, request: _Request) -> dict[str, Any]:
+        self.contents[request.arguments["path"]] = request.content
+        return moved(request.content)
+
     async def _scratch_close(self, request: _Request) -> dict[str, Any]:
         folder = request.arguments["dir"]
         self.folders.remove(folder)
         self.filesystems.pop(f"{folder}/fs", None)
-        for path in [path for path in self.files if path.startswith(f"{folder}/")]:
-            if not request.arguments["keep"]:
-                del self.files[path]
+        if not request.arguments["keep"]:
+            remove_inside(self.files, folder)
+            remove_inside(self.contents, folder)
         return {"is": "done"}
 
     async def _device(self, request: _Request) -> dict[str, Any]:
@@ -266,6 +278,9 @@ class FakeAgent:
         return {"is": "done"}
 
     async def _run(self, request: _Request) -> dict[str, Any]:
+        name = request.arguments["argv"][0].rpartition("/")[2]
+        if self.script.programs and name != "fio":
+            return await self._run_program(request, name)
         job = read_job(request.content.decode())
         load = next(self._layouts if job.runtime_s is None else self._loads)
         process = self.processes[request.id] = self.script.process(self, request.id, job, load)
@@ -277,6 +292,18 @@ class FakeAgent:
         if job.runtime_s is None and code == 0:
             self.files[f"{request.arguments['cwd']}/{job.data_set}"] = job.file_bytes
         return exited(code, signal, self.real_ns(), self._memory(request.arguments))
+
+    async def _run_program(self, request: _Request, name: str) -> dict[str, Any]:
+        asked = request.arguments
+        if name not in self.script.programs:
+            raise FakeRefusal("ENOENT", f"cannot start {asked['argv'][0]}: no such program on PATH")
+        call = FakeCall(tuple(asked["argv"]), asked["env"], self.contents, self, request.id)
+        run = self.processes[request.id] = FakeRun(call, self.script.programs[name])
+        try:
+            code, signal = await run.live(asked["start_at_real_ns"] or 0)
+        finally:
+            self.processes.pop(request.id, None)
+        return exited(code, signal, self.real_ns(), self._memory(asked))
 
     def _memory(self, asked: dict[str, Any]) -> dict[str, int]:
         """What the final message of a run tells of its bounded memory."""
@@ -347,6 +374,7 @@ class FakeAgent:
         "scratch_open": _scratch_open,
         "scratch_close": _scratch_close,
         "get": _get,
+        "put": _put,
         "extents": _extents,
         "evict": _evict,
         "device": _device,

@@ -12,6 +12,7 @@ from iolab.run.hosts.fake_fio import FakeJob, FakeLoad
 from iolab.run.hosts.fake_machine import DiskUse, sample
 from iolab.run.hosts.fake_metadata import FakeMetadata
 from iolab.run.hosts.fake_process import FakeProcess, Machine
+from iolab.run.hosts.fake_programs import FakeProgram
 
 BEGINNING_NS: Final = 1_700_000_000_000_000_000
 """CLOCK_REALTIME when the loop's own time is zero."""
@@ -30,6 +31,8 @@ class FakeScript:
     `offset_ns` is how far its clock is ahead, `delay_s` how long each way of a message takes.
     `shared` are the files of a file system that all hosts with the same dict see.
     `objections` are the words that speak against its disk as a target.
+    `programs` are those that it has beside fio, by name; with any it has no others.
+    `contents` are the files that lie there for them.
     `metadata` is how it does metadata operations. Of a run whose memory is bounded it tells the
     `memory_peak_bytes` (the bound itself if None) and the `oom_kills`.
     `process` makes the engine's processes, `machine` the `sample` messages, where other ones than
@@ -54,6 +57,8 @@ class FakeScript:
     objections: tuple[str, ...] = ()
     shared: dict[str, int] | None = None
     metadata: FakeMetadata = _OPERATIONS
+    programs: Mapping[str, FakeProgram] = field(default_factory=dict)
+    contents: Mapping[str, bytes] = field(default_factory=dict)
     memory_peak_bytes: int | None = None
     oom_kills: int = 0
     process: Callable[[Machine, int, FakeJob, FakeLoad], FakeProcess] = FakeProcess
