@@ -62,7 +62,7 @@ _OWN: Final = (
     ("hotspotdatafraction", _SHARE, "0.2", "the share of records that are hot (`hotspot`)"),
     ("hotspotopnfraction", _SHARE, "0.8", "the share of operations that go to them"),
     ("exponential.percentile", r"[0-9]{1,2}(?:\.[0-9]{1,3})?", "95", "see `exponential.frac`"),
-    ("exponential.frac", _SHARE, "0.8571428571", "records that get this percent (`exponential`)"),
+    ("exponential.frac", _SHARE, "0.857143", "records that get this percent (`exponential`)"),
     ("core_workload_insertion_retry_limit", "[0-9]{1,3}", "0", "new tries of a failed insert"),
     ("core_workload_insertion_retry_interval", "[1-9][0-9]{0,2}", "3", "seconds between them"),
     ("spin.sleep", _FLAG, "false", "wait for an operation's due time without sleeping"),

@@ -259,12 +259,12 @@ class _Draft:
         if not self._intervals:
             self.fault("it has no interval")
         operation = YCSB_NAMES.get(self._name)
-        return HdrLog(self._name, operation, tuple(self._intervals), tuple(self._faults))
+        faults = tuple(dict.fromkeys(self._faults))
+        return HdrLog(self._name, operation, tuple(self._intervals), faults)
 
     def _take_interval(self, number: int, match: re.Match[bytes]) -> None:
         if len(self._intervals) >= INTERVALS_LIMIT:
-            if len(self._intervals) == INTERVALS_LIMIT:
-                self.fault(f"it has more than {INTERVALS_LIMIT} intervals")
+            self.fault(f"it has more than {INTERVALS_LIMIT} intervals")
             return
         start_s, span_s = float(match[1]), float(match[2])
         if span_s < 0:

@@ -1,4 +1,4 @@
-"""What YCSB prints at its end, and its latency logs as intervals: pure, and nothing is believed.
+"""What YCSB prints at its end, and what speaks against a run: pure, and nothing is believed.
 
 YCSB ends with 0 whatever happened. That a run is the one that was asked for is told by its counts
 alone: by section, how many operations came to their end and with which status they returned.
@@ -13,16 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
-from iolab.model.histogram import bin_of_ns
 from iolab.model.key_value import KeyOperation
 from iolab.model.key_value_run import OperationCount, Statistic
-from iolab.model.sample import narrow
 from iolab.model.ycsb import YcsbJob
-from iolab.run.engines.base import DirectionInterval, Interval
-from iolab.run.engines.hdr_log import YCSB_NAMES, HdrInterval, HdrLog
+from iolab.run.engines.hdr_log import YCSB_NAMES, HdrLog
 from iolab.run.engines.ycsb import OUTPUT_LIMIT_BYTES, timed_operations
+from iolab.run.engines.ycsb_intervals import intervals_of as intervals_of
 from iolab.run.hosts.text import printable, printable_bytes
 
 SAID_LIMIT: Final = 8
@@ -33,13 +29,6 @@ SECTIONS_LIMIT: Final = 200
 
 DURATION_TOLERANCE_S: Final = 0.1
 """How much sooner than asked for a run may end: YCSB counts whole milliseconds."""
-
-CRUMB_NS: Final = 200_000_000
-"""An interval that is shorter is joined to its neighbour: YCSB writes one at its very beginning and
-two at its end, whose rates would be noise."""
-
-TOGETHER_NS: Final = 500_000_000
-"""Logs are written one after the other; half a second apart is another interval of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,29 +148,6 @@ def load_faults(output: YcsbOutput, count: int) -> tuple[str, ...]:
     return tuple(faults)
 
 
-def intervals_of(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
-    """The logs of a client as intervals of all operations that we know, in our own bins.
-
-    YCSB writes an interval of every operation at each status line, one after the other: those that
-    belong together are found from the end on. They get the same end and length.
-    """
-    known = [log for log in logs if log.operation is not None and log.intervals]
-    groups = [group for group in _joined(_grouped(known)) if group]
-    made: list[Interval] = []
-    end_ns = min((one.start_real_ns for _, one in groups[0]), default=0) if groups else 0
-    for seq, group in enumerate(groups):
-        start_ns = end_ns
-        end_ns = max(start_ns, *(one.end_real_ns for _, one in group))
-        by_operation: dict[KeyOperation, list[HdrInterval]] = {}
-        for operation, one in group:
-            by_operation.setdefault(operation, []).append(one)
-        parts = tuple(
-            _part(operation, by_operation[operation]) for operation in sorted(by_operation)
-        )
-        made.append(Interval(seq, end_ns, end_ns - start_ns, parts))
-    return tuple(made)
-
-
 _RMW: Final = KeyOperation.READ_MODIFY_WRITE
 _WHOLE: Final = (
     KeyOperation.READ,
@@ -202,8 +168,6 @@ _ERROR: Final = re.compile(
 _GARBAGE: Final = re.compile(r"TOTAL_GC(?:S|_TIME|_TIME_%)?_|TOTAL_GC")
 _UNITS: Final = {"Count": "", "Time(ms)": "ms", "Time(%)": "%"}
 
-Group = list[tuple[KeyOperation, HdrInterval]]
-
 
 class _Draft:
     """Both streams while they are read, line by line."""
@@ -222,8 +186,9 @@ class _Draft:
             self._version = match[1]
         elif _ERROR.match(line) and len(self._said) < SAID_LIMIT:
             said = printable(line, 300).removeprefix("iolab: ").rstrip(".")
-            # What the binding told once, every thread tells again with its own stack.
-            if not any(known in said for known in self._said):
+            # What the binding told once is told again by every thread, with its cause.
+            reason = said.partition(": ")[2] or said
+            if not any(reason.rpartition("Exception: ")[2] in known for known in self._said):
                 self._said[said] = None
 
     def take(self, line: str) -> None:
@@ -334,58 +299,6 @@ def _agreement_faults(output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog]) 
                     f"the latency log of {timed.word} holds {log.total} operations, and YCSB "
                     f"counted {section.done}"
                 )
-
-
-def _grouped(logs: Sequence[HdrLog]) -> list[Group]:
-    """Intervals that were written at the same moment, in order."""
-    if not logs:
-        return []
-    longest = max(logs, key=lambda log: (log.intervals[-1].end_real_ns, len(log.intervals)))
-    groups: list[Group] = [[] for _ in range(max(len(log.intervals) for log in logs))]
-    ends_ns = [one.end_real_ns for one in longest.intervals]
-    for log in logs:
-        if log.operation is None:
-            continue
-        # A log that was cut short lacks its last ones.
-        last_ns = log.intervals[-1].end_real_ns + TOGETHER_NS
-        lacking = sum(end_ns > last_ns for end_ns in ends_ns)
-        for place, one in enumerate(reversed(log.intervals)):
-            at = len(groups) - 1 - place - lacking
-            groups[max(at, 0)].append((log.operation, one))
-    return groups
-
-
-def _joined(groups: Sequence[Group]) -> list[Group]:
-    """The groups with crumbs joined to the one before, the first one's to the one after."""
-    made: list[Group] = []
-    for group in groups:
-        if made and (_is_crumb(group) or _is_crumb(made[-1])):
-            made[-1] = [*made[-1], *group]
-        else:
-            made.append(list(group))
-    return made
-
-
-def _is_crumb(group: Group) -> bool:
-    start_ns = min((one.start_real_ns for _, one in group), default=0)
-    end_ns = max((one.end_real_ns for _, one in group), default=0)
-    return end_ns - start_ns < CRUMB_NS
-
-
-def _part(operation: KeyOperation, intervals: Sequence[HdrInterval]) -> DirectionInterval:
-    values_ns = np.concatenate([one.values_ns for one in intervals])
-    counts = np.concatenate([one.counts for one in intervals])
-    bins, places = np.unique(bin_of_ns(values_ns), return_inverse=True)
-    held = np.zeros(bins.size, dtype=np.int64)
-    np.add.at(held, places, counts)
-    return DirectionInterval(
-        direction=operation,
-        ios=int(counts.sum()),
-        bytes=0,
-        lat_sum_ns=float((values_ns * counts).sum(dtype=np.float64)),
-        bins=narrow(bins),
-        counts=narrow(held),
-    )
 
 
 def _finite(text: str) -> float | None:
