@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from iolab.analyse.iterations import is_metadata
+from iolab.analyse.key_value.summary import is_key_value
 from iolab.cli.panel import panel
 from iolab.cli.progress import Load, Progress
 from iolab.cli.screen import one_line, run_name
@@ -28,6 +29,7 @@ from iolab.model.event import (
 )
 from iolab.model.metric import Result
 from iolab.model.run import PlannedRun
+from iolab.report.key_value.measures import brief_operations
 from iolab.report.operations import brief_rates
 from iolab.report.wording import show, show_steadiness
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes
@@ -163,7 +165,7 @@ class LinesView:
 
     def judged(self, result: Result) -> None:
         """Tell a result with its verdict."""
-        figures = brief_rates(result) if is_metadata(result) else _figures(result)
+        figures = _figures(result)
         name = run_name(result.workload, result.axis, result.repeat)
         steady = show_steadiness(result)
         level = result.verdict.level.value
@@ -208,7 +210,11 @@ def choose_view(progress: Progress, *, quiet: bool) -> View:
 
 
 def _figures(result: Result) -> str:
-    """A run of I/O in a line."""
+    """A run in a line."""
+    if is_metadata(result):
+        return brief_rates(result)
+    if is_key_value(result):
+        return brief_operations(result)
     metrics = result.metrics
     figures = (
         show(metrics.get("iops")),
@@ -222,7 +228,7 @@ def _figures(result: Result) -> str:
 def _load_line(load: Load, progress: Progress) -> str:
     latency = "–" if load.lat_ns_mean is None else format_ns(load.lat_ns_mean)
     rates = [f"{format_count(load.iops)} IOPS", format_rate_bytes(load.bw_bytes_per_s)]
-    if progress.of_metadata:
+    if progress.of_operations:
         rates = [f"{format_count(load.iops)} ops/s"]
     parts = [f"{load.elapsed_s:.0f} s", *rates, f"mean {latency}"]
     if progress.cpu_busy:

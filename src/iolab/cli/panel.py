@@ -9,10 +9,12 @@ from rich.console import Group
 from rich.text import Text
 
 from iolab.analyse.iterations import is_metadata
+from iolab.analyse.key_value.summary import is_key_value
 from iolab.cli.progress import Progress
 from iolab.cli.screen import QUIET_STYLE, one_line, run_name, verdict
 from iolab.model.event import Phase
 from iolab.model.metric import Result
+from iolab.report.key_value.measures import brief_operations
 from iolab.report.operations import brief_rates
 from iolab.report.wording import NOTHING, show
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes
@@ -85,7 +87,7 @@ def _phase(progress: Progress, width: int, *, ascii_only: bool) -> Text:
     warming = (
         progress.phase is Phase.MEASURE
         and progress.phase_elapsed_s < progress.warmup_s
-        and not progress.of_metadata
+        and progress.has_warmup
     )
     text = Text(f"{name:<{_LABEL}} ", style="cyan")
     elapsed, expected = progress.phase_elapsed_s, progress.phase_expected_s
@@ -112,7 +114,7 @@ def _load(progress: Progress, width: int, *, ascii_only: bool) -> Iterator[Text]
     loads = progress.loads
     room = width - _LABEL - _VALUE - 2
     newest = loads[-1] if loads else None
-    rate = "ops/s" if progress.of_metadata else "IOPS"
+    rate = "ops/s" if progress.of_operations else "IOPS"
     rows: tuple[tuple[str, str, list[float | None]], ...] = (
         (rate, format_count(newest.iops) if newest else NOTHING, [load.iops for load in loads]),
         (
@@ -128,7 +130,7 @@ def _load(progress: Progress, width: int, *, ascii_only: bool) -> Iterator[Text]
     )
     for name, value, series in rows:
         # Files without contents move nothing, and a row of zeros would read like a fault.
-        if name == "bandwidth" and progress.of_metadata and not any(series):
+        if name == "bandwidth" and progress.of_operations and not any(series):
             continue
         text = Text(f"{name:<{_LABEL}}", style=QUIET_STYLE)
         text.append(f"{value:>{_VALUE}}", style="bold")
@@ -158,6 +160,8 @@ def _results(results: Sequence[Result], width: int) -> Iterator[Text]:
         text = Text(f"  {name:<{room}.{room}}")
         if is_metadata(result):
             text.append(f" {brief_rates(result)}  ")
+        elif is_key_value(result):
+            text.append(f" {brief_operations(result)}  ")
         else:
             text.append(f" {show(result.metrics.get('iops'), bare_rate=True):>8} IOPS")
             text.append(f" {show(result.metrics.get('bw_bytes_per_s')):>9}")

@@ -20,6 +20,7 @@ from iolab.model.event import (
 from iolab.model.metadata import MetadataJob
 from iolab.model.metric import Result
 from iolab.model.run import PlannedRun
+from iolab.model.workload import Job
 from iolab.plan.budget import RUN_OVERHEAD_S
 
 SECONDS_KEPT: Final = 120
@@ -154,9 +155,14 @@ class Progress:
         return max(self.now_s - self.phase_since_s, 0.0)
 
     @property
-    def of_metadata(self) -> bool:
-        """Whether the current run makes metadata load: its rates are of operations."""
-        return self.run is not None and isinstance(self.run.point.job, MetadataJob)
+    def has_warmup(self) -> bool:
+        """Whether the first seconds of the current run's load do not count."""
+        return self.run is not None and not isinstance(self.run.point.job, MetadataJob)
+
+    @property
+    def of_operations(self) -> bool:
+        """Whether rates of the current run are of operations, on metadata or on keys."""
+        return self.run is not None and not isinstance(self.run.point.job, Job)
 
     @property
     def loads(self) -> tuple[Load, ...]:

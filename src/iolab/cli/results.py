@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from iolab.analyse.iterations import is_metadata
+from iolab.analyse.key_value.summary import WHOLE_KEY, is_key_value, latency_key
 from iolab.analyse.points import FIGURES, PointSummary, summarise
+from iolab.cli.key_values import keys_screen
 from iolab.cli.operations import operations_screen
+from iolab.cli.point_rows import PointRow, point_order, point_rows, runs_of
 from iolab.cli.screen import (
     QUIET_STYLE,
     Grouped,
@@ -33,9 +36,10 @@ from iolab.model.study import Study
 from iolab.model.workload import Indicator, Workload
 from iolab.report.fleet import operation_spreads_table, spread_rows
 from iolab.report.headline import per_host
+from iolab.report.key_value.measures import main_operation
 from iolab.report.objections import Objection, objections
 from iolab.report.operations import host_rate_keys, split
-from iolab.report.wording import axis_label, axis_number, show, show_interval, show_steadiness
+from iolab.report.wording import axis_label, show
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -88,9 +92,10 @@ def results_screen(
     `points` are those of the results, where the whole session has more than these.
     """
     notes = Notes(objections(results))
-    io, metadata = split(results)
+    io, metadata, keys = split(results)
     known = summarise(results, study) if points is None else points
-    told = [point for point in known if not is_metadata(_runs(point)[0])]
+    told = [point for point in known if not _of_operations(point)]
+    of_keys = [point for point in known if is_key_value(runs_of(point)[0])]
     single = [point for point in told if not point.key.axis]
     swept = [point for point in told if point.key.axis]
     if single:
@@ -103,6 +108,10 @@ def results_screen(
         yield ""
     if metadata:
         yield from operations_screen(study, metadata, notes.of)
+    if keys:
+        yield from [""] if io or metadata else []
+        ordered = sorted(of_keys, key=point_order)
+        yield from keys_screen(study, ordered, lambda point: point_rows(point, notes.of))
     yield from _failures(results)
     yield from _objections(notes)
 
@@ -129,9 +138,20 @@ def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
     ]
 
 
+def _of_operations(point: PointSummary) -> bool:
+    """Whether a point is told by its operations, in a table of its own."""
+    run = runs_of(point)[0]
+    return is_metadata(run) or is_key_value(run)
+
+
 def _hosts(result: Result) -> Iterator[RenderableType]:
     """Each host's share."""
-    keys = host_rate_keys(result) if is_metadata(result) else _HOST_METRICS
+    keys: Sequence[str] = _HOST_METRICS
+    if is_metadata(result):
+        keys = host_rate_keys(result)
+    elif is_key_value(result):
+        main = main_operation([result.metrics])
+        keys = (WHOLE_KEY, *(latency_key(main, name) for name in ("mean", "p99")))
     rows: list[list[Text | str]] = [
         [plain(host.name), *(show(host.metrics.get(key)) for key in keys)] for host in result.hosts
     ]
@@ -167,7 +187,7 @@ def _indicators(study: Study, points: Sequence[PointSummary], notes: Notes) -> R
     """For each indicator the total, its interval, the mean per host, the latency, the verdict."""
     workloads = {workload.id: workload for workload in study.workloads}
     many = len(study.configurations) > 1
-    repeated = any(len(_runs(point)) > 1 for point in points)
+    repeated = any(len(runs_of(point)) > 1 for point in points)
     headings = [
         Heading("indicator", main=True),
         *([Heading("configuration", main=True)] if many else []),
@@ -181,18 +201,17 @@ def _indicators(study: Study, points: Sequence[PointSummary], notes: Notes) -> R
     rows: list[list[Text | str]] = []
     for point in points:
         workload = workloads[point.key.workload]
-        for row in _told(point, notes):
+        for row in point_rows(point, notes.of):
             latency = workload.indicator is Indicator.LATENCY
             total = row.metrics.get(_FIGURE[workload.indicator])
-            headline = row.metrics.get(FIGURES[workload.indicator])
             mean, tail = row.metrics.get("lat_ns_mean"), row.metrics.get("lat_ns_p99_5")
             rows.append(
                 [
                     plain(f"{workload.title}{row.suffix}", row.style),
                     *([plain(point.key.configuration, row.style)] if many else []),
                     _figure(show(total), main=not latency and not row.style),
-                    *([_interval(headline, row)] if repeated else []),
-                    show(None if total is None else per_host(total, _runs(point)[0])),
+                    *([row.interval(FIGURES[workload.indicator])] if repeated else []),
+                    show(None if total is None else per_host(total, runs_of(point)[0])),
                     _figure(show(mean), main=latency and not row.style),
                     _figure(show(tail), main=latency and not row.style),
                     row.verdict,
@@ -208,7 +227,7 @@ def _points(study: Study, points: Sequence[PointSummary], notes: Notes) -> Rende
         workload.id: FIGURES[workload.indicator] for workload in study.workloads if _io(workload)
     }
     many = len(study.configurations) > 1
-    repeated = any(len(_runs(point)) > 1 for point in points)
+    repeated = any(len(runs_of(point)) > 1 for point in points)
     headings = [Heading("point", main=True), Heading("IOPS", number=True)]
     headings += [Heading("bandwidth", number=True, spare=True)]
     headings += [Heading("95 % interval")] if repeated else []
@@ -222,87 +241,30 @@ def _points(study: Study, points: Sequence[PointSummary], notes: Notes) -> Rende
         name = f"{configuration}: {titles[workload]}" if many else titles[workload]
         rows = [
             _point_row(point, row, keys[workload] if repeated else None)
-            for point in sorted(group, key=_point_order)
-            for row in _told(point, notes)
+            for point in sorted(group, key=point_order)
+            for row in point_rows(point, notes.of)
         ]
         groups.append((title(name), rows))
     return Grouped([*headings, Heading("verdict", main=True)], groups)
-
-
-def _interval(metric: Metric | None, row: _Row) -> str:
-    """A point's interval with its number of runs; one run's own without a number."""
-    shown = show_interval(metric, bare_rate=True)
-    # What stands behind a run's own interval are batches of its seconds, not runs.
-    return shown.rpartition(" n=")[0] if row.of_run else shown
 
 
 def _io(workload: Workload) -> bool:
     return workload.indicator in FIGURES
 
 
-def _point_row(point: PointSummary, row: _Row, key: str | None) -> list[Text | str]:
+def _point_row(point: PointSummary, row: PointRow, key: str | None) -> list[Text | str]:
     """The row's cells; `key` is the metric whose interval is shown, None for no such column."""
     metrics = row.metrics
     return [
         plain(f"  {axis_label(point.key.axis)}{row.suffix}", row.style),
         show(metrics.get("iops"), bare_rate=True),
         show(metrics.get("bw_bytes_per_s")),
-        *([_interval(metrics.get(key), row)] if key else []),
+        *([row.interval(key)] if key else []),
         show(metrics.get("lat_ns_mean")),
         show(metrics.get("lat_ns_p99")),
         show(metrics.get("lat_ns_p99_9")),
         row.verdict,
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """What a row shows: of a point, or `of_run` of one of its runs, with a suffix like ` #2`."""
-
-    suffix: str
-    style: str
-    metrics: Mapping[str, Metric]
-    verdict: Text
-    of_run: bool = False
-
-
-def _told(point: PointSummary, notes: Notes) -> Iterator[_Row]:
-    """The point, then each run where there are several; of a single run its repeat is told."""
-    runs = _runs(point)
-    behind = point.results or point.left_out
-    numbers = sorted({number for run in behind for number in notes.of(run)})
-    single = runs[0].repeat if len(runs) == 1 else 1
-    suffix = f" #{single}" if single > 1 else ""
-    told = verdict(point.level, numbers)
-    if len(runs) == 1:
-        told = _with_status(told, runs[0])
-    yield _Row(suffix, "", point.metrics, told)
-    if len(runs) == 1:
-        return
-    for run in runs:
-        # Where none counts, all of them make the point.
-        left = ", left out" if point.results and run not in point.results else ""
-        told = _with_status(verdict(run.verdict.level, notes.of(run)), run)
-        yield _Row(f" #{run.repeat}{left}", QUIET_STYLE, run.metrics, told, of_run=True)
-
-
-def _with_status(told: Text, run: Result) -> Text:
-    """The verdict and, where the run's own seconds told something, what."""
-    steady = show_steadiness(run)
-    return told.append(f"  {steady}", style=QUIET_STYLE) if steady else told
-
-
-def _runs(point: PointSummary) -> list[Result]:
-    return sorted((*point.results, *point.left_out), key=lambda run: run.repeat)
-
-
-def _point_order(point: PointSummary) -> tuple[object, ...]:
-    """Along the axes, numbers by size: a randomised plan still reads as a curve."""
-    values = []
-    for name, value in point.key.axis:
-        number = axis_number(name, value)
-        values.append((number is None, number or 0.0, str(value)))
-    return tuple(values)
 
 
 def _figure(text: str, *, main: bool) -> Text:

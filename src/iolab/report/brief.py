@@ -5,31 +5,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
 
 from iolab.analyse.account import account_of
 from iolab.analyse.apart import shown_of
 from iolab.analyse.iterations import is_metadata
+from iolab.analyse.key_value.load import measure_key_value
+from iolab.analyse.key_value.summary import is_key_value
 from iolab.analyse.load import DIRECTIONS, Load, measure
 from iolab.analyse.metadata.phases import measure_metadata
 from iolab.analyse.steady import measured_window
 from iolab.errors import StoreError
 from iolab.model.host import HostFacts
+from iolab.model.key_value_run import ServerRun
 from iolab.model.metric import Result
 from iolab.model.run import HostRun, Plan, RunRecord
 from iolab.model.sample import BinTable, CounterTable, Direction, IntervalTable, no_counters
 from iolab.model.study import Study
 from iolab.report.detail import Curve, RunDetail, RunKey
 from iolab.report.figures.choose import curve_name
-from iolab.report.gather import curve_of, timeline_of
+from iolab.report.gather import binned_curve, curve_of, timeline_of
 from iolab.report.headline import headlines
+from iolab.report.key_value.groups import key_headlines
 from iolab.report.operations import NAMES
+from iolab.report.published import Published
 from iolab.report.selection import select
 from iolab.run.telemetry.rates import derive
 from iolab.store.documents import HostsStart, Manifest, Session
 from iolab.store.verify import Damage
+
+KEY_RUNS_MAX: Final = 512
+"""Runs on key-value stores whose manifests are read: each costs a few ms."""
 
 
 class SessionSource(Protocol):
@@ -78,7 +86,9 @@ class SessionSource(Protocol):
 class Brief:
     """A report's whole content.
 
-    `details` holds the runs that get charts; `host_runs` how each of them ran on each host.
+    `details` holds the runs that get charts; `host_runs` how each of them ran on each host, and
+    every run on a key-value store, whose `servers` told of themselves. `published` is what others
+    published of the same study.
     """
 
     session: Session
@@ -89,6 +99,8 @@ class Brief:
     details: Mapping[RunKey, RunDetail]
     host_runs: Mapping[RunKey, tuple[HostRun, ...]]
     damaged: tuple[Damage, ...]
+    servers: Mapping[RunKey, ServerRun] = field(default_factory=dict)
+    published: Published | None = None
     begun: tuple[int, ...] = ()
     """When each sitting of the session began (UTC, ns), oldest first."""
 
@@ -99,15 +111,25 @@ class Brief:
         return tuple(dict.fromkeys(run.engine_version for run in runs if run.engine_version))
 
 
-def build_brief(source: SessionSource) -> Brief:
+def build_brief(source: SessionSource, published: Published | None = None) -> Brief:
     """Everything a report needs; a run whose tables are damaged is told and keeps its result."""
     study, results = shown_of(source)
-    chosen = select(results, headlines(study, results))
+    chosen = select(results, [*headlines(study, results), *key_headlines(study, results)])
     by_key = {(result.digest, result.repeat): result for result in results}
     titles = {one.id: one.title for one in study.configurations}
     details: dict[RunKey, RunDetail] = {}
     host_runs: dict[RunKey, tuple[HostRun, ...]] = {}
+    servers: dict[RunKey, ServerRun] = {}
     damaged = list(source.damaged())
+    for key in _key_runs(results):
+        try:
+            manifest = source.manifest(*key)
+        except StoreError as error:
+            damaged.append(Damage(f"{key[0]}, repeat {key[1]}", error.happened))
+            continue
+        host_runs[key] = manifest.hosts
+        if manifest.server is not None:
+            servers[key] = manifest.server
     for key in chosen.distributions:
         with_timeline = key in chosen.timelines
         try:
@@ -129,9 +151,17 @@ def build_brief(source: SessionSource) -> Brief:
         results=results,
         details=details,
         host_runs=host_runs,
-        damaged=tuple(damaged),
+        damaged=tuple(dict.fromkeys(damaged)),
+        servers=servers,
+        published=published,
         begun=tuple(start.real_ns for start in source.starts),
     )
+
+
+def _key_runs(results: Sequence[Result]) -> list[RunKey]:
+    """Runs on key-value stores, of which the tables of databases and devices tell."""
+    found = [(one.digest, one.repeat) for one in results if is_key_value(one)]
+    return found[:KEY_RUNS_MAX]
 
 
 def _record(source: SessionSource, key: RunKey, *, with_counters: bool) -> RunRecord:
@@ -161,6 +191,8 @@ def _detail(result: Result, record: RunRecord, name: str, *, with_timeline: bool
     """The run's latency curves, and its series if it is to be drawn over time."""
     if is_metadata(result):
         return _operations_detail(result, record, name, with_timeline=with_timeline)
+    if is_key_value(result):
+        return _keys_detail(result, record, name, with_timeline=with_timeline)
     load = measure(record, measured_window(record))
     hosts = list(range(len(record.hosts)))
     every = [int(direction) for direction in DIRECTIONS]
@@ -190,6 +222,26 @@ def _operations_detail(
             curve_of(NAMES[phase.operation], phase.histogram(hosts)) for phase in phases.file_phases
         ),
         timeline=timeline_of(record, series, phases.span()) if with_timeline else None,
+    )
+
+
+def _keys_detail(result: Result, record: RunRecord, name: str, *, with_timeline: bool) -> RunDetail:
+    """A curve for each operation: of its latencies in the window, else of the engine's own bins."""
+    load = measure_key_value(record, measured_window(record))
+    hosts = list(range(len(record.hosts)))
+    curves = []
+    for operation in load.operations:
+        windowed, told = load.histogram(operation, hosts), load.binned(operation, hosts)
+        if windowed is not None:
+            curves.append(curve_of(operation.word, windowed))
+        elif told is not None:
+            curves.append(binned_curve(told))
+    series = derive(record.counters, record.host_names) if with_timeline else ()
+    return RunDetail(
+        result=result,
+        whole=Curve(name, 0, (), ()),
+        curves=tuple(curves),
+        timeline=timeline_of(record, series, load.cut.common) if with_timeline else None,
     )
 
 

@@ -20,6 +20,7 @@ from iolab.model.metric import Evidence, HostResult, Metric, Result, Spread
 from iolab.model.rule import Steadiness
 from iolab.model.study import Study
 from iolab.report.curves import findings_document
+from iolab.report.key_value.tables import key_points_table, key_runs_table
 from iolab.report.operations import RATE_NOTE, iterations_document, split, summary_lines
 from iolab.report.points import metric_document, point_columns, point_documents, point_table
 from iolab.report.tables import SHOWN_METRICS, axis_names
@@ -256,24 +257,40 @@ def markdown_text(study: Study, results: Sequence[Result]) -> str:
     """Tables that GitHub and its like show, under the study's title; numbers with units.
 
     Where points have repeats, the first has a row for each point of I/O with what is published of
-    it. One has a row for each run of I/O, one a row for each operation of metadata load.
+    it. One has a row for each run of I/O, one a row for each run on a key-value store, one a row
+    for each operation of metadata load.
     """
-    io, metadata = split(results)
+    io, metadata, keys = split(results)
     text = f"# {_markdown_cell(study.title)}\n"
     points = summarise(io, study)
     if len(points) < len(io):
-        heads, *rows = point_table(points)
-        rule = f"|{' --- |' * len(heads)}"
-        lines = [markdown_row(heads), rule, *map(markdown_row, rows)]
-        text += "\n" + "\n".join(lines) + f"\n\n{_POINTS_NOTE}\n"
-    if io or not metadata:
+        text += f"\n{_lines(point_table(points))}\n\n{_POINTS_NOTE}\n"
+    if io or not (metadata or keys):
         text += "\n" + _io_table(io)
+    if keys:
+        text += _keys_text(study, keys)
     if metadata:
         rows = list(summary_lines(point_statistics(metadata), study))
-        rule = f"|{' --- |' * len(rows[0])}"
-        lines = [markdown_row(rows[0]), rule, *map(markdown_row, rows[1:])]
-        text += "\n" + "\n".join(lines) + f"\n\n{RATE_NOTE}\n"
+        text += f"\n{_lines(rows)}\n\n{RATE_NOTE}\n"
     return text
+
+
+def _keys_text(study: Study, keys: Sequence[Result]) -> str:
+    """The points where they have repeats, then the runs."""
+    points, text = summarise(keys, study), ""
+    if len(points) < len(keys):
+        text += f"\n{_lines(key_points_table(points))}\n\n{_POINTS_NOTE}\n"
+    table = key_runs_table(study, keys, {})
+    if table is None:
+        return text
+    rows = [[cell.text for cell in cells] for cells in table.rows]
+    return f"{text}\n{_lines([[column.title for column in table.columns], *rows])}\n"
+
+
+def _lines(rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table, its heading first."""
+    rule = f"|{' --- |' * len(rows[0])}"
+    return "\n".join([markdown_row(rows[0]), rule, *map(markdown_row, rows[1:])])
 
 
 def _io_table(results: Sequence[Result]) -> str:

@@ -7,7 +7,9 @@ from typing import Final
 
 from iolab.analyse.account import ByteAccount, NodeBytes
 from iolab.analyse.iterations import is_metadata
+from iolab.analyse.key_value.summary import WHOLE_KEY, is_key_value
 from iolab.model.metric import HostResult, Result, Spread
+from iolab.report.key_value.tables import key_hosts_table
 from iolab.report.operations import NAMES, host_rate_keys, share_table
 from iolab.report.table import Cell, Table, columns, row
 from iolab.report.tables import hosts_table
@@ -23,6 +25,8 @@ HOSTS_SHOWN: Final = 24
 
 def host_shares(result: Result, key: str) -> Table:
     """Each host's share of a run of any load; `key` is the metric that orders I/O."""
+    if is_key_value(result):
+        return _extremes(key_hosts_table(result), result, WHOLE_KEY)
     return metadata_share_rows(result) if is_metadata(result) else share_rows(result, key)
 
 

@@ -14,9 +14,11 @@ from iolab.analyse.metadata.phases import FILE_OPERATIONS
 from iolab.analyse.percentiles import is_supported
 from iolab.analyse.window import Window
 from iolab.model.histogram import BIN_COUNT, MIDDLE_NS, Histogram
-from iolab.model.metadata import MetadataJob, Operation
+from iolab.model.key_value import BinnedLatency, KeyOperation
+from iolab.model.metadata import MetadataJob
 from iolab.model.run import RunRecord
 from iolab.model.sample import BinTable, Direction, Floats, IntervalTable
+from iolab.model.workload import Job
 from iolab.report.detail import Curve, Panel, Timeline
 from iolab.report.figures.operations import operation_token
 from iolab.report.grid import Grid, trace
@@ -53,6 +55,20 @@ def curve_of(name: str, histogram: Histogram) -> Curve:
     )
 
 
+def binned_curve(latency: BinnedLatency) -> Curve:
+    """The same from an engine's own bins, by a straight line through each."""
+    total = latency.count
+    named = [percent for percent in NAMED_PERCENTS if is_supported(total, percent)]
+    if not named or not latency.bins:
+        return Curve(latency.operation.word, total, (), ())
+    return Curve(
+        latency.operation.word,
+        total,
+        tuple(_tail(percent) for percent in named),
+        tuple(latency.interpolated_ns(percent / 100) for percent in named),
+    )
+
+
 def _tail(percent: float) -> float:
     """One I/O in how many is beyond the percentile."""
     return 100.0 / (100.0 - percent)
@@ -67,8 +83,13 @@ def timeline_of(
     end_ns = grid.start_ns + grid.span_ns
     if window is not None:
         start_ns, end_ns = window.start_ns, window.end_ns
-    of_metadata = isinstance(record.run.point.job, MetadataJob)
-    load = _operation_panels(record, grid) if of_metadata else _load_panels(record, grid)
+    job = record.run.point.job
+    if isinstance(job, MetadataJob):
+        load = _operation_panels(record, grid)
+    elif isinstance(job, Job):
+        load = _load_panels(record, grid)
+    else:
+        load = _key_panels(record, grid)
     panels = [*load, *telemetry_panels(record, telemetry, grid)]
     return Timeline(
         at_s=tuple(float(f"{at:.4f}") for at in grid.middles_s),
@@ -124,7 +145,43 @@ def _operation_panels(record: RunRecord, grid: Grid) -> list[Panel]:
     ]
 
 
-def _only(record: RunRecord, operation: Operation) -> RunRecord:
+def _key_panels(record: RunRecord, grid: Grid) -> list[Panel]:
+    """Rate, mean and p99 of each operation on keys; those since due stand beside the others."""
+    ways = set(record.intervals.direction.tolist())
+    seconds = grid.covered_s
+    rates, means, tails = [], [], []
+    for operation in KeyOperation:
+        if operation not in ways:
+            continue
+        own = _only(record, operation)
+        done = _spread(own, grid, own.intervals.ios.astype(np.float64), operation)
+        waited = _spread(own, grid, own.intervals.lat_sum_ns, operation)
+        name = _KEY_WORDS.get(operation, operation.word)
+        if not operation.is_intended:
+            rates.append(trace(name, done / seconds))
+        if waited.any():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                means.append(trace(name, np.where(done > 0, waited / done, np.nan)))
+            tails.append(trace(name, _tail_by_cell(own, grid, 99.0)))
+    return [
+        Panel("Operations", "ops/s", tuple(rates)),
+        Panel("Latency mean", "ns", tuple(means), log=True),
+        Panel("Latency p99", "ns", tuple(tails), log=True),
+    ]
+
+
+_KEY_WORDS: Final = {
+    KeyOperation.ALL: "all",
+    KeyOperation.WRITE: "writer",
+    KeyOperation.READ_MODIFY_WRITE: "rmw",
+    KeyOperation.INTENDED_READ: "due read",
+    KeyOperation.INTENDED_UPDATE: "due update",
+    KeyOperation.INTENDED_READ_MODIFY_WRITE: "due rmw",
+}
+"""Operations in the room beside a panel."""
+
+
+def _only(record: RunRecord, operation: IntEnum) -> RunRecord:
     """The record with the intervals and bins of one operation."""
     rows = record.intervals.direction == int(operation)
     bins = record.bins.direction == int(operation)

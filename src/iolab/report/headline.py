@@ -82,7 +82,13 @@ def headlines(study: Study, results: Sequence[Result]) -> tuple[Headline, ...]:
 def _headline(
     workload: Workload, configuration: Configuration, points: Sequence[PointSummary]
 ) -> Headline:
-    key = FIGURES[workload.indicator]
+    return headline_of(workload, configuration, points, FIGURES[workload.indicator])
+
+
+def headline_of(
+    workload: Workload, configuration: Configuration, points: Sequence[PointSummary], key: str
+) -> Headline:
+    """The best of these points by metric `key`."""
     measured = [figures for point in points if (figures := point_figures(point, key)) is not None]
     trusted = [figures for figures in measured if figures.level is not Level.INVALID] or measured
     sign = -1.0 if workload.indicator is Indicator.LATENCY else 1.0

@@ -14,6 +14,7 @@ from iolab.analyse.iterations import (
     is_metadata,
     point_statistics,
 )
+from iolab.analyse.key_value.summary import is_key_value
 from iolab.analyse.metadata.phases import FILE_OPERATIONS
 from iolab.analyse.metadata.summary import latency_key, rate_key, whole_key
 from iolab.model.metadata import MetadataJob, Operation
@@ -48,10 +49,12 @@ _TAIL: Final = (("p50", "p50"), ("p99", "p99"), ("p99_9", "p99.9"))
 """The latencies of the summary: (name in a metric's key, heading)."""
 
 
-def split(results: Sequence[Result]) -> tuple[list[Result], list[Result]]:
-    """(results of I/O, results of metadata load), each in their order."""
-    io = [result for result in results if not is_metadata(result)]
-    return io, [result for result in results if is_metadata(result)]
+def split(results: Sequence[Result]) -> tuple[list[Result], list[Result], list[Result]]:
+    """(results of I/O, of metadata load, of load on key-value stores), each in their order."""
+    metadata = [result for result in results if is_metadata(result)]
+    keys = [result for result in results if is_key_value(result)]
+    io = [r for r in results if not is_metadata(r) and not is_key_value(r)]
+    return io, metadata, keys
 
 
 def run_rate(result: Result, operation: Operation) -> Metric:
@@ -148,7 +151,7 @@ def runs_table(
     study: Study, results: Sequence[Result], anchors: Mapping[RunKey, str]
 ) -> Table | None:
     """One row a run of metadata load; None where there is none."""
-    _, found = split(results)
+    _, found, _ = split(results)
     if not found:
         return None
     several = len(study.configurations) > 1

@@ -8,27 +8,26 @@ from datetime import UTC, datetime
 from typing import Final
 
 from iolab.analyse.curves import findings
-from iolab.analyse.iterations import is_metadata
-from iolab.analyse.points import FIGURES, NO_REPLICATE, summarise
+from iolab.analyse.points import NO_REPLICATE, summarise
 from iolab.model.event import SessionStatus
 from iolab.model.metadata import MetadataJob
 from iolab.model.metric import Metric, Result
-from iolab.model.run import HostRun, RunStatus
+from iolab.model.run import RunStatus
 from iolab.model.workload import Indicator
 from iolab.report.brief import Brief
-from iolab.report.detail import RunDetail, RunKey
+from iolab.report.detail import RunKey
 from iolab.report.figures.choose import (
     Look,
     axis_figures,
     looks_of,
-    run_distribution,
     workload_distribution,
 )
-from iolab.report.figures.frame import Figure
-from iolab.report.figures.hosts import strip_figure
-from iolab.report.figures.timeline import timeline_figure
-from iolab.report.fleet import account_table, host_shares, share_rows, spread_tables
 from iolab.report.headline import Headline, Tally, headlines, tally
+from iolab.report.key_value.charts import key_cards, key_charts
+from iolab.report.key_value.evidence import databases_table, engine_notes, servers_table
+from iolab.report.key_value.groups import Group, key_groups
+from iolab.report.key_value.measures import on_keys
+from iolab.report.key_value.tables import key_jobs_tables, key_runs_table
 from iolab.report.machine import (
     configurations_table,
     disks_table,
@@ -38,9 +37,11 @@ from iolab.report.machine import (
 )
 from iolab.report.objections import Objection, objections, run_name
 from iolab.report.operation_charts import operation_cards, operation_charts
-from iolab.report.operations import brief_rates, jobs_table, runs_table
+from iolab.report.operations import jobs_table, runs_table
 from iolab.report.page_parts import Card, Entry, WorkloadCharts
+from iolab.report.published import Published
 from iolab.report.repeat import INVENTORY_FILE, repeat_command, study_file, versions_table
+from iolab.report.run_parts import RunPart, run_parts, runs_note
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.report.tables import method_table, results_table, workloads_table
 from iolab.report.wording import NOTHING, count, listing, show, show_interval
@@ -49,19 +50,6 @@ MAX_FAILURES: Final = 12
 """Failed runs told one by one; the results table has them all."""
 
 _NO_FIGURE: Final = "not measured"
-
-
-@dataclass(frozen=True, slots=True)
-class RunPart:
-    """One run's place in the report: charts for some, checks with evidence for all."""
-
-    anchor: str
-    result: Result
-    aside: str
-    figures: tuple[Figure, ...]
-    hosts: Table | None
-    fleet: tuple[Table, ...]
-    commands: tuple[HostRun, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +70,14 @@ class Page:
     colours: tuple[tuple[str, str], ...]
     workloads: tuple[WorkloadCharts, ...]
     results: Table
-    operation_results: Table | None
+    operation_results: tuple[Table, ...]
     runs: tuple[RunPart, ...]
     runs_note: str
     configurations: Table
     hosts: tuple[tuple[str, tuple[Table, ...]], ...]
     method: Table
     jobs: tuple[Table, ...]
+    published: Published | None
     study_file: str
     inventory_file: str
     command: tuple[str, ...]
@@ -101,17 +90,23 @@ def make_page(brief: Brief) -> Page:
     looks = looks_of(brief.study)
     anchors = {(r.digest, r.repeat): f"run-{i}" for i, r in enumerate(brief.results, 1)}
     failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
-    workloads = _workloads(brief, found, looks, anchors)
+    groups = key_groups(brief.study, brief.results)
+    workloads = _workloads(brief, found, groups, looks, anchors)
     hidden = len(failures) - MAX_FAILURES
     several = len(brief.study.configurations) > 1
     return Page(
         facts=_facts(brief),
         alerts=_alerts(brief),
-        contents=_contents(has_charts=bool(workloads), has_runs=bool(brief.results)),
+        contents=_contents(
+            has_charts=bool(workloads),
+            has_runs=bool(brief.results),
+            is_published=brief.published is not None,
+        ),
         summary=_summary(tally(brief.results), brief),
         cards=(
             *_cards(found, looks, anchors, several=several),
             *operation_cards(brief, looks, anchors),
+            *key_cards(groups, brief.study, looks, anchors),
         ),
         headline_table=_headline_table(found, anchors),
         objections=objections(brief.results),
@@ -124,18 +119,24 @@ def make_page(brief: Brief) -> Page:
         else (),
         workloads=workloads,
         results=results_table(brief.study, brief.results, anchors),
-        operation_results=runs_table(brief.study, brief.results, anchors),
-        runs=tuple(_run(brief, result, anchors, looks) for result in _in_importance(brief)),
-        runs_note=_runs_note(brief),
+        operation_results=tuple(
+            table
+            for table in (
+                runs_table(brief.study, brief.results, anchors),
+                key_runs_table(brief.study, brief.results, anchors),
+            )
+            if table
+        ),
+        runs=run_parts(brief, anchors, looks),
+        runs_note=runs_note(brief),
         configurations=configurations_table(brief.study.configurations),
         hosts=tuple(
             (listing(names, 8), (host_table(facts), disks_table(names, facts), nics_table(facts)))
             for names, facts in same_hosts(brief.facts)
         ),
         method=method_table(brief.study, brief.plan),
-        jobs=tuple(
-            table for table in (workloads_table(brief.study), jobs_table(brief.study)) if table
-        ),
+        jobs=_jobs(brief),
+        published=brief.published,
         study_file=study_file(brief),
         inventory_file=INVENTORY_FILE,
         command=repeat_command(brief),
@@ -160,6 +161,7 @@ def _facts(brief: Brief) -> tuple[tuple[str, str], ...]:
         ("Runs", _run_count(brief)),
         ("Scale", brief.study.scale),
         ("Session", brief.session.id),
+        *(("Engine", text) for text in engine_notes(brief.study, brief.host_runs)),
         *((("Source", brief.study.source),) if brief.study.source else ()),
     )
 
@@ -187,17 +189,33 @@ def _alerts(brief: Brief) -> tuple[str, ...]:
     return tuple(text.strip() for text in (told, *damage) if text)
 
 
-def _contents(*, has_charts: bool, has_runs: bool) -> tuple[tuple[str, str], ...]:
+def _contents(
+    *, has_charts: bool, has_runs: bool, is_published: bool
+) -> tuple[tuple[str, str], ...]:
     return (
         ("headlines", "Headline figures"),
         ("know", "What to know"),
         *((("charts", "Load and latency"),) if has_charts else ()),
+        *((("published", "Published elsewhere"),) if is_published else ()),
         ("results", "Every run"),
         *((("runs", "Runs in detail"),) if has_runs else ()),
         ("configuration", "Test configuration"),
         ("method", "Method"),
         ("repeat", "How to repeat it"),
     )
+
+
+def _jobs(brief: Brief) -> tuple[Table, ...]:
+    """What was asked for of each engine, and what databases and servers were."""
+    jobs = {(run.point.digest, run.repeat): run.point.job for run in brief.plan.runs}
+    found = (
+        workloads_table(brief.study),
+        jobs_table(brief.study),
+        *key_jobs_tables(brief.study),
+        databases_table(jobs, brief.host_runs),
+        servers_table(brief.study, tuple(brief.servers.values())),
+    )
+    return tuple(table for table in found if table)
 
 
 def _summary(tallied: Tally, brief: Brief) -> str:
@@ -307,6 +325,7 @@ def _headline_table(found: Sequence[Headline], anchors: Mapping[RunKey, str]) ->
 def _workloads(
     brief: Brief,
     headlined: Sequence[Headline],
+    groups: Sequence[Group],
     looks: Mapping[str, Look],
     anchors: Mapping[RunKey, str],
 ) -> tuple[WorkloadCharts, ...]:
@@ -319,6 +338,11 @@ def _workloads(
         if isinstance(workload.job, MetadataJob):
             charts += operation_charts(brief, workload, results, looks, anchors)
             continue
+        if on_keys(workload.job):
+            own_groups = [group for group in groups if group.workload is workload]
+            made = [key_charts(one, brief.study, brief.host_runs, looks) for one in own_groups]
+            charts += [one for one in made if one]
+            continue
         own = [one for one in headlined if one.workload is workload]
         points = [point for point in summaries if point.key.workload == workload.id]
         figures = axis_figures(workload, points, looks, load.curves)
@@ -328,73 +352,3 @@ def _workloads(
         if figures:
             charts.append(WorkloadCharts(workload.title, tuple(figures)))
     return tuple(charts)
-
-
-def _in_importance(brief: Brief) -> list[Result]:
-    """The runs with charts first, in the order in which they were chosen; then the others."""
-    by_key = {(result.digest, result.repeat): result for result in brief.results}
-    drawn = [key for key, detail in brief.details.items() if detail.timeline is not None]
-    return [by_key[key] for key in dict.fromkeys([*drawn, *by_key])]
-
-
-def _run(
-    brief: Brief, result: Result, anchors: Mapping[RunKey, str], looks: Mapping[str, Look]
-) -> RunPart:
-    run_key = (result.digest, result.repeat)
-    token = looks[result.configuration].token
-    detail = brief.details.get(run_key)
-    figures: list[Figure] = []
-    if detail is not None and detail.timeline is not None:
-        name = run_name(result)
-        figures.append(
-            timeline_figure(name, "Load and telemetry over time", detail.timeline, token)
-        )
-        curves = run_distribution(name, detail, token)
-        figures += [curves] if curves else []
-        if not is_metadata(result):
-            key = _key(brief, result)
-            strip = strip_figure(name, result, key, token, share_rows(result, key))
-            figures += [strip] if strip else []
-    objected = len(result.verdict.objections)
-    told = f"{count(objected, 'objection')}" if objected else "no objection"
-    return RunPart(
-        anchor=anchors[run_key],
-        result=result,
-        aside=f"{_figure(brief, result)}, {count(len(result.verdict.checks), 'check')}, {told}",
-        figures=tuple(figures),
-        hosts=host_shares(result, _key(brief, result)) if len(result.hosts) > 1 else None,
-        fleet=_fleet(result, detail),
-        commands=brief.host_runs.get(run_key, ()) if figures else (),
-    )
-
-
-def _fleet(result: Result, detail: RunDetail | None) -> tuple[Table, ...]:
-    """How alike and how much together the hosts ran; the account of bytes."""
-    spread = spread_tables(result)
-    account = detail.account if detail is not None else None
-    return spread if account is None else (*spread, account_table(account))
-
-
-def _key(brief: Brief, result: Result) -> str:
-    """The metric that tells hosts of a run apart: the rate that its workload is run for."""
-    workload = next(one for one in brief.study.workloads if one.id == result.workload)
-    return "bw_bytes_per_s" if workload.indicator is Indicator.BANDWIDTH else "iops"
-
-
-def _figure(brief: Brief, result: Result) -> str:
-    """The run's headline figure."""
-    if is_metadata(result):
-        return brief_rates(result)
-    workload = next(one for one in brief.study.workloads if one.id == result.workload)
-    figure = show(result.metrics.get(FIGURES[workload.indicator]))
-    return f"{figure} mean" if workload.indicator is Indicator.LATENCY else figure
-
-
-def _runs_note(brief: Brief) -> str:
-    drawn = sum(1 for detail in brief.details.values() if detail.timeline is not None)
-    if drawn >= len(brief.results):
-        return "Each run with its series, its latencies, and every check that was made."
-    return (
-        f"The headline runs and those with the worst verdicts, {drawn} in all, with their charts; "
-        "the others with their checks."
-    )

@@ -32,9 +32,13 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadCharts:
-    """The charts of one workload over its points; of metadata load with its table and its note."""
+    """The charts of one workload over its points; of metadata load with its table and its note.
+
+    `more` are tables that stand under the charts, each with a note.
+    """
 
     title: str
     figures: tuple[Figure, ...]
     table: Table | None = None
     note: str = ""
+    more: tuple[tuple[Table, str], ...] = ()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from iolab.analyse.iterations import is_metadata
+from iolab.analyse.key_value.summary import is_key_value
 from iolab.analyse.points import PointSummary
 from iolab.model.metric import Metric
 from iolab.report.wording import NOTHING, show, show_interval
@@ -79,7 +80,7 @@ def point_columns(points: Sequence[PointSummary]) -> dict[str, list[Value]]:
 
 def point_table(points: Sequence[PointSummary]) -> list[list[str]]:
     """Headings and rows of the points of I/O, values with units and intervals."""
-    chosen = [point for point in points if not _of_metadata(point)]
+    chosen = [point for point in points if not _of_operations(point)]
     axes = list(dict.fromkeys(name for point in chosen for name, _ in point.key.axis))
     heads = ["Configuration", "Workload", *axes]
     heads += [heading for _, heading in _MARKDOWN_METRICS]
@@ -102,8 +103,10 @@ def told(metric: Metric) -> str:
     return f"{show(metric, bare_rate=True)} {interval}".strip()
 
 
-def _of_metadata(point: PointSummary) -> bool:
-    return any(is_metadata(run) for run in (*point.results, *point.left_out))
+def _of_operations(point: PointSummary) -> bool:
+    """Whether the point is told by its operations, in a table of its own."""
+    runs = (*point.results, *point.left_out)
+    return any(is_metadata(run) or is_key_value(run) for run in runs)
 
 
 def _finite(value: float | None) -> float | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.analyse.iterations import is_metadata
+from iolab.analyse.key_value.summary import WHOLE_KEY, is_key_value
 from iolab.model.metric import Level, Result
 from iolab.model.run import RunStatus
 from iolab.report.detail import RunKey
@@ -53,5 +54,5 @@ def _is_measured(result: Result) -> bool:
     """Whether there is anything to draw."""
     if is_metadata(result):
         return any(metric.value is not None for metric in result.metrics.values())
-    iops = result.metrics.get("iops")
-    return iops is not None and iops.value is not None
+    rate = result.metrics.get(WHOLE_KEY if is_key_value(result) else "iops")
+    return rate is not None and rate.value is not None

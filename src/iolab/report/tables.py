@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from iolab.analyse.iterations import is_metadata
+from iolab.analyse.key_value.summary import is_key_value
 from iolab.model.metric import Evidence, Result
 from iolab.model.run import Plan
 from iolab.model.study import Method, Order, Study
@@ -38,7 +39,7 @@ def axis_names(results: Sequence[Result]) -> tuple[str, ...]:
 
 def results_table(study: Study, results: Sequence[Result], anchors: Mapping[RunKey, str]) -> Table:
     """One row a run of I/O; `anchors` lead to what the report tells of it."""
-    results = [result for result in results if not is_metadata(result)]
+    results = [r for r in results if not is_metadata(r) and not is_key_value(r)]
     axes = axis_names(results)
     several = len(study.configurations) > 1
     mixed = any(

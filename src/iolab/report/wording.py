@@ -20,7 +20,7 @@ _UNSEEN: Final = re.compile(
 
 _MARK: Final = {Level.VALID: "●", Level.INDICATIVE: "◆", Level.INVALID: "✕"}
 _WORDS: Final = {"depth": "I/Os", "celsius": "°C"}
-_SIZE_AXES: Final = frozenset({"bs", "filesize"})
+_SIZE_AXES: Final = frozenset({"bs", "filesize", "block_size"})
 
 
 def clean(text: str) -> str:

@@ -106,7 +106,7 @@ def figures() -> dict[str, Figure]:
     """Each golden figure by its file's name."""
     return {
         "throughput": throughput_figure(WORKLOAD, "iodepth", lines()),
-        "latency": latency_figure(WORKLOAD, "iodepth", lines()[:1]),
+        "latency": latency_figure(WORKLOAD.title, "iodepth", lines()[:1]),
         "distribution": distribution_figure(
             "Random read", "Latency by percentile", [Drawn(CURVE, "read", SERIES[0])]
         ),

@@ -49,7 +49,8 @@ _SHAPES: Final = {
     Level.INDICATIVE: "diamond",
     Level.INVALID: "M-.7,-.7L.7,.7M.7,-.7L-.7,.7",
 }
-_LOG_AXES: Final = frozenset({"iodepth", "numjobs", "bs", "filesize"})
+_SIZE_AXES: Final = frozenset({"bs", "filesize", "block_size"})
+_LOG_AXES: Final = _SIZE_AXES | {"iodepth", "numjobs", "threads"}
 
 
 _NO_METRIC: Final = Metric(None, "")
@@ -73,10 +74,32 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One metric drawn against the axis, by its key."""
+    """One metric drawn against the axis, by its key; `label` is what stands beside its line."""
 
     key: str
     name: str
+    label: str = ""
+
+
+MEAN: Final = Quantity("lat_ns_mean", "mean latency", "mean")
+TAIL: Final = Quantity("lat_ns_p99", "p99", "p99")
+
+_RATES: Final = {
+    Indicator.IOPS: Quantity("iops", "IOPS"),
+    Indicator.BANDWIDTH: Quantity("bw_bytes_per_s", "Bandwidth"),
+    Indicator.LATENCY: Quantity("iops", "IOPS"),
+    Indicator.KEY_OPERATIONS: Quantity("ops_per_s", "Operations a second"),
+}
+
+
+def rate_of(indicator: Indicator) -> Quantity:
+    """What a workload of that indicator does a second."""
+    return _RATES[indicator]
+
+
+def rate_unit(quantity: Quantity) -> str:
+    """The unit of such a rate."""
+    return {"bw_bytes_per_s": "bytes/s", "iops": "1/s"}.get(quantity.key, "ops/s")
 
 
 def shape_of(level: Level) -> str:
@@ -85,23 +108,27 @@ def shape_of(level: Level) -> str:
 
 
 def throughput_figure(workload: Workload, axis: str, lines: Sequence[Line]) -> Figure:
-    """IOPS or bandwidth, as the workload's indicator says, against `axis`."""
-    bandwidth = workload.indicator is Indicator.BANDWIDTH
-    quantity = Quantity("bw_bytes_per_s", "Bandwidth") if bandwidth else Quantity("iops", "IOPS")
+    """IOPS, bandwidth or operations, as the workload's indicator says, against `axis`."""
+    quantity = rate_of(workload.indicator)
     drawn = lines[:MAX_LINES]
-    values = [v for line in drawn for v in _values(line, quantity.key)]
-    scale = linear_scale("bytes/s" if bandwidth else "1/s", values)
+    values = [v for line in drawn for v in drawn_values(line, quantity.key)]
+    scale = linear_scale(rate_unit(quantity), values)
     layers = [layer for line in drawn for layer in _layers(line, axis, quantity.key, scale)]
     named = drawn if len(drawn) > 1 else ()
-    ends = [end for line in named for end in _ends(line, axis, quantity.key, scale, line.name)]
-    return _figure(workload, axis, lines, (quantity,), scale, layers, ends)
+    ends = [end for line in named for end in line_ends(line, axis, quantity.key, scale, line.name)]
+    return _figure(workload.title, axis, lines, (quantity,), scale, layers, ends)
 
 
-def latency_figure(workload: Workload, axis: str, lines: Sequence[Line]) -> Figure:
-    """Mean and 99th percentile latency against `axis`, on a logarithmic scale."""
-    mean, tail = Quantity("lat_ns_mean", "mean latency"), Quantity("lat_ns_p99", "p99")
+def latency_figure(
+    subject: str,
+    axis: str,
+    lines: Sequence[Line],
+    mean: Quantity = MEAN,
+    tail: Quantity = TAIL,
+) -> Figure:
+    """Two latencies against `axis`, solid and dashed, on a logarithmic scale: mean and p99."""
     drawn = lines[:MAX_LINES]
-    values = [v for line in drawn for key in (mean.key, tail.key) for v in _values(line, key)]
+    values = [v for line in drawn for key in (mean.key, tail.key) for v in drawn_values(line, key)]
     scale = log_scale("ns", values)
     layers: list[Spec] = []
     ends: list[tuple[str, float, str]] = []
@@ -109,13 +136,13 @@ def latency_figure(workload: Workload, axis: str, lines: Sequence[Line]) -> Figu
         thin = Line(line.name, line.token, (4, 3), line.points)
         alone = len(drawn) == 1
         layers += _layers(line, axis, mean.key, scale) + _layers(thin, axis, tail.key, scale)
-        ends += _ends(line, axis, mean.key, scale, "mean" if alone else line.name)
-        ends += _ends(thin, axis, tail.key, scale, "p99")
-    return _figure(workload, axis, lines, (mean, tail), scale, layers, ends)
+        ends += line_ends(line, axis, mean.key, scale, mean.label if alone else line.name)
+        ends += line_ends(thin, axis, tail.key, scale, tail.label)
+    return _figure(subject, axis, lines, (mean, tail), scale, layers, ends)
 
 
 def _figure(
-    workload: Workload,
+    subject: str,
     axis: str,
     lines: Sequence[Line],
     quantities: tuple[Quantity, ...],
@@ -132,21 +159,30 @@ def _figure(
     }
     known = [line.curve for line in lines[:MAX_LINES] if line.curve is not None]
     left_out = len(lines) - MAX_LINES
-    notes = ["Solid: mean; dashed: 99th percentile."] if len(quantities) > 1 else []
-    if any(_bars(line, axis, one.key, scale) for line in lines for one in quantities):
+    notes = [_dashes(quantities)] if len(quantities) > 1 else []
+    if any(interval_bars(line, axis, one.key, scale) for line in lines for one in quantities):
         notes.append("Bars: 95 % interval over the runs, which are the small marks.")
     notes += [text for one in quantities if (text := predicted_note(known, one.key))]
     notes += [f"{count(left_out, 'line')} more in the table."] if left_out > 0 else []
     return Figure(
-        subject=workload.title,
+        subject=subject,
         title=f"{name[0].upper()}{name[1:]} against {axis}",
-        finding=_finding(axis, lines, quantities[0]),
+        finding=finding_of(axis, lines, quantities[0]),
         note=" ".join(notes),
         spec=spec,
         width=WIDTH,
         height=HEAD + HEIGHT + BOTTOM,
-        table=_table(workload, axis, lines, quantities),
+        table=quantities_table(subject, axis, lines, quantities),
     )
+
+
+def _dashes(quantities: tuple[Quantity, ...]) -> str:
+    """Which line is which."""
+    solid, dashed = quantities
+    return f"Solid: {solid.label}; dashed: {_DASHED.get(dashed.label, dashed.label)}."
+
+
+_DASHED: Final = {"p99": "99th percentile"}
 
 
 def _layers(line: Line, axis: str, key: str, scale: Scale) -> list[Spec]:
@@ -154,7 +190,7 @@ def _layers(line: Line, axis: str, key: str, scale: Scale) -> list[Spec]:
     x = _x_encoding(axis, line)
     y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
     colour = line.token.stand_in
-    points = _points(line, axis, key)
+    points = points_on(line, axis, key)
     layers: list[Spec] = [
         *predicted_layers(line.curve, key, {"x": x, "y": y}, scale, colour),
         {
@@ -164,7 +200,7 @@ def _layers(line: Line, axis: str, key: str, scale: Scale) -> list[Spec]:
         },
     ]
     for marked, small in ((_runs(line, axis, key), True), (points, False)):
-        bars = [] if small else _bars(line, axis, key, scale)
+        bars = [] if small else interval_bars(line, axis, key, scale)
         if bars:
             layers.append(
                 {
@@ -176,13 +212,14 @@ def _layers(line: Line, axis: str, key: str, scale: Scale) -> list[Spec]:
         for level in Level:
             values = [{"x": a, "y": scale.of(v)} for a, v, of in marked if of is level]
             if values:
-                layers.append(_markers(values, level, colour, {"x": x, "y": y}, small=small))
+                layers.append(markers(values, level, colour, {"x": x, "y": y}, small=small))
     return layers
 
 
-def _markers(
+def markers(
     points: list[dict[str, float]], level: Level, colour: str, encoding: Spec, *, small: bool
 ) -> Spec:
+    """A layer of markers of one verdict; `small` ones are single runs."""
     filled = level is Level.VALID
     size = 42 if filled else 70
     return {
@@ -201,12 +238,12 @@ def _markers(
     }
 
 
-def _bars(line: Line, axis: str, key: str, scale: Scale) -> list[dict[str, float]]:
+def interval_bars(line: Line, axis: str, key: str, scale: Scale) -> list[dict[str, float]]:
     """The 95 % intervals of the points that have one."""
     bars = []
     for point in line.points:
         metric = point.metrics.get(key, _NO_METRIC)
-        x = _axis_value(point, axis)
+        x = axis_value(point, axis)
         if metric.low is not None and metric.high is not None and x is not None:
             bars.append({"x": x, "y": scale.of(metric.low), "y2": scale.of(metric.high)})
     return bars
@@ -214,16 +251,26 @@ def _bars(line: Line, axis: str, key: str, scale: Scale) -> list[dict[str, float
 
 def _x_encoding(axis: str, line: Line) -> Spec:
     """The axis by its own scale: doublings for depths and sizes, even steps otherwise."""
-    found = {v for point in line.points if (v := _axis_value(point, axis)) is not None}
+    found = {v for point in line.points if (v := axis_value(point, axis)) is not None}
     log = axis in _LOG_AXES and min(found, default=0) > 0
     scale = {"type": "log", "base": 2} if log else {"type": "linear", "zero": False}
-    labels = {"labelExpr": _SIZE_LABEL} if axis in {"bs", "filesize"} else {"format": NUMBER_FORMAT}
     return {
         "field": "x",
         "type": "quantitative",
         "scale": {**scale, "nice": False, "padding": 10},
-        "axis": {"values": sorted(found), "grid": False, "title": axis, "tickSize": 4, **labels},
+        "axis": {
+            "values": sorted(found),
+            "grid": False,
+            "title": axis,
+            "tickSize": 4,
+            **tick_labels(axis),
+        },
     }
+
+
+def tick_labels(axis: str) -> Spec:
+    """How values of the axis are written: sizes as study files have them, others as numbers."""
+    return {"labelExpr": _SIZE_LABEL} if axis in _SIZE_AXES else {"format": NUMBER_FORMAT}
 
 
 _SIZE_LABEL: Final = (
@@ -234,16 +281,17 @@ _SIZE_LABEL: Final = (
 """Sizes on the axis as study files write them."""
 
 
-def _axis_value(point: PointSummary, axis: str) -> float | None:
+def axis_value(point: PointSummary, axis: str) -> float | None:
+    """The point's value of that axis as a number, None when it has none."""
     return next((axis_number(name, v) for name, v in point.key.axis if name == axis), None)
 
 
-def _points(line: Line, axis: str, key: str) -> list[tuple[float, float, Level]]:
+def points_on(line: Line, axis: str, key: str) -> list[tuple[float, float, Level]]:
     """(axis value, published value, verdict) of each point that has both, along the axis."""
     found = [
         (x, metric.value, point.level)
         for point in line.points
-        if (x := _axis_value(point, axis)) is not None
+        if (x := axis_value(point, axis)) is not None
         and (metric := point.metrics.get(key, _NO_METRIC)).value is not None
     ]
     return sorted(found, key=lambda one: one[0])
@@ -254,7 +302,7 @@ def _runs(line: Line, axis: str, key: str) -> list[tuple[float, float, Level]]:
     return [
         (x, value, run.verdict.level)
         for point in line.points
-        if len(_runs_of(point)) > 1 and (x := _axis_value(point, axis)) is not None
+        if len(_runs_of(point)) > 1 and (x := axis_value(point, axis)) is not None
         for run in _runs_of(point)
         if (value := value_of(run, key)) is not None
     ]
@@ -264,7 +312,7 @@ def _runs_of(point: PointSummary) -> list[Result]:
     return sorted((*point.results, *point.left_out), key=lambda run: run.repeat)
 
 
-def _values(line: Line, key: str) -> list[float]:
+def drawn_values(line: Line, key: str) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
     found = [point.metrics.get(key, _NO_METRIC) for point in line.points]
     ends = [v for one in found for v in (one.low, one.value, one.high) if v is not None]
@@ -273,12 +321,15 @@ def _values(line: Line, key: str) -> list[float]:
     return [*measured, *predicted_values(line.curve, key)]
 
 
-def _ends(line: Line, axis: str, key: str, scale: Scale, name: str) -> list[tuple[str, float, str]]:
-    points = _points(line, axis, key)
+def line_ends(
+    line: Line, axis: str, key: str, scale: Scale, name: str
+) -> list[tuple[str, float, str]]:
+    """What stands beside the line's last point, as `end_labels` takes it."""
+    points = points_on(line, axis, key)
     return [(name, scale.of(points[-1][1]), line.token.stand_in)] if points else []
 
 
-def _finding(axis: str, lines: Sequence[Line], quantity: Quantity) -> str:
+def finding_of(axis: str, lines: Sequence[Line], quantity: Quantity) -> str:
     """One sentence a line of what the chart shows, with the worst verdict in it."""
     sentences = []
     for line in lines[:MAX_LINES]:
@@ -289,13 +340,11 @@ def _finding(axis: str, lines: Sequence[Line], quantity: Quantity) -> str:
 
 
 def _sentence(axis: str, line: Line, quantity: Quantity) -> str:
-    points = _points(line, axis, quantity.key)
+    points = points_on(line, axis, quantity.key)
     if not points:
         return "no run has a value."
     unit = next(p.metrics[quantity.key].unit for p in line.points if quantity.key in p.metrics)
-    levels = [level for _, _, level in points]
-    worst = max(levels, key=lambda level: level.rank)
-    trust = f"all {worst.value}" if len(set(levels)) == 1 else f"at worst {worst.value}"
+    trust = trust_of([level for _, _, level in points])
     (first_x, first, _), (last_x, last, _) = points[0], points[-1]
     if len(points) == 1:
         return f"{show_value(first, unit)} at {axis} {first_x:g}; {trust}."
@@ -309,8 +358,14 @@ def _sentence(axis: str, line: Line, quantity: Quantity) -> str:
     )
 
 
-def _table(
-    workload: Workload, axis: str, lines: Sequence[Line], quantities: tuple[Quantity, ...]
+def trust_of(levels: Sequence[Level]) -> str:
+    """How far several points can be trusted: `all valid`, or the worst of them."""
+    worst = max(levels, key=lambda level: level.rank)
+    return f"all {worst.value}" if len(set(levels)) == 1 else f"at worst {worst.value}"
+
+
+def quantities_table(
+    subject: str, axis: str, lines: Sequence[Line], quantities: tuple[Quantity, ...]
 ) -> Table:
     """Every plotted number with its verdict, also of the lines that were left out."""
     names = [name for q in quantities for name in (q.name, f"{q.name}, 95 % interval")]
@@ -326,7 +381,7 @@ def _table(
     first = quantities[0].key
     others = 2 * (len(quantities) - 1)
     rows += [row for line in lines for row in predicted_rows(line.name, line.curve, first, others)]
-    return Table(f"{workload.title} against {axis}", (*heads, *columns(("Verdict",))), tuple(rows))
+    return Table(f"{subject} against {axis}", (*heads, *columns(("Verdict",))), tuple(rows))
 
 
 def _point_rows(

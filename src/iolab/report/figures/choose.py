@@ -24,7 +24,10 @@ from iolab.report.wording import axis_label, axis_number, short
 _DASHES: Final = ((), (6, 3), (2, 3), (8, 3, 2, 3))
 """Lines of one configuration that differ in a second parameter differ in their dash."""
 
-_MAIN_AXES: Final = ("iodepth", "numjobs", "rate_iops", "bs", "filesize", "rwmixread")
+_MAIN_AXES: Final = (
+    *("iodepth", "numjobs", "threads", "rate_iops", "rate"),
+    *("bs", "filesize", "block_size", "rwmixread"),
+)
 """Which parameter becomes the axis when several are varied."""
 
 _FAINTEST: Final = 0.45
@@ -65,7 +68,7 @@ def axis_figures(
     has_latency = any(_known(point, "lat_ns_mean") for point in points)
     has_load = any(_known(point, "iops") for point in points)
     figures = [throughput_figure(workload, axis, lines)] if has_load else []
-    return [*figures, latency_figure(workload, axis, lines)] if has_latency else figures
+    return [*figures, latency_figure(workload.title, axis, lines)] if has_latency else figures
 
 
 def main_axis(axes: Sequence[Axis]) -> str | None:

@@ -1,0 +1,123 @@
+"""Runs on key-value stores for the terminal: operations a second, latencies, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from iolab.analyse.key_value.summary import WHOLE_KEY, latency_key
+from iolab.analyse.points import PointSummary
+from iolab.cli.screen import QUIET_STYLE, Grouped, Heading, plain, title
+from iolab.model.metric import Metric
+from iolab.model.study import Study
+from iolab.report.key_value.groups import Group, groups_of
+from iolab.report.key_value.measures import (
+    PERCENTILES,
+    key_workloads,
+    main_operation,
+    tail_name,
+    timed,
+    value_of,
+)
+from iolab.report.wording import axis_label, show
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from iolab.cli.point_rows import PointRow
+
+
+_TAILS: Final = ("p99", "p99_9", "p99_99")
+"""Percentiles that are told where any point has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A column of numbers by its metric."""
+
+    key: str
+    heading: Heading
+
+
+def keys_screen(
+    study: Study,
+    points: Sequence[PointSummary],
+    told: Callable[[PointSummary], Iterator[PointRow]],
+) -> Iterator[RenderableType]:
+    """A row a point, and one for each of its runs, under a line for what makes them alike.
+
+    `told` gives a point's rows.
+    """
+    found = [
+        group
+        for workload in key_workloads(study)
+        for group in groups_of(workload, [p for p in points if p.key.workload == workload.id])
+    ]
+    if not found:
+        return
+    repeated = any(len((*p.results, *p.left_out)) > 1 for group in found for p in group.points)
+    shown = _columns(found)
+    headings = [Heading("point", main=True), Heading("ops/s", number=True)]
+    headings += [Heading("95 % interval")] if repeated else []
+    headings += [one.heading for one in shown]
+    several = len(study.configurations) > 1
+    groups = []
+    for group in found:
+        for configuration in dict.fromkeys(point.key.configuration for point in group.points):
+            name = f"{configuration}: {group.title}" if several else group.title
+            rows = [
+                _row(group, point, row, shown, repeated=repeated)
+                for point in group.points
+                if point.key.configuration == configuration
+                for row in told(point)
+            ]
+            groups.append((title(name), rows))
+    yield Grouped([*headings, Heading("verdict", main=True)], groups)
+    if any(one.key.startswith("intended_") for one in shown):
+        yield plain("due: since the rate wanted the operation sent, not since it was", QUIET_STYLE)
+
+
+def _columns(groups: Sequence[Group]) -> list[_Shown]:
+    """Mean and published percentile of the main operation; more where there is room."""
+    metrics: list[Mapping[str, Metric]] = [p.metrics for group in groups for p in group.points]
+    published = {tail_name(group.workload.job) for group in groups}
+    main = main_operation(metrics)
+    found = [_Shown(latency_key(main, "mean"), Heading(f"{main.word} mean", number=True))]
+    found += [
+        _Shown(latency_key(main, name), Heading(word, number=True, spare=name not in published))
+        for name, word in PERCENTILES
+        if name in published or (name in _TAILS and _is_known(metrics, latency_key(main, name)))
+    ]
+    for one in timed(metrics):
+        is_due = one is main.intended
+        word = "due" if is_due else one.word
+        names = ("mean", "p99") if is_due else ("p99",)
+        if one is main or (one.is_intended and not is_due):
+            continue
+        found += [
+            _Shown(latency_key(one, name), Heading(f"{word} {name}", number=True, spare=not is_due))
+            for name in names
+            if _is_known(metrics, latency_key(one, name))
+        ]
+    return found
+
+
+def _is_known(metrics: Sequence[Mapping[str, Metric]], key: str) -> bool:
+    return any(value_of(one, key) is not None for one in metrics)
+
+
+def _row(
+    group: Group, point: PointSummary, row: PointRow, shown: Sequence[_Shown], *, repeated: bool
+) -> list[Text | str]:
+    own = tuple(pair for pair in point.key.axis if pair not in group.others)
+    name = axis_label(own) or "all"
+    return [
+        plain(f"   {row.suffix}" if row.of_run else f"  {name}{row.suffix}", row.style),
+        Text(show(row.metrics.get(WHOLE_KEY), bare_rate=True), style="" if row.of_run else "bold"),
+        *([row.interval(WHOLE_KEY)] if repeated else []),
+        *(show(row.metrics.get(one.key)) for one in shown),
+        row.verdict,
+    ]

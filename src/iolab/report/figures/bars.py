@@ -1,0 +1,212 @@
+"""A rate for each value of an axis: a bar for each configuration, as published briefs show it.
+
+A bar of a valid point is plain; on others stands the marker of the verdict. The line through its
+end is the 95 % interval. One bar may be named: the largest gain over the baseline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.analyse.points import PointSummary
+from iolab.model.metric import Level, Metric
+from iolab.report.figures.axis import (
+    MAX_LINES,
+    Line,
+    Quantity,
+    axis_value,
+    drawn_values,
+    finding_of,
+    line_ends,
+    points_on,
+    quantities_table,
+    shape_of,
+    tick_labels,
+)
+from iolab.report.figures.frame import (
+    BOTTOM,
+    PLOT_WIDTH,
+    WIDTH,
+    Figure,
+    Scale,
+    Spec,
+    end_labels,
+    linear_scale,
+    top_level,
+    unit_mark,
+)
+from iolab.report.palette import INK, PAPER
+from iolab.report.wording import count
+
+HEIGHT: Final = 190
+HEAD: Final = 32
+
+_NO_METRIC: Final = Metric(None, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What is written over one bar: that of the line of `name` at `at`, as the axis has it."""
+
+    name: str
+    at: float
+    text: str
+
+
+def bars_figure(
+    subject: str,
+    axis: str,
+    lines: Sequence[Line],
+    quantity: Quantity,
+    unit: str,
+    named: Named | None = None,
+) -> Figure:
+    """Bars grouped by the values of `axis`, one a line, all from zero."""
+    drawn = lines[:MAX_LINES]
+    values = [v for line in drawn for v in drawn_values(line, quantity.key)]
+    scale = linear_scale(unit, values)
+    found = {axis_value(point, axis) for line in drawn for point in line.points}
+    places = sorted(value for value in found if value is not None)
+    x = _places(axis, places, len(drawn))
+    layers = [
+        layer
+        for index, line in enumerate(drawn)
+        for layer in _bars(line, index, axis, quantity.key, scale, x)
+    ]
+    layers += _text(named, drawn, axis, quantity.key, scale, x) if named else []
+    ends = [end for line in drawn for end in line_ends(line, axis, quantity.key, scale, line.name)]
+    left_out = len(lines) - len(drawn)
+    note = "Bars start at zero. A line through a bar’s end is its 95 % interval; a marker on it "
+    note += "says that it is not valid."
+    note += f" {count(left_out, 'configuration')} more in the table." if left_out > 0 else ""
+    return Figure(
+        subject=subject,
+        title=f"{quantity.name} against {axis}",
+        finding=finding_of(axis, lines, quantity),
+        note=note,
+        spec={
+            **top_level(PLOT_WIDTH, HEIGHT, top=HEAD),
+            "layer": [
+                *layers,
+                *end_labels(ends, scale, HEIGHT, PLOT_WIDTH + 12),
+                unit_mark(scale.unit),
+            ],
+        },
+        width=WIDTH,
+        height=HEAD + HEIGHT + BOTTOM,
+        table=quantities_table(subject, axis, lines, (quantity,)),
+    )
+
+
+def _places(axis: str, places: Sequence[float], lines: int) -> Spec:
+    """The axis in even steps, and the place of each line in a step."""
+    return {
+        "x": {
+            "field": "x",
+            "type": "ordinal",
+            "scale": {"domain": list(places), "paddingInner": 0.25, "paddingOuter": 0.12},
+            "axis": {
+                "labelAngle": 0,
+                "title": axis,
+                "ticks": False,
+                "labelPadding": 6,
+                **tick_labels(axis),
+            },
+        },
+        "xOffset": {"field": "n", "type": "ordinal", "scale": {"domain": list(range(lines))}},
+    }
+
+
+def _bars(line: Line, index: int, axis: str, key: str, scale: Scale, places: Spec) -> list[Spec]:
+    """A line's bars, their intervals, and the markers of those that are not valid."""
+    y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
+    colour = line.token.stand_in
+    points = points_on(line, axis, key)
+    rows = [{"x": at, "n": index, "y": scale.of(value)} for at, value, _ in points]
+    if not rows:
+        return []
+    layers: list[Spec] = [
+        {
+            "data": {"values": rows},
+            "mark": {"type": "bar", "fill": colour, "stroke": None},
+            "encoding": {**places, "y": {**y, "stack": None}},
+        }
+    ]
+    ends = [row for point in line.points for row in _interval(point, index, axis, key, scale)]
+    if ends:
+        layers.append(
+            {
+                "data": {"values": ends},
+                "mark": {"type": "rule", "stroke": INK.stand_in, "strokeWidth": 1.2},
+                "encoding": {**places, "y": y, "y2": {"field": "y2"}},
+            }
+        )
+    for level in (Level.INDICATIVE, Level.INVALID):
+        doubted = [
+            {"x": at, "n": index, "y": scale.of(value)} for at, value, of in points if of is level
+        ]
+        if doubted:
+            layers.append(
+                {
+                    "data": {"values": doubted},
+                    "mark": {
+                        "type": "point",
+                        "shape": shape_of(level),
+                        "size": 60,
+                        "filled": False,
+                        "fill": PAPER.stand_in,
+                        "stroke": INK.stand_in,
+                        "strokeWidth": 1.6,
+                        "opacity": 1,
+                    },
+                    "encoding": {**places, "y": y},
+                }
+            )
+    return layers
+
+
+def _interval(
+    point: PointSummary, index: int, axis: str, key: str, scale: Scale
+) -> list[dict[str, float]]:
+    metric, at = point.metrics.get(key, _NO_METRIC), axis_value(point, axis)
+    if metric.low is None or metric.high is None or at is None:
+        return []
+    return [{"x": at, "n": index, "y": scale.of(metric.low), "y2": scale.of(metric.high)}]
+
+
+def _text(
+    named: Named, lines: Sequence[Line], axis: str, key: str, scale: Scale, places: Spec
+) -> list[Spec]:
+    """The words over the named bar; nothing when it is not drawn."""
+    for index, line in enumerate(lines):
+        for point in line.points:
+            metric = point.metrics.get(key, _NO_METRIC)
+            if line.name != named.name or axis_value(point, axis) != named.at:
+                continue
+            if metric.value is None:
+                continue
+            top = scale.of(metric.value if metric.high is None else metric.high)
+            return [
+                {
+                    "data": {"values": [{"x": named.at, "n": index, "y": top, "t": named.text}]},
+                    "mark": {
+                        "type": "text",
+                        "baseline": "bottom",
+                        "dy": -5,
+                        "fill": INK.stand_in,
+                    },
+                    "encoding": {
+                        **places,
+                        "y": {
+                            "field": "y",
+                            "type": "quantitative",
+                            "scale": scale.spec(),
+                            "axis": scale.axis(),
+                        },
+                        "text": {"field": "t", "type": "nominal"},
+                    },
+                }
+            ]
+    return []

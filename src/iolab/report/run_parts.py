@@ -1,0 +1,131 @@
+"""The runs in detail: charts for some, checks with evidence for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iolab.analyse.iterations import is_metadata
+from iolab.analyse.key_value.summary import WHOLE_KEY, is_key_value
+from iolab.analyse.points import FIGURES
+from iolab.model.metric import Result
+from iolab.model.run import HostRun
+from iolab.model.workload import Indicator
+from iolab.report.brief import Brief
+from iolab.report.detail import RunDetail, RunKey
+from iolab.report.figures.choose import Look, run_distribution
+from iolab.report.figures.frame import Figure
+from iolab.report.figures.hosts import strip_figure
+from iolab.report.figures.timeline import timeline_figure
+from iolab.report.fleet import account_table, host_shares, spread_tables
+from iolab.report.key_value.evidence import statistics_tables
+from iolab.report.key_value.measures import brief_operations
+from iolab.report.key_value.tables import operations_table
+from iolab.report.objections import run_name
+from iolab.report.operations import brief_rates
+from iolab.report.table import Table
+from iolab.report.wording import count, show
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """One run's place in the report: charts for some, checks with evidence for all."""
+
+    anchor: str
+    result: Result
+    aside: str
+    figures: tuple[Figure, ...]
+    hosts: Table | None
+    fleet: tuple[Table, ...]
+    commands: tuple[HostRun, ...]
+
+
+def run_parts(
+    brief: Brief, anchors: Mapping[RunKey, str], looks: Mapping[str, Look]
+) -> tuple[RunPart, ...]:
+    """Every run, those with charts first."""
+    return tuple(_part(brief, result, anchors, looks) for result in _in_importance(brief))
+
+
+def _in_importance(brief: Brief) -> list[Result]:
+    """The runs with charts first, in the order in which they were chosen; then the others."""
+    by_key = {(result.digest, result.repeat): result for result in brief.results}
+    drawn = [key for key, detail in brief.details.items() if detail.timeline is not None]
+    return [by_key[key] for key in dict.fromkeys([*drawn, *by_key])]
+
+
+def _part(
+    brief: Brief, result: Result, anchors: Mapping[RunKey, str], looks: Mapping[str, Look]
+) -> RunPart:
+    run_key = (result.digest, result.repeat)
+    token = looks[result.configuration].token
+    detail = brief.details.get(run_key)
+    figures: list[Figure] = []
+    if detail is not None and detail.timeline is not None:
+        name = run_name(result)
+        figures.append(
+            timeline_figure(name, "Load and telemetry over time", detail.timeline, token)
+        )
+        curves = run_distribution(name, detail, token)
+        figures += [curves] if curves else []
+        if not is_metadata(result):
+            key = _key(brief, result)
+            strip = strip_figure(name, result, key, token, host_shares(result, key))
+            figures += [strip] if strip else []
+    objected = len(result.verdict.objections)
+    told = f"{count(objected, 'objection')}" if objected else "no objection"
+    return RunPart(
+        anchor=anchors[run_key],
+        result=result,
+        aside=f"{_figure(brief, result)}, {count(len(result.verdict.checks), 'check')}, {told}",
+        figures=tuple(figures),
+        hosts=host_shares(result, _key(brief, result)) if len(result.hosts) > 1 else None,
+        fleet=(*_fleet(result, detail), *_told(brief, result)),
+        commands=brief.host_runs.get(run_key, ()) if figures else (),
+    )
+
+
+def _fleet(result: Result, detail: RunDetail | None) -> tuple[Table, ...]:
+    """How alike and how much together the hosts ran; the account of bytes."""
+    spread = spread_tables(result)
+    account = detail.account if detail is not None else None
+    return spread if account is None else (*spread, account_table(account))
+
+
+def _told(brief: Brief, result: Result) -> tuple[Table, ...]:
+    """Of a run on a key-value store each operation, and what engine and server told."""
+    if not is_key_value(result):
+        return ()
+    key = (result.digest, result.repeat)
+    told = statistics_tables(brief.host_runs.get(key, ()), brief.servers.get(key))
+    return (operations_table(result), *told)
+
+
+def _key(brief: Brief, result: Result) -> str:
+    """The metric that tells hosts of a run apart: the rate that its workload is run for."""
+    if is_key_value(result):
+        return WHOLE_KEY
+    workload = next(one for one in brief.study.workloads if one.id == result.workload)
+    return "bw_bytes_per_s" if workload.indicator is Indicator.BANDWIDTH else "iops"
+
+
+def _figure(brief: Brief, result: Result) -> str:
+    """The run's headline figure."""
+    if is_metadata(result):
+        return brief_rates(result)
+    if is_key_value(result):
+        return brief_operations(result)
+    workload = next(one for one in brief.study.workloads if one.id == result.workload)
+    figure = show(result.metrics.get(FIGURES[workload.indicator]))
+    return f"{figure} mean" if workload.indicator is Indicator.LATENCY else figure
+
+
+def runs_note(brief: Brief) -> str:
+    """Which runs have charts."""
+    drawn = sum(1 for detail in brief.details.values() if detail.timeline is not None)
+    if drawn >= len(brief.results):
+        return "Each run with its series, its latencies, and every check that was made."
+    return (
+        f"The headline runs and those with the worst verdicts, {drawn} in all, with their charts; "
+        "the others with their checks."
+    )

@@ -1,0 +1,275 @@
+"""Load on key-value stores in the report and the exports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from iolab.analyse.key_value.summary import is_key_value
+from iolab.analyse.points import summarise
+from iolab.model.metric import Level, Metric
+from iolab.report.brief import Brief, build_brief
+from iolab.report.export import csv_text, markdown_text, session_document
+from iolab.report.html import render_html
+from iolab.report.key_value.groups import key_groups
+from iolab.report.key_value.measures import brief_operations, drawn_tail
+from iolab.report.key_value.tables import bounds_table, key_runs_table
+from iolab.report.page import Page, make_page
+from iolab.report.published import read_published
+from tests.report.key_value_records import READ
+from tests.report.key_value_session import KeySource, cassandra, rocksdb
+from tests.report.studies import kpi
+from tests.report.synthetic import objecting
+
+SCHEMA = json.loads(
+    (Path(__file__).parents[2] / "schema" / "show.json").read_text(encoding="utf-8")
+)
+PUBLISHED = Path(__file__).parents[2] / "studies" / "published"
+
+
+@pytest.fixture(scope="module")
+def rocks() -> KeySource:
+    return rocksdb(seconds=4)
+
+
+@pytest.fixture(scope="module")
+def brief(rocks: KeySource) -> Brief:
+    return build_brief(rocks)
+
+
+@pytest.fixture(scope="module")
+def page(brief: Brief) -> Page:
+    return make_page(brief)
+
+
+@pytest.fixture(scope="module")
+def paced() -> KeySource:
+    return cassandra(rates=(1000, 4000), seconds=4)
+
+
+def titles(page: Page) -> dict[str, list[str]]:
+    return {item.title: [figure.title for figure in item.figures] for item in page.workloads}
+
+
+def test_the_document_keeps_to_its_schema_and_has_percentiles_of_each_cell(
+    rocks: KeySource,
+) -> None:
+    document = session_document(rocks.study, rocks.results())
+    text = json.dumps(document, allow_nan=False)
+    jsonschema.validate(json.loads(text), SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert len(document["points"]) == 24
+    for point in document["points"]:
+        assert point["metrics"]["ops_per_s"]["value"] > 0
+        for name in ("p50", "p95", "p99"):
+            assert point["metrics"][f"read_lat_ns_{name}"]["value"] > 0
+
+
+def test_every_block_size_has_charts_and_a_card_of_its_own(page: Page) -> None:
+    found = titles(page)
+    assert len(found) == len(page.cards) == 6
+    assert found["Random reads, block_size 4k"] == [
+        "Operations a second against threads",
+        "Read mean and p99 against operations a second",
+    ]
+    mixed = found["80 % reads, 20 % writes, block_size 16k"]
+    assert mixed[-1] == "Write mean and p95 against threads"
+    (entry,) = page.cards[0].entries
+    assert (entry.unit, dict(entry.rows)["at (best of 4)"]) == ("ops/s", "threads 64")
+    assert {"read mean", "read p99"} <= set(dict(entry.rows))
+
+
+def test_writes_stand_apart_from_reads(page: Page) -> None:
+    card = next(card for card in page.cards if card.title.startswith("80 %"))
+    assert "write mean" in dict(card.entries[0].rows)
+    (item,) = [w for w in page.workloads if w.title == "80 % reads, 20 % writes, block_size 4k"]
+    apart = next(table for table, _ in item.more if table.title == "Each operation by itself")
+    assert [cells[0].text for cells in apart.rows] == ["read", "write"] * 4
+
+
+def test_wide_bins_are_told_with_both_their_ends(rocks: KeySource) -> None:
+    (point,) = summarise(rocks.results()[:1], rocks.study)
+    table = bounds_table([point], lambda _: "here")
+    assert table is not None
+    heads = [column.title for column in table.columns]
+    told = dict(zip(heads, (cell.text for cell in table.rows[0]), strict=True))
+    metric = rocks.results()[0].metrics["read_lat_ns_p99"]
+    assert metric.bounded
+    assert told["p99"] == "380 µs to 580 µs"
+    assert metric.low == 380_000
+    assert metric.high == 580_000
+
+
+def test_fine_bins_need_no_bounds(paced: KeySource) -> None:
+    points = summarise(paced.results(), paced.study)
+    assert bounds_table(points, lambda _: "here") is None
+
+
+def test_devices_stand_beside_the_operations(page: Page) -> None:
+    (device,) = [
+        table
+        for table, _ in page.workloads[0].more
+        if table.title == "Device I/O beside the operations"
+    ]
+    heads = [column.title for column in device.columns]
+    assert len(device.rows) == 4
+    assert device.rows[0][heads.index("Reads an operation")].text == "0.80"
+    assert device.rows[0][heads.index("A read")].text == "6.35 KiB"
+    assert all(cells[-1].level is Level.VALID for cells in device.rows)
+
+
+def test_build_databases_and_statistics_are_told(page: Page, brief: Brief) -> None:
+    assert ("Engine", "db_bench 7.8.3, assertions enabled") in page.facts
+    tables = {table.title: table for table in page.jobs}
+    shape = tables["Databases as the runs began on them"]
+    assert [cells[-1].text for cells in shape.rows] == ["12", "12"]
+    assert shape.rows[0][1].text == "L1: 3 files, 200 MiB; L2: 4 files, 212 MiB"
+    assert shape.rows[0][0].text == "400,000 keys in blocks of 4 KiB"
+    assert [cells[1].text for cells in tables["Workloads of db_bench"].rows] == [
+        "readrandom",
+        "readrandomwriterandom",
+        "readwhilewriting",
+    ]
+    own = [table.title for table in page.runs[0].fleet]
+    assert own == ["Each operation", "The engine's own statistics"]
+    assert len(brief.host_runs) == 24
+
+
+def test_several_configurations_stand_side_by_side() -> None:
+    source = rocksdb(("old", "new"), seconds=3)
+    page = make_page(build_brief(source))
+    bars, *tradeoffs = page.workloads[0].figures[:3]
+    assert bars.note.startswith("Bars start at zero")
+    assert [figure.title for figure in tradeoffs] == [
+        "Read mean against operations a second",
+        "Read p99 against operations a second",
+    ]
+    assert "New: from" in bars.finding
+    assert len(bars.table.rows) == 8
+    assert len(page.cards[0].entries) == 2
+
+
+def test_service_and_intended_latency_stand_side_by_side(paced: KeySource) -> None:
+    page = make_page(build_brief(paced))
+    due = page.workloads[0].figures[-1]
+    assert due.title.endswith("of service and since due against rate")
+    assert "Since due: " in due.finding
+    titles = [table.title for table, _ in page.workloads[0].more]
+    assert "Time of service, and time since an operation was due" in titles
+
+
+def test_the_store_behind_ycsb_is_told(paced: KeySource) -> None:
+    page = make_page(build_brief(paced))
+    store = {cells[0].text: cells[1].text for cells in page.jobs[-1].rows}
+    assert store["Product"] == "Apache Cassandra 4.0.17"
+    assert store["Java"] == "17.0.13"
+    assert store["Consistency"] == "ONE"
+    assert "The server's own statistics" in [table.title for table in page.runs[0].fleet]
+
+
+def test_a_percentile_is_drawn_only_where_every_point_has_it(paced: KeySource) -> None:
+    job = paced.study.workloads[0].job
+    known = {f"read_lat_ns_{name}": Metric(1.0, "ns") for name in ("mean", "p50", "p99", "p99_99")}
+    assert drawn_tail(job, [known], READ) == "p99_99"
+    fewer = {**known, "read_lat_ns_p99_99": Metric(None, "ns")}
+    assert drawn_tail(job, [known, fewer], READ) == "p99"
+
+
+def test_a_chart_says_why_the_published_percentile_is_missing(paced: KeySource) -> None:
+    note = make_page(build_brief(paced)).workloads[0].figures[1].note
+    assert "p99.99 is known of 0 of 2 points: it takes 1,000,000 reads." in note
+
+
+def test_a_run_shows_its_operations_over_time(paced: KeySource, brief: Brief) -> None:
+    detail = next(d for d in build_brief(paced).details.values() if d.timeline)
+    assert detail.timeline is not None
+    panels = {panel.title: panel for panel in detail.timeline.panels}
+    assert [one.name for one in panels["Operations"].traces] == ["read", "update"]
+    names = [one.name for one in panels["Latency p99"].traces]
+    assert names == ["read", "update", "due read", "due update"]
+    assert "Device throughput" in panels
+    beside = next(
+        d
+        for d in brief.details.values()
+        if d.timeline and d.result.workload == "read-while-writing"
+    )
+    assert beside.timeline is not None
+    assert [one.name for one in beside.timeline.panels[0].traces] == ["all", "writer"]
+
+
+def test_published_results_are_named_as_such(rocks: KeySource) -> None:
+    text = (PUBLISHED / "rocksdb.toml").read_text(encoding="utf-8")
+    brief = build_brief(rocks, read_published(text))
+    page = make_page(brief)
+    assert ("published", "Published elsewhere") in page.contents
+    assert page.published is not None
+    assert page.published.results.rows[0][2].text == "840,097"
+    html = render_html(brief)
+    assert "Not measured in this session" in html
+    assert "Micron 9400" in html
+    measured = {
+        cell.text for table in page.operation_results for cells in table.rows for cell in cells
+    }
+    assert "840,097" not in measured
+
+
+@pytest.mark.parametrize("name", ["rocksdb", "cassandra"])
+def test_published_tables_have_headings_for_people(name: str) -> None:
+    found = read_published((PUBLISHED / f"{name}.toml").read_text(encoding="utf-8"))
+    assert found.results.rows
+    assert not [c.title for c in found.results.columns if "_" in c.title or "." in c.title[:-9]]
+
+
+def test_the_page_is_drawn_whole(brief: Brief) -> None:
+    text = render_html(brief)
+    assert "Every run on a key-value store" in text
+    assert "undefined" not in text.lower()
+    assert render_html(brief) == text
+
+
+def test_a_failed_run_has_a_row_and_no_number(rocks: KeySource) -> None:
+    first, *others = rocks.results()
+    gone = replace(
+        first,
+        failure="db_bench was killed.",
+        metrics={key: Metric(None, one.unit) for key, one in first.metrics.items()},
+        verdict=objecting(Level.INVALID, "engine", "It was killed."),
+    )
+    table = key_runs_table(rocks.study, [gone, *others], {})
+    assert table is not None
+    heads = [column.title for column in table.columns]
+    assert table.rows[0][heads.index("Operations/s")].text == "–"
+    groups = key_groups(rocks.study, [gone])
+    assert len(groups) == 1
+    page = make_page(build_brief(replace(rocks, results_given=(gone,))))
+    assert page.workloads == ()
+    assert page.cards[0].entries[0].number == "not measured"
+
+
+def test_exports_have_the_operations(rocks: KeySource) -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_text(rocks.results()), newline="")))
+    assert float(rows[0]["ops_per_s"]) > 0
+    assert float(rows[0]["read_lat_ns_p99_low"]) < float(rows[0]["read_lat_ns_p99"])
+    text = markdown_text(rocks.study, rocks.results())
+    assert "Operations/s" in text
+    assert "IOPS" not in text
+    repeated = rocksdb(repeats=2, seconds=2)
+    assert " n=2" in markdown_text(repeated.study, repeated.results())
+
+
+def test_a_run_in_a_line(rocks: KeySource) -> None:
+    line = brief_operations(rocks.results()[0])
+    assert line.startswith("27.")
+    assert " k ops/s, read mean 17" in line
+    assert ", read p99 " in line
+
+
+def test_io_alone_has_no_table_of_operations() -> None:
+    found = kpi()
+    assert not any(is_key_value(result) for result in found.results())
+    assert key_runs_table(found.study, found.results(), {}) is None
