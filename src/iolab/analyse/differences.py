@@ -15,8 +15,11 @@ from typing import Final
 
 from iolab.analyse.side import Side
 from iolab.model.host import HostFacts
+from iolab.model.key_value import KeyValueSet
 from iolab.model.rule import RuleSettings
 from iolab.model.study import Method, Study
+from iolab.model.workload import AnyJob
+from iolab.model.ycsb import YcsbJob
 from iolab.units import format_bytes
 
 NOT_SET: Final = "not set"
@@ -53,6 +56,7 @@ def differences(baseline: Side, candidate: Side) -> tuple[Difference, ...]:
     found = [
         *_study(baseline, candidate),
         *_workloads(baseline, candidate),
+        *_server(baseline, candidate),
         *_method(baseline.study, candidate.study),
         *_target(baseline, candidate),
         *_hosts(baseline.facts, candidate.facts),
@@ -81,10 +85,7 @@ def _workloads(baseline: Side, candidate: Side) -> Iterator[Difference]:
                 ("engine", point.job.engine, other.job.engine)
             ]
         else:
-            found = [
-                (field.name, getattr(point.job, field.name), getattr(other.job, field.name))
-                for field in fields(point.job)
-            ]
+            found = _fields(point.job, other.job)
         hosts = ("host_numjobs", _numbers(point.host_numjobs), _numbers(other.host_numjobs))
         for name, mine, theirs in (*found, hosts):
             if mine != theirs and (workload, name) not in seen:
@@ -94,7 +95,7 @@ def _workloads(baseline: Side, candidate: Side) -> Iterator[Difference]:
                     f"{workload}: {name.replace('_', ' ')}",
                     _text(name, mine),
                     _text(name, theirs),
-                    forbids=True,
+                    forbids=name not in _PLACES,
                 )
     yield from _unequal(
         Area.WORKLOAD,
@@ -103,6 +104,41 @@ def _workloads(baseline: Side, candidate: Side) -> Iterator[Difference]:
         str(len(candidate.configuration.hosts)),
         forbids=True,
     )
+
+
+def _fields(one: AnyJob | KeyValueSet, other: object) -> Iterator[tuple[str, object, object]]:
+    """Every setting of two jobs of one kind by its name, those of a set of data among them."""
+    for field in fields(one):
+        mine, theirs = getattr(one, field.name), getattr(other, field.name)
+        if isinstance(mine, KeyValueSet):
+            yield from _fields(mine, theirs)
+        else:
+            yield field.name, mine, theirs
+
+
+def _server(baseline: Side, candidate: Side) -> Iterator[Difference]:
+    """The store that YCSB works against, where both sides do."""
+    if not all(_on_server(side) for side in (baseline, candidate)):
+        return
+    mine, theirs = baseline.study.server, candidate.study.server
+    for field in fields(mine):
+        values = (getattr(mine, field.name), getattr(theirs, field.name))
+        texts = (_text(field.name, value) for value in values)
+        forbids = field.name in _SERVER_FORBIDS
+        yield from _unequal(
+            Area.WORKLOAD, f"server: {field.name.replace('_', ' ')}", *texts, forbids=forbids
+        )
+
+
+def _on_server(side: Side) -> bool:
+    return any(isinstance(point.job, YcsbJob) for point in side.points.values())
+
+
+_PLACES: Final = ("database",)
+"""Settings of a job that say where something lies: they may differ, and are shown."""
+
+_SERVER_FORBIDS: Final = ("kind", "heap_bytes", "memory_bytes", "replication", "consistency")
+"""What makes other work of the same operations, or answers them from another memory."""
 
 
 def _numbers(host_numjobs: tuple[tuple[str, int], ...]) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from iolab.analyse.key_value.summary import KEY_PERCENTILES
 from iolab.analyse.method.quantiles import decides
 from iolab.analyse.percentiles import ios_needed, is_supported
 from iolab.analyse.view import RunView
-from iolab.model.key_value import READ_WHILE_WRITING, KeyOperation, KeyValueJob
+from iolab.model.key_value import KeyOperation, KeyValueJob
 from iolab.model.sample import Floats
 from iolab.units import format_count, format_ns, format_rate_bytes
 
@@ -183,7 +183,7 @@ def _apart(load: KeyValueLoad) -> Iterator[Said]:
 def writer_rate(view: RunView) -> Said:
     """Whether the readers of every configuration have the same writes beside them."""
     job = view.key_value_job
-    if not isinstance(job, KeyValueJob) or job.workload != READ_WHILE_WRITING:
+    if not isinstance(job, KeyValueJob) or not job.has_writer:
         return valid("No writer beside readers.", writer=False)
     asked = job.write_bytes_per_s
     written = view.key_value_load.rates_of(KeyOperation.WRITE) * job.loaded.entry_bytes

@@ -200,9 +200,12 @@ def _sums(view: RunView, index: int) -> Said:
     told = host.key_value
     if told is None or not told.counts:
         return unchecked(f"the engine{view.on(host)} did not count its operations")
-    claimed = sum(WHOLE.get(one.operation, 0) * (one.done + one.failed) for one in told.counts)
-    if isinstance(view.key_value_job, KeyValueJob):
-        claimed = sum(one.done + one.failed for one in told.counts if _counts(view, one))
+    claimed = sum(WHOLE.get(one.operation, 0) * one.done for one in told.counts)
+    job = view.key_value_job
+    if isinstance(job, KeyValueJob):
+        # The writer beside readers is not in db_bench's own total.
+        beside = KeyOperation.WRITE if job.has_writer else None
+        claimed = sum(one.done for one in told.counts if one.operation is not beside)
     counted, busiest, covered_s = _counted(view, index)
     uncovered_s = max((told.reported_s or covered_s) - covered_s, 0.0)
     lacking = max(claimed - counted - busiest * uncovered_s, 0.0)
@@ -233,14 +236,6 @@ def _sums(view: RunView, index: int) -> Said:
         f"{format_count(ours)}.",
         **evidence,
     )
-
-
-def _counts(view: RunView, one: OperationCount) -> bool:
-    """Whether db_bench's own total has the operation: it leaves out a writer beside readers."""
-    if one.operation is not KeyOperation.WRITE:
-        return True
-    table = view.record.intervals
-    return not bool((table.direction == int(KeyOperation.WRITE)).any())
 
 
 def _counted(view: RunView, index: int) -> tuple[int, float, float]:

@@ -21,7 +21,6 @@ from iolab.model.histogram import UPPER_NS
 from iolab.model.key_value import (
     READ_RANDOM,
     READ_RANDOM_WRITE_RANDOM,
-    READ_WHILE_WRITING,
     KeyOperation,
     KeyValueJob,
 )
@@ -82,7 +81,7 @@ def is_key_value(result: Result) -> bool:
 def operations_of(job: KeyValueJob | YcsbJob) -> tuple[KeyOperation, ...]:
     """The operations that a job asks for, as far as they can be known before it ran."""
     if isinstance(job, KeyValueJob):
-        return _DB_BENCH.get(job.workload, ())
+        return _BESIDE if job.has_writer else _DB_BENCH.get(job.workload, ())
     asked = {operation for operation, share in job.mix if share > 0}
     if KeyOperation.READ_MODIFY_WRITE in asked:
         asked |= {KeyOperation.READ, KeyOperation.UPDATE}
@@ -94,11 +93,10 @@ def operations_of(job: KeyValueJob | YcsbJob) -> tuple[KeyOperation, ...]:
 _DB_BENCH: Final = {
     READ_RANDOM: (KeyOperation.READ,),
     READ_RANDOM_WRITE_RANDOM: (KeyOperation.READ, KeyOperation.WRITE),
-    READ_WHILE_WRITING: (KeyOperation.READ, KeyOperation.WRITE),
 }
 
-_ALL_ARE_READS: Final = (READ_RANDOM, READ_WHILE_WRITING)
-"""Workloads whose threads that count do nothing but read."""
+_BESIDE: Final = (KeyOperation.READ, KeyOperation.WRITE)
+"""Readers, and a writer beside them."""
 
 
 def key_value_metrics(load: KeyValueLoad, job: KeyValueJob | YcsbJob) -> dict[str, Metric]:
@@ -128,9 +126,10 @@ def _metrics(
     if float(load.seconds[hosts].min()) > 0 and load.whole[hosts].any():
         rate = float(load.rates[hosts].sum())
         found[WHOLE_KEY] = Metric(rate, OPS_PER_SECOND)
-        only_reads = isinstance(job, KeyValueJob) and job.workload in _ALL_ARE_READS
-        if only_reads:
-            found[rate_key(KeyOperation.READ)] = found[WHOLE_KEY]
+        timed = {one.operation for host in hosts for one in load.told[host]}
+        if len(timed) == 1:
+            # An engine that timed one operation alone has done nothing else, a writer aside.
+            found[rate_key(*timed)] = found[WHOLE_KEY]
         for operation in shown:
             if load.done_of(operation)[hosts].any() and not operation.is_intended:
                 own = float(load.rates_of(operation)[hosts].sum())
