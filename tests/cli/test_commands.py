@@ -87,7 +87,12 @@ def test_wrong_usage_exits_with_2_and_says_what_to_do(
 
 def test_studies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     listed = document(capsys, "studies", "--json")["studies"]
-    assert [study["id"] for study in listed] == ["cluster-kpi", "ssd-cluster"]
+    assert [study["id"] for study in listed] == [
+        "cassandra",
+        "cluster-kpi",
+        "rocksdb",
+        "ssd-cluster",
+    ]
     assert all(study["scales"] == ["full", "small"] for study in listed)
     text = printed(capsys, "studies")
     assert all(study["id"] in text and study["question"] in text for study in listed)

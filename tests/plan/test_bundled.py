@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 
 from iolab.model.engine import EngineName
+from iolab.model.key_value import KeyValueJob
 from iolab.model.metadata import MetadataJob
 from iolab.model.workload import Access, Job, Workload
+from iolab.model.ycsb import YcsbJob
+from iolab.plan.key_value_budget import key_value_space
+from iolab.plan.key_value_cost import store_bytes
+from iolab.plan.key_value_notes import memory_notes
 from iolab.plan.load import LoadOptions, parse_study, scale_names
 from iolab.plan.schedule import make_plan
 from iolab.plan.template import study_template
@@ -18,7 +23,7 @@ from iolab.units import parse_size
 
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
 PUBLISHED = ("cassandra", "cluster-kpi", "rocksdb", "ssd-cluster", "vm-fleet")
-BUNDLED = ("cluster-kpi", "ssd-cluster")
+BUNDLED = ("cassandra", "cluster-kpi", "rocksdb", "ssd-cluster")
 
 
 def published(name: str) -> dict[str, Any]:
@@ -110,6 +115,88 @@ def test_the_small_scale_is_the_same_shape_and_soon_done(name: str, seconds: int
     assert small.budget.seconds < seconds
     assert small.budget.layout_bytes_per_host == 2 << 30
     assert all(point.job.direct for point in small.points if isinstance(point.job, Job))
+
+
+def test_rocksdb_has_the_published_matrix() -> None:
+    source = published("rocksdb")["method"]
+    ours = workloads("rocksdb")
+    assert list(ours) == source["workloads"]
+    for name, workload in ours.items():
+        job = workload.job
+        assert isinstance(job, KeyValueJob)
+        assert job.workload == name
+        assert job.read_percent == source["readrandomwriterandom_read_percent"]
+        assert (job.write_bytes_per_s is not None) == (name == "readwhilewriting")
+        block_size, threads = workload.sweep
+        assert (block_size.name, list(block_size.values)) == ("block_size", source["block_sizes"])
+        assert (threads.name, list(threads.values)) == ("threads", source["threads"])
+
+
+@pytest.mark.parametrize("scale", ["full", "small"])
+def test_no_database_of_rocksdb_fits_into_the_memory_that_it_may_use(scale: str) -> None:
+    jobs = [workload.job for workload in workloads("rocksdb", scale).values()]
+    for job in jobs:
+        assert isinstance(job, KeyValueJob)
+        assert job.memory_bytes is not None
+        assert store_bytes(job) > 2 * job.memory_bytes
+        assert job.write_bytes_per_s is None or job.write_bytes_per_s < job.memory_bytes
+    assert len({job.loaded for job in jobs if isinstance(job, KeyValueJob)}) == 1
+
+
+def test_cassandra_has_the_published_workloads() -> None:
+    source = published("cassandra")
+    ours = workloads("cassandra")
+    assert list(ours) == [workload["id"] for workload in source["workload"]]
+    for workload in source["workload"]:
+        job = ours[workload["id"]].job
+        assert isinstance(job, YcsbJob)
+        mix = {operation.key.replace("_", ""): share for operation, share in job.mix}
+        assert mix == workload["mix"]
+        assert (job.fields, job.field_bytes) == (
+            source["method"]["field_count"],
+            source["method"]["field_length"],
+        )
+        assert job.distribution.value == source["method"]["key_distribution"]
+        (axis,) = ours[workload["id"]].sweep
+        assert (axis.name, list(axis.values)) == ("threads", source["method"]["threads"])
+
+
+def test_every_server_can_be_asked_for_on_the_command_line() -> None:
+    text = (STUDIES / "cassandra.toml").read_text(encoding="utf-8")
+    for sets, kind in (
+        ((), "embedded"),
+        (("server.kind=managed",), "managed"),
+        (("server.kind=given", "server.addresses=db-1"), "given"),
+    ):
+        for scale in ("full", "small"):
+            study = parse_study(text, "s", LoadOptions("/mnt/t", scale, sets))
+            assert study.server.kind.value == kind
+            assert list(memory_notes(study, make_plan(study).points)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "sets", "cells", "seconds"),
+    [
+        ("rocksdb", (), 24, 240),
+        ("cassandra", (), 12, 180),
+        ("cassandra", ("server.kind=managed",), 12, 420),
+    ],
+)
+def test_the_small_scale_of_a_store_is_soon_done(
+    name: str, sets: tuple[str, ...], cells: int, seconds: int
+) -> None:
+    text = (STUDIES / f"{name}.toml").read_text(encoding="utf-8")
+    assert scale_names(text) == ("full", "small")
+    study = parse_study(text, name, LoadOptions("/mnt/t", "small", sets))
+    plan = make_plan(study)
+    assert len(plan.runs) == cells
+    assert plan.budget.seconds <= seconds
+    assert plan.budget.layout_bytes_per_host == 0
+    assert {run.point.workload for run in plan.runs} == set(workloads(name))
+    assert list(memory_notes(study, plan.points)) == []
+    assert plan.budget.free_bytes_needed_per_host < 5 << 30
+    if study.target.image_bytes is not None:
+        assert key_value_space(study, plan.points, "local", 200e6) < study.target.image_bytes
 
 
 def test_the_first_study_that_is_written_loads() -> None:

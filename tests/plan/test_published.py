@@ -55,7 +55,7 @@ def test_the_schema_is_the_generated_one() -> None:
     assert written == json.dumps(study_schema(), indent=2, sort_keys=True) + "\n"
 
 
-@pytest.mark.parametrize("name", ["cluster-kpi", "ssd-cluster"])
+@pytest.mark.parametrize("name", ["cassandra", "cluster-kpi", "rocksdb", "ssd-cluster"])
 def test_bundled_studies_fit_the_schema(name: str) -> None:
     text = (ROOT / "studies" / f"{name}.toml").read_text(encoding="utf-8")
     jsonschema.Draft202012Validator(study_schema()).validate(tomllib.loads(text))

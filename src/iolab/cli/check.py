@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from iolab.cli.options import AsJson, HostsFile, Scale, Sets, StudyName, TargetPath, load_study
+from iolab.cli.options import (
+    AsJson,
+    HostsFile,
+    Scale,
+    ServerOption,
+    Sets,
+    StudyName,
+    TargetPath,
+    load_study,
+)
 
 
 def check(
@@ -12,6 +21,7 @@ def check(
     hosts: HostsFile = None,
     scale: Scale = "full",
     sets: Sets = None,
+    server: ServerOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a study file; touch no host."""
@@ -20,7 +30,7 @@ def check(
     from iolab.plan.schedule import make_plan
     from iolab.report.wording import count
 
-    read = load_study(study, path, scale, sets, hosts=hosts, path_required=False)
+    read = load_study(study, path, scale, sets, hosts=hosts, server=server, path_required=False)
     made = make_plan(read)
     if as_json:
         result_json(

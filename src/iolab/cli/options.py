@@ -35,6 +35,17 @@ def _scales() -> list[str]:
     return ["full", "small"]
 
 
+def _server_kinds() -> list[str]:
+    return ["embedded", "managed"]
+
+
+def server_assignments(written: str) -> tuple[str, ...]:
+    """The same as `--set` says it: a kind of server by its name, else the cluster's addresses."""
+    if written in _server_kinds():
+        return (f"server.kind={written}",)
+    return ("server.kind=given", f"server.addresses={written}")
+
+
 StudyName = Annotated[
     str,
     typer.Argument(
@@ -100,6 +111,17 @@ HostsFile = Annotated[
         "k8s:NAMESPACE/SELECTOR, instead of the study's own.",
     ),
 ]
+ServerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        metavar="WHERE",
+        help="Where the store of YCSB workloads runs: 'embedded' in the clients, 'managed' as a "
+        "node that iolab starts, or HOST[:PORT],... of a cluster; the study's own by default.",
+        autocompletion=_server_kinds,
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live view and no talk.")]
 
@@ -112,6 +134,7 @@ def load_study(
     *,
     hosts: str | None = None,
     method: MethodName | None = None,
+    server: str | None = None,
     device: str | None = None,
     serial: str | None = None,
     path_required: bool = True,
@@ -124,6 +147,10 @@ def load_study(
     source = find_study(name)
     inventory = None if hosts is None else find_hosts(hosts)
     absolute = None if path is None else str(Path(path).absolute())
-    every = (*(sets or ()), *([method.assignment] if method else ()))
+    every = (
+        *(sets or ()),
+        *([method.assignment] if method else ()),
+        *(server_assignments(server) if server is not None else ()),
+    )
     options = LoadOptions(absolute, scale, every, path_required, inventory, device, serial)
     return parse_study(source.text, source.file_name, options)

@@ -13,6 +13,7 @@ from iolab.cli.options import (
     HostsFile,
     MethodOption,
     Scale,
+    ServerOption,
     Sets,
     StudyName,
     TargetPath,
@@ -38,6 +39,7 @@ def plan(
     scale: Scale = "full",
     sets: Sets = None,
     method: MethodOption = None,
+    server: ServerOption = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="Ask no host: the plan alone, with no refusal.")
     ] = False,
@@ -57,6 +59,7 @@ def plan(
         device=device,
         serial=serial,
         method=method,
+        server=server,
         path_required=not offline,
     )
     made = make_plan(read)

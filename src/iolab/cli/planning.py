@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
+from iolab.cli.jobs import job_text, server_text, store_text
 from iolab.cli.screen import Heading, one_line, pairs, plain, table, title
-from iolab.model.metadata import MetadataJob
 from iolab.model.objective import Objective
-from iolab.model.run import Budget, Plan, Point
+from iolab.model.run import Budget, Plan
 from iolab.model.study import Study
-from iolab.model.workload import Job, Workload
+from iolab.model.workload import Workload
+from iolab.model.ycsb import YcsbJob
 from iolab.plan.aim_tables import limit_name
+from iolab.plan.budget import ASSUMED_WRITE_BYTES_PER_S
+from iolab.plan.key_value_budget import stores_of
+from iolab.plan.key_value_cost import KeyJob, store_bytes
+from iolab.plan.key_value_notes import copy_notes, memory_notes
 from iolab.plan.searches import searched_axes
 from iolab.plan.state_cost import is_on_device
 from iolab.plan.targets import Target, targets_of
@@ -24,6 +29,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from iolab.model.host import HostFacts, TargetFacts
+
+SHARING: Final = ("xfs", "btrfs", "ocfs2", "bcachefs")
+"""File systems whose files may share extents."""
 
 HOSTS_SHOWN: Final = 4
 """Hosts that are named for a target; more are counted."""
@@ -90,6 +98,7 @@ def plan_document(
             "free_bytes_needed_per_host": budget.free_bytes_needed_per_host,
         },
         "destroys": list(plan.destroys),
+        "notes": list(notes_of(study, plan, facts)),
         "targets": [
             {
                 "host": target.host,
@@ -129,34 +138,11 @@ def _runs(study: Study, plan: Plan) -> RenderableType:
             plain(run.point.workload),
             *([plain(axis_label(run.point.axis))] if swept else []),
             *([Text(str(run.repeat))] if repeated else []),
-            plain(_job(run.point)),
+            plain(job_text(run.point.job)),
         ]
         for run in plan.runs
     ]
     return table(headings, rows)
-
-
-def _job(point: Point) -> str:
-    job = point.job
-    if isinstance(job, MetadataJob):
-        return _metadata_job(job)
-    if not isinstance(job, Job):
-        return f"{job.engine.value}: {count(job.threads, 'thread')}"
-    mix = f" {job.read_percent}% read" if job.read_percent is not None else ""
-    rate = f", {job.rate_iops} IOPS a job at most" if job.rate_iops else ""
-    buffered = "" if job.direct else ", buffered"
-    return (
-        f"{job.access.value}{mix} {format_bytes(job.block_bytes)}, {job.numjobs} x depth "
-        f"{job.iodepth}{rate}{buffered}"
-    )
-
-
-def _metadata_job(job: MetadataJob) -> str:
-    size = f" of {format_bytes(job.file_bytes)}" if job.file_bytes else ""
-    return (
-        f"{job.engine.value}: {count(job.ranks, 'rank')}, {count(job.files_per_rank, 'file')}"
-        f"{size} each, rank shift {job.rank_shift}"
-    )
 
 
 def _run_count(plan: Plan) -> str:
@@ -192,6 +178,19 @@ def _costs(
         yield "free space", f"{needed} needed on each host"
     for says in _targets(study, facts):
         yield "target", says
+    for says in notes_of(study, plan, facts):
+        yield "note", Text(says, "yellow")
+
+
+def notes_of(study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
+    """What should be known before the plan runs, and is no reason against it."""
+    yield from memory_notes(study, plan.points)
+    shares: dict[str, bool] = {}
+    for target in targets_of(study):
+        found = _target_facts(facts, target.key)
+        if found is not None and found.target is not None:
+            shares[target.host] = found.target.fs_type in SHARING
+    yield from copy_notes(study, plan.points, shares, ASSUMED_WRITE_BYTES_PER_S)
 
 
 def _sought(workload: Workload) -> str:
@@ -210,6 +209,7 @@ def _sought(workload: Workload) -> str:
 
 def _ground(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     """What the jobs work on: files that are laid out, and regions of devices that are filled."""
+    yield from _stores(study, plan)
     files: list[str] = []
     regions: list[int] = []
     for item in plan.data_sets:
@@ -223,13 +223,27 @@ def _ground(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     if files:
         size = format_bytes(plan.budget.layout_bytes_per_host)
         yield "files", f"{size} laid out on each host ({'; '.join(files)})"
-    elif not regions:
+    elif not regions and not any(isinstance(point.job, KeyJob) for point in plan.points):
         yield "files", "none laid out before the runs"
     if regions:
         says = f"the first {format_bytes(max(regions))} of each device"
         fill = study.precondition.fill
         times = "once" if fill == 1 else f"{fill:g} times"
         yield "region", f"{says}, written over {times} by each fill" if fill else says
+
+
+def _stores(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
+    """The databases that key-value load works on, the server of them, and where they lie."""
+    stores = stores_of(plan.points)
+    if stores:
+        sizes = [f"{format_bytes(store_bytes(job))} ({store_text(job)})" for job in stores]
+        yield "databases", f"{count(len(stores), 'database')}: {'; '.join(sizes)}"
+    if any(isinstance(job, YcsbJob) for job in stores):
+        yield "server", server_text(study.server)
+    if study.target.make_xfs:
+        image = study.target.image_bytes
+        where = "on the device" if image is None else f"in an image file of {format_bytes(image)}"
+        yield "file system", f"an XFS {where}, made on each client for this session"
 
 
 def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:

@@ -15,6 +15,7 @@ from iolab.cli.options import (
     MethodOption,
     Quiet,
     Scale,
+    ServerOption,
     Sets,
     StudyName,
     TargetPath,
@@ -37,6 +38,7 @@ def run(
     scale: Scale = "full",
     sets: Sets = None,
     method: MethodOption = None,
+    server: ServerOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -58,7 +60,15 @@ def run(
     from iolab.plan.schedule import make_plan
 
     read = load_study(
-        study, path, scale, sets, hosts=hosts, device=device, serial=serial, method=method
+        study,
+        path,
+        scale,
+        sets,
+        hosts=hosts,
+        device=device,
+        serial=serial,
+        method=method,
+        server=server,
     )
     made = make_plan(read)
 

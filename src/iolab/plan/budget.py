@@ -11,6 +11,11 @@ from iolab.model.metadata import MetadataJob
 from iolab.model.run import Budget, DataSet, PlannedRun
 from iolab.model.study import Study
 from iolab.model.workload import Job
+from iolab.plan.key_value_budget import (
+    key_value_reasons,
+    key_value_space_most,
+    key_value_written,
+)
 from iolab.plan.metadata_cost import iteration_seconds, space_of, written_bytes_of
 from iolab.plan.state_cost import (
     filled_bytes,
@@ -66,26 +71,36 @@ def budget_of(
     most = max(per_host.values(), default=0)
     reasons = _reasons(study, most, rate, runs, measured=layout_bytes_per_s is not None)
     reasons += tuple(state_reasons(study, data_sets, runs, rate))
+    reasons += tuple(key_value_reasons(study, runs, rate))
     certain_s = sum(seconds for _, seconds in reasons)
     least_s, most_s = study.method.load_s
     spared_s = (most_s - least_s) * sum(isinstance(run.point.job, Job) for run in runs)
     spared_s += spared_seconds(study, runs)
     if runs_more:
-        each_s = most_s + RUN_OVERHEAD_S + study.method.settle_s
+        each_s = _longest_s(study, runs) + RUN_OVERHEAD_S + study.method.settle_s
         reasons += ((f"up to {runs_more} more runs, as results ask for them", runs_more * each_s),)
     seconds = sum(seconds for _, seconds in reasons)
     least = certain_s - spared_s
     written = _written_by_runs(study, runs, rate) * (1 + runs_more / max(len(runs), 1))
+    written += key_value_written(study, runs, rate)
     hosts = {name for item in study.configurations for name in item.hosts}
     filled = filled_bytes(study, data_sets) * restorations(study, runs) * len(hosts)
+    space = most + _metadata_space(runs) + key_value_space_most(study, runs, rate)
     return Budget(
         seconds=seconds,
         reasons=reasons,
         layout_bytes_per_host=most,
         write_bytes_estimate=sum(per_host.values()) + filled + round(written),
-        free_bytes_needed_per_host=_free_bytes(most + _metadata_space(runs)),
+        free_bytes_needed_per_host=_free_bytes(max(space, study.target.image_bytes or 0)),
         least_seconds=least if least < seconds else None,
     )
+
+
+def _longest_s(study: Study, runs: Iterable[PlannedRun]) -> float:
+    """A run's load at most; without I/O, whose end a rule decides, it is as written."""
+    if any(isinstance(run.point.job, Job | MetadataJob) for run in runs):
+        return study.method.load_s[1]
+    return study.method.warmup_s + study.method.runtime_s
 
 
 def _metadata_space(planned: Iterable[PlannedRun]) -> int:
@@ -124,13 +139,15 @@ def _reasons(
     says = (
         f"lay out {format_bytes(layout_bytes)} on each host at {format_rate_bytes(rate)} ({known})"
     )
+    others = sum(isinstance(run.point.job, Job | MetadataJob) for run in planned)
+    proving = f"{others} runs: prove, drop caches, watch, commit"
     settling = f"{runs} runs: settle {format_duration_s(method.settle_s)}"
     return (
         ("connect hosts, read facts, clean up", SESSION_OVERHEAD_S),
         *(((says, layout_bytes / rate),) if layout_bytes else ()),
         *(((f"{timed} runs: {length}", timed * most_s),) if timed else ()),
         *_metadata_reasons(planned),
-        (f"{runs} runs: prove, drop caches, watch, commit", runs * RUN_OVERHEAD_S),
+        *(((proving, others * RUN_OVERHEAD_S),) if others else ()),
         *(((settling, runs * method.settle_s),) if method.settle_s else ()),
     )
 

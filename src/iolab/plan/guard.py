@@ -15,6 +15,7 @@ from iolab.model.study import Study
 from iolab.model.workload import Job
 from iolab.plan.budget import with_spare
 from iolab.plan.device_guard import device_faults
+from iolab.plan.key_value_guard import key_value_faults
 from iolab.plan.metadata_guard import metadata_faults
 from iolab.plan.targets import Target, data_sets_at, targets_of
 from iolab.plan.wording import shown
@@ -70,6 +71,7 @@ def check_ready(
             probe = replace(probe, held_by=None)
         host_faults += _target_faults(study, plan, target, seen, probe, there)
     host_faults += metadata_faults(study, plan, facts)
+    host_faults += key_value_faults(study, plan, facts, devices or {})
     faults = (*host_faults, *engine_faults)
     if host_faults:
         raise HostError(_refusal(faults), _DO, faults)

@@ -19,6 +19,7 @@ from iolab.plan.key_value_tables import (
     ServerTable,
     YcsbTable,
 )
+from iolab.plan.key_value_values import ycsb_text
 from iolab.units import parse_size
 
 READ_PERCENT: Final = 80
@@ -136,5 +137,5 @@ def _ycsb_job(table: YcsbTable) -> YcsbJob:
         distribution=table.distribution,
         rate_ops_per_s=table.rate[0] if table.rate else None,
         memory_bytes=None if table.memory is None else parse_size(table.memory),
-        options=tuple((name, option_text(value)) for name, value in table.ycsb.items()),
+        options=tuple((name, ycsb_text(value)) for name, value in table.ycsb.items()),
     )

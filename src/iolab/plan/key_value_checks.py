@@ -11,9 +11,10 @@ from iolab.model.fio_options import option_text
 from iolab.model.host import Role
 from iolab.model.key_value import READ_RANDOM_WRITE_RANDOM
 from iolab.model.ycsb import ServerKind
+from iolab.model.ycsb_options import YCSB_OPTIONS, ycsb_value_fits
 from iolab.plan.document import Document, Faults
 from iolab.plan.key_value_tables import DbBenchTable, MixTable, ServerTable, YcsbTable
-from iolab.plan.key_value_values import WRITERS_BESIDE, adds_up
+from iolab.plan.key_value_values import WRITERS_BESIDE, adds_up, ycsb_text
 from iolab.plan.study_file import ConfigurationTable, HostTable
 from iolab.plan.tables import Item, Tables, place, start
 from iolab.plan.wording import shown, suggestion
@@ -26,7 +27,8 @@ OVERWRITE: Final = "overwrite"
 def check_key_values(document: Document, tables: Tables, faults: Faults) -> None:
     """Add every fault of key-value workloads and of their server that no single key shows."""
     for item in tables.items["workload"]:
-        _check_options(document, item, "db_bench", DB_BENCH_OPTIONS, db_bench_value_fits, faults)
+        _check_options(document, item, "db_bench", DB_BENCH_OPTIONS, _fits_db_bench, faults)
+        _check_options(document, item, "ycsb", YCSB_OPTIONS, _fits_ycsb, faults)
     for item, bench in tables.read("workload", DbBenchTable):
         _check_benchmark(document, item, bench, faults)
         _check_database(document, item, bench, faults)
@@ -41,12 +43,20 @@ class _Option(Protocol):
     def example(self) -> str: ...
 
 
+def _fits_db_bench(name: str, value: float | str) -> bool:
+    return db_bench_value_fits(name, option_text(value))
+
+
+def _fits_ycsb(name: str, value: float | str) -> bool:
+    return ycsb_value_fits(name, ycsb_text(value))
+
+
 def _check_options(
     document: Document,
     item: Item,
     key: str,
     allowed: Mapping[str, _Option],
-    fits: Callable[[str, str], bool],
+    fits: Callable[[str, float | str], bool],
     faults: Faults,
 ) -> None:
     """The options by themselves, so that they are told also where another key is at fault."""
@@ -63,7 +73,7 @@ def _check_options(
             if item.table is not None and name in type(item.table).model_fields:
                 do = f"Write {name} as a key of the workload itself."
             faults.add_once(origin, name, happened, do)
-        elif not fits(name, option_text(value)):
+        elif not fits(name, value):
             happened = f"{key} option {name} of {place(document, item.path)} is {shown(value)}."
             do = f"Write for example {shown(allowed[name].example)}."
             faults.add_once(origin, name, happened, do)

@@ -189,3 +189,10 @@ def benchmark() -> values.Read:
 def adds_up(shares: list[float]) -> bool:
     """Whether shares are a whole, but for what decimal fractions lose in binary."""
     return math.isclose(sum(shares), 1, abs_tol=1e-9)
+
+
+def ycsb_text(value: float | str) -> str:
+    """The value of an option as YCSB reads it: `true` and `false`, numbers and text as they are."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

@@ -10,6 +10,7 @@ from iolab.errors import Fault, HostError
 from iolab.model.host import DeviceFacts, HostFacts, HostSpec, Role, TargetProbe
 from iolab.model.study import Study, TargetSettings
 from iolab.plan.device_guard import NVME, NVME_ARGV, NVME_PURGES
+from iolab.plan.key_value_guard import wanted_tools
 from iolab.plan.targets import Target, targets_of
 from iolab.run.barrier import Outcomes, together
 from iolab.run.devices import look_at, with_device
@@ -42,6 +43,7 @@ async def survey(study: Study, hosts: Mapping[str, Host], engines: Iterable[Engi
     tools = {engine.name.value: list(engine.version_argv) for engine in engines}
     if study.precondition.purge in NVME_PURGES:
         tools[NVME] = list(NVME_ARGV)
+    tools |= {program: argv for program, (_, argv) in wanted_tools(study).items()}
     by_host: dict[str, list[Target]] = {}
     for target in targets_of(study):
         if target.host in hosts:
