@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::LazyLock;
@@ -12,7 +12,9 @@ use std::{env, fs};
 
 use serde::{Deserialize, Serialize};
 
+use crate::bound::{Bound, MemoryUse, group_of};
 use crate::error::{Error, Result};
+use crate::roots::Roots;
 use crate::runs::{Exit, Runs, Started};
 use crate::sys::process::{Program, READABLE, WRITABLE, never_block, own_pid, poll, start_alone};
 use crate::sys::time::{SECOND_NS, real_ns};
@@ -34,7 +36,7 @@ static SIGN: LazyLock<String> = LazyLock::new(|| format!("{}-{:x}", own_pid(), r
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What to run, as the request says it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
     /// Program and arguments; never a shell line.
@@ -54,6 +56,9 @@ pub struct Job {
     /// Output past this is read and thrown away.
     #[serde(default)]
     pub output_limit_bytes: Option<u64>,
+    /// What its whole tree may have of memory, page cache too; no bound when null.
+    #[serde(default)]
+    pub memory_limit_bytes: Option<u64>,
 }
 
 /// Where a piece of output came from.
@@ -99,6 +104,9 @@ pub struct Exited {
     pub timed_out: bool,
     /// The output limit cut its output.
     pub truncated: bool,
+    /// What its tree used, where that was bounded.
+    #[serde(flatten)]
+    pub memory: Option<MemoryUse>,
 }
 
 /// Run a job whose place in `runs` is reserved; blocks until its whole tree is gone.
@@ -111,7 +119,8 @@ pub fn run(
 ) -> Result<Exited> {
     let wall_limit = check_limits(job)?;
     let mark = format!("{}{id}", marks_of(&SIGN));
-    let mut command = command_of(job, &mark, input)?;
+    let bound = bound_of(job, id)?;
+    let mut command = command_of(job, &mark, input, bound.as_ref())?;
     if let Some(at_ns) = job.start_at_real_ns {
         if let Some(signal) = runs.wait_for_start(id, at_ns) {
             return Ok(never_started(signal));
@@ -124,7 +133,14 @@ pub fn run(
     let limit = job.output_limit_bytes.unwrap_or(DEFAULT_OUTPUT_LIMIT_BYTES);
     let mut pump = Pump::new(started, input, limit).map_err(|e| Error::io("read output", &e))?;
     let exit = pump.until_gone(runs, id, &mut tell);
-    Ok(exited(&exit, pump.truncated))
+    let memory = bound.as_ref().map(Bound::used);
+    drop(bound); // Nothing of it is left when the end is told.
+    Ok(exited(&exit, pump.truncated, memory))
+}
+
+fn bound_of(job: &Job, id: u64) -> Result<Option<Bound>> {
+    let make = |bytes| Bound::make(&Roots::default(), &group_of(&SIGN, id), bytes);
+    job.memory_limit_bytes.map(make).transpose()
 }
 
 fn check_limits(job: &Job) -> Result<Option<Duration>> {
@@ -142,7 +158,7 @@ fn check_limits(job: &Job) -> Result<Option<Duration>> {
     }
 }
 
-fn command_of(job: &Job, mark: &str, input: &[u8]) -> Result<Command> {
+fn command_of(job: &Job, mark: &str, input: &[u8], bound: Option<&Bound>) -> Result<Command> {
     let name = job.argv.first().filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Error::bad_request("argv is empty"))?;
     let path = job.env.get("PATH").cloned().unwrap_or_else(search_path);
@@ -157,7 +173,11 @@ fn command_of(job: &Job, mark: &str, input: &[u8]) -> Result<Command> {
     let argv = job.argv.iter().map(String::as_str);
     let program = Program::new(&program, argv, environment(job, path, mark))
         .map_err(|_| Error::bad_request("argv or env has a zero byte in it"))?;
-    start_alone(&mut command, program);
+    let door: Option<OwnedFd> = bound
+        .map(|bound| bound.door().try_clone_to_owned())
+        .transpose()
+        .map_err(|error| Error::io("keep the door of a control group open", &error))?;
+    start_alone(&mut command, program, door);
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(command)
@@ -331,7 +351,7 @@ fn may_come_later(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-fn exited(exit: &Exit, truncated: bool) -> Exited {
+fn exited(exit: &Exit, truncated: bool, memory: Option<MemoryUse>) -> Exited {
     Exited {
         code: exit.reaped.code,
         signal: exit.reaped.signal,
@@ -341,6 +361,7 @@ fn exited(exit: &Exit, truncated: bool) -> Exited {
         real_ns: exit.real_ns,
         timed_out: exit.timed_out,
         truncated,
+        memory,
     }
 }
 
@@ -355,5 +376,6 @@ fn never_started(signal: i32) -> Exited {
         real_ns: real_ns(),
         timed_out: false,
         truncated: false,
+        memory: None,
     }
 }

@@ -9,7 +9,10 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use crate::sys::process::{self, Pid};
+use crate::bound;
+use crate::job::own_sign;
+use crate::roots::Roots;
+use crate::sys::process::{self, Pid, Reaped};
 use crate::sys::signal::{self, Seen};
 use crate::tree;
 
@@ -23,6 +26,7 @@ pub fn stand_under() -> io::Result<()> {
     signal::block();
     process::leave_terminal();
     process::adopt_orphans()?;
+    let _ = own_sign(); // Made now, it is the keeper's as well.
     let keeper = process::own_pid();
     if let Some(agent) = process::fork()? {
         keep(agent);
@@ -42,22 +46,21 @@ fn keep(agent: Pid) -> ! {
         match signal::wait(PATIENCE) {
             Seen::End(_) => process::kill(agent, libc::SIGTERM),
             Seen::Child | Seen::Nothing => {
-                if let Some(code) = code_of(agent) {
+                if let Some(ended) = end_of(agent) {
                     tree::kill_all();
-                    process::exit_now(code);
+                    if ended.signal.is_some() {
+                        // It could not remove them itself. They bear the sign that both have.
+                        bound::remove_of(&Roots::default(), own_sign());
+                    }
+                    process::exit_now(ended.code.unwrap_or(128 + ended.signal.unwrap_or(0)));
                 }
             }
         }
     }
 }
 
-fn code_of(agent: Pid) -> Option<i32> {
-    while let Some(reaped) = process::reap() {
-        if reaped.pid == agent {
-            return Some(reaped.code.unwrap_or(128 + reaped.signal.unwrap_or(0)));
-        }
-    }
-    None
+fn end_of(agent: Pid) -> Option<Reaped> {
+    std::iter::from_fn(process::reap).find(|reaped| reaped.pid == agent)
 }
 
 /// Whoever listens must see the end of stdout when the agent ends, not when the keeper does.

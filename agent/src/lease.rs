@@ -8,8 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+use crate::bound;
 use crate::error::{Error, Result};
 use crate::metadata::{Phases, Place};
+use crate::prepare::filesystem::{FileSystem, Ground, Opened, Steps, mount_xfs};
+use crate::prepare::privacy;
 use crate::prepare::scratch::Scratch;
 use crate::runs::Runs;
 use crate::sys::process;
@@ -35,6 +38,19 @@ pub enum Leave {
     Files,
 }
 
+/// A scratch folder and what is mounted in it.
+struct Held {
+    scratch: Scratch,
+    file_system: Mounted,
+}
+
+enum Mounted {
+    Nothing,
+    /// Another thread is at it.
+    Soon,
+    Here(FileSystem),
+}
+
 /// Everything that the end of the agent must undo.
 pub struct Lease {
     /// The processes.
@@ -42,7 +58,7 @@ pub struct Lease {
     /// The metadata phases.
     pub phases: Phases,
     ended: AtomicBool,
-    scratches: Mutex<HashMap<PathBuf, Scratch>>,
+    scratches: Mutex<HashMap<PathBuf, Held>>,
     asides: Mutex<Vec<PathBuf>>,
     since: Instant,
     /// Milliseconds after `since`.
@@ -102,11 +118,18 @@ impl Lease {
         self.runs.close();
         self.phases.close();
         tree::kill_all();
+        bound::remove_own();
+        let _ = privacy::follow(); // To where the files are.
         for path in lock(&self.asides).drain(..) {
             let _ = fs::remove_file(path);
         }
-        for (_, scratch) in lock(&self.scratches).drain() {
-            let _ = scratch.remove();
+        for (dir, held) in lock(&self.scratches).drain() {
+            match held.file_system {
+                Mounted::Nothing => {}
+                Mounted::Soon => FileSystem::cut_short(&dir),
+                Mounted::Here(file_system) => file_system.abandon(),
+            }
+            let _ = held.scratch.remove();
         }
         before_exit();
         process::exit_now(code)
@@ -137,7 +160,8 @@ impl Lease {
             let _ = scratch.remove();
             return Err(Error::busy(format!("{MAX_SCRATCHES} scratch folders are held already")));
         }
-        held.insert(scratch.dir().to_owned(), scratch);
+        let file_system = Mounted::Nothing;
+        held.insert(scratch.dir().to_owned(), Held { scratch, file_system });
         Ok(())
     }
 
@@ -145,8 +169,7 @@ impl Lease {
     pub fn lend(&self, dir: &Path, place: &Place) -> Result<()> {
         let held = lock(&self.scratches);
         if !held.contains_key(dir) {
-            let says = format!("{} is not a scratch folder held here", dir.display());
-            return Err(Error::bad_request(says));
+            return Err(not_held(dir));
         }
         place.works_in(dir);
         Ok(())
@@ -160,13 +183,66 @@ impl Lease {
         if self.phases.is_in(dir) {
             return Err(Error::busy(format!("a metadata phase works in {}", dir.display())));
         }
-        let scratch = held.remove(dir).ok_or_else(|| {
-            Error::bad_request(format!("{} is not a scratch folder held here", dir.display()))
-        })?;
+        unmount(held.get_mut(dir).ok_or_else(|| not_held(dir))?, leave)?;
+        let Held { scratch, .. } = held.remove(dir).ok_or_else(|| not_held(dir))?;
         match leave {
             Leave::Nothing => scratch.remove(),
             Leave::Files => scratch.keep(),
         }
+    }
+
+    /// Make a file system in a scratch folder that is held; `execute` runs a program to its end.
+    ///
+    /// The table is not locked while programs run: nobody would see them end when the agent ends.
+    pub fn open_file_system(
+        &self,
+        dir: &Path,
+        ground: &Ground,
+        execute: &dyn Fn(&[&str]) -> Result<()>,
+    ) -> Result<Opened> {
+        {
+            let mut held = lock(&self.scratches);
+            let held = held.get_mut(dir).ok_or_else(|| not_held(dir))?;
+            if !matches!(held.file_system, Mounted::Nothing) {
+                let says = format!("there is a file system in {} already", dir.display());
+                return Err(Error::busy(says));
+            }
+            held.file_system = Mounted::Soon;
+        }
+        let mount = |device: &Path, at: &Path| {
+            // Nothing is mounted behind the back of an end of the agent, which takes this lock.
+            let _held = lock(&self.scratches);
+            if self.ended.load(Ordering::SeqCst) {
+                return Err(Error::errno(libc::ECANCELED, "the agent is ending"));
+            }
+            mount_xfs(device, at)
+        };
+        let made = FileSystem::open(
+            dir,
+            ground,
+            Steps { seclude: &privacy::seclude, execute, mount: &mount },
+        );
+        let mut held = lock(&self.scratches);
+        let Some(held) = held.get_mut(dir) else {
+            return Err(Error::errno(libc::ECANCELED, "the agent is ending"));
+        };
+        let (file_system, opened) = match made {
+            Ok((file_system, opened)) => (Mounted::Here(file_system), Ok(opened)),
+            Err(error) => (Mounted::Nothing, Err(error)),
+        };
+        held.file_system = file_system;
+        opened
+    }
+
+    /// End the file system in a scratch folder, and remove what it was made on.
+    pub fn close_file_system(&self, dir: &Path) -> Result<()> {
+        let mut held = lock(&self.scratches);
+        let held = held.get_mut(dir).ok_or_else(|| not_held(dir))?;
+        if matches!(held.file_system, Mounted::Nothing) {
+            let says = format!("there is no file system in {}", dir.display());
+            return Err(Error::bad_request(says));
+        }
+        unmount(held, Leave::Nothing)
     }
 
     /// Have a half-written file removed, should the agent end before the guard is dropped.
@@ -175,6 +251,26 @@ impl Lease {
         lock(&self.asides).push(path.clone());
         Aside { lease: Arc::clone(self), path }
     }
+}
+
+/// End what is mounted in a scratch folder, if anything is.
+fn unmount(held: &mut Held, leave: Leave) -> Result<()> {
+    match &held.file_system {
+        Mounted::Nothing => Ok(()),
+        Mounted::Soon => {
+            let dir = held.scratch.dir().display();
+            Err(Error::busy(format!("a file system is being made in {dir}")))
+        }
+        Mounted::Here(file_system) => {
+            file_system.close(leave)?;
+            held.file_system = Mounted::Nothing;
+            Ok(())
+        }
+    }
+}
+
+fn not_held(dir: &Path) -> Error {
+    Error::bad_request(format!("{} is not a scratch folder held here", dir.display()))
 }
 
 /// A file that exists only until it is complete; removed when this is dropped.

@@ -3,6 +3,7 @@
 //! It reads facts, samples counters, runs processes and prepares targets; it knows a job, never a
 //! study. See docs/reference/wire.md for what it is asked and says.
 
+pub mod bound;
 pub mod clock;
 pub mod device;
 pub mod error;
@@ -12,6 +13,7 @@ pub mod keeper;
 pub mod latency;
 pub mod lease;
 pub mod metadata;
+pub mod own_run;
 pub mod prepare;
 pub mod probe;
 pub mod request;

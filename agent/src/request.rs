@@ -57,6 +57,20 @@ pub enum Request {
         dir: PathBuf,
         keep: bool,
     },
+    FilesystemOpen {
+        dir: PathBuf,
+        #[serde(default)]
+        image_bytes: Option<u64>,
+        #[serde(default)]
+        path: Option<PathBuf>,
+        #[serde(default)]
+        serial: Option<String>,
+        #[serde(default)]
+        overwrite: bool,
+    },
+    FilesystemClose {
+        dir: PathBuf,
+    },
     Extents {
         paths: Vec<PathBuf>,
     },
@@ -93,7 +107,7 @@ pub enum Request {
 }
 
 /// The verbs, as the hello tells them.
-pub const VERBS: [&str; 23] = [
+pub const VERBS: [&str; 25] = [
     "clock",
     "facts",
     "snapshot",
@@ -107,6 +121,8 @@ pub const VERBS: [&str; 23] = [
     "probe",
     "scratch_open",
     "scratch_close",
+    "filesystem_open",
+    "filesystem_close",
     "extents",
     "evict",
     "device",
@@ -176,6 +192,7 @@ fn check_paths(verb: &str, request: &Request) -> Result<()> {
         | Request::Discard { path }
         | Request::Trim { path }
         | Request::ScratchOpen { path, .. } => vec![path],
+        Request::FilesystemOpen { dir, path, .. } => path.iter().chain([dir]).collect(),
         Request::Extents { paths } | Request::Evict { paths, .. } => paths.iter().collect(),
         _ => Vec::new(),
     };

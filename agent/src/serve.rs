@@ -16,8 +16,9 @@ use crate::error::{Error, Result};
 use crate::job::{self, Event, Job, Stream};
 use crate::lease::{Lease, Leave};
 use crate::metadata::{Load, Place};
+use crate::prepare::filesystem::Ground;
 use crate::prepare::scratch::Scratch;
-use crate::prepare::{direct, evict, extents};
+use crate::prepare::{direct, evict, extents, privacy};
 use crate::request::{Request, VERBS, parse, take_id};
 use crate::roots::Roots;
 use crate::sampler::Sampler;
@@ -25,12 +26,14 @@ use crate::sys::file::sync_all;
 use crate::sys::process::own_pid;
 use crate::watch::{Watch, Watches};
 use crate::wire::{Empty, Frame, Outbox, WIRE, read_frame};
-use crate::{facts, metadata, transfer};
+use crate::{facts, metadata, own_run, transfer};
 
 /// The exit code after a clean end of the input or a `bye`.
 pub const CODE_DONE: i32 = 0;
 /// The exit code after a protocol fault.
 pub const CODE_FAULT: i32 = 3;
+/// Formatting a device discards it first: terabytes of the slowest take minutes.
+const MKFS_PATIENCE_S: f64 = 600.0;
 /// Requests answered at once; each is a thread and at most one payload of memory.
 const MAX_REQUESTS: usize = 256;
 
@@ -132,6 +135,10 @@ impl Service {
     }
 
     fn work(&self, id: u64, work: Work) {
+        if let Err(error) = privacy::follow() {
+            self.lease.runs.release(id);
+            return self.outbox.refuse(id, &Error::io("reach the agent's own mounts", &error));
+        }
         let answered = catch_unwind(AssertUnwindSafe(|| match work {
             Work::Run(job, payload) => self.run(id, &job, &payload),
             Work::Watch(watch) => {
@@ -247,6 +254,9 @@ impl Service {
             | Request::DeviceClose { .. }
             | Request::Discard { .. }
             | Request::Trim { .. } => self.device(id, request)?,
+            Request::FilesystemOpen { .. } | Request::FilesystemClose { .. } => {
+                self.file_system(id, request)?;
+            }
             Request::Sync {} => {
                 sync_all();
                 self.done(id);
@@ -283,6 +293,24 @@ impl Service {
                 self.done(id);
             }
             _ => return Err(Error::bug("no request about a device")),
+        }
+        Ok(())
+    }
+
+    fn file_system(&self, id: u64, request: Request) -> Result<()> {
+        match request {
+            Request::FilesystemOpen { dir, image_bytes, path, serial, overwrite } => {
+                let ground = Ground::of(image_bytes, path, serial, overwrite)?;
+                let execute =
+                    |argv: &[&str]| own_run::told(&self.lease.runs, argv, MKFS_PATIENCE_S);
+                let opened = self.lease.open_file_system(&dir, &ground, &execute)?;
+                self.outbox.say(id, "filesystem", &opened);
+            }
+            Request::FilesystemClose { dir } => {
+                self.lease.close_file_system(&dir)?;
+                self.done(id);
+            }
+            _ => return Err(Error::bug("no request about a file system")),
         }
         Ok(())
     }

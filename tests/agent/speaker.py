@@ -18,7 +18,7 @@ from typing import Any, Final
 PATIENCE_S: Final = 20.0
 FINAL: Final = {
     "clock", "facts", "done", "exited", "probed", "scratch", "extents", "evicted", "measured",
-    "device", "purged", "error",
+    "device", "filesystem", "purged", "error",
 }  # fmt: skip
 
 

@@ -122,7 +122,7 @@ mod tests {
         tree.put("class/block/sdb/sdb1/partition", "1\n");
         tree.put("class/block/sdb1/partition", "1\n");
         tree.put("class/block/sdb1/holders/dm-0/x", "");
-        tree.put("proc/self/mountinfo", "1 0 8:17 / /m rw - ext4 /dev/sdb1 rw\n");
+        tree.put("proc/thread-self/mountinfo", "1 0 8:17 / /m rw - ext4 /dev/sdb1 rw\n");
         fs::create_dir_all(tree.path().join("dev/block")).unwrap();
         std::os::unix::fs::symlink(
             tree.path().join("class/block/sdb1"),

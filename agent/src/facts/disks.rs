@@ -64,10 +64,10 @@ pub fn chain(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> {
     found
 }
 
-/// The mounts of this process.
+/// The mounts that the calling thread sees, which may be others than those of its process.
 #[must_use]
 pub fn mounts(roots: &Roots) -> Vec<Mount> {
-    parse_mountinfo(&text(&roots.proc.join("self/mountinfo")).unwrap_or_default())
+    parse_mountinfo(&text(&roots.proc.join("thread-self/mountinfo")).unwrap_or_default())
 }
 
 /// The block device that a mount's file system is on, by its number or by its source.

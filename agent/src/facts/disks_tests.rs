@@ -37,7 +37,7 @@ impl Tree {
     }
 
     fn mounts(&self, text: &str) -> Vec<Mount> {
-        self.0.put("proc/self/mountinfo", text);
+        self.0.put("proc/thread-self/mountinfo", text);
         mounts(&self.roots())
     }
 }

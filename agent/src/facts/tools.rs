@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::error::Result;
-use crate::job::{self, Event, Job, Stream, find_program, search_path};
-use crate::request::MAX_ID;
+use crate::job::{find_program, search_path};
+use crate::own_run;
 use crate::runs::Runs;
 
 /// What to run for each tool's version.
@@ -14,8 +14,6 @@ pub type Asked = BTreeMap<String, Vec<String>>;
 
 /// A tool that takes longer to tell its version waits for something.
 const PATIENCE_S: f64 = 5.0;
-/// Enough for the first line; some tools print their whole help.
-const OUTPUT_LIMIT_BYTES: u64 = 64 << 10;
 /// A version is a line of a table.
 const MAX_LINE_CHARS: usize = 200;
 
@@ -47,39 +45,15 @@ fn tool(name: &str, argv: &[String], runs: &Runs, faults: &mut Vec<String>) -> T
 }
 
 fn first_line(argv: &[String], runs: &Runs) -> Result<Option<String>> {
-    let job = Job {
-        argv: argv.to_vec(),
-        env: BTreeMap::new(),
-        cwd: None,
-        start_at_real_ns: None,
-        wall_limit_s: Some(PATIENCE_S),
-        output_limit_bytes: Some(OUTPUT_LIMIT_BYTES),
-    };
-    let id = own_id();
-    runs.reserve(id)?;
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let outcome = job::run(runs, id, &job, &[], |event| match event {
-        Event::Output(Stream::Stdout, bytes) => stdout.extend_from_slice(bytes),
-        Event::Output(Stream::Stderr, bytes) => stderr.extend_from_slice(bytes),
-        Event::Started { .. } => {}
-    });
-    runs.release(id);
-    outcome?;
+    let ended = own_run::run(runs, argv, PATIENCE_S)?;
     // Some tools speak of themselves on stderr only.
-    Ok([stdout, stderr].iter().find_map(|output| line_of(output)))
+    Ok([ended.stdout, ended.stderr].iter().find_map(|output| line_of(output)))
 }
 
 fn line_of(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(output);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(MAX_LINE_CHARS).collect())
-}
-
-/// A number for a run of the agent's own, above any that a controller may choose.
-fn own_id() -> u64 {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static NEXT: AtomicU64 = AtomicU64::new(MAX_ID + 1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 #[cfg(test)]

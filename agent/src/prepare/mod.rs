@@ -3,5 +3,7 @@
 pub mod direct;
 pub mod evict;
 pub mod extents;
+pub mod filesystem;
+pub mod privacy;
 pub mod removal;
 pub mod scratch;

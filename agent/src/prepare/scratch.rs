@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::removal;
+use crate::bound;
 use crate::error::{Error, Result};
 use crate::job::{marks_of, own_sign};
+use crate::roots::Roots;
 use crate::sys::file::{entry_in, is_locked, open_file_in, open_folder, try_lock};
 use crate::tree::kill_marked;
 
@@ -65,6 +67,7 @@ impl Scratch {
                 if dead.agent != own_sign() {
                     // Nobody writes into the folder any more before it is cleared.
                     kill_marked(&marks_of(&dead.agent));
+                    bound::remove_of(&Roots::default(), &dead.agent);
                 }
             }
             let found = if left.as_ref().is_some_and(|marker| marker.kept) {

@@ -1,4 +1,4 @@
-//! `/proc/self/mountinfo`: which mount a path is on.
+//! `/proc/thread-self/mountinfo`: which mount a path is on.
 
 use std::path::{Path, PathBuf};
 
@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 pub struct Mount {
     /// `major:minor` of the file system's device; major 0 where it has none.
     pub device: String,
+    /// Which folder of the file system is mounted.
+    pub root: PathBuf,
     /// Where it is mounted.
     pub mount_point: PathBuf,
     /// The file system's type.
@@ -61,11 +63,13 @@ fn mount(line: &str) -> Option<Mount> {
     let (place, file_system) = line.split_once(" - ")?;
     let mut place = place.split(' ');
     let device = place.nth(2)?;
-    let mount_point = place.nth(1)?;
+    let root = place.next()?;
+    let mount_point = place.next()?;
     let options = place.next()?;
     let mut file_system = file_system.split(' ');
     Some(Mount {
         device: device.to_owned(),
+        root: PathBuf::from(unescape(root)),
         mount_point: PathBuf::from(unescape(mount_point)),
         fs_type: unescape(file_system.next()?),
         source: unescape(file_system.next()?),

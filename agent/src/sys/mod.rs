@@ -5,6 +5,7 @@
 
 pub mod entry;
 pub mod file;
+pub mod mount;
 pub mod process;
 pub mod signal;
 pub mod storage;

@@ -153,10 +153,10 @@ impl Strings {
 }
 
 /// Have `command` start `program` in a session of its own, with default signals, killed when the
-/// thread that starts it ends.
+/// thread that starts it ends. With a `door` it first joins the control group behind that.
 ///
 /// The program is started by execve: Rust's own way would hand a file that is none to a shell.
-pub fn start_alone(command: &mut Command, program: Program) {
+pub fn start_alone(command: &mut Command, program: Program, door: Option<OwnedFd>) {
     let parent = own_pid();
     let prepare = move || {
         check(
@@ -169,6 +169,10 @@ pub fn start_alone(command: &mut Command, program: Program) {
         if unsafe { libc::getppid() } != parent {
             // The parent died before the line above took effect: nobody would end this process.
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        if let Some(door) = &door {
+            // SAFETY: write is async-signal-safe; one readable byte. Zero means the writer itself.
+            check(unsafe { libc::write(door.as_raw_fd(), b"0".as_ptr().cast(), 1) })?;
         }
         Err(program.become_it())
     };

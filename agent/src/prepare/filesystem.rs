@@ -1,0 +1,325 @@
+//! A file system of the session's own: an XFS on a device or in an image, mounted in the scratch
+//! folder and seen by this agent's runs alone.
+//!
+//! The kernel ends it when the last process of the agent's mount namespace is gone, however that
+//! came, and detaches the loop device of the image with it.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::device::look::{Hold, Wish, look};
+use crate::error::{Error, Result};
+use crate::lease::Leave;
+use crate::roots::Roots;
+use crate::sys::mount::{Unmount, allocate, attach, free_loop, mount_device, unmount};
+use crate::sys::storage::direct_alignment;
+
+/// Where it is mounted, in the scratch folder.
+const MOUNT_POINT: &str = "fs";
+/// The image, in the scratch folder.
+const IMAGE: &str = "fs.img";
+/// A loop device that another process took first is not asked for again; each try has another.
+const MAX_TRIES: u32 = 32;
+/// Blocks of a loop device: no kernel takes others.
+const LOOP_BLOCK_BYTES: std::ops::RangeInclusive<u64> = 512..=4096;
+/// Zeros over the beginning of a device that is let go: more than any superblock there.
+const WIPE_BYTES: usize = 64 << 10;
+/// How long a file that is just being closed may keep a mount busy.
+const UNMOUNT_PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// On what it is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ground {
+    /// A file of that size in the scratch folder.
+    Image(u64),
+    /// A whole device, by its path and serial; `overwrite` permits a file system on it.
+    Device {
+        /// The device's path.
+        path: PathBuf,
+        /// The serial that must be its own.
+        serial: String,
+        /// Whether a file system there may be lost.
+        overwrite: bool,
+    },
+}
+
+impl Ground {
+    /// As a request says it: an image, or a device by path and serial.
+    pub fn of(
+        image_bytes: Option<u64>,
+        path: Option<PathBuf>,
+        serial: Option<String>,
+        overwrite: bool,
+    ) -> Result<Self> {
+        match (image_bytes, path, serial) {
+            (Some(bytes), None, None) => Ok(Self::Image(bytes)),
+            (None, Some(path), Some(serial)) => Ok(Self::Device { path, serial, overwrite }),
+            _ => {
+                let says = "a file system needs either image_bytes or the path and serial of a \
+                            device";
+                Err(Error::bad_request(says))
+            }
+        }
+    }
+}
+
+/// What is told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Opened {
+    /// Where it is mounted.
+    pub dir: PathBuf,
+    /// The kernel's name of its block device.
+    pub device: String,
+    /// An earlier session had kept it.
+    pub kept: bool,
+    /// Its device passes the page cache of what is below it.
+    pub direct: bool,
+}
+
+/// A mounted file system; to be closed.
+#[derive(Debug)]
+pub struct FileSystem {
+    mount_point: PathBuf,
+    ground: Place,
+}
+
+/// What must be undone below it.
+#[derive(Debug)]
+enum Place {
+    /// The file is to be removed; the kernel detaches the loop device.
+    Image(PathBuf),
+    /// The device is to lose its superblock.
+    Device(PathBuf),
+}
+
+/// What is done by others on the way.
+#[derive(Clone, Copy)]
+pub struct Steps<'a> {
+    /// Move this thread to where its mounts are seen by runs alone.
+    pub seclude: &'a dyn Fn() -> io::Result<()>,
+    /// Run a program to its end: Ok when its exit code is 0.
+    pub execute: &'a dyn Fn(&[&str]) -> Result<()>,
+    /// Mount the XFS of a device, by `mount_xfs`, unless the agent is ending.
+    pub mount: &'a dyn Fn(&Path, &Path) -> Result<()>,
+}
+
+impl FileSystem {
+    /// Make it, or mount what an earlier session kept, in a scratch folder that is held.
+    pub fn open(scratch: &Path, ground: &Ground, steps: Steps) -> Result<(Self, Opened)> {
+        (steps.seclude)().map_err(|error| {
+            Error::io("make a file system, for which the agent needs to be root", &error)
+        })?;
+        let mount_point = scratch.join(MOUNT_POINT);
+        match DirBuilder::new().mode(0o700).create(&mount_point) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(Error::io(format_args!("make {}", mount_point.display()), &error));
+            }
+            _ => {}
+        }
+        let made = match ground {
+            Ground::Image(bytes) => in_image(scratch, *bytes, &mount_point, steps),
+            Ground::Device { path, serial, overwrite } => {
+                let wish = Wish { serial: Some(serial), overwrite: *overwrite };
+                on_device(path, wish, &mount_point, steps)
+            }
+        };
+        if made.is_err() {
+            let _ = fs::remove_dir(&mount_point);
+        }
+        made
+    }
+
+    /// End it and, unless its files are to stay, what it was made on. An error leaves it mounted.
+    pub fn close(&self, leave: Leave) -> Result<()> {
+        let doing = format_args!("unmount {}", self.mount_point.display());
+        unmount_free(&self.mount_point).map_err(|error| Error::io(doing, &error))?;
+        self.clear(leave)
+    }
+
+    /// The same at the end of the agent: what still holds a file in it goes on without a name.
+    pub fn abandon(&self) {
+        if unmount_free(&self.mount_point).is_err() {
+            let _ = unmount(&self.mount_point, Unmount::Detached);
+        }
+        let _ = self.clear(Leave::Nothing);
+    }
+
+    /// End what may have been mounted in a scratch folder while the agent came to its end.
+    pub fn cut_short(scratch: &Path) {
+        let _ = unmount(&scratch.join(MOUNT_POINT), Unmount::Detached);
+    }
+
+    fn clear(&self, leave: Leave) -> Result<()> {
+        let _ = fs::remove_dir(&self.mount_point); // The scratch folder may keep an empty one.
+        match (&self.ground, leave) {
+            (_, Leave::Files) => Ok(()),
+            (Place::Image(image), Leave::Nothing) => fs::remove_file(image)
+                .map_err(|error| Error::io(format_args!("remove {}", image.display()), &error)),
+            (Place::Device(device), Leave::Nothing) => wipe(device)
+                .map_err(|error| Error::io(format_args!("wipe {}", device.display()), &error)),
+        }
+    }
+}
+
+fn in_image(
+    scratch: &Path,
+    bytes: u64,
+    mount_point: &Path,
+    steps: Steps,
+) -> Result<(FileSystem, Opened)> {
+    let image = scratch.join(IMAGE);
+    let opened = |device: &Loop, kept| {
+        let dir = mount_point.to_owned();
+        let made = Opened { dir, device: device.name.clone(), kept, direct: device.is_direct() };
+        let ground = Place::Image(image.clone());
+        (FileSystem { mount_point: mount_point.to_owned(), ground }, made)
+    };
+    if let Some(file) = kept_image(&image, bytes) {
+        let device = Loop::over(&file, &image)?;
+        if (steps.mount)(&device.path, mount_point).is_ok() {
+            return Ok(opened(&device, true));
+        }
+    }
+    let failed = |error: &io::Error| {
+        let _ = fs::remove_file(&image);
+        Error::io(format_args!("make the image {} of {bytes} bytes", image.display()), error)
+    };
+    let file = new_image(&image, bytes).map_err(|error| failed(&error))?;
+    let device = Loop::over(&file, &image)?;
+    let made = format(&device.path, &["-K"], steps)
+        .and_then(|()| (steps.mount)(&device.path, mount_point));
+    if let Err(error) = made {
+        let _ = fs::remove_file(&image);
+        return Err(error);
+    }
+    Ok(opened(&device, false))
+}
+
+fn on_device(
+    path: &Path,
+    wish: Wish,
+    mount_point: &Path,
+    steps: Steps,
+) -> Result<(FileSystem, Opened)> {
+    let (facts, file) = look(&Roots::default(), path, wish, Hold::Yes)?;
+    if file.is_none() {
+        let reasons: Vec<&str> = facts.objections.iter().map(|one| one.says.as_str()).collect();
+        return Err(Error::refused(reasons.join("; ")));
+    }
+    drop(file); // mkfs takes it for itself alone in turn, and fails where somebody was faster.
+    let device = PathBuf::from(&facts.real_path);
+    format(&device, if wish.overwrite { &["-f"] } else { &[] }, steps)?;
+    if let Err(error) = (steps.mount)(&device, mount_point) {
+        let _ = wipe(&device);
+        return Err(error);
+    }
+    let dir = mount_point.to_owned();
+    let made = Opened { dir: dir.clone(), device: facts.name, kept: false, direct: true };
+    Ok((FileSystem { mount_point: dir, ground: Place::Device(device) }, made))
+}
+
+fn format(device: &Path, options: &[&str], steps: Steps) -> Result<()> {
+    let device = device.display().to_string();
+    let all = ["mkfs.xfs", "-q", "-m", "crc=1,reflink=1"];
+    (steps.execute)(&[&all[..], options, &[device.as_str()]].concat())
+}
+
+/// Mount the XFS of a device, with discard and without times of access.
+pub fn mount_xfs(device: &Path, at: &Path) -> Result<()> {
+    mount_device(device, at, c"xfs", c"discard").map_err(|error| {
+        Error::io(format_args!("mount {} at {}", device.display(), at.display()), &error)
+    })
+}
+
+fn unmount_free(at: &Path) -> io::Result<()> {
+    let deadline = Instant::now() + UNMOUNT_PATIENCE;
+    loop {
+        match unmount(at, Unmount::Free) {
+            Err(error)
+                if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < deadline =>
+            {
+                thread::sleep(PAUSE);
+            }
+            ended => return ended,
+        }
+    }
+}
+
+/// What an earlier session left on purpose, if it has the size that is wanted.
+fn kept_image(image: &Path, bytes: u64) -> Option<File> {
+    let open = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(image);
+    let file = open.ok()?;
+    let is_whole = file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == bytes);
+    is_whole.then_some(file)
+}
+
+/// A file with all its blocks, so that a full disk shows now and not in the middle of a run; a
+/// sparse one where the file system below cannot do that.
+fn new_image(image: &Path, bytes: u64) -> io::Result<File> {
+    match fs::remove_file(image) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file =
+        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(image)?;
+    match allocate(&file, bytes) {
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => file.set_len(bytes)?,
+        allocated => allocated?,
+    }
+    Ok(file)
+}
+
+/// Zeros in the place of the superblock, for which the device must be nobody's.
+fn wipe(device: &Path) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).custom_flags(libc::O_EXCL).open(device)?;
+    file.write_all_at(&vec![0; WIPE_BYTES], 0)?;
+    file.sync_all()
+}
+
+/// A loop device with a file behind it, until this is dropped and nothing is mounted from it.
+struct Loop {
+    name: String,
+    path: PathBuf,
+    _device: File,
+}
+
+impl Loop {
+    fn over(file: &File, image: &Path) -> Result<Self> {
+        Self::find(file, image).map_err(|error| {
+            Error::io(format_args!("attach {} to a loop device", image.display()), &error)
+        })
+    }
+
+    fn find(file: &File, image: &Path) -> io::Result<Self> {
+        let (least, most) = LOOP_BLOCK_BYTES.into_inner();
+        let block_bytes = direct_alignment(image).unwrap_or(most).clamp(least, most) as u32;
+        let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
+        for _ in 0..MAX_TRIES {
+            let name = format!("loop{}", free_loop(&control)?);
+            let path = Path::new("/dev").join(&name);
+            let device = OpenOptions::new().read(true).write(true).open(&path)?;
+            match attach(&device, file, block_bytes) {
+                Ok(()) => return Ok(Self { name, path, _device: device }),
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::from_raw_os_error(libc::EBUSY))
+    }
+
+    fn is_direct(&self) -> bool {
+        let told = Roots::default().sys_text(format!("block/{}/loop/dio", self.name));
+        told.is_some_and(|text| text.trim() == "1")
+    }
+}
+
+#[cfg(test)]
+#[path = "filesystem_tests.rs"]
+mod tests;

@@ -1,0 +1,177 @@
+//! Mounts: a namespace of one's own, file systems in it, loop devices under them.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+
+use super::check;
+
+/// Of linux/loop.h.
+const LOOP_SET_FD: libc::Ioctl = 0x4C00;
+const LOOP_SET_STATUS64: libc::Ioctl = 0x4C04;
+const LOOP_SET_DIRECT_IO: libc::Ioctl = 0x4C08;
+const LOOP_SET_BLOCK_SIZE: libc::Ioctl = 0x4C09;
+const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
+const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+
+#[repr(C)]
+struct LoopStatus {
+    numbers: [u64; 5],
+    number: u32,
+    encryption: [u32; 2],
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+#[repr(C)]
+struct LoopConfig {
+    fd: u32,
+    block_size: u32,
+    status: LoopStatus,
+    reserved: [u64; 8],
+}
+
+/// Move the calling thread into a new mount namespace, in which the host's mounts still arrive and
+/// from which none goes out.
+///
+/// It lasts as long as the file that is returned, or a process in it.
+pub fn leave_host_mounts() -> io::Result<File> {
+    // SAFETY: unshare touches no memory. Of many threads it concerns the calling one alone.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+    let (nothing, flags) = (ptr::null(), libc::MS_REC | libc::MS_SLAVE);
+    // SAFETY: the target ends with NUL; with these flags the other texts are not read.
+    check(unsafe { libc::mount(nothing, c"/".as_ptr(), nothing, flags, ptr::null()) })?;
+    File::open("/proc/thread-self/ns/mnt")
+}
+
+/// Move the calling thread into a mount namespace that `leave_host_mounts` has made.
+pub fn enter_mounts(namespace: &File) -> io::Result<()> {
+    // SAFETY: neither call touches memory. The first gives this thread its own working directory,
+    // without which the kernel does not permit the second.
+    unsafe {
+        check(libc::unshare(libc::CLONE_FS))?;
+        check(libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNS))?;
+    }
+    Ok(())
+}
+
+/// Mount a block device, without times of access.
+pub fn mount_device(device: &Path, at: &Path, kind: &CStr, options: &CStr) -> io::Result<()> {
+    let (device, at) = (c_path(device)?, c_path(at)?);
+    // SAFETY: all four texts end with NUL and outlive the call.
+    check(unsafe {
+        let (device, at, kind) = (device.as_ptr(), at.as_ptr(), kind.as_ptr());
+        libc::mount(device, at, kind, libc::MS_NOATIME, options.as_ptr().cast())
+    })?;
+    Ok(())
+}
+
+/// How a mount is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unmount {
+    /// Only when nobody uses it; EBUSY else.
+    Free,
+    /// At once for all names; the file system ends with its last user.
+    Detached,
+}
+
+/// End a mount; links are not followed.
+pub fn unmount(at: &Path, how: Unmount) -> io::Result<()> {
+    let at = c_path(at)?;
+    let detach = if how == Unmount::Detached { libc::MNT_DETACH } else { 0 };
+    // SAFETY: the path ends with NUL.
+    check(unsafe { libc::umount2(at.as_ptr(), libc::UMOUNT_NOFOLLOW | detach) })?;
+    Ok(())
+}
+
+/// The number of a loop device that is free at this moment; `control` is /dev/loop-control.
+pub fn free_loop(control: &File) -> io::Result<u32> {
+    // SAFETY: this request takes no argument.
+    let number = check(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) })?;
+    Ok(number as u32)
+}
+
+/// Put a file behind a loop device: in blocks of that size, past the page cache where the file
+/// takes that, detached by the kernel when its last user closes it. EBUSY when somebody was faster.
+pub fn attach(device: &File, file: &File, block_bytes: u32) -> io::Result<()> {
+    let status = LoopStatus {
+        numbers: [0; 5],
+        number: 0,
+        encryption: [0; 2],
+        flags: LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO,
+        file_name: [0; 64],
+        crypt_name: [0; 64],
+        encrypt_key: [0; 32],
+        init: [0; 2],
+    };
+    let fd = file.as_raw_fd() as u32;
+    let config = LoopConfig { fd, block_size: block_bytes, status, reserved: [0; 8] };
+    // SAFETY: the request reads a structure of the kernel's layout.
+    match check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config) }) {
+        Ok(_) => Ok(()),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTTY)) => {
+            attach_in_steps(device, &config)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The same where the kernel cannot do it in one (before Linux 5.8).
+fn attach_in_steps(device: &File, config: &LoopConfig) -> io::Result<()> {
+    let device = device.as_raw_fd();
+    let block_bytes = libc::c_ulong::from(config.block_size);
+    // SAFETY: the first takes a descriptor, the second reads a structure of the kernel's layout,
+    // the others take a number. The last two only make it faster: it serves without them.
+    unsafe {
+        check(libc::ioctl(device, LOOP_SET_FD, config.fd as libc::c_ulong))?;
+        check(libc::ioctl(device, LOOP_SET_STATUS64, &raw const config.status))?;
+        libc::ioctl(device, LOOP_SET_BLOCK_SIZE, block_bytes);
+        libc::ioctl(device, LOOP_SET_DIRECT_IO, 1 as libc::c_ulong);
+    }
+    Ok(())
+}
+
+/// Allocate a file's blocks up to a size, without writing them.
+pub fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::fallocate64(file.as_raw_fd(), 0, 0, bytes as i64) })?;
+    Ok(())
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_structures_have_the_kernels_sizes() {
+        assert_eq!(size_of::<LoopStatus>(), 232);
+        assert_eq!(size_of::<LoopConfig>(), 304);
+    }
+
+    #[test]
+    fn what_is_no_loop_device_takes_no_file() {
+        let nothing = File::open("/dev/null").unwrap();
+        assert!(attach(&nothing, &nothing, 512).is_err());
+        assert!(free_loop(&nothing).is_err());
+    }
+
+    #[test]
+    fn a_path_that_no_kernel_takes_is_an_error() {
+        let odd = Path::new("/a\0b");
+        assert_eq!(c_path(odd).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    }
+}
