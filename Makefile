@@ -40,6 +40,7 @@ test-packages:
 	@tools/packages.sh optional \
 	    "mkfs.xfs:xfsprogs:for the tests on an XFS of their own (tests/e2e)" \
 	    "losetup:mount:for the tests on loop devices (tests/e2e)" \
+	    "db_bench:rocksdb-tools:for the tests with the real db_bench (tests/e2e, tests/run)" \
 	    "ip:iproute2:for the tests over network namespaces (tests/e2e, tests/run)" \
 	    "/usr/sbin/sshd:openssh-server:for the tests over ssh (tests/fleet)" \
 	    "ssh:openssh-client:for the tests over ssh (tests/fleet)" \
