@@ -59,6 +59,7 @@ class GivenServer:
         self._loaded: Records | None = None
         self._ours = False
         self._keep = False
+        self._warned = False
         self._told = ServerRun(PRODUCT, "", ",".join(self.addresses))
 
     @property
@@ -179,7 +180,9 @@ class GivenServer:
         if self._ours:
             await tools.schema(self.addresses, "mark", comment=mark_of(wanted))
         self._loaded = wanted
-        crew.tell(Notice(NOT_RESTORED))
+        if not self._warned:
+            crew.tell(Notice(NOT_RESTORED))
+        self._warned = True
 
     async def _make(
         self, crew: Crew, run: PlannedRun, tools: Tools, wanted: Records, load: Load

@@ -39,7 +39,8 @@ def require_room(found: SchemaTold, settings: ServerSettings) -> None:
     """EngineError when a keyspace as stated cannot be, or is there with another replication."""
     if settings.replication > found.nodes:
         raise EngineError(
-            f"The cluster has {found.nodes} nodes, too few for {settings.replication} replicas.",
+            f"{settings.replication} replicas need as many nodes, and the cluster's number of them "
+            f"is {found.nodes}.",
             "Set server.replication to the number of nodes or less.",
         )
     if found.replication is None:
