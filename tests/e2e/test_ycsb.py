@@ -1,121 +1,122 @@
-"""Real YCSB on databases inside of it, as a user runs it; needs Java, and Maven the first time.
-
-The oracle of latencies is HdrHistogram's own Python port, on the logs as YCSB wrote them.
-"""
+"""The real YCSB with our bindings on a RocksDB of its own: loaded, settled, measured, read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from iolab.model.key_value import KeyOperation
-from iolab.model.run import RunRecord
-from iolab.store.reader import SessionReader
-from tests.e2e.hdr_oracle import assert_agrees
-from tests.e2e.left import ours_on
-from tests.e2e.sessions import iolab, result_of, shown, write_study
-from tests.e2e.targets import xfs_on_loop
+from iolab.model.ycsb import Distribution, ServerKind, YcsbJob
+from iolab.run.engines.base import Command
+from iolab.run.engines.hdr_log import HdrLog, read_hdr_log
+from iolab.run.engines.rocks_shape import read_shape, shape_faults
+from iolab.run.engines.ycsb import (
+    Kit,
+    Store,
+    hdr_names,
+    kit_of,
+    load_command,
+    measure_command,
+    rocks_command,
+)
+from iolab.run.engines.ycsb_intervals import intervals_of
+from iolab.run.engines.ycsb_output import load_faults, operations_of, parse, ycsb_faults
+from iolab.run.kits import YCSB_VERSION, KitName, workshop
 
 pytestmark = pytest.mark.e2e
 
-READ, UPDATE = KeyOperation.READ, KeyOperation.UPDATE
-WHOLE = KeyOperation.READ_MODIFY_WRITE
-
-STUDY = """
-format = 1
-id = "embedded"
-title = "YCSB without a server"
-question = "Does YCSB run anywhere?"
-
-[server]
-kind = "embedded"
-
-[[workload]]
-id = "a"
-engine = "ycsb"
-mix = { read = 0.5, update = 0.5 }
-records = 20000
-threads = 4
-
-[[workload]]
-id = "f"
-engine = "ycsb"
-mix = { read = 0.5, read_modify_write = 0.5 }
-records = 20000
-threads = 4
-rate = 400
-
-[method]
-warmup = "1s"
-runtime = "3s"
-settle = "0s"
-"""
+READ, UPDATE, INSERT = KeyOperation.READ, KeyOperation.UPDATE, KeyOperation.INSERT
+SCAN, RMW = KeyOperation.SCAN, KeyOperation.READ_MODIFY_WRITE
+RECORDS = 3000
+JOB = YcsbJob(((READ, 0.5), (UPDATE, 0.5)), records=RECORDS, threads=3)
+SECONDS = 2
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Both workloads on an XFS, which is left as it was."""
-    folder = tmp_path_factory.mktemp("ycsb")
-    with xfs_on_loop(2 << 30) as target:
-        out = folder / "session"
-        iolab("run", write_study(folder, STUDY), "--path", target.path, "--out", out)
-        assert ours_on(target.path) == []
-        yield out
+def kit() -> Kit:
+    folder = asyncio.run(workshop().folder_of(KitName.YCSB, YCSB_VERSION, print))
+    return kit_of("java", [str(jar) for jar in sorted(folder.glob("*.jar"))])
 
 
-def record_of(session: Path, workload: str) -> RunRecord:
-    reader = SessionReader(session)
-    (digest,) = (result.digest for result in reader.results() if result.workload == workload)
-    return reader.record(digest, 1)
+@pytest.fixture(scope="module")
+def store(kit: Kit, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A database that two clients' shares were loaded into, one after the other."""
+    folder = tmp_path_factory.mktemp("rocks")
+    store = Store(ServerKind.EMBEDDED, database=str(folder / "db"))
+    for first, count in ((0, 1000), (1000, RECORDS - 1000)):
+        command = load_command(
+            JOB, store, kit, str(folder), first=first, count=count, threads=4, seconds=60
+        )
+        assert load_faults(parse(*ran(command)), count) == ()
+    settled = read_shape(ran(rocks_command(JOB, store, kit, str(folder), settle=True))[0])
+    assert shape_faults(settled, RECORDS) == ()
+    return store
+
+
+def ran(command: Command) -> tuple[bytes, bytes]:
+    done = subprocess.run(
+        command.argv, cwd=command.cwd, capture_output=True, timeout=120, check=False
+    )
+    return done.stdout, done.stderr
+
+
+def measured(
+    job: YcsbJob, store: Store, kit: Kit, folder: Path
+) -> tuple[tuple[str, ...], Sequence[HdrLog], int]:
+    """The faults of a run, its logs, and its whole operations."""
+    command = measure_command(job, store, kit, str(folder), seconds=SECONDS, prefix="cell.")
+    output = parse(*ran(command))
+    paths = [folder / name for name in hdr_names(job, "cell.")]
+    logs = [read_hdr_log(path.read_bytes()) for path in paths if path.exists()]
+    return ycsb_faults(output, job, logs, SECONDS), logs, operations_of(output.counts)
 
 
 @pytest.mark.parametrize(
-    ("workload", "operations"), [("a", (READ, UPDATE)), ("f", (READ, UPDATE, WHOLE))]
+    "job",
+    [
+        JOB,
+        replace(JOB, mix=((READ, 0.5), (RMW, 0.5)), rate_ops_per_s=600),
+        replace(
+            JOB,
+            mix=((READ, 0.6), (INSERT, 0.2), (SCAN, 0.2)),
+            distribution=Distribution.ZIPFIAN,
+            options=(("maxscanlength", "5"), ("direct_reads", "true"), ("heap", "96m")),
+        ),
+    ],
+    ids=["half-half", "rate", "scans-and-inserts"],
 )
-def test_latencies_are_those_of_ycsb_own_logs(
-    session: Path, workload: str, operations: tuple[KeyOperation, ...]
+def test_every_operation_returns_ok_and_is_in_the_logs(
+    job: YcsbJob, store: Store, kit: Kit, tmp_path: Path
 ) -> None:
-    record = record_of(session, workload)
-    (host,) = record.hosts
-    assert host.key_value is not None
-    counts = {one.operation: one for one in host.key_value.counts}
-    for operation in operations:
-        assert assert_agrees(record, operation) == counts[operation].done
-        assert counts[operation].failed == 0
-    assert host.key_value.faults == ()
-    assert host.key_value.copied_by == "reflink"
-    assert host.key_value.start is not None
-    assert host.key_value.start.pending_bytes == 0
-    assert host.cache is not None
-    assert host.cache.resident_bytes_after == 0
+    faults, logs, operations = measured(job, store, kit, tmp_path)
+    assert faults == ()
+    total = 0
+    for interval in intervals_of(logs):
+        ios = {part.direction: part.ios for part in interval.directions}
+        total += sum(ios.get(one, 0) for one in (READ, UPDATE, INSERT, SCAN)) - ios.get(RMW, 0)
+    assert total == operations > 0
+    assert not list(tmp_path.glob("*.so")), "Java left what it had unpacked"
 
 
-def test_a_rate_is_kept_and_response_times_stand_beside_service_times(session: Path) -> None:
-    metrics = result_of(shown(session), "f")["metrics"]
-    assert metrics["ops_per_s"]["value"] == pytest.approx(400, rel=0.1)
-    served, intended = (
-        metrics[f"{word}_lat_ns_p50"]["value"] for word in ("read", "intended_read")
-    )
-    assert 0 < served <= intended * 1.05
+def test_records_that_are_not_there_are_a_fault(store: Store, kit: Kit, tmp_path: Path) -> None:
+    more = replace(JOB, mix=((READ, 1.0),), records=50 * RECORDS)
+    faults, _, _ = measured(more, store, kit, tmp_path)
+    assert [fault for fault in faults if "found no record" in fault]
 
 
-def test_a_read_modify_write_is_one_operation(session: Path) -> None:
-    metrics = result_of(shown(session), "f")["metrics"]
-    read, update, both = (
-        metrics[f"{word}_ops_per_s"]["value"] for word in ("read", "update", "read_modify_write")
-    )
-    assert update == pytest.approx(both, rel=0.01)
-    assert metrics["ops_per_s"]["value"] == pytest.approx(read + update - both, rel=0.01)
-
-
-def test_the_window_is_as_long_as_asked_and_holds_no_start(session: Path) -> None:
-    for workload in ("a", "f"):
-        record = record_of(session, workload)
-        (host,) = record.hosts
-        assert host.start_real_ns is not None
-        assert host.end_real_ns is not None
-        assert host.end_real_ns - host.start_real_ns >= 4e9
-        # Java needs longer to start than the first operation took to come.
-        assert host.start_real_ns > record.started_real_ns
+def test_an_old_hdrhistogram_of_the_users_own_ycsb_does_no_harm(
+    store: Store, kit: Kit, tmp_path: Path
+) -> None:
+    """Its folder comes after our jars, of which only YCSB's core is left out."""
+    (tmp_path / "lib").mkdir()
+    core = next(jar for jar in kit.classpath if Path(jar).name.startswith("core-"))
+    (tmp_path / "lib" / "core.jar").symlink_to(core)
+    own = kit_of("java", kit.classpath, ycsb=str(tmp_path))
+    faults, logs, _ = measured(JOB, store, own, tmp_path)
+    assert faults == ()
+    assert [log.operation for log in logs] == [READ, UPDATE]

@@ -112,6 +112,8 @@ def _digest(path: Path) -> str:
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
+    """At least one: an empty file is a file."""
     with path.open("rb") as content:
+        yield content.read(PIECE_BYTES)
         while piece := content.read(PIECE_BYTES):
             yield piece

@@ -25,8 +25,11 @@ OFFLINE_LIMIT_S: Final = 120.0
 TAIL_BYTES: Final = 64 << 10
 """The end of what Maven prints, where its errors stand."""
 
-SHOWN: Final = 300
+SHOWN: Final = 400
 """Characters of it that go into a sentence."""
+
+LINES_SHOWN: Final = 2
+"""The first may say no more than that there was an error."""
 
 KILL_LIMIT_S: Final = 5.0
 """For a killed process group to be gone."""
@@ -141,9 +144,10 @@ def _fault(said: bytes, title: str) -> EngineError:
 
 
 def _shown(tail: bytes) -> str:
-    """The first line of error, in parentheses; nothing without one."""
-    errors = [line for line in tail.splitlines() if line.startswith(b"[ERROR]")]
+    """The first lines of error, in parentheses; nothing without one."""
+    errors = [line for line in tail.splitlines() if line.startswith(b"[ERROR] ")]
     lines = errors or [line for line in tail.splitlines() if line.strip()]
     if not lines:
         return ""
-    return f" ({printable_bytes(lines[0].removeprefix(b'[ERROR]'), SHOWN).rstrip('.')})"
+    first = b" ".join(line.removeprefix(b"[ERROR] ").strip() for line in lines[:LINES_SHOWN])
+    return f" ({printable_bytes(first, SHOWN).rstrip('.')})"
