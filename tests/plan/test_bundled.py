@@ -218,4 +218,10 @@ def test_the_commented_lines_of_the_first_study_load_too() -> None:
     assert [host.name for host in study.hosts] == ["client-1", "client-2"]
     assert study.configurations[0].cost is not None
     assert study.target.keep_files
-    assert study.workloads[-1].job.options == (("random_distribution", "zipf:1.1"),)
+    last_of_io = study.workloads[2]
+    assert last_of_io.job.options == (("random_distribution", "zipf:1.1"),)
+    assert {workload.job.engine for workload in study.workloads[3:]} == {
+        EngineName.METADATA,
+        EngineName.DB_BENCH,
+        EngineName.YCSB,
+    }

@@ -20,6 +20,8 @@ _WAYS: Final = {
 def destroyed(study: Study) -> tuple[str, ...]:
     """One sentence for each device whose content will be lost."""
     way = _WAYS.get(study.precondition.purge, _WAYS[Purge.NONE])
+    if study.target.make_xfs:
+        way = "formatted: an XFS is made on it"
     return tuple(
         f"All that is on the device {shown(target.path)} (serial {shown(target.serial)}) of host "
         f"{shown(target.host)}: it is {way}."

@@ -91,6 +91,30 @@ filesize = "4g"
 # ioengine = "libaio"      # or "io_uring"
 # fio = { random_distribution = "zipf:1.1" }  # further options of fio
 
+# Other engines do operations on files or on key-value stores:
+#
+# [[workload]]
+# id = "small-files"
+# engine = "metadata"        # makes, looks up, reads and removes files
+# ranks = [4, 16]
+# files_per_rank = 1000
+#
+# [[workload]]
+# id = "rocksdb-reads"
+# engine = "db_bench"        # RocksDB's own benchmark
+# benchmark = "readrandom"
+# keys = 10000000
+# block_size = "4k"
+# threads = [4, 16, 64]
+# memory = "2g"              # page cache and all: less than the database, so that it is read
+#
+# [[workload]]
+# id = "sessions"
+# engine = "ycsb"            # on an embedded store, or the one that --server names
+# mix = { read = 0.5, update = 0.5 }
+# records = 1000000
+# threads = [8, 32, 128]
+
 [method]
 warmup = "5s"              # load that is not counted
 runtime = "30s"            # load that is

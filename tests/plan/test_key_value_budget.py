@@ -1,0 +1,274 @@
+"""What key-value load is foretold to cost, what a plan notes of it, and what refuses it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iolab.errors import HostError
+from iolab.model.host import DeviceFacts, HostFacts, ToolFacts
+from iolab.model.key_value import KeyOperation, KeyValueJob, KeyValueSet
+from iolab.model.ycsb import YcsbJob
+from iolab.plan.guard import check_ready
+from iolab.plan.key_value_budget import key_value_space, run_overhead_s, stores_of
+from iolab.plan.key_value_cost import (
+    KeyJob,
+    load_seconds,
+    memory_needed,
+    store_bytes,
+    write_rate,
+)
+from iolab.plan.key_value_guard import wanted_tools
+from iolab.plan.key_value_notes import copy_notes, memory_notes
+from iolab.plan.schedule import make_plan
+from iolab.plan.sweep import expand
+from tests.plan.key_value_studies import db_bench, ycsb
+from tests.plan.studies import SMALL, load
+from tests.plan.test_guard import FACTS, PROBE, TARGET
+
+GB = 10**9
+LOADED = KeyValueSet(1_000_000, 16, 984, 4096, bloom_bits=8)
+BENCH = KeyValueJob("readrandom", LOADED, 16, 8 << 20)
+MIX = ((KeyOperation.READ, 0.5), (KeyOperation.UPDATE, 0.25), (KeyOperation.INSERT, 0.25))
+YCSB = YcsbJob(MIX, 1_000_000, 16, fields=4, field_bytes=975)
+TWO = '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
+
+
+def test_a_store_takes_what_it_holds_and_a_little_more() -> None:
+    assert store_bytes(BENCH) == 1_060_000_000 + 1_000_000
+    assert store_bytes(YCSB) == 4_240_000_000
+
+
+def test_a_load_inserts_writes_twice_and_waits_for_its_compaction() -> None:
+    assert load_seconds(BENCH, 2 * store_bytes(BENCH)) == pytest.approx(10 + 5 + 1)
+    assert load_seconds(YCSB, 2 * store_bytes(YCSB)) == pytest.approx(80 + 1)
+    assert load_seconds(YCSB, 2 * store_bytes(YCSB), embedded=False) == pytest.approx(280 + 1)
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (BENCH, 0.0),
+        (replace(BENCH, workload="seekrandom"), 0.0),
+        (replace(BENCH, workload="overwrite"), 1000.0),
+        (replace(BENCH, workload="updaterandom"), 1000.0),
+        (replace(BENCH, workload="readrandommergerandom"), 1000.0),
+        (replace(BENCH, workload="readrandomwriterandom", read_percent=80), 200.0),
+        (replace(BENCH, workload="readwhilewriting", write_bytes_per_s=30), 30.0),
+        (YCSB, 500.0),
+        (replace(YCSB, mix=((KeyOperation.READ, 1.0),)), 0.0),
+        (replace(YCSB, rate_ops_per_s=10, field_bytes=1), 20.0),
+    ],
+)
+def test_what_a_client_writes_at_most(job: KeyJob, expected: float) -> None:
+    assert write_rate(job, 1000.0) == pytest.approx(expected)
+
+
+def test_memory_grows_with_caches_filters_threads_and_memtables() -> None:
+    base = memory_needed(BENCH)
+    assert memory_needed(replace(BENCH, cache_bytes=1 << 30)) - base == (1 << 30) - (8 << 20)
+    assert memory_needed(replace(BENCH, threads=64)) > base
+    assert memory_needed(replace(BENCH, loaded=replace(LOADED, bloom_bits=80))) - base == 9_000_000
+    assert memory_needed(replace(BENCH, workload="overwrite")) - base == 128 << 20
+    slow = replace(BENCH, workload="readwhilewriting", write_bytes_per_s=1000)
+    assert memory_needed(slow) - base < 1 << 20
+    assert memory_needed(YCSB) > 256 << 20
+
+
+def reasons(text: str, *sets: str) -> dict[str, float]:
+    """Where the seconds of the plan go."""
+    return dict(make_plan(load(text, "method.warmup=1", "method.runtime=4", *sets)).budget.reasons)
+
+
+def of(found: dict[str, float], words: str) -> float:
+    """The seconds of the one reason that has these words."""
+    (seconds,) = [part for why, part in found.items() if words in why]
+    return seconds
+
+
+def test_the_time_of_db_bench_is_told_by_its_parts() -> None:
+    text = db_bench(block_size='["4k", "16k"]', threads="[4, 16]")
+    found = reasons(text)
+    assert of(found, "load and compact 2 databases of") == pytest.approx(20, abs=0.5)
+    assert of(found, "4 runs of db_bench: warm-up + runtime of 1 s + 4 s") == 4 * (1 + 4 + 1)
+    assert of(found, "4 runs of db_bench: copy") == pytest.approx(4 * 2.1)
+    assert not any("prove" in why or "lay out" in why for why in found)
+    made = reasons(text, "target.filesystem=xfs", "target.image=1g")
+    assert of(made, "make an XFS on each client") == 2
+
+
+def test_a_rule_does_not_lengthen_runs_on_keys() -> None:
+    found = reasons(db_bench(), "method.kind=adaptive", "method.repeats_max=4")
+    assert of(found, "2 runs of db_bench: warm-up + runtime of 1 s + 4 s") == 2 * 6
+    more = of(found, "more runs, as results ask for them")
+    assert more < 3 * 12
+
+
+def test_a_database_of_the_user_is_not_loaded() -> None:
+    text = db_bench('database = "/mnt/db"\nkey_size = 16\nvalue_size = 1024')
+    assert not any("load and compact" in why for why in reasons(text))
+
+
+def test_a_managed_node_costs_its_starts() -> None:
+    embedded = reasons(ycsb(threads="[1, 2]"))
+    managed = reasons(ycsb(threads="[1, 2]"), "server.kind=managed")
+    given = reasons(ycsb(threads="[1, 2]"), "server.kind=given", "server.addresses=x")
+    assert of(embedded, "2 runs of YCSB: copy") == 2 * 4
+    assert of(managed, "2 runs of YCSB: restore the node and start it") == 2 * 16
+    assert of(given, "2 runs of YCSB: start and end it") == 2 * 4
+    assert of(embedded, "load and compact") < of(given, "load and compact") + 0.5
+    assert of(managed, "load and compact") > of(given, "load and compact") + 20
+    # All of them need a while to connect, a server longer than an embedded store.
+    lengths = [of(found, "2 runs of YCSB: warm-up") for found in (embedded, managed, given)]
+    assert 2 * 5 < lengths[0] < lengths[1] < lengths[2]
+
+
+def test_what_a_run_takes_beside_its_load() -> None:
+    study = load(ycsb())
+    assert run_overhead_s(study, BENCH) == 2.1
+    assert run_overhead_s(study, YCSB) == 4.0
+    assert run_overhead_s(load(ycsb(), "server.kind=managed"), YCSB) == 16.0
+
+
+def test_bytes_are_of_loads_and_of_what_runs_write() -> None:
+    reads = make_plan(load(db_bench())).budget
+    (job,) = stores_of(expand(load(db_bench())))
+    assert reads.write_bytes_estimate == 2 * store_bytes(job)
+    assert make_plan(load(db_bench() + TWO)).budget.write_bytes_estimate == 4 * store_bytes(job)
+    text = db_bench("write_rate = 1000000", benchmark="readwhilewriting")
+    writes = make_plan(load(text, "method.warmup=1", "method.runtime=4")).budget
+    assert writes.write_bytes_estimate == 2 * store_bytes(job) + 3 * 5 * 10**6
+    # One database, one copy, and two writes' worth of the run.
+    study = load(text, "method.warmup=1", "method.runtime=4")
+    space = key_value_space(study, expand(study), "local", 200e6)
+    assert space == 2 * store_bytes(job) + 2 * 5 * 10**6
+    assert writes.free_bytes_needed_per_host > space
+
+
+def test_a_store_on_a_server_takes_space_where_the_server_is() -> None:
+    text = ycsb(more=TWO + '[server]\nlisten = "192.0.2.7"\nhost = "b"\n', mix="{ read = 1 }")
+    managed = load(text, "server.kind=managed")
+    points = expand(managed)
+    assert key_value_space(managed, points, "a", 1.0) == 0
+    assert key_value_space(managed, points, "b", 1.0) > 2 * 1000 * 4096
+    given = load(text, "server.kind=given", "server.addresses=x")
+    assert key_value_space(given, expand(given), "b", 1.0) == 0
+    own = load(text)
+    assert key_value_space(own, expand(own), "a", 1.0) == key_value_space(
+        own, expand(own), "b", 1.0
+    )
+
+
+def test_an_image_is_the_space_that_is_needed() -> None:
+    study = load(db_bench(), "target.filesystem=xfs", "target.image=4g")
+    assert make_plan(study).budget.free_bytes_needed_per_host > 4 << 30
+
+
+def test_little_memory_is_noted_once_a_workload() -> None:
+    text = db_bench('memory = "32m"', threads="[4, 8]")
+    study = load(text)
+    (says,) = memory_notes(study, expand(study))
+    assert says.startswith("w threads=4 has 32 MiB, but is likely to need 5")
+    assert list(memory_notes(load(db_bench('memory = "1g"')), expand(load(db_bench())))) == []
+    node = load(ycsb(more='[server]\nheap = "1g"\nmemory = "1200m"\n'), "server.kind=managed")
+    (says,) = memory_notes(node, expand(node))
+    assert says.startswith("the managed server has 1.17 GiB, but is likely to need 1.5 GiB")
+    small = load(ycsb('memory = "64m"'))
+    assert len(list(memory_notes(small, expand(small)))) == 1
+    # The client's own memory does not matter where the store is elsewhere.
+    elsewhere = load(ycsb('memory = "64m"'), "server.kind=managed")
+    assert list(memory_notes(elsewhere, expand(elsewhere))) == []
+
+
+def test_copies_without_reflinks_are_noted() -> None:
+    study = load(db_bench())
+    (says,) = copy_notes(study, expand(study), {"local": False}, 1e6)
+    assert "each run copies its database whole on 'local'" in says
+    assert list(copy_notes(study, expand(study), {"local": True}, 1e6)) == []
+    assert list(copy_notes(load(SMALL), expand(load(SMALL)), {"local": False}, 1e6)) == []
+    made = load(db_bench(), "target.filesystem=xfs", "target.image=1g")
+    assert list(copy_notes(made, expand(made), {"local": False}, 1e6)) == []
+
+
+def test_what_hosts_are_asked_for() -> None:
+    assert wanted_tools(load(SMALL)) == {}
+    own = db_bench('db_bench = { db_bench = "/opt/rocksdb/db_bench" }')
+    assert wanted_tools(load(own, "target.filesystem=xfs", "target.image=1g")) == {
+        "/opt/rocksdb/db_bench": ("db_bench", ["/opt/rocksdb/db_bench", "--version"]),
+        "sst_dump": ("sst_dump", ["sst_dump", "--version"]),
+        "mkfs.xfs": ("mkfs.xfs", ["mkfs.xfs", "-V"]),
+    }
+    assert wanted_tools(load(ycsb(), "server.java=/opt/java")) == {
+        "/opt/java": ("java", ["/opt/java", "-version"])
+    }
+
+
+def refusal(
+    text: str, facts: HostFacts, *sets: str, device: DeviceFacts | None = None
+) -> list[str] | None:
+    """Why the plan may not run on that host; None when it may."""
+    study = load(text, *sets, path=None if device else "/mnt/t")
+    devices = {"local": device} if device else None
+    try:
+        check_ready(study, make_plan(study), {"local": facts}, {"local": PROBE}, devices=devices)
+    except HostError as error:
+        return [str(fault) for fault in error.faults]
+    return None
+
+
+def having(*tools: tuple[str, str | None]) -> HostFacts:
+    """A host that was asked for these programs."""
+    return replace(FACTS, tools=tuple(ToolFacts(name, path, "1") for name, path in tools))
+
+
+def test_a_program_that_is_missing_is_told_before_anything_runs() -> None:
+    both = having(("db_bench", "/usr/bin/db_bench"), ("sst_dump", "/usr/bin/sst_dump"))
+    assert refusal(db_bench(), both) is None
+    assert refusal(db_bench(), having(("db_bench", None), ("sst_dump", None))) == [
+        "There is no 'db_bench' on host 'local'. Install rocksdb-tools there, or name it in "
+        "workload.*.db_bench.db_bench.",
+        "There is no 'sst_dump' on host 'local'. Install rocksdb-tools there, or name it in "
+        "workload.*.db_bench.sst_dump.",
+    ]
+    (says,) = refusal(ycsb(), having(("java", None))) or []
+    assert says.startswith("There is no 'java' on host 'local'. Install openjdk-17")
+
+
+def test_databases_need_room() -> None:
+    small = replace(FACTS, target=replace(TARGET, free_bytes=65 << 20))
+    assert refusal(db_bench(), FACTS) is None
+    (says,) = refusal(db_bench("value_size = 10000"), small) or []
+    assert says.startswith("'/mnt/t' on host 'local' has 65 MiB free, the databases need ")
+    assert refusal(db_bench("value_size = 10000"), small, "target.keep_files=true") is None
+
+
+def test_an_image_must_hold_the_databases_and_have_room_itself() -> None:
+    made = ("target.filesystem=xfs", "target.image=1g")
+    assert refusal(db_bench(), FACTS, *made) is None
+    (says,) = refusal(db_bench("value_size = 500000"), FACTS, *made) or []
+    assert says.startswith("The image of 1 GiB is too small: databases, a copy and what runs write")
+    little = replace(FACTS, target=replace(TARGET, free_bytes=1 << 30))
+    (says,) = refusal(db_bench(), little, *made) or []
+    assert "has 1 GiB free, the databases need 1.11 GiB" in says
+
+
+def test_a_device_must_hold_the_databases() -> None:
+    text = db_bench("value_size = 500000") + (
+        '[target]\nfilesystem = "xfs"\ndevice = "/dev/x"\nserial = "S"\n'
+    )
+    seen = DeviceFacts(
+        path="/dev/x",
+        real_path="/dev/x",
+        name="x",
+        serial="S",
+        size_bytes=1 << 40,
+        logical_block_bytes=512,
+        discards=True,
+        devices=("x",),
+        memory_backed=False,
+        objections=(),
+    )
+    assert refusal(text, FACTS, device=seen) is None
+    (says,) = refusal(text, FACTS, device=replace(seen, size_bytes=1 << 30)) or []
+    assert "has 1 GiB, databases, a copy and what runs write need" in says
