@@ -11,11 +11,12 @@ from iolab.model.ycsb import ServerKind
 
 CONNECT_S: Final[Mapping[ServerKind, int]] = {
     ServerKind.EMBEDDED: 2,
-    ServerKind.MANAGED: 4,
+    ServerKind.MANAGED: 5,
     ServerKind.GIVEN: 6,
 }
 """From the start of YCSB's own clock to the first operation: a database is opened, or a driver
-finds all nodes of a cluster and connects to each. Half a second, one, and three on idle hosts."""
+finds all nodes of a cluster and connects to each. Half a second, one, and three on idle hosts, and
+several times that on busy ones."""
 
 APART_S: Final = 5
 """How far the clients' own clocks may start from each other: a Java machine starts in half a

@@ -141,7 +141,6 @@ class YcsbDriver(Driver):
                 for mine, share in zip(evidence, shares(job.records, len(evidence)), strict=True)
                 if share.count
             }
-            crew.begin(Phase.LAY_OUT, run, f"{job.records} records by {len(work)} clients")
             await load_records(crew, run, job, evidence, work)
 
         await server.ready_for(crew, run, [mine.site for mine in evidence], load)

@@ -126,7 +126,9 @@ async def _load(
     async def clear(mine: Evidence) -> None:
         await remove(mine.site.host, golden_folder(mine.site, job))
 
-    crew.begin(Phase.LAY_OUT, run, f"{job.records} records on {len(missing)} clients")
+    crew.begin(
+        Phase.LAY_OUT, run, f"{job.records:,} records of {job.fields} x {job.field_bytes} bytes"
+    )
     await on_each(missing, clear)
     work = {
         mine.name: (
