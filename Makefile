@@ -20,7 +20,7 @@ MPIEXEC ?= mpiexec
 # How many ssh hosts `make fleet` makes.
 FLEET_HOSTS ?= 3
 
-.PHONY: help setup packages test-packages demo test lint unit e2e mdtest-test bench fleet fleet-down clean
+.PHONY: help setup packages test-packages demo test java-kits lint unit e2e mdtest-test bench fleet fleet-down clean
 
 help: ## show what can be made
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -50,6 +50,8 @@ test-packages:
 	    "srun:slurm-client:for the tests with a Slurm cluster (tests/fleet/test_slurm.py)" \
 	    "mpiexec.mpich:mpich:for the tests of mdtest under MPICH (tests/e2e, tests/fleet)" \
 	    "mpiexec.openmpi:openmpi-bin:for the tests of mdtest under Open MPI (tests/e2e, tests/fleet)" \
+	    "mvn:maven:for the tests of YCSB and Cassandra (tests/e2e)" \
+	    "javac:openjdk-17-jdk-headless:for the tests of YCSB and Cassandra (tests/e2e)" \
 	    "chromium:chromium:for the tests that open the report in a browser (tests/report)"
 
 .tools/bin/uv:
@@ -71,7 +73,11 @@ demo: setup ## measure a scratch directory with the cluster-kpi study and write 
 	@$(BIN)/iolab run cluster-kpi --path $(abspath $(DEMO_PATH)) --scale small \
 	    --out scratch/sessions/demo-$$(date -u +%Y%m%dT%H%M%SZ) --report
 
-test: setup test-packages lint unit e2e ## lint, types and all tests
+test: setup test-packages java-kits lint unit e2e ## lint, types and all tests
+
+# Fetched and compiled once into the user's cache: 75 MB from Maven Central. A session does it by itself.
+java-kits: setup ## build the Java programs of the tests: YCSB with its bindings, and Cassandra
+	@$(BIN)/python tools/java_kits.py
 
 lint: setup
 	@$(BIN)/ruff check .
