@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from iolab.errors import EngineError, HostError
 from iolab.model.event import Phase
-from iolab.model.key_value import KeyValueJob
+from iolab.model.key_value import KeyValueJob, TableShape
 from iolab.model.key_value_run import StoreShape
 from iolab.model.metadata import ReportedRate
 from iolab.model.run import PlannedRun
 from iolab.plan.budget import ASSUMED_WRITE_BYTES_PER_S
-from iolab.run.barrier import alongside
+from iolab.run.barrier import alongside, together
 from iolab.run.common_start import Go, load_at_once
 from iolab.run.crew import Crew
 from iolab.run.driver import Driver
@@ -30,10 +30,11 @@ from iolab.run.engines.db_bench import (
 )
 from iolab.run.engines.db_bench_cell import Asked
 from iolab.run.evidence import Evidence, on_each
+from iolab.run.hosts.base import Host
 from iolab.run.key_value.caches import drop_caches_of
 from iolab.run.key_value.cell import Cell, make_load
 from iolab.run.key_value.copies import clone, remove
-from iolab.run.key_value.databases import Golden, find, folder_of, make, tables_in
+from iolab.run.key_value.databases import Golden, bytes_in, find, folder_of, make, source_of
 from iolab.run.key_value.processes import told
 from iolab.run.key_value.rocksdb_programs import RocksdbPrograms
 from iolab.run.prepare import watch_idle
@@ -65,6 +66,8 @@ class DbBenchDriver(Driver):
         self._versions: dict[str, str] = {}
         self._goldens: dict[str, Golden] = {}
         self._starts: dict[str, _Start] = {}
+        self._sources: WeakKeyDictionary[Host, dict[str, TableShape]] = WeakKeyDictionary()
+        self._failed: WeakKeyDictionary[Host, dict[str, tuple[str, str]]] = WeakKeyDictionary()
 
     async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
         """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""
@@ -113,7 +116,8 @@ class DbBenchDriver(Driver):
         self._goldens.clear()
 
         async def look(mine: Evidence) -> None:
-            found = await find(mine.site, job, self._versions[mine.name])
+            source = await self._source(mine, job)
+            found = await find(mine.site, job, self._versions[mine.name], source)
             if found is not None:
                 self._goldens[mine.name] = found
 
@@ -125,6 +129,15 @@ class DbBenchDriver(Driver):
             if one.seed is not None and load_seeds(one.seed) not in self._used:
                 self._used.append(load_seeds(one.seed))
 
+    async def _source(self, mine: Evidence, job: KeyValueJob) -> TableShape | None:
+        """The user's own database, which is looked at once; None where iolab loads one."""
+        if not job.database:
+            return None
+        known = self._sources.setdefault(mine.site.host, {})
+        if folder_of(mine.site, job) not in known:
+            known[folder_of(mine.site, job)] = await source_of(mine.site, job)
+        return known[folder_of(mine.site, job)]
+
     async def _make(self, crew: Crew, run: PlannedRun, missing: Sequence[Evidence]) -> None:
         job = job_of(run)
         size = job.loaded.keys * job.loaded.entry_bytes
@@ -135,12 +148,7 @@ class DbBenchDriver(Driver):
         halt = asyncio.Event()
 
         async def load(mine: Evidence) -> None:
-            name = folder_of(mine.site, job).rpartition("/")[2]
-            seed = derived_seed(crew.study.method.seed, "load", name, mine.name)
-            version = self._versions[mine.name]
-            made = await make(
-                mine.site, job, version, next_seed(self._used, load_seeds(seed)), halt
-            )
+            made = await self._load(crew, run, mine, halt)
             if made is not None:
                 self._goldens[mine.name] = made
 
@@ -151,6 +159,26 @@ class DbBenchDriver(Driver):
 
         await alongside(on_each(missing, load), heed())
 
+    async def _load(
+        self, crew: Crew, run: PlannedRun, mine: Evidence, halt: asyncio.Event
+    ) -> Golden | None:
+        """One client's database, made; what failed once fails at once unless it is retried.
+
+        It would take as long again, for each point, to come to the same end.
+        """
+        job, version = job_of(run), self._versions[mine.name]
+        name = folder_of(mine.site, job).rpartition("/")[2]
+        failed = self._failed.setdefault(mine.site.host, {})
+        if name in failed and run.attempt == 1:
+            raise EngineError(*failed[name])
+        derived = derived_seed(crew.study.method.seed, "load", name, mine.name)
+        seed = next_seed(self._used, load_seeds(derived))
+        try:
+            return await make(mine.site, job, version, seed, halt)
+        except (EngineError, HostError) as fault:
+            failed[name] = fault.happened, fault.do
+            raise
+
     async def _copy(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
         """A copy of each golden database, which is what that is."""
         crew.begin(Phase.PROVE, run, "a copy of the database on every client")
@@ -160,11 +188,11 @@ class DbBenchDriver(Driver):
             await remove(host, cell_folder(mine))
             await told(host, ("mkdir", "--", cell_folder(mine)))
             how = await clone(host, gold.database, _copy_of(mine))
-            tables = await tables_in(mine.site, job_of(run), _copy_of(mine))
-            if tables != gold.shape.tables:
+            held = await bytes_in(mine.site, _copy_of(mine))
+            if held != gold.file_bytes:
                 happened = (
                     f"The copy of the database on host '{mine.name}' is not what was loaded: "
-                    f"{tables} instead of {gold.shape.tables}."
+                    f"it has {held} bytes instead of {gold.file_bytes}."
                 )
                 raise EngineError(happened, "Let nobody change files in the scratch folder.")
             self._starts[mine.name] = _Start(gold, how, gold.shape)
@@ -222,6 +250,4 @@ async def _drop(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> No
 async def _remove_copies(evidence: Sequence[Evidence]) -> None:
     """Make room again; whatever is left is removed before the next run, or with the session."""
     living = [mine for mine in evidence if not mine.site.host.lost]
-    for mine in living:
-        with suppress(HostError):
-            await remove(mine.site.host, cell_folder(mine))
+    await together(living, lambda mine: remove(mine.site.host, cell_folder(mine)))

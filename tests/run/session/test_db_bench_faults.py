@@ -7,6 +7,7 @@ import pytest
 from iolab.model.event import Phase, PhaseStarted, SessionStatus
 from iolab.model.key_value import KeyOperation
 from iolab.model.run import RunStatus
+from iolab.run.hosts.fake_programs import FakeCall
 from iolab.run.hosts.fake_script import FakeScript
 from iolab.run.key_value.copies import MARKER
 from iolab.run.stop import Stop
@@ -106,6 +107,37 @@ def test_a_load_that_is_not_what_was_asked_for_fails_the_run() -> None:
     (record,) = stage(bench).records
     assert record.failure is not None
     assert "did not load the database that was asked for: ended with exit code 1" in record.failure
+
+
+def test_a_load_that_failed_is_not_tried_for_each_point_but_for_each_retry() -> None:
+    bench = FakeDbBench(load="disk-full", load_code=1)
+    played = stage(bench, workload(), workload(MIXED), workload(blocks='"16k"', name="readseq"))
+    first, second, third = played.records
+    assert first.failure == second.failure == third.failure
+    assert len(bench.loads) == 2
+    bench = FakeDbBench(load="disk-full", load_code=1)
+    retried = ("method.on_failure=retry", "method.retries=2")
+    assert len(stage(bench, sets=retried).records) == 3
+    assert len(bench.loads) == 3
+
+
+def test_a_copy_that_is_not_the_whole_database_is_not_measured() -> None:
+    bench = FakeDbBench()
+    programs = bench.programs()
+    whole = programs["cp"]
+
+    async def cut(call: FakeCall) -> int:
+        code = await whole(call)
+        call.files[f"{call.argv[-1]}/000009.sst"] = b"4"
+        return code
+
+    played = stage(bench, script=FakeScript(programs={**programs, "cp": cut}))
+    (record,) = played.records
+    assert record.failure == (
+        "The copy of the database on host 'local' is not what was loaded: it has 1 bytes instead "
+        "of 4."
+    )
+    assert bench.measured == []
 
 
 def kept(played: Stage) -> dict[str, bytes]:

@@ -121,7 +121,8 @@ def coreutils(*, reflinks: bool = True) -> dict[str, FakeProgram]:
 
     async def find(call: FakeCall) -> int:
         folder = call.argv[1]
-        call.say(b"".join(f"{folder}/{name}".encode() + b"\0" for name in call.inside(folder)))
+        for name, content in call.inside(folder).items():
+            call.say(f"{len(content)} {folder}/{name}\0".encode())
         return 0
 
     return {"mkdir": make, "rm": remove, "cp": copy, "find": find}

@@ -10,11 +10,7 @@ from iolab.model.run import CacheProof, PlannedRun
 from iolab.run.crew import Crew
 from iolab.run.evidence import Evidence, on_each
 from iolab.run.extents import evict
-from iolab.run.hosts.base import Host
-from iolab.run.key_value.processes import told
-
-LISTED_LIMIT_BYTES: Final = 16 << 20
-"""The paths of a hundred thousand files."""
+from iolab.run.key_value.copies import files_in
 
 NOT_ASKED: Final = CacheProof(
     asked=False, resident_bytes_before=None, resident_bytes_after=None, methods=()
@@ -39,13 +35,6 @@ async def drop_caches_of(
     crew.begin(Phase.DROP_CACHES, run, "pages of the databases")
 
     async def drop(mine: Evidence) -> None:
-        mine.cache = await evict(mine.site, await files_in(mine.site.host, folder_of(mine)))
+        mine.cache = await evict(mine.site, sorted(await files_in(mine.site.host, folder_of(mine))))
 
     await on_each(evidence, drop)
-
-
-async def files_in(host: Host, folder: str) -> list[str]:
-    """The paths of all files in a folder and below it, in order. Raises HostError, EngineError."""
-    words = ("find", folder, "-type", "f", "-print0")
-    listed = await told(host, words, output_limit_bytes=LISTED_LIMIT_BYTES)
-    return sorted(path.decode("utf-8", "replace") for path in listed.split(b"\0") if path)

@@ -29,6 +29,9 @@ COPY_LIMIT_S: Final = 4 * 3600.0
 REMOVE_LIMIT_S: Final = 600.0
 """A file system frees extents at more than 10 GB/s."""
 
+LISTED_LIMIT_BYTES: Final = 16 << 20
+"""The paths of a hundred thousand files."""
+
 REFLINK: Final = "reflink"
 COPY: Final = "copy"
 
@@ -88,6 +91,14 @@ async def clone(host: Host, source: str, to: str) -> str:
         raise EngineError(fault.happened, do) from None
     await host.ask("sync", deadline_s=SYNC_LIMIT_S)
     return COPY
+
+
+async def files_in(host: Host, folder: str) -> dict[str, int]:
+    """The path and size of every file in a folder and below it. HostError or EngineError."""
+    words = ("find", folder, "-type", "f", "-printf", r"%s %p\0")
+    listed = await told(host, words, output_limit_bytes=LISTED_LIMIT_BYTES)
+    rows = (row.partition(b" ") for row in listed.split(b"\0") if row)
+    return {path.decode("utf-8", "replace"): int(size) for size, _, path in rows}
 
 
 async def remove(host: Host, folder: str) -> None:

@@ -27,7 +27,7 @@ from iolab.run.engines.db_bench_faults import load_faults
 from iolab.run.engines.db_bench_output import DbBenchOutput, parse
 from iolab.run.engines.db_bench_tables import shape_faults, tables_of
 from iolab.run.hosts.text import printable
-from iolab.run.key_value.copies import clone, commit_golden, golden, remove
+from iolab.run.key_value.copies import clone, commit_golden, files_in, golden, remove
 from iolab.run.key_value.processes import driven, ending_says, program_of, told
 from iolab.run.layout import os_says
 from iolab.run.site import Site
@@ -47,21 +47,24 @@ _ANY_CODE: Final = frozenset({0, 1})
 class Golden:
     """A whole database: its folder, its shape, the bytes of its tree by RocksDB's own count.
 
-    `seed` is that of its load, None for one that the user loaded.
+    `seed` is that of its load, None for one that the user loaded. `file_bytes` are those of all its
+    files, by which a copy is known.
     """
 
     database: str
     shape: StoreShape
     tree_bytes: int | None
     seed: int | None
+    file_bytes: int
 
 
-async def find(site: Site, job: KeyValueJob, version: str) -> Golden | None:
+async def find(
+    site: Site, job: KeyValueJob, version: str, source: TableShape | None
+) -> Golden | None:
     """The database of the job on a site; None when it must be made, or made anew.
 
-    EngineError when the user's own database is not what the job says, HostError of the host.
+    `source` are the tables of the user's own database, None for iolab's own. HostError.
     """
-    source = await _source(site, job)
     marker = await golden(site.host, folder_of(site, job))
     if marker is None or marker.get("asked") != _asked(job, version):
         return None
@@ -69,11 +72,12 @@ async def find(site: Site, job: KeyValueJob, version: str) -> Golden | None:
         shape = _SHAPE.validate_python(marker.get("shape"))
         tree_bytes = _NUMBER.validate_python(marker.get("tree_bytes"))
         seed = _NUMBER.validate_python(marker.get("seed"))
+        file_bytes = _NUMBER.validate_python(marker.get("file_bytes"))
     except ValidationError:
         return None
-    if source is not None and source != shape.tables:
+    if file_bytes is None or (source is not None and source != shape.tables):
         return None
-    return Golden(_database_of(site, job), shape, tree_bytes, seed)
+    return Golden(_database_of(site, job), shape, tree_bytes, seed, file_bytes)
 
 
 async def make(
@@ -100,6 +104,7 @@ async def make(
         "shape": asdict(made.shape),
         "tree_bytes": made.tree_bytes,
         "seed": made.seed,
+        "file_bytes": made.file_bytes,
     }
     await commit_golden(site.host, folder, marker)
     return made
@@ -111,7 +116,25 @@ def folder_of(site: Site, job: KeyValueJob) -> str:
     return f"{site.dir}/db_bench.{digest[:12]}"
 
 
-async def tables_in(site: Site, job: KeyValueJob, database: str) -> TableShape | None:
+async def source_of(site: Site, job: KeyValueJob) -> TableShape:
+    """The tables of the user's own database. EngineError when they are not what the job says."""
+    tables = await _tables_in(site, job, job.database)
+    faults = shape_faults(tables, job.loaded)
+    if faults or tables is None:
+        happened = (
+            f"{printable(job.database)} on host '{site.name}' is not the database that was "
+            f"stated: {'; '.join(faults)}."
+        )
+        raise EngineError(happened, STATE)
+    return tables
+
+
+async def bytes_in(site: Site, folder: str) -> int:
+    """What all files in a folder hold: two that are copies of each other have the same."""
+    return sum((await files_in(site.host, folder)).values())
+
+
+async def _tables_in(site: Site, job: KeyValueJob, database: str) -> TableShape | None:
     """What sst_dump counts in a database's files; None when there is none. Opens no database."""
     command = shape_command(job, site.dir, database)
     raw = await told(
@@ -123,21 +146,6 @@ async def tables_in(site: Site, job: KeyValueJob, database: str) -> TableShape |
         codes=_ANY_CODE,
     )
     return tables_of(raw)
-
-
-async def _source(site: Site, job: KeyValueJob) -> TableShape | None:
-    """The tables of the user's own database, which are as stated; None for iolab's own."""
-    if not job.database:
-        return None
-    tables = await tables_in(site, job, job.database)
-    faults = shape_faults(tables, job.loaded)
-    if faults or tables is None:
-        happened = (
-            f"{printable(job.database)} on host '{site.name}' is not the database that was "
-            f"stated: {'; '.join(faults)}."
-        )
-        raise EngineError(happened, STATE)
-    return tables
 
 
 async def _copied(site: Site, job: KeyValueJob) -> Golden:
@@ -169,12 +177,13 @@ async def _loaded(site: Site, job: KeyValueJob, seed: int, halt: asyncio.Event) 
 async def _proved(site: Site, job: KeyValueJob, output: DbBenchOutput, seed: int | None) -> Golden:
     """The database as its files have it. EngineError when they are not what was asked for."""
     database = _database_of(site, job)
-    tables = await tables_in(site, job, database)
+    tables = await _tables_in(site, job, database)
     if faults := shape_faults(tables, job.loaded):
         happened = f"The database on host '{site.name}' is not whole: {'; '.join(faults)}."
         raise EngineError(happened, LOOK)
     tree_bytes = next((row.bytes for row in output.compaction if row.name == "Sum"), None)
-    return Golden(database, replace(_levels(output), tables=tables), tree_bytes, seed)
+    shape = replace(_levels(output), tables=tables)
+    return Golden(database, shape, tree_bytes, seed, await bytes_in(site, database))
 
 
 def _levels(output: DbBenchOutput) -> StoreShape:
