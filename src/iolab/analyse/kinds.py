@@ -14,7 +14,7 @@ from iolab.analyse.checks import CHECKS, KEY_VALUE_CHECKS, METADATA_CHECKS
 from iolab.analyse.checks.registry import Check
 from iolab.analyse.intervals import with_intervals
 from iolab.analyse.key_value.intervals import with_key_value_intervals
-from iolab.analyse.key_value.load import measure_key_value
+from iolab.analyse.key_value.load import declared, measure_key_value
 from iolab.analyse.key_value.summary import key_value_host_metrics, key_value_metrics
 from iolab.analyse.load import measure
 from iolab.analyse.metadata.phases import MetadataLoad, measure_metadata
@@ -127,7 +127,7 @@ class KeyValueKind(Kind):
     def view(self, record: RunRecord, facts: Facts, telemetry: tuple[Series, ...]) -> RunView:
         """Sums by host and operation."""
         steady = steady_of(record)
-        window = steady.window if steady and record.rule else None
+        window = steady.window if steady and record.rule else declared(record)
         keys = measure_key_value(record, window)
         load = replace(measure(record, window), seconds=keys.seconds)
         return RunView(record, facts, load, telemetry, steady=steady, key_value=keys)

@@ -110,6 +110,31 @@ def test_the_writer_beside_readers_stands_apart() -> None:
     assert series.counts == pytest.approx(np.full(24, 13_000.0))
 
 
+def test_threads_that_do_both_have_each_operations_share() -> None:
+    record = bench_record(job=replace(BENCH, workload="readrandomwriterandom"))
+    run = record.hosts[0].key_value
+    assert run is not None
+    writes = told_in_us(steadily(WRITE, per_s=13_000 // 4))
+    latencies = (*run.latencies, writes)
+    host = replace(record.hosts[0], key_value=replace(run, latencies=latencies))
+    metrics = judge(replace(record, hosts=(host,)), {}).metrics
+    assert metrics["ops_per_s"].value == pytest.approx(13_000)
+    assert metrics["read_ops_per_s"].value == pytest.approx(13_000 * 0.8)
+    assert metrics["write_ops_per_s"].value == pytest.approx(13_000 * 0.2)
+
+
+def test_what_engines_do_after_the_declared_window_does_not_count() -> None:
+    slowing = [steadily(READ), steadily(READ, per_s=100, start_s=24.0, seconds=3.0, seed=2)]
+    both = Did(
+        READ,
+        np.concatenate([one.ends for one in slowing]),
+        np.concatenate([one.lats for one in slowing]),
+    )
+    result = judge(ycsb_record([[both]], replace(YCSB, mix=((READ, 1.0),))), {})
+    assert result.window_s == pytest.approx(20.0)
+    assert result.metrics["ops_per_s"].value == pytest.approx(2_000)
+
+
 def test_db_benchs_latencies_are_rocksdbs_own_of_the_whole_run() -> None:
     record = bench_record(2)
     metrics = judge(record, {}).metrics

@@ -29,9 +29,9 @@ from iolab.model.key_value import KeyOperation, KeyValueJob
 from iolab.model.sample import Floats
 from iolab.units import format_count, format_ns, format_rate_bytes
 
-WIDE_BIN: Final = 0.60
-"""How much wider than its lower edge a bin may be: db_bench's are up to 55 %, but for those of a
-few microseconds, within which everything that a cache answers lies."""
+WIDE_BIN: Final = 0.70
+"""How much wider than its lower edge a bin may be: db_bench's are up to 67 %, but for those of one
+and two microseconds, within which everything that a cache answers may lie."""
 
 APART: Final = 2.0
 """Intended over service latency at p99 from which waits that the service time does not show are

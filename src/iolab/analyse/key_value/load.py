@@ -124,9 +124,22 @@ class KeyValueLoad:
         return np.asarray(np.divide(done, self.seconds, out=none, where=self.seconds > 0))
 
 
+def declared(record: RunRecord) -> Window | None:
+    """The window of a run of fixed length: the runtime asked for, after the warm-up.
+
+    Engines are let run a little longer, so that each is heard to the window's end; None where the
+    hosts have no window in common.
+    """
+    common = cut(record).common
+    if common is None:
+        return None
+    end_ns = common.start_ns + round(record.runtime_s * 1e9)
+    return Window(common.start_ns, min(common.end_ns, end_ns))
+
+
 def measure_key_value(record: RunRecord, window: Window | None = None) -> KeyValueLoad:
     """The sums of a record's measured window, which is what a rule says where one does."""
-    measured = cut(record, window)
+    measured = cut(record, window or declared(record))
     table, count = record.intervals, len(record.hosts)
     told = tuple(host.key_value.latencies if host.key_value else () for host in record.hosts)
     present = {int(way) for way in np.unique(table.direction)}

@@ -126,17 +126,34 @@ def _metrics(
     if float(load.seconds[hosts].min()) > 0 and load.whole[hosts].any():
         rate = float(load.rates[hosts].sum())
         found[WHOLE_KEY] = Metric(rate, OPS_PER_SECOND)
-        timed = {one.operation for host in hosts for one in load.told[host]}
-        if len(timed) == 1:
-            # An engine that timed one operation alone has done nothing else, a writer aside.
-            found[rate_key(*timed)] = found[WHOLE_KEY]
         for operation in shown:
-            if load.done_of(operation)[hosts].any() and not operation.is_intended:
-                own = float(load.rates_of(operation)[hosts].sum())
+            own = _rate(load, operation, hosts)
+            if own is not None and not operation.is_intended:
                 found[rate_key(operation)] = Metric(own, OPS_PER_SECOND)
         for operation in shown:
             found |= _latencies(load, operation, hosts)
     return _named(found, shown)
+
+
+def _rate(load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]) -> float | None:
+    """One operation's rate; None where nothing tells it.
+
+    Where an engine did not tell operations apart, each has its share of those that it timed in the
+    whole run: every thread keeps to the mix that it was told, hundred by hundred.
+    """
+    if load.done_of(operation)[hosts].any():
+        return float(load.rates_of(operation)[hosts].sum())
+    shares = [_share(load, operation, host) for host in hosts]
+    if not any(shares):
+        return None
+    return float(sum(load.rates[host] * share for host, share in zip(hosts, shares, strict=True)))
+
+
+def _share(load: KeyValueLoad, operation: KeyOperation, host: int) -> float:
+    """Of all operations that a host's engine timed."""
+    total = sum(one.count for one in load.told[host])
+    mine = sum(one.count for one in load.told[host] if one.operation is operation)
+    return mine / total if total else 0.0
 
 
 def _named(found: Mapping[str, Metric], operations: Sequence[KeyOperation]) -> dict[str, Metric]:
