@@ -14,9 +14,8 @@ final class Tool {
 
   private Tool() {}
 
-  /** Does the work and ends the process: 0 with an answer or a refusal, 1 with a bug. */
+  /** Does the work and ends the process: 0 with an answer or a refusal, 1 when nobody hears it. */
   static void run(String[] words, Work work) {
-    int code = 0;
     Map<String, ?> told;
     try {
       told = work.answer(new Arguments(words));
@@ -29,7 +28,7 @@ final class Tool {
     out.println(Json.of(told));
     out.flush();
     // Threads of the driver or of JMX may still wait for something.
-    Runtime.getRuntime().halt(out.checkError() ? 1 : code);
+    Runtime.getRuntime().halt(out.checkError() ? 1 : 0);
   }
 
   static PrintStream out() {
@@ -43,11 +42,17 @@ final class Tool {
   /** An exception and what caused it, in one line. */
   static String said(Throwable fault) {
     StringBuilder said = new StringBuilder();
+    String before = "";
     for (Throwable one = fault; one != null && one != one.getCause(); one = one.getCause()) {
-      said.append(said.length() == 0 ? "" : ": ").append(one.getClass().getSimpleName());
+      String text = one.getClass().getSimpleName();
       if (one.getMessage() != null) {
-        said.append(' ').append(one.getMessage().replaceAll("\\s+", " "));
+        text += " " + one.getMessage().replaceAll("\\s+", " ");
       }
+      // The driver throws what it caught once more for each thread that it passes.
+      if (!text.equals(before)) {
+        said.append(said.length() == 0 ? "" : ": ").append(text);
+      }
+      before = text;
     }
     return said.toString();
   }
