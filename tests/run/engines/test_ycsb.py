@@ -19,6 +19,7 @@ from iolab.run.engines.ycsb import (
     measure_command,
     rocks_command,
 )
+from tests.house.test_tidy import ROOT
 from tests.run.engines.ycsb_fixtures import (
     EMBEDDED,
     INSERT,
@@ -188,6 +189,13 @@ def test_options_that_are_not_allowed(option: tuple[str, str], says: str) -> Non
 def test_the_example_of_an_option_fits(name: str) -> None:
     assert ycsb_value_fits(name, YCSB_OPTIONS[name].example)
     assert not ycsb_value_fits(name, "x y")
+
+
+@pytest.mark.parametrize("name", YCSB_OPTIONS)
+def test_every_option_is_documented(name: str) -> None:
+    option = YCSB_OPTIONS[name]
+    row = f'| `{name}` | {option.meaning} | `"{option.example}"` |'
+    assert row in (ROOT / "docs" / "reference" / "engines" / "ycsb.md").read_text("utf-8")
 
 
 def test_bounded_memory_leaves_room_beside_the_heap() -> None:
