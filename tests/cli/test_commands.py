@@ -166,6 +166,39 @@ def test_plan_as_a_document(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ("embedded", "embedded: RocksDB inside each client's process"),
+        ("managed", "managed: Apache Cassandra 4.0.17"),
+        ("db-1,db-2:9142", "given: db-1, db-2:9142, replication 1, consistency ONE"),
+        ("managed:9042", "given: managed:9042, replication 1"),
+    ],
+)
+def test_a_server_is_named_on_the_command_line(
+    where: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("cassandra", "--scale", "small", "--server", where)
+    assert says in printed(capsys, "plan", *asked, "--offline")
+    assert "cassandra is right" in printed(capsys, "check", *asked)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("rocksdb", "--server", "managed"), "[server] has no effect: no workload of the study"),
+        (("cassandra", "--server", "a b"), "addresses of [server] has 'a b'. Write HOST[:PORT]"),
+        (("cassandra", "--server", "db-1:99999"), "addresses of [server] has 'db-1:99999'."),
+        (("cassandra", "--server", ""), "addresses of [server] has ''."),
+    ],
+)
+def test_a_server_that_cannot_be(
+    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("check", *arguments) == 2
+    assert says in capsys.readouterr().err
+
+
 def test_a_million_points_are_refused_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     axis = ",".join(str(number) for number in range(1, 1001))
     sets = [f"--set=workload.read-iops.{name}={axis}" for name in ("iodepth", "rate_iops")]

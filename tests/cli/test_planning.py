@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from iolab.cli.planning import plan_screen
+from iolab.cli.planning import plan_document, plan_screen
 from iolab.plan.load import LoadOptions, parse_study
 from iolab.plan.schedule import make_plan
+from tests.plan.key_value_studies import db_bench, ycsb
+from tests.plan.test_guard import FACTS, TARGET
 
 HEAD = 'format = 1\nid = "d"\n'
 STUDY = """
@@ -47,3 +50,73 @@ def test_a_directory_has_files_and_needs_room() -> None:
     assert "2 MiB laid out on each host (2 x 1 MiB)" in text
     assert "needed on each host" in text
     assert "region" not in text
+
+
+def shown(text: str, *sets: str, fs_type: str | None = None) -> str:
+    """The plan of a whole study's text, on a host with that file system if any is given."""
+    study = parse_study(text, "k.toml", LoadOptions(path="/mnt", sets=sets))
+    facts = None
+    if fs_type is not None:
+        facts = {"local": replace(FACTS, target=replace(TARGET, fs_type=fs_type))}
+    written = io.StringIO()
+    screen = Console(file=written, width=200, color_system=None)
+    screen.print(*plan_screen(study, make_plan(study), facts))
+    return written.getvalue()
+
+
+def test_a_plan_of_db_bench_names_its_databases_and_jobs() -> None:
+    text = db_bench(
+        'write_rate = "2m"\nmemory = "256m"',
+        benchmark="readwhilewriting",
+        block_size='["4k", "16k"]',
+    )
+    told = shown(text, "target.filesystem=xfs", "target.image=1g")
+    assert "db_bench: readwhilewriting, blocks of 4 KiB, 4 threads, writes 2.1 MB/s, memory" in told
+    assert "2 databases: 1.05 MiB (1,000 keys, values of 1 KiB, blocks of 4 KiB); 1.05 MiB" in told
+    assert "an XFS in an image file of 1 GiB, made on each client for this session" in told
+    assert "none laid out" not in told
+    assert "note" not in told
+    mixed = shown(db_bench("read_percent = 70", benchmark="readrandomwriterandom"))
+    assert "db_bench: readrandomwriterandom 70% read, blocks of 4 KiB, 4 threads" in mixed
+    own = shown(db_bench('database = "/mnt/db"\nkey_size = 16\nvalue_size = 1024'))
+    assert "blocks of 4 KiB, a copy of /mnt/db)" in own
+
+
+def test_a_plan_of_ycsb_names_its_server() -> None:
+    told = shown(ycsb("rate = 1000"))
+    assert "ycsb: 0.5 read, 0.5 update, uniform, 8 threads, 1,000 ops/s" in told
+    assert "1 database: 4.24 MiB (1,000 records, 4 fields of 1 KiB)" in told
+    assert next(line for line in told.splitlines() if line.startswith("server")).split() == [
+        "server",
+        "embedded:",
+        "RocksDB",
+        "inside",
+        "each",
+        "client's",
+        "process",
+    ]
+    managed = shown(ycsb(), "server.kind=managed", "server.memory=2g")
+    assert (
+        "managed: Apache Cassandra 4.0.17, heap 1 GiB, memory 2 GiB, replication 1, consistency ONE"
+    ) in managed
+    given = shown(ycsb(), "server.kind=given", "server.addresses=a,b:9043")
+    assert "given: a, b:9043, replication 1, consistency ONE" in given
+
+
+def test_a_device_that_gets_an_xfs_is_destroyed() -> None:
+    more = '[target]\nfilesystem = "xfs"\ndevice = "/dev/x"\nserial = "S"\n'
+    study = parse_study(db_bench() + more, "k.toml", LoadOptions())
+    assert make_plan(study).destroys == (
+        "All that is on the device '/dev/x' (serial 'S') of host 'local': it is formatted: an XFS "
+        "is made on it.",
+    )
+
+
+def test_notes_stand_in_the_plan_and_in_its_document() -> None:
+    text = db_bench('memory = "32m"')
+    assert "note" in shown(text)
+    assert "whose file system has no reflinks" in shown(text, fs_type="ext4")
+    assert "reflinks" not in shown(text, fs_type="xfs")
+    study = parse_study(text, "k.toml", LoadOptions(path="/mnt"))
+    (note,) = plan_document(study, make_plan(study), None)["notes"]
+    assert note.startswith("w has 32 MiB, but is likely to need")

@@ -10,6 +10,8 @@ from iolab.errors import HostError
 from iolab.model.host import DeviceFacts, HostFacts, ToolFacts
 from iolab.model.key_value import KeyOperation, KeyValueJob, KeyValueSet
 from iolab.model.ycsb import YcsbJob
+from iolab.plan.budget import RUN_OVERHEAD_S
+from iolab.plan.foretold import foretold_s
 from iolab.plan.guard import check_ready
 from iolab.plan.key_value_budget import key_value_space, run_overhead_s, stores_of
 from iolab.plan.key_value_cost import (
@@ -129,6 +131,21 @@ def test_what_a_run_takes_beside_its_load() -> None:
     assert run_overhead_s(study, BENCH) == 2.1
     assert run_overhead_s(study, YCSB) == 4.0
     assert run_overhead_s(load(ycsb(), "server.kind=managed"), YCSB) == 16.0
+
+
+def test_a_session_foretells_its_runs_as_the_plan_does() -> None:
+    times = ("method.warmup=1", "method.runtime=4", "method.settle=0")
+    for text, sets in (
+        (db_bench(threads="[1, 2]"), ()),
+        (ycsb(threads="[1, 2]"), ("server.kind=managed",)),
+    ):
+        study = load(text, *times, *sets)
+        plan = make_plan(study)
+        runs = sum(part for why, part in plan.budget.reasons if "2 runs of" in why)
+        foretold = [foretold_s(study, point) + RUN_OVERHEAD_S for point in plan.points]
+        assert sum(foretold) == pytest.approx(runs)
+    mixed = load(SMALL, "method.kind=adaptive")
+    assert foretold_s(mixed, expand(mixed)[0]) == mixed.method.load_s[1]
 
 
 def test_bytes_are_of_loads_and_of_what_runs_write() -> None:

@@ -18,13 +18,9 @@ from iolab.cli.show import FailOn, print_session, verdict_code
 from iolab.cli.talk import result_json, say
 from iolab.errors import ExitCode, IolabError
 from iolab.model.event import SessionStatus
-from iolab.model.metadata import MetadataJob
 from iolab.model.metric import Result
-from iolab.model.run import Point, RunStatus
-from iolab.plan.budget import RUN_OVERHEAD_S
-from iolab.plan.key_value_budget import key_value_seconds, run_overhead_s
-from iolab.plan.key_value_cost import KeyJob
-from iolab.plan.metadata_cost import iteration_seconds
+from iolab.model.run import RunStatus
+from iolab.plan.foretold import foretold_s
 from iolab.report.export import session_document
 from iolab.store.reader import SessionReader
 
@@ -130,18 +126,5 @@ def _progress(order: Order) -> Progress:
 
 def _mean_load_s(order: Order) -> float:
     """Seconds of a run's load on average over the plan."""
-    foretold = [_load_s(order, run.point) for run in order.plan.runs]
+    foretold = [foretold_s(order.study, run.point) for run in order.plan.runs]
     return sum(foretold) / len(foretold) if foretold else order.study.method.load_s[1]
-
-
-def _load_s(order: Order, point: Point) -> float:
-    """Of I/O at most, of metadata by the assumed rates, of key-value load with all around it."""
-    method, job = order.study.method, point.job
-    if isinstance(job, MetadataJob):
-        return iteration_seconds(job)
-    if isinstance(job, KeyJob):
-        (here,) = (one for one in order.study.configurations if one.id == point.configuration)
-        written_s, kind = method.warmup_s + method.runtime_s, order.study.server.kind
-        load_s = key_value_seconds(written_s, job, kind, len(here.hosts))
-        return max(load_s + run_overhead_s(order.study, job) - RUN_OVERHEAD_S, 0.0)
-    return method.load_s[1]

@@ -97,7 +97,7 @@ def key_value_reasons(
             for job, point in zip(jobs, of_kind, strict=True)
         )
         connect = ", connect" if kind is YcsbJob else ""
-        yield f"{len(jobs)} runs of {says}: {length}{connect}", loads
+        yield f"{_runs(len(jobs))} of {says}: {length}{connect}", loads
         yield (
             _around(study, jobs[0], says, len(jobs)),
             sum(run_overhead_s(study, job) for job in jobs),
@@ -106,11 +106,15 @@ def key_value_reasons(
 
 def _around(study: Study, job: KeyJob, says: str, runs: int) -> str:
     if isinstance(job, YcsbJob) and study.server.kind is ServerKind.MANAGED:
-        return f"{runs} runs of {says}: restore the node and start it, drop caches, watch, commit"
+        return f"{_runs(runs)} of {says}: restore the node and start it, drop caches, watch, commit"
     if isinstance(job, YcsbJob) and study.server.kind is ServerKind.GIVEN:
-        return f"{runs} runs of {says}: start and end it, watch, commit"
+        return f"{_runs(runs)} of {says}: start and end it, watch, commit"
     size = format_bytes(store_bytes(job))
-    return f"{runs} runs of {says}: copy {size} by reflink, drop caches, watch, commit"
+    return f"{_runs(runs)} of {says}: copy {size} by reflink, drop caches, watch, commit"
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _load_reasons(study: Study, points: list[Point], rate: float) -> Iterator[tuple[str, float]]:
