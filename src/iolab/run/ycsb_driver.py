@@ -141,7 +141,7 @@ class YcsbDriver(Driver):
                 for mine, share in zip(evidence, shares(job.records, len(evidence)), strict=True)
                 if share.count
             }
-            await load_records(crew, run, job, evidence, work)
+            await load_records(crew, run, evidence, work)
 
         await server.ready_for(crew, run, [mine.site for mine in evidence], load)
         for mine in evidence:

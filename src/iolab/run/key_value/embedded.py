@@ -146,7 +146,7 @@ async def _load(
         )
         for mine in missing
     }
-    await load_records(crew, run, job, missing, work)
+    await load_records(crew, run, missing, work)
     crew.begin(Phase.PROVE, run, "flush, compact and count the records")
     shapes: dict[str, StoreShape] = {}
 

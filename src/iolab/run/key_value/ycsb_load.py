@@ -10,17 +10,19 @@ from itertools import pairwise
 from typing import Final
 
 from iolab.errors import EngineError, HostError, Interrupted
+from iolab.model.event import Phase
 from iolab.model.run import PlannedRun
-from iolab.model.ycsb import YcsbJob
 from iolab.run.barrier import alongside
 from iolab.run.crew import Crew
 from iolab.run.engines.base import Command
 from iolab.run.engines.ycsb_output import load_faults, parse
+from iolab.run.engines.ycsb_status import YcsbStatus
 from iolab.run.evidence import Evidence, on_each
 from iolab.run.hosts.text import printable
 from iolab.run.key_value.java import INSTALL
 from iolab.run.key_value.processes import driven, ending_says
-from iolab.run.key_value.ycsb_process import Printed
+from iolab.run.key_value.ycsb_process import Hear, Printed, out_of_memory
+from iolab.run.start import NS_PER_S
 
 LOAD_THREADS: Final = 16
 """Of each client: enough to keep a store of one node busy, few enough not to make it refuse."""
@@ -28,6 +30,9 @@ LOAD_THREADS: Final = 16
 START_LIMIT_S: Final = 120.0
 SLOWEST_INSERTS_PER_S: Final = 100.0
 """A client that is slower, or needs longer to start, is taken for hung."""
+
+PROGRESS_S: Final = 10
+"""Between two words on how far a load has come."""
 
 LOAD_AGAIN: Final = "See that the store has room and answers; the records are loaded again then."
 
@@ -54,7 +59,6 @@ def load_limit_s(count: int) -> int:
 async def load_records(
     crew: Crew,
     run: PlannedRun,
-    job: YcsbJob,
     evidence: Sequence[Evidence],
     work: Mapping[str, tuple[Command, Share]],
 ) -> None:
@@ -64,10 +68,11 @@ async def load_records(
     loaded in part.
     """
     halt = asyncio.Event()
+    progress = _Progress(crew, run, sum(share.count for _, share in work.values()))
 
     async def one(mine: Evidence) -> None:
         command, share = work[mine.name]
-        printed = Printed(crew, run, mine.name, job.record_bytes)
+        printed = Printed(progress.of(mine.name))
         try:
             await _load_share(mine, command, share, printed, halt)
         except (HostError, EngineError):
@@ -85,6 +90,30 @@ async def load_records(
         raise Interrupted("The session was stopped while it loaded records.", "Resume it to go on.")
 
 
+class _Progress:
+    """Tells now and then how far all clients have come together."""
+
+    def __init__(self, crew: Crew, run: PlannedRun, records: int) -> None:
+        self._crew = crew
+        self._run = run
+        self._records = records
+        self._done: dict[str, int] = {}
+        self._told_ns = crew.clock.mono_ns()
+
+    def of(self, host: str) -> Hear:
+        """What hears that host's status."""
+
+        def hear(status: YcsbStatus) -> None:
+            self._done[host] = status.operations
+            now_ns = self._crew.clock.mono_ns()
+            if now_ns - self._told_ns >= PROGRESS_S * NS_PER_S:
+                self._told_ns = now_ns
+                text = f"{sum(self._done.values()):,} of {self._records:,} records"
+                self._crew.begin(Phase.LAY_OUT, self._run, text)
+
+        return hear
+
+
 async def _load_share(
     mine: Evidence, command: Command, share: Share, printed: Printed, halt: asyncio.Event
 ) -> None:
@@ -94,6 +123,8 @@ async def _load_share(
     )
     if ending.halted:
         return
+    if killed := out_of_memory(mine.name, command, ending):
+        raise killed
     if fault := ending_says(printed.without_status(ending), command):
         raise EngineError(f"YCSB on host '{mine.name}' {fault}.", LOAD_AGAIN)
     output = parse(bytes(printed.stdout), bytes(printed.stderr))

@@ -13,6 +13,7 @@ from typing import Final
 
 from iolab.errors import EngineError
 from iolab.model.engine import EngineName
+from iolab.model.event import IntervalSeen
 from iolab.model.packed import Packed
 from iolab.model.run import PlannedRun
 from iolab.run.barrier import alongside
@@ -20,10 +21,11 @@ from iolab.run.common_start import Go, load_at_once
 from iolab.run.crew import Crew
 from iolab.run.drive import drive
 from iolab.run.engines.hdr_log import LOG_LIMIT_BYTES
+from iolab.run.engines.ycsb_status import YcsbStatus
 from iolab.run.evidence import Evidence, on_each
 from iolab.run.hosts.base import Refusal
 from iolab.run.key_value.fetching import fetched
-from iolab.run.key_value.ycsb_process import Printed
+from iolab.run.key_value.ycsb_process import Hear, Printed, out_of_memory
 from iolab.run.outcome import ending_fault
 from iolab.run.prepare import snapshot
 from iolab.run.telemetry.decode import CounterCollector
@@ -61,7 +63,9 @@ class YcsbClients:
         self._evidence = evidence
         self._counters = counters
         self._halt = asyncio.Event()
-        self.printed = {mine.name: Printed(crew, run, mine.name, record_bytes) for mine in evidence}
+        self.printed = {
+            mine.name: Printed(show(crew, run, mine.name, record_bytes)) for mine in evidence
+        }
 
     async def measure(self, died: Died = nobody_dies) -> None:
         """From the start of all processes to the end of the last.
@@ -113,7 +117,8 @@ class YcsbClients:
         finally:
             mine.output, mine.files[STDERR] = printed.packed
         mine.after = await snapshot(mine.site)
-        if fault := ending_fault(EngineName.YCSB, mine):
+        killed = out_of_memory(mine.name, mine.command, ending)
+        if fault := killed or ending_fault(EngineName.YCSB, mine):
             raise fault
 
     async def _heed(self, died: Died) -> None:
@@ -122,6 +127,24 @@ class YcsbClients:
             await asyncio.sleep(DEATH_WATCH_S)
         self._halt.set()
         await asyncio.Event().wait()
+
+
+def show(crew: Crew, run: PlannedRun, host: str, record_bytes: int) -> Hear:
+    """Tells the live view of each status line of a host."""
+
+    def hear(status: YcsbStatus) -> None:
+        crew.tell(
+            IntervalSeen(
+                host=host,
+                run=run,
+                elapsed_s=float(status.elapsed_s),
+                iops=status.ops_per_s,
+                bw_bytes_per_s=status.ops_per_s * record_bytes,
+                lat_ns_mean=status.lat_ns_mean,
+            )
+        )
+
+    return hear
 
 
 def _death(said: str | None) -> EngineError | None:

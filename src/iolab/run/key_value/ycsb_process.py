@@ -1,31 +1,33 @@
-"""What one process of YCSB prints, kept within limits and shown while it comes."""
+"""What one process of YCSB prints, kept within limits and read while it comes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from iolab.model.event import IntervalSeen
+from iolab.errors import EngineError
 from iolab.model.packed import Packed
-from iolab.model.run import PlannedRun
-from iolab.run.crew import Crew
 from iolab.run.drive import STDERR_TAIL_BYTES, Ending
-from iolab.run.engines.ycsb_status import StatusReader, without_status
+from iolab.run.engines.base import Command
+from iolab.run.engines.ycsb_status import StatusReader, YcsbStatus, without_status
+from iolab.units import format_bytes
 
 KEPT_BYTES: Final = 16 << 20
 """Of each stream: a status line of half a kB for each second of nine hours."""
 
 
-class Printed:
-    """Hears both streams of a process; the live view gets an event for each status line."""
+Hear = Callable[[YcsbStatus], None]
+"""Takes each status line when it comes."""
 
-    def __init__(self, crew: Crew, run: PlannedRun, host: str, record_bytes: int) -> None:
+
+class Printed:
+    """Keeps both streams of a process, and reads its status lines while they come."""
+
+    def __init__(self, hear: Hear) -> None:
         self.stdout = bytearray()
         self.stderr = bytearray()
-        self._crew = crew
-        self._run = run
-        self._host = host
-        self._record_bytes = record_bytes
+        self._hear = hear
         self._status = StatusReader()
 
     def out(self, piece: bytes) -> None:
@@ -36,16 +38,7 @@ class Printed:
         """Take the next bytes of standard error."""
         self.stderr += piece[: KEPT_BYTES - len(self.stderr)]
         for status in self._status.feed(piece):
-            self._crew.tell(
-                IntervalSeen(
-                    host=self._host,
-                    run=self._run,
-                    elapsed_s=float(status.elapsed_s),
-                    iops=status.ops_per_s,
-                    bw_bytes_per_s=status.ops_per_s * self._record_bytes,
-                    lat_ns_mean=status.lat_ns_mean,
-                )
-            )
+            self._hear(status)
 
     def without_status(self, ending: Ending) -> Ending:
         """How the process ended, with the last words that are no status line."""
@@ -56,3 +49,14 @@ class Printed:
     def packed(self) -> tuple[Packed, Packed]:
         """Both streams for the record."""
         return Packed.of(bytes(self.stdout)), Packed.of(bytes(self.stderr))
+
+
+def out_of_memory(host: str, command: Command, ending: Ending) -> EngineError | None:
+    """Whether the kernel killed a client because its memory is bounded."""
+    if not ending.exited.oom_kills or command.memory_limit_bytes is None:
+        return None
+    limit = format_bytes(command.memory_limit_bytes)
+    return EngineError(
+        f"YCSB on host '{host}' needed more than its {limit} and was killed.",
+        "Give it more by workload.*.memory, or a smaller heap or cache_bytes by workload.*.ycsb.",
+    )
