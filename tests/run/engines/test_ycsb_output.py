@@ -192,6 +192,16 @@ def test_a_load_is_counted() -> None:
     )
 
 
+def test_a_disk_that_is_full_while_loading() -> None:
+    assert load_faults(output("disk-full"), 20_000) == (
+        "insert failed: RocksDBException: While appending to file: /scratch/db/000004.log: No "
+        "space left on device",
+        "Error inserting, not retrying any more. number of attempts: 1Insertion Retry Limit: 0",
+        "4 insert operations returned ERROR",
+        "YCSB inserted 8998 records, and 20000 were asked for",
+    )
+
+
 def test_errors_are_told_once_and_few_of_them() -> None:
     many = b"".join(b"java.lang.IllegalStateException: number %d\n" % one for one in range(99))
     assert len(parse(b"", many * 2).said) == 8
