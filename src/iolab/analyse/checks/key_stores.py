@@ -37,8 +37,8 @@ UNIFORM_WORKLOADS: Final = ("readrandom", "readrandomwriterandom", "readwhilewri
 """db_bench's workloads whose reads are of all keys alike."""
 
 EXPLAINED_GOOD: Final = 0.90
-"""Share of what devices must read at the least that they have to have read: keys drawn at random
-fall a little more often on what is cached, and the bound counts memory that holds no block."""
+"""How much of what memory cannot have answered devices must have answered: keys drawn at random
+fall a little more often on what is cached than the keys that it holds are of all."""
 
 EXPLAINED_BAD: Final = 0.50
 """Below half of it something that is not accounted for answered the reads."""
@@ -78,37 +78,42 @@ def _answered(view: RunView, store: Store) -> Iterator[Said]:
         yield valid("Nothing was read.", reads=0)
         return
     least = _least_bytes(view)
-    each = store.read_bytes / reads
+    each, ios = store.read_bytes / reads, store.read_ios / reads
+    # A key that memory does not hold takes an I/O of its own, and a block at the least.
+    share = min(each / least, ios, 1.0)
     kept = 1.0 if store.memory_bytes is None else min(store.memory_bytes / store.data_bytes, 1.0)
-    needed = (1 - kept) * least if _is_uniform(view) else 0.0
+    needed = 1 - kept if _is_uniform(view) else 0.0
     evidence: Numbers = {
         "device": store.device,
         "reads": reads,
         "device_read_bytes": store.read_bytes,
+        "device_read_ios": store.read_ios,
         "bytes_per_read": each,
-        "least_bytes_per_read": needed,
+        "ios_per_read": ios,
         "block_bytes": least,
-        "from_device": min(each / least, 1.0),
+        "from_device": share,
+        "least_from_device": needed,
         "data_bytes": store.data_bytes,
         "memory_bytes": store.memory_bytes,
         "memory_bounded": store.bounded,
         "below_read_bytes": store.below_bytes,
     }
     said = (
-        f"{store.device} read {format_bytes(round(each))} for each of {format_count(reads)} reads"
+        f"For each of {format_count(reads)} reads {store.device} did {ios:.2g} I/Os and "
+        f"{format_bytes(round(each))}"
     )
-    if each < EXPLAINED_GOOD * needed:
-        verdict = invalid if each < EXPLAINED_BAD * needed else indicative
+    if share < EXPLAINED_GOOD * needed:
+        verdict = invalid if share < EXPLAINED_BAD * needed else indicative
         yield verdict(
             f"{said}, where memory of {format_bytes(store.memory_bytes or 0)} beside "
-            f"{format_bytes(store.data_bytes)} of data leaves at least "
-            f"{format_bytes(round(needed))}: something else answered.",
+            f"{format_bytes(store.data_bytes)} of data can hold no more than {percent(kept)} of "
+            "the keys: something else answered.",
             **evidence,
         )
     yield from _below(store, evidence)
-    if each < FROM_DEVICE_GOOD * least:
+    if share < FROM_DEVICE_GOOD:
         yield indicative(
-            f"{said}: at least {percent(1 - each / least)} of them were answered by memory.",
+            f"{said}: at least {percent(1 - share)} of the reads were answered by memory.",
             **evidence,
         )
     yield valid(f"{said}.", **evidence)

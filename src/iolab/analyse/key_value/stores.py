@@ -1,4 +1,4 @@
-"""Where the store of a run lies, and how much its devices read: on the clients, or on a server.
+"""Where the store of a run lies, and what its devices read: on the clients, or on a server.
 
 db_bench and the embedded store have a database on each client. A managed server has one on its own
 host, which may be a client, or a host that is only watched. Of a server outside of the study
@@ -13,7 +13,7 @@ from iolab.analyse.checks.moved import moved_by_device
 from iolab.analyse.view import RunView
 from iolab.model.host import HostFacts
 from iolab.model.key_value import KeyValueJob
-from iolab.model.run import HostRun
+from iolab.model.run import DeviceDelta, HostRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Store:
 
     `clients` are the hosts, by their place in the run, whose operations it answered. `data_bytes`
     are the keys and values in it, `memory_bytes` the most that can be kept of them in memory, None
-    where that is not known. `below_bytes` is what devices below read, None where these are the
-    lowest; `opaque` where nothing tells what lies below. `bounded` says whether the memory was
-    bounded, or is all of the machine's.
+    where that is not known; `bounded` says whether it was bounded, or is all of the machine's. The
+    devices read `read_bytes` in `read_ios`. `below_bytes` is what devices below read, None where
+    these are the lowest; `opaque` where nothing tells what lies below.
     """
 
     device: str
@@ -33,6 +33,7 @@ class Store:
     memory_bytes: int | None
     bounded: bool
     read_bytes: int
+    read_ios: int
     below_bytes: int | None
     opaque: bool
 
@@ -72,11 +73,23 @@ def stores_of(view: RunView) -> tuple[Store, ...] | None:
     read = _server_read(view, server.host, facts)
     if read is None:
         return None
-    device, read_bytes = read
+    device, deltas = read
     memory = server.memory_bytes or (facts.memory.total_bytes if facts else None)
     bounded = server.memory_bytes is not None
     size = loaded_bytes(view)
-    return (Store(device, everybody, size, memory, bounded, read_bytes, None, opaque=False),)
+    return (
+        Store(
+            device=device,
+            clients=everybody,
+            data_bytes=size,
+            memory_bytes=memory,
+            bounded=bounded,
+            read_bytes=sum(delta.read_bytes for delta in deltas),
+            read_ios=sum(delta.read_ios for delta in deltas),
+            below_bytes=None,
+            opaque=False,
+        ),
+    )
 
 
 def _on_clients(view: RunView) -> tuple[Store, ...] | None:
@@ -100,6 +113,7 @@ def _on_clients(view: RunView) -> tuple[Store, ...] | None:
                 memory_bytes=memory,
                 bounded=bound is not None,
                 read_bytes=group.read_bytes,
+                read_ios=_read_ios(view, clients, group.device.split("+")),
                 below_bytes=group.below_read,
                 opaque=group.opaque,
             )
@@ -107,8 +121,20 @@ def _on_clients(view: RunView) -> tuple[Store, ...] | None:
     return tuple(found)
 
 
-def _server_read(view: RunView, name: str, facts: HostFacts | None) -> tuple[str, int] | None:
-    """The device of the server's target and what it read in the run."""
+def _read_ios(view: RunView, clients: tuple[int, ...], names: list[str]) -> int:
+    """As `moved_by_device` has it of bytes: each client looked at its own moments."""
+    return max(
+        sum(delta.read_ios for delta in view.hosts[index].devices if delta.device in names)
+        for index in clients
+    )
+
+
+_Read = tuple[str, tuple[DeviceDelta, ...]]
+"""A device, or several as one, and what they moved in the run."""
+
+
+def _server_read(view: RunView, name: str, facts: HostFacts | None) -> _Read | None:
+    """What the devices of the server's target read."""
     client = next((host for host in view.hosts if host.host == name), None)
     if client is not None:
         return _client_read(view, client)
@@ -118,13 +144,13 @@ def _server_read(view: RunView, name: str, facts: HostFacts | None) -> tuple[str
     deltas = {delta.device: delta for delta in watched.devices}
     target = facts.target if facts else None
     if target is not None and target.device in deltas:
-        return target.device, deltas[target.device].read_bytes
-    return "+".join(deltas), sum(delta.read_bytes for delta in deltas.values())
+        return target.device, (deltas[target.device],)
+    return "+".join(deltas), watched.devices
 
 
-def _client_read(view: RunView, client: HostRun) -> tuple[str, int] | None:
+def _client_read(view: RunView, client: HostRun) -> _Read | None:
     target = view.target(client)
     deltas = {delta.device: delta for delta in client.devices}
     if target is None or target.device not in deltas:
         return None
-    return target.device, deltas[target.device].read_bytes
+    return target.device, (deltas[target.device],)
