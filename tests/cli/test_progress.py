@@ -19,7 +19,10 @@ from iolab.model.event import (
     TelemetrySeen,
 )
 from iolab.plan.budget import RUN_OVERHEAD_S
+from iolab.plan.schedule import make_plan
 from tests.cli.command_line import PLAN, RESULTS, SHAPE
+from tests.plan.key_value_studies import db_bench
+from tests.plan.studies import load
 
 RUN = PLAN.runs[0]
 
@@ -95,6 +98,33 @@ def test_later_the_end_is_foretold_from_the_runs_that_were_timed() -> None:
     assert state.remaining_s == 2 * 30
     state = state.after(RunStarted(PLAN.runs[1]), 130.0).at(140.0)
     assert state.remaining_s == 30 + 20
+
+
+KEYS = make_plan(load(db_bench(threads="[1, 2, 3]"))).runs
+
+
+def test_a_run_that_fills_a_store_is_no_measure_of_the_others() -> None:
+    finished = RunFinished(make_record(RUN, SHAPE))
+    foretold = 10 + 1 + RUN_OVERHEAD_S
+    state = after(fresh(run_count=3), RunStarted(KEYS[0]))
+    state = after(state, PhaseStarted(Phase.LAY_OUT, KEYS[0], "a database", 5.0))
+    state = after(state, PhaseStarted(Phase.MEASURE, KEYS[0], "", None), now_s=150.0)
+    state = after(state, finished, now_s=160.0)
+    assert state.remaining_s == 2 * foretold
+    # A copy of it is laid out before each run, and belongs to it.
+    state = after(state, RunStarted(KEYS[1]), now_s=160.0)
+    state = after(state, PhaseStarted(Phase.LAY_OUT, KEYS[1], "a copy", None), now_s=160.0)
+    state = after(state, PhaseStarted(Phase.MEASURE, KEYS[1], "", None), now_s=165.0)
+    state = after(state, finished, now_s=180.0)
+    assert state.remaining_s == 20
+
+
+def test_rates_are_of_operations_but_for_io_and_metadata_has_no_warmup() -> None:
+    metadata = '[[workload]]\nid = "m"\nengine = "metadata"\nranks = 1\nfiles_per_rank = 1\n'
+    of_metadata = make_plan(load(f'format = 1\nid = "s"\n{metadata}')).runs[0]
+    states = [after(fresh(), RunStarted(run)) for run in (RUN, KEYS[0], of_metadata)]
+    assert [state.of_operations for state in states] == [False, True, True]
+    assert [state.has_warmup for state in states] == [True, True, False]
 
 
 def test_a_run_that_takes_longer_than_the_others_leaves_no_negative_time() -> None:

@@ -22,6 +22,7 @@ from iolab.model.metric import Result
 from iolab.model.run import PlannedRun
 from iolab.model.workload import Job
 from iolab.plan.budget import RUN_OVERHEAD_S
+from iolab.plan.key_value_cost import KeyJob
 
 SECONDS_KEPT: Final = 120
 """A sparkline is no wider than this, and a run of hours must not grow the state."""
@@ -70,7 +71,8 @@ class Progress:
 
     `run_count` are all runs of the plan, `ended` how many of them have ended, in earlier starts of
     the session too; results may ask for up to `runs_most`. `load_s` is how long a run loads its
-    target on average over the plan, warm-up included. `seconds` are what was seen of the current
+    target on average over the plan, warm-up included; with `run_loaded` the current run had to fill
+    a store first, and is no measure of the others. `seconds` are what was seen of the current
     run, `cpu_busy` each host's newest share: these two grow in place, for a copy of them with each
     of a thousand hosts' events would cost more than the session itself.
     """
@@ -96,6 +98,7 @@ class Progress:
     timed_runs: int = 0
     timed_s: float = 0.0
     runs_most: int = 0
+    run_loaded: bool = False
 
     def after(self, event: Event, now_s: float) -> Progress:
         """The state when `event` came at that moment."""
@@ -108,6 +111,7 @@ class Progress:
                     moved,
                     run=event.run,
                     run_since_s=now_s,
+                    run_loaded=False,
                     seconds=Seconds(),
                     says="",
                     # Results may ask for more runs than the plan is sure of.
@@ -116,6 +120,7 @@ class Progress:
             case PhaseStarted():
                 return replace(
                     moved,
+                    run_loaded=self.run_loaded or self._loads_store(now_s),
                     phase=event.phase,
                     phase_detail=event.detail,
                     phase_since_s=now_s,
@@ -130,11 +135,11 @@ class Progress:
                 self.cpu_busy[event.host] = event.cpu_busy
                 return moved
             case RunFinished():
+                ended = replace(moved, run=None, phase=None, ended=self.ended + 1)
+                if self.run_loaded or self._loads_store(now_s):
+                    return ended
                 return replace(
-                    moved,
-                    run=None,
-                    phase=None,
-                    ended=self.ended + 1,
+                    ended,
                     timed_runs=self.timed_runs + 1,
                     timed_s=self.timed_s + max(now_s - self.run_since_s, 0.0),
                 )
@@ -170,10 +175,23 @@ class Progress:
         return self.seconds.told_by(max(self.host_count, 1))
 
     @property
+    def _foretold_s(self) -> float:
+        """How long a run should take."""
+        return self.load_s + self.settle_s + RUN_OVERHEAD_S
+
+    def _loads_store(self, now_s: float) -> bool:
+        """Whether the phase until now filled a store, which further runs find filled.
+
+        A copy of one is as much a phase of laying out, but takes no longer than a run.
+        """
+        of_keys = self.run is not None and isinstance(self.run.point.job, KeyJob)
+        lasted_s = now_s - self.phase_since_s
+        return of_keys and self.phase is Phase.LAY_OUT and lasted_s > self._foretold_s
+
+    @property
     def remaining_s(self) -> float:
         """Seconds until the plan is through: by the runs timed so far, else as foretold."""
-        foretold = self.load_s + self.settle_s + RUN_OVERHEAD_S
-        each = self.timed_s / self.timed_runs if self.timed_runs else foretold
+        each = self.timed_s / self.timed_runs if self.timed_runs else self._foretold_s
         left = self.run_count - self.ended
         if self.run is not None and left > 0:
             current = max(each - (self.now_s - self.run_since_s), 0.0)
