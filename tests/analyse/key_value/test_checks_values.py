@@ -133,3 +133,11 @@ def test_a_read_modify_write_is_counted_once() -> None:
     record = ycsb_record([[reads, updates, replace(updates, operation=RMW)]])
     said = ask("totals-disagree", record)
     assert (said.level, said.evidence["interval_operations"]) == (VALID, 2_000 * 24)
+
+
+def test_a_rate_with_the_start_and_the_end_in_it_is_explained(ycsb: RunRecord) -> None:
+    # YCSB's own rate counts what it takes to connect and to close: 2.2 s of nothing each.
+    said = ask("totals-disagree", told(ycsb, reported_s=28.4, reported_ops_per_s=3_380.0))
+    assert said.level is VALID
+    assert said.evidence["engine_ops_per_s"] == pytest.approx(3_380.0)
+    assert said.evidence["window_ops_per_s"] == pytest.approx(4_000.0)
