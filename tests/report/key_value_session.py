@@ -82,7 +82,10 @@ class KeySource(Source):
 
 
 def rocksdb(
-    configurations: tuple[str, ...] = ("default",), repeats: int = 1, seconds: int = 8
+    configurations: tuple[str, ...] = ("default",),
+    repeats: int = 1,
+    seconds: int = 8,
+    workload_count: int = 3,
 ) -> KeySource:
     """Three workloads of db_bench at two block sizes over four thread counts."""
     sweep = (Axis("block_size", tuple(BLOCKS)), Axis("threads", THREADS))
@@ -100,7 +103,8 @@ def rocksdb(
         ),
     )
     workloads = tuple(
-        Workload(name, title, job, sweep, Indicator.KEY_OPERATIONS) for name, title, job in jobs
+        Workload(name, title, job, sweep, Indicator.KEY_OPERATIONS)
+        for name, title, job in jobs[:workload_count]
     )
     title, question = "An SSD under RocksDB", "How many operations a second does RocksDB reach?"
     study = study_of("rocksdb", title, question, _named(configurations), workloads, repeats)

@@ -141,7 +141,7 @@ def test_build_databases_and_statistics_are_told(page: Page, brief: Brief) -> No
 
 
 def test_several_configurations_stand_side_by_side() -> None:
-    source = rocksdb(("old", "new"), seconds=3)
+    source = rocksdb(("old", "new"), seconds=2, workload_count=1)
     page = make_page(build_brief(source))
     bars, *tradeoffs = page.workloads[0].figures[:3]
     assert bars.note.startswith("Bars start at zero")
@@ -152,6 +152,61 @@ def test_several_configurations_stand_side_by_side() -> None:
     assert "New: from" in bars.finding
     assert len(bars.table.rows) == 8
     assert len(page.cards[0].entries) == 2
+
+
+@pytest.fixture(scope="module")
+def compared() -> KeySource:
+    return rocksdb(("old", "new"), repeats=2, seconds=2, workload_count=1)
+
+
+def test_the_largest_gain_names_its_cell(compared: KeySource) -> None:
+    page = make_page(build_brief(compared))
+    assert page.largest is not None
+    assert page.largest.title == "New against Old"
+    heads = [column.title for column in page.largest.columns]
+    first = dict(zip(heads, (cell.text for cell in page.largest.rows[0]), strict=True))
+    assert first["Of"] == "ops/s"
+    assert first["At"] in {"threads 32 (of 4 cells)", "threads 64 (of 4 cells)"}
+    assert first["Largest gain"].startswith("+2")
+    assert first["Says"] == "better"
+    assert first["95 % interval"].startswith("[+")
+    assert len(page.largest.rows) == 2 * 3
+    bars = page.workloads[0].figures[0]
+    assert "Largest gain of New over Old: +2" in bars.finding
+    texts = [layer["data"]["values"][0].get("t", "") for layer in bars.spec["layer"]]
+    assert first["Largest gain"] in texts
+    cells, note = page.workloads[0].more[0]
+    assert cells.title == "Gain over Old, cell by cell"
+    assert len(cells.rows) == 4 * 3
+    assert note.startswith("A gain is more operations")
+
+
+def test_gains_stand_in_the_document(compared: KeySource) -> None:
+    document = session_document(compared.study, compared.results())
+    jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
+    (found,) = document["gains"]
+    assert (found["baseline"], found["candidate"]) == ("old", "new")
+    assert len(found["cells"]) == 8 * 3
+    (best,) = [one for one in found["largest"] if one["metric"] == "ops_per_s"]
+    cells = [one for one in found["cells"] if one["metric"] == "ops_per_s"]
+    assert best["gain"] == max(one["gain"] for one in cells)
+    assert best["cells"] == 8
+    assert best["low"] < best["gain"] < best["high"]
+
+
+def test_one_configuration_gains_nothing(page: Page, rocks: KeySource) -> None:
+    assert page.largest is None
+    assert session_document(rocks.study, rocks.results())["gains"] == []
+
+
+def test_a_point_that_one_side_lacks_is_told(compared: KeySource) -> None:
+    results = compared.results()
+    first = next(one.digest for one in results if one.configuration == "new")
+    fewer = tuple(one for one in results if one.digest != first)
+    page = make_page(build_brief(replace(compared, results_given=fewer)))
+    cells, note = page.workloads[0].more[0]
+    assert len(cells.rows) == 3 * 3
+    assert note.endswith("Not compared: 1 value, the first since new has no such point.")
 
 
 def test_service_and_intended_latency_stand_side_by_side(paced: KeySource) -> None:
@@ -258,7 +313,7 @@ def test_exports_have_the_operations(rocks: KeySource) -> None:
     text = markdown_text(rocks.study, rocks.results())
     assert "Operations/s" in text
     assert "IOPS" not in text
-    repeated = rocksdb(repeats=2, seconds=2)
+    repeated = rocksdb(repeats=2, seconds=2, workload_count=1)
     assert " n=2" in markdown_text(repeated.study, repeated.results())
 
 

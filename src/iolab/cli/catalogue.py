@@ -15,6 +15,9 @@ _PACKAGE: Final = Path(iolab.__file__).parent
 _PLACES: Final = (_PACKAGE / "_studies", _PACKAGE.parents[1] / "studies")
 """Where the wheel puts the bundled studies, and where a checkout has them."""
 
+_PUBLISHED: Final = "published"
+"""Where results that others published lie, beside the studies."""
+
 STUDY_BYTES_MAX: Final = 4 << 20
 """No study comes near; a device or a disk image by mistake is not read into memory."""
 
@@ -44,6 +47,14 @@ def bundled() -> tuple[BundledStudy, ...]:
         heading = tomllib.loads(path.read_text(encoding="utf-8"))
         found.append(BundledStudy(heading["id"], heading["title"], heading["question"], path))
     return tuple(found)
+
+
+def published_text(study_id: str) -> str | None:
+    """What others published of the study of that id, as TOML; None where nothing is bundled."""
+    for path in (_folder() / _PUBLISHED).glob(f"*{_SUFFIX}"):
+        if path.stem == study_id:
+            return path.read_text(encoding="utf-8")
+    return None
 
 
 def find_study(name: str) -> StudySource:

@@ -10,13 +10,19 @@ from rich.text import Text
 
 from iolab.analyse.key_value.summary import WHOLE_KEY, latency_key
 from iolab.analyse.points import PointSummary
-from iolab.cli.screen import QUIET_STYLE, Grouped, Heading, plain, title
+from iolab.cli.screen import QUIET_STYLE, Grouped, Heading, plain, title, verdict
 from iolab.model.metric import Metric
 from iolab.model.study import Study
-from iolab.report.key_value.groups import Group, groups_of
+from iolab.report.key_value.gains import (
+    Largest,
+    interval_text,
+    key_gains,
+    largest_gains,
+    share_text,
+)
+from iolab.report.key_value.groups import Group, groups_in
 from iolab.report.key_value.measures import (
     PERCENTILES,
-    key_workloads,
     main_operation,
     tail_name,
     timed,
@@ -51,11 +57,7 @@ def keys_screen(
 
     `told` gives a point's rows.
     """
-    found = [
-        group
-        for workload in key_workloads(study)
-        for group in groups_of(workload, [p for p in points if p.key.workload == workload.id])
-    ]
+    found = groups_in(study, points)
     if not found:
         return
     repeated = any(len((*p.results, *p.left_out)) > 1 for group in found for p in group.points)
@@ -78,6 +80,45 @@ def keys_screen(
     yield Grouped([*headings, Heading("verdict", main=True)], groups)
     if any(one.key.startswith("intended_") for one in shown):
         yield plain("due: since the rate wanted the operation sent, not since it was", QUIET_STYLE)
+    yield from _gains(study, found)
+
+
+def _gains(study: Study, groups: Sequence[Group]) -> Iterator[RenderableType]:
+    """The largest gain of each group and metric over the first configuration."""
+    found = key_gains(study, groups)
+    if not found:
+        return
+    titles = {one.id: one.title for one in study.configurations}
+    headings = [Heading("largest gain", main=True), Heading("", number=True)]
+    headings += [Heading("95 % interval"), Heading("at"), Heading("says")]
+    made: dict[str, list[list[Text | str]]] = {}
+    for one in largest_gains(groups, found):
+        name = f"{titles[one.candidate]}: {one.group.title}" if len(found) > 1 else one.group.title
+        made.setdefault(name, []).append(_gain_row(one))
+    yield ""
+    against = f"against {titles[found[0].baseline]}"
+    yield title(
+        against.capitalize() if len(found) > 1 else f"{titles[found[0].candidate]} {against}"
+    )
+    groups_told = [(plain(name), rows) for name, rows in made.items()]
+    yield Grouped([*headings, Heading("verdict", main=True)], groups_told)
+    yield plain(
+        "each interval holds for all cells of its group; less latency is a gain", QUIET_STYLE
+    )
+
+
+def _gain_row(one: Largest) -> list[Text | str]:
+    if one.best is None:
+        return [plain(f"  {one.words}"), "none", *[""] * 4]
+    gain = one.best.gain
+    return [
+        plain(f"  {one.words}"),
+        Text(share_text(gain.share), style="bold"),
+        interval_text(one.best.low, one.best.high),
+        plain(one.at),
+        gain.comparison.verdict.value,
+        verdict(gain.level),
+    ]
 
 
 def _columns(groups: Sequence[Group]) -> list[_Shown]:

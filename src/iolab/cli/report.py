@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from iolab.cli.options import AsJson, SessionDirectory
+
+if TYPE_CHECKING:
+    from iolab.report.published import Published
+    from iolab.store.reader import SessionReader
 
 REPORT_FILE: Final = "report.html"
 """Where a session's report goes unless a place is named."""
@@ -42,5 +46,17 @@ def write_report(session: Path, html: Path | None = None) -> Path:
     from iolab.store.reader import SessionReader
 
     path = html or session / REPORT_FILE
-    replace_whole(path, render_html(build_brief(SessionReader(session))))
+    reader = SessionReader(session)
+    replace_whole(path, render_html(build_brief(reader, _published(reader))))
     return path
+
+
+def _published(reader: SessionReader) -> Published | None:
+    """What others published of a study on key-value stores, to be read beside its results."""
+    from iolab.cli.catalogue import published_text
+    from iolab.report.key_value.measures import key_workloads
+    from iolab.report.published import read_published
+
+    study = reader.study
+    text = published_text(study.id) if key_workloads(study) else None
+    return None if text is None else read_published(text)

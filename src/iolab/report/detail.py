@@ -26,7 +26,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Lines of one unit over time: 1/s, ops/s, bytes/s, ns, share, depth or celsius."""
+    """Lines of one unit over time: of `show_value`."""
 
     title: str
     unit: str

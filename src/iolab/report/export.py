@@ -20,6 +20,8 @@ from iolab.model.metric import Evidence, HostResult, Metric, Result, Spread
 from iolab.model.rule import Steadiness
 from iolab.model.study import Study
 from iolab.report.curves import findings_document
+from iolab.report.key_value.gains import gains_document, key_gains
+from iolab.report.key_value.groups import groups_in
 from iolab.report.key_value.tables import key_points_table, key_runs_table
 from iolab.report.operations import RATE_NOTE, iterations_document, split, summary_lines
 from iolab.report.points import metric_document, point_columns, point_documents, point_table
@@ -47,6 +49,7 @@ def session_document(
     `points` are those of the results, where the whole session has more than these: an interval
     rests on all of it.
     """
+    told = summarise(results, study) if points is None else points
     return {
         "format": FORMAT,
         "study": {
@@ -56,9 +59,10 @@ def session_document(
             "scale": study.scale,
         },
         "configurations": [_configuration(one) for one in study.configurations],
-        "points": point_documents(summarise(results, study) if points is None else points),
+        "points": point_documents(told),
         "results": [_result(result) for result in results],
         "iterations": iterations_document(results),
+        "gains": gains_document(key_gains(study, groups_in(study, told))),
         "load": findings_document(findings(study, results)),
     }
 

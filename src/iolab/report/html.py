@@ -21,6 +21,7 @@ from markupsafe import Markup
 from iolab.model.metric import Level
 from iolab.report.brief import Brief
 from iolab.report.figures.frame import Figure
+from iolab.report.key_value.gains import GAIN_NOTE, LARGEST_NOTE
 from iolab.report.objections import run_name
 from iolab.report.page import make_page, where
 from iolab.report.palette import declarations
@@ -51,6 +52,7 @@ def render_html(brief: Brief) -> str:
         levels={level.value: level for level in Level},
         several=len(brief.study.configurations) > 1,
         draw=_Pen(),
+        gain_notes=f"{GAIN_NOTE} {LARGEST_NOTE}",
     )
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from iolab.analyse.curves import findings
+from iolab.analyse.gains import Gains
 from iolab.analyse.points import NO_REPLICATE, summarise
 from iolab.model.event import SessionStatus
 from iolab.model.metadata import MetadataJob
@@ -25,6 +26,7 @@ from iolab.report.figures.choose import (
 from iolab.report.headline import Headline, Tally, headlines, tally
 from iolab.report.key_value.charts import key_cards, key_charts
 from iolab.report.key_value.evidence import databases_table, engine_notes, servers_table
+from iolab.report.key_value.gains import key_gains, largest_table
 from iolab.report.key_value.groups import Group, key_groups
 from iolab.report.key_value.measures import on_keys
 from iolab.report.key_value.tables import key_jobs_tables, key_runs_table
@@ -62,6 +64,7 @@ class Page:
     summary: str
     cards: tuple[Card, ...]
     headline_table: Table
+    largest: Table | None
     objections: tuple[Objection, ...]
     failures: tuple[Result, ...]
     more_failures: str
@@ -91,7 +94,8 @@ def make_page(brief: Brief) -> Page:
     anchors = {(r.digest, r.repeat): f"run-{i}" for i, r in enumerate(brief.results, 1)}
     failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
     groups = key_groups(brief.study, brief.results)
-    workloads = _workloads(brief, found, groups, looks, anchors)
+    gained = key_gains(brief.study, groups)
+    workloads = _workloads(brief, found, groups, gained, looks, anchors)
     hidden = len(failures) - MAX_FAILURES
     several = len(brief.study.configurations) > 1
     return Page(
@@ -109,6 +113,7 @@ def make_page(brief: Brief) -> Page:
             *key_cards(groups, brief.study, looks, anchors),
         ),
         headline_table=_headline_table(found, anchors),
+        largest=largest_table(groups, gained, looks),
         objections=objections(brief.results),
         failures=failures[:MAX_FAILURES],
         more_failures=f"{count(hidden, 'more run')} did not end well." if hidden > 0 else "",
@@ -326,6 +331,7 @@ def _workloads(
     brief: Brief,
     headlined: Sequence[Headline],
     groups: Sequence[Group],
+    gained: Sequence[Gains],
     looks: Mapping[str, Look],
     anchors: Mapping[RunKey, str],
 ) -> tuple[WorkloadCharts, ...]:
@@ -340,7 +346,9 @@ def _workloads(
             continue
         if on_keys(workload.job):
             own_groups = [group for group in groups if group.workload is workload]
-            made = [key_charts(one, brief.study, brief.host_runs, looks) for one in own_groups]
+            made = [
+                key_charts(one, brief.study, brief.host_runs, looks, gained) for one in own_groups
+            ]
             charts += [one for one in made if one]
             continue
         own = [one for one in headlined if one.workload is workload]

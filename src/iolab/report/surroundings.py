@@ -61,7 +61,7 @@ def telemetry_panels(
     nodes = tuple(host for host in record.bystanders if host.role is Role.STORAGE)
     beside = {host.host for host in record.bystanders}
     storage = _storage_panels(record, nodes, series, grid)
-    series = [one for one in series if one.host not in beside]
+    found, series = series, [one for one in series if one.host not in beside]
     targets = {(host.host, host.devices[0].device) for host in record.hosts if host.devices}
     numbers = {name: index for index, name in enumerate(record.host_names)}
     disks = [s for s in series if s.scope == "disk" and (s.host, s.name) in targets]
@@ -77,8 +77,10 @@ def telemetry_panels(
     received, sent = gridded(ports, "rx_bytes_per_s"), gridded(ports, "tx_bytes_per_s")
     busy_ports = any(_peak(rows) > QUIET_PORT_BYTES_PER_S for rows in (received, sent))
     read, write = gridded(disks, "read_bytes_per_s"), gridded(disks, "write_bytes_per_s")
+    server = [s for s in found if s.scope == "cassandra"]
     panels = (
         *storage,
+        *_server_panels(server, gridded),
         Panel("Device throughput", "bytes/s", _used(("read", _sum(read)), ("write", _sum(write)))),
         Panel("Device queue", "depth", _typical(gridded(disks, "queue_depth"), "depth")),
         Panel("Device busy", "share", _typical(gridded(disks, "busy_share"), "busy")),
@@ -123,6 +125,44 @@ def _storage_panels(
         Panel("Storage disks", "bytes/s", _used(("read", _sum(read)), ("write", _sum(write)))),
         Panel("Storage ports", "bytes/s", ports),
         Panel("Storage processors", "share", _typical(rows("cpu", "busy_share"), "busy")),
+    )
+
+
+def _server_panels(
+    server: Sequence[HostSeries], gridded: Callable[[Iterable[HostSeries], str], list[Floats]]
+) -> tuple[Panel, ...]:
+    """What a store's own server counted of itself, on whichever host it ran."""
+
+    def lines(*pairs: tuple[str, str]) -> tuple[Trace, ...]:
+        return _used(*((name, _sum(gridded(server, metric))) for name, metric in pairs))
+
+    return (
+        Panel(
+            "Server requests",
+            "ops/s",
+            lines(("read", "client_reads_per_s"), ("write", "client_writes_per_s")),
+        ),
+        Panel(
+            "Server latency",
+            "ns",
+            lines(("read", "client_read_lat_ns"), ("write", "client_write_lat_ns")),
+            log=True,
+        ),
+        Panel(
+            "Server flush and compaction",
+            "bytes/s",
+            lines(("compacted", "compacted_bytes_per_s"), ("flushed", "flushed_bytes_per_s")),
+        ),
+        Panel(
+            "Server waiting",
+            "waiting",
+            lines(
+                ("reads", "reads_waiting"),
+                ("writes", "writes_waiting"),
+                ("compactions", "compactions_pending"),
+            ),
+        ),
+        Panel("Server garbage collection", "share", lines(("share", "collection_share"))),
     )
 
 

@@ -19,7 +19,7 @@ _UNSEEN: Final = re.compile(
 """Controls, joiners and direction overrides: what changes a page without being seen on it."""
 
 _MARK: Final = {Level.VALID: "●", Level.INDICATIVE: "◆", Level.INVALID: "✕"}
-_WORDS: Final = {"depth": "I/Os", "celsius": "°C"}
+_WORDS: Final = {"depth": "I/Os", "celsius": "°C", "waiting": "waiting"}
 _SIZE_AXES: Final = frozenset({"bs", "filesize", "block_size"})
 
 

@@ -113,6 +113,7 @@ _UNITS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
     "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")),
     "share": ((0.01, "%"),),
     "depth": ((1.0, "I/Os"),),
+    "waiting": ((1.0, "waiting"),),
     "celsius": ((1.0, "°C"),),
 }
 

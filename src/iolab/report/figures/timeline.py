@@ -34,7 +34,7 @@ from iolab.units import format_duration_s
 PANEL_HEIGHT: Final = 54
 GAP: Final = 30
 HEAD: Final = 26
-MAX_PANELS: Final = 12
+MAX_PANELS: Final = 16
 MAX_LINES: Final = 4
 """Labels that fit beside a panel."""
 TABLE_ROWS: Final = 24

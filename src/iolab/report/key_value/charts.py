@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from iolab.analyse.gains import Gains
 from iolab.analyse.key_value.summary import KEY_PERCENTILES, WHOLE_KEY, latency_key
 from iolab.analyse.percentiles import ios_needed
 from iolab.analyse.points import PointSummary
@@ -27,6 +28,14 @@ from iolab.report.figures.frame import Figure
 from iolab.report.figures.tradeoff import tradeoff_figure
 from iolab.report.headline import Headline, PointFigures
 from iolab.report.key_value.evidence import Runs, device_table
+from iolab.report.key_value.gains import (
+    GAIN_NOTE,
+    gain_sentence,
+    gains_table,
+    named_bar,
+    skipped_note,
+    within,
+)
 from iolab.report.key_value.groups import Group, group_headlines
 from iolab.report.key_value.measures import (
     WORDS,
@@ -112,13 +121,23 @@ def _card_rows(best: PointFigures, headline: Headline, group: Group) -> Iterator
 
 
 def key_charts(
-    group: Group, study: Study, runs: Runs, looks: Mapping[str, Look]
+    group: Group, study: Study, runs: Runs, looks: Mapping[str, Look], found: Sequence[Gains]
 ) -> WorkloadCharts | None:
     """The group's charts, and under them what each operation took and what devices did."""
     if not any(value_of(point.metrics, WHOLE_KEY) is not None for point in group.points):
         return None
-    figures = tuple(_figures(group, looks)) if group.axis else ()
-    return WorkloadCharts(group.title, figures, more=tuple(_tables(group, study, runs, looks)))
+    own = within(found, group)
+    figures = tuple(_figures(group, looks, own)) if group.axis else ()
+    tables = (*_gains(group, looks, own), *_tables(group, study, runs, looks))
+    return WorkloadCharts(group.title, figures, more=tables)
+
+
+def _gains(
+    group: Group, looks: Mapping[str, Look], found: Sequence[Gains]
+) -> Iterator[tuple[Table, str]]:
+    table = gains_table(found, group, looks)
+    if table is not None:
+        yield table, f"{GAIN_NOTE}{skipped_note(found)}"
 
 
 def lines_of(group: Group, looks: Mapping[str, Look]) -> list[Line]:
@@ -132,12 +151,14 @@ def lines_of(group: Group, looks: Mapping[str, Look]) -> list[Line]:
     ]
 
 
-def _figures(group: Group, looks: Mapping[str, Look]) -> Iterator[Figure]:
+def _figures(group: Group, looks: Mapping[str, Look], found: Sequence[Gains]) -> Iterator[Figure]:
     lines, axis = lines_of(group, looks), group.axis
     metrics = [point.metrics for point in group.points]
     rate = rate_of(group.workload.indicator)
     if len(lines) > 1:
-        yield bars_figure(group.title, axis, lines, rate, UNIT)
+        named = named_bar(found, group, looks)
+        figure = bars_figure(group.title, axis, lines, rate, UNIT, named)
+        yield replace(figure, finding=figure.finding + gain_sentence(found, group, looks))
     else:
         yield throughput_figure(group.workload, axis, lines)
     main = main_operation(metrics)

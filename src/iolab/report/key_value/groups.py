@@ -16,7 +16,7 @@ from iolab.model.study import Study
 from iolab.model.workload import Workload
 from iolab.report.figures.choose import main_axis
 from iolab.report.headline import Headline, headline_of
-from iolab.report.key_value.measures import group_name, on_keys
+from iolab.report.key_value.measures import group_name, key_workloads
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,15 @@ def groups_of(workload: Workload, points: Sequence[PointSummary]) -> tuple[Group
 
 def key_groups(study: Study, results: Sequence[Result]) -> tuple[Group, ...]:
     """The groups of all workloads on key-value stores, in the study's order."""
-    points = summarise([result for result in results if is_key_value(result)], study)
+    found = [result for result in results if is_key_value(result)]
+    return groups_in(study, summarise(found, study))
+
+
+def groups_in(study: Study, points: Sequence[PointSummary]) -> tuple[Group, ...]:
+    """The same of points that are known already, which may be of other loads too."""
     return tuple(
         group
-        for workload in study.workloads
-        if on_keys(workload.job)
+        for workload in key_workloads(study)
         for group in groups_of(workload, [p for p in points if p.key.workload == workload.id])
     )
 
