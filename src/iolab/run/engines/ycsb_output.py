@@ -18,7 +18,6 @@ from iolab.model.key_value_run import OperationCount, Statistic
 from iolab.model.ycsb import YcsbJob
 from iolab.run.engines.hdr_log import YCSB_NAMES, HdrLog
 from iolab.run.engines.ycsb import OUTPUT_LIMIT_BYTES, timed_operations
-from iolab.run.engines.ycsb_intervals import intervals_of as intervals_of
 from iolab.run.hosts.text import printable, printable_bytes
 
 SAID_LIMIT: Final = 8

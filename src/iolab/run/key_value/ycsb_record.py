@@ -12,7 +12,8 @@ from iolab.model.study import Method
 from iolab.model.ycsb import YcsbJob
 from iolab.run.engines.hdr_log import HdrLog, read_hdr_log
 from iolab.run.engines.log import IntervalLog
-from iolab.run.engines.ycsb_output import intervals_of, parse, ycsb_faults
+from iolab.run.engines.ycsb_intervals import intervals_of
+from iolab.run.engines.ycsb_output import parse, ycsb_faults
 from iolab.run.evidence import Evidence
 from iolab.run.hosts.text import printable
 from iolab.run.key_value.embedded import DatabaseStart
