@@ -55,6 +55,9 @@ def node():
         if steer("breaks"):
             print("ERROR x Storage - " + steer("breaks"), flush=True)
             os._exit(100)
+        if steer("mutters"):
+            print(steer("mutters"), flush=True)
+            (world / "mutters").unlink()
 
 
 def table(keyspace):

@@ -76,8 +76,7 @@ def test_records_are_loaded_once_and_restored_before_each_run(tmp_path: Path, wo
     work_done = [line for line in world.asked if line.startswith(("Schema", "Rows", "Statistics"))]
     assert [line for line in work_done if line != "Statistics watch"] == [
         "Schema create",
-        "Statistics flush",
-        "Statistics compact",
+        "Statistics settle",
         "Rows ",
     ]
     assert stage.heard.phases == [Phase.LAY_OUT, Phase.PROVE, Phase.LAY_OUT, Phase.LAY_OUT]
@@ -170,6 +169,28 @@ def test_a_node_that_dies_of_its_load_is_the_fault(tmp_path: Path, world: World)
         world.steer("breaks", None)
         # What was half loaded is not taken for whole.
         await server.ready_for(stage.crew, stage.run(), [stage.site], world.loads(JOB.records))
+
+    played(tmp_path, world, work)
+
+
+MAPPED = "java.lang.InternalError: a fault occurred in a recent unsafe memory access operation"
+
+
+@pytest.mark.parametrize(
+    "said", [MAPPED, "ERROR x - FSWriteError in /x", "WARN x - Insufficient disk space to write"]
+)
+def test_a_node_that_cannot_write_any_more_is_the_fault_though_it_lives(
+    tmp_path: Path, world: World, said: str
+) -> None:
+    async def load() -> None:
+        world.steer("mutters", said)
+        await asyncio.sleep(0.5)
+        raise EngineError("Operations failed.", "Look.")
+
+    async def work(stage: Stage, server: ManagedServer) -> None:
+        with pytest.raises(EngineError, match="could not write to its target any more") as raised:
+            await server.ready_for(stage.crew, stage.run(), [stage.site], load)
+        assert said in raised.value.happened
 
     played(tmp_path, world, work)
 

@@ -209,8 +209,7 @@ class ManagedServer:
         if crew.stop.requested:
             return
         crew.begin(Phase.PROVE, run, f"that Cassandra holds {wanted}, flushed and compacted")
-        await tools.manage("flush", node.plan.jmx_port)
-        await tools.manage("compact", node.plan.jmx_port)
+        await tools.manage("settle", node.plan.jmx_port)
         counted = await count_rows(
             lambda ranges, sample: tools.rows(self.addresses, ranges, sample), wanted.records
         )

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Final
 
 from iolab.errors import EngineError, HostError
 from iolab.run.cassandra.answers import CountersTold, read_told
-from iolab.run.cassandra.daemon import Daemon
+from iolab.run.cassandra.daemon import SAID_LIMIT, Daemon
 from iolab.run.cassandra.node_files import NodePlan, node_command, node_files, node_folders
 from iolab.run.cassandra.tools import Tools
+from iolab.run.hosts.text import printable
 from iolab.run.key_value.processes import told
 
 MARKER: Final = b"Starting listening for CQL clients"
 """What a node logs when it begins to serve; all supported versions do."""
+
+NO_ROOM: Final = re.compile(
+    rb"No space left on device|Insufficient disk space|FSWriteError|FSDiskFullWriteError"
+    rb"|a fault occurred in (?:a|an) (?:recent )?unsafe memory access"
+)
+"""What it logs when it cannot write any more. The last is how Java tells of a page of a mapped file
+for which the file system had no block: the node lives on then, and fails every write."""
 
 START_LIMIT_S: Final = 300
 """From the start to that line: seven seconds on an idle host, more with a commit log to replay."""
@@ -54,6 +63,7 @@ class Node:
         watch = tools.watch_command(plan.jmx_port, ANSWER_LIMIT_S, interval_ms)
         self._reader = Daemon(tools.host, watch, self._read_counters)
         self._ready = False
+        self._no_room = ""
 
     @property
     def pid(self) -> int | None:
@@ -77,10 +87,12 @@ class Node:
         self._ready = True
 
     def fault(self) -> str | None:
-        """A sentence once it has ended unasked since it was ready."""
-        if not self._ready or self._daemon.alive:
+        """A sentence once it has ended unasked since it was ready, or cannot write any more."""
+        if not self._ready:
             return None
-        return f"{self._name} {self._daemon.why()}."
+        if self._no_room:
+            return f"{self._name} could not write to its target any more ({self._no_room})."
+        return None if self._daemon.alive else f"{self._name} {self._daemon.why()}."
 
     @property
     def tells(self) -> bool:
@@ -125,6 +137,9 @@ class Node:
     def _read_log(self, line: bytes) -> None:
         if MARKER in line:
             self._serving.set()
+        if not self._no_room and NO_ROOM.search(line):
+            said = line.decode("utf-8", "replace")
+            self._no_room = printable(said, SAID_LIMIT).rstrip(".")
 
     def _read_counters(self, line: bytes) -> None:
         try:

@@ -83,7 +83,10 @@ class Tools:
         return await self._ask("Preflight", words, PreflightTold, ASK_LIMIT_S)
 
     async def manage(self, do: str, jmx_port: int) -> CountersTold:
-        """Have a node here `flush`, `compact` or just tell its `status`. EngineError, HostError."""
+        """Have a node here `settle` (flush and compact) or just tell its `status`.
+
+        EngineError, HostError.
+        """
         words = {"do": do, "jmx": jmx_port, "wait_s": ANSWER_LIMIT_S, **self._table}
         return await self._ask("Statistics", words, CountersTold, WORK_LIMIT_S)
 

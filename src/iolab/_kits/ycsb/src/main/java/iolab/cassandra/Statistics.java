@@ -18,9 +18,9 @@ import javax.management.remote.JMXServiceURL;
  *
  * <p>{@code do=watch jmx=PORT keyspace= table= cql_host= cql_port= interval_ms= wait_s=} waits until
  * the node answers to CQL and to JMX, then prints a line at once and one every interval, until it is
- * ended: {@code {"real_ns": n, "counters": {name: n or null}}}. With {@code do=flush|compact|status
- * jmx= keyspace= table= wait_s=} it does that (a compaction until none is pending) and prints one
- * line.
+ * ended: {@code {"real_ns": n, "counters": {name: n or null}}}. With {@code do=settle|status jmx=
+ * keyspace= table= wait_s=} it prints one line; to settle is to flush the table, to compact it, and
+ * to wait until no compaction is pending.
  */
 public final class Statistics {
   private static final long RETRY_MS = 200;
@@ -90,13 +90,12 @@ public final class Statistics {
       throws Exception {
     String keyspace = arguments.name("keyspace");
     Object tables = new String[] {arguments.name("table")};
-    if (what.equals("flush")) {
-      String[] kinds = {"java.lang.String", "[Ljava.lang.String;"};
-      call(node, "forceKeyspaceFlush", new Object[] {keyspace, tables}, kinds);
-    } else if (what.equals("compact")) {
-      String[] kinds = {"boolean", "java.lang.String", "[Ljava.lang.String;"};
-      call(node, "forceKeyspaceCompaction", new Object[] {false, keyspace, tables}, kinds);
-      settle(node);
+    if (what.equals("settle")) {
+      String[] flushed = {"java.lang.String", "[Ljava.lang.String;"};
+      call(node, "forceKeyspaceFlush", new Object[] {keyspace, tables}, flushed);
+      String[] compacted = {"boolean", "java.lang.String", "[Ljava.lang.String;"};
+      call(node, "forceKeyspaceCompaction", new Object[] {false, keyspace, tables}, compacted);
+      awaitCompactions(node);
     } else if (!what.equals("status")) {
       throw new Refusal("'" + what + "' is nothing to do with a node.");
     }
@@ -113,7 +112,7 @@ public final class Statistics {
   }
 
   /** Returns when no compaction is pending any more; the caller's own limit ends it otherwise. */
-  private static void settle(MBeanServerConnection node) throws Exception {
+  private static void awaitCompactions(MBeanServerConnection node) throws Exception {
     ObjectName pending =
         new ObjectName("org.apache.cassandra.metrics:type=Compaction,name=PendingTasks");
     while (((Number) node.getAttribute(pending, "Value")).longValue() > 0) {

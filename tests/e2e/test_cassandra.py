@@ -1,0 +1,207 @@
+"""A real node of Apache Cassandra 4.0.17, brought by Maven, through all that a session does to it.
+
+YCSB loads it. Everything lies on an XFS of the test's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from iolab.errors import EngineError
+from iolab.model.ycsb import ServerKind, ServerSettings, YcsbJob
+from iolab.run.cassandra.given import GivenServer
+from iolab.run.cassandra.managed import ManagedServer
+from iolab.run.drive import drive
+from iolab.run.engines.ycsb import Kit, Store, load_command
+from iolab.run.kits import YCSB_VERSION, KitName, kit_on
+from iolab.run.telemetry.decode import CounterCollector
+from iolab.run.telemetry.rates import derive
+from tests.e2e.targets import Target, command, xfs_on_loop
+from tests.run.cassandra.stage import JOB, Stage, stage_on
+
+pytestmark = pytest.mark.e2e
+
+LIMIT_S = 240
+PATIENCE_S = 20.0
+HEAP_BYTES = 512 << 20
+
+Work = Callable[[Stage, ManagedServer], Awaitable[None]]
+
+
+@pytest.fixture
+def target() -> Iterator[Target]:
+    with xfs_on_loop(1 << 30) as made:
+        yield made
+
+
+def free_port() -> int:
+    """One that nobody listens on now."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port: int = held.getsockname()[1]
+        return port
+
+
+def settings_of(**more: object) -> ServerSettings:
+    given = {
+        "kind": ServerKind.MANAGED,
+        "port": free_port(),
+        "heap_bytes": HEAP_BYTES,
+        **more,
+    }
+    return ServerSettings(**given)  # type: ignore[arg-type]
+
+
+def played(target: Target, settings: ServerSettings, work: Work) -> Stage:
+    """The work with a server, which is ended; nothing of it is left."""
+
+    async def body() -> Stage:
+        async with asyncio.timeout(LIMIT_S), stage_on(target.path, settings) as stage:
+            server = ManagedServer(settings)
+            try:
+                await work(stage, server)
+            finally:
+                assert await server.end() == ()
+                assert javas_on(target.path) == []
+        return stage
+
+    stage = asyncio.run(body())
+    assert [entry.name for entry in target.path.iterdir()] == []
+    return stage
+
+
+def javas_on(folder: Path) -> list[int]:
+    """Java machines that name the folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes()
+        except OSError:
+            continue  # it has just ended
+        if b"java" in words.split(b"\0")[0] and os.fsencode(folder) in words:
+            found.append(int(entry.name))
+    return found
+
+
+async def ycsb_loads(stage: Stage, settings: ServerSettings, job: YcsbJob = JOB) -> None:
+    """All of the job's records by the real YCSB."""
+    host, folder = stage.site.host, stage.site.dir
+    jars = await kit_on(host, KitName.YCSB, YCSB_VERSION, folder, lambda _: None)
+    addresses = (f"127.0.0.1:{settings.port}",)
+    store = Store(settings.kind, addresses, settings.keyspace, 1, settings.consistency)
+    loading = load_command(
+        job, store, Kit("java", jars), folder, first=0, count=job.records, threads=4, seconds=120
+    )
+    printed = bytearray()
+    ending = await drive(host, loading, asyncio.Event(), printed.extend)
+    if b"Return=OK, %d" % job.records not in printed or ending.exited.code != 0:
+        raise EngineError(f"YCSB stored too little: {ending.stderr_tail[-300:]}", "Look.")
+
+
+async def never() -> None:
+    raise AssertionError("the records are there already")
+
+
+def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> None:
+    settings = settings_of()
+
+    async def work(stage: Stage, server: ManagedServer) -> None:
+        run, here = stage.run(), [stage.site]
+        await server.ready_for(stage.crew, run, here, lambda: ycsb_loads(stage, settings))
+        told = server.told()
+        assert (told.rows, told.rows_by, told.restored_by) == (JOB.records, "count", "reflink")
+        before = {one.name: one.value for one in told.statistics_before}
+        # Flushed and compacted: all lies in one file, nothing in memory.
+        assert (before["sstables"], before["memtable_bytes"]) == (1, 0)
+        assert before["live_bytes"] > JOB.records * JOB.record_bytes
+        assert before["compactions_pending"] == 0
+        assert server.cache is not None
+        assert server.cache.resident_bytes_after == 0
+
+        counters = CounterCollector()
+        async with server.watching(stage.crew, run, counters, {"local": 0}):
+            await a_given_cluster(stage, settings)
+        await server.after(stage.crew, run)
+        after = {one.name: one.value for one in server.told().statistics_after}
+        assert after["client_writes"] >= JOB.records
+        series = {one.metric: one for one in derive(counters.table(), ("local",))}
+        assert series["heap_used_bytes"].value.min() > 1 << 20
+        assert series["cpu_share"].value.max() > 0
+
+        assert server.pid is not None
+        os.kill(server.pid, signal.SIGKILL)
+        for _ in range(round(PATIENCE_S / 0.05)):
+            if server.fault():
+                break
+            await asyncio.sleep(0.05)
+        assert server.fault() == "Cassandra 4.0.17 on host 'local' was killed by signal 9."
+        await server.ready_for(stage.crew, run, here, never)
+        restored = {one.name: one.value for one in server.told().statistics_before}
+        assert (restored["sstables"], restored["memtable_bytes"]) == (1, 0)
+
+    stage = played(target, settings, work)
+    assert any("Cassandra 4.0.17 on 'local' runs on Java" in text for text in stage.heard.notices)
+
+
+async def a_given_cluster(stage: Stage, managed: ServerSettings) -> None:
+    """The same node as a cluster of the user's, in which iolab makes a table and drops it."""
+    settings = replace(
+        managed, kind=ServerKind.GIVEN, addresses=(f"127.0.0.1:{managed.port}",), keyspace="theirs"
+    )
+    server = GivenServer(settings)
+    run, here = stage.run(), [stage.site]
+    await server.ready_for(stage.crew, run, here, lambda: ycsb_loads(stage, settings))
+    assert (server.told().rows, server.told().version) == (JOB.records, "4.0.17")
+    assert await server.end() == ()
+
+
+def test_a_disk_that_runs_full_while_it_is_loaded_is_the_fault() -> None:
+    settings = settings_of()
+    large = replace(JOB, records=60_000, fields=1, field_bytes=1024)
+
+    with xfs_on_loop(400 << 20) as target:
+
+        async def work(stage: Stage, server: ManagedServer) -> None:
+            async def load() -> None:
+                room = shutil.disk_usage(target.path).free - (20 << 20)
+                command("fallocate", "--length", str(room), f"{stage.site.dir}/ballast")
+                await ycsb_loads(stage, settings, large)
+
+            run = stage.run(large)
+            with pytest.raises(EngineError, match="could not write to its target any more"):
+                await server.ready_for(stage.crew, run, [stage.site], load)
+            assert server.pid is None
+
+        played(target, settings, work)
+
+
+def test_a_cluster_that_is_down_is_told(target: Target) -> None:
+    settings = settings_of(kind=ServerKind.GIVEN, addresses=(f"127.0.0.1:{free_port()}",))
+
+    async def work(stage: Stage, _: ManagedServer) -> None:
+        with pytest.raises(EngineError, match="No Cassandra answers at"):
+            await GivenServer(settings).ready_for(stage.crew, stage.run(), [stage.site], never)
+
+    played(target, settings, work)
+
+
+def test_a_port_that_is_taken_is_said_at_once(target: Target) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()
+        settings = settings_of(port=held.getsockname()[1])
+
+        async def work(stage: Stage, server: ManagedServer) -> None:
+            with pytest.raises(EngineError, match=r"cannot listen on .* Address already in use"):
+                await server.ready_for(stage.crew, stage.run(), [stage.site], never)
+
+        played(target, settings, work)
