@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from iolab.model.key_value import KeyOperation
-from iolab.store.reader import read_run
+from iolab.store.runs import read_run
 from tests.e2e.sessions import IOLAB, SESSION_LIMIT_S, iolab, manifest_of, write_study
 from tests.e2e.targets import Target, device_bytes, xfs_on_loop
 

@@ -55,7 +55,6 @@ def test_a_load_inserts_writes_twice_and_waits_for_its_compaction() -> None:
         (replace(BENCH, workload="seekrandom"), 0.0),
         (replace(BENCH, workload="overwrite"), 1000.0),
         (replace(BENCH, workload="updaterandom"), 1000.0),
-        (replace(BENCH, workload="readrandommergerandom"), 1000.0),
         (replace(BENCH, workload="readrandomwriterandom", read_percent=80), 200.0),
         (replace(BENCH, workload="readwhilewriting", write_bytes_per_s=30), 30.0),
         (YCSB, 500.0),
@@ -267,7 +266,7 @@ def test_an_image_must_hold_the_databases_and_have_room_itself() -> None:
     assert says.startswith("The image of 1 GiB is too small: databases, a copy and what runs write")
     little = replace(FACTS, target=replace(TARGET, free_bytes=1 << 30))
     (says,) = refusal(db_bench(), little, *made) or []
-    assert "has 1 GiB free, the databases need 1.11 GiB" in says
+    assert "has 1 GiB free, the image needs 1.11 GiB" in says
 
 
 def test_a_device_must_hold_the_databases() -> None:

@@ -8,6 +8,7 @@ from iolab.model.db_bench_options import DB_BENCH_OPTIONS
 from iolab.model.key_value import KeyOperation, KeyValueJob, KeyValueSet
 from iolab.model.workload import Axis, Indicator
 from iolab.model.ycsb import Distribution, YcsbJob
+from iolab.model.ycsb_options import YCSB_OPTIONS
 from iolab.plan.schedule import make_plan
 from iolab.plan.sweep import expand
 from tests.plan.key_value_studies import db_bench, ycsb
@@ -115,7 +116,7 @@ def test_points_have_no_data_set_and_leave_those_of_io_alone() -> None:
         db_bench("bloom_bits = 8"),
         db_bench('memory = "1g"'),
         db_bench("db_bench = { open_files = -1 }"),
-        db_bench(benchmark="readseq"),
+        db_bench(benchmark="seekrandom"),
     ],
 )
 def test_what_changes_the_load_makes_another_point(changed: str) -> None:
@@ -141,6 +142,21 @@ def test_every_allowed_option_of_db_bench_is_taken(name: str) -> None:
     example = DB_BENCH_OPTIONS[name].example
     (workload,) = load(db_bench(f'db_bench = {{ {name} = "{example}" }}')).workloads
     assert workload.job.options == ((name, example),)
+
+
+@pytest.mark.parametrize("name", sorted(YCSB_OPTIONS))
+def test_every_allowed_option_of_ycsb_is_taken(name: str) -> None:
+    example = YCSB_OPTIONS[name].example
+    (workload,) = load(ycsb(f'ycsb = {{ "{name}" = "{example}" }}')).workloads
+    assert workload.job.options == ((name, example),)
+    assert load(ycsb(), f"workload.w.ycsb.{name}={example}").workloads == (workload,)
+
+
+def test_true_is_told_to_ycsb_in_its_own_word_and_to_db_bench_as_a_number() -> None:
+    (workload,) = load(ycsb("ycsb = { readallfields = false, timeout_ms = 5000 }")).workloads
+    assert workload.job.options == (("readallfields", "false"), ("timeout_ms", "5000"))
+    (workload,) = load(db_bench("db_bench = { mmap_read = true }")).workloads
+    assert workload.job.options == (("mmap_read", "1"),)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +201,7 @@ def test_a_wrong_value_of_a_db_bench_workload(line: str, says: str) -> None:
     assert says.replace("s.toml:10", "s.toml:9") in fault
 
 
-@pytest.mark.parametrize("name", ["readwhilewriting", "seekrandomwhilemerging"])
+@pytest.mark.parametrize("name", ["readwhilewriting", "seekrandomwhilewriting"])
 def test_a_writer_beside_the_readers_needs_a_rate(name: str) -> None:
     (fault,) = told(db_bench(benchmark=name))
     assert fault.startswith(f"s.toml:6: Workload 'w' has no write_rate, but {name} has a writer.")
@@ -196,7 +212,12 @@ def test_a_writer_beside_the_readers_needs_a_rate(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "near"),
-    [("readrandm", "readrandom"), ("read-while-writing", "readwhilewriting"), ("fillrandom", "")],
+    [
+        ("readrandm", "readrandom"),
+        ("read-while-writing", "readwhilewriting"),
+        ("fillrandom", ""),
+        ("readseq", ""),
+    ],
 )
 def test_a_benchmark_that_db_bench_has_not_on_a_loaded_database(name: str, near: str) -> None:
     (fault,) = told(db_bench(benchmark=name))
@@ -239,6 +260,16 @@ def test_thirds_and_tenths_are_a_whole() -> None:
             "distribution of workload 'w' is 'unifrom'. Did you mean 'uniform'?",
         ),
         ("rate = 0", "rate of workload 'w' is 0."),
+        (
+            "ycsb = { readalfields = true }",
+            "ycsb option 'readalfields' of workload 'w' is not allowed. Did you mean",
+        ),
+        (
+            "ycsb = { records = 5 }",
+            "ycsb option 'records' of workload 'w' is not allowed. Write records as a key",
+        ),
+        ("ycsb = { timeout_ms = 1 }", "ycsb option timeout_ms of workload 'w' is 1. Write for"),
+        ("db_bench = { sync = 1 }", "db_bench of workload 'w' does not go with its engine."),
         ("fields = 0", "fields of workload 'w' is 0."),
         ('bs = "4k"', "bs of workload 'w' does not go with its engine. Leave it out; it is a key"),
         ("filed_size = 5", "Unknown key 'filed_size' in workload 'w'. Did you mean 'field_size'?"),

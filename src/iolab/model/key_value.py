@@ -62,6 +62,7 @@ class KeyOperation(IntEnum):
 READ_RANDOM = "readrandom"
 READ_RANDOM_WRITE_RANDOM = "readrandomwriterandom"
 READ_WHILE_WRITING = "readwhilewriting"
+_WRITER_BESIDE = "whilewriting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class KeyValueJob:
     @property
     def has_writer(self) -> bool:
         """Whether one more thread works beside those that count: in readwhilewriting and alike."""
-        return "while" in self.workload
+        return self.workload.endswith(_WRITER_BESIDE)
 
     @property
     def streams(self) -> int:

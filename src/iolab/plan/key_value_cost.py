@@ -116,10 +116,8 @@ _READS: Final = (
     "newiterator",
     "approximate",
     "multiscan",
-    "crc",
-    "xx",
 )
-_WRITES: Final = (*WRITERS_BESIDE, "writerandom", "mergerandom")
+_WRITES: Final = (*WRITERS_BESIDE, "writerandom")
 
 
 def _only_reads(job: KeyValueJob) -> bool:

@@ -18,12 +18,6 @@ BENCHMARKS: Final = (
     "readrandomsmall",
     "readrandomcoroutine",
     "readrandomentity",
-    "readrandommergerandom",
-    "readwhilemerging",
-    "readwhilescanning",
-    "readseq",
-    "readreverse",
-    "readtocache",
     "multireadrandom",
     "multireadrandomcoroutine",
     "multireadentity",
@@ -32,7 +26,6 @@ BENCHMARKS: Final = (
     "multiscanrandom",
     "seekrandom",
     "seekrandomwhilewriting",
-    "seekrandomwhilemerging",
     "newiterator",
     "newiteratorwhilewriting",
     "approximatesizerandom",
@@ -40,22 +33,16 @@ BENCHMARKS: Final = (
     "updaterandom",
     "xorupdaterandom",
     "appendrandom",
-    "mergerandom",
     "mixgraph",
     "randomwithverify",
-    "randomtransaction",
-    "randomreplacekeys",
-    "timeseries",
-    "crc32c",
-    "xxhash",
-    "xxhash64",
-    "xxh3",
-    "compress",
-    "uncompress",
 )
-"""What db_bench can do with a database that was loaded, by its own names."""
+"""What db_bench can do for a time with a database that was loaded, by its own names.
 
-WRITERS_BESIDE: Final = ("whilewriting", "whilemerging")
+Others end by themselves whatever time they are given, make a database of their own, or need a
+merge operator, which the loaded one has not.
+"""
+
+WRITERS_BESIDE: Final = ("whilewriting",)
 """What the names of benchmarks end in that have a writer of their own beside the readers."""
 
 VERSIONS: Final = {"4.0": "4.0.17", "4.1": "4.1.10", "5.0": "5.0.6"}

@@ -196,7 +196,7 @@ def test_a_derived_seed_is_always_the_same_and_far_from_all_others() -> None:
 
 
 def test_a_writer_of_any_kind_draws_from_a_stream_of_its_own() -> None:
-    assert replace(JOB, workload="readwhilemerging").streams == 5
+    assert replace(JOB, workload="seekrandomwhilewriting").streams == 5
     assert WRITING.streams == 5
     assert JOB.streams == MIXED.streams == 4
 

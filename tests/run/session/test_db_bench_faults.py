@@ -111,7 +111,7 @@ def test_a_load_that_is_not_what_was_asked_for_fails_the_run() -> None:
 
 def test_a_load_that_failed_is_not_tried_for_each_point_but_for_each_retry() -> None:
     bench = FakeDbBench(load="disk-full", load_code=1)
-    played = stage(bench, workload(), workload(MIXED), workload(blocks='"16k"', name="readseq"))
+    played = stage(bench, workload(), workload(MIXED), workload(blocks='"16k"', name="seekrandom"))
     first, second, third = played.records
     assert first.failure == second.failure == third.failure
     assert len(bench.loads) == 2

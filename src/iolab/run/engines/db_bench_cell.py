@@ -9,7 +9,7 @@ from typing import Final
 from iolab.model.key_value import KeyOperation, KeyValueJob
 from iolab.model.key_value_run import KeyValueRun, OperationCount, Statistic, StoreShape
 from iolab.run.engines.base import NS_PER_S, EngineReading
-from iolab.run.engines.db_bench_faults import cell_faults
+from iolab.run.engines.db_bench_faults import ABSENT_BY_DESIGN, cell_faults
 from iolab.run.engines.db_bench_output import Build, DbBenchOutput, parse
 from iolab.run.engines.db_bench_progress import report_rows, start_bounds_s
 from iolab.run.engines.db_bench_seconds import Totals, intervals_of, seconds_of
@@ -154,7 +154,7 @@ def _counts(output: DbBenchOutput, job: KeyValueJob) -> Iterator[OperationCount]
     reads = output.tickers.get("rocksdb.number.keys.read")
     read_bytes = output.tickers.get("rocksdb.bytes.read")
     absent = None
-    if reads and read_bytes is not None:
+    if reads and read_bytes is not None and job.workload not in ABSENT_BY_DESIGN:
         absent = max(reads - read_bytes // job.loaded.value_bytes, 0)
     for latency in result.latencies if result else ():
         reading = latency.operation is KeyOperation.READ
