@@ -100,7 +100,15 @@ def test_every_operation_returns_ok_and_is_in_the_logs(
         ios = {part.direction: part.ios for part in interval.directions}
         total += sum(ios.get(one, 0) for one in (READ, UPDATE, INSERT, SCAN)) - ios.get(RMW, 0)
     assert total == operations > 0
-    assert not list(tmp_path.glob("*.so")), "Java left what it had unpacked"
+
+
+def test_nothing_is_unpacked_onto_the_target(store: Store, kit: Kit, tmp_path: Path) -> None:
+    """A library that were written there each time would be written back while others measure."""
+    command = rocks_command(JOB, store, kit, str(tmp_path), settle=False)
+    nowhere = f"-Djava.io.tmpdir={tmp_path}/nowhere"
+    argv = [nowhere if word.startswith("-Djava.io.tmpdir") else word for word in command.argv]
+    done = subprocess.run(argv, capture_output=True, timeout=60, check=False)
+    assert read_shape(done.stdout) is not None, done.stderr
 
 
 def test_records_that_are_not_there_are_a_fault(store: Store, kit: Kit, tmp_path: Path) -> None:

@@ -92,15 +92,17 @@ def test_two_sessions_build_it_once(tmp_path: Path) -> None:
     assert bench.said.count("another session builds the same kit") == 1
 
 
-def test_programs_of_other_systems_are_left_out(tmp_path: Path) -> None:
+def test_libraries_lie_beside_their_jar_and_those_of_other_systems_nowhere(tmp_path: Path) -> None:
     folder = asyncio.run(Bench(tmp_path).folder_of())
     with zipfile.ZipFile(folder / "rocksdbjni-7.8.3.jar") as jar:
         assert sorted(jar.namelist()) == [
             "librocksdbjni-linux-aarch64-musl.so",
-            "librocksdbjni-linux64.so",
             "org/rocksdb/RocksDB.class",
         ]
         assert jar.testzip() is None
+    assert [path.name for path in folder.glob("*.so")] == ["librocksdbjni-linux64.so"]
+    library = (folder / "librocksdbjni-linux64.so").read_bytes()
+    assert library == b"librocksdbjni-linux64.so" * 100
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ LOCK_RETRY_S: Final = 0.2
 
 _VERSION: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,4}){1,3}(?:-[A-Za-z0-9]{1,20})?")
 _DIGEST_SHOWN: Final = 16
-_FORM: Final = b"2"
+_FORM: Final = b"3"
 """Counts changes of how kits are made that their sources do not show."""
 
 _PROPERTY: Final = {KitName.YCSB: "ycsb.version", KitName.CASSANDRA: "cassandra.version"}
@@ -63,8 +63,11 @@ _MAIN_JAR: Final = {
     KitName.YCSB: "iolab-ycsb.jar",
     KitName.CASSANDRA: "cassandra-all-{version}.jar",
 }
-_NEEDLESS: Final = re.compile(r"librocksdbjni-(?!linux(?:64|-aarch64)(?:-musl)?\.so).*")
-"""Programs for machines and systems that iolab does not run on; they are four fifths of the jar."""
+_LIBRARY: Final = re.compile(r"librocksdbjni-.*")
+_LAID_OPEN: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)\.so")
+"""Else every process would unpack 13 MB into its temporary folder, on the device to be measured."""
+_KEPT_IN_JAR: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)-musl\.so")
+"""For hosts of another C library, which are rare. All others are for systems without iolab."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +140,13 @@ async def kit_on(
     the host does.
     """
     folder = await (shop or workshop()).folder_of(name, version, say)
-    jars = sorted(folder.glob("*.jar"))
+    files = sorted((*folder.glob("*.jar"), *folder.glob("*.so")))
     if await seen_by(host, folder / TOKEN):
-        return tuple(str(jar) for jar in jars)
-    say(f"copying {_TITLES[name]} {version} to {host.name}")
-    return await brought(host, jars, f"{directory}/kit-{folder.name}")
+        paths = tuple(str(path) for path in files)
+    else:
+        say(f"copying {_TITLES[name]} {version} to {host.name}")
+        paths = await brought(host, files, f"{directory}/kit-{folder.name}")
+    return tuple(path for path in paths if path.endswith(".jar"))
 
 
 _TITLES: Final = {KitName.YCSB: "YCSB", KitName.CASSANDRA: "Apache Cassandra"}
@@ -206,17 +211,20 @@ def _remove_dead(folder: Path) -> None:
 
 def _finish(jars: Path, folder: Path) -> None:
     for jar in jars.glob("rocksdbjni-*.jar"):
-        _slim(jar)
+        _lay_open(jar)
     # Written last: a folder with it is whole.
     (jars / TOKEN).write_text(secrets.token_hex(32))
     jars.rename(folder)
 
 
-def _slim(jar: Path) -> None:
-    """Leave out programs of systems that iolab does not run on."""
+def _lay_open(jar: Path) -> None:
+    """Put libraries beside the jar, where Java loads them from as they are; drop needless ones."""
     aside = jar.with_suffix(".slim")
     with zipfile.ZipFile(jar) as whole, zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as slim:
         for entry in whole.infolist():
-            if not _NEEDLESS.fullmatch(entry.filename):
+            name = entry.filename
+            if _LAID_OPEN.fullmatch(name):
+                (jar.parent / name).write_bytes(whole.read(entry))
+            elif _KEPT_IN_JAR.fullmatch(name) or not _LIBRARY.fullmatch(name):
                 slim.writestr(entry, whole.read(entry))
     aside.replace(jar)

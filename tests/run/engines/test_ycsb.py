@@ -213,6 +213,14 @@ def test_nothing_is_left_outside_of_the_directory() -> None:
     assert "-XX:+ExitOnOutOfMemoryError" in argv
 
 
+def test_rocksdb_is_loaded_from_where_the_kit_lies() -> None:
+    jars = (*KIT.classpath, "/kit/rocksdbjni-7.8.3.jar")
+    argv = measure_command(
+        A, EMBEDDED, kit_of("java", jars, ycsb="/y"), "/s", seconds=1, prefix=""
+    ).argv
+    assert "-Djava.library.path=/kit" in argv
+
+
 def test_the_users_own_ycsb_runs_with_our_bindings() -> None:
     kit = kit_of("/opt/java/bin/java", KIT.classpath, ycsb="/opt/ycsb-0.17.0/")
     assert kit.classpath == ("/kit/iolab-ycsb.jar", "/opt/ycsb-0.17.0/lib/*")

@@ -98,6 +98,7 @@ def java_argv(
         # Both would leave files in /tmp when the process is killed.
         "-XX:-UsePerfData",
         f"-Djava.io.tmpdir={directory}",
+        *_library_path(kit),
         "-Duser.timezone=UTC",
         "-Duser.language=en",
         *("-cp", ":".join(kit.classpath), program),
@@ -329,6 +330,14 @@ def _command(
         output_limit_bytes=OUTPUT_LIMIT_BYTES,
         memory_limit_bytes=memory_limit_bytes,
     )
+
+
+def _library_path(kit: Kit) -> Iterator[str]:
+    """Where RocksDB's library lies: beside its jar. Java would unpack it anew for each run else."""
+    for jar in kit.classpath:
+        folder, _, name = jar.rpartition("/")
+        if name.startswith("rocksdbjni-"):
+            yield f"-Djava.library.path={folder}"
 
 
 def _properties(properties: dict[str, str]) -> Iterator[str]:
