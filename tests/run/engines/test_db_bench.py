@@ -318,6 +318,13 @@ def test_a_cell_that_contradicts_itself_says_so(old: bytes, new: bytes, says: st
     assert says in " / ".join(faults)
 
 
+def test_a_workload_that_looks_for_absent_keys_on_purpose_may_find_none() -> None:
+    text = raw("fillrandom.txt").replace(b"readrandom   :", b"readrandomfast :")
+    output = parse(text, raw("fillrandom.err"))
+    assert "were not found" in cell_faults(golden("fillrandom"), JOB, 3)[0]
+    assert cell_faults(output, replace(JOB, workload="readrandomfast"), 3) == ()
+
+
 def test_a_tree_that_only_reads_must_not_grow_and_one_that_writes_may() -> None:
     grown = golden("readrandom-4096", b"60.44 MB", b"90.44 MB")
     assert "the tree had" in cell_faults(grown, JOB, 3, TREE_BYTES)[0]
