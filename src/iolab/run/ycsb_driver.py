@@ -25,7 +25,7 @@ from iolab.run.driver import Driver
 from iolab.run.engines.ycsb import Store, hdr_names, load_command, measure_command
 from iolab.run.evidence import Evidence, on_each
 from iolab.run.key_value.copies import remove
-from iolab.run.key_value.embedded import EmbeddedStores, copy_folder
+from iolab.run.key_value.embedded import NOT_DROPPED, EmbeddedStores, copy_folder
 from iolab.run.key_value.processes import told
 from iolab.run.key_value.ycsb_load import LOAD_THREADS, load_limit_s, load_records, shares
 from iolab.run.key_value.ycsb_measure import YcsbClients, nobody_dies
@@ -88,8 +88,8 @@ class YcsbDriver(Driver):
             failure = raised
         if server:
             await server.after(crew, run)
-        unread = await self._read_back(clients, job, evidence, seconds)
-        if failure := failure or unread:
+        failure = await self._read_back(clients, job, evidence, seconds, failure)
+        if failure:
             raise failure
         if not crew.stop.requested:
             require_in_common(evidence, crew.study.method)
@@ -145,8 +145,8 @@ class YcsbDriver(Driver):
 
         await server.ready_for(crew, run, [mine.site for mine in evidence], load)
         for mine in evidence:
-            if mine.name == server.host:
-                mine.cache = server.cache
+            dropped = server.cache if mine.name == server.host else None
+            mine.cache = dropped or NOT_DROPPED
 
     def _instruct(self, crew: Crew, job: YcsbJob, mine: Evidence, seconds: int) -> None:
         """What this client is to run."""
@@ -188,9 +188,14 @@ class YcsbDriver(Driver):
         )
 
     async def _read_back(
-        self, clients: YcsbClients, job: YcsbJob, evidence: Sequence[Evidence], seconds: int
+        self,
+        clients: YcsbClients,
+        job: YcsbJob,
+        evidence: Sequence[Evidence],
+        seconds: int,
+        failure: HostError | EngineError | None,
     ) -> HostError | EngineError | None:
-        """Read all that the clients left; what speaks against the run, None for nothing."""
+        """Read all that the clients left; the run's failure, or what speaks against it by that."""
         names = hdr_names(job, PREFIX)
         paths = {
             mine.name: [f"{work_folder(mine.site)}/{name}" for name in names] for mine in evidence
@@ -199,16 +204,23 @@ class YcsbDriver(Driver):
         async def read(mine: Evidence) -> None:
             start = self._embedded.start_of(mine)
             client = Client(job, seconds, names, start, clients.printed[mine.name])
-            if faults := read_back(mine, client):
+            faults = read_back(mine, client)
+            # What is wrong with the outputs of a run that failed follows from that.
+            if faults and failure is None:
                 raise fault_of(mine, faults)
 
-        fault: HostError | EngineError | None = None
-        for step in (clients.fetch(paths), on_each(evidence, read), self._embedded.leave(evidence)):
+        async def clear(mine: Evidence) -> None:
+            if not mine.site.host.lost:
+                await self._embedded.leave(mine)
+                await remove(mine.site.host, work_folder(mine.site))
+
+        found = failure
+        for step in (clients.fetch(paths), on_each(evidence, read), on_each(evidence, clear)):
             try:
                 await step
             except (HostError, EngineError) as raised:
-                fault = fault or raised
-        return fault
+                found = found or raised
+        return found
 
 
 def job_of(run: PlannedRun) -> YcsbJob:

@@ -117,8 +117,10 @@ def test_operations_that_failed_since_the_server_died_are_not_the_reason(
         behave(program, measure={"exit": 1, "says": "NoHostAvailableException\n"})
         death.touch()
 
-    fault = play(study, target, server=server, before=arrange).fault
-    assert "killed by signal 9" in fault.happened
+    played = play(study, target, server=server, before=arrange)
+    assert "killed by signal 9" in played.fault.happened
+    # No client is to be left out for it.
+    assert [mine.error for mine in played.runs[0]] == [None]
 
 
 def test_a_server_that_cannot_be_started_fails_the_run(program: Path, target: Path) -> None:

@@ -33,6 +33,11 @@ LAYOUT: Final = 1
 LISTED_LIMIT_BYTES: Final = 4 << 20
 """The paths of some thirty thousand files."""
 
+NOT_DROPPED: Final = CacheProof(
+    asked=False, resident_bytes_before=None, resident_bytes_after=None, methods=()
+)
+"""Where nothing of a client's is to be dropped."""
+
 LOADED_BY: Final = LOAD_ONLY | {
     "fieldlengthdistribution",
     "insertorder",
@@ -107,10 +112,10 @@ class EmbeddedStores:
         await on_each(evidence, copy)
         await _drop_caches(crew, run, evidence)
 
-    async def leave(self, evidence: Sequence[Evidence]) -> None:
-        """Remove the copies; the loaded databases stay for the next run."""
-        living = [mine for mine in evidence if not mine.site.host.lost]
-        await on_each(living, lambda mine: remove(mine.site.host, copy_folder(mine.site)))
+    async def leave(self, mine: Evidence) -> None:
+        """Remove that client's copy; what was loaded stays for the next run."""
+        if self._starts.pop(mine.name, None):
+            await remove(mine.site.host, copy_folder(mine.site))
 
 
 async def _load(
@@ -184,9 +189,7 @@ async def _drop_caches(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]
     """Drop the pages of the runs' databases, and prove it, where the method asks for it."""
     if not crew.study.method.drop_caches:
         for mine in evidence:
-            mine.cache = CacheProof(
-                asked=False, resident_bytes_before=None, resident_bytes_after=None, methods=()
-            )
+            mine.cache = NOT_DROPPED
         return
     crew.begin(Phase.DROP_CACHES, run, "pages of the databases")
 

@@ -76,11 +76,15 @@ class YcsbClients:
         load = load_at_once(self._crew, self._evidence, self._counters, self._one, self._halt)
         try:
             await alongside(load, self._heed(died))
-        except EngineError as fault:
-            # Operations that fail, and clients that give up, follow from a server that has died.
-            raise _death(died()) or fault from None
-        if death := _death(died()):
-            raise death
+        except EngineError:
+            if died() is None:
+                raise
+        if said := died():
+            # Operations that fail, and clients that give up, follow from it: nobody else is guilty.
+            for mine in self._evidence:
+                mine.error = None
+            do = "See what the server said before it died; the next run starts it again."
+            raise EngineError(said, do)
 
     async def fetch(self, names: Mapping[str, Sequence[str]]) -> None:
         """Bring each client's files by their paths into its evidence, as far as they are there.
@@ -145,8 +149,3 @@ def show(crew: Crew, run: PlannedRun, host: str, record_bytes: int) -> Hear:
         )
 
     return hear
-
-
-def _death(said: str | None) -> EngineError | None:
-    do = "See what the server said before it died, in its log; the next run starts it again."
-    return EngineError(said, do) if said else None
