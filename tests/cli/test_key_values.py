@@ -106,6 +106,7 @@ def test_the_panel_counts_operations(rocks: KeySource) -> None:
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "IOPS" not in text
     assert "bandwidth" not in text
+    assert "latency" not in text
     assert "25 k" in text
     assert "warm-up, not counted" in text
     assert " k ops/s, read mean 17" in text
@@ -118,6 +119,6 @@ def test_lines_tell_operations(rocks: KeySource, capsys: pytest.CaptureFixture[s
     view.see(IntervalSeen("client-1", run, 1.0, 25_000.0, 0.0, None))
     view.judged(replace(rocks.results()[0]))
     told = capsys.readouterr().err
-    assert "25 k ops/s, mean –" in told
+    assert "1 s, 25 k ops/s, ETA" in told
     assert "result read-random, block_size 4k, threads 4: 27." in told
     assert "IOPS" not in told

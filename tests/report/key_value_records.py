@@ -209,10 +209,15 @@ SHAPE = StoreShape(
     pending_bytes=0,
 )
 STATISTICS = (
-    Statistic("rocksdb.block.cache.miss", 808_092, ""),
-    Statistic("write amplification", 1.4, ""),
-    Statistic("compactions", 3, ""),
-    Statistic("stalled", 0.2, "s"),
+    Statistic("rocksdb.db.write.micros COUNT", 11_898, ""),
+    Statistic("rocksdb.db.write.micros P50", 5.53, "us"),
+    Statistic("rocksdb.db.write.micros P95", 13.7, "us"),
+    Statistic("rocksdb.db.write.micros P99", 106.95, "us"),
+    Statistic("rocksdb.db.write.micros P100", 104_204, "us"),
+    Statistic("rocksdb.flush.write.bytes", 4 << 20, "B"),
+    Statistic("rocksdb.compact.write.bytes", 12 << 20, "B"),
+    Statistic("Stalls(count)", 3, ""),
+    Statistic("Cumulative stall", 0.2, "s"),
 )
 
 

@@ -135,9 +135,31 @@ def test_build_databases_and_statistics_are_told(page: Page, brief: Brief) -> No
         "readrandomwriterandom",
         "readwhilewriting",
     ]
-    own = [table.title for table in page.runs[0].fleet]
-    assert own == ["Each operation", "The engine's own statistics"]
+    assert [table.title for table in page.runs[0].fleet] == ["Each operation"]
+    assert [table.title for table in page.runs[0].folded] == ["The engine's own statistics"]
     assert len(brief.host_runs) == 24
+
+
+def test_what_rocksdb_counts_of_writes_and_compaction_stands_beside(page: Page) -> None:
+    (told,) = [
+        table
+        for table, _ in page.workloads[-1].more
+        if table.title == "Writes, compaction and stalls"
+    ]
+    heads = [column.title for column in told.columns]
+    first = dict(zip(heads, (cell.text for cell in told.rows[0]), strict=True))
+    assert first["Writes"] == "11,898"
+    assert first["Write p99"] == "107 µs"
+    assert first["Compaction wrote"] == "12 MiB"
+    assert first["Stalled"] == "200 ms"
+
+
+def test_latencies_of_wide_bins_say_so(page: Page, paced: KeySource) -> None:
+    curves = next(f for f in page.runs[0].figures if f.title == "Latency by percentile")
+    assert "half as wide" in curves.note
+    assert "operations" in curves.finding
+    fine = make_page(build_brief(paced)).runs[0].figures
+    assert "half as wide" not in next(f for f in fine if f.title == curves.title).note
 
 
 def test_several_configurations_stand_side_by_side() -> None:
@@ -224,7 +246,7 @@ def test_the_store_behind_ycsb_is_told(paced: KeySource) -> None:
     assert store["Product"] == "Apache Cassandra 4.0.17"
     assert store["Java"] == "17.0.13"
     assert store["Consistency"] == "ONE"
-    assert "The server's own statistics" in [table.title for table in page.runs[0].fleet]
+    assert "The server's own statistics" in [table.title for table in page.runs[0].folded]
 
 
 def test_a_percentile_is_drawn_only_where_every_point_has_it(paced: KeySource) -> None:

@@ -230,7 +230,8 @@ def _load_line(load: Load, progress: Progress) -> str:
     rates = [f"{format_count(load.iops)} IOPS", format_rate_bytes(load.bw_bytes_per_s)]
     if progress.of_operations:
         rates = [f"{format_count(load.iops)} ops/s"]
-    parts = [f"{load.elapsed_s:.0f} s", *rates, f"mean {latency}"]
+    means = [f"mean {latency}"] if progress.tells_latency else []
+    parts = [f"{load.elapsed_s:.0f} s", *rates, *means]
     if progress.cpu_busy:
         busiest = max(progress.cpu_busy.values())
         parts.append(f"CPU {100 * busiest:.0f} %")

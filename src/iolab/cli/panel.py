@@ -132,6 +132,8 @@ def _load(progress: Progress, width: int, *, ascii_only: bool) -> Iterator[Text]
         # Files without contents move nothing, and a row of zeros would read like a fault.
         if name == "bandwidth" and progress.of_operations and not any(series):
             continue
+        if name == "latency" and not progress.tells_latency:
+            continue
         text = Text(f"{name:<{_LABEL}}", style=QUIET_STYLE)
         text.append(f"{value:>{_VALUE}}", style="bold")
         text.append("  " + sparkline(series, room, ascii_only=ascii_only), style="cyan")

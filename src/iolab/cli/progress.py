@@ -17,6 +17,7 @@ from iolab.model.event import (
     SessionStarted,
     TelemetrySeen,
 )
+from iolab.model.key_value import KeyValueJob
 from iolab.model.metadata import MetadataJob
 from iolab.model.metric import Result
 from iolab.model.run import PlannedRun
@@ -168,6 +169,11 @@ class Progress:
     def of_operations(self) -> bool:
         """Whether rates of the current run are of operations, on metadata or on keys."""
         return self.run is not None and not isinstance(self.run.point.job, Job)
+
+    @property
+    def tells_latency(self) -> bool:
+        """Whether the current run's engine tells latencies while it runs; db_bench does not."""
+        return self.run is None or not isinstance(self.run.point.job, KeyValueJob)
 
     @property
     def loads(self) -> tuple[Load, ...]:

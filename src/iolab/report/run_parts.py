@@ -37,6 +37,7 @@ class RunPart:
     figures: tuple[Figure, ...]
     hosts: Table | None
     fleet: tuple[Table, ...]
+    folded: tuple[Table, ...]
     commands: tuple[HostRun, ...]
 
 
@@ -64,7 +65,13 @@ def _part(
     if detail is not None and detail.timeline is not None:
         name = run_name(result)
         figures.append(
-            timeline_figure(name, "Load and telemetry over time", detail.timeline, token)
+            timeline_figure(
+                name,
+                "Load and telemetry over time",
+                detail.timeline,
+                token,
+                "operation" if is_key_value(result) else "I/O",
+            )
         )
         curves = run_distribution(name, detail, token)
         figures += [curves] if curves else []
@@ -80,7 +87,8 @@ def _part(
         aside=f"{_figure(brief, result)}, {count(len(result.verdict.checks), 'check')}, {told}",
         figures=tuple(figures),
         hosts=host_shares(result, _key(brief, result)) if len(result.hosts) > 1 else None,
-        fleet=(*_fleet(result, detail), *_told(brief, result)),
+        fleet=(*_fleet(result, detail), *_operations(result)),
+        folded=_told(brief, result),
         commands=brief.host_runs.get(run_key, ()) if figures else (),
     )
 
@@ -92,13 +100,15 @@ def _fleet(result: Result, detail: RunDetail | None) -> tuple[Table, ...]:
     return spread if account is None else (*spread, account_table(account))
 
 
+def _operations(result: Result) -> tuple[Table, ...]:
+    """Each operation of a run on a key-value store."""
+    return (operations_table(result),) if is_key_value(result) else ()
+
+
 def _told(brief: Brief, result: Result) -> tuple[Table, ...]:
-    """Of a run on a key-value store each operation, and what engine and server told."""
-    if not is_key_value(result):
-        return ()
+    """What engine and server told of themselves."""
     key = (result.digest, result.repeat)
-    told = statistics_tables(brief.host_runs.get(key, ()), brief.servers.get(key))
-    return (operations_table(result), *told)
+    return statistics_tables(brief.host_runs.get(key, ()), brief.servers.get(key))
 
 
 def _key(brief: Brief, result: Result) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from iolab.analyse.curves import Curve
 from iolab.analyse.iterations import is_metadata
+from iolab.analyse.key_value.summary import is_key_value
 from iolab.analyse.points import Axis, PointSummary
 from iolab.model.metric import Result
 from iolab.model.study import Study
@@ -162,11 +163,31 @@ def run_distribution(subject: str, detail: RunDetail, token: Token) -> Figure | 
     if is_metadata(detail.result):
         return operations_distribution(subject, "Latency by percentile", detail)
     curves = [curve for curve in detail.curves if curve.tail]
+    if is_key_value(detail.result):
+        drawn = [
+            Drawn(curve, curve.name, series_token(index) if len(curves) > 1 else token)
+            for index, curve in enumerate(curves)
+        ]
+        return _of_keys(subject, detail, drawn) if drawn else None
     drawn = [
         Drawn(curve, curve.name, token, 1.0, dash)
         for curve, dash in zip(curves, dashes, strict=False)
     ]
     return distribution_figure(subject, "Latency by percentile", drawn) if drawn else None
+
+
+def _of_keys(subject: str, detail: RunDetail, drawn: Sequence[Drawn]) -> Figure:
+    """Each operation; from wide bins only the named percentiles, with what to know of them."""
+    figure = distribution_figure(subject, "Latency by percentile", drawn, "operations")
+    if not any(metric.bounded for metric in detail.result.metrics.values()):
+        return figure
+    return replace(figure, note=f"{figure.note} {_WIDE_NOTE}")
+
+
+_WIDE_NOTE: Final = (
+    "Of the whole run, and straight lines through the engine’s own bins, which are up to half as "
+    "wide as they are high."
+)
 
 
 def curve_name(result: Result, configuration: str) -> str:

@@ -46,8 +46,13 @@ FEW: Final = 3
 _DASHES: Final = ((), (4, 3), (1.5, 2.5))
 
 
-def timeline_figure(subject: str, title: str, timeline: Timeline, token: Token) -> Figure:
-    """The panels stacked; the run's own colour for the first line, ink and grey for the others."""
+def timeline_figure(
+    subject: str, title: str, timeline: Timeline, token: Token, noun: str = "I/O"
+) -> Figure:
+    """The panels stacked; the run's own colour for the first line, ink and grey for the others.
+
+    `noun` is what the load consists of.
+    """
     panels = timeline.panels[:MAX_PANELS]
     height = HEAD + len(panels) * PANEL_HEIGHT + (len(panels) - 1) * GAP + BOTTOM
     spec = {
@@ -57,7 +62,8 @@ def timeline_figure(subject: str, title: str, timeline: Timeline, token: Token) 
         "bounds": "flush",
         "spacing": GAP,
         "vconcat": [
-            _panel(panel, timeline, token, is_last=panel is panels[-1]) for panel in panels
+            _panel(panel, timeline, token, last_of=noun if panel is panels[-1] else "")
+            for panel in panels
         ],
         "config": config(),
     }
@@ -66,7 +72,7 @@ def timeline_figure(subject: str, title: str, timeline: Timeline, token: Token) 
         title=title,
         finding=" ".join(_sentence(panel, timeline) for panel in panels[:2]),
         note=(
-            f"Means over {format_duration_s(timeline.cell_s)} (p99: of all I/Os in it). "
+            f"Means over {format_duration_s(timeline.cell_s)} (p99: of all {noun}s in it). "
             "Shaded: not part of the result (warm-up, or not every host ran)."
         ),
         spec=spec,
@@ -76,7 +82,7 @@ def timeline_figure(subject: str, title: str, timeline: Timeline, token: Token) 
     )
 
 
-def _panel(panel: Panel, timeline: Timeline, token: Token, *, is_last: bool) -> Spec:
+def _panel(panel: Panel, timeline: Timeline, token: Token, *, last_of: str) -> Spec:
     values = [v for trace in panel.traces for v in trace.values if v is not None]
     scale = log_scale(panel.unit, values, most=3) if panel.log else _scale(panel, values)
     end = timeline.at_s[-1] + timeline.cell_s / 2
@@ -84,7 +90,7 @@ def _panel(panel: Panel, timeline: Timeline, token: Token, *, is_last: bool) -> 
         "field": "x",
         "type": "quantitative",
         "scale": {"domain": [0, end], "nice": False, "zero": False},
-        "axis": _time_axis(end, is_last=is_last),
+        "axis": _time_axis(end, last_of=last_of),
     }
     looks = [
         (trace, *_look(trace, index, token)) for index, trace in enumerate(panel.traces[:MAX_LINES])
@@ -127,16 +133,16 @@ def _scale(panel: Panel, values: Sequence[float]) -> Scale:
     return scale
 
 
-def _time_axis(end: float, *, is_last: bool) -> Spec:
-    """Grid lines in every panel, labels under the last."""
+def _time_axis(end: float, *, last_of: str) -> Spec:
+    """Grid lines in every panel, labels under the last, which names what the load consists of."""
     return {
         "values": list(time_ticks(end)),
         "format": NUMBER_FORMAT,
-        "labels": is_last,
+        "labels": bool(last_of),
         "ticks": False,
         "domain": False,
         "labelPadding": 6,
-        "title": "seconds since the first I/O" if is_last else None,
+        "title": f"seconds since the first {last_of}" if last_of else None,
     }
 
 

@@ -169,8 +169,8 @@ def _layers(
 
 
 def _loads(rows: list[dict[str, object]], colour: str, encoding: Spec) -> list[Spec]:
-    """The load of each point over it, on a rim of paper, so that lines do not cross it out."""
-    text = {"type": "text", "baseline": "bottom", "dy": -6}
+    """The load of each point below it, on a rim of paper, so that lines do not cross it out."""
+    text = {"type": "text", "align": "left", "baseline": "top", "dx": 5, "dy": 4}
     shown = {**encoding, "text": {"field": "t", "type": "nominal"}}
     rim = {**text, "fill": PAPER.stand_in, "stroke": PAPER.stand_in, "strokeWidth": 3}
     return [

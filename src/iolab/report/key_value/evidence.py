@@ -219,7 +219,55 @@ def _server_statistics(server: ServerRun) -> Table:
 
 def statistic_text(one: Statistic) -> str:
     """A number under its own unit."""
-    if one.unit in {"bytes", "ns", "bytes/s", "ops/s"}:
-        return show_value(one.value, one.unit)
+    unit, factor = _UNITS.get(one.unit, (one.unit, 1.0))
+    if unit in _SHOWN:
+        return show_value(one.value * factor, unit)
     number = f"{one.value:,.0f}" if one.value == round(one.value) else f"{one.value:,.4g}"
     return f"{number} {one.unit}".strip()
+
+
+_SHOWN: Final = frozenset({"bytes", "ns", "bytes/s", "ops/s"})
+_UNITS: Final = {
+    "B": ("bytes", 1.0),
+    "us": ("ns", 1e3),
+    "ms": ("ns", 1e6),
+    "s": ("ns", 1e9),
+}
+"""Units as engines write them: the report's own, and by what to multiply."""
+
+_WRITER: Final = "rocksdb.db.write.micros"
+
+_STORE_COLUMNS: Final = (
+    (f"{_WRITER} COUNT", "Writes"),
+    (f"{_WRITER} P50", "Write p50"),
+    (f"{_WRITER} P95", "Write p95"),
+    (f"{_WRITER} P99", "Write p99"),
+    (f"{_WRITER} P100", "Write max"),
+    ("rocksdb.flush.write.bytes", "Flushed"),
+    ("rocksdb.compact.read.bytes", "Compaction read"),
+    ("rocksdb.compact.write.bytes", "Compaction wrote"),
+    ("Stalls(count)", "Stalls"),
+    ("Cumulative stall", "Stalled"),
+)
+"""What RocksDB counts of writes, of compaction and of stalls, under its own names."""
+
+
+def store_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None:
+    """What RocksDB told of writes, compaction and stalls in whole runs; None where it did not.
+
+    Of several clients each has a row. Runs come with their names.
+    """
+    rows = []
+    for name, result in named:
+        hosts = runs.get((result.digest, result.repeat), ())
+        for host in hosts:
+            told = {one.name: one for one in host.key_value.statistics} if host.key_value else {}
+            if any(key in told for key, _ in _STORE_COLUMNS):
+                who = f"{name}, {host.host}" if len(hosts) > 1 else name
+                cells = (statistic_text(told[k]) if k in told else "" for k, _ in _STORE_COLUMNS)
+                level = verdict_cell(result.verdict.level)
+                rows.append((*row(who, *(cell or NOTHING for cell in cells)), level))
+    if not rows:
+        return None
+    heads = columns(("Point",), tuple(heading for _, heading in _STORE_COLUMNS))
+    return Table("Writes, compaction and stalls", (*heads, Column("Verdict")), tuple(rows))
