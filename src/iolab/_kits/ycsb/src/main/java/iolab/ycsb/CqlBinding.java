@@ -185,12 +185,14 @@ public final class CqlBinding extends DB {
   }
 
   private static void take(Row row, Map<String, ByteIterator> result) {
-    for (ColumnDefinitions.Definition column : row.getColumnDefinitions()) {
-      ByteBuffer bytes = row.getBytesUnsafe(column.getName());
-      if (bytes != null && !column.getName().equals(KEY)) {
+    ColumnDefinitions columns = row.getColumnDefinitions();
+    for (int column = 0; column < columns.size(); column++) {
+      ByteBuffer bytes = row.getBytesUnsafe(column);
+      String name = columns.getName(column);
+      if (bytes != null && !name.equals(KEY)) {
         byte[] value = new byte[bytes.remaining()];
         bytes.duplicate().get(value);
-        result.put(column.getName(), new ByteArrayByteIterator(value));
+        result.put(name, new ByteArrayByteIterator(value));
       }
     }
   }
