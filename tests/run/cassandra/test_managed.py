@@ -48,6 +48,14 @@ def played(folder: Path, world: World, work: Work, **settings: object) -> Stage:
     return stage
 
 
+async def fault_of(server: ManagedServer) -> None:
+    """Return when it has one, or after a while."""
+    for _ in range(round(PATIENCE_S / 0.02)):
+        if server.fault():
+            return
+        await asyncio.sleep(0.02)
+
+
 async def never() -> None:
     raise AssertionError("the records are there already")
 
@@ -125,10 +133,7 @@ def test_a_node_that_is_killed_is_told_and_started_anew(tmp_path: Path, world: W
         run = stage.run()
         await server.ready_for(stage.crew, run, [stage.site], world.loads(JOB.records))
         kill(server.pid)
-        for _ in range(round(PATIENCE_S / 0.05)):
-            if server.fault():
-                break
-            await asyncio.sleep(0.05)
+        await fault_of(server)
         assert server.fault() == "Cassandra 4.0.17 on host 'local' was killed by signal 9."
         await server.after(stage.crew, run)
         assert server.told().error == server.fault()
@@ -157,12 +162,12 @@ def test_a_node_that_dies_at_its_start_says_why(tmp_path: Path, world: World) ->
 
 
 def test_a_node_that_dies_of_its_load_is_the_fault(tmp_path: Path, world: World) -> None:
-    async def load() -> None:
-        world.steer("breaks", "java.io.IOException: No space left on device")
-        await asyncio.sleep(0.5)
-        raise EngineError("Operations failed.", "Look.")
-
     async def work(stage: Stage, server: ManagedServer) -> None:
+        async def load() -> None:
+            world.steer("breaks", "java.io.IOException: No space left on device")
+            await fault_of(server)
+            raise EngineError("Operations failed.", "Look.")
+
         with pytest.raises(EngineError, match="No space left on device") as raised:
             await server.ready_for(stage.crew, stage.run(), [stage.site], load)
         assert "make room" in raised.value.do
@@ -182,12 +187,12 @@ MAPPED = "java.lang.InternalError: a fault occurred in a recent unsafe memory ac
 def test_a_node_that_cannot_write_any_more_is_the_fault_though_it_lives(
     tmp_path: Path, world: World, said: str
 ) -> None:
-    async def load() -> None:
-        world.steer("mutters", said)
-        await asyncio.sleep(0.5)
-        raise EngineError("Operations failed.", "Look.")
-
     async def work(stage: Stage, server: ManagedServer) -> None:
+        async def load() -> None:
+            world.steer("mutters", said)
+            await fault_of(server)
+            raise EngineError("Operations failed.", "Look.")
+
         with pytest.raises(EngineError, match="could not write to its target any more") as raised:
             await server.ready_for(stage.crew, stage.run(), [stage.site], load)
         assert said in raised.value.happened

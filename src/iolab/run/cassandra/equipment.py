@@ -10,7 +10,7 @@ from iolab.errors import EngineError
 from iolab.model.event import Notice
 from iolab.model.ycsb import ServerSettings
 from iolab.run.cassandra.answers import PreflightTold
-from iolab.run.cassandra.tools import PORTS_TRIED, Tools
+from iolab.run.cassandra.tools import FIRST_PORT, PORTS_TRIED, Tools
 from iolab.run.cassandra.version import OLDEST_JAVA, Version, java_told, require_java
 from iolab.run.crew import Crew
 from iolab.run.hosts.base import Host
@@ -91,6 +91,7 @@ def _ports(found: PreflightTold, settings: ServerSettings, host: str) -> tuple[i
     if found.storage_port is None or found.jmx_port is None:
         raise EngineError(
             f"None of {PORTS_TRIED} ports for Cassandra's own use is free on host '{host}'.",
-            "End what uses the ports from 7000 and from 7199 on.",
+            "Set server.port to another one: those ports are looked for from twice its last four "
+            f"digits above {FIRST_PORT} on.",
         )
     return found.storage_port, found.jmx_port

@@ -47,10 +47,10 @@ ANSWER_LIMIT_S: Final = 60
 WATCH_LIMIT_S: Final = 30 * 86400.0
 """Counters are told for as long as a node may live."""
 
-STORAGE_PORT: Final = 7000
-JMX_PORT: Final = 7199
+FIRST_PORT: Final = 10_000
 PORTS_TRIED: Final = 100
-"""Cassandra's usual ports, which nobody is told of here, and how many after them are tried."""
+"""Where a node's further ports are looked for, which nobody is told of here, and how many are tried:
+below those that Linux gives to connections, from 32768 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,13 @@ class Tools:
 
     async def preflight(self) -> PreflightTold:
         """Whether a node could listen here, and what is to be known before. EngineError."""
+        # Nodes that are started side by side on a host differ in the port of CQL: so do these.
+        first = FIRST_PORT + 2 * (self.settings.port % FIRST_PORT)
         words = {
             "listen": self.settings.listen,
             "port": self.settings.port,
-            "storage": STORAGE_PORT,
-            "jmx": JMX_PORT,
+            "storage": first,
+            "jmx": first + 1,
             "tries": PORTS_TRIED,
         }
         return await self._ask("Preflight", words, PreflightTold, ASK_LIMIT_S)
