@@ -49,7 +49,7 @@ WATCH_LIMIT_S: Final = 30 * 86400.0
 
 FIRST_PORT: Final = 10_000
 PORTS_TRIED: Final = 100
-"""Where a node's further ports are looked for, which nobody is told of here, and how many are tried:
+"""Where a node's further ports are looked for, of which nobody need know, and how many are tried:
 below those that Linux gives to connections, from 32768 on."""
 
 
