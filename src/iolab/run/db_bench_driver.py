@@ -62,7 +62,8 @@ class DbBenchDriver(Driver):
 
     def __init__(self) -> None:
         self._programs = RocksdbPrograms()
-        self._used: list[Seeds] = []
+        self._loads: set[Seeds] = set()
+        self._cells: set[Seeds] = set()
         self._versions: dict[str, str] = {}
         self._goldens: dict[str, Golden] = {}
         self._starts: dict[str, _Start] = {}
@@ -126,8 +127,8 @@ class DbBenchDriver(Driver):
         if missing:
             await self._make(crew, run, missing)
         for one in self._goldens.values():
-            if one.seed is not None and load_seeds(one.seed) not in self._used:
-                self._used.append(load_seeds(one.seed))
+            if one.seed is not None:
+                self._loads.add(load_seeds(one.seed))
 
     async def _source(self, mine: Evidence, job: KeyValueJob) -> TableShape | None:
         """The user's own database, which is looked at once; None where iolab loads one."""
@@ -167,16 +168,18 @@ class DbBenchDriver(Driver):
         It would take as long again, for each point, to come to the same end.
         """
         job, version = job_of(run), self._versions[mine.name]
-        name = folder_of(mine.site, job).rpartition("/")[2]
+        folder = folder_of(mine.site, job)
         failed = self._failed.setdefault(mine.site.host, {})
-        if name in failed and run.attempt == 1:
-            raise EngineError(*failed[name])
-        derived = derived_seed(crew.study.method.seed, "load", name, mine.name)
-        seed = next_seed(self._used, load_seeds(derived))
+        if folder in failed and run.attempt == 1:
+            raise EngineError(*failed[folder])
+        # The same on every target of a host, so that configurations have the same database.
+        what = ("load", folder.rpartition("/")[2], mine.name)
+        wanted = load_seeds(derived_seed(crew.study.method.seed, *what))
+        seed = next_seed(self._cells, wanted)
         try:
             return await make(mine.site, job, version, seed, halt)
         except (EngineError, HostError) as fault:
-            failed[name] = fault.happened, fault.do
+            failed[folder] = fault.happened, fault.do
             raise
 
     async def _copy(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
@@ -204,8 +207,8 @@ class DbBenchDriver(Driver):
         job, start = job_of(run), self._starts[mine.name]
         what = (run.point.digest, run.repeat, run.attempt, mine.name)
         wanted = cell_seeds(job, derived_seed(crew.study.method.seed, *what))
-        seed = next_seed(self._used, wanted)
-        self._used.append(cell_seeds(job, seed))
+        seed = next_seed(self._loads | self._cells, wanted)
+        self._cells.add(cell_seeds(job, seed))
         asked = Asked(
             job=job,
             seconds=seconds,

@@ -59,6 +59,7 @@ def stage(
     sets: tuple[str, ...] = (),
     stop: Stop | None = None,
     notes: Notes | None = None,
+    tables: str = "",
 ) -> Stage:
     """A session with that db_bench on this machine, or with one on each of several hosts."""
     benches = bench if isinstance(bench, dict) else {"local": bench}
@@ -67,7 +68,7 @@ def stage(
         for name, one in benches.items()
     }
     hosts = "".join(HOST.format(name=name) for name in benches) if len(benches) > 1 else ""
-    text = STUDY.format(hosts=hosts, workloads="".join(workloads or (workload(),)))
+    text = STUDY.format(hosts=hosts + tables, workloads="".join(workloads or (workload(),)))
     return Stage(scripts, text=text, sets=sets, stop=stop, notes=notes or Notes()).play()
 
 

@@ -117,6 +117,20 @@ def test_databases_of_other_blocks_are_loaded_apart_and_seeds_never_meet() -> No
     }
 
 
+def test_configurations_have_the_same_database_each_on_its_own_target() -> None:
+    bench = FakeDbBench()
+    names = ("a", "b")
+    tables = "".join(
+        f'[[configuration]]\nid = "{name}"\ntitle = "{name}"\npath = "/mnt/{name}"\n'
+        for name in names
+    )
+    played = stage(bench, tables=tables)
+    assert [record.failure for record in played.records] == [None, None]
+    assert sorted(flags["db"].split("/")[2] for flags in bench.loads) == ["a", "b"]
+    assert len({flags["seed"] for flags in bench.loads}) == 1
+    assert len({flags["seed"] for flags in bench.measured}) == 2
+
+
 def test_hosts_begin_together_with_keys_of_their_own() -> None:
     benches = {"a": FakeDbBench(), "b": FakeDbBench()}
     played = stage(benches)
