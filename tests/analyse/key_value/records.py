@@ -214,11 +214,13 @@ def bench_record(
     for host in range(hosts):
         reads = steadily(READ, per_s=13_000, seed=host + 1)
         each = [replace(reads, operation=ALL)]
+        counts = [OperationCount(READ, reads.ends.size, absent=0)]
         if writer_per_s:
             each.append(steadily(WRITE, per_s=writer_per_s, seed=host + 1))
+            counts.append(OperationCount(WRITE, each[1].ends.size))
         done.append(each)
         told = KeyValueRun(
-            counts=(OperationCount(READ, reads.ends.size, absent=0),),
+            counts=tuple(counts),
             seed=1000 * (host + 1),
             load_seed=7,
             copied_by="reflink",

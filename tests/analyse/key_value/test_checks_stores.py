@@ -143,6 +143,7 @@ def test_clients_of_one_kernel_share_its_device_and_memory() -> None:
     said = ask("reads-from-memory", both, facts)
     assert (said.level, said.evidence["reads"]) == (VALID, 2 * READS)
     assert said.evidence["memory_bytes"] == 2 * (64 << 20)
+    assert said.evidence["data_bytes"] == 2 * LOADED.keys * LOADED.entry_bytes
     assert ask("reads-from-memory", two, facts).level is INDICATIVE
 
 

@@ -11,11 +11,15 @@ from hypothesis import strategies as st
 
 from iolab.analyse.judge import judge
 from iolab.analyse.key_value.binned import merged
+from iolab.analyse.key_value.intervals import with_key_value_intervals
 from iolab.analyse.key_value.load import measure_key_value
+from iolab.analyse.key_value.summary import key_value_metrics
 from iolab.analyse.seconds import fleet_seconds
+from iolab.analyse.steady import Steady, preset_of
+from iolab.analyse.window import Window
 from iolab.model.histogram import of_latencies
 from iolab.model.key_value import BinnedLatency, KeyOperation, LatencyBin
-from iolab.model.rule import SeriesStatus
+from iolab.model.rule import LSM, RAW_BLOCK, SeriesStatus, Steadiness
 from tests.analyse.key_value.records import (
     ALL,
     BENCH,
@@ -32,6 +36,7 @@ from tests.analyse.key_value.records import (
     ycsb_record,
 )
 from tests.analyse.records import GO_NS, SECOND
+from tests.analyse.records import JOB as IO
 
 BESIDE = replace(BENCH, workload="readwhilewriting", write_bytes_per_s=2_000 * 1040)
 
@@ -168,6 +173,70 @@ def test_intervals_of_each_operation_cover_no_time_twice(apart: bool) -> None:  
     assert load.seconds[0] == pytest.approx(20.0, abs=0.01)
     assert load.rates[0] == pytest.approx(4_000, rel=1e-3)
     assert fleet_seconds(ycsb_record(apart=apart)) is not None
+
+
+def test_seconds_are_of_whole_operations() -> None:
+    reads, updates = steadily(READ), steadily(UPDATE, per_s=1_000)
+    record = ycsb_record([[reads, updates, replace(updates, operation=RMW)]])
+    series = fleet_seconds(record)
+    assert series is not None
+    assert series.counts == pytest.approx(np.full(24, 2_000.0))
+
+
+def test_hosts_that_never_met_have_rates_of_their_own_only() -> None:
+    result = judge(ycsb_record([[steadily(READ)], [steadily(READ, start_s=60.0)]]), {})
+    assert {metric.value for metric in result.metrics.values()} == {None}
+    assert [host.metrics["ops_per_s"].value for host in result.hosts] == [
+        pytest.approx(2_000),
+        pytest.approx(2_000),
+    ]
+
+
+def test_a_host_that_told_no_latency_leaves_none_to_the_fleet() -> None:
+    record = bench_record(2)
+    run = record.hosts[1].key_value
+    assert run is not None
+    mute = replace(record.hosts[1], key_value=replace(run, latencies=()))
+    metrics = judge(replace(record, hosts=(record.hosts[0], mute)), {}).metrics
+    assert metrics["read_lat_ns_mean"].value is None
+    assert metrics["ops_per_s"].value == pytest.approx(26_000)
+
+
+STEADY = Steadiness(SeriesStatus.OK, 10, 60, 2_000.0, 0.03, 9, None, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "excess", "known"),
+    [
+        (SeriesStatus.OK, 0.0, True),
+        (SeriesStatus.IMPRECISE, -0.019, True),
+        (SeriesStatus.OK, 0.021, False),
+        (SeriesStatus.TRANSIENT, 0.0, False),
+        (SeriesStatus.CYCLE, 0.0, False),
+    ],
+)
+def test_a_rate_has_the_steady_parts_interval_where_it_is_of_that(
+    status: SeriesStatus,
+    excess: float,
+    known: bool,  # noqa: FBT001
+) -> None:
+    record = ycsb_record()
+    load = measure_key_value(record)
+    steady = Steady(replace(STEADY, status=status), Window(0, 1), 0.0, 0, excess)
+    metrics = key_value_metrics(load, YCSB)
+    rate = with_key_value_intervals(metrics, record, load, steady)["ops_per_s"]
+    assert rate.value == pytest.approx(4_000)
+    if known:
+        assert rate.low == pytest.approx(3_880)
+        assert rate.high == pytest.approx(4_120)
+        assert rate.n == 10
+    else:
+        assert (rate.low, rate.high, rate.n) == (None, None, None)
+
+
+def test_a_store_is_judged_by_the_settings_for_stores() -> None:
+    assert preset_of(YCSB) is preset_of(BENCH) is LSM
+    assert preset_of(IO) is RAW_BLOCK
 
 
 def test_a_long_steady_run_knows_its_rate_and_its_percentiles() -> None:
