@@ -290,7 +290,9 @@ def test_its_end_leaves_no_process_whatever_comes(tmp_path: Path, world: World) 
         await server.ready_for(stage.crew, stage.run(), [stage.site], world.loads(JOB.records))
         assert server.pid is not None
         seen.append(server.pid)
-        asyncio.get_running_loop().call_soon(asyncio.current_task().cancel)  # type: ignore[union-attr]
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
         await asyncio.sleep(PATIENCE_S)
 
     with pytest.raises(asyncio.CancelledError):
