@@ -123,3 +123,13 @@ def test_a_report_that_is_none_is_a_fault() -> None:
         odd = replace(left("readrandom-4096", heard_ns=1), report=report)
         reading, _ = read_cell(asked(), odd, halted=False)
         assert reading.faults == ("db_bench left no report of its seconds",)
+
+
+def test_an_old_version_of_which_nobody_knows_when_it_ran_is_a_fault() -> None:
+    whole = left("readrandom-4096", exited_ns=100 * S)
+    old = whole.stdout.replace(b" 3.001 seconds 664513 operations", b"")
+    reading, told = read_cell(asked(), replace(whole, stdout=old, stderr=b""), halted=False)
+    assert reading.faults == told.faults == ("db_bench told nothing of when it ran",)
+    reading, _ = read_cell(asked(), replace(whole, stdout=old, heard_ns=1), halted=False)
+    assert reading.faults == ()
+    assert len(reading.intervals) == 2

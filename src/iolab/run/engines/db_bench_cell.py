@@ -81,11 +81,14 @@ def read_cell(asked: Asked, left: Left, *, halted: bool) -> tuple[EngineReading,
     heard_s = max((one.elapsed_s for one in output.progress), default=None)
     length_s = totals.seconds or heard_s or (seconds[-1].end_s if seconds else None)
     known = start_ns is not None and length_s is not None
+    intervals = intervals_of(seconds, start_ns) if start_ns else ()
+    if not (halted or faults or intervals):
+        faults = ("db_bench told nothing of when it ran",)
     reading = EngineReading(
         version=f"db_bench {output.version or asked.version}".strip(),
         start_real_ns=start_ns if known else None,
         end_real_ns=start_ns + round(length_s * NS_PER_S) if start_ns and length_s else None,
-        intervals=intervals_of(seconds, start_ns) if start_ns else (),
+        intervals=intervals,
         totals=None,
         faults=faults,
     )
