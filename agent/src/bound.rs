@@ -22,6 +22,8 @@ use crate::sys::process::{Pid, kill, own_pid};
 
 /// No program starts in less.
 const LEAST_BYTES: u64 = 1 << 20;
+/// The limit of a group that is only tried.
+const TRIED_BYTES: u64 = 1 << 30;
 /// How long killed processes may take to leave their group.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(2);
 /// Between two tries to remove a group.
@@ -106,6 +108,12 @@ impl Drop for Bound {
     fn drop(&mut self) {
         forget(&self.folder);
     }
+}
+
+/// Why memory cannot be bounded here, None when it can: tried with an empty group of that name.
+#[must_use]
+pub fn objection(roots: &Roots, name: &str) -> Option<String> {
+    Bound::make(roots, name, TRIED_BYTES).err().map(|error| error.says)
 }
 
 /// How the group of a run of an agent is named.

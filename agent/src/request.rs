@@ -47,6 +47,8 @@ pub enum Request {
     },
     Probe {
         path: PathBuf,
+        #[serde(default)]
+        rights: bool,
     },
     ScratchOpen {
         path: PathBuf,
@@ -185,7 +187,7 @@ fn check_paths(verb: &str, request: &Request) -> Result<()> {
         Request::Metadata(load) => vec![&load.dir],
         Request::Put { path, .. }
         | Request::Get { path, .. }
-        | Request::Probe { path }
+        | Request::Probe { path, .. }
         | Request::Device { path, .. }
         | Request::DeviceOpen { path, .. }
         | Request::DeviceClose { path }

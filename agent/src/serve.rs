@@ -26,7 +26,7 @@ use crate::sys::file::sync_all;
 use crate::sys::process::own_pid;
 use crate::watch::{Watch, Watches};
 use crate::wire::{Empty, Frame, Outbox, WIRE, read_frame};
-use crate::{facts, metadata, own_run, transfer};
+use crate::{bound, facts, metadata, own_run, transfer};
 
 /// The exit code after a clean end of the input or a `bye`.
 pub const CODE_DONE: i32 = 0;
@@ -231,10 +231,7 @@ impl Service {
                 })?;
                 self.outbox.say(id, "done", &moved);
             }
-            Request::Probe { path } => {
-                let aside = self.lease.aside(beside(&path.join("probe"), id)?);
-                self.outbox.say(id, "probed", &direct::probe(&path, aside)?);
-            }
+            Request::Probe { path, rights } => self.probe(id, &path, rights)?,
             Request::ScratchOpen { path, name, owner } => {
                 self.scratch_open(id, &path, &name, &owner)?;
             }
@@ -322,6 +319,18 @@ impl Service {
         }
         let facts = facts::gather(&Roots::default(), path, tools, &self.lease.runs);
         self.outbox.say(id, "facts", &Facts { facts });
+    }
+
+    fn probe(&self, id: u64, path: &Path, rights: bool) -> Result<()> {
+        let aside = self.lease.aside(beside(&path.join("probe"), id)?);
+        let mut probed = direct::probe(path, aside)?;
+        if rights {
+            probed.memory_error =
+                bound::objection(&Roots::default(), &bound::group_of(job::own_sign(), id));
+            probed.mount_error = privacy::objection();
+        }
+        self.outbox.say(id, "probed", &probed);
+        Ok(())
     }
 
     fn scratch_open(&self, id: u64, path: &Path, name: &str, owner: &str) -> Result<()> {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from iolab.cli.recorder import SessionRecorder
 from iolab.errors import HostError, StoreError
 from iolab.model.event import (
     Event,
+    FilesystemsMade,
     Notice,
     RunFinished,
     RunStarted,
@@ -20,7 +22,7 @@ from iolab.model.event import (
     SessionStatus,
 )
 from iolab.model.host import HostFacts
-from iolab.model.metric import Result
+from iolab.model.metric import Level, Result
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
 from tests.cli.command_line import PLAN, SHAPE, STUDY
@@ -78,6 +80,22 @@ def test_a_run_is_on_the_disk_before_its_result_is_shown(tmp_path: Path) -> None
     assert reader.session.agent_version == "0.1.0"
     assert reader.results() == tuple(watcher.results)
     assert len(watcher.events) == 4
+
+
+def test_facts_of_a_file_system_that_was_made_judge_what_follows(tmp_path: Path) -> None:
+    directory = tmp_path / "S"
+    keeper, watcher = recorder(directory)
+    name, facts = next(iter(make_facts(SHAPE).items()))
+    assert facts.target is not None
+    in_memory = replace(facts, target=replace(facts.target, memory_backed=True))
+    with keeper:
+        keeper.emit(STARTED)
+        keeper.emit(FilesystemsMade(((name, in_memory),)))
+        assert SessionReader(directory).facts[name] == in_memory
+        keeper.emit(RunFinished(RECORD))
+    (result,) = watcher.results
+    (check,) = [check for check in result.verdict.checks if check.code == "target-in-memory"]
+    assert check.level is Level.INDICATIVE
 
 
 def test_nothing_is_written_before_the_hosts_are_known(tmp_path: Path) -> None:

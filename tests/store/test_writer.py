@@ -197,6 +197,26 @@ def test_resume_continues_and_remembers(place: Path) -> None:
     assert reader.done() == {(PLAN.runs[order].point.digest, 1) for order in (0, 1)}
 
 
+def test_facts_of_file_systems_that_were_made_stand_beside_those_of_the_start(place: Path) -> None:
+    found = make_facts(SHAPE)
+    name = next(iter(found))
+    made = replace(found[name], faults=("on an XFS of its own",))
+    with create(place) as writer:
+        writer.made([(name, made)])
+        writer.ended(SessionStatus.INTERRUPTED)
+    with SessionWriter.reopen(place) as writer:
+        writer.started(found, "0.2.0")
+    reader = SessionReader(place)
+    assert reader.found == found
+    # The second start was not so far yet: what was measured was measured on the first one's.
+    assert reader.facts == {**found, name: made}
+    assert [list(start.made) for start in reader.starts] == [[name], []]
+    newer = replace(made, faults=("on another",))
+    with SessionWriter.reopen(place) as writer:
+        writer.made([(name, newer)])
+    assert SessionReader(place).facts[name] == newer
+
+
 def test_resume_removes_what_a_dead_writer_left(place: Path) -> None:
     with create(place) as writer:
         commit(writer, record_of(0))

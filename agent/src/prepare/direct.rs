@@ -25,6 +25,10 @@ pub struct Probed {
     pub direct_align_bytes: Option<u64>,
     /// Who holds a scratch folder here.
     pub held_by: Option<String>,
+    /// Why no file system can be mounted for runs alone; null when it can, or nobody asked.
+    pub mount_error: Option<String>,
+    /// Why a run's memory cannot be bounded; null when it can, or nobody asked.
+    pub memory_error: Option<String>,
 }
 
 /// Try direct I/O in the folder `path` with a file at `aside` that is gone when this returns.
@@ -42,7 +46,8 @@ pub fn probe(path: &Path, aside: Aside) -> Result<Probed> {
             (Some(says), None)
         }
     };
-    Ok(Probed { direct_error, direct_align_bytes, held_by })
+    let (mount_error, memory_error) = (None, None);
+    Ok(Probed { direct_error, direct_align_bytes, held_by, mount_error, memory_error })
 }
 
 fn try_direct(file: &Path) -> io::Result<u64> {

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
+use crate::error::sentence;
 use crate::sys::mount;
 
 static NAMESPACE: Mutex<Option<File>> = Mutex::new(None);
@@ -22,6 +23,18 @@ pub fn seclude() -> io::Result<()> {
     }
     *namespace = Some(mount::leave_host_mounts()?);
     Ok(())
+}
+
+/// Why the namespace cannot be had, None when it can. The calling thread may have left the host's
+/// mounts after this and should do nothing more.
+#[must_use]
+pub fn objection() -> Option<String> {
+    let namespace = NAMESPACE.lock().unwrap_or_else(PoisonError::into_inner);
+    if namespace.is_some() {
+        return None;
+    }
+    let tried = mount::leave_host_mounts();
+    tried.err().map(|error| format!("the agent may not mount anything: {}", sentence(&error)))
 }
 
 /// Move the calling thread into the namespace, if there is one.

@@ -13,6 +13,7 @@ from iolab.cli.live import View
 from iolab.errors import StoreError
 from iolab.model.event import (
     Event,
+    FilesystemsMade,
     LedgerKept,
     RunFinished,
     SessionEnded,
@@ -55,6 +56,10 @@ class SessionRecorder:
                 self._writer = self._open_writer(self._facts)
                 self._writer.started(self._facts, event.agent_version)
                 self._view.see(event)
+            case FilesystemsMade():
+                self._facts |= dict(event.facts)
+                if self._writer is not None:
+                    self._writer.made(event.facts)
             case RunFinished():
                 result = judge(event.record, self._facts)
                 if self._writer is not None:

@@ -132,7 +132,7 @@ def _reopen(
     from iolab.plan.sameness import changes, version_changes
     from iolab.store.writer import SessionWriter
 
-    faults = (*version_changes(reader.session.iolab_version), *changes(reader.facts, facts))
+    faults = (*version_changes(reader.session.iolab_version), *changes(reader.found, facts))
     if faults and not accept_changes:
         raise HostError(
             "The hosts or versions are not what they were when the session began.",

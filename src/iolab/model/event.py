@@ -46,6 +46,16 @@ class SessionStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class FilesystemsMade:
+    """The session made file systems of its own; `facts` are its hosts' with them as targets.
+
+    By `Target.key`. In what was measured on them they take the place of those of the start.
+    """
+
+    facts: tuple[tuple[str, HostFacts], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseStarted:
     """A phase begins, of one run or of the session (`run` None); `detail` is for people."""
 
@@ -124,6 +134,7 @@ class SessionEnded:
 
 Event = (
     SessionStarted
+    | FilesystemsMade
     | PhaseStarted
     | IntervalSeen
     | TelemetrySeen

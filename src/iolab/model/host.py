@@ -187,12 +187,16 @@ class TargetFacts:
 class TargetProbe:
     """What trying the target told: `direct_error` is None when an O_DIRECT write and read worked.
 
-    `held_by` names the session that holds the target, None when it is free.
+    `held_by` names the session that holds the target, None when it is free. `mount_error` and
+    `memory_error` are why the host cannot have a file system of the session's own and cannot bound
+    memory, None when it can or was not asked.
     """
 
     direct_error: str | None
     direct_align_bytes: int | None
     held_by: str | None
+    mount_error: str | None = None
+    memory_error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from iolab.model.study import Study
 from iolab.model.workload import Job
 from iolab.plan.budget import with_spare
 from iolab.plan.device_guard import device_faults
+from iolab.plan.filesystem_guard import filesystem_faults, rights_faults
 from iolab.plan.key_value_guard import key_value_faults
 from iolab.plan.metadata_guard import metadata_faults
 from iolab.plan.targets import Target, data_sets_at, targets_of
@@ -64,6 +65,9 @@ def check_ready(
         if target.serial is not None:
             device = (devices or {}).get(target.key)
             host_faults += device_faults(study, plan, target, device, seen)
+            host_faults += rights_faults(study, target, probes.get(target.key))
+            if study.target.make_xfs:
+                host_faults += filesystem_faults(study, plan, target, None, 0)
             continue
         there = (present_bytes or {}).get(target.key, 0)
         probe = probes.get(target.key)
@@ -133,7 +137,13 @@ def _target_faults(
         do = "Give the directory to the user who runs iolab, or run it as one who may write."
         return [Fault(f"Nothing may be written to {where}.", do)]
     faults = _memory_faults(study, seen, where)
-    faults += _space_faults(plan, target, seen, where, present_bytes)
+    faults += rights_faults(study, target, probe)
+    if study.target.make_xfs:
+        faults += filesystem_faults(study, plan, target, seen, present_bytes)
+        # What counts is whether the XFS takes O_DIRECT, which it does.
+        probe = probe and replace(probe, direct_error=None, direct_align_bytes=None)
+    else:
+        faults += _space_faults(plan, target, seen, where, present_bytes)
     return faults + _probe_faults(plan, target, probe, where)
 
 

@@ -94,7 +94,8 @@ def _room_fault(
         happened = f"The device {where} has {format_bytes(device.size_bytes)}, databases, a copy "
         happened += f"and what runs write need {format_bytes(need)}."
         return Fault(happened, "Name a larger device, or set fewer workload.*.keys or records.")
-    need = with_spare(image) if image is not None else need
+    if image is not None:
+        return None  # Whether there is room for the image is told for every load.
     if seen.target is None or seen.target.free_bytes >= need or study.target.keep_files:
         # What an earlier session kept is not needed again, and how much it is nobody knows.
         return None

@@ -85,7 +85,8 @@ class Preconditioner:
             target = self._targets[site.key]
             before = self._books.of(site) if self._books.knows(site) else None
             region = self._region(site, target)
-            self._books.open(site, target, self._facts[site.key], looks[site.name], region)
+            facts = self._sites.facts_of(site, self._facts)
+            self._books.open(site, target, facts, looks[site.name], region)
             after = self._books.of(site)
             if before is not None and after.foreign_bytes > before.foreign_bytes:
                 size = format_bytes(after.foreign_bytes - before.foreign_bytes)
@@ -147,7 +148,7 @@ class Preconditioner:
         else:
             await self._sites.remove_files(site, path)
             if purge is Purge.FSTRIM:
-                await trim(site, path)
+                await trim(site, site.dir if site.scratch else path)
 
     async def _fill(self, run: PlannedRun, sites: Sequence[Site]) -> None:
         """Devices are written over `fill` times; of files the layout was the first time."""

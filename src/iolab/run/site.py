@@ -22,6 +22,7 @@ class Site:
     `key` is that of the directory's facts (`Target.key`). `read_from` is the client whose folder
     `dir` is, empty for the host's own. Where the target is a block device, `device` is its name in
     the folder `dir`, and `filled_bytes` is how much of it, from the start, is known to be written.
+    Where `dir` is a file system of the session's own, `scratch` is the folder that is held for it.
     """
 
     host: Host
@@ -31,6 +32,12 @@ class Site:
     read_from: str = ""
     device: str = ""
     filled_bytes: int = 0
+    scratch: str = ""
+
+    @property
+    def held(self) -> str:
+        """The scratch folder that the host's agent holds: `dir`, or the one around it."""
+        return self.scratch or self.dir
 
     @property
     def name(self) -> str:

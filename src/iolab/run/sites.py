@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from iolab.errors import HostError, Interrupted
-from iolab.model.event import Notice
+from iolab.model.event import FilesystemsMade, Notice, Phase
 from iolab.model.host import HostFacts
 from iolab.model.metadata import MetadataJob
 from iolab.model.run import DataSet, PlannedRun
@@ -16,6 +17,14 @@ from iolab.plan.targets import Target, data_sets_at, targets_of
 from iolab.run.barrier import Member, together
 from iolab.run.crew import Crew
 from iolab.run.devices import let_go, take_device
+from iolab.run.filesystems import (
+    Made,
+    allocated_bytes,
+    folder_of,
+    image_of,
+    make_again,
+    make_file_system,
+)
 from iolab.run.hosts.answers import ScratchAnswer, read_answer
 from iolab.run.hosts.base import Host, Message, Refusal
 from iolab.run.layout import lay_out, present_bytes
@@ -46,6 +55,7 @@ class Sites:
         self._targets = targets_of(crew.study)
         self._needed = {run.point.data_set: run for run in reversed(tuple(pending))}
         self._open: dict[str, Site] = {}
+        self._made: dict[str, HostFacts] = {}
         self._ready: set[str] = set()
         self._shared: set[tuple[str, ...]] = set()
         jobs = [point.job for point in crew.plan.points]
@@ -68,6 +78,10 @@ class Sites:
         sites = tuple(self._open[target.key] for target in targets)
         return await self._turned(sites) if self._hands_on(run) else sites
 
+    def facts_of(self, site: Site, facts: Mapping[str, HostFacts]) -> HostFacts:
+        """What is known of a site's host: `facts`, unless the session made its file system."""
+        return self._made.get(site.key, facts[site.key])
+
     def _hands_on(self, run: PlannedRun) -> bool:
         """Whether clients of this run read each other's files."""
         job = run.point.job
@@ -83,15 +97,22 @@ class Sites:
         return turned
 
     async def present_bytes(self) -> dict[str, int]:
-        """Bytes of the plan's files that an earlier session kept on purpose, by `Target.key`."""
+        """Bytes that an earlier session kept on purpose, by `Target.key`.
+
+        They are those of the plan's files; of an image for a file system what it has of the disk.
+        """
         found: dict[str, int] = {}
 
         async def look(wanted: _Wanted) -> None:
             target = wanted.target
             if target.serial is not None:
                 return
+            host = self._crew.hosts[target.host]
+            if self._crew.study.target.make_xfs:
+                found[target.key] = await allocated_bytes(host, image_of(target))
+                return
             folder = f"{target.path.rstrip('/')}/{scratch_name(target.host)}"
-            site = Site(self._crew.hosts[target.host], folder, None, target.key)
+            site = Site(host, folder, None, target.key)
             for data_set in data_sets_at(self._crew.plan, target):
                 size = await present_bytes(site, data_set)
                 found[target.key] = found.get(target.key, 0) + size
@@ -105,13 +126,21 @@ class Sites:
         for target in self._targets:
             if target.host == host:
                 self._open.pop(target.key, None)
+                self._made.pop(target.key, None)
                 self._ready.difference_update(target.configurations)
 
     async def remove_files(self, site: Site, path: str) -> None:
-        """Remove what lies in a folder, which is taken again; `path` is the folder's parent."""
+        """Remove what lies in a folder, which is taken again; `path` is the folder's parent.
+
+        A file system of the session's own is made anew.
+        """
+        if site.scratch:
+            (target,) = [target for target in self._targets if target.key == site.key]
+            await make_again(site, target, self._crew.study.target)
+            return
         limit_s = CLOSE_LIMIT_S + self._removal_s
         await site.host.ask("scratch_close", deadline_s=limit_s, dir=site.dir, keep=False)
-        await self._open_folder(site.host, path)
+        await self._open_folder(site.host, path, scratch_name(site.name))
 
     async def lay_out_again(self, run: PlannedRun) -> None:
         """All files of the run's configuration anew, in folders that are empty."""
@@ -132,7 +161,7 @@ class Sites:
                 await let_go(site, paths[site.key])
                 return
             limit_s = CLOSE_LIMIT_S + self._removal_s
-            await site.host.ask("scratch_close", deadline_s=limit_s, dir=site.dir, keep=keep)
+            await site.host.ask("scratch_close", deadline_s=limit_s, dir=site.held, keep=keep)
 
         faults: list[str] = []
         for batch in _one_a_host(living):
@@ -142,30 +171,56 @@ class Sites:
         return tuple(faults)
 
     async def _take(self, targets: list[Target], facts: Mapping[str, HostFacts]) -> None:
-        crew = self._crew
+        settings = self._crew.study.target
+        made: dict[str, HostFacts] = {}
 
-        async def take(target: _Wanted) -> None:
-            host = crew.hosts[target.name]
-            if target.target.serial is not None:
-                found = facts[target.target.key].target
-                site = await take_device(host, target.target, found, crew.study.target)
-                self._open[target.target.key] = site
-                return
-            message = await self._open_folder(host, target.target.path)
-            answer = read_answer(target.name, ScratchAnswer, message)
-            seen = facts[target.target.key].target
-            self._open[target.target.key] = Site(host, answer.dir, seen, target.target.key)
-            if answer.left_over_bytes:
-                size = format_bytes(answer.left_over_bytes)
-                text = f"An earlier session had left {size} in {answer.dir} on '{target.name}'."
-                crew.tell(Notice(text))
+        async def take(wanted: _Wanted) -> None:
+            target, host = wanted.target, self._crew.hosts[wanted.name]
+            seen = facts[target.key]
+            if settings.make_xfs:
+                own = await self._take_own(host, target, seen)
+                site, made[target.key] = own.site, own.facts
+            elif target.serial is not None:
+                site = await take_device(host, target, seen.target, settings)
+            else:
+                folder = await self._take_folder(host, target.path, scratch_name(host.name))
+                site = Site(host, folder, seen.target, target.key)
+            self._open[target.key] = site
 
         wanted = [_Wanted(target) for target in targets if target.key not in self._open]
-        (await together(wanted, take)).complete()
+        if settings.make_xfs and wanted:
+            hosts = "1 host" if len(wanted) == 1 else f"each of {len(wanted)} hosts"
+            self._crew.begin(Phase.LAY_OUT, None, f"an XFS on {hosts}")
+        outcomes = await together(wanted, take)
+        if made:
+            self._made |= made
+            self._crew.tell(FilesystemsMade(tuple(made.items())))
+        outcomes.complete()
 
-    async def _open_folder(self, host: Host, path: str) -> Message:
+    async def _take_own(self, host: Host, target: Target, seen: HostFacts) -> Made:
+        """A folder with a file system of the session's own in it."""
+        folder = await self._take_folder(host, *folder_of(target))
+        try:
+            return await make_file_system(host, folder, target, self._crew.study.target, seen)
+        except HostError:
+            if not host.lost:
+                # Only so can the folder be taken again.
+                with suppress(HostError):
+                    limit_s = CLOSE_LIMIT_S + self._removal_s
+                    await host.ask("scratch_close", deadline_s=limit_s, dir=folder, keep=False)
+            raise
+
+    async def _take_folder(self, host: Host, path: str, name: str) -> str:
+        answer = read_answer(host.name, ScratchAnswer, await self._open_folder(host, path, name))
+        if answer.left_over_bytes:
+            size = format_bytes(answer.left_over_bytes)
+            text = f"An earlier session had left {size} in {answer.dir} on '{host.name}'."
+            self._crew.tell(Notice(text))
+        return answer.dir
+
+    async def _open_folder(self, host: Host, path: str, name: str) -> Message:
         """Take a folder; an agent of this very session that is ending there is waited for."""
-        owner, name = self._crew.owner, scratch_name(host.name)
+        owner = self._crew.owner
         limit_s = OPEN_LIMIT_S + self._removal_s
         for _ in range(OWN_LOCK_TRIES):
             try:
@@ -186,7 +241,8 @@ class Sites:
 
     async def _fill(self, data_set: DataSet, targets: list[Target]) -> None:
         # A device is written over as a whole, when the state for its runs is made.
-        sites = [self._open[target.key] for target in targets if target.serial is None]
+        all_sites = (self._open[target.key] for target in targets)
+        sites = [site for site in all_sites if not site.device]
         if not sites:
             return
         await lay_out(self._crew, sites, data_set, self._needed[data_set.id].point.io)

@@ -8,13 +8,15 @@ from typing import Final
 
 from iolab.errors import Fault, HostError
 from iolab.model.host import DeviceFacts, HostFacts, HostSpec, Role, TargetProbe
-from iolab.model.study import Study, TargetSettings
+from iolab.model.study import Study
 from iolab.plan.device_guard import NVME, NVME_ARGV, NVME_PURGES
+from iolab.plan.filesystem_guard import asks_rights
 from iolab.plan.key_value_guard import wanted_tools
 from iolab.plan.targets import Target, targets_of
 from iolab.run.barrier import Outcomes, together
 from iolab.run.devices import look_at, with_device
 from iolab.run.engines.base import Engine
+from iolab.run.filesystems import MOUNT_PARENT
 from iolab.run.hosts.answers import read_facts, read_probe
 from iolab.run.hosts.base import Hello, Host
 
@@ -55,7 +57,7 @@ async def survey(study: Study, hosts: Mapping[str, Host], engines: Iterable[Engi
     async def visit(host: Host) -> _Visit:
         spec = specs[host.name]
         if host.name in by_host:
-            return await _visit(host, spec, tuple(by_host[host.name]), tools, study.target)
+            return await _visit(host, spec, tuple(by_host[host.name]), tools, study)
         hello = await host.connect()
         told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=None, tools={})
         return _Visit(hello, {host.name: _with_devices(spec, read_facts(host.name, told))}, {})
@@ -82,8 +84,9 @@ async def _visit(
     spec: HostSpec,
     targets: tuple[Target, ...],
     tools: Mapping[str, list[str]],
-    settings: TargetSettings,
+    study: Study,
 ) -> _Visit:
+    settings, rights = study.target, asks_rights(study)
     hello = await host.connect()
     facts: dict[str, HostFacts] = {}
     probes: dict[str, TargetProbe] = {}
@@ -93,14 +96,21 @@ async def _visit(
             told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=None, tools=tools)
             device = devices[target.key] = await look_at(host, target, settings)
             facts[target.key] = with_device(read_facts(host.name, told), device)
+            if rights:
+                probes[target.key] = await _try(host, MOUNT_PARENT, rights=True)
             continue
         told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=target.path, tools=tools)
         seen = facts[target.key] = _with_devices(spec, read_facts(host.name, told))
         # A directory that is missing or closed is the guard's to name; trying it adds nothing.
         if seen.target is not None and seen.target.writable:
-            tried = await host.ask("probe", deadline_s=PROBE_LIMIT_S, path=target.path)
-            probes[target.key] = read_probe(host.name, tried)
+            probes[target.key] = await _try(host, target.path, rights=rights)
     return _Visit(hello, facts, probes, devices)
+
+
+async def _try(host: Host, path: str, *, rights: bool) -> TargetProbe:
+    """What trying a folder tells, and with `rights` what else the agent may do there."""
+    told = await host.ask("probe", deadline_s=PROBE_LIMIT_S, path=path, rights=rights)
+    return read_probe(host.name, told)
 
 
 def _with_devices(spec: HostSpec, facts: HostFacts) -> HostFacts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from iolab.model.configuration import Redundancy
 from iolab.model.event import SessionStatus
@@ -74,11 +74,15 @@ class PlanDocument:
 
 @dataclass(frozen=True, slots=True)
 class HostsStart:
-    """The facts of all hosts, by name, when the session started or resumed (UTC, ns)."""
+    """The facts of all hosts, by name, when the session started or resumed (UTC, ns).
+
+    `made` are those of targets on which it made file systems of its own after that.
+    """
 
     real_ns: int
     agent_version: str
     facts: Mapping[str, HostFacts]
+    made: Mapping[str, HostFacts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

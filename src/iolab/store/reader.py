@@ -90,9 +90,19 @@ class SessionReader:
         return decode(HostsDocument, path).starts if path.exists() else ()
 
     @property
-    def facts(self) -> dict[str, HostFacts]:
-        """The newest facts of each host by name; empty before the session reached them."""
+    def found(self) -> dict[str, HostFacts]:
+        """The newest facts of each host by name, as a start of the session found it."""
         return {name: facts for start in self.starts for name, facts in start.facts.items()}
+
+    @property
+    def facts(self) -> dict[str, HostFacts]:
+        """The newest facts of each host by name; empty before the session reached them.
+
+        Where it made a file system of its own they are those with that as the target.
+        """
+        starts = self.starts
+        found = [*(start.facts for start in starts), *(start.made for start in starts)]
+        return {name: facts for part in found for name, facts in part.items()}
 
     def ledger(self) -> Ledger:
         """What the session did to its targets; empty where it kept no account."""

@@ -119,6 +119,14 @@ class SessionWriter:
             self._session = dataclasses.replace(self._session, agent_version=agent_version)
             _save(self._directory, self._session)
 
+    def made(self, facts: Iterable[tuple[str, HostFacts]]) -> None:
+        """Keep the facts of targets on which this start of the session made file systems."""
+        path = self._directory / layout.HOSTS
+        with told(path, "write"):
+            *earlier, start = decode(HostsDocument, path).starts
+            start = dataclasses.replace(start, made={**start.made, **dict(facts)})
+            replace_file(path, encode(HostsDocument(layout.FORMAT, (*earlier, start))))
+
     def keep_ledger(self, ledger: Ledger) -> None:
         """Put the state ledger in place of the one before; it is on the device on return."""
         path = self._directory / layout.LEDGER
