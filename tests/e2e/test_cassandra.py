@@ -112,7 +112,7 @@ async def never() -> None:
 
 
 def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> None:
-    settings = settings_of()
+    settings = settings_of(memory_bytes=HEAP_BYTES + (1 << 30))
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         run, here = stage.run(), [stage.site]

@@ -43,6 +43,13 @@ def test_what_a_version_does_not_count_is_left_out() -> None:
     assert found.statistics == (Statistic("b_bytes", 3.0, "B"),)
 
 
+@pytest.mark.parametrize("name", ["", "A", "a b", "a\\u001b[31m"])
+def test_a_counter_has_a_plain_name(name: str) -> None:
+    line = b'{"real_ns": 5, "counters": {"%s": 1}}' % name.encode()
+    with pytest.raises(EngineError, match="cannot be read"):
+        read_told(line, CountersTold, "h")
+
+
 def test_a_schema_is_read() -> None:
     before, after = (read_told(line, SchemaTold, "h") for line in lines("schema-4.0.17.jsonl"))
     assert [before.columns, before.key, before.comment, before.replication] == [None] * 4

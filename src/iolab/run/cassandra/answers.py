@@ -18,6 +18,7 @@ LINE_LIMIT_BYTES: Final = 1 << 20
 """An answer has a few hundred bytes; a table of a thousand columns has some ten thousand."""
 
 Name = Annotated[str, Field(max_length=256)]
+Counter = Annotated[str, Field(pattern="^[a-z0-9_]{1,60}$")]
 Text = Annotated[str, Field(max_length=4096)]
 Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -68,7 +69,7 @@ class CountersTold(_Told):
     """A node's counters at one moment of its host's CLOCK_REALTIME; None for one it has not."""
 
     real_ns: Annotated[int, Field(ge=0, lt=2**63)]
-    counters: Annotated[dict[Name, Whole | None], Field(max_length=200)]
+    counters: Annotated[dict[Counter, Whole | None], Field(max_length=200)]
 
     @property
     def known(self) -> Mapping[str, int]:

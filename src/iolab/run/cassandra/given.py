@@ -31,6 +31,7 @@ from iolab.run.cassandra.schema import (
 from iolab.run.cassandra.server import Load
 from iolab.run.cassandra.tools import TABLE, Tools
 from iolab.run.crew import Crew
+from iolab.run.hosts.text import printable
 from iolab.run.key_value.java import java_on
 from iolab.run.kits import YCSB_VERSION, KitName, kit_on
 from iolab.run.site import Site
@@ -86,7 +87,7 @@ class GivenServer:
         try:
             tools = await self._equip(crew, sites[0])
             found = await tools.schema(self.addresses, "describe")
-            self._told = replace(self._told, version=found.version)
+            self._told = replace(self._told, version=printable(found.version, 40))
             require_room(found, self._settings)
             wanted = records_of(run)
             if self._loaded == wanted and found.columns is not None:

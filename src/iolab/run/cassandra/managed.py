@@ -240,12 +240,17 @@ class ManagedServer:
         crew.begin(Phase.LAY_OUT, run, doing, START_EXPECTED_S)
         live = f"{_home(site)}/live"
         self._tell(restored_by=await clone(site.host, _golden(site, wanted), live))
-        words = ("find", f"{live}/data/{self._settings.keyspace}", "-type", "f")
-        files = await told(site.host, words, output_limit_bytes=FILES_LIMIT_BYTES)
-        self.cache = await evict(site, files.decode("utf-8", "surrogateescape").splitlines())
+        if crew.study.method.drop_caches:
+            self.cache = await self._drop(site, f"{live}/data/{self._settings.keyspace}")
         node = await self._start(crew, site, live)
         if node.newest is not None:
             self._tell(statistics_before=node.newest.statistics)
+
+    async def _drop(self, site: Site, folder: str) -> CacheProof:
+        """No page of the files in the folder stays in memory, which is proved."""
+        words = ("find", folder, "-type", "f")
+        files = await told(site.host, words, output_limit_bytes=FILES_LIMIT_BYTES)
+        return await evict(site, files.decode("utf-8", "surrogateescape").splitlines())
 
     async def _start(self, crew: Crew, site: Site, root: str) -> Node:
         """A node on that folder, which answers."""
