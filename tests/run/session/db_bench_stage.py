@@ -60,16 +60,17 @@ def stage(
     stop: Stop | None = None,
     notes: Notes | None = None,
     tables: str = "",
+    scripts: dict[str, FakeScript] | None = None,
 ) -> Stage:
     """A session with that db_bench on this machine, or with one on each of several hosts."""
     benches = bench if isinstance(bench, dict) else {"local": bench}
-    scripts = {
+    made = scripts or {
         name: replace(script, programs=script.programs or one.programs())
         for name, one in benches.items()
     }
     hosts = "".join(HOST.format(name=name) for name in benches) if len(benches) > 1 else ""
     text = STUDY.format(hosts=hosts + tables, workloads="".join(workloads or (workload(),)))
-    return Stage(scripts, text=text, sets=sets, stop=stop, notes=notes or Notes()).play()
+    return Stage(made, text=text, sets=sets, stop=stop, notes=notes or Notes()).play()
 
 
 def phases(played: Stage) -> list[Phase]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from iolab.model.event import Phase, PhaseStarted, SessionStatus
@@ -238,3 +240,31 @@ def test_a_host_that_is_lost_in_the_load_fails_the_run() -> None:
     played = stage(FakeDbBench(), script=FakeScript(dies=frozenset({"put"})))
     assert [record.status for record in played.records] == [RunStatus.FAILED]
     assert played.records[0].hosts[0].error is not None
+
+
+def test_a_host_that_is_lost_in_a_cell_fails_the_run_with_what_was_heard() -> None:
+    benches = {"a": FakeDbBench(), "b": FakeDbBench()}
+    usual = benches["b"].db_bench
+
+    async def lost(call: FakeCall) -> int:
+        if "duration" in call.flags:
+            line = b"2026/11/21-08:27:31  ... thread 0: (1,1) ops and (1,1) ops/second in (1.0,1.0)"
+            call.say(line + b" seconds\n", "stderr")
+            await asyncio.sleep(1)
+            call.machine.break_off()
+        return await usual(call)
+
+    scripts = {
+        "a": FakeScript(programs=benches["a"].programs()),
+        "b": FakeScript(programs={**benches["b"].programs(), "db_bench": lost}),
+    }
+    played = stage(benches, scripts=scripts)
+    (record,) = played.records
+    assert record.status is RunStatus.FAILED
+    first, second = record.hosts
+    assert first.stopped_early
+    assert second.error is not None
+    assert b"thread 0" in next(
+        output.content.unpacked() for output in record.outputs if output.host == "b"
+    )
+    assert played.hosts["a"].left_behind == []
