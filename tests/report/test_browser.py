@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from iolab.report.brief import build_brief
 from iolab.report.html import render_html
 from tests.report.hostile import hostile
+from tests.report.key_value_session import rocksdb
 from tests.report.studies import sweep
 
 CHROMIUM = "/usr/bin/chromium"
@@ -40,6 +41,14 @@ def hostile_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def keys_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("keys") / "report.html"
+    source = rocksdb(("one", "two"), repeats=2, seconds=2, workload_count=2)
+    path.write_text(render_html(build_brief(source)), encoding="utf-8")
+    return path
+
+
 def shown(browser: Browser, path: Path, **options: Any) -> tuple[Page, list[str]]:
     """The page opened with every section open, and all that it said or asked for."""
     page = browser.new_context(**options).new_page()
@@ -52,7 +61,7 @@ def shown(browser: Browser, path: Path, **options: Any) -> tuple[Page, list[str]
     return page, [line for line in said if line != f"request: {path.as_uri()}"]
 
 
-@pytest.mark.parametrize("name", ["report", "hostile_report"])
+@pytest.mark.parametrize("name", ["report", "hostile_report", "keys_report"])
 def test_nothing_is_asked_for_and_nothing_goes_wrong(
     browser: Browser, name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -62,7 +71,7 @@ def test_nothing_is_asked_for_and_nothing_goes_wrong(
     page.context.close()
 
 
-@pytest.mark.parametrize("name", ["report", "hostile_report"])
+@pytest.mark.parametrize("name", ["report", "hostile_report", "keys_report"])
 def test_no_page_is_wider_than_its_window(
     browser: Browser, name: str, request: pytest.FixtureRequest
 ) -> None:

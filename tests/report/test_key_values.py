@@ -13,6 +13,7 @@ import pytest
 
 from iolab.analyse.key_value.summary import is_key_value
 from iolab.analyse.points import summarise
+from iolab.model.key_value_run import Statistic
 from iolab.model.metric import Level, Metric
 from iolab.report.brief import Brief, build_brief
 from iolab.report.export import csv_text, markdown_text, session_document
@@ -22,7 +23,8 @@ from iolab.report.key_value.measures import brief_operations, drawn_tail
 from iolab.report.key_value.tables import bounds_table, key_runs_table
 from iolab.report.page import Page, make_page
 from iolab.report.published import read_published
-from tests.report.key_value_records import READ
+from tests.report.hostile import EVERY, SCRIPT
+from tests.report.key_value_records import READ, SHAPE
 from tests.report.key_value_session import KeySource, cassandra, rocksdb
 from tests.report.studies import kpi
 from tests.report.synthetic import objecting
@@ -51,6 +53,33 @@ def page(brief: Brief) -> Page:
 @pytest.fixture(scope="module")
 def paced() -> KeySource:
     return cassandra(rates=(1000, 4000), seconds=4)
+
+
+def hostile_keys() -> KeySource:
+    """Everything that an engine or a server says is hostile."""
+    source = cassandra(rates=(1000,), seconds=2)
+    study = source.study
+    source.study = replace(
+        study,
+        configurations=tuple(replace(one, title=EVERY) for one in study.configurations),
+        workloads=tuple(replace(one, title=EVERY) for one in study.workloads),
+        server=replace(study.server, keyspace=EVERY, consistency=EVERY),
+    )
+    words = (Statistic(EVERY, 1.0, EVERY),)
+    for run in source.plan.runs:
+        record = source.record(run.point.digest, run.repeat)
+        (host,) = record.hosts
+        assert host.key_value is not None
+        assert record.server is not None
+        told = replace(host.key_value, build=EVERY, copied_by=EVERY, statistics=words)
+        told = replace(told, start=replace(SHAPE, tables=None))
+        server = replace(
+            record.server, product=EVERY, java=EVERY, error=EVERY, statistics_after=words
+        )
+        hosts = (replace(host, engine_version=EVERY, key_value=told),)
+        key = (run.point.digest, run.repeat)
+        source.kept[key] = replace(record, hosts=hosts, server=server)
+    return source
 
 
 def titles(page: Page) -> dict[str, list[str]]:
@@ -337,6 +366,17 @@ def test_exports_have_the_operations(rocks: KeySource) -> None:
     assert "IOPS" not in text
     repeated = rocksdb(repeats=2, seconds=2, workload_count=1)
     assert " n=2" in markdown_text(repeated.study, repeated.results())
+
+
+def test_hostile_words_of_engines_and_servers_are_only_words() -> None:
+    source = hostile_keys()
+    text = render_html(build_brief(source))
+    assert SCRIPT not in text
+    assert "<img" not in text
+    assert "\u202e" not in text
+    assert "&lt;script&gt;window.hurt=1&lt;/script&gt;" in text
+    markdown = markdown_text(source.study, source.results())
+    assert SCRIPT not in markdown
 
 
 def test_a_run_in_a_line(rocks: KeySource) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from iolab.analyse.key_value.summary import WHOLE_KEY, latency_key
+from iolab.analyse.key_value.summary import WHOLE_KEY, latency_key, rate_key
 from iolab.analyse.points import PointSummary
 from iolab.cli.screen import QUIET_STYLE, Grouped, Heading, plain, title, verdict
+from iolab.model.key_value import KeyOperation
 from iolab.model.metric import Metric
 from iolab.model.study import Study
 from iolab.report.key_value.gains import (
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
     from iolab.cli.point_rows import PointRow
 
+
+_WRITER_RATE: Final = rate_key(KeyOperation.WRITE)
+"""Writes of db_bench have a rate of their own; of a mix it follows from the whole."""
 
 _TAILS: Final = ("p99", "p99_9", "p99_99")
 """Percentiles that are told where any point has them."""
@@ -132,6 +136,8 @@ def _columns(groups: Sequence[Group]) -> list[_Shown]:
         for name, word in PERCENTILES
         if name in published or (name in _TAILS and _is_known(metrics, latency_key(main, name)))
     ]
+    if _is_known(metrics, _WRITER_RATE):
+        found.append(_Shown(_WRITER_RATE, Heading("writes/s", number=True, spare=True)))
     for one in timed(metrics):
         is_due = one is main.intended
         word = "due" if is_due else one.word
@@ -159,6 +165,6 @@ def _row(
         plain(f"   {row.suffix}" if row.of_run else f"  {name}{row.suffix}", row.style),
         Text(show(row.metrics.get(WHOLE_KEY), bare_rate=True), style="" if row.of_run else "bold"),
         *([row.interval(WHOLE_KEY)] if repeated else []),
-        *(show(row.metrics.get(one.key)) for one in shown),
+        *(show(row.metrics.get(one.key), bare_rate=True) for one in shown),
         row.verdict,
     ]

@@ -12,7 +12,7 @@ from iolab.model.metric import Result
 from iolab.model.run import HostRun
 from iolab.model.study import Study
 from iolab.model.workload import AnyJob
-from iolab.model.ycsb import ServerKind, ServerSettings
+from iolab.model.ycsb import ServerKind, ServerSettings, YcsbJob
 from iolab.report.detail import RunKey
 from iolab.report.key_value.measures import key_workloads
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
@@ -122,6 +122,8 @@ def _shape_cells(job: AnyJob | None, shape: StoreShape, copied_by: str) -> tuple
     if isinstance(job, KeyValueJob):
         loaded = job.loaded
         name = f"{loaded.keys:,} keys in blocks of {format_bytes(loaded.block_bytes)}"
+    elif isinstance(job, YcsbJob):
+        name = f"{job.records:,} records of {job.fields} × {format_bytes(job.field_bytes)}"
     pending = shape.pending_bytes
     return row(
         name,
