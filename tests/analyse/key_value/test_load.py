@@ -140,6 +140,19 @@ def test_what_engines_do_after_the_declared_window_does_not_count() -> None:
     assert result.metrics["ops_per_s"].value == pytest.approx(2_000)
 
 
+@pytest.mark.parametrize("late_s", [0.0, 0.3, 0.7])
+def test_no_second_is_lost_to_intervals_that_begin_in_the_middle(late_s: float) -> None:
+    # 4 s of warm-up, 3 s of runtime, and a moment more: seconds that begin between those.
+    record = ycsb_record([[steadily(READ, seconds=9.0)]], runtime_s=3.0)
+    table = record.intervals
+    first = round(late_s * SECOND)
+    spans = np.where(table.seq == 0, SECOND + first, SECOND)
+    moved = replace(table, end_real_ns=table.end_real_ns + first, span_ns=spans)
+    result = judge(replace(record, intervals=moved), {})
+    assert result.window_s == pytest.approx(3.0)
+    assert result.metrics["ops_per_s"].value == pytest.approx(2_000, rel=0.01)
+
+
 def test_db_benchs_latencies_are_rocksdbs_own_of_the_whole_run() -> None:
     record = bench_record(2)
     metrics = judge(record, {}).metrics

@@ -18,7 +18,15 @@ from typing import Final
 import numpy as np
 
 from iolab.analyse.key_value.binned import merged
-from iolab.analyse.window import Cut, Window, controller_ns, cut
+from iolab.analyse.window import (
+    EDGE_SLACK_NS,
+    WARMUP_SLACK_NS,
+    WARMUP_SLACK_SHARE,
+    Cut,
+    Window,
+    controller_ns,
+    cut,
+)
 from iolab.model.histogram import BIN_COUNT, Histogram
 from iolab.model.key_value import BinnedLatency, KeyOperation
 from iolab.model.run import RunRecord
@@ -125,16 +133,40 @@ class KeyValueLoad:
 
 
 def declared(record: RunRecord) -> Window | None:
-    """The window of a run of fixed length: the runtime asked for, after the warm-up.
+    """The window of a run of fixed length: whole intervals of the runtime, after the warm-up.
 
-    Engines are let run a little longer, so that each is heard to the window's end; None where the
-    hosts have no window in common.
+    It begins with the first interval of every host after the warm-up, and ends with the one in
+    which the runtime is over. Engines run a moment longer than both together, so that no second is
+    lost to intervals that begin in the middle of others. None where the hosts share no window.
     """
     common = cut(record).common
     if common is None:
         return None
-    end_ns = common.start_ns + round(record.runtime_s * 1e9)
-    return Window(common.start_ns, min(common.end_ns, end_ns))
+    early_ns = round(min(record.warmup_s * 1e9 * WARMUP_SLACK_SHARE, WARMUP_SLACK_NS))
+    first_ns = common.start_ns - max(early_ns, EDGE_SLACK_NS)
+    starts, ends = _edges(record)
+    start_ns = max(_first_from(each, first_ns, common.start_ns) for each in starts)
+    over_ns = start_ns + round(record.runtime_s * 1e9) - EDGE_SLACK_NS
+    end_ns = max(_first_from(each, over_ns, common.end_ns) for each in ends)
+    window = Window(start_ns, min(end_ns, common.end_ns))
+    return window if window.end_ns > window.start_ns else common
+
+
+def _edges(record: RunRecord) -> tuple[list[Ints], list[Ints]]:
+    """When each host's intervals begin, and when they end, on the controller's clock."""
+    table, hosts = record.intervals, range(len(record.hosts))
+    offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
+    ends = controller_ns(table.end_real_ns, offsets[table.host])
+    starts = ends - table.span_ns
+    return [starts[table.host == host] for host in hosts], [
+        ends[table.host == host] for host in hosts
+    ]
+
+
+def _first_from(moments: Ints, least_ns: int, otherwise_ns: int) -> int:
+    """The first of the moments that does not come before another one."""
+    later = moments[moments >= least_ns]
+    return int(later.min()) if later.size else otherwise_ns
 
 
 def measure_key_value(record: RunRecord, window: Window | None = None) -> KeyValueLoad:
