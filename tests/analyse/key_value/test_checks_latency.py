@@ -99,7 +99,7 @@ def test_service_times_alone_say_nothing_of_latency_at_a_rate() -> None:
     assert (said.level, "Only service times" in said.says) == (INDICATIVE, True)
 
 
-@pytest.mark.parametrize(("per_s", "wanted"), [(2_000, VALID), (1_850, INDICATIVE)])
+@pytest.mark.parametrize(("per_s", "wanted"), [(2_000, VALID), (1_850, VALID), (1_750, INDICATIVE)])
 def test_the_writer_keeps_the_rate_that_is_stated(per_s: int, wanted: Level) -> None:
     said = ask("writer-rate", bench_record(job=BESIDE, writer_per_s=per_s))
     assert said.level is wanted

@@ -39,9 +39,10 @@ more than all that it shows."""
 
 APART_AT: Final = 99.0
 
-WRITER_LEAST: Final = 0.95
+WRITER_LEAST: Final = 0.90
 """Share of its rate that a writer beside readers must have kept, for the readers of all
-configurations to have had the same beside them."""
+configurations to have had the same beside them; db_bench itself keeps a low rate to a few per cent
+only."""
 
 
 def key_percentiles(view: RunView) -> Said:
