@@ -12,7 +12,7 @@ from iolab.model.key_value_run import ServerRun, Statistic
 from iolab.model.metric import Level
 from iolab.model.run import Bystander, CacheProof, DeviceDelta, IdleProof, RunRecord
 from iolab.model.ycsb import Distribution
-from tests.analyse.key_value.asking import ask, on_host, told
+from tests.analyse.key_value.asking import ask, counted, on_host, told
 from tests.analyse.key_value.records import (
     BENCH,
     LOADED,
@@ -78,6 +78,11 @@ def test_devices_must_read_what_bounded_memory_cannot_hold(
     kept = (64 << 20) / (LOADED.keys * LOADED.entry_bytes)
     assert said.evidence["least_from_device"] == pytest.approx(1 - kept)
     assert said.evidence["bytes_per_read"] == pytest.approx(bytes_per_read)
+
+
+def test_reads_of_absent_keys_ask_nothing_of_a_device(bench: RunRecord) -> None:
+    said = ask("reads-from-memory", counted(bench, absent=READS // 2))
+    assert said.evidence["reads"] == READS // 2
 
 
 @pytest.mark.parametrize(("ios", "wanted"), [(0.9, VALID), (0.7, INDICATIVE), (0.4, INVALID)])
@@ -235,6 +240,9 @@ def test_messages_that_a_server_dropped_are_work_not_done() -> None:
     after = statistics(cpu_ns=9e9, client_reads=1, dropped_messages=12)
     said = ask("server-lost", served(replace(SERVER, statistics_after=after)))
     assert (said.level, said.evidence["dropped"]) == (INDICATIVE, 12)
+    before = statistics(cpu_ns=1e9, client_reads=0, dropped_messages=12)
+    earlier = replace(SERVER, statistics_before=before, statistics_after=after)
+    assert ask("server-lost", served(earlier)).level is VALID, "dropped before the run"
 
 
 def test_others_on_the_devices_are_told_of_the_host_that_holds_the_store(
