@@ -9,12 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 
 from iolab.analyse.key_value.summary import is_key_value
 from iolab.analyse.points import summarise
 from iolab.model.key_value_run import Statistic
 from iolab.model.metric import Level, Metric
+from iolab.model.sample import CounterTable
 from iolab.report.brief import Brief, build_brief
 from iolab.report.export import csv_text, markdown_text, session_document
 from iolab.report.html import render_html
@@ -306,6 +308,76 @@ def test_a_run_shows_its_operations_over_time(paced: KeySource, brief: Brief) ->
     )
     assert beside.timeline is not None
     assert [one.name for one in beside.timeline.panels[0].traces] == ["all", "writer"]
+
+
+def test_what_a_server_counts_stands_below_the_operations(paced: KeySource) -> None:
+    source = replace(paced, kept={})
+    key = (source.plan.runs[0].point.digest, 1)
+    record = paced.record(*key)
+    with_server = replace(record, counters=with_node(record.counters))
+    brief = build_brief(replace(source, kept={**paced.kept, key: with_server}))
+    timeline = brief.details[key].timeline
+    assert timeline is not None
+    panels = {panel.title: panel for panel in timeline.panels}
+    requests = panels["Server requests"]
+    assert [one.name for one in requests.traces] == ["read", "write"]
+    assert requests.traces[0].values[4] == pytest.approx(500.0)
+    assert panels["Server latency"].traces[0].values[4] == pytest.approx(2e6)
+    assert panels["Server waiting"].traces[0].name == "compactions"
+    assert "Server garbage collection" in panels
+
+
+def with_node(counters: CounterTable) -> CounterTable:
+    """The counters with those of a Cassandra node, asked a third of a second after its host."""
+    each = {
+        "client_reads": 500,
+        "client_read_time_ns": 1_000_000_000,
+        "client_writes": 400,
+        "client_write_time_ns": 200_000_000,
+        "compacted_bytes": 1_000_000,
+        "collection_time_ns": 10_000_000,
+    }
+    samples = np.unique(counters.seq)
+    rows = [(seq, name, int(seq) * grows) for seq in samples for name, grows in each.items()]
+    rows += [(seq, "compactions_pending", 2) for seq in samples]
+    start = int(counters.real_ns.min()) + 300_000_000
+    whole = [np.array([row[0] for row in rows]), np.array([row[2] for row in rows])]
+    names = np.array([row[1] for row in rows], dtype=np.object_)
+    scope = np.full(len(rows), "cassandra", dtype=np.object_)
+    return CounterTable(
+        host=np.concatenate([counters.host, np.zeros(len(rows), dtype=np.int64)]),
+        seq=np.concatenate([counters.seq, whole[0]]),
+        real_ns=np.concatenate([counters.real_ns, start + whole[0] * 1_000_000_000]),
+        scope=np.concatenate([counters.scope, scope]),
+        name=np.concatenate([counters.name, np.full(len(rows), "", dtype=np.object_)]),
+        metric=np.concatenate([counters.metric, names]),
+        value=np.concatenate([counters.value, whole[1]]),
+    )
+
+
+def test_configurations_at_one_load_alone_are_drawn_too() -> None:
+    source = rocksdb(("old", "new"), seconds=2, workload_count=1)
+    once = tuple(one for one in source.results() if dict(one.axis)["threads"] == 16)
+    page = make_page(build_brief(replace(source, results_given=once)))
+    assert [figure.title for figure in page.workloads[0].figures][:2] == [
+        "Operations a second against block_size",
+        "Read mean against operations a second",
+    ]
+    few = tuple(one for one in once if dict(one.axis)["block_size"] == "4k")
+    page = make_page(build_brief(replace(source, results_given=few)))
+    assert page.workloads[0].title == "Random reads, block_size 4k"
+    assert page.workloads[0].figures[0].title == "Operations a second against threads"
+
+
+def test_several_clients_have_their_shares() -> None:
+    source = cassandra(rates=(1000,), clients=("client-1", "client-2"), seconds=2)
+    page = make_page(build_brief(source))
+    shares = page.runs[0].hosts
+    assert shares is not None
+    assert [cells[0].text for cells in shares.rows] == ["client-1", "client-2"]
+    assert shares.columns[1].title == "Operations/s"
+    assert page.runs[0].figures[-1].title.startswith("Each host's rate")
+    assert "mean per host (2)" in dict(page.cards[0].entries[0].rows)
 
 
 def test_published_results_are_named_as_such(rocks: KeySource) -> None:

@@ -16,10 +16,19 @@ from iolab.model.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.model.run import RunStatus
 from iolab.model.workload import Access, Indicator
 from iolab.report.detail import Curve, Panel, Timeline, Trace
-from iolab.report.figures.axis import Line, latency_figure, throughput_figure
+from iolab.report.figures.axis import (
+    MEAN,
+    TAIL,
+    Line,
+    latency_figure,
+    rate_of,
+    throughput_figure,
+)
+from iolab.report.figures.bars import Named, bars_figure
 from iolab.report.figures.distribution import Drawn, distribution_figure
 from iolab.report.figures.frame import Figure
 from iolab.report.figures.timeline import timeline_figure
+from iolab.report.figures.tradeoff import tradeoff_figure
 from iolab.report.palette import SERIES
 from tests.report.studies import one_configuration
 from tests.report.synthetic import job, study_of, workload
@@ -109,6 +118,17 @@ def figures() -> dict[str, Figure]:
         "latency": latency_figure(WORKLOAD.title, "iodepth", lines()[:1]),
         "distribution": distribution_figure(
             "Random read", "Latency by percentile", [Drawn(CURVE, "read", SERIES[0])]
+        ),
+        "bars": bars_figure(
+            "Random read",
+            "iodepth",
+            lines(),
+            rate_of(Indicator.IOPS),
+            "1/s",
+            Named("Performance", 8.0, "+58 %"),
+        ),
+        "tradeoff": tradeoff_figure(
+            "Random read", "iodepth", lines(), rate_of(Indicator.IOPS), "1/s", (MEAN, TAIL)
         ),
         "timeline": timeline_figure("A run", "Over time", timeline(), SERIES[2]),
     }

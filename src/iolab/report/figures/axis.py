@@ -29,6 +29,7 @@ from iolab.report.figures.frame import (
     top_level,
     unit_mark,
 )
+from iolab.report.figures.notes import bar_notes
 from iolab.report.figures.predicted import (
     predicted_layers,
     predicted_note,
@@ -160,8 +161,8 @@ def _figure(
     known = [line.curve for line in lines[:MAX_LINES] if line.curve is not None]
     left_out = len(lines) - MAX_LINES
     notes = [_dashes(quantities)] if len(quantities) > 1 else []
-    if any(interval_bars(line, axis, one.key, scale) for line in lines for one in quantities):
-        notes.append("Bars: 95 % interval over the runs, which are the small marks.")
+    points = [point for line in lines for point in line.points]
+    notes += bar_notes(p.metrics.get(one.key, _NO_METRIC) for p in points for one in quantities)
     notes += [text for one in quantities if (text := predicted_note(known, one.key))]
     notes += [f"{count(left_out, 'line')} more in the table."] if left_out > 0 else []
     return Figure(

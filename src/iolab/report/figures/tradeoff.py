@@ -27,6 +27,7 @@ from iolab.report.figures.frame import (
     top_level,
     unit_mark,
 )
+from iolab.report.figures.notes import bar_notes
 from iolab.report.palette import PAPER
 from iolab.report.wording import count, short, show_value
 
@@ -78,7 +79,8 @@ def tradeoff_figure(
     notes = [f"The number at a point is its {axis}; down and to the right is better."]
     if len(latencies) > 1:
         notes.append(f"Solid: {latencies[0].label}; dashed: {latencies[1].label}.")
-    notes += _bar_notes([place[3] for place in every], [one.key for one in latencies])
+    metrics = [place[3].metrics.get(one.key, _NO_METRIC) for place in every for one in latencies]
+    notes += bar_notes(metrics, "Bars: 95 % interval of the latency.")
     if len(lines) > len(drawn):
         notes.append(f"{count(len(lines) - len(drawn), 'line')} more in the table.")
     notes += [note] if note else []
@@ -86,7 +88,7 @@ def tradeoff_figure(
     return Figure(
         subject=subject,
         title=f"{named[0].upper()}{named[1:]} against {performance.name.lower()}",
-        finding=_finding(drawn, axis, placed, latencies[-1]),
+        finding=_finding(drawn, axis, placed, latencies[-1], unit),
         note=" ".join(notes),
         spec={
             **top_level(PLOT_WIDTH, HEIGHT, top=HEAD),
@@ -186,17 +188,6 @@ def _interval(point: PointSummary, key: str, scale: Scale) -> tuple[float, float
     return scale.of(metric.low), scale.of(metric.high)
 
 
-def _bar_notes(points: Sequence[PointSummary], keys: Sequence[str]) -> list[str]:
-    """What bars are: intervals of chance, or the bins that hold a percentile."""
-    metrics = [point.metrics.get(key, _NO_METRIC) for point in points for key in keys]
-    notes = []
-    if any(one.n is not None and one.low is not None for one in metrics):
-        notes.append("Bars: 95 % interval of the latency.")
-    if any(one.bounded for one in metrics):
-        notes.append("Bars of percentiles: the engine’s own bin that holds it.")
-    return notes
-
-
 def _x(scale: Scale) -> Spec:
     return {
         "field": "x",
@@ -221,6 +212,7 @@ def _finding(
     axis: str,
     placed: dict[tuple[int, str], list[Place]],
     latency: Quantity,
+    unit: str,
 ) -> str:
     """One sentence a line: its first and its last point."""
     sentences = []
@@ -231,8 +223,7 @@ def _finding(
             sentences.append(f"{name}no point has both values.".capitalize())
             continue
         told = [
-            f"{show_value(rate, 'ops/s')} at {latency.label} {show_value(value, 'ns')} "
-            f"({axis} {text})"
+            f"{show_value(rate, unit)} at {latency.label} {show_value(value, 'ns')} ({axis} {text})"
             for text, rate, value, _ in (found[0], found[-1])[: len(found)]
         ]
         trust = trust_of([place[3].level for place in found])

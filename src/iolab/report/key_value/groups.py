@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from iolab.analyse.key_value.summary import WHOLE_KEY, is_key_value
 from iolab.analyse.points import Axis, PointSummary, summarise
@@ -39,12 +40,22 @@ class Group:
 
 def groups_of(workload: Workload, points: Sequence[PointSummary]) -> tuple[Group, ...]:
     """A workload's points, apart by every axis but the main one."""
-    axis = main_axis([point.key.axis for point in points]) or ""
+    axis = main_axis([point.key.axis for point in points]) or _only_axis(points)
     found: dict[Axis, list[PointSummary]] = {}
     for point in points:
         others = tuple(pair for pair in point.key.axis if pair[0] != axis)
         found.setdefault(others, []).append(point)
     return tuple(Group(workload, others, axis, tuple(of)) for others, of in found.items())
+
+
+def _only_axis(points: Sequence[PointSummary]) -> str:
+    """Where nothing varies but the configuration: the load at which they are compared."""
+    names = [name for point in points for name, _ in point.key.axis]
+    several = len({point.key.configuration for point in points}) > 1
+    return next((name for name in _LOADS if several and name in names), "")
+
+
+_LOADS: Final = ("threads", "rate")
 
 
 def key_groups(study: Study, results: Sequence[Result]) -> tuple[Group, ...]:
