@@ -6,6 +6,7 @@ The agent mounts it inside the scratch folder, where only its runs see it; it go
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,6 +20,7 @@ from iolab.run.hosts.answers import (
     read_facts,
 )
 from iolab.run.hosts.base import Host, Refusal
+from iolab.run.hosts.text import printable
 from iolab.run.site import Site, scratch_name
 
 MAKE_LIMIT_S: Final = 660.0
@@ -40,11 +42,14 @@ on every Linux host that was installed in the last decade, and empty after a sta
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A file system as a site, and the host's facts with it as the target."""
+    """A file system as a site, and the host's facts with it as the target.
+
+    `said` is what the user should know of it.
+    """
 
     site: Site
     facts: HostFacts
-    kept: bool
+    said: tuple[str, ...] = ()
 
 
 def folder_of(target: Target) -> tuple[str, str]:
@@ -74,7 +79,18 @@ async def make_file_system(
     seen = read_facts(host.name, told)
     facts = replace(facts, target=seen.target, disks=seen.disks)
     site = Site(host, made.dir, seen.target, target.key, scratch=scratch)
-    return Made(site, facts, made.kept)
+    return Made(site, facts, tuple(_notes(host.name, made)))
+
+
+def _notes(host: str, made: FilesystemAnswer) -> Iterator[str]:
+    where = f"{printable(made.dir)} on '{printable(host)}'"
+    if made.kept:
+        yield f"The XFS that an earlier session kept is mounted again at {where}."
+    if not made.direct:
+        yield (
+            f"The image of the XFS at {where} takes no direct I/O: what is read from it may come "
+            f"from the page cache of the file system below."
+        )
 
 
 async def make_again(site: Site, target: Target, settings: TargetSettings) -> None:

@@ -179,6 +179,8 @@ class Sites:
             seen = facts[target.key]
             if settings.make_xfs:
                 own = await self._take_own(host, target, seen)
+                for text in own.said:
+                    self._crew.tell(Notice(text))
                 site, made[target.key] = own.site, own.facts
             elif target.serial is not None:
                 site = await take_device(host, target, seen.target, settings)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iolab.errors import HostError
-from iolab.model.event import FilesystemsMade, RunFinished, RunStarted, SessionStarted
+from iolab.model.event import FilesystemsMade, Notice, RunFinished, RunStarted, SessionStarted
 from iolab.model.host import TargetProbe
 from iolab.run.hosts.fake_fio import FakeLoad
 from iolab.run.hosts.fake_script import FakeScript
@@ -59,6 +59,15 @@ def test_an_image_is_kept_with_the_files() -> None:
     (closed,) = stage.hosts["local"].asked("scratch_close")
     assert (closed["dir"], closed["keep"]) == (FOLDER, True)
     assert stage.hosts["local"].asked("filesystem_close") == []
+
+
+def test_what_is_odd_about_it_is_told() -> None:
+    script = FakeScript(kept_image=True, direct_image=False)
+    stage = Stage({"local": script}, sets=XFS).play()
+    said = [notice.text for notice in stage.notes.of(Notice)]
+    assert any("earlier session kept is mounted again" in text for text in said)
+    assert any("takes no direct I/O" in text for text in said)
+    assert Stage(sets=XFS).play().notes.of(Notice) == []
 
 
 def test_one_that_cannot_be_made_ends_the_session_and_lets_the_folder_go() -> None:

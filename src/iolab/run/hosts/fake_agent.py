@@ -226,7 +226,7 @@ class FakeAgent:
         return {"is": "done"}
 
     async def _filesystem_open(self, request: _Request) -> dict[str, Any]:
-        """An XFS on the machine's one disk, or on a loop device there; none is ever kept."""
+        """An XFS on the machine's one disk, or on a loop device there."""
         asked = request.arguments
         mount = f"{asked['dir']}/fs"
         if asked["dir"] not in self.folders:
@@ -238,7 +238,9 @@ class FakeAgent:
         if not on_image and self.script.objections:
             raise FakeRefusal("refused", f"{DEVICE} is {self.script.objections[0]}")
         self.filesystems[mount] = device = LOOP if on_image else DEVICE
-        told = {"dir": mount, "device": device, "kept": False, "direct": True}
+        kept = on_image and self.script.kept_image
+        direct = not on_image or self.script.direct_image
+        told = {"dir": mount, "device": device, "kept": kept, "direct": direct}
         return {"is": "filesystem", **told}
 
     async def _filesystem_close(self, request: _Request) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class FakeScript:
     `objections` are the words that speak against its disk as a target.
     `programs` are those that it has beside fio, by name; with any it has no others.
     `contents` are the files that lie there for them.
+    `kept_image` and `direct_image` are what it tells of an image for a file system.
     `metadata` is how it does metadata operations. Of a run whose memory is bounded it tells the
     `memory_peak_bytes` (the bound itself if None) and the `oom_kills`.
     `process` makes the engine's processes, `machine` the `sample` messages, where other ones than
@@ -59,6 +60,8 @@ class FakeScript:
     metadata: FakeMetadata = _OPERATIONS
     programs: Mapping[str, FakeProgram] = field(default_factory=dict)
     contents: Mapping[str, bytes] = field(default_factory=dict)
+    kept_image: bool = False
+    direct_image: bool = True
     memory_peak_bytes: int | None = None
     oom_kills: int = 0
     process: Callable[[Machine, int, FakeJob, FakeLoad], FakeProcess] = FakeProcess
