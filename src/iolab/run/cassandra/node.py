@@ -10,9 +10,16 @@ from typing import Final
 from iolab.errors import EngineError, HostError
 from iolab.run.cassandra.answers import CountersTold, read_told
 from iolab.run.cassandra.daemon import SAID_LIMIT, Daemon
-from iolab.run.cassandra.node_files import NodePlan, node_command, node_files, node_folders
+from iolab.run.cassandra.node_files import (
+    NodePlan,
+    node_command,
+    node_files,
+    node_folders,
+    unpacked_folder,
+)
 from iolab.run.cassandra.tools import Tools
 from iolab.run.hosts.text import printable
+from iolab.run.key_value.copies import remove
 from iolab.run.key_value.processes import told
 
 MARKER: Final = b"Starting listening for CQL clients"
@@ -73,6 +80,7 @@ class Node:
     async def start(self) -> None:
         """Start it and wait until it answers. EngineError with the end of its log, HostError."""
         host, plan = self._tools.host, self.plan
+        await remove(host, unpacked_folder(plan))
         await told(host, ("mkdir", "-p", "--", *node_folders(plan)))
         for name, content in node_files(plan).items():
             await host.ask(

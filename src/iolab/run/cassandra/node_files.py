@@ -102,11 +102,11 @@ def node_files(plan: NodePlan) -> Mapping[str, bytes]:
 
 def node_folders(plan: NodePlan) -> tuple[str, ...]:
     """The folders that must be there before it is started."""
-    return plan.conf, plan.root, _passing(plan)
+    return plan.conf, plan.root, unpacked_folder(plan)
 
 
-def _passing(plan: NodePlan) -> str:
-    """Where it unpacks its own libraries, instead of where nobody would remove them."""
+def unpacked_folder(plan: NodePlan) -> str:
+    """Where it unpacks its own libraries, which a node that is killed leaves there."""
     return f"{plan.conf}/unpacked"
 
 
@@ -195,8 +195,8 @@ def _java_options(plan: NodePlan) -> Sequence[str]:
         "-XX:+ExitOnOutOfMemoryError",
         # What Java leaves among temporary files would outlive it.
         "-XX:+PerfDisableSharedMem",
-        f"-Djava.io.tmpdir={_passing(plan)}",
-        f"-Djna.tmpdir={_passing(plan)}",
+        f"-Djava.io.tmpdir={unpacked_folder(plan)}",
+        f"-Djna.tmpdir={unpacked_folder(plan)}",
         *(f"-javaagent:{jar}" for jar in agents),
         *(f"--add-exports={part}=ALL-UNNAMED" for part in EXPORTED),
         *(f"--add-opens={part}=ALL-UNNAMED" for part in OPENED),
