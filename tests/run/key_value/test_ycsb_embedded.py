@@ -128,6 +128,7 @@ def test_a_load_that_lost_its_marker_is_loaded_again(program: Path, target: Path
         ({"swap": ["[OVERALL]", "[NOTHING]"]}, "printed no result"),
         ({"cut": 200}, "latency log of"),
         ({"lacks": ["latency.UPDATE.hdr"]}, "no latency log of update"),
+        ({"hole": True}, "line 5 is no interval.*the latency log of read holds"),
         ({"exit": 3, "says": "Error: cannot map memory\n"}, "exit code 3 .*cannot map memory"),
         ({"swap": ["RunTime(ms), 3130", "RunTime(ms), 1130"]}, "ran for 1.13 s, and 3 s"),
     ],

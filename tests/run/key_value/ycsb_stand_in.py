@@ -7,7 +7,8 @@ read at each start: for `version`, `load`, `shape` and `measure` an object of
 - `swap`: [old, new] in what it prints; `sleep`: seconds before it prints its end
 - of `load` alone `inserts`: how many records it inserts, all by default
 - of `measure` alone `lacks`: logs that it does not write; `cut`: bytes of each log that it leaves
-  out at the end; `late`: seconds by which it begins later than it was started
+  out at the end; `hole`: whether their first line is lost, as when a log is opened twice;
+  `late`: seconds by which it begins later than it was started
 - `only`: the name of the host on which it does all that
 
 Each start leaves a file `started.KIND.N` there, with the arguments.
@@ -65,6 +66,9 @@ def write_logs():
         if path.name in does.get("lacks", []):
             continue
         log = re.sub(r"StartTime: [0-9.]+", f"StartTime: {began:.3f}", path.read_text())
+        if does.get("hole"):
+            first = log.split("\\n")[4]
+            log = log.replace(first, "\\0" * len(first))
         folder = given["hdrhistogram.output.path"].rpartition("/")[0]
         pathlib.Path(folder, path.name).write_text(log[: len(log) - does.get("cut", 0)])
 

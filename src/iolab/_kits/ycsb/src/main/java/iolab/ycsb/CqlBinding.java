@@ -72,7 +72,8 @@ public final class CqlBinding extends DB {
       if (session == null) {
         try {
           connect(new Settings(getProperties()));
-        } catch (RuntimeException fault) {
+          LatencyLogs.open(getProperties());
+        } catch (RuntimeException | DBException fault) {
           failure = "Cassandra cannot be used: " + Complaints.oneLine(fault);
           System.err.println(Complaints.MARK + failure);
           close();

@@ -42,6 +42,7 @@ public final class RocksBinding extends DB {
       if (store == null) {
         try {
           store = new RocksStore(getProperties());
+          LatencyLogs.open(getProperties());
         } catch (DBException fault) {
           failure = fault.getMessage();
           System.err.println(Complaints.MARK + failure);
