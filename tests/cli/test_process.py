@@ -90,7 +90,7 @@ def test_characters_that_stdout_cannot_show_end_nothing(session: Path) -> None:
 def test_off_a_terminal_nothing_is_coloured_or_wrapped(session: Path) -> None:
     assert "\x1b" not in iolab("show", session, "--details").stdout
     listed = iolab("studies").stdout.splitlines()
-    assert len(listed) == 3
+    assert len(listed) == 5
     assert max(len(line) for line in listed) > 100
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,10 @@ from iolab.cli.options import (
     load_study,
 )
 from iolab.cli.show import FailOnOption
+
+if TYPE_CHECKING:
+    from iolab.cli.conduct import Order
+    from iolab.model.study import Study
 
 ReportOption = Annotated[
     bool, typer.Option("--report", help="Write SESSION/report.html at the end.")
@@ -54,10 +58,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Measure a study and keep everything in a session."""
-    import sys
     from datetime import UTC, datetime
-
-    from iolab.plan.schedule import make_plan
 
     read = load_study(
         study,
@@ -70,27 +71,35 @@ def run(
         method=method,
         server=server,
     )
-    made = make_plan(read)
 
-    from iolab.analyse.agenda.course import agenda_maker
-    from iolab.cli.conduct import Order
     from iolab.cli.ending import Wishes, carry_out
-    from iolab.run.session import NOTHING
-    from iolab.store.writer import SessionWriter
 
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     directory = out or Path(f"iolab-{read.id}-{stamp}")
-    session_id = _session_id(read.id, stamp)
-    order = Order(
-        study=read,
+    wishes = Wishes(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
+    raise typer.Exit(carry_out(_order(read, directory, stamp), wishes))
+
+
+def _order(study: Study, directory: Path, stamp: str) -> Order:
+    """A new session of the whole plan, kept in that directory."""
+    import sys
+
+    from iolab.analyse.agenda.course import agenda_maker
+    from iolab.cli.conduct import Order
+    from iolab.plan.schedule import make_plan
+    from iolab.run.session import NOTHING
+    from iolab.store.writer import SessionWriter
+
+    made = make_plan(study)
+    session_id = _session_id(study.id, stamp)
+    return Order(
+        study=study,
         plan=made,
         session_id=session_id,
         earlier=NOTHING,
-        open_writer=lambda _: SessionWriter.create(directory, read, made, session_id, sys.argv),
-        agenda=agenda_maker(read, made),
+        open_writer=lambda _: SessionWriter.create(directory, study, made, session_id, sys.argv),
+        agenda=agenda_maker(study, made),
     )
-    wishes = Wishes(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
-    raise typer.Exit(carry_out(order, wishes))
 
 
 def _session_id(study_id: str, stamp: str) -> str:
