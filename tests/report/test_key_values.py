@@ -323,7 +323,7 @@ def test_what_a_server_counts_stands_below_the_operations(paced: KeySource) -> N
     assert [one.name for one in requests.traces] == ["read", "write"]
     assert requests.traces[0].values[4] == pytest.approx(500.0)
     assert panels["Server latency"].traces[0].values[4] == pytest.approx(2e6)
-    assert panels["Server waiting"].traces[0].name == "compactions"
+    assert panels["Server queues"].traces[0].name == "compactions"
     assert "Server garbage collection" in panels
 
 
@@ -449,6 +449,15 @@ def test_hostile_words_of_engines_and_servers_are_only_words() -> None:
     assert "&lt;script&gt;window.hurt=1&lt;/script&gt;" in text
     markdown = markdown_text(source.study, source.results())
     assert SCRIPT not in markdown
+
+
+def test_a_short_run_is_told_by_the_percentile_that_it_has(paced: KeySource) -> None:
+    assert ", read p90 " in brief_operations(paced.results()[0])
+
+
+def test_a_study_on_keys_alone_lays_out_no_files(page: Page) -> None:
+    assert "Files" not in [cells[0].text for cells in page.method.rows]
+    assert "Files" in [cells[0].text for cells in make_page(build_brief(kpi())).method.rows]
 
 
 def test_a_run_in_a_line(rocks: KeySource) -> None:

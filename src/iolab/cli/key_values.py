@@ -24,6 +24,7 @@ from iolab.report.key_value.gains import (
 from iolab.report.key_value.groups import Group, groups_in
 from iolab.report.key_value.measures import (
     PERCENTILES,
+    highest_known,
     main_operation,
     tail_name,
     timed,
@@ -131,10 +132,12 @@ def _columns(groups: Sequence[Group]) -> list[_Shown]:
     published = {tail_name(group.workload.job) for group in groups}
     main = main_operation(metrics)
     found = [_Shown(latency_key(main, "mean"), Heading(f"{main.word} mean", number=True))]
+    named = {name for name in _TAILS if _is_known(metrics, latency_key(main, name))}
+    named |= published if named else {*published, highest_known(metrics, main)}
     found += [
         _Shown(latency_key(main, name), Heading(word, number=True, spare=name not in published))
         for name, word in PERCENTILES
-        if name in published or (name in _TAILS and _is_known(metrics, latency_key(main, name)))
+        if name in named
     ]
     if _is_known(metrics, _WRITER_RATE):
         found.append(_Shown(_WRITER_RATE, Heading("writes/s", number=True, spare=True)))

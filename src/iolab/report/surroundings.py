@@ -154,7 +154,7 @@ def _server_panels(
             lines(("compacted", "compacted_bytes_per_s"), ("flushed", "flushed_bytes_per_s")),
         ),
         Panel(
-            "Server waiting",
+            "Server queues",
             "waiting",
             lines(
                 ("reads", "reads_waiting"),

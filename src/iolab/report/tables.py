@@ -12,6 +12,7 @@ from iolab.model.run import Plan
 from iolab.model.study import Method, Order, Study
 from iolab.model.workload import Job, Workload
 from iolab.report.detail import RunKey
+from iolab.report.key_value.measures import on_keys
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
 from iolab.report.wording import NOTHING, show, show_steadiness
 from iolab.units import format_bytes, format_duration_s
@@ -112,11 +113,12 @@ def method_table(study: Study, plan: Plan) -> Table:
         if method.order is Order.RANDOMISED
         else "as written"
     )
-    layout = ", ".join(
+    files = ", ".join(
         f"{data_set.id}: {data_set.numjobs * data_set.files_per_job} files of "
         f"{format_bytes(data_set.file_bytes)} on each host"
         for data_set in plan.data_sets
     )
+    layout = files or NOTHING
     caches = "dropped and verified before every run that reads" if method.drop_caches else "kept"
     rows = (
         row("Runs", f"{len(plan.runs)}: {len(plan.points)} points, repeats: {method.repeats}"),
@@ -124,7 +126,7 @@ def method_table(study: Study, plan: Plan) -> Table:
         row("Settle", f"{format_duration_s(method.settle_s)} of rest after each run"),
         row("Order", order),
         row("Caches", caches),
-        row("Files", layout or NOTHING),
+        *(() if all(on_keys(one.job) for one in study.workloads) else (row("Files", layout),)),
         row("Telemetry", f"every {study.telemetry.interval_ms / 1000:g} s"),
         row("Scale", study.scale),
     )

@@ -11,7 +11,7 @@ from iolab.analyse.key_value.summary import (
     WHOLE_KEY,
     latency_key,
 )
-from iolab.model.key_value import READ_WHILE_WRITING, KeyOperation, KeyValueJob
+from iolab.model.key_value import KeyOperation, KeyValueJob
 from iolab.model.metric import Metric, Result
 from iolab.model.study import Study
 from iolab.model.workload import AnyJob, Workload
@@ -97,18 +97,20 @@ def tail_name(job: AnyJob) -> str:
 
 def drawn_tail(job: AnyJob, metrics: Sequence[Mapping[str, Metric]], one: KeyOperation) -> str:
     """The published percentile, where all points have it; else the highest that they all have."""
+    return highest_known(metrics, one, tail_name(job))
+
+
+def highest_known(
+    metrics: Sequence[Mapping[str, Metric]], one: KeyOperation, most: str = "p99_99"
+) -> str:
+    """The highest percentile up to `most` that all have who have any latency; p50 where none."""
     names = [name for name, _ in PERCENTILES]
-    wanted = names[: names.index(tail_name(job)) + 1]
+    wanted = names[: names.index(most) + 1]
     known = [found for found in metrics if value_of(found, latency_key(one, "mean")) is not None]
     for name in reversed(wanted):
         if all(value_of(found, latency_key(one, name)) is not None for found in known):
             return name
     return wanted[0]
-
-
-def has_writer_apart(job: AnyJob) -> bool:
-    """Whether a thread beside the counted ones writes."""
-    return isinstance(job, KeyValueJob) and job.workload == READ_WHILE_WRITING
 
 
 def known_latencies(
@@ -124,7 +126,8 @@ def known_latencies(
 def brief_operations(result: Result) -> str:
     """A run in a line: `12.3 k ops/s, read mean 299 µs, read p99 4.28 ms`."""
     metrics = result.metrics
-    latencies = known_latencies(metrics, main_operation([metrics]), ("mean", "p99"))
+    main = main_operation([metrics])
+    latencies = known_latencies(metrics, main, ("mean", highest_known([metrics], main, "p99")))
     return ", ".join(
         [show(metrics.get(WHOLE_KEY)), *(f"{name} {text}" for name, text in latencies)]
     )
