@@ -7,13 +7,13 @@ flushed, compacted and counted, then stopped; and `live`, a copy of that for eve
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final
 
 from iolab.errors import EngineError, HostError
 from iolab.model.event import Notice, Phase
-from iolab.model.key_value_run import ServerRun, Statistic
+from iolab.model.key_value_run import ServerRun
 from iolab.model.run import CacheProof, PlannedRun
 from iolab.model.ycsb import ServerSettings
 from iolab.run.cassandra.counting import Counting
@@ -38,6 +38,9 @@ PRODUCT: Final = "Apache Cassandra"
 
 START_EXPECTED_S: Final = 10.0
 """From the restore to a node that answers, as it was seen on two cores."""
+
+LONGEST_INTERVAL_MS: Final = 5000
+"""Between its counters, whatever the hosts' own interval is: the last ones of a run are waited for."""
 
 ROOM: Final = "See what it says: make room on the target, or give it more memory."
 
@@ -126,11 +129,8 @@ class ManagedServer:
 
     async def after(self, crew: Crew, run: PlannedRun) -> None:  # noqa: ARG002
         """The statistics after the load, and whether it still lives."""
-        statistics: tuple[Statistic, ...] = ()
-        if self._node is not None and self._equipment is not None and self.fault() is None:
-            with suppress(HostError, EngineError):
-                port = self._node.plan.jmx_port
-                statistics = (await self._equipment.tools.manage("status", port)).statistics
+        newest = await self._node.counters() if self._node and not self.fault() else None
+        statistics = newest.statistics if newest else ()
         self._tell(statistics_after=statistics, error=self.fault())
 
     def told(self) -> ServerRun:
@@ -209,7 +209,7 @@ class ManagedServer:
         if crew.stop.requested:
             return
         crew.begin(Phase.PROVE, run, f"that Cassandra holds {wanted}, flushed and compacted")
-        await tools.manage("settle", node.plan.jmx_port)
+        await tools.settle(node.plan.jmx_port)
         counted = await count_rows(
             lambda ranges, sample: tools.rows(self.addresses, ranges, sample), wanted.records
         )
@@ -264,7 +264,7 @@ class ManagedServer:
             storage_port=equipment.storage_port,
             jmx_port=equipment.jmx_port,
         )
-        interval_ms = crew.study.telemetry.interval_ms
+        interval_ms = min(crew.study.telemetry.interval_ms, LONGEST_INTERVAL_MS)
         self._node = Node(plan, equipment.tools, interval_ms, self._counting.take)
         await self._node.start()
         return self._node

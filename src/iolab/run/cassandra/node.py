@@ -38,6 +38,9 @@ START_LIMIT_S: Final = 300
 ANSWER_LIMIT_S: Final = 60
 """From that line to the first counters: CQL and JMX answer, a Java machine starts."""
 
+TELL_LIMIT_S: Final = 10.0
+"""Beyond the interval, for counters to come from a host under full load."""
+
 STOP_LIMIT_S: Final = 120.0
 """For a node to end by itself: five seconds, and the writing of what its memory still holds."""
 
@@ -64,6 +67,7 @@ class Node:
         self.newest: CountersTold | None = None
         self._tools = tools
         self._heard = heard
+        self._interval_s = interval_ms / 1000
         self._serving = asyncio.Event()
         self._counted = asyncio.Event()
         self._daemon = Daemon(tools.host, node_command(plan), self._read_log)
@@ -106,6 +110,12 @@ class Node:
     def tells(self) -> bool:
         """Whether its counters still come."""
         return self._reader.alive
+
+    async def counters(self) -> CountersTold | None:
+        """The next ones that it tells; None when it tells none any more."""
+        self._counted.clear()
+        limit_s = self._interval_s + TELL_LIMIT_S
+        return self.newest if await _first(self._counted, self._reader, limit_s) else None
 
     async def stop(self) -> None:
         """Have it write what it holds and end. EngineError when it had to be killed."""

@@ -87,12 +87,12 @@ class Tools:
         }
         return await self._ask("Preflight", words, PreflightTold, ASK_LIMIT_S)
 
-    async def manage(self, do: str, jmx_port: int) -> CountersTold:
-        """Have a node here `settle` (flush and compact) or just tell its `status`.
+    async def settle(self, jmx_port: int) -> CountersTold:
+        """Have a node here flush and compact its table; its counters then. EngineError, HostError.
 
-        EngineError, HostError.
+        It does not limit compaction any more from then on.
         """
-        words = {"do": do, "jmx": jmx_port, "wait_s": ANSWER_LIMIT_S, **self._table}
+        words = {"do": "settle", "jmx": jmx_port, "wait_s": ANSWER_LIMIT_S, **self._table}
         return await self._ask("Statistics", words, CountersTold, WORK_LIMIT_S)
 
     def watch_command(self, jmx_port: int, wait_s: int, interval_ms: int) -> Command:

@@ -19,9 +19,9 @@ import javax.management.remote.JMXServiceURL;
  *
  * <p>{@code do=watch jmx=PORT keyspace= table= cql_host= cql_port= interval_ms= wait_s=} waits until
  * the node answers to CQL and to JMX, then prints a line at once and one every interval, until it is
- * ended: {@code {"real_ns": n, "counters": {name: n or null}}}. With {@code do=settle|status jmx=
- * keyspace= table= wait_s=} it prints one line; to settle is to flush the table, to compact it, and
- * to wait until no compaction is pending.
+ * ended: {@code {"real_ns": n, "counters": {name: n or null}}}. {@code do=settle jmx= keyspace=
+ * table= wait_s=} flushes the table, compacts it, waits until no compaction is pending, and prints
+ * one line.
  */
 public final class Statistics {
   private static final long RETRY_MS = 200;
@@ -91,16 +91,15 @@ public final class Statistics {
       throws Exception {
     String keyspace = arguments.name("keyspace");
     Object tables = new String[] {arguments.name("table")};
-    if (what.equals("settle")) {
-      String[] flushed = {"java.lang.String", "[Ljava.lang.String;"};
-      call(node, "forceKeyspaceFlush", new Object[] {keyspace, tables}, flushed);
-      unthrottle(node);
-      String[] compacted = {"boolean", "java.lang.String", "[Ljava.lang.String;"};
-      call(node, "forceKeyspaceCompaction", new Object[] {false, keyspace, tables}, compacted);
-      awaitCompactions(node);
-    } else if (!what.equals("status")) {
+    if (!what.equals("settle")) {
       throw new Refusal("'" + what + "' is nothing to do with a node.");
     }
+    String[] flushed = {"java.lang.String", "[Ljava.lang.String;"};
+    call(node, "forceKeyspaceFlush", new Object[] {keyspace, tables}, flushed);
+    unthrottle(node);
+    String[] compacted = {"boolean", "java.lang.String", "[Ljava.lang.String;"};
+    call(node, "forceKeyspaceCompaction", new Object[] {false, keyspace, tables}, compacted);
+    awaitCompactions(node);
   }
 
   /** A node that is settled ends afterwards: the limit is for one that serves meanwhile. */
