@@ -75,6 +75,38 @@ def test_the_largest_gain_names_its_cell_and_is_less_sure_than_a_single_one() ->
     assert most.axis == (("threads", 64),)
 
 
+def test_the_largest_gain_of_a_latency_is_the_largest_reduction() -> None:
+    key = "read_lat_ns_mean"
+    cells = []
+    for threads, factor in ((4, 0.8), (16, 0.5), (64, 0.9)):
+        for name, scale in ((BASE, 1.0), (OTHER, factor)):
+            values = [{"ops_per_s": 1.0, key: scale * value} for value in LOW]
+            cells.append(results(name, values, threads))
+    best = of(*cells).largest(key)
+    assert best is not None
+    assert best.gain.axis == (("threads", 16),)
+    assert best.gain.share == pytest.approx(0.5)
+    assert best.low is not None
+    assert best.high is not None
+    assert best.low <= 0.5 <= best.high
+
+
+def test_of_many_cells_chance_claims_little() -> None:
+    even = [
+        cell
+        for threads in (4, 16, 64)
+        for workload in ("readrandom-4k", "readrandom-16k")
+        for cell in (pair(1.0, threads, workload),)
+    ]
+    base, other = [100.0, 101.0, 100.5], [106.5, 105.5, 106.3]
+    few = of(results(BASE, rates(base), 4), results(OTHER, rates(other), 4))
+    assert few.cells[0].comparison.verdict is Verdict.BETTER
+    assert 0.05 / 7 < few.cells[0].comparison.p < 0.05
+    many = of(*even, results(BASE, rates(base), 128), results(OTHER, rates(other), 128))
+    said = many.of("ops_per_s")[-1].comparison
+    assert (said.verdict, "chance alone" in said.reason) == (Verdict.INCONCLUSIVE, True)
+
+
 def test_the_interval_of_the_largest_holds_for_all_cells_at_once() -> None:
     random = np.random.default_rng(3)
     missed = missed_alone = 0

@@ -320,7 +320,7 @@ def in_bins(micros: list[int]) -> BinnedLatency:
     return told_in_us(Did(READ, values, values))
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(LATENCIES, min_size=1, max_size=4))
 def test_merged_bins_are_those_of_all_latencies_together(parts: list[list[int]]) -> None:
     whole = in_bins([micros for part in parts for micros in part])
@@ -334,7 +334,7 @@ def test_merged_bins_are_those_of_all_latencies_together(parts: list[list[int]])
         assert found.interpolated_ns(quantile) == whole.interpolated_ns(quantile)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(LATENCIES, st.sampled_from([0.5, 0.9, 0.99]))
 def test_a_percentile_lies_within_its_bounds(micros: list[int], quantile: float) -> None:
     found = in_bins(micros)
