@@ -186,6 +186,14 @@ def test_a_stop_while_loading_leaves_nothing(program: Path, target: Path) -> Non
     assert list(target.iterdir()) == []
 
 
+def test_a_stop_while_compacting_leaves_nothing(program: Path, target: Path) -> None:
+    behave(program, shape={"sleep": 1000})
+    played = play(study_of(program), target, at_once=stopping_in(Phase.PROVE, "flush"))
+    assert isinstance(played.fault, Interrupted)
+    assert started(program, "measure") == []
+    assert list(target.iterdir()) == []
+
+
 def test_a_stop_while_measuring_ends_all_clients_without_a_fault(
     program: Path, target: Path
 ) -> None:
