@@ -1,40 +1,26 @@
-"""Load on key-value stores in the report and the exports."""
+"""Load on key-value stores on the page."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from dataclasses import replace
-from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pytest
 
 from iolab.analyse.key_value.summary import is_key_value
 from iolab.analyse.points import summarise
-from iolab.model.key_value_run import Statistic
 from iolab.model.metric import Level, Metric
 from iolab.model.sample import CounterTable
 from iolab.report.brief import Brief, build_brief
-from iolab.report.export import csv_text, markdown_text, session_document
 from iolab.report.html import render_html
 from iolab.report.key_value.groups import key_groups
 from iolab.report.key_value.measures import brief_operations, drawn_tail
 from iolab.report.key_value.tables import bounds_table, key_runs_table
 from iolab.report.page import Page, make_page
-from iolab.report.published import read_published
-from tests.report.hostile import EVERY, SCRIPT
-from tests.report.key_value_records import READ, SHAPE
+from tests.report.key_value_records import READ
 from tests.report.key_value_session import KeySource, cassandra, rocksdb
 from tests.report.studies import kpi
 from tests.report.synthetic import objecting
-
-SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "schema" / "show.json").read_text(encoding="utf-8")
-)
-PUBLISHED = Path(__file__).parents[2] / "studies" / "published"
 
 
 @pytest.fixture(scope="module")
@@ -57,48 +43,8 @@ def paced() -> KeySource:
     return cassandra(rates=(1000, 4000), seconds=4)
 
 
-def hostile_keys() -> KeySource:
-    """Everything that an engine or a server says is hostile."""
-    source = cassandra(rates=(1000,), seconds=2)
-    study = source.study
-    source.study = replace(
-        study,
-        configurations=tuple(replace(one, title=EVERY) for one in study.configurations),
-        workloads=tuple(replace(one, title=EVERY) for one in study.workloads),
-        server=replace(study.server, keyspace=EVERY, consistency=EVERY),
-    )
-    words = (Statistic(EVERY, 1.0, EVERY),)
-    for run in source.plan.runs:
-        record = source.record(run.point.digest, run.repeat)
-        (host,) = record.hosts
-        assert host.key_value is not None
-        assert record.server is not None
-        told = replace(host.key_value, build=EVERY, copied_by=EVERY, statistics=words)
-        told = replace(told, start=replace(SHAPE, tables=None))
-        server = replace(
-            record.server, product=EVERY, java=EVERY, error=EVERY, statistics_after=words
-        )
-        hosts = (replace(host, engine_version=EVERY, key_value=told),)
-        key = (run.point.digest, run.repeat)
-        source.kept[key] = replace(record, hosts=hosts, server=server)
-    return source
-
-
 def titles(page: Page) -> dict[str, list[str]]:
     return {item.title: [figure.title for figure in item.figures] for item in page.workloads}
-
-
-def test_the_document_keeps_to_its_schema_and_has_percentiles_of_each_cell(
-    rocks: KeySource,
-) -> None:
-    document = session_document(rocks.study, rocks.results())
-    text = json.dumps(document, allow_nan=False)
-    jsonschema.validate(json.loads(text), SCHEMA, cls=jsonschema.Draft202012Validator)
-    assert len(document["points"]) == 24
-    for point in document["points"]:
-        assert point["metrics"]["ops_per_s"]["value"] > 0
-        for name in ("p50", "p95", "p99"):
-            assert point["metrics"][f"read_lat_ns_{name}"]["value"] > 0
 
 
 def test_every_block_size_has_charts_and_a_card_of_its_own(page: Page) -> None:
@@ -205,61 +151,6 @@ def test_several_configurations_stand_side_by_side() -> None:
     assert "New: from" in bars.finding
     assert len(bars.table.rows) == 8
     assert len(page.cards[0].entries) == 2
-
-
-@pytest.fixture(scope="module")
-def compared() -> KeySource:
-    return rocksdb(("old", "new"), repeats=2, seconds=2, workload_count=1)
-
-
-def test_the_largest_gain_names_its_cell(compared: KeySource) -> None:
-    page = make_page(build_brief(compared))
-    assert page.largest is not None
-    assert page.largest.title == "New against Old"
-    heads = [column.title for column in page.largest.columns]
-    first = dict(zip(heads, (cell.text for cell in page.largest.rows[0]), strict=True))
-    assert first["Of"] == "ops/s"
-    assert first["At"] in {"threads 32 (of 4 cells)", "threads 64 (of 4 cells)"}
-    assert first["Largest gain"].startswith("+2")
-    assert first["Says"] == "better"
-    assert first["95 % interval"].startswith("[+")
-    assert len(page.largest.rows) == 2 * 3
-    bars = page.workloads[0].figures[0]
-    assert "Largest gain of New over Old: +2" in bars.finding
-    texts = [layer["data"]["values"][0].get("t", "") for layer in bars.spec["layer"]]
-    assert first["Largest gain"] in texts
-    cells, note = page.workloads[0].more[0]
-    assert cells.title == "Gain over Old, cell by cell"
-    assert len(cells.rows) == 4 * 3
-    assert note.startswith("A gain is more operations")
-
-
-def test_gains_stand_in_the_document(compared: KeySource) -> None:
-    document = session_document(compared.study, compared.results())
-    jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
-    (found,) = document["gains"]
-    assert (found["baseline"], found["candidate"]) == ("old", "new")
-    assert len(found["cells"]) == 8 * 3
-    (best,) = [one for one in found["largest"] if one["metric"] == "ops_per_s"]
-    cells = [one for one in found["cells"] if one["metric"] == "ops_per_s"]
-    assert best["gain"] == max(one["gain"] for one in cells)
-    assert best["cells"] == 8
-    assert best["low"] < best["gain"] < best["high"]
-
-
-def test_one_configuration_gains_nothing(page: Page, rocks: KeySource) -> None:
-    assert page.largest is None
-    assert session_document(rocks.study, rocks.results())["gains"] == []
-
-
-def test_a_point_that_one_side_lacks_is_told(compared: KeySource) -> None:
-    results = compared.results()
-    first = next(one.digest for one in results if one.configuration == "new")
-    fewer = tuple(one for one in results if one.digest != first)
-    page = make_page(build_brief(replace(compared, results_given=fewer)))
-    cells, note = page.workloads[0].more[0]
-    assert len(cells.rows) == 3 * 3
-    assert note.endswith("Not compared: 1 value, the first since new has no such point.")
 
 
 def test_service_and_intended_latency_stand_side_by_side(paced: KeySource) -> None:
@@ -380,29 +271,6 @@ def test_several_clients_have_their_shares() -> None:
     assert "mean per host (2)" in dict(page.cards[0].entries[0].rows)
 
 
-def test_published_results_are_named_as_such(rocks: KeySource) -> None:
-    text = (PUBLISHED / "rocksdb.toml").read_text(encoding="utf-8")
-    brief = build_brief(rocks, read_published(text))
-    page = make_page(brief)
-    assert ("published", "Published elsewhere") in page.contents
-    assert page.published is not None
-    assert page.published.results.rows[0][2].text == "840,097"
-    html = render_html(brief)
-    assert "Not measured in this session" in html
-    assert "Micron 9400" in html
-    measured = {
-        cell.text for table in page.operation_results for cells in table.rows for cell in cells
-    }
-    assert "840,097" not in measured
-
-
-@pytest.mark.parametrize("name", ["rocksdb", "cassandra"])
-def test_published_tables_have_headings_for_people(name: str) -> None:
-    found = read_published((PUBLISHED / f"{name}.toml").read_text(encoding="utf-8"))
-    assert found.results.rows
-    assert not [c.title for c in found.results.columns if "_" in c.title or "." in c.title[:-9]]
-
-
 def test_the_page_is_drawn_whole(brief: Brief) -> None:
     text = render_html(brief)
     assert "Every run on a key-value store" in text
@@ -427,28 +295,6 @@ def test_a_failed_run_has_a_row_and_no_number(rocks: KeySource) -> None:
     page = make_page(build_brief(replace(rocks, results_given=(gone,))))
     assert page.workloads == ()
     assert page.cards[0].entries[0].number == "not measured"
-
-
-def test_exports_have_the_operations(rocks: KeySource) -> None:
-    rows = list(csv.DictReader(io.StringIO(csv_text(rocks.results()), newline="")))
-    assert float(rows[0]["ops_per_s"]) > 0
-    assert float(rows[0]["read_lat_ns_p99_low"]) < float(rows[0]["read_lat_ns_p99"])
-    text = markdown_text(rocks.study, rocks.results())
-    assert "Operations/s" in text
-    assert "IOPS" not in text
-    repeated = rocksdb(repeats=2, seconds=2, workload_count=1)
-    assert " n=2" in markdown_text(repeated.study, repeated.results())
-
-
-def test_hostile_words_of_engines_and_servers_are_only_words() -> None:
-    source = hostile_keys()
-    text = render_html(build_brief(source))
-    assert SCRIPT not in text
-    assert "<img" not in text
-    assert "\u202e" not in text
-    assert "&lt;script&gt;window.hurt=1&lt;/script&gt;" in text
-    markdown = markdown_text(source.study, source.results())
-    assert SCRIPT not in markdown
 
 
 def test_a_short_run_is_told_by_the_percentile_that_it_has(paced: KeySource) -> None:
