@@ -40,7 +40,7 @@ START_EXPECTED_S: Final = 10.0
 """From the restore to a node that answers, as it was seen on two cores."""
 
 LONGEST_INTERVAL_MS: Final = 5000
-"""Between its counters, whatever the hosts' own interval is: the last ones of a run are waited for."""
+"""Between its counters, whatever the hosts' own interval is: a run's last ones are waited for."""
 
 ROOM: Final = "See what it says: make room on the target, or give it more memory."
 
