@@ -98,7 +98,7 @@ def test_a_store_that_fits_into_memory_is_memory_but_says_so(bench: RunRecord) -
     free = bench_record(job=replace(BENCH, memory_bytes=None))
     said = ask("reads-from-memory", read(free, 200, ios=0.05))
     assert said.level is INDICATIVE
-    assert "95 % of the reads were answered by memory" in said.says
+    assert "95 % of what was read came from memory" in said.says
     assert ask("reads-from-memory", read(free, 4_600)).level is VALID
 
 

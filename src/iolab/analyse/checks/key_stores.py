@@ -79,7 +79,8 @@ def _answered(view: RunView, store: Store) -> Iterator[Said]:
         return
     least = _least_bytes(view)
     each, ios = store.read_bytes / reads, store.read_ios / reads
-    # A key that memory does not hold takes an I/O of its own, and a block at the least.
+    # A key that memory does not hold takes an I/O of its own. The page cache may hold a part of its
+    # block, but of all blocks no more than it has room for.
     share = min(each / least, ios, 1.0)
     kept = 1.0 if store.memory_bytes is None else min(store.memory_bytes / store.data_bytes, 1.0)
     needed = 1 - kept if _is_uniform(view) else 0.0
@@ -113,7 +114,7 @@ def _answered(view: RunView, store: Store) -> Iterator[Said]:
     yield from _below(store, evidence)
     if share < FROM_DEVICE_GOOD:
         yield indicative(
-            f"{said}: at least {percent(1 - share)} of the reads were answered by memory.",
+            f"{said}: at least {percent(1 - share)} of what was read came from memory.",
             **evidence,
         )
     yield valid(f"{said}.", **evidence)
