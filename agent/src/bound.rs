@@ -4,6 +4,7 @@
 //! Page cache of what the processes read and write counts. Which version of the memory controller
 //! this host has, and where a group of it may be made, is looked for each time.
 
+use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,8 +17,10 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::facts::disks::mounts;
+use crate::prepare::privacy;
 use crate::probe::mountinfo::Mount;
 use crate::roots::{Roots, names, text};
+use crate::sys::mount::mount_device;
 use crate::sys::process::{Pid, kill, own_pid};
 
 /// No program starts in less.
@@ -64,6 +67,7 @@ impl Bound {
             let says = format!("memory_limit_bytes {bytes} is less than {LEAST_BYTES}");
             return Err(Error::bad_request(says));
         }
+        show_groups(roots);
         let (version, parent) = parent_of_groups(roots).ok_or_else(|| {
             let says = "cannot bound memory: no control group above the agent hands the memory \
                         controller on";
@@ -132,6 +136,7 @@ pub fn remove_own() {
 /// Remove the groups of an agent that died without doing it, wherever it had made them.
 pub fn remove_of(roots: &Roots, sign: &str) {
     let prefix = groups_of(sign);
+    show_groups(roots);
     for hierarchy in hierarchies(roots) {
         for folder in folders_below(&hierarchy.top, MAX_GROUPS) {
             let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -165,6 +170,36 @@ struct Hierarchy {
     top: PathBuf,
     /// The group that this process is in.
     own: PathBuf,
+}
+
+/// Mount a tree of groups for this agent alone where none with the memory controller is to be seen,
+/// though the kernel has one: `ip netns exec` hides all of them, as do some containers.
+fn show_groups(roots: &Roots) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some((kind, options)) = hidden_groups(roots) else { return };
+    // Another request may have mounted it in the meantime, where this one did not look yet.
+    if privacy::seclude().is_ok() && hidden_groups(roots).is_some() {
+        let at = roots.sys.join("fs/cgroup");
+        let _ = mount_device(Path::new("cgroup"), &at, kind, options);
+    }
+}
+
+/// The kind and options of the mount that would show the memory controller; None where it is shown,
+/// or where the kernel has none.
+fn hidden_groups(roots: &Roots) -> Option<(&'static CStr, &'static CStr)> {
+    let groups = text(&roots.proc.join("self/cgroup")).unwrap_or_default();
+    let is_of_one = groups
+        .lines()
+        .filter_map(|line| line.split(':').nth(1))
+        .any(|controllers| controllers.split(',').any(|word| word == "memory"));
+    let is_there = !groups.is_empty();
+    let shown = hierarchies(roots);
+    let is_shown = |version| shown.iter().any(|hierarchy| hierarchy.version == version);
+    if is_of_one {
+        return (!is_shown(Version::One)).then_some((c"cgroup", c"memory"));
+    }
+    (is_there && !is_shown(Version::Two)).then_some((c"cgroup2", c""))
 }
 
 /// Where a group with a limit of memory may be made.

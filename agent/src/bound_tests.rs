@@ -114,3 +114,18 @@ fn the_groups_of_a_dead_agent_go_and_those_of_others_stay() {
     assert!(names(&tree.path().join("cg/memory/a")).is_empty());
     assert!(names(&tree.path().join("cg/unified")).is_empty());
 }
+
+#[test]
+fn a_controller_that_is_hidden_is_known_by_the_own_group() {
+    let of_one = "4:memory:/app\n0::/\n";
+    let (_tree, roots) = machine("", of_one);
+    assert_eq!(hidden_groups(&roots), Some((c"cgroup", c"memory")));
+    let (_tree, roots) = machine(ONE, of_one);
+    assert_eq!(hidden_groups(&roots), None);
+    let (_tree, roots) = machine("", "0::/app\n");
+    assert_eq!(hidden_groups(&roots), Some((c"cgroup2", c"")));
+    let (_tree, roots) = machine(TWO, "0::/app\n");
+    assert_eq!(hidden_groups(&roots), None);
+    let (_tree, roots) = machine("", "");
+    assert_eq!(hidden_groups(&roots), None);
+}

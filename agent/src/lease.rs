@@ -118,8 +118,8 @@ impl Lease {
         self.runs.close();
         self.phases.close();
         tree::kill_all();
+        let _ = privacy::follow(); // To where the groups and files are.
         bound::remove_own();
-        let _ = privacy::follow(); // To where the files are.
         for path in lock(&self.asides).drain(..) {
             let _ = fs::remove_file(path);
         }

@@ -292,6 +292,29 @@ def test_memory_is_bounded_with_the_page_cache(agent: Agent, folder: Path) -> No
     assert groups(agent) == []
 
 
+def test_where_all_groups_are_hidden_they_are_found_all_the_same(
+    program: Path,  # noqa: F811 - the fixture
+) -> None:
+    """`ip netns exec` mounts a new /sys, without any control group."""
+    name = f"iolab-test-{os.getpid()}"
+    command("ip", "netns", "add", name)
+    try:
+        with Agent(program, "ip", "netns", "exec", name) as agent:
+            probed = agent.ask("probe", path="/var/tmp", rights=True)
+            assert (probed["memory_error"], probed["mount_error"]) == (None, None)
+            start_bounded(agent)
+            assert len(groups(agent)) == 1
+            os.kill(agent.hello["pid"], signal.SIGKILL)
+            assert agent.process.wait(PATIENCE_S) == 128 + signal.SIGKILL
+            assert groups(agent) == []
+        with Agent(program, "ip", "netns", "exec", name) as agent:
+            start_bounded(agent)
+            assert agent.close() == 0
+            assert groups(agent) == []
+    finally:
+        command("ip", "netns", "delete", name)
+
+
 def test_what_needs_more_than_its_bound_is_killed_and_counted(agent: Agent) -> None:
     code = f"x = b'x' * {2 * BOUND_BYTES}"
     ended = agent.run("python3", "-c", code, memory_limit_bytes=BOUND_BYTES)[-1]
