@@ -120,7 +120,9 @@ elif tool == "Rows":
     rows = json.loads(table(given["keyspace"]).read_text())["rows"]
     tell({{"rows": rows, "ranges": int(given["ranges"]), "sample": int(given["sample"])}})
 elif given["do"] == "watch":
-    while True:
+    if steer("mute"):
+        tell({{"refused": steer("mute")}})
+    while not steer("mute"):
         tell(counters())
         time.sleep(0.05)
 else:

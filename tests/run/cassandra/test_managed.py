@@ -128,6 +128,35 @@ def test_its_counters_stand_beside_those_of_its_host(tmp_path: Path, world: Worl
     played(tmp_path, world, work)
 
 
+def test_counters_that_break_off_are_told_of_and_end_nothing(tmp_path: Path, world: World) -> None:
+    async def work(stage: Stage, server: ManagedServer) -> None:
+        run = stage.run()
+        await server.ready_for(stage.crew, run, [stage.site], world.loads(JOB.records))
+        async with server.watching(stage.crew, run, CounterCollector(), {"local": 0}):
+            world.steer("mute", "silence")
+            # The reader ends at its next look; from then on there is nothing to be told.
+            for _ in range(round(PATIENCE_S / 0.05)):
+                await server.after(stage.crew, run)
+                if not server.told().statistics_after:
+                    break
+        assert server.told().statistics_after == ()
+        assert server.fault() is None
+
+    stage = played(tmp_path, world, work)
+    assert "The counters of Cassandra broke off" in stage.heard.notices[-1]
+
+
+def test_a_node_whose_counters_cannot_be_read_is_refused(tmp_path: Path, world: World) -> None:
+    world.steer("mute", "The node does not answer to JMX")
+
+    async def work(stage: Stage, server: ManagedServer) -> None:
+        with pytest.raises(EngineError, match=r"counters of .* cannot be read: .*answer to JMX"):
+            await server.ready_for(stage.crew, stage.run(), [stage.site], never)
+        assert server.pid is None
+
+    played(tmp_path, world, work)
+
+
 def test_a_node_that_is_killed_is_told_and_started_anew(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         run = stage.run()
