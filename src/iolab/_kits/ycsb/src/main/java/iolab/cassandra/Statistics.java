@@ -3,6 +3,7 @@ package iolab.cassandra;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.time.Instant;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -122,11 +123,15 @@ public final class Statistics {
     }
   }
 
-  /** Returns when no compaction is pending any more; the caller's own limit ends it otherwise. */
+  /**
+   * Returns when no compaction runs any more; the caller's own limit ends it otherwise.
+   *
+   * <p>The node's count of pending tasks does not tell that: it is an estimate which nothing makes
+   * anew once all is compacted, and may stay above zero for good.
+   */
   private static void awaitCompactions(MBeanServerConnection node) throws Exception {
-    ObjectName pending =
-        new ObjectName("org.apache.cassandra.metrics:type=Compaction,name=PendingTasks");
-    while (((Number) node.getAttribute(pending, "Value")).longValue() > 0) {
+    ObjectName manager = new ObjectName("org.apache.cassandra.db:type=CompactionManager");
+    while (!((Collection<?>) node.getAttribute(manager, "Compactions")).isEmpty()) {
       Thread.sleep(RETRY_MS);
     }
   }
