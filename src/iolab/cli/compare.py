@@ -176,23 +176,35 @@ def _side(side: Side) -> str:
 
 
 def _rows(compared: Compared) -> Iterator[RenderableType]:
+    """The rows, each point's under its name, and the reasons by their numbers."""
     from rich.text import Text
 
-    from iolab.cli.screen import Heading, plain, table, verdict
+    from iolab.cli.screen import Grouped, Heading, plain, title, verdict
     from iolab.report.comparison import HEADINGS, row_texts
+    from iolab.report.key_value.gains import metric_word
 
     reasons = _reasons(compared.rows)
-    rows: list[list[Text | str]] = []
+    points: dict[str, list[list[Text | str]]] = {}
     for row in compared.rows:
-        cells = row_texts(row)
+        point, metric, *cells, said = row_texts(row)
         note = reasons.get(row.comparison.reason)
-        verdict_text = Text(cells[-1], style=_style(row.comparison.verdict))
-        verdict_text.append(f" {note}" if note else "", style="dim")
+        told = Text(said, style=_style(row.comparison.verdict))
+        told.append(f" {note}" if note else "", style="dim")
         runs = "/".join(map(str, row.comparison.runs))
-        rows.append([*map(plain, cells[:-1]), plain(runs), verdict_text, verdict(row.level)])
-    heads = [Heading(HEADINGS[0], main=True), Heading(HEADINGS[1])]
-    heads += [Heading(name, number=True) for name in (*HEADINGS[2:-1], "runs")]
-    yield table([*heads, Heading(HEADINGS[-1]), Heading("trust")], rows)
+        points.setdefault(point, []).append(
+            [
+                plain(f"  {metric_word(metric)}"),
+                *map(plain, cells),
+                plain(runs),
+                told,
+                verdict(row.level),
+            ]
+        )
+    spare = ("interval",)
+    heads = [Heading(HEADINGS[1], main=True)]
+    heads += [Heading(name, number=True, spare=name in spare) for name in HEADINGS[2:-1]]
+    heads += [Heading("runs", number=True, spare=True), Heading(HEADINGS[-1]), Heading("trust")]
+    yield Grouped(heads, [(title(point), rows) for point, rows in points.items()])
     yield ""
     for reason, number in reasons.items():
         yield plain(f"{number}  {reason}")
