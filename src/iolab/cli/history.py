@@ -124,9 +124,10 @@ def _sessions(directory: Path) -> list[Path]:
 
 def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableType]:
     """The sessions, the series and what each tells, and what else changed when one did."""
-    from iolab.cli.screen import Heading, pairs, plain, table, title
+    from iolab.cli.screen import Grouped, Heading, pairs, plain, title
     from iolab.report.comparison import point_text
     from iolab.report.history import day, said, summary_text
+    from iolab.report.key_value.gains import metric_word
     from iolab.report.wording import show
 
     first, last = tracked.sessions[0], tracked.sessions[-1]
@@ -139,20 +140,21 @@ def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableTyp
         ]
     )
     yield ""
-    rows: list[list[Text | str]] = [
-        [
-            plain(point_text(one.workload, one.axis)),
-            plain(one.metric),
-            str(len(one.values)),
-            show(one.values[0].metric),
-            show(one.values[-1].metric),
-            plain(said(one), "bold yellow" if one.found.changes else ""),
-        ]
-        for one in tracked.series
-    ]
-    heads = [Heading("point", main=True), Heading("metric")]
+    points: dict[str, list[list[Text | str]]] = {}
+    for one in tracked.series:
+        points.setdefault(point_text(one.workload, one.axis), []).append(
+            [
+                plain(f"  {metric_word(one.metric)}"),
+                str(len(one.values)),
+                show(one.values[0].metric),
+                show(one.values[-1].metric),
+                plain(said(one), "bold yellow" if one.found.changes else ""),
+            ]
+        )
+    heads = [Heading("metric", main=True)]
     heads += [Heading(name, number=True) for name in ("sessions", "first", "last")]
-    yield table([*heads, Heading("changes")], rows)
+    groups = [(title(point), rows) for point, rows in points.items()]
+    yield Grouped([*heads, Heading("changes", main=True)], groups)
     yield ""
     for one in tracked.series:
         yield from _changes(tracked, one)
