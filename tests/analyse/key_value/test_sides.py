@@ -6,16 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from iolab.analyse.agenda.log import Log, rate_of
 from iolab.analyse.comparison import compare_sides
 from iolab.analyse.differences import differences
 from iolab.analyse.history import track
+from iolab.analyse.intervals import without_rare_stalls
 from iolab.analyse.method.ratio import Better, Verdict
 from iolab.analyse.points import bin_error, summarise
 from iolab.analyse.side import Side
+from iolab.analyse.steady import Steady
+from iolab.analyse.window import Window
 from iolab.model.metric import Metric, Result
+from iolab.model.rule import SeriesStatus, Steadiness
 from iolab.model.run import Point
 from iolab.model.workload import AnyJob
 from iolab.model.ycsb import ServerKind, ServerSettings
@@ -152,3 +157,42 @@ def test_repeats_are_counted_by_the_headline_figure() -> None:
     runs = results(BASE, rates([100.0, 102.0, 98.0]))
     widths = Log(STUDY, runs).half_widths([runs[0].digest])
     assert 0 < widths[runs[0].digest] < 0.1
+
+
+def test_workloads_spread_each_in_its_own_way() -> None:
+    random = np.random.default_rng(11)
+    calm, wild = STUDY.workloads
+    study = replace(
+        STUDY, workloads=(calm, replace(wild, job=replace(BENCH, workload="readwhilewriting")))
+    )
+    runs = [
+        run
+        for workload, sd in ((calm.id, 0.002), (wild.id, 0.2))
+        for threads in range(1, 14)
+        for run in results(
+            BASE, rates((1e4 * random.lognormal(0, sd, 2)).tolist()), threads, workload
+        )
+    ]
+    widths: dict[str, list[float]] = {}
+    for point in summarise(runs, study):
+        found = point.metrics["ops_per_s"]
+        assert found.low is not None
+        assert found.high is not None
+        widths.setdefault(point.key.workload, []).append(np.log(found.high / found.low) / 2)
+    assert max(widths[calm.id]) < 0.02
+    assert min(widths[wild.id]) > 0.05
+
+
+def test_where_few_stalls_decide_a_bins_lower_edge_is_what_is_known() -> None:
+    metrics = {
+        "read_lat_ns_p99": Metric(1.5e6, "ns", 1.3e6, 1.9e6),
+        "read_lat_ns_p99_9": Metric(2.5e6, "ns", 1.9e6, 2.9e6),
+        "read_lat_ns_p99_99": Metric(None, "ns"),
+    }
+    told = Steadiness(SeriesStatus.OK, 10, 60, 2_000.0, 0.03, 9, None, 0, None)
+    stalled = Steady(told, Window(0, 1), 0.0, 3, 0.0)
+    found = without_rare_stalls(metrics, ["read_"], "p99", stalled)
+    assert found["read_lat_ns_p99_9"] == Metric(None, "ns", low=1.3e6)
+    assert found["read_lat_ns_p99_99"] == Metric(None, "ns")
+    calm = without_rare_stalls(metrics, ["read_"], "p99", replace(stalled, episodes=0))
+    assert calm == metrics
