@@ -17,6 +17,7 @@ use crate::device::look::{Hold, Wish, look};
 use crate::error::{Error, Result};
 use crate::lease::Leave;
 use crate::roots::Roots;
+use crate::sys::file::space;
 use crate::sys::mount::{Unmount, allocate, attach, free_loop, mount_device, unmount};
 use crate::sys::storage::direct_alignment;
 
@@ -266,6 +267,11 @@ fn new_image(image: &Path, bytes: u64) -> io::Result<File> {
     match fs::remove_file(image) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
+    }
+    // Asked to allocate more than there is, a file system takes all of it before it gives up, and
+    // whoever else writes there meanwhile finds it full.
+    if space(image.parent().unwrap_or(image))?.free_bytes < bytes {
+        return Err(io::Error::from_raw_os_error(libc::ENOSPC));
     }
     let file =
         OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(image)?;
