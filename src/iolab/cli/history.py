@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.options import AsJson
+from iolab.cli.options import AsJson, Workloads
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,10 +31,7 @@ def history(
         ),
     ],
     *,
-    workload: Annotated[
-        list[str] | None,
-        typer.Option("--workload", "-w", metavar="ID", help="Only this workload; repeatable."),
-    ] = None,
+    workload: Workloads = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(

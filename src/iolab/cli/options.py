@@ -124,6 +124,10 @@ ServerOption = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live view and no talk.")]
+Workloads = Annotated[
+    list[str] | None,
+    typer.Option("--workload", "-w", metavar="ID", help="Only this workload; repeatable."),
+]
 
 
 def load_study(
