@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -21,7 +22,7 @@ from tests.run.session.db_bench_stage import (
     stage,
     workload,
 )
-from tests.run.session.fake_db_bench import KEYS, FakeDbBench
+from tests.run.session.fake_db_bench import KEYS, FakeDbBench, raw
 from tests.run.session.stage import Notes, Stage
 
 
@@ -95,7 +96,7 @@ def test_sections_of_a_newer_version_are_passed_over() -> None:
 
 def test_a_disk_that_runs_full_in_the_load_leaves_nothing() -> None:
     bench = FakeDbBench(load="disk-full", load_code=1)
-    played = stage(bench)
+    played = stage(bench, sets=(KEEP,))
     (record,) = played.records
     assert record.status is RunStatus.FAILED
     assert record.failure is not None
@@ -109,6 +110,20 @@ def test_a_load_that_is_not_what_was_asked_for_fails_the_run() -> None:
     (record,) = stage(bench).records
     assert record.failure is not None
     assert "did not load the database that was asked for: ended with exit code 1" in record.failure
+
+
+def test_a_load_whose_files_tell_of_another_database_is_not_whole() -> None:
+    bench = FakeDbBench()
+
+    async def tell(call: FakeCall) -> int:
+        call.say(raw("sst-16384.txt"))
+        return 0
+
+    script = FakeScript(programs={**bench.programs(), "sst_dump": tell})
+    (record,) = stage(bench, script=script).records
+    assert record.failure is not None
+    assert "is not whole: the database has blocks of 15695 bytes on average" in record.failure
+    assert bench.measured == []
 
 
 def test_a_load_that_failed_is_not_tried_for_each_point_but_for_each_retry() -> None:
@@ -151,10 +166,28 @@ def test_what_a_load_that_died_has_left_is_loaded_again() -> None:
     left = kept(stage(FakeDbBench(), sets=(KEEP,)))
     (marker,) = [path for path in left if path.endswith(MARKER)]
     del left[marker]
+    half = marker.replace(MARKER, "database/000001.sst")
+    left[half] = b"half"
     bench = FakeDbBench()
-    (record,) = stage(bench, script=FakeScript(contents=left)).records
+    played = stage(bench, script=FakeScript(contents=left), sets=(KEEP,))
+    (record,) = played.records
     assert record.failure is None
     assert len(bench.loads) == 1
+    assert half not in kept(played)
+
+
+def test_a_cell_never_draws_what_its_database_was_loaded_with() -> None:
+    first = FakeDbBench()
+    left = kept(stage(first, sets=(KEEP,)))
+    (marker,) = [path for path in left if path.endswith(MARKER)]
+    seed = int(first.measured[0]["seed"])
+    told = json.loads(left[marker])
+    left[marker] = json.dumps({**told, "seed": seed}).encode()
+    again = FakeDbBench()
+    (record,) = stage(again, script=FakeScript(contents=left)).records
+    assert record.failure is None
+    assert again.loads == []
+    assert int(again.measured[0]["seed"]) == seed + 1
 
 
 def test_a_database_that_was_kept_is_used_again_unless_it_is_another() -> None:
