@@ -58,14 +58,9 @@ async def load_at_once(
             halt.set()
             raise
 
-    async def heed() -> None:
-        await crew.stop.wait()
-        halt.set()
-        await asyncio.Event().wait()
-
     try:
         await on_each(evidence, get_ready)
         start = start_of(crew, evidence, START_ALLOWANCE_S)
-        await alongside(on_each(evidence, one), heed())
+        await alongside(on_each(evidence, one), crew.stop.pass_on(halt))
     finally:
         await asyncio.gather(*(watch.end() for watch in watches.values()))

@@ -38,6 +38,7 @@ from iolab.run.key_value.databases import Golden, bytes_in, find, folder_of, mak
 from iolab.run.key_value.processes import told
 from iolab.run.key_value.rocksdb_programs import RocksdbPrograms
 from iolab.run.prepare import watch_idle
+from iolab.run.site import Site
 from iolab.run.telemetry.decode import CounterCollector
 from iolab.units import format_bytes
 
@@ -153,12 +154,7 @@ class DbBenchDriver(Driver):
             if made is not None:
                 self._goldens[mine.name] = made
 
-        async def heed() -> None:
-            await crew.stop.wait()
-            halt.set()
-            await asyncio.Event().wait()
-
-        await alongside(on_each(missing, load), heed())
+        await alongside(on_each(missing, load), crew.stop.pass_on(halt))
 
     async def _load(
         self, crew: Crew, run: PlannedRun, mine: Evidence, halt: asyncio.Event
@@ -188,10 +184,10 @@ class DbBenchDriver(Driver):
 
         async def copy(mine: Evidence) -> None:
             host, gold = mine.site.host, self._goldens[mine.name]
-            await remove(host, cell_folder(mine))
-            await told(host, ("mkdir", "--", cell_folder(mine)))
-            how = await clone(host, gold.database, _copy_of(mine))
-            held = await bytes_in(mine.site, _copy_of(mine))
+            await remove(host, cell_folder(mine.site))
+            await told(host, ("mkdir", "--", cell_folder(mine.site)))
+            how = await clone(host, gold.database, _copy_on(mine.site))
+            held = await bytes_in(mine.site, _copy_on(mine.site))
             if held != gold.file_bytes:
                 happened = (
                     f"The copy of the database on host '{mine.name}' is not what was loaded: "
@@ -219,9 +215,9 @@ class DbBenchDriver(Driver):
             start=start.shape,
             loaded_bytes=start.golden.tree_bytes,
         )
-        report = f"{cell_folder(mine)}/{REPORT}"
+        report = f"{cell_folder(mine.site)}/{REPORT}"
         command = cell_command(
-            job, mine.site.dir, _copy_of(mine), seconds=seconds, seed=seed, report_file=report
+            job, mine.site.dir, _copy_on(mine.site), seconds=seconds, seed=seed, report_file=report
         )
         return Cell(asked, command, report)
 
@@ -237,20 +233,20 @@ def job_of(run: PlannedRun) -> KeyValueJob:
     return job
 
 
-def cell_folder(mine: Evidence) -> str:
+def cell_folder(site: Site) -> str:
     """Where everything of the present run lies on a host."""
-    return f"{mine.site.dir}/db_bench.cell"
+    return f"{site.dir}/db_bench.cell"
 
 
-def _copy_of(mine: Evidence) -> str:
-    return f"{cell_folder(mine)}/database"
+def _copy_on(site: Site) -> str:
+    return f"{cell_folder(site)}/database"
 
 
 async def _drop(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
-    await drop_caches_of(crew, run, evidence, _copy_of)
+    await drop_caches_of(crew, run, evidence, _copy_on)
 
 
 async def _remove_copies(evidence: Sequence[Evidence]) -> None:
     """Make room again; whatever is left is removed before the next run, or with the session."""
     living = [mine for mine in evidence if not mine.site.host.lost]
-    await together(living, lambda mine: remove(mine.site.host, cell_folder(mine)))
+    await together(living, lambda mine: remove(mine.site.host, cell_folder(mine.site)))

@@ -180,13 +180,8 @@ async def _driven(
     """One process to its end; halted when the user wants to stop."""
     halt = asyncio.Event()
 
-    async def heed() -> None:
-        await crew.stop.wait()
-        halt.set()
-        await asyncio.Event().wait()
-
     work = drive(site.host, command, halt, lambda piece: _drop(reader.feed(piece)))
-    ending = await alongside(work, heed())
+    ending = await alongside(work, crew.stop.pass_on(halt))
     return ending, reader.finish()
 
 

@@ -16,7 +16,7 @@ import secrets
 import shutil
 import tempfile
 import zipfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -113,6 +113,10 @@ class Workshop:
             await asyncio.to_thread(_finish, jars, folder)
         finally:
             await asyncio.to_thread(shutil.rmtree, aside, ignore_errors=True)
+
+
+Kits = Callable[[Host, KitName, str, str, Say], Awaitable[tuple[str, ...]]]
+"""Brings a kit's jars to a host, as `kit_on` does: (host, name, version, folder, who is told)."""
 
 
 def workshop(environment: Mapping[str, str] | None = None) -> Workshop:

@@ -73,13 +73,8 @@ async def _write(crew: Crew, site: Site, data_set: DataSet, job: Job) -> None:
     reader = engine.layout_reader(data_set)
     halt = asyncio.Event()
 
-    async def heed() -> None:
-        await crew.stop.wait()
-        halt.set()
-        await asyncio.Event().wait()
-
     work = drive(site.host, command, halt, lambda piece: _take(reader.feed(piece)))
-    ending = await alongside(work, heed())
+    ending = await alongside(work, crew.stop.pass_on(halt))
     if ending.halted:
         raise Interrupted("The layout was stopped.", "Resume the session to go on.")
     fault = layout_fault(site.name, site.dir, data_set, engine.name, ending, reader.finish())

@@ -195,21 +195,11 @@ async def _watched(
 
     try:
         await on_each(evidence, get_ready)
-        await alongside(_heeding(crew, load(), halt), beside())
+        heeding = alongside(load(), crew.stop.pass_on(halt))
+        await alongside(heeding, beside())
     finally:
         await asyncio.gather(*(watch.end() for watch in watches.values()))
     return bytes(raw)
-
-
-async def _heeding(crew: Crew, load: Coroutine[Any, Any, None], halt: asyncio.Event) -> None:
-    """The load, which is halted when the user wishes to stop."""
-
-    async def heed() -> None:
-        await crew.stop.wait()
-        halt.set()
-        await asyncio.Event().wait()
-
-    await alongside(load, heed())
 
 
 async def _follow(mine: Evidence, watch: Watch) -> None:

@@ -119,7 +119,7 @@ class _Iteration:
         await on_each(self._evidence, self._get_ready)
         failure: HostError | EngineError | None = None
         try:
-            await alongside(self._phases(), self._heed(self._halt))
+            await alongside(self._phases(), self._crew.stop.pass_on(self._halt))
             await on_each(self._evidence, self._look_again)
         except (HostError, EngineError) as raised:
             failure = raised
@@ -156,11 +156,6 @@ class _Iteration:
 
     async def _look_again(self, mine: Evidence) -> None:
         mine.after = await snapshot(mine.site)
-
-    async def _heed(self, halt: asyncio.Event) -> None:
-        await self._crew.stop.wait()
-        halt.set()
-        await asyncio.Event().wait()
 
     async def _phases(self) -> None:
         for operation in Operation:
@@ -291,7 +286,7 @@ class _Iteration:
         if self._crew.study.target.keep_files:
             await everywhere()
         else:
-            await alongside(everywhere(), self._heed(halt))
+            await alongside(everywhere(), self._crew.stop.pass_on(halt))
 
     def _request(
         self, mine: Evidence, operation: Operation, *, shifted: bool = True

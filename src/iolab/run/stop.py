@@ -41,6 +41,12 @@ class Stop:
         """Return at the first request."""
         await self._first.wait()
 
+    async def pass_on(self, halt: asyncio.Event) -> None:
+        """Set `halt` at the first request; runs `alongside` what heeds it until it is cancelled."""
+        await self._first.wait()
+        halt.set()
+        await asyncio.Event().wait()
+
     async def pause(self, seconds: float) -> None:
         """Wait so long, or until the first request."""
         try:

@@ -24,14 +24,15 @@ from iolab.run.crew import Crew
 from iolab.run.driver import Driver
 from iolab.run.engines.ycsb import Store, hdr_names, load_command, measure_command
 from iolab.run.evidence import Evidence, on_each
+from iolab.run.key_value.caches import NOT_DROPPED
 from iolab.run.key_value.copies import remove
-from iolab.run.key_value.embedded import NOT_DROPPED, EmbeddedStores, copy_folder
+from iolab.run.key_value.embedded import EmbeddedStores, copy_folder
 from iolab.run.key_value.processes import told
 from iolab.run.key_value.ycsb_load import LOAD_THREADS, load_limit_s, load_records, shares
 from iolab.run.key_value.ycsb_measure import YcsbClients, nobody_dies
 from iolab.run.key_value.ycsb_record import Client, fault_of, read_back, require_in_common
-from iolab.run.key_value.ycsb_tools import Kits, YcsbTools, work_folder
-from iolab.run.kits import kit_on
+from iolab.run.key_value.ycsb_tools import YcsbTools, work_folder
+from iolab.run.kits import Kits, kit_on
 from iolab.run.prepare import watch_idle
 from iolab.run.site import Site
 from iolab.run.telemetry.decode import CounterCollector

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,10 +12,9 @@ from iolab.run.cassandra.answers import PreflightTold
 from iolab.run.cassandra.tools import FIRST_PORT, PORTS_TRIED, Tools
 from iolab.run.cassandra.version import OLDEST_JAVA, Version, java_told, require_java
 from iolab.run.crew import Crew
-from iolab.run.hosts.base import Host
 from iolab.run.hosts.text import printable
 from iolab.run.key_value.java import java_on
-from iolab.run.kits import YCSB_VERSION, KitName
+from iolab.run.kits import YCSB_VERSION, KitName, Kits
 from iolab.run.site import Site
 
 MAPS_WANTED: Final = 1_048_575
@@ -24,9 +22,6 @@ MAPS_WANTED: Final = 1_048_575
 
 SWAPPINESS_WANTED: Final = 1
 """Cassandra's own advice: memory that is swapped out stops a Java machine for seconds."""
-
-Kits = Callable[[Host, KitName, str, str, Callable[[str], None]], Awaitable[tuple[str, ...]]]
-"""Brings a kit's jars to a host: (host, name, version, folder, what tells the user)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from iolab.model.key_value_run import ServerRun
 from iolab.model.run import CacheProof, PlannedRun
 from iolab.model.ycsb import ServerSettings
 from iolab.run.cassandra.answers import SchemaTold
-from iolab.run.cassandra.equipment import Kits
 from iolab.run.cassandra.records import Records, records_of
 from iolab.run.cassandra.rows import Counted, count_rows, require_rows
 from iolab.run.cassandra.schema import (
@@ -33,7 +32,7 @@ from iolab.run.cassandra.tools import TABLE, Tools
 from iolab.run.crew import Crew
 from iolab.run.hosts.text import printable
 from iolab.run.key_value.java import java_on
-from iolab.run.kits import YCSB_VERSION, KitName, kit_on
+from iolab.run.kits import YCSB_VERSION, KitName, Kits, kit_on
 from iolab.run.site import Site
 from iolab.run.telemetry.decode import CounterCollector
 

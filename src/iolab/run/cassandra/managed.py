@@ -17,7 +17,7 @@ from iolab.model.key_value_run import ServerRun
 from iolab.model.run import CacheProof, PlannedRun
 from iolab.model.ycsb import ServerSettings
 from iolab.run.cassandra.counting import Counting
-from iolab.run.cassandra.equipment import Equipment, Kits, equip
+from iolab.run.cassandra.equipment import Equipment, equip
 from iolab.run.cassandra.node import Node
 from iolab.run.cassandra.node_files import NodePlan
 from iolab.run.cassandra.place import Place, place_of
@@ -27,10 +27,9 @@ from iolab.run.cassandra.schema import MADE_BY
 from iolab.run.cassandra.server import Load
 from iolab.run.cassandra.version import version_of
 from iolab.run.crew import Crew
-from iolab.run.extents import evict
+from iolab.run.key_value.caches import dropped
 from iolab.run.key_value.copies import clone, commit_golden, golden, remove
-from iolab.run.key_value.processes import told
-from iolab.run.kits import kit_on
+from iolab.run.kits import Kits, kit_on
 from iolab.run.site import Site
 from iolab.run.telemetry.decode import CounterCollector
 
@@ -45,9 +44,6 @@ LONGEST_INTERVAL_MS: Final = 5000
 ROOM: Final = "See what it says: make room on the target, or give it more memory."
 
 LOST: Final = "See in what YCSB said why records were not stored, and run again."
-
-FILES_LIMIT_BYTES: Final = 16 << 20
-"""Names of a node's files: a hundred bytes for each of some thousand."""
 
 
 class ManagedServer:
@@ -241,16 +237,10 @@ class ManagedServer:
         live = f"{_home(site)}/live"
         self._tell(restored_by=await clone(site.host, _golden(site, wanted), live))
         if crew.study.method.drop_caches:
-            self.cache = await self._drop(site, f"{live}/data/{self._settings.keyspace}")
+            self.cache = await dropped(site, f"{live}/data/{self._settings.keyspace}")
         node = await self._start(crew, site, live)
         if node.newest is not None:
             self._tell(statistics_before=node.newest.statistics)
-
-    async def _drop(self, site: Site, folder: str) -> CacheProof:
-        """No page of the files in the folder stays in memory, which is proved."""
-        words = ("find", folder, "-type", "f")
-        files = await told(site.host, words, output_limit_bytes=FILES_LIMIT_BYTES)
-        return await evict(site, files.decode("utf-8", "surrogateescape").splitlines())
 
     async def _start(self, crew: Crew, site: Site, root: str) -> Node:
         """A node on that folder, which answers."""

@@ -11,17 +11,19 @@ from iolab.run.crew import Crew
 from iolab.run.evidence import Evidence, on_each
 from iolab.run.extents import evict
 from iolab.run.key_value.copies import files_in
+from iolab.run.site import Site
 
-NOT_ASKED: Final = CacheProof(
+NOT_DROPPED: Final = CacheProof(
     asked=False, resident_bytes_before=None, resident_bytes_after=None, methods=()
 )
+"""Where nothing is to be dropped."""
 
 
 async def drop_caches_of(
     crew: Crew,
     run: PlannedRun,
     evidence: Sequence[Evidence],
-    folder_of: Callable[[Evidence], str],
+    folder_of: Callable[[Site], str],
 ) -> None:
     """Drop the pages of every file in a folder of each host, where the method asks for it.
 
@@ -29,12 +31,17 @@ async def drop_caches_of(
     EngineError.
     """
     for mine in evidence:
-        mine.cache = NOT_ASKED
+        mine.cache = NOT_DROPPED
     if not crew.study.method.drop_caches:
         return
     crew.begin(Phase.DROP_CACHES, run, "pages of the databases")
 
     async def drop(mine: Evidence) -> None:
-        mine.cache = await evict(mine.site, sorted(await files_in(mine.site.host, folder_of(mine))))
+        mine.cache = await dropped(mine.site, folder_of(mine.site))
 
     await on_each(evidence, drop)
+
+
+async def dropped(site: Site, folder: str) -> CacheProof:
+    """No page of a file in the folder stays in memory; the proof. HostError or EngineError."""
+    return await evict(site, sorted(await files_in(site.host, folder)))

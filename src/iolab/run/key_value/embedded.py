@@ -13,7 +13,7 @@ from iolab.errors import EngineError, Interrupted
 from iolab.model.event import Phase
 from iolab.model.key_value import LevelShape
 from iolab.model.key_value_run import StoreShape
-from iolab.model.run import CacheProof, PlannedRun
+from iolab.model.run import PlannedRun
 from iolab.model.ycsb import ServerKind, YcsbJob
 from iolab.model.ycsb_options import LOAD_ONLY
 from iolab.run.barrier import alongside
@@ -21,7 +21,7 @@ from iolab.run.crew import Crew
 from iolab.run.engines.rocks_shape import read_shape, shape_faults
 from iolab.run.engines.ycsb import Store, load_command, rocks_command
 from iolab.run.evidence import Evidence, on_each
-from iolab.run.extents import evict
+from iolab.run.key_value.caches import drop_caches_of
 from iolab.run.key_value.copies import clone, commit_golden, golden, remove
 from iolab.run.key_value.processes import told
 from iolab.run.key_value.ycsb_load import LOAD_THREADS, Share, load_limit_s, load_records
@@ -30,14 +30,6 @@ from iolab.run.site import Site
 
 LAYOUT: Final = 1
 """Of the database's records and options; rises when the bindings write others."""
-
-LISTED_LIMIT_BYTES: Final = 4 << 20
-"""The paths of some thirty thousand files."""
-
-NOT_DROPPED: Final = CacheProof(
-    asked=False, resident_bytes_before=None, resident_bytes_after=None, methods=()
-)
-"""Where nothing of a client's is to be dropped."""
 
 LOADED_BY: Final = LOAD_ONLY | {
     "fieldlengthdistribution",
@@ -111,7 +103,7 @@ class EmbeddedStores:
                 self._starts[mine.name] = DatabaseStart(how, shape)
 
         await _heeding(crew, on_each(evidence, copy))
-        await _drop_caches(crew, run, evidence)
+        await drop_caches_of(crew, run, evidence, copy_folder)
 
     async def leave(self, mine: Evidence) -> None:
         """Remove that client's copy; what was loaded stays for the next run."""
@@ -194,23 +186,6 @@ async def _loaded_shape(site: Site, job: YcsbJob, tools: Tools) -> StoreShape | 
         return None
     shape = _shape_of(marker.pop("shape", None))
     return shape if marker == _marker_of(job, tools) else None
-
-
-async def _drop_caches(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
-    """Drop the pages of the runs' databases, and prove it, where the method asks for it."""
-    if not crew.study.method.drop_caches:
-        for mine in evidence:
-            mine.cache = NOT_DROPPED
-        return
-    crew.begin(Phase.DROP_CACHES, run, "pages of the databases")
-
-    async def drop(mine: Evidence) -> None:
-        words = ("find", copy_folder(mine.site), "-type", "f", "-print0")
-        listed = await told(mine.site.host, words, output_limit_bytes=LISTED_LIMIT_BYTES)
-        paths = [path.decode("utf-8", "replace") for path in listed.split(b"\0") if path]
-        mine.cache = await evict(mine.site, sorted(paths))
-
-    await on_each(evidence, drop)
 
 
 def _store(site: Site, job: YcsbJob) -> Store:

@@ -80,12 +80,8 @@ async def load_records(
             halt.set()
             raise
 
-    async def heed() -> None:
-        await crew.stop.wait()
-        halt.set()
-        await asyncio.Event().wait()
-
-    await alongside(on_each([mine for mine in evidence if mine.name in work], one), heed())
+    loading = on_each([mine for mine in evidence if mine.name in work], one)
+    await alongside(loading, crew.stop.pass_on(halt))
     if crew.stop.requested:
         raise Interrupted("The session was stopped while it loaded records.", "Resume it to go on.")
 

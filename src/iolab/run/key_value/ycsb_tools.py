@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -15,7 +15,7 @@ from iolab.run.hosts.base import Host
 from iolab.run.hosts.text import printable
 from iolab.run.key_value.java import Java, java_on
 from iolab.run.key_value.processes import told
-from iolab.run.kits import YCSB_VERSION, KitName, kit_on
+from iolab.run.kits import YCSB_VERSION, KitName, Kits, kit_on
 from iolab.run.site import Site
 
 OLDEST_JAVA: Final = 8
@@ -25,10 +25,6 @@ WORK: Final = "ycsb.run"
 """The folder in which a run's processes work and leave their logs, below the session's folder."""
 
 _CORE: Final = re.compile(r"^core-(\d[\w.-]*)\.jar$", re.MULTILINE)
-
-
-Kits = Callable[[Host, KitName, str, str, Callable[[str], None]], Awaitable[tuple[str, ...]]]
-"""`kit_on`, or what a test has in its place."""
 
 
 @dataclass(frozen=True, slots=True)
