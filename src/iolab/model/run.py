@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 from iolab.model.configuration import Redundancy
 from iolab.model.host import Role
@@ -241,6 +242,12 @@ class CacheProof:
     resident_bytes_before: int | None
     resident_bytes_after: int | None
     methods: tuple[str, ...]
+
+
+NOT_DROPPED: Final = CacheProof(
+    asked=False, resident_bytes_before=None, resident_bytes_after=None, methods=()
+)
+"""Where nothing was asked to be dropped."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,7 +196,7 @@ class DbBenchDriver(Driver):
                 raise EngineError(happened, "Let nobody change files in the scratch folder.")
             self._starts[mine.name] = _Start(gold, how, gold.shape)
 
-        await on_each(evidence, copy)
+        await crew.stop.unless_requested(on_each(evidence, copy))
 
     def _cell(self, crew: Crew, run: PlannedRun, mine: Evidence, seconds: int) -> Cell:
         """What one client is to do, with streams of keys that nobody has used."""

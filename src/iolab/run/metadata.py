@@ -11,7 +11,7 @@ from typing import Final
 from iolab.errors import EngineError, HostError
 from iolab.model.event import IntervalSeen, Phase
 from iolab.model.metadata import MetadataJob, Operation, ReportedRate
-from iolab.model.run import CacheProof, PlannedRun
+from iolab.model.run import NOT_DROPPED, CacheProof, PlannedRun
 from iolab.plan.metadata_cost import operations_of, phase_seconds
 from iolab.run.barrier import alongside
 from iolab.run.clock import ClockOffset, measure_offset
@@ -148,9 +148,7 @@ class _Iteration:
         mine.engine_version = f"iolab-agent {hello.version}"
         asked = self._request(mine, Operation.FILE_STAT)
         mine.asked = json.dumps({**asked, "phase": [one.word for one in Operation]}, indent=1)
-        mine.cache = CacheProof(
-            asked=False, resident_bytes_before=None, resident_bytes_after=None, methods=()
-        )
+        mine.cache = NOT_DROPPED
         await self._watches[mine.name].begin()
         mine.before = await snapshot(mine.site)
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from iolab.errors import HostError
 from iolab.model.event import Phase
-from iolab.model.run import CacheProof, PlannedRun
+from iolab.model.run import NOT_DROPPED, PlannedRun
 from iolab.run.counters import Look, idle_proof, look_of
 from iolab.run.crew import Crew
 from iolab.run.evidence import Evidence, on_each
@@ -68,9 +68,7 @@ async def drop_caches(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence])
     """Drop the pages of the files that the job will read, where the method asks for it."""
     job = run.point.io
     for mine in evidence:
-        mine.cache = CacheProof(
-            asked=False, resident_bytes_before=None, resident_bytes_after=None, methods=()
-        )
+        mine.cache = NOT_DROPPED
     if not (crew.study.method.drop_caches and job.access.reads):
         return
     data_set = crew.plan.data_set(run.point.data_set)

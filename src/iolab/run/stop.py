@@ -55,16 +55,29 @@ class Stop:
         except TimeoutError:
             return
 
+    async def unless_requested(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
+        """The work's outcome; at the first request it is cancelled and Interrupted is raised.
+
+        For what may take hours and is of no use half done.
+        """
+        return await _unless(self._first, work, "The session was stopped while it prepared.")
+
     async def unless_at_once(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
         """The work's outcome; at the second request it is cancelled and Interrupted is raised."""
-        task = asyncio.create_task(work, name="until a second stop request")
-        second = asyncio.create_task(self._second.wait(), name="second stop request")
-        try:
-            await asyncio.wait({task, second}, return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                return task.result()
-            raise Interrupted("The session was stopped at once.", "Resume it to go on.")
-        finally:
-            task.cancel()
-            second.cancel()
-            await asyncio.gather(task, second, return_exceptions=True)
+        return await _unless(self._second, work, "The session was stopped at once.")
+
+
+async def _unless(
+    event: asyncio.Event, work: Coroutine[Any, Any, Outcome], happened: str
+) -> Outcome:
+    task = asyncio.create_task(work, name="until a stop request")
+    wish = asyncio.create_task(event.wait(), name="stop request")
+    try:
+        await asyncio.wait({task, wish}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise Interrupted(happened, "Resume it to go on.")
+    finally:
+        task.cancel()
+        wish.cancel()
+        await asyncio.gather(task, wish, return_exceptions=True)

@@ -14,7 +14,7 @@ from iolab.errors import EngineError, HostError
 from iolab.model.event import Notice, Phase
 from iolab.model.key_value_run import ServerRun
 from iolab.model.metadata import ReportedRate
-from iolab.model.run import PlannedRun
+from iolab.model.run import NOT_DROPPED, PlannedRun
 from iolab.model.ycsb import ServerKind, ServerSettings, YcsbJob
 from iolab.plan.targets import bystanders_of
 from iolab.plan.ycsb_time import load_seconds
@@ -24,7 +24,6 @@ from iolab.run.crew import Crew
 from iolab.run.driver import Driver
 from iolab.run.engines.ycsb import Store, hdr_names, load_command, measure_command
 from iolab.run.evidence import Evidence, on_each
-from iolab.run.key_value.caches import NOT_DROPPED
 from iolab.run.key_value.copies import remove
 from iolab.run.key_value.embedded import EmbeddedStores, copy_folder
 from iolab.run.key_value.processes import told

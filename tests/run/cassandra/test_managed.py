@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.errors import EngineError, HostError
+from iolab.errors import EngineError, HostError, Interrupted
 from iolab.model.event import Phase
 from iolab.model.ycsb import ServerKind, ServerSettings
 from iolab.run.cassandra.managed import ManagedServer
@@ -54,6 +54,10 @@ async def fault_of(server: ManagedServer) -> None:
         if server.fault():
             return
         await asyncio.sleep(0.02)
+
+
+def names_in(folder: str) -> list[str]:
+    return [path.name for path in Path(folder).iterdir()]
 
 
 async def never() -> None:
@@ -300,6 +304,28 @@ def test_a_request_to_stop_ends_it_before_it_is_restored(tmp_path: Path, world: 
         await server.ready_for(stage.crew, stage.run(), [stage.site], load)
         assert server.told().rows is None
         assert server.told().restored_by == ""
+
+    played(tmp_path, world, work)
+
+
+def test_a_stop_is_heeded_while_it_settles(tmp_path: Path, world: World) -> None:
+    async def work(stage: Stage, server: ManagedServer) -> None:
+        async def load() -> None:
+            # That is when the node is first waited for after the load.
+            asyncio.get_running_loop().call_soon(stage.crew.stop.request)
+
+        with pytest.raises(Interrupted):
+            await server.ready_for(stage.crew, stage.run(), [stage.site], load)
+        assert server.told().rows is None
+
+    played(tmp_path, world, work)
+
+
+def test_its_end_leaves_what_was_loaded_alone(tmp_path: Path, world: World) -> None:
+    async def work(stage: Stage, server: ManagedServer) -> None:
+        await server.ready_for(stage.crew, stage.run(), [stage.site], world.loads(JOB.records))
+        assert await server.end() == ()
+        assert names_in(f"{stage.site.dir}/cassandra") == ["golden-200x2x100"]
 
     played(tmp_path, world, work)
 

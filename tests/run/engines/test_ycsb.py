@@ -52,6 +52,7 @@ def test_every_default_that_matters_is_told() -> None:
     zero = ("insertproportion", "scanproportion", "readmodifywriteproportion")
     assert {told[name] for name in zero} == {"0.000000000"}
     assert (told["fieldcount"], told["fieldlength"]) == ("4", "1024")
+    assert (told["fieldlengthdistribution"], told["insertorder"]) == ("constant", "hashed")
     assert (told["readallfields"], told["writeallfields"]) == ("true", "false")
     assert told["measurementtype"] == "hdrhistogram"
     assert told["hdrhistogram.fileoutput"] == "true"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,17 @@ def test_a_load_that_lost_its_marker_is_loaded_again(program: Path, target: Path
             marker.unlink()
 
     played = play(study_of(program), target, runs=2, before=half)
+    assert played.faults == [None, None]
+    assert len(started(program, "load")) == 2
+
+
+def test_a_load_of_another_ycsb_is_loaded_again(program: Path, target: Path) -> None:
+    def other(*_: object) -> None:
+        for marker in target.glob("*/ycsb.loaded.*/iolab.json"):
+            told = json.loads(marker.read_bytes())
+            marker.write_text(json.dumps({**told, "ycsb": "0.16.0"}))
+
+    played = play(study_of(program), target, runs=2, before=other)
     assert played.faults == [None, None]
     assert len(started(program, "load")) == 2
 

@@ -213,7 +213,7 @@ class GivenServer:
         if crew.stop.requested:
             return None
         crew.begin(Phase.PROVE, run, f"that {self._name} holds {wanted}")
-        return await self._count(tools, wanted)
+        return await crew.stop.unless_requested(self._count(tools, wanted))
 
     async def _count(self, tools: Tools, wanted: Records) -> Counted:
         return await count_rows(

@@ -138,11 +138,12 @@ class ManagedServer:
         return self._node.fault() if self._node else None
 
     async def end(self) -> tuple[str, ...]:
-        """Stop the node; its files go with the session's folder."""
+        """Stop the node and remove what it ran on; what was loaded is left to the folder's end."""
         faults: list[str] = []
         try:
             await self._kill()
             if self._place is not None:
+                await _clear(self._place.site)
                 await self._place.leave()
         except (HostError, EngineError) as fault:
             faults.append(str(fault))
@@ -205,10 +206,11 @@ class ManagedServer:
         if crew.stop.requested:
             return
         crew.begin(Phase.PROVE, run, f"that Cassandra holds {wanted}, flushed and compacted")
-        await tools.settle(node.plan.jmx_port)
-        counted = await count_rows(
+        await crew.stop.unless_requested(tools.settle(node.plan.jmx_port))
+        counting = count_rows(
             lambda ranges, sample: tools.rows(self.addresses, ranges, sample), wanted.records
         )
+        counted = await crew.stop.unless_requested(counting)
         where = f"in Cassandra on host '{site.name}'"
         require_rows(counted, wanted.records, where, LOST)
         await node.stop()
@@ -234,8 +236,9 @@ class ManagedServer:
         """The loaded files as they were, no page of them in memory, and a node that serves them."""
         doing = f"Cassandra {self._version.text} starts on {wanted}"
         crew.begin(Phase.LAY_OUT, run, doing, START_EXPECTED_S)
-        live = f"{_home(site)}/live"
-        self._tell(restored_by=await clone(site.host, _golden(site, wanted), live))
+        live = _live(site)
+        cloning = clone(site.host, _golden(site, wanted), live)
+        self._tell(restored_by=await crew.stop.unless_requested(cloning))
         if crew.study.method.drop_caches:
             self.cache = await dropped(site, f"{live}/data/{self._settings.keyspace}")
         node = await self._start(crew, site, live)
@@ -249,7 +252,7 @@ class ManagedServer:
             settings=self._settings,
             version=self._version,
             root=root,
-            conf=f"{_home(site)}/conf",
+            conf=_conf(site),
             jars=equipment.jars,
             storage_port=equipment.storage_port,
             jmx_port=equipment.jmx_port,
@@ -276,6 +279,21 @@ class ManagedServer:
 
 def _home(site: Site) -> str:
     return f"{site.dir}/cassandra"
+
+
+def _live(site: Site) -> str:
+    return f"{_home(site)}/live"
+
+
+def _conf(site: Site) -> str:
+    return f"{_home(site)}/conf"
+
+
+async def _clear(site: Site) -> None:
+    """A folder that is kept is kept for what was loaded: nothing else is of use later."""
+    for folder in (_live(site), _conf(site)):
+        if not site.host.lost:
+            await remove(site.host, folder)
 
 
 def _golden(site: Site, wanted: Records) -> str:

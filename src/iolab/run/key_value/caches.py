@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from iolab.model.event import Phase
-from iolab.model.run import CacheProof, PlannedRun
+from iolab.model.run import NOT_DROPPED, CacheProof, PlannedRun
 from iolab.run.crew import Crew
 from iolab.run.evidence import Evidence, on_each
 from iolab.run.extents import evict
 from iolab.run.key_value.copies import files_in
 from iolab.run.site import Site
-
-NOT_DROPPED: Final = CacheProof(
-    asked=False, resident_bytes_before=None, resident_bytes_after=None, methods=()
-)
-"""Where nothing is to be dropped."""
 
 
 async def drop_caches_of(

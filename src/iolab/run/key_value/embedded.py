@@ -5,18 +5,17 @@ Each client has a database of all records of its own, on its own target.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from iolab.errors import EngineError, Interrupted
+from iolab.errors import EngineError
 from iolab.model.event import Phase
 from iolab.model.key_value import LevelShape
 from iolab.model.key_value_run import StoreShape
 from iolab.model.run import PlannedRun
 from iolab.model.ycsb import ServerKind, YcsbJob
 from iolab.model.ycsb_options import LOAD_ONLY
-from iolab.run.barrier import alongside
 from iolab.run.crew import Crew
 from iolab.run.engines.rocks_shape import read_shape, shape_faults
 from iolab.run.engines.ycsb import Store, load_command, rocks_command
@@ -102,7 +101,7 @@ class EmbeddedStores:
             if shape is not None:
                 self._starts[mine.name] = DatabaseStart(how, shape)
 
-        await _heeding(crew, on_each(evidence, copy))
+        await crew.stop.unless_requested(on_each(evidence, copy))
         await drop_caches_of(crew, run, evidence, copy_folder)
 
     async def leave(self, mine: Evidence) -> None:
@@ -151,18 +150,8 @@ async def _load(
     async def settle(mine: Evidence) -> None:
         shapes[mine.name] = await _settled(mine.site, job, tools[mine.name])
 
-    await _heeding(crew, on_each(missing, settle))
+    await crew.stop.unless_requested(on_each(missing, settle))
     return shapes
-
-
-async def _heeding(crew: Crew, work: Coroutine[Any, Any, None]) -> None:
-    """The work, which may take hours; at the wish to stop it is given up, with Interrupted."""
-
-    async def heed() -> None:
-        await crew.stop.wait()
-        raise Interrupted("The session was stopped while it prepared.", "Resume it to go on.")
-
-    await alongside(work, heed())
 
 
 async def _settled(site: Site, job: YcsbJob, tools: Tools) -> StoreShape:
