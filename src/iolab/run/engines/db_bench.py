@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from iolab.errors import EngineError
-from iolab.model.db_bench_options import DB_BENCH_OPTIONS, PROGRAMS, db_bench_value_fits
+from iolab.model.db_bench_options import DB_BENCH_OPTIONS, PROGRAMS
 from iolab.model.key_value import (
     READ_RANDOM_WRITE_RANDOM,
     KeyValueJob,
@@ -22,6 +22,7 @@ from iolab.model.key_value import (
 from iolab.run.engines.base import Command
 from iolab.run.engines.db_bench_output import OUTPUT_LIMIT_BYTES
 from iolab.run.engines.db_bench_tables import TABLES_LIMIT_BYTES
+from iolab.run.engines.options import allowed
 
 START_LIMIT_S: Final = 300.0
 """To open a database of many files on a slow device, and to close it."""
@@ -220,16 +221,7 @@ def _program(options: dict[str, str], name: str) -> str:
 
 
 def _allowed(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """The options. EngineError for one that is not on the list, or has another value."""
-    for name, text in options:
-        if name not in DB_BENCH_OPTIONS:
-            known = ", ".join(sorted(DB_BENCH_OPTIONS))
-            raise EngineError(f"db_bench has no allowed option {name!r}.", f"Use one of: {known}.")
-        if not db_bench_value_fits(name, text):
-            like = DB_BENCH_OPTIONS[name].example
-            happened = f"The db_bench option {name} cannot be {text!r}."
-            raise EngineError(happened, f"Write it like {like}.")
-    return dict(options)
+    return allowed("db_bench", options, DB_BENCH_OPTIONS)
 
 
 def _seed(seed: int) -> int:

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from iolab.errors import EngineError
-from iolab.model.mdtest_options import MDTEST_OPTIONS, mdtest_value_fits
+from iolab.model.mdtest_options import MDTEST_OPTIONS
 from iolab.model.metadata import MetadataJob, Operation
 from iolab.run.engines.base import Command
 from iolab.run.engines.mdtest_output import OUTPUT_LIMIT_BYTES, MdtestOutput
 from iolab.run.engines.mdtest_spread import contradictions
 from iolab.run.engines.mpi import Mpi, Place, mpiexec_argv
+from iolab.run.engines.options import allowed
 
 START_LIMIT_S: Final = 300.0
 """For mpiexec to start thousands of ranks over ssh, and to end them."""
@@ -40,7 +40,7 @@ class Programs:
 
 def programs_of(job: MetadataJob) -> Programs:
     """The programs that the job names, else those of the usual names. EngineError as below."""
-    options = _options(job)
+    options = allowed("mdtest", job.options, MDTEST_OPTIONS)
     return Programs(options.get("mdtest", "mdtest"), options.get("mpiexec", "mpiexec"))
 
 
@@ -58,7 +58,7 @@ def measure_command(
     `places` are the clients in their order, the one that starts the others first. EngineError for
     an option that is not allowed or an address that mpiexec cannot be told.
     """
-    options = _options(job)
+    options = allowed("mdtest", job.options, MDTEST_OPTIONS)
     programs = programs_of(job)
     total = sum(place.ranks for place in places)
     as_root = options.get("allow_run_as_root") == "1"
@@ -100,19 +100,6 @@ def _optional(job: MetadataJob, total: int, options: dict[str, str]) -> Iterator
         yield "-y"
     if options.get("random_stat") == "1":
         yield "-R"
-
-
-def _options(job: MetadataJob) -> dict[str, str]:
-    """The job's options. EngineError for one that is not on the list, or has another value."""
-    for name, text in job.options:
-        if name not in MDTEST_OPTIONS:
-            known = ", ".join(sorted(MDTEST_OPTIONS))
-            raise EngineError(f"mdtest has no allowed option {name!r}.", f"Use one of: {known}.")
-        if not mdtest_value_fits(name, text):
-            like = MDTEST_OPTIONS[name].example
-            happened = f"The mdtest option {name} cannot be {text!r}."
-            raise EngineError(happened, f"Write it like {like}.")
-    return dict(job.options)
 
 
 def _lacking(output: MdtestOutput, job: MetadataJob, ranks: int) -> Iterator[str]:

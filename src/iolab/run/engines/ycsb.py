@@ -13,9 +13,10 @@ from typing import Final
 from iolab.errors import EngineError
 from iolab.model.key_value import KeyOperation
 from iolab.model.ycsb import YCSB_OPERATIONS, Distribution, ServerKind, YcsbJob
-from iolab.model.ycsb_options import BINDING, HEAP, YCSB_OPTIONS, ycsb_value_fits
+from iolab.model.ycsb_options import BINDING, HEAP, YCSB_OPTIONS
 from iolab.run.engines.base import Command
 from iolab.run.engines.hdr_log import YCSB_NAMES
+from iolab.run.engines.options import allowed
 
 OUTPUT_LIMIT_BYTES: Final = 64 << 20
 """Standard error gets a line of at most 2 kB a second; a load of an hour has 7 MB."""
@@ -288,16 +289,7 @@ def _operations(job: YcsbJob, seconds: int) -> int:
 
 
 def _allowed(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """The options. EngineError for one that is not on the list, or has another value."""
-    for name, text in options:
-        if name not in YCSB_OPTIONS:
-            known = ", ".join(sorted(YCSB_OPTIONS))
-            raise EngineError(f"YCSB has no allowed option {name!r}.", f"Use one of: {known}.")
-        if not ycsb_value_fits(name, text):
-            like = YCSB_OPTIONS[name].example
-            happened = f"The YCSB option {name} cannot be {text!r}."
-            raise EngineError(happened, f"Write it like {like}.")
-    return dict(options)
+    return allowed("YCSB", options, YCSB_OPTIONS)
 
 
 def _heap_bytes(job: YcsbJob) -> int:
