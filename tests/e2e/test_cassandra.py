@@ -12,6 +12,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,8 @@ pytestmark = pytest.mark.e2e
 LIMIT_S = 240
 PATIENCE_S = 20.0
 HEAP_BYTES = 512 << 20
+LISTENING = "0A"
+"""How the kernel's tables of sockets say so."""
 
 Work = Callable[[Stage, ManagedServer], Awaitable[None]]
 
@@ -92,6 +95,21 @@ def javas_on(folder: Path) -> list[int]:
     return found
 
 
+def listening(pid: int | None) -> list[IPv4Address]:
+    """The addresses at which a process listens, each port's."""
+    held = {str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()}
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            local, state, inode = (line.split()[column] for column in (1, 3, 9))
+            if state == LISTENING and f"socket:[{inode}]" in held:
+                # An address of version 6 is one of 4 in its last word, or of every interface.
+                found.append(
+                    IPv4Address(int(local.partition(":")[0][-8:], 16).to_bytes(4, "little"))
+                )
+    return found
+
+
 async def ycsb_loads(stage: Stage, settings: ServerSettings, job: YcsbJob = JOB) -> None:
     """All of the job's records by the real YCSB."""
     host, folder = stage.site.host, stage.site.dir
@@ -126,6 +144,10 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
         assert before["compactions_pending"] == 0
         assert server.cache is not None
         assert server.cache.resident_bytes_after == 0
+
+        # CQL, the other nodes' port, and both of JMX.
+        assert len(listening(server.pid)) == 4
+        assert all(address.is_loopback for address in listening(server.pid))
 
         counters = CounterCollector()
         async with server.watching(stage.crew, run, counters, {"local": 0}):

@@ -120,6 +120,28 @@ def test_a_load_that_lost_its_marker_is_loaded_again(program: Path, target: Path
     assert len(started(program, "load")) == 2
 
 
+def test_a_log_of_a_run_that_died_is_not_read_as_another_ones(program: Path, target: Path) -> None:
+    def leave(*_: object) -> None:
+        (folder,) = target.glob("iolab-*")
+        work = folder / "ycsb.run"
+        work.mkdir()
+        (work / "latency.UPDATE.hdr").write_bytes(b"#[Logging for: UPDATE]\n")
+
+    behave(program, measure={"lacks": ["latency.UPDATE.hdr"]})
+    fault = play(study_of(program), target, before=leave).fault
+    assert "there is no latency log of update" in fault.happened
+
+
+def test_a_copy_goes_with_its_run(program: Path, target: Path) -> None:
+    left: list[str] = []
+
+    def look(*_: object) -> None:
+        left.extend(path.name for path in target.glob("iolab-*/ycsb.*"))
+
+    play(study_of(program), target, runs=2, before=look)
+    assert [name.rpartition(".")[0] for name in left] == ["ycsb.loaded"]
+
+
 def test_a_load_of_another_ycsb_is_loaded_again(program: Path, target: Path) -> None:
     def other(*_: object) -> None:
         for marker in target.glob("*/ycsb.loaded.*/iolab.json"):
