@@ -269,6 +269,23 @@ def test_a_stop_ends_it_in_every_phase(phase: Phase) -> None:
     played.assert_left_clean()
 
 
+def test_a_stop_is_heeded_while_databases_are_copied() -> None:
+    stop, bench = Stop(), FakeDbBench()
+    programs = bench.programs()
+
+    async def endless(_: FakeCall) -> int:
+        stop.request()
+        await asyncio.sleep(3600)
+        return 0
+
+    script = FakeScript(programs={**programs, "cp": endless})
+    played = stage(bench, stop=stop, script=script)
+    assert played.status is SessionStatus.INTERRUPTED
+    assert played.fault is None
+    assert bench.measured == []
+    played.assert_left_clean()
+
+
 def test_a_host_that_is_lost_in_the_load_fails_the_run() -> None:
     played = stage(FakeDbBench(), script=FakeScript(dies=frozenset({"put"})))
     assert [record.status for record in played.records] == [RunStatus.FAILED]
