@@ -22,7 +22,7 @@ from iolab.plan.key_value_cost import (
     write_rate,
 )
 from iolab.plan.key_value_guard import wanted_tools
-from iolab.plan.key_value_notes import copy_notes, memory_notes
+from iolab.plan.key_value_notes import memory_notes
 from iolab.plan.schedule import make_plan
 from iolab.plan.sweep import expand
 from tests.plan.key_value_studies import db_bench, ycsb
@@ -195,16 +195,6 @@ def test_little_memory_is_noted_once_a_workload() -> None:
     # The client's own memory does not matter where the store is elsewhere.
     elsewhere = load(ycsb('memory = "64m"'), "server.kind=managed")
     assert list(memory_notes(elsewhere, expand(elsewhere))) == []
-
-
-def test_copies_without_reflinks_are_noted() -> None:
-    study = load(db_bench())
-    (says,) = copy_notes(study, expand(study), {"local": False}, 1e6)
-    assert "each run copies its database whole on 'local'" in says
-    assert list(copy_notes(study, expand(study), {"local": True}, 1e6)) == []
-    assert list(copy_notes(load(SMALL), expand(load(SMALL)), {"local": False}, 1e6)) == []
-    made = load(db_bench(), "target.filesystem=xfs", "target.image=1g")
-    assert list(copy_notes(made, expand(made), {"local": False}, 1e6)) == []
 
 
 def test_what_hosts_are_asked_for() -> None:

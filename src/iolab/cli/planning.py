@@ -17,8 +17,9 @@ from iolab.model.ycsb import YcsbJob
 from iolab.plan.aim_tables import limit_name
 from iolab.plan.budget import ASSUMED_WRITE_BYTES_PER_S
 from iolab.plan.key_value_budget import stores_of
+from iolab.plan.key_value_copies import Reflinks, copy_notes, with_copies
 from iolab.plan.key_value_cost import KeyJob, store_bytes
-from iolab.plan.key_value_notes import copy_notes, memory_notes
+from iolab.plan.key_value_notes import memory_notes
 from iolab.plan.searches import searched_axes
 from iolab.plan.state_cost import is_on_device
 from iolab.plan.targets import Target, targets_of
@@ -41,6 +42,7 @@ def plan_screen(
     study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None
 ) -> Iterator[RenderableType]:
     """The runs in their order, then the cost with its reasons; `facts` when hosts were surveyed."""
+    plan = with_copies(study, plan, _reflinks(study, facts), ASSUMED_WRITE_BYTES_PER_S)
     yield plain(study.title, "bold")
     if study.question:
         yield plain(study.question)
@@ -60,6 +62,7 @@ def plan_document(
     study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None
 ) -> dict[str, Any]:
     """The plan as `iolab plan --json` prints it."""
+    plan = with_copies(study, plan, _reflinks(study, facts), ASSUMED_WRITE_BYTES_PER_S)
     budget = plan.budget
     return {
         "format": 1,
@@ -185,12 +188,18 @@ def _costs(
 def notes_of(study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
     """What should be known before the plan runs, and is no reason against it."""
     yield from memory_notes(study, plan.points)
-    shares: dict[str, bool] = {}
+    reflinks = _reflinks(study, facts)
+    yield from copy_notes(study, plan.runs, reflinks, ASSUMED_WRITE_BYTES_PER_S)
+
+
+def _reflinks(study: Study, facts: Mapping[str, HostFacts] | None) -> Reflinks:
+    found: dict[tuple[str, str], bool] = {}
     for target in targets_of(study):
-        found = _target_facts(facts, target.key)
-        if found is not None and found.target is not None:
-            shares[target.host] = found.target.fs_type in SHARING
-    yield from copy_notes(study, plan.points, shares, ASSUMED_WRITE_BYTES_PER_S)
+        seen = _target_facts(facts, target.key)
+        if seen is not None and seen.target is not None:
+            shares = seen.target.fs_type in SHARING
+            found |= {(here, target.host): shares for here in target.configurations}
+    return found
 
 
 def _sought(workload: Workload) -> str:

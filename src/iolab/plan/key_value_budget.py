@@ -110,7 +110,7 @@ def _around(study: Study, job: KeyJob, says: str, runs: int) -> str:
     if isinstance(job, YcsbJob) and study.server.kind is ServerKind.GIVEN:
         return f"{_runs(runs)} of {says}: start and end it, watch, commit"
     size = format_bytes(store_bytes(job))
-    return f"{_runs(runs)} of {says}: copy {size} by reflink, drop caches, watch, commit"
+    return f"{_runs(runs)} of {says}: copy {size}, drop caches, watch, commit"
 
 
 def _runs(count: int) -> str:
