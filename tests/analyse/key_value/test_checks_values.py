@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from iolab.model.key_value_run import OperationCount
 from iolab.model.metric import Level
 from iolab.model.run import RunRecord
 from tests.analyse.key_value.asking import ask, counted, on_host, told
@@ -67,6 +68,13 @@ def test_reads_of_absent_keys_are_found_wherever_they_are(bench: RunRecord) -> N
     assert ask("keys-absent", counted(bench, absent=None)).level is INDICATIVE
     asked = bench_record(job=replace(BENCH, workload="readmissing"))
     assert ask("keys-absent", counted(asked, absent=5)).level is VALID
+
+
+def test_an_absent_key_counts_more_than_a_host_that_told_nothing() -> None:
+    both = bench_record(hosts=2)
+    silent = (OperationCount(READ, 1000),)
+    assert ask("keys-absent", told(both, 1, counts=silent)).level is INDICATIVE
+    assert ask("keys-absent", told(counted(both, absent=3), 1, counts=silent)).level is INVALID
 
 
 def test_ycsb_counts_absent_keys_as_failures(ycsb: RunRecord) -> None:

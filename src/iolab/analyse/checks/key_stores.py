@@ -100,7 +100,7 @@ def _answered(view: RunView, store: Store) -> Iterator[Said]:
         "below_read_bytes": store.below_bytes,
     }
     said = (
-        f"For each of {format_count(reads)} reads {store.device} did {ios:.2g} I/Os and "
+        f"For each of {format_count(reads)} reads {store.device} did {_each(ios)} I/Os and "
         f"{format_bytes(round(each))}"
     )
     if share < EXPLAINED_GOOD * needed:
@@ -118,6 +118,11 @@ def _answered(view: RunView, store: Store) -> Iterator[Said]:
             **evidence,
         )
     yield valid(f"{said}.", **evidence)
+
+
+def _each(ios: float) -> str:
+    """I/Os of one read for a sentence: most reads take less than one."""
+    return format_count(ios) if ios >= 1 else f"{ios:.2g}"
 
 
 def _below(store: Store, evidence: Numbers) -> Iterator[Said]:
