@@ -216,6 +216,18 @@ def test_a_cluster_that_is_down_is_told(target: Target) -> None:
     played(target, settings, work)
 
 
+def test_addresses_of_several_ports_are_refused(target: Target) -> None:
+    addresses = ("127.0.0.1:9042", "127.0.0.1:9142")
+    settings = settings_of(kind=ServerKind.GIVEN, addresses=addresses)
+
+    async def work(stage: Stage, _: ManagedServer) -> None:
+        with pytest.raises(EngineError, match="are not all of one port") as raised:
+            await GivenServer(settings).ready_for(stage.crew, stage.run(), [stage.site], never)
+        assert "in the study" in raised.value.do
+
+    played(target, settings, work)
+
+
 def test_a_port_that_is_taken_is_said_at_once(target: Target) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))

@@ -22,6 +22,7 @@ final class Nodes implements AutoCloseable {
 
   Nodes(Arguments arguments) {
     String addresses = arguments.text("addresses");
+    List<InetSocketAddress> sockets = sockets(addresses);
     SocketOptions patience =
         new SocketOptions()
             .setConnectTimeoutMillis(CONNECT_LIMIT_MS)
@@ -34,7 +35,8 @@ final class Nodes implements AutoCloseable {
             .setConsistencyLevel(ConsistencyLevel.valueOf(arguments.text("consistency")));
     cluster =
         Cluster.builder()
-            .addContactPointsWithPorts(sockets(addresses))
+            .addContactPointsWithPorts(sockets)
+            .withPort(sockets.get(0).getPort())
             .withSocketOptions(patience)
             .withQueryOptions(options)
             .withoutJMXReporting()
@@ -62,6 +64,10 @@ final class Nodes implements AutoCloseable {
     for (InetSocketAddress socket : found) {
       if (socket.isUnresolved()) {
         throw new Refusal("No address is known for '" + socket.getHostString() + "'.");
+      }
+      if (socket.getPort() != found.get(0).getPort()) {
+        // Nodes tell each other's addresses without a port: a cluster has one for all.
+        throw new Refusal("The nodes at " + addresses + " are not all of one port.");
       }
     }
     return found;

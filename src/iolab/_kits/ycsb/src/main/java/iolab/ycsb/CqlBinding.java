@@ -220,9 +220,12 @@ public final class CqlBinding extends DB {
     int timeoutMs = (int) settings.whole("iolab.timeout_ms", 12_000, 1);
     PoolingOptions pool =
         new PoolingOptions().setConnectionsPerHost(HostDistance.LOCAL, connections, connections);
+    List<InetSocketAddress> addresses = addresses(settings.required("iolab.hosts"));
     cluster =
         Cluster.builder()
-            .addContactPointsWithPorts(addresses(settings.required("iolab.hosts")))
+            .addContactPointsWithPorts(addresses)
+            // Else the nodes that those name would be looked for at 9042, and do no work elsewhere.
+            .withPort(addresses.get(0).getPort())
             .withQueryOptions(
                 new QueryOptions()
                     .setConsistencyLevel(consistency(settings.required("iolab.consistency"))))
@@ -255,7 +258,6 @@ public final class CqlBinding extends DB {
     }
   }
 
-  /** Every address must be of the same port: the driver takes its port for all nodes it finds. */
   private static List<InetSocketAddress> addresses(String text) throws DBException {
     List<InetSocketAddress> found = new ArrayList<>();
     for (String address : text.split(",")) {
