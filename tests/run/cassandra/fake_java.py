@@ -38,6 +38,16 @@ def counters():
     return {{"real_ns": time.time_ns(), "counters": {{"sstables": 1, "client_reads": None}}}}
 
 
+def note(text):
+    with open(world / "asked", "a") as asked:
+        asked.write(text + "\\n")
+
+
+def end(*_):
+    note("CassandraDaemon ended")
+    sys.exit(143)
+
+
 def node():
     config = next(w for w in words if w.startswith("-Dcassandra.config=file://"))
     options = json.loads(Path(config.partition("file://")[2]).read_text())
@@ -48,7 +58,7 @@ def node():
     (data / "system").mkdir(parents=True, exist_ok=True)
     (world / "data").unlink(missing_ok=True)
     (world / "data").symlink_to(data)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, end)
     print("INFO  x Server - Starting listening for CQL clients on /127.0.0.1:9042", flush=True)
     while True:
         time.sleep(0.02)
@@ -83,6 +93,9 @@ def described(keyspace):
 def schema(given):
     keyspace, do = given["keyspace"], given["do"]
     found = table(keyspace)
+    if do == "create" and found.exists():
+        tell({{"refused": "Cannot add already existing table"}})
+        return
     if do == "create":
         found.parent.mkdir(parents=True, exist_ok=True)
         columns = {{"y_id": "text"}}
@@ -104,8 +117,7 @@ if "-version" in words:
 main = next(at for at, w in enumerate(words) if w.startswith(("iolab.", "org.")))
 given = dict(w.split("=", 1) for w in words[main + 1 :])
 tool = words[main].rpartition(".")[2]
-with open(world / "asked", "a") as asked:
-    asked.write(tool + " " + given.get("do", "") + "\\n")
+note(tool + " " + given.get("do", ""))
 if tool == "CassandraDaemon":
     node()
 elif steer("silent"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from iolab.errors import EngineError, HostError, Interrupted
 from iolab.model.event import Phase
 from iolab.model.ycsb import ServerKind, ServerSettings
 from iolab.run.cassandra.managed import ManagedServer
+from iolab.run.key_value.copies import MARKER
 from iolab.run.telemetry.decode import CounterCollector
 from tests.run.cassandra.fake_java import World, fake_java, kill, no_kits
 from tests.run.cassandra.stage import JOB, Stage, stage_on
@@ -56,8 +58,17 @@ async def fault_of(server: ManagedServer) -> None:
         await asyncio.sleep(0.02)
 
 
+def is_alive(pid: int | None) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
 def names_in(folder: str) -> list[str]:
     return [path.name for path in Path(folder).iterdir()]
+
+
+def change_marker(folder: str, **more: object) -> None:
+    path = Path(folder, MARKER)
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), **more}), encoding="utf-8")
 
 
 async def never() -> None:
@@ -77,6 +88,7 @@ def test_records_are_loaded_once_and_restored_before_each_run(tmp_path: Path, wo
         assert table is not None
         assert table["rows"] == JOB.records
         assert server.pid != first
+        assert not is_alive(first)
         told = server.told()
         assert (told.host, told.rows, told.rows_by) == ("local", JOB.records, "count")
         assert told.restored_by in ("reflink", "copy")
@@ -85,6 +97,9 @@ def test_records_are_loaded_once_and_restored_before_each_run(tmp_path: Path, wo
         assert server.cache.resident_bytes_after == 0
 
     stage = played(tmp_path, world, work)
+    starts = [line for line in world.asked if line.startswith("CassandraDaemon")]
+    # What was loaded is copied from a node that has written all of it and ended.
+    assert starts == ["CassandraDaemon ", "CassandraDaemon ended", *2 * ["CassandraDaemon "]]
     work_done = [line for line in world.asked if line.startswith(("Schema", "Rows", "Statistics"))]
     assert [line for line in work_done if line != "Statistics watch"] == [
         "Schema create",
@@ -110,6 +125,17 @@ def test_other_records_are_loaded_beside_the_first(tmp_path: Path, world: World)
         assert server.told().rows == JOB.records
 
     played(tmp_path, world, work)
+
+
+def test_records_that_another_version_wrote_are_loaded_anew(tmp_path: Path, world: World) -> None:
+    async def work(stage: Stage, server: ManagedServer) -> None:
+        here = [stage.site]
+        await server.ready_for(stage.crew, stage.run(), here, world.loads(JOB.records))
+        change_marker(f"{stage.site.dir}/cassandra/golden-200x2x100", version="4.0.16")
+        await server.ready_for(stage.crew, stage.run(), here, world.loads(JOB.records))
+
+    played(tmp_path, world, work)
+    assert world.asked.count("Schema create") == 2
 
 
 def test_its_counters_stand_beside_those_of_its_host(tmp_path: Path, world: World) -> None:
