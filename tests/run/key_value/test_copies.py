@@ -59,7 +59,10 @@ def test_nothing_of_the_source_is_reached_through_a_copy() -> None:
         source, to = database(target.path / "golden"), target.path / "cell"
         link = target.path / "link"
         link.symlink_to(source)
+        to.mkdir()
+        (to / "old").write_bytes(b"of the run before")
         assert on_this_machine(lambda host: clone(host, str(link), str(to))) == "reflink"
+        assert sorted(path.name for path in to.iterdir()) == ["000001.sst", "000002.log"]
         (to / "000002.log").write_bytes(b"changed")
         (to / "000001.sst").unlink()
         assert (source / "000002.log").read_bytes() == b"log"
