@@ -10,8 +10,6 @@ compare different loads. For a report:
         best.gain.share, best.low, best.high       # +0.34 with its interval: 34 % more ops/s
         found.largest("read_lat_ns_mean").gain.share   # +0.43: 43 % less latency
         for cell in found.of("ops_per_s"): cell.share, cell.interval, cell.factor, cell.comparison
-
-`gains_of` makes the same of a comparison of two sessions.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from iolab.analyse.comparison import Compared
 from iolab.analyse.method.between import CONFIDENT
 from iolab.analyse.method.overall import judged_together
 from iolab.analyse.method.ratio import Better, Comparison
@@ -82,16 +79,6 @@ class Gain:
         return ratio if self.better is Better.HIGHER else 1 / ratio
 
     @property
-    def factor_interval(self) -> Interval | None:
-        """The 95 % interval of `factor`; None without one."""
-        low, high = self.comparison.low, self.comparison.high
-        if low is None or high is None:
-            return None
-        if self.better is Better.HIGHER:
-            return low, high
-        return 1 / high, 1 / low if low > 0 else math.inf
-
-    @property
     def difference(self) -> float:
         """The candidate's value less the baseline's, in the metric's unit."""
         return (self.candidate.value or 0.0) - (self.baseline.value or 0.0)
@@ -146,11 +133,6 @@ class Gains:
         low, high = _together(best, len(cells)) or (None, None)
         return LargestGain(best, len(cells), low, high)
 
-    def largest_difference(self, metric: str, workload: str | None = None) -> Gain | None:
-        """The cell with the largest gain in the metric's unit, which may be another one."""
-        better = [cell for cell in self.of(metric, workload) if cell.share > 0]
-        return max(better, key=lambda cell: abs(cell.difference), default=None)
-
 
 def gains(
     study: Study,
@@ -171,24 +153,6 @@ def gains(
     return tuple(
         _gains(study, summaries, metrics, (first, other)) for other in order if other != first
     )
-
-
-def gains_of(compared: Compared) -> Gains:
-    """The same of a comparison of two sessions, whose rows are judged already."""
-    cells = tuple(
-        Gain(
-            row.workload,
-            row.axis,
-            row.metric,
-            row.baseline,
-            row.candidate,
-            row.comparison,
-            row.level,
-        )
-        for row in compared.rows
-    )
-    sides = (compared.baseline.configuration.id, compared.candidate.configuration.id)
-    return Gains(*sides, cells, compared.skipped)
 
 
 def share_of(ratio: float, better: Better) -> float:

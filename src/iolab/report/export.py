@@ -20,12 +20,13 @@ from iolab.model.metric import Evidence, HostResult, Metric, Result, Spread
 from iolab.model.rule import Steadiness
 from iolab.model.study import Study
 from iolab.report.curves import findings_document
+from iolab.report.every_run import axis_names
 from iolab.report.key_value.gains import gains_document, key_gains
 from iolab.report.key_value.groups import groups_in
 from iolab.report.key_value.tables import key_points_table, key_runs_table
 from iolab.report.operations import RATE_NOTE, iterations_document, split, summary_lines
 from iolab.report.points import metric_document, point_columns, point_documents, point_table
-from iolab.report.tables import SHOWN_METRICS, axis_names
+from iolab.report.tables import SHOWN_METRICS
 from iolab.report.wording import NOTHING, clean, show
 
 FORMAT: Final = 1

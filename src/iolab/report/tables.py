@@ -12,9 +12,10 @@ from iolab.model.run import Plan
 from iolab.model.study import Method, Order, Study
 from iolab.model.workload import Job, Workload
 from iolab.report.detail import RunKey
+from iolab.report.every_run import every_run
 from iolab.report.key_value.measures import on_keys
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
-from iolab.report.wording import NOTHING, show, show_steadiness
+from iolab.report.wording import NOTHING, show
 from iolab.units import format_bytes, format_duration_s
 
 SHOWN_METRICS: Final = (
@@ -33,16 +34,9 @@ SHOWN_METRICS: Final = (
 """The metrics of the results table and their headings."""
 
 
-def axis_names(results: Sequence[Result]) -> tuple[str, ...]:
-    """The names of all axes, in the order in which they first appear."""
-    return tuple(dict.fromkeys(name for result in results for name, _ in result.axis))
-
-
 def results_table(study: Study, results: Sequence[Result], anchors: Mapping[RunKey, str]) -> Table:
     """One row a run of I/O; `anchors` lead to what the report tells of it."""
     results = [r for r in results if not is_metadata(r) and not is_key_value(r)]
-    axes = axis_names(results)
-    several = len(study.configurations) > 1
     mixed = any(
         isinstance(workload.job, Job) and workload.job.access.mixed for workload in study.workloads
     )
@@ -51,26 +45,7 @@ def results_table(study: Study, results: Sequence[Result], anchors: Mapping[RunK
         for key, heading in SHOWN_METRICS
         if mixed or key not in {"read_iops", "write_iops"}
     ]
-    names = ("Workload", *(("Configuration",) if several else ()))
-    steady = any(result.steadiness is not None for result in results)
-    heads = (
-        *columns((*names, "Verdict", *(("Steady",) if steady else ()))),
-        *columns((), (*axes, "Repeat", *(heading for _, heading in shown), "Window")),
-    )
-    rows = tuple(
-        (
-            Cell(result.workload),
-            *((Cell(result.configuration),) if several else ()),
-            verdict_cell(result.verdict.level, anchors.get((result.digest, result.repeat))),
-            *((Cell(show_steadiness(result) or NOTHING),) if steady else ()),
-            *(Cell(str(dict(result.axis).get(axis, NOTHING))) for axis in axes),
-            Cell(str(result.repeat)),
-            *(Cell(show(result.metrics.get(key), bare_rate=True)) for key, _ in shown),
-            Cell(format_duration_s(result.window_s) if result.window_s else NOTHING),
-        )
-        for result in results
-    )
-    return Table("Every run", heads, rows)
+    return every_run("Every run", study, results, shown, anchors)
 
 
 def hosts_table(result: Result) -> Table:

@@ -13,6 +13,7 @@ from iolab.model.study import Study
 from iolab.model.workload import Workload
 from iolab.model.ycsb import YcsbJob
 from iolab.report.detail import RunKey
+from iolab.report.every_run import every_run
 from iolab.report.key_value.measures import (
     PERCENTILES,
     WORDS,
@@ -27,10 +28,9 @@ from iolab.report.wording import (
     NOTHING,
     show,
     show_interval,
-    show_steadiness,
     show_value,
 )
-from iolab.units import format_bytes, format_duration_s, format_rate_bytes
+from iolab.units import format_bytes, format_rate_bytes
 
 Namer = Callable[[PointSummary], str]
 """How a point is called in a table."""
@@ -51,29 +51,8 @@ def key_runs_table(
     found = [result for result in results if is_key_value(result)]
     if not found:
         return None
-    several = len(study.configurations) > 1
-    axes = tuple(dict.fromkeys(name for result in found for name, _ in result.axis))
-    steady = any(result.steadiness is not None for result in found)
     shown = run_columns([result.metrics for result in found])
-    names = ("Workload", *(("Configuration",) if several else ()))
-    heads = (
-        *columns((*names, "Verdict", *(("Steady",) if steady else ()))),
-        *columns((), (*axes, "Repeat", *(heading for _, heading in shown), "Window")),
-    )
-    rows = tuple(
-        (
-            Cell(result.workload),
-            *((Cell(result.configuration),) if several else ()),
-            verdict_cell(result.verdict.level, anchors.get((result.digest, result.repeat))),
-            *((Cell(show_steadiness(result) or NOTHING),) if steady else ()),
-            *(Cell(str(dict(result.axis).get(axis, NOTHING))) for axis in axes),
-            Cell(str(result.repeat)),
-            *(Cell(show(result.metrics.get(key), bare_rate=True)) for key, _ in shown),
-            Cell(format_duration_s(result.window_s) if result.window_s else NOTHING),
-        )
-        for result in found
-    )
-    return Table("Every run on a key-value store", heads, rows)
+    return every_run("Every run on a key-value store", study, found, shown, anchors)
 
 
 def run_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]]:
