@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
-from iolab.errors import EngineError
+from iolab.errors import EngineError, HostError
 from iolab.model.host import HostKind, HostSpec
 from iolab.run.hosts.base import Host
 from iolab.run.hosts.command import CommandHost
@@ -21,9 +22,9 @@ pytestmark = pytest.mark.e2e
 T = TypeVar("T")
 
 
-def elsewhere(work: Callable[[Host], Awaitable[T]]) -> T:
+def elsewhere(work: Callable[[Host], Awaitable[T]], *words: str) -> T:
     async def session() -> T:
-        host = CommandHost(HostSpec("far", HostKind.COMMAND, command=("env",)))
+        host = CommandHost(HostSpec("far", HostKind.COMMAND, command=("env", *words)))
         await host.connect()
         try:
             return await work(host)
@@ -49,6 +50,18 @@ def test_jars_arrive_whole(tmp_path: Path, jars: list[Path]) -> None:
     assert paths == tuple(f"{target}/{jar.name}" for jar in jars)
     for path, jar in zip(paths, jars, strict=True):
         assert Path(path).read_bytes() == jar.read_bytes()
+
+
+def test_jars_that_arrive_with_other_bytes_are_told(tmp_path: Path, jars: list[Path]) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    # What should be put to the end of a file goes nowhere.
+    (programs / "dd").symlink_to(shutil.which("true") or "true")
+    with pytest.raises(HostError, match=r"b\.jar arrived on host 'far' with other bytes"):
+        elsewhere(
+            lambda host: brought(host, jars, str(tmp_path / "there")),
+            f"PATH={programs}:{os.environ['PATH']}",
+        )
 
 
 def test_only_what_is_missing_or_damaged_is_sent(tmp_path: Path, jars: list[Path]) -> None:

@@ -160,6 +160,18 @@ def test_what_does_not_fit_is_refused_and_left(
     assert world.table() == before
 
 
+def test_a_table_that_somebody_changes_between_runs_is_refused(
+    tmp_path: Path, world: World
+) -> None:
+    async def work(stage: Stage, server: GivenServer) -> None:
+        await server.ready_for(stage.crew, stage.run(), [stage.site], world.loads(200))
+        world.change(columns={"y_id": "text", "field0": "text"})
+        with pytest.raises(EngineError, match="without field1"):
+            await server.ready_for(stage.crew, stage.run(), [stage.site], never)
+
+    played(tmp_path, world, work)
+
+
 def test_more_replicas_than_nodes_are_refused(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: GivenServer) -> None:
         with pytest.raises(EngineError, match="3 replicas need as many nodes"):
