@@ -78,6 +78,15 @@ def test_the_largest_gain_of_each_group_names_its_cell(compared: KeySource, widt
     assert max(map(len, lines)) <= width
 
 
+def test_of_several_candidates_the_baseline_is_named_as_it_is_called() -> None:
+    source = rocksdb(("old", "new", "newer"), repeats=1, seconds=2, workload_count=1)
+    first, *others = source.study.configurations
+    study = replace(source.study, configurations=(replace(first, title="an SSD A"), *others))
+    console = Console(file=io.StringIO(), width=120, color_system=None, markup=False)
+    console.print(*results_screen(study, source.results()), sep="\n")
+    assert "\nAgainst an SSD A\n" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
 def test_one_configuration_has_no_gains(rocks: KeySource) -> None:
     assert "against" not in screen(rocks, rocks.results())
 

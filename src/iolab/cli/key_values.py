@@ -101,10 +101,9 @@ def _gains(study: Study, groups: Sequence[Group]) -> Iterator[RenderableType]:
         name = f"{titles[one.candidate]}: {one.group.title}" if len(found) > 1 else one.group.title
         made.setdefault(name, []).append(_gain_row(one))
     yield ""
-    against = f"against {titles[found[0].baseline]}"
-    yield title(
-        against.capitalize() if len(found) > 1 else f"{titles[found[0].candidate]} {against}"
-    )
+    baseline = titles[found[0].baseline]
+    one_of_two = f"{titles[found[0].candidate]} against {baseline}"
+    yield title(one_of_two if len(found) == 1 else f"Against {baseline}")
     groups_told = [(plain(name), rows) for name, rows in made.items()]
     yield Grouped([*headings, Heading("verdict", main=True)], groups_told)
     yield plain(
