@@ -8,16 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.model.metric import Level
+from iolab.model.workload import Indicator
 from iolab.report.detail import Curve, Panel, Timeline, Trace
 from iolab.report.figures.axis import (
     MAX_LINES,
+    MEAN,
     Line,
+    rate_of,
     shape_of,
     throughput_figure,
 )
 from iolab.report.figures.distribution import MARKS, at_percent
 from iolab.report.figures.frame import LINE_GAP, linear_scale, log_scale, spread, time_ticks
 from iolab.report.figures.timeline import TABLE_ROWS, timeline_figure
+from iolab.report.figures.tradeoff import tradeoff_figure
 from iolab.report.palette import PAPER, SERIES
 from tests.report.figures.specs import (
     CURVE,
@@ -161,3 +165,13 @@ def test_times_have_few_round_ticks(span_s: float) -> None:
     assert ticks[0] == 0
     assert ticks[-1] <= span_s
     assert len(ticks) <= 8
+
+
+def test_a_line_without_points_is_told_by_its_name_as_it_is_written() -> None:
+    none = Line("SSD A", SERIES[0], (), points([result(1, None, Level.INVALID)]))
+    for drawn, says in (
+        ([none, lines()[1]], "SSD A: no point has both values. Performance: from "),
+        ([none], "No point has both values."),
+    ):
+        figure = tradeoff_figure("s", "iodepth", drawn, rate_of(Indicator.IOPS), "1/s", (MEAN,))
+        assert figure.finding.startswith(says)

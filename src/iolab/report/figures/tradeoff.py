@@ -220,7 +220,7 @@ def _finding(
         found = placed[index, latency.key]
         name = f"{short(line.name, 40)}: " if len(lines) > 1 else ""
         if not found:
-            sentences.append(f"{name}no point has both values.".capitalize())
+            sentences.append(f"{name}{'no' if name else 'No'} point has both values.")
             continue
         told = [
             f"{show_value(rate, unit)} at {latency.label} {show_value(value, 'ns')} ({axis} {text})"
