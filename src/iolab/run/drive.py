@@ -55,7 +55,17 @@ async def drive(
     `lead_s` from now. Standard output goes to `on_output` as it comes, standard error, whose end is
     kept in any case, to `on_stderr`.
     """
-    stream = host.stream(
+    stream = begin(host, command, start_at_real_ns)
+    late = f"did not end '{command.argv[0]}' within {command.wall_limit_s:g} s, nor killed it"
+    async with heeding(host, stream, halt, lead_s + command.wall_limit_s + OVERDUE_S, late):
+        final, stderr = await _listen(stream, on_output, on_stderr)
+    exited = read_answer(host.name, ExitedAnswer, final)
+    return Ending(exited, stderr.decode("utf-8", "replace"), halt.is_set())
+
+
+def begin(host: Host, command: Command, start_at_real_ns: int | None = None) -> Stream:
+    """Ask for a process; what its host tells of it, which must be read to its end or closed."""
+    return host.stream(
         "run",
         command.stdin,
         argv=list(command.argv),
@@ -66,11 +76,6 @@ async def drive(
         output_limit_bytes=command.output_limit_bytes,
         **_bound(command),
     )
-    late = f"did not end '{command.argv[0]}' within {command.wall_limit_s:g} s, nor killed it"
-    async with heeding(host, stream, halt, lead_s + command.wall_limit_s + OVERDUE_S, late):
-        final, stderr = await _listen(stream, on_output, on_stderr)
-    exited = read_answer(host.name, ExitedAnswer, final)
-    return Ending(exited, stderr.decode("utf-8", "replace"), halt.is_set())
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from iolab.errors import HostError
-from iolab.run.drive import KILL_LIMIT_S
+from iolab.run.drive import KILL_LIMIT_S, begin
 from iolab.run.engines.base import Command
 from iolab.run.hosts.answers import ExitedAnswer, read_answer
 from iolab.run.hosts.base import Host, Message
@@ -131,20 +131,7 @@ class Daemon:
         return f"ended with exit code {exited.code}"
 
     async def _listen(self) -> None:
-        command = self._command
-        limit = command.memory_limit_bytes
-        bound = {} if limit is None else {"memory_limit_bytes": limit}
-        stream = self.host.stream(
-            "run",
-            command.stdin,
-            argv=list(command.argv),
-            env=dict(command.env),
-            cwd=command.cwd,
-            start_at_real_ns=None,
-            wall_limit_s=command.wall_limit_s,
-            output_limit_bytes=command.output_limit_bytes,
-            **bound,
-        )
+        stream = begin(self.host, self._command)
         self._run_id = stream.id
         last: Message | None = None
         try:
