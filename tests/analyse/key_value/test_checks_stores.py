@@ -254,6 +254,14 @@ def test_others_on_the_devices_are_told_of_the_host_that_holds_the_store(
     assert ask("device-busy", served(GIVEN)).level is INDICATIVE
 
 
+def test_what_devices_moved_is_of_the_whole_run_and_not_of_the_window(bench: RunRecord) -> None:
+    loud = IdleProof(watched_s=1.0, bytes_per_s=0.0, ios_per_s=9_000.0)
+    said = ask("device-busy", on_host(bench, 0, idle=loud))
+    (device,) = bench.hosts[0].devices
+    # 24 s of load, of which the first are warm-up.
+    assert said.evidence["share_of_run"] == pytest.approx(9_000 / (device.read_ios / 24), rel=0.01)
+
+
 def test_a_store_in_memory_is_no_storage(bench: RunRecord) -> None:
     facts = {"c1": facts_of("c1", in_memory=True, fs_type="tmpfs")}
     assert ask("target-in-memory", bench, facts).level is INVALID

@@ -254,16 +254,25 @@ def _busy(view: RunView, index: int, word: str, share: float | None) -> Said:
 def metadata_idle(view: RunView) -> Said:
     """device-busy of metadata load: against what the devices moved in the run."""
     return worst(
-        (idle_before(view, index) for index in range(len(view.hosts))), most="share_of_run"
+        (idle_before(view, index, _seconds(view, index)) for index in range(len(view.hosts))),
+        most="share_of_run",
     )
 
 
-def idle_before(view: RunView, index: int) -> Said:
-    """Whether others used a host's devices just before, against what they moved in the run."""
-    host, proof, window = view.hosts[index], view.hosts[index].idle, view.measured(index)
-    if proof is None or window is None:
+def _seconds(view: RunView, index: int) -> float | None:
+    window = view.measured(index)
+    return None if window is None else window.seconds
+
+
+def idle_before(view: RunView, index: int, seconds: float | None) -> Said:
+    """Whether others used a host's devices just before, against what they moved in the run.
+
+    `seconds` are those in which they moved it; None where nobody knows.
+    """
+    host, proof = view.hosts[index], view.hosts[index].idle
+    if proof is None or seconds is None:
         return unchecked(f"the devices of {host.host} were not watched before the start")
-    seconds = max(window.seconds, 1e-9)
+    seconds = max(seconds, 1e-9)
     moved = max((d.read_bytes + d.write_bytes for d in host.devices), default=0) / seconds
     ios = max((d.read_ios + d.write_ios for d in host.devices), default=0) / seconds
     share = max(
