@@ -115,9 +115,9 @@ def test_a_managed_node_costs_its_starts() -> None:
     embedded = reasons(ycsb(threads="[1, 2]"))
     managed = reasons(ycsb(threads="[1, 2]"), "server.kind=managed")
     given = reasons(ycsb(threads="[1, 2]"), "server.kind=given", "server.addresses=x")
-    assert of(embedded, "2 runs of YCSB: copy") == 2 * 4
-    assert of(managed, "2 runs of YCSB: restore the node and start it") == 2 * 16
-    assert of(given, "2 runs of YCSB: start and end it") == 2 * 4
+    assert of(embedded, "2 runs of YCSB: copy") == 2 * 2
+    assert of(managed, "2 runs of YCSB: restore the node and start it") == 2 * 14
+    assert of(given, "2 runs of YCSB: start and end it") == 2 * 2
     assert of(embedded, "load and compact") < of(given, "load and compact") + 0.5
     assert of(managed, "load and compact") > of(given, "load and compact") + 20
     # All of them need a while to connect, a server longer than an embedded store.
@@ -128,8 +128,8 @@ def test_a_managed_node_costs_its_starts() -> None:
 def test_what_a_run_takes_beside_its_load() -> None:
     study = load(ycsb())
     assert run_overhead_s(study, BENCH) == 2.1
-    assert run_overhead_s(study, YCSB) == 4.0
-    assert run_overhead_s(load(ycsb(), "server.kind=managed"), YCSB) == 16.0
+    assert run_overhead_s(study, YCSB) == 2.0
+    assert run_overhead_s(load(ycsb(), "server.kind=managed"), YCSB) == 14.0
 
 
 def test_a_session_foretells_its_runs_as_the_plan_does() -> None:

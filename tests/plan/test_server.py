@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iolab.model.study import TargetSettings
-from iolab.model.ycsb import EMBEDDED, ServerKind, ServerSettings
+from iolab.model.ycsb import EMBEDDED, ServerKind, ServerSettings, YcsbJob
 from iolab.plan.load import LoadOptions, options_of, parse_study
 from iolab.plan.schedule import make_plan
 from tests.plan.key_value_studies import db_bench, ycsb
@@ -149,6 +149,20 @@ def test_a_hypervisor_is_no_place_for_a_node() -> None:
     )
     (fault,) = told(text)
     assert "host of [server] is 'h', which is no client or storage node." in fault
+
+
+def test_only_a_store_within_its_client_is_bounded_with_it() -> None:
+    text = ycsb('memory = "1g"')
+    assert io_memory(text) == 1 << 30
+    assert io_memory(text, "server.kind=managed", "server.memory=4g") is None
+    assert io_memory(text, "server.kind=given", "server.addresses=db-1") is None
+
+
+def io_memory(text: str, *sets: str) -> int | None:
+    """The bound of the client's memory in the only workload."""
+    (workload,) = load(text, *sets).workloads
+    assert isinstance(workload.job, YcsbJob)
+    return workload.job.memory_bytes
 
 
 def test_a_server_holds_one_set_of_records() -> None:

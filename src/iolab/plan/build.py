@@ -21,7 +21,7 @@ from iolab.model.study import (
 from iolab.model.workload import Axis, Indicator, Job, Workload
 from iolab.plan.aim_tables import aim_of
 from iolab.plan.key_value_build import key_value_workload, server_of
-from iolab.plan.key_value_tables import DbBenchTable, YcsbTable
+from iolab.plan.key_value_tables import DbBenchTable, ServerTable, YcsbTable
 from iolab.plan.method_table import MethodTable, rule_of
 from iolab.plan.routes import parse_hop
 from iolab.plan.study_file import (
@@ -71,7 +71,7 @@ def build_study(
         ),
         hosts=hosts,
         workloads=tuple(
-            _workload(item, table)
+            _workload(item, table, tables.server)
             for item, table in tables.read("workload", Table)
             if isinstance(table, WorkloadTable | MetadataTable | DbBenchTable | YcsbTable)
         ),
@@ -192,10 +192,12 @@ def _configuration(
 
 
 def _workload(
-    item: Item, table: WorkloadTable | MetadataTable | DbBenchTable | YcsbTable
+    item: Item,
+    table: WorkloadTable | MetadataTable | DbBenchTable | YcsbTable,
+    server: ServerTable,
 ) -> Workload:
     if isinstance(table, DbBenchTable | YcsbTable):
-        return key_value_workload(item.written, table)
+        return key_value_workload(item.written, table, server)
     sweep = tuple(
         Axis(name, tuple(getattr(table, name)))
         for name in (METADATA_AXES if isinstance(table, MetadataTable) else AXES)

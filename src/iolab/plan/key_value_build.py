@@ -26,13 +26,15 @@ READ_PERCENT: Final = 80
 """Of readrandomwriterandom where nothing is written, as published; db_bench itself has 90."""
 
 
-def key_value_workload(written: Mapping[str, Any], table: DbBenchTable | YcsbTable) -> Workload:
+def key_value_workload(
+    written: Mapping[str, Any], table: DbBenchTable | YcsbTable, server: ServerTable
+) -> Workload:
     """The workload of a table without faults; what is `written` as a list is an axis."""
     axes = DB_BENCH_AXES if isinstance(table, DbBenchTable) else YCSB_AXES
     return Workload(
         id=table.id,
         title=table.title or table.id,
-        job=_db_bench_job(table) if isinstance(table, DbBenchTable) else _ycsb_job(table),
+        job=(_db_bench_job(table) if isinstance(table, DbBenchTable) else _ycsb_job(table, server)),
         sweep=tuple(
             Axis(name, tuple(getattr(table, name)))
             for name in axes
@@ -126,8 +128,9 @@ def _db_bench_job(table: DbBenchTable) -> KeyValueJob:
     )
 
 
-def _ycsb_job(table: YcsbTable) -> YcsbJob:
-    """The job at the first value of every axis."""
+def _ycsb_job(table: YcsbTable, server: ServerTable) -> YcsbJob:
+    """The job at the first value of every axis; a bound is for a store within the client."""
+    bound = table.memory if server.kind is ServerKind.EMBEDDED else None
     return YcsbJob(
         mix=mix_of(table.mix),
         records=table.records,
@@ -136,6 +139,6 @@ def _ycsb_job(table: YcsbTable) -> YcsbJob:
         field_bytes=parse_size(table.field_size),
         distribution=table.distribution,
         rate_ops_per_s=table.rate[0] if table.rate else None,
-        memory_bytes=None if table.memory is None else parse_size(table.memory),
+        memory_bytes=None if bound is None else parse_size(bound),
         options=tuple((name, ycsb_text(value)) for name, value in table.ycsb.items()),
     )
