@@ -34,8 +34,8 @@ DB_BENCH_RUN_S: Final = 2.1
 db_bench and its last words. Two seconds were measured on two cores that others used too."""
 
 YCSB_RUN_S: Final = 2.0
-"""The same of YCSB, whose logs are read back: four seconds were measured with a whole copy of 420 MB,
-which is counted by itself."""
+"""The same of YCSB, whose logs are read back: four seconds were measured with a whole copy of
+420 MB, which is counted by itself."""
 
 NODE_START_S: Final = 10.0
 """A node's first start, its schema, and the start of the client that loads."""
