@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from iolab.analyse.checks.engine import (
-    device_busy,
     engine_errors,
     run_unfinished,
     totals_disagree,
 )
 from iolab.model.metric import Level
-from iolab.model.run import IdleProof, RunStatus
+from iolab.model.run import RunStatus
 from tests.analyse.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analyse.records import Burst, bursts_record, direction_totals, engine_totals, healthy
 
@@ -96,25 +95,3 @@ def test_bins_that_lack_ios_are_found() -> None:
 
 def test_sums_without_totals_cannot_be_held_against_them() -> None:
     assert level(totals_disagree, healthy(totals=None)) is INDICATIVE
-
-
-@pytest.mark.parametrize(
-    ("proof", "expected"),
-    [
-        (IdleProof(1.0, 0.0, 0.0), VALID),
-        (IdleProof(1.0, float(1 << 20), 50.0), VALID),
-        (IdleProof(1.0, 0.02 * 40_000 * 4096, 0.0), VALID),
-        (IdleProof(1.0, 0.03 * 40_000 * 4096, 0.0), INDICATIVE),
-        (IdleProof(1.0, 0.0, 0.02 * 40_000), VALID),
-        (IdleProof(1.0, 0.0, 0.03 * 40_000), INDICATIVE),
-        (None, INDICATIVE),
-    ],
-)
-def test_others_before_the_start(proof: IdleProof | None, expected: Level) -> None:
-    assert level(device_busy, healthy(idle=proof)) is expected
-
-
-def test_little_load_is_disturbed_by_little() -> None:
-    record = bursts_record([Burst(ios=100)])
-    busy = replace(record.hosts[0], idle=IdleProof(1.0, 2e6, 60.0))
-    assert level(device_busy, replace(record, hosts=(busy,))) is INDICATIVE

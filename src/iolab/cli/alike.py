@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from iolab.analyse.checks.engine import IDLE_BYTES_PER_S, IDLE_IOS_PER_S
+from iolab.analyse.checks.idle import IDLE_BYTES_PER_S, IDLE_IOS_PER_S
 from iolab.cli.examine import Finding, State, engine_findings, probe_findings, target_findings
 from iolab.cli.mpi import has_mdtest, mpi_words
 from iolab.errors import IolabError

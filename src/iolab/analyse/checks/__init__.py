@@ -17,12 +17,12 @@ from iolab.analyse.checks.duration import (
     run_too_short,
 )
 from iolab.analyse.checks.engine import (
-    device_busy,
     engine_errors,
     run_unfinished,
     totals_disagree,
 )
 from iolab.analyse.checks.fleet import bystander_lost, clock_drift, start_skew, uneven_fleet
+from iolab.analyse.checks.idle import device_busy, metadata_idle
 from iolab.analyse.checks.key_latency import (
     key_percentiles,
     key_value_cpu,
@@ -60,7 +60,6 @@ from iolab.analyse.checks.operations import (
 from iolab.analyse.checks.ranks import (
     client_answers,
     metadata_cpu,
-    metadata_idle,
     metadata_percentiles,
     phase_too_short,
     ranks_apart,

@@ -1,4 +1,4 @@
-"""Checks of how the run itself went: the engine, the end, and what else used the target."""
+"""Checks of how the run itself went: the engine and the end."""
 
 from __future__ import annotations
 
@@ -13,27 +13,18 @@ from iolab.analyse.checks.registry import (
     check,
     indicative,
     invalid,
-    percent,
     unchecked,
     valid,
     worst,
 )
-from iolab.analyse.load import DIRECTIONS, totals_by_way
+from iolab.analyse.load import totals_by_way
 from iolab.analyse.view import RunView
 from iolab.model.run import HostRun, RunStatus
-from iolab.units import format_count, format_rate_bytes
+from iolab.units import format_count
 
 RUNTIME_SHARE: Final = 0.95
 """Share of the asked seconds that an engine must have run unless it was told to stop."""
 
-IDLE_BYTES_PER_S: Final = 1 << 20
-"""Traffic of an idle system's own logs and journals: below it a device counts as idle."""
-
-IDLE_IOS_PER_S: Final = 50.0
-"""The same in I/Os."""
-
-OTHERS_SHARE: Final = 0.02
-"""Share of the run's own rate that others may have had just before it started."""
 
 DISAGREE_GOOD: Final = 0.001
 """Relative difference allowed between our sums and the engine's own totals: none is expected."""
@@ -153,45 +144,3 @@ def _sums(view: RunView, index: int, counted: int, binned: int) -> Said:
             **evidence,
         )
     return valid(f"Intervals{view.on(host)} and bins add up to the engine's totals.", **evidence)
-
-
-@check("device-busy", "Device busy before the start")
-def device_busy(view: RunView) -> Said:
-    """Whether others used the target's devices just before the start."""
-    return worst((_idle(view, index) for index in range(len(view.hosts))), most="share_of_run")
-
-
-def _idle(view: RunView, index: int) -> Said:
-    host, proof = view.hosts[index], view.hosts[index].idle
-    if proof is None:
-        return unchecked(f"the devices of {host.host} were not watched before the start")
-    seconds = float(view.load.seconds[index])
-    own_ios = float(view.load.ios[index, : len(DIRECTIONS)].sum()) / max(seconds, 1e-9)
-    own_bytes = float(view.load.bytes[index].sum()) / max(seconds, 1e-9)
-    share = max(
-        _others_share(proof.bytes_per_s, IDLE_BYTES_PER_S, own_bytes),
-        _others_share(proof.ios_per_s, IDLE_IOS_PER_S, own_ios),
-    )
-    evidence: Numbers = {
-        "host": host.host,
-        "watched_s": proof.watched_s,
-        "bytes_per_s": proof.bytes_per_s,
-        "ios_per_s": proof.ios_per_s,
-        "share_of_run": share,
-    }
-    said = (
-        f"Before the start the devices{view.on(host)} did {format_count(proof.ios_per_s)} IOPS "
-        f"and {format_rate_bytes(proof.bytes_per_s)} for others"
-    )
-    if share > OTHERS_SHARE:
-        part = f"{percent(share)} of the run's own"
-        beside = "as much as the run did or more" if share >= 1 else part
-        return indicative(f"{said}: {beside}.", **evidence)
-    return valid(f"{said}.", **evidence)
-
-
-def _others_share(others: float, floor: float, own: float) -> float:
-    """Others' rate over the run's own; nothing where others stayed below the floor."""
-    if others <= floor or not np.isfinite(others):
-        return 0.0
-    return others / max(own, 1e-9)

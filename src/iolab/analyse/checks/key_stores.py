@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from iolab.analyse.checks.caching import COLD_RESIDENT_SHARE, target_in_memory
-from iolab.analyse.checks.ranks import idle_before
+from iolab.analyse.checks.idle import idle_before
 from iolab.analyse.checks.registry import (
     Numbers,
     Said,

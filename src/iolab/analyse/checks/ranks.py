@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from iolab.analyse.checks.client import BUSY_CORES
-from iolab.analyse.checks.engine import IDLE_BYTES_PER_S, IDLE_IOS_PER_S, OTHERS_SHARE
 from iolab.analyse.checks.operations import is_counted, phases_of
 from iolab.analyse.checks.registry import (
     Numbers,
@@ -26,7 +25,7 @@ from iolab.analyse.percentiles import PERCENTILES, ios_needed, is_supported
 from iolab.analyse.view import RunView
 from iolab.analyse.window import EDGE_SLACK_NS
 from iolab.model.metadata import Operation
-from iolab.units import format_count, format_ns, format_rate_bytes
+from iolab.units import format_count, format_ns
 
 PHASE_SHORT_S: Final = 10.0
 """Below this a phase sees fewer than two commits of a journal that commits every 5 s, as ext4 does:
@@ -249,52 +248,3 @@ def _busy(view: RunView, index: int, word: str, share: float | None) -> Said:
     if share >= BUSY_CORES:
         return indicative(f"{said}: the client may be the limit.", **evidence)
     return valid(f"{said}, the most of all phases.", **evidence)
-
-
-def metadata_idle(view: RunView) -> Said:
-    """device-busy of metadata load: against what the devices moved in the run."""
-    return worst(
-        (idle_before(view, index, _seconds(view, index)) for index in range(len(view.hosts))),
-        most="share_of_run",
-    )
-
-
-def _seconds(view: RunView, index: int) -> float | None:
-    window = view.measured(index)
-    return None if window is None else window.seconds
-
-
-def idle_before(view: RunView, index: int, seconds: float | None) -> Said:
-    """Whether others used a host's devices just before, against what they moved in the run.
-
-    `seconds` are those in which they moved it; None where nobody knows.
-    """
-    host, proof = view.hosts[index], view.hosts[index].idle
-    if proof is None or seconds is None:
-        return unchecked(f"the devices of {host.host} were not watched before the start")
-    seconds = max(seconds, 1e-9)
-    moved = max((d.read_bytes + d.write_bytes for d in host.devices), default=0) / seconds
-    ios = max((d.read_ios + d.write_ios for d in host.devices), default=0) / seconds
-    share = max(
-        _others(proof.bytes_per_s, IDLE_BYTES_PER_S, moved),
-        _others(proof.ios_per_s, IDLE_IOS_PER_S, ios),
-    )
-    evidence: Numbers = {
-        "host": host.host,
-        "watched_s": proof.watched_s,
-        "bytes_per_s": proof.bytes_per_s,
-        "ios_per_s": proof.ios_per_s,
-        "share_of_run": share,
-    }
-    said = (
-        f"Before the start the devices{view.on(host)} did {format_count(proof.ios_per_s)} IOPS "
-        f"and {format_rate_bytes(proof.bytes_per_s)} for others"
-    )
-    if share > OTHERS_SHARE:
-        return indicative(f"{said}: {percent(min(share, 1.0))} of the run's.", **evidence)
-    return valid(f"{said}.", **evidence)
-
-
-def _others(others: float, floor: float, own: float) -> float:
-    """Others' rate over the run's own; nothing where others stayed below the floor."""
-    return others / max(own, 1e-9) if np.isfinite(others) and others > floor else 0.0
