@@ -92,7 +92,7 @@ unit: setup
 	@$(BIN)/python -m pytest -m "not e2e" -n $(PYTEST_WORKERS)
 
 e2e: setup
-	@$(BIN)/python -m pytest -m e2e
+	@$(BIN)/python -m pytest -m e2e --durations 12
 
 mdtest-test: setup ## the same tests of mdtest with a real one: MDTEST=/path/mdtest MPIEXEC=mpiexec.mpich
 	@test -n "$(MDTEST)" || { echo "name a real mdtest: make mdtest-test MDTEST=/path/to/mdtest" >&2; exit 2; }
