@@ -11,7 +11,10 @@ from iolab.errors import EngineError, HostError
 from iolab.run.barrier import alongside
 from iolab.run.clock import measure_offset
 from iolab.run.crew import Crew
+from iolab.run.drive import Ending, drive
+from iolab.run.engines.base import Command
 from iolab.run.evidence import Evidence, on_each
+from iolab.run.prepare import snapshot
 from iolab.run.start import start_of
 from iolab.run.telemetry.decode import CounterCollector
 from iolab.run.watch import Watch
@@ -64,3 +67,26 @@ async def load_at_once(
         await alongside(on_each(evidence, one), crew.stop.pass_on(halt))
     finally:
         await asyncio.gather(*(watch.end() for watch in watches.values()))
+
+
+async def drive_between_looks(
+    mine: Evidence,
+    command: Command,
+    go: Go,
+    halt: asyncio.Event,
+    on_output: Callable[[bytes], None],
+    on_stderr: Callable[[bytes], None] | None = None,
+) -> Ending:
+    """One host's process from its start to its end, between two looks at the target's devices."""
+    mine.before = await snapshot(mine.site)
+    ending = mine.ending = await drive(
+        mine.site.host,
+        command,
+        halt,
+        on_output,
+        start_at_real_ns=go.real_ns,
+        lead_s=go.lead_s,
+        on_stderr=on_stderr,
+    )
+    mine.after = await snapshot(mine.site)
+    return ending

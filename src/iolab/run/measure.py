@@ -9,14 +9,12 @@ from typing import Final
 from iolab.model.event import IntervalSeen, Phase
 from iolab.model.packed import BLOCK_BYTES, Packer
 from iolab.model.run import PlannedRun
-from iolab.run.common_start import Go, load_at_once
+from iolab.run.common_start import Go, drive_between_looks, load_at_once
 from iolab.run.crew import Crew
-from iolab.run.drive import drive
 from iolab.run.engines.log import IntervalLog
 from iolab.run.evidence import Evidence
 from iolab.run.looking import Looking
 from iolab.run.outcome import engine_fault
-from iolab.run.prepare import snapshot
 from iolab.run.start import NS_PER_S
 from iolab.run.telemetry.decode import CounterCollector
 
@@ -54,7 +52,7 @@ async def measure(
     async def one(mine: Evidence, go: Go) -> None:
         listener = _Listener(crew, run, mine, packers[mine.name], looking)
         try:
-            await _load(listener, go, halt)
+            await drive_between_looks(mine, listener.command, go, halt, listener.hear)
         finally:
             listener.finish()
         fault = engine_fault(listener.engine.name, mine)
@@ -62,21 +60,6 @@ async def measure(
             raise fault
 
     await load_at_once(crew, evidence, counters, one, halt)
-
-
-async def _load(listener: _Listener, go: Go, halt: asyncio.Event) -> None:
-    """The engine between two looks at the devices."""
-    mine = listener.mine
-    mine.before = await snapshot(mine.site)
-    mine.ending = await drive(
-        mine.site.host,
-        listener.command,
-        halt,
-        listener.hear,
-        start_at_real_ns=go.real_ns,
-        lead_s=go.lead_s,
-    )
-    mine.after = await snapshot(mine.site)
 
 
 class _Listener:

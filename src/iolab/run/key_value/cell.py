@@ -11,9 +11,8 @@ from iolab.model.engine import EngineName
 from iolab.model.event import IntervalSeen
 from iolab.model.packed import Packed
 from iolab.model.run import PlannedRun
-from iolab.run.common_start import Go
+from iolab.run.common_start import Go, drive_between_looks
 from iolab.run.crew import Crew
-from iolab.run.drive import drive
 from iolab.run.engines.base import Command
 from iolab.run.engines.db_bench_cell import Asked, Left, read_cell
 from iolab.run.engines.db_bench_seconds import LiveProgress
@@ -21,7 +20,6 @@ from iolab.run.engines.log import IntervalLog
 from iolab.run.evidence import Evidence
 from iolab.run.key_value.fetching import fetched
 from iolab.run.outcome import ending_fault
-from iolab.run.prepare import snapshot
 from iolab.run.start import offset_of
 from iolab.units import format_bytes
 
@@ -52,17 +50,7 @@ async def make_load(
     heard = _Heard(crew, run, mine, cell)
     report: bytes | None = None
     try:
-        mine.before = await snapshot(mine.site)
-        mine.ending = await drive(
-            mine.site.host,
-            cell.command,
-            halt,
-            heard.out,
-            start_at_real_ns=go.real_ns,
-            lead_s=go.lead_s,
-            on_stderr=heard.err,
-        )
-        mine.after = await snapshot(mine.site)
+        await drive_between_looks(mine, cell.command, go, halt, heard.out, heard.err)
         report = await fetched(mine.site.host, cell.report, REPORT_LIMIT_BYTES)
     finally:
         heard.finish(report)

@@ -17,9 +17,8 @@ from iolab.model.event import IntervalSeen
 from iolab.model.packed import Packed
 from iolab.model.run import PlannedRun
 from iolab.run.barrier import alongside
-from iolab.run.common_start import Go, load_at_once
+from iolab.run.common_start import Go, drive_between_looks, load_at_once
 from iolab.run.crew import Crew
-from iolab.run.drive import drive
 from iolab.run.engines.hdr_log import LOG_LIMIT_BYTES
 from iolab.run.engines.ycsb_status import YcsbStatus
 from iolab.run.evidence import Evidence, on_each
@@ -27,7 +26,6 @@ from iolab.run.hosts.base import Refusal
 from iolab.run.key_value.fetching import fetched
 from iolab.run.key_value.ycsb_process import Hear, Printed, out_of_memory
 from iolab.run.outcome import ending_fault
-from iolab.run.prepare import snapshot
 from iolab.run.telemetry.decode import CounterCollector
 
 DEATH_WATCH_S: Final = 0.5
@@ -106,21 +104,14 @@ class YcsbClients:
         if mine.command is None:
             raise ValueError("a client has its command before the run is measured")
         printed = self.printed[mine.name]
-        mine.before = await snapshot(mine.site)
         try:
-            ending = await drive(
-                mine.site.host,
-                mine.command,
-                self._halt,
-                printed.out,
-                start_at_real_ns=go.real_ns,
-                lead_s=go.lead_s,
-                on_stderr=printed.err,
+            ending = await drive_between_looks(
+                mine, mine.command, go, self._halt, printed.out, printed.err
             )
-            mine.ending = printed.without_status(ending)
         finally:
+            if mine.ending is not None:
+                mine.ending = printed.without_status(mine.ending)
             mine.output, mine.files[STDERR] = printed.packed
-        mine.after = await snapshot(mine.site)
         killed = out_of_memory(mine.name, mine.command, ending)
         if fault := killed or ending_fault(EngineName.YCSB, mine):
             raise fault
