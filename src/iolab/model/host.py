@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class HostKind(StrEnum):
@@ -13,6 +14,8 @@ class HostKind(StrEnum):
     COMMAND = "command"
     SSH = "ssh"
     SLURM = "slurm"
+    VM = "vm"
+    """A guest that the session boots on its node."""
 
 
 class Role(StrEnum):
@@ -53,13 +56,31 @@ class SshRoute:
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """What an inventory knows of a hypervisor beyond what can be asked there: where load may turn.
+
+    Processor cores, NUMA nodes and queues of its storage; None where it is not written.
+    """
+
+    cores: int | None = None
+    numa_nodes: int | None = None
+    queues: int | None = None
+
+
+NO_ROOM: Final = Room()
+"""A host of which nothing is written."""
+
+
+@dataclass(frozen=True, slots=True)
 class HostSpec:
     """A machine reached: `command` is a `command` host's argument prefix, `path` its target.
 
     `ssh` is how an `ssh` host is reached, None for the other kinds. `devices` are the block devices
     that carry the target there, empty to find them below its path; a storage node, which has no
     path, names those that serve the target. `numjobs` takes the place of every workload's on this
-    host, None for the workload's own. With a `serial` the `path` is a whole block device.
+    host, None for the workload's own. With a `serial` the `path` is a whole block device. `node` is
+    the hypervisor that a guest lives on, "" for a host that is none. A hypervisor's `path` is where
+    its guests' images go, `storage_address` where it offers them to other nodes.
     """
 
     name: str
@@ -71,6 +92,9 @@ class HostSpec:
     devices: tuple[str, ...] = ()
     numjobs: int | None = None
     serial: str | None = None
+    node: str = ""
+    storage_address: str = ""
+    room: Room = NO_ROOM
 
 
 @dataclass(frozen=True, slots=True)

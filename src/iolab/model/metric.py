@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from iolab.model.rule import Steadiness
 from iolab.model.run import RunStatus
+from iolab.model.sample import Direction
 
 Evidence = Mapping[str, int | float | str | bool | None]
 
@@ -77,6 +78,74 @@ class HostResult:
     metrics: Mapping[str, Metric]
 
 
+class Layer(StrEnum):
+    """Where a latency was seen, from the generator down to the device."""
+
+    ENGINE = "engine"
+    """The generator in the guest, from submission to completion."""
+    GUEST = "guest"
+    """The guest's kernel, at its block device."""
+    HYPERVISOR = "hypervisor"
+    """The hypervisor, from the guest's request to its completion."""
+    DEVICE = "device"
+    """The devices of the node."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerLatency:
+    """The mean latency that one layer saw in one direction, over so many I/Os."""
+
+    layer: Layer
+    direction: Direction
+    mean_ns: float
+    ios: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outlier:
+    """One device, core or port of a node that stands out among its like.
+
+    `scope` is disk, cpu or nic; `value` and `usual`, the median of all, are of the telemetry rate
+    `metric`.
+    """
+
+    scope: str
+    name: str
+    metric: str
+    value: float
+    usual: float
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Bytes written on their way down: by the guests, through the hypervisor, to the devices.
+
+    `hypervisor` is None where none was ours, `devices` where no device is known. `factor` is how
+    many bytes devices write for one of a guest, as the configuration declares; None if it does not.
+    """
+
+    guests: int
+    hypervisor: int | None
+    devices: int | None
+    factor: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResult:
+    """What the guests of one node did together, and what their node saw from inside.
+
+    `metrics` are those of a result, over the guests of this node, merged exactly. `layers` go from
+    the generator down; `written` is of this node alone.
+    """
+
+    name: str
+    guests: tuple[str, ...]
+    metrics: Mapping[str, Metric]
+    layers: tuple[LayerLatency, ...] = ()
+    outliers: tuple[Outlier, ...] = ()
+    written: Written | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """How evenly and how much at the same time the hosts of one run, or one phase of it, worked.
@@ -114,7 +183,8 @@ class Result:
     those of the whole fleet. `attempt` is how often it was tried, `sitting` in which start of the
     session, from 1, it was measured, `order` its place among the session's runs, from 1 (0 where it
     was stored without). `steadiness` is what its seconds say of it, None where they are too few or
-    it made metadata load. Of load on a key-value store its seconds are of whole operations.
+    it made metadata load. Of load on a key-value store its seconds are of whole operations. `nodes`
+    are the hypervisors of guests.
     """
 
     configuration: str
@@ -135,3 +205,4 @@ class Result:
     order: int = 0
     operation_spreads: Mapping[str, Spread] = field(default_factory=dict)
     steadiness: Steadiness | None = None
+    nodes: tuple[NodeResult, ...] = ()

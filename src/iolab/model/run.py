@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from iolab.model.configuration import Redundancy
+from iolab.model.guest import GuestFleet
 from iolab.model.host import Role
 from iolab.model.key_value_run import KeyValueRun, ServerRun
 from iolab.model.metadata import OperationRun, ReportedRate
@@ -64,7 +65,8 @@ class Point:
     """One combination of configuration, workload and axis values, filed by its `digest`.
 
     `data_set` is the id of the files that it works on, empty for a job that makes its own.
-    `host_numjobs` are the clients that run another number of jobs than the job says.
+    `host_numjobs` are the clients that run another number of jobs than the job says. `per_node` is
+    how many guests of each hypervisor take part, the first of each; 0 for every host there is.
     """
 
     digest: str
@@ -74,6 +76,7 @@ class Point:
     job: AnyJob
     data_set: str
     host_numjobs: tuple[tuple[str, int], ...] = ()
+    per_node: int = 0
 
     @property
     def io(self) -> Job:
@@ -340,7 +343,8 @@ class RunRecord:
     `hosts` made the load, `bystanders` were watched. `reported` are rates of the whole fleet as the
     engine printed them, where it gives nothing finer. `without` names the hosts of the
     configuration that were left out after they had failed. `redundancy` is what the configuration
-    declares of its storage, `server` what a key-value store's server told. With a `rule` it ended
+    declares of its storage, `server` what a key-value store's server told, `fleet` are the guests
+    that made the load, None where hosts are no guests. With a `rule` it ended
     the run, or was the limit that the run reached; nothing was warmed up then and `runtime_s` is
     the longest that it could be.
     """
@@ -365,6 +369,7 @@ class RunRecord:
     states: tuple[TargetState, ...] = ()
     rule: RuleSettings | None = None
     server: ServerRun | None = None
+    fleet: GuestFleet | None = None
 
     @property
     def host_names(self) -> tuple[str, ...]:

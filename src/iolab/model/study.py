@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from iolab.model.configuration import Configuration
+from iolab.model.guest import GuestSettings
 from iolab.model.host import HostSpec
 from iolab.model.rule import RuleSettings
 from iolab.model.state import PLAIN, Precondition
@@ -122,6 +123,7 @@ class Study:
     """The whole question. `text` is the file as given, `overrides` what was set over it.
 
     `inventory` is the text of the inventory whose hosts took the place of the file's, "" if none.
+    `guests` are booted for the session on every hypervisor, None where there are none to boot.
     """
 
     id: str
@@ -140,6 +142,7 @@ class Study:
     inventory: str = ""
     precondition: Precondition = PLAIN
     server: ServerSettings = EMBEDDED
+    guests: GuestSettings | None = None
 
     def host(self, name: str) -> HostSpec:
         """The host of that name; KeyError when the study has none (the loader made sure)."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from iolab.model.configuration import Redundancy
 from iolab.model.event import SessionStatus
+from iolab.model.guest import GuestFleet
 from iolab.model.host import HostFacts
 from iolab.model.key_value_run import ServerRun
 from iolab.model.metadata import ReportedRate
@@ -172,6 +173,7 @@ class Manifest:
     states: tuple[TargetState, ...] = ()
     rule: RuleSettings | None = None
     server: ServerRun | None = None
+    fleet: GuestFleet | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,4 +234,5 @@ def manifest_of(
         states=record.states,
         rule=record.rule,
         server=record.server,
+        fleet=record.fleet,
     )

@@ -83,6 +83,7 @@ def read_run(directory: Path) -> RunRecord:
         states=manifest.states,
         rule=manifest.rule,
         server=manifest.server,
+        fleet=manifest.fleet,
     )
 
 

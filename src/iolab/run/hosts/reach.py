@@ -13,6 +13,7 @@ from iolab.run.hosts.base import Host
 from iolab.run.hosts.command import CommandHost
 from iolab.run.hosts.local import LocalHost
 from iolab.run.hosts.slurm import SlurmHost
+from iolab.run.hosts.vm import VmHost
 
 if TYPE_CHECKING:
     from iolab.run.hosts.ssh.login import Logins
@@ -60,6 +61,8 @@ def _host_of(
             return _ssh_host(spec, agent, logins)
         case HostKind.SLURM:
             return SlurmHost(spec, turns, agent)
+        case HostKind.VM:
+            return VmHost(spec)
 
 
 # asyncssh and its ciphers take a quarter of a second to import; a local study does without.
