@@ -9,6 +9,38 @@ from iolab.model.host import HostKind, HostSpec, Role
 from iolab.model.study import Study
 
 
+def boots_guests(study: Study) -> bool:
+    """Whether the session boots guests, rather than use what is there."""
+    return study.guests is not None
+
+
+def nodes_of(study: Study) -> tuple[HostSpec, ...]:
+    """The hypervisors on which guests of the study live, in the order of their first guest."""
+    names = (study.host(name).node for item in study.configurations for name in item.hosts)
+    return tuple(study.host(name) for name in dict.fromkeys(names) if name)
+
+
+def booted(study: Study, node: str = "") -> tuple[HostSpec, ...]:
+    """The guests that the session boots: all of them, or those of a node."""
+    names = dict.fromkeys(name for item in study.configurations for name in item.hosts)
+    specs = (study.host(name) for name in names)
+    return tuple(
+        spec for spec in specs if spec.kind is HostKind.VM and (not node or spec.node == node)
+    )
+
+
+def node_path(study: Study, node: HostSpec) -> str | None:
+    """Where images of guests go on a node, whose devices carry them; None where it has no path.
+
+    A hypervisor without a path of its own has that of the first configuration with guests of it.
+    """
+    if node.path or not boots_guests(study):
+        return node.path
+    here = {spec.name for spec in booted(study, node.name)}
+    paths = (item.path for item in study.configurations if here.intersection(item.hosts))
+    return next(paths, None)
+
+
 def guests_of(nodes: Iterable[str], per_node: int) -> Iterator[HostSpec]:
     """The guests that a session boots, node after node: `node-1-vm01` and so on."""
     width = max(2, len(str(per_node)))

@@ -40,6 +40,8 @@ FINAL: Final[Mapping[str, str]] = {
     "discard": "purged",
     "trim": "purged",
     "metadata": "measured",
+    "connect": "closed",
+    "use": "use",
 }
 """What the final message of a verb is, where it is not `done`."""
 
