@@ -129,7 +129,8 @@ class CodedNames:
 class CounterTable:
     """Telemetry as the kernel counts it, one value a row; rates are derived, never stored.
 
-    `scope` is cpu, disk, nic, memory, pressure, thermal or agent; `name` the core, device or port;
+    `scope` is cpu, disk, nic, memory, pressure, thermal, agent or guest; `name` the core, device,
+    port or guest;
     `metric` the counter's name with its unit last (see docs/reference/telemetry.md). CPU rows are
     named `<core>@<numa node>`.
     """

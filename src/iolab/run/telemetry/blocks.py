@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iolab.model.sample import CodedNames, CounterTable, Ints, Names, Whole, narrow
-from iolab.run.telemetry.decode import OF_SERVERS
+from iolab.run.telemetry.decode import GUESTS, OF_SERVERS
 
 Flags = npt.NDArray[np.bool_]
 
@@ -101,7 +101,7 @@ def blocks(counters: CounterTable, wanted: Container[str] | None = None) -> Iter
     shapes = _Shapes(words, wanted)
     for host, of_host in _by_host(counters.host):
         told: list[Block] = []
-        parts = _parts(words, scopes, of_host)
+        parts = _parts(words, scopes, names, of_host)
         for part in parts:
             rows = _Rows(
                 counters.seq[part].astype(np.int64),
@@ -267,14 +267,23 @@ def _by_host(hosts: Whole) -> Iterator[tuple[int, Ints | slice]]:
     yield from zip(present.tolist(), np.split(order, first[1:]), strict=False)
 
 
-def _parts(words: _Words, scopes: Whole, of_host: Ints | slice) -> Sequence[Ints | slice]:
-    """A host's rows, those of a server on it apart: it was asked at other moments."""
+def _parts(
+    words: _Words, scopes: Whole, names: Whole, of_host: Ints | slice
+) -> Sequence[Ints | slice]:
+    """A host's rows, those of a server on it and of each of its guests apart.
+
+    They were asked at other moments.
+    """
     servers = [code for code, word in enumerate(words.scopes) if word in OF_SERVERS]
-    if not servers:
+    guests = [code for code, word in enumerate(words.scopes) if word == GUESTS]
+    if not servers and not guests:
         return (of_host,)
     rows = np.arange(scopes.size)[of_host]
-    of_server = np.isin(scopes[rows], servers)
-    return [part for part in (rows[~of_server], rows[of_server]) if part.size]
+    of_server, of_guest = np.isin(scopes[rows], servers), np.isin(scopes[rows], guests)
+    found = [rows[~of_server & ~of_guest], rows[of_server]]
+    mine = rows[of_guest]
+    found += [mine[names[mine] == name] for name in np.unique(names[mine])]
+    return [part for part in found if part.size]
 
 
 def _samples(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]:

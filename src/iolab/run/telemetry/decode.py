@@ -39,10 +39,25 @@ DISK: Final = (
     "temperature_mc",
 )
 NIC: Final = ("rx_bytes", "rx_frames", "rx_drops", "tx_bytes", "tx_frames", "tx_drops")
+GUEST_DISK: Final = (
+    "read_ios",
+    "write_ios",
+    "read_bytes",
+    "write_bytes",
+    "read_ns",
+    "write_ns",
+)
+GUEST_USE: Final = ("vcpu_run_ns", "vcpu_wait_ns")
+GUEST: Final = (*GUEST_DISK, *GUEST_USE)
+"""What a node counts of a guest: of its data disk, and of its processors all together. A sample
+tells it as `guests`, and of each guest at a moment of its own."""
 
 OF_SERVERS: Final = ("cassandra",)
 """Scopes of a server on the host, told in samples of their own, at times and with numbers of their
 own."""
+
+GUESTS: Final = "guest"
+"""The scope of a node's guests, by their names."""
 
 WHOLE_HOST: Final = ("memory", "pressure", "thermal", "agent", *OF_SERVERS)
 """Scopes that a sample holds as an object; their rows have an empty name."""
@@ -145,6 +160,7 @@ _WIDTHS: Final = (
     ("cpu", 2, 2 + len(CPU)),
     ("disks", 1, 1 + len(DISK)),
     ("nics", 1, 1 + len(NIC)),
+    ("guests", 1, 1 + len(GUEST)),
 )
 """Lists of a sample: how many places of a row name it, and how many it has."""
 
@@ -156,6 +172,8 @@ def _rows(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:
         yield from _named("disk", str(disk), DISK, counts)
     for nic, *counts in _lists(sample, "nics", 1 + len(NIC)):
         yield from _named("nic", str(nic), NIC, counts)
+    for guest, *counts in _lists(sample, "guests", 1 + len(GUEST)):
+        yield from _named(GUESTS, str(guest), GUEST, counts)
     for scope in WHOLE_HOST:
         block = sample.get(scope) or {}
         if not isinstance(block, Mapping):

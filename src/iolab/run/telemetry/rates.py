@@ -15,7 +15,7 @@ import numpy as np
 
 from iolab.model.sample import CounterTable, Floats, Ints
 from iolab.run.telemetry.blocks import Block, Deltas, Flags, blocks, deltas
-from iolab.run.telemetry.decode import CPU, NIC
+from iolab.run.telemetry.decode import CPU, GUEST_DISK, GUEST_USE, GUESTS, NIC
 
 NS_PER_S: Final = 1_000_000_000
 
@@ -215,6 +215,22 @@ def _cassandra(block: Block) -> Iterator[_Derived]:
         yield _gauge(block, metric, metric)
 
 
+def _guest(block: Block) -> Iterator[_Derived]:
+    """What a node served its guests, and what their processors had of its own, in cores."""
+    grown, span_ns = deltas(block, GUEST_DISK), block.span_ns()
+    values = grown.values
+    for direction in ("read", "write"):
+        ios, moved = values[f"{direction}_ios"], values[f"{direction}_bytes"]
+        yield _step(block, f"{direction}_iops", ios * _per_s(span_ns), grown.sound)
+        yield _step(block, f"{direction}_bytes_per_s", moved * _per_s(span_ns), grown.sound)
+        latency = _ratio(values[f"{direction}_ns"], ios)
+        yield _step(block, f"{direction}_lat_ns", latency, grown.sound)
+    used = deltas(block, GUEST_USE)
+    for what in ("run", "wait"):
+        share = _ratio(used.values[f"vcpu_{what}_ns"], span_ns)
+        yield _step(block, f"vcpu_{what}_share", share, used.sound)
+
+
 SERVER_COUNTS: Final = (
     "client_reads",
     "client_writes",
@@ -260,6 +276,7 @@ _SCOPES: Final[dict[str, Callable[[Block], Iterator[_Derived]]]] = {
     "thermal": _thermal,
     "agent": _agent,
     "cassandra": _cassandra,
+    GUESTS: _guest,
 }
 
 
