@@ -13,7 +13,8 @@ import pytest
 from iolab.errors import EngineError
 from iolab.model.host import HostKind, HostSpec
 from iolab.run.hosts.local import LocalHost
-from iolab.run.kits import SOURCES, TOKEN, KitName, kit_on, workshop
+from iolab.run.kit_shelf import TOKEN
+from iolab.run.kits import SOURCES, KitName, kit_on, workshop
 from tests.run.kit_maven import Bench
 
 NO_NETWORK = (

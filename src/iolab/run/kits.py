@@ -8,16 +8,12 @@ copy in their scratch folder, which goes with it.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import os
 import re
-import secrets
 import shutil
-import tempfile
 import zipfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -25,10 +21,9 @@ from typing import Final
 
 from iolab.errors import EngineError
 from iolab.run.hosts.base import Host
+from iolab.run.kit_shelf import DIGEST_SHOWN, TOKEN, KitPlan, KitShelf, Say, cache_folder
 from iolab.run.kit_transport import brought, seen_by
 from iolab.run.maven import Maven
-
-Say = Callable[[str], None]
 
 
 class KitName(StrEnum):
@@ -45,16 +40,7 @@ YCSB_VERSION: Final = "0.17.0"
 
 SOURCES: Final = Path(__file__).parents[1] / "_kits"
 
-TOKEN: Final = "iolab-kit"  # noqa: S105 - by which an agent is known to see this machine's files
-"""A file beside the jars, of random content."""
-
-LOCK_LIMIT_S: Final = 1800.0
-"""How long another session may build the same kit: over a slow network it takes many minutes."""
-
-LOCK_RETRY_S: Final = 0.2
-
 _VERSION: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,4}){1,3}(?:-[A-Za-z0-9]{1,20})?")
-_DIGEST_SHOWN: Final = 16
 _FORM: Final = b"3"
 """Counts changes of how kits are made that their sources do not show."""
 
@@ -84,35 +70,28 @@ class Workshop:
             raise EngineError(
                 f"{version!r} is not a version of {_TITLES[name]}.", "Write it like 4.0.17."
             )
-        source = self.sources / name
-        digest = await asyncio.to_thread(_digest, source, version)
-        folder = self.cache / f"{name}-{version}-{digest[:_DIGEST_SHOWN]}"
-        if (folder / TOKEN).is_file():
-            return folder
-        _make(self.cache)
-        async with _locked(folder.with_name(f".{folder.name}.lock"), say):
-            if not (folder / TOKEN).is_file():
-                say(f"building {_TITLES[name]} {version} with Maven, once on this machine")
-                await self._build(name, version, folder)
-        return folder
 
-    async def _build(self, name: KitName, version: str, folder: Path) -> None:
-        _remove_dead(folder)
-        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        try:
-            project = aside / "project"
-            await asyncio.to_thread(shutil.copytree, self.sources / name, project)
-            await self.maven.package(project, {_PROPERTY[name]: version}, _TITLES[name])
-            jars = project / "target" / "jars"
-            main_jar = jars / _MAIN_JAR[name].format(version=version)
-            if not main_jar.is_file():
-                raise EngineError(
-                    f"Maven built {_TITLES[name]} {version} without {main_jar.name}.",
-                    "Please report it as a fault of iolab.",
-                )
-            await asyncio.to_thread(_finish, jars, folder)
-        finally:
-            await asyncio.to_thread(shutil.rmtree, aside, ignore_errors=True)
+        async def make(aside: Path) -> Path:
+            return await self._build(name, version, aside)
+
+        digest = await asyncio.to_thread(_digest, self.sources / name, version)
+        says = f"building {_TITLES[name]} {version} with Maven, once on this machine"
+        plan = KitPlan(f"{name}-{version}-{digest[:DIGEST_SHOWN]}", says, make)
+        return await KitShelf(self.cache).kit(plan, say)
+
+    async def _build(self, name: KitName, version: str, aside: Path) -> Path:
+        project = aside / "project"
+        await asyncio.to_thread(shutil.copytree, self.sources / name, project)
+        await self.maven.package(project, {_PROPERTY[name]: version}, _TITLES[name])
+        jars = project / "target" / "jars"
+        main_jar = jars / _MAIN_JAR[name].format(version=version)
+        if not main_jar.is_file():
+            raise EngineError(
+                f"Maven built {_TITLES[name]} {version} without {main_jar.name}.",
+                "Please report it as a fault of iolab.",
+            )
+        await asyncio.to_thread(_lay_all_open, jars)
+        return jars
 
 
 Kits = Callable[[Host, KitName, str, str, Say], Awaitable[tuple[str, ...]]]
@@ -122,10 +101,7 @@ Kits = Callable[[Host, KitName, str, str, Say], Awaitable[tuple[str, ...]]]
 def workshop(environment: Mapping[str, str] | None = None) -> Workshop:
     """The one of this user: `$XDG_CACHE_HOME` or `~/.cache`, and the `mvn` on PATH."""
     asked = os.environ if environment is None else environment
-    cache = Path(
-        asked.get("XDG_CACHE_HOME") or Path(asked.get("HOME", "~")).expanduser() / ".cache"
-    )
-    return Workshop(cache / "iolab" / "kits", Maven(environment=dict(asked)))
+    return Workshop(cache_folder(asked), Maven(environment=dict(asked)))
 
 
 async def kit_on(
@@ -156,16 +132,6 @@ async def kit_on(
 _TITLES: Final = {KitName.YCSB: "YCSB", KitName.CASSANDRA: "Apache Cassandra"}
 
 
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as fault:
-        raise EngineError(
-            f"The folder {folder} cannot be made ({fault.strerror}).",
-            "Set XDG_CACHE_HOME to a folder that can be written.",
-        ) from None
-
-
 def _digest(source: Path, version: str) -> str:
     """Of every source by its name, and of the version."""
     found = hashlib.sha256(_FORM + version.encode())
@@ -177,48 +143,9 @@ def _digest(source: Path, version: str) -> str:
     return found.hexdigest()
 
 
-@asynccontextmanager
-async def _locked(path: Path, say: Say) -> AsyncIterator[None]:
-    """Alone with that file; the lock goes with the process, however it ends."""
-    with path.open("w") as lock:
-        waiting = False
-        try:
-            async with asyncio.timeout(LOCK_LIMIT_S):
-                while not _try_lock(lock.fileno()):
-                    if not waiting:
-                        say("another session builds the same kit")
-                    waiting = True
-                    await asyncio.sleep(LOCK_RETRY_S)
-        except TimeoutError:
-            raise EngineError(
-                f"Another session has held {path} for {LOCK_LIMIT_S:g} s.",
-                "End that session, and run again.",
-            ) from None
-        yield
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _remove_dead(folder: Path) -> None:
-    """What builds of this kit left that were killed: nobody else has the lock."""
-    for left in folder.parent.glob(f".{folder.name}.*"):
-        if left.is_dir():
-            shutil.rmtree(left, ignore_errors=True)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _finish(jars: Path, folder: Path) -> None:
+def _lay_all_open(jars: Path) -> None:
     for jar in jars.glob("rocksdbjni-*.jar"):
         _lay_open(jar)
-    # Written last: a folder with it is whole.
-    (jars / TOKEN).write_text(secrets.token_hex(32))
-    jars.rename(folder)
 
 
 def _lay_open(jar: Path) -> None:
