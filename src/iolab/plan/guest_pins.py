@@ -1,0 +1,76 @@
+"""Which processors of its node each guest may use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.model.guest import Pinning
+from iolab.model.host import CpuFacts
+
+CPU_LIMIT: Final = 8192
+"""NR_CPUS of the largest kernels; a list that says more is not one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The processors of a guest, empty for all; the NUMA node of its memory, None for any."""
+
+    cpus: tuple[int, ...] = ()
+    memory_node: int | None = None
+
+
+def pins(facts: CpuFacts, guests: int, vcpus: int, pinning: Pinning) -> tuple[Pin, ...]:
+    """A pin for each guest of a machine, in their order.
+
+    Nodes that are one machine (of one boot id) share its processors: ask once for all their guests.
+    With CORES no processor is in two pins, and those of a pin are of one NUMA node where one has as
+    many left; a guest for which too few are left may use all. With NUMA the nodes take turns. Where
+    the kernel tells of no NUMA node there is nothing to choose.
+    """
+    nodes = [(node.id, cpu_numbers(node.cpus)) for node in facts.numa]
+    nodes = [(number, cpus) for number, cpus in nodes if cpus]
+    if pinning is Pinning.NUMA and nodes:
+        turns = [Pin(cpus, number) for number, cpus in nodes]
+        return tuple(turns[guest % len(turns)] for guest in range(guests))
+    if pinning is Pinning.CORES:
+        free = [list(cpus) for _, cpus in nodes] or [list(range(facts.threads))]
+        return tuple(Pin(_take(free, vcpus)) for _ in range(guests))
+    return (Pin(),) * guests
+
+
+def unpinned(given: Sequence[Pin]) -> int:
+    """How many guests may use all processors."""
+    return sum(not pin.cpus for pin in given)
+
+
+def cpu_numbers(text: str) -> tuple[int, ...]:
+    """The processors of a kernel's list (`0-3,8`), ascending. ValueError when it is none."""
+    found: set[int] = set()
+    for piece in text.strip().split(",") if text.strip() else ():
+        first, _, last = piece.partition("-")
+        if not all(_is_number(end) for end in (first, last or first)):
+            raise ValueError(f"{text[:100]!r} is no list of processors")
+        found.update(range(int(first), int(last or first) + 1))
+    return tuple(sorted(found))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 6 and int(text) < CPU_LIMIT
+
+
+def _take(free: list[list[int]], count: int) -> tuple[int, ...]:
+    """Processors out of those that are free, () where there are too few."""
+    for node in free:
+        if len(node) >= count:
+            taken, node[:] = node[:count], node[count:]
+            return tuple(taken)
+    if sum(map(len, free)) < count:
+        return ()
+    found: list[int] = []
+    for node in free:
+        part = count - len(found)
+        found += node[:part]
+        node[:] = node[part:]
+    return tuple(found)
