@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -19,9 +20,9 @@ TOOLS_SERIAL: Final = "tools"
 AGENT_PORT: Final = "agent"
 """The virtio port over which the agent in the guest is spoken to."""
 
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,72}")
 """Guests whose sockets can be named after them: no comma, which QEMU would take for the end of the
-name, no '/', and within the 107 bytes of a unix socket's address."""
+name, no '/', and with the longer ending within the 80 bytes that an agent takes."""
 
 TRANSLATIONS_MIB: Final = 32
 """Emulated code that is kept. QEMU's own choice is up to a gigabyte for each guest; with this fio
@@ -236,6 +237,6 @@ def _kernel_words(machine: Machine) -> tuple[str, ...]:
     return (*words, f"tsc_early_khz={khz}", "tsc=reliable", f"lpj={jiffy}")
 
 
-def _json(value: dict[str, object]) -> str:
+def _json(value: Mapping[str, object]) -> str:
     """JSON, which QEMU reads where a comma in a path would end an option's value."""
     return json.dumps(value, separators=(",", ":"))
