@@ -1,6 +1,7 @@
 //! The lease: what must be gone when this agent is, whatever ends it.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -173,6 +174,13 @@ impl Lease {
         }
         place.works_in(dir);
         Ok(())
+    }
+
+    /// A scratch folder that is held, open.
+    pub fn folder(&self, dir: &Path) -> Result<File> {
+        let held = lock(&self.scratches);
+        let held = held.get(dir).ok_or_else(|| not_held(dir))?;
+        held.scratch.folder().map_err(|error| Error::io("keep a folder open", &error))
     }
 
     /// Let go of a scratch folder: remove it, or keep its files.

@@ -5,6 +5,7 @@
 
 pub mod bound;
 pub mod clock;
+pub mod connection;
 pub mod device;
 pub mod error;
 pub mod facts;
@@ -18,6 +19,7 @@ pub mod prepare;
 pub mod probe;
 pub mod request;
 pub mod roots;
+pub mod run_use;
 pub mod runs;
 pub mod sampler;
 pub mod serve;

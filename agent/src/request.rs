@@ -37,6 +37,20 @@ pub enum Request {
         run: u64,
         signal: SignalName,
     },
+    Use {
+        run: u64,
+    },
+    Connect {
+        dir: PathBuf,
+        name: String,
+        wait_s: f64,
+    },
+    Send {
+        connection: u64,
+    },
+    Disconnect {
+        connection: u64,
+    },
     Put {
         path: PathBuf,
         mode: u32,
@@ -109,7 +123,7 @@ pub enum Request {
 }
 
 /// The verbs, as the hello tells them.
-pub const VERBS: [&str; 25] = [
+pub const VERBS: [&str; 29] = [
     "clock",
     "facts",
     "snapshot",
@@ -118,6 +132,10 @@ pub const VERBS: [&str; 25] = [
     "run",
     "metadata",
     "signal",
+    "use",
+    "connect",
+    "send",
+    "disconnect",
     "put",
     "get",
     "probe",
@@ -193,7 +211,8 @@ fn check_paths(verb: &str, request: &Request) -> Result<()> {
         | Request::DeviceClose { path }
         | Request::Discard { path }
         | Request::Trim { path }
-        | Request::ScratchOpen { path, .. } => vec![path],
+        | Request::ScratchOpen { path, .. }
+        | Request::Connect { dir: path, .. } => vec![path],
         Request::FilesystemOpen { dir, path, .. } => path.iter().chain([dir]).collect(),
         Request::Extents { paths } | Request::Evict { paths, .. } => paths.iter().collect(),
         _ => Vec::new(),

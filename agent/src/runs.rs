@@ -13,8 +13,9 @@ use crate::sys::process::{self, Pid, Reaped};
 use crate::sys::time;
 use crate::tree::{self, Family};
 
-/// Runs at the same time; a host's engines are a handful, and each run has a thread and two pipes.
-pub const MAX_RUNS: usize = 64;
+/// Runs at the same time, each with a thread and two pipes: a host's engines are a handful, but each
+/// guest of a node is a run as well.
+pub const MAX_RUNS: usize = 256;
 /// The last part of a wait for a start is slept on the clock itself, for precision.
 const LAST_PART_NS: u64 = 2_000_000;
 /// How long a wait may trust the clock: a step of it is noticed at the next look.
@@ -170,6 +171,18 @@ impl Runs {
         match self.lock().entries.get(&id) {
             Some(Entry::Ended(exit)) => Some(*exit),
             _ => None,
+        }
+    }
+
+    /// The process of a run that lives; an error when it waits for its start or has ended.
+    pub fn leader(&self, id: u64) -> Result<Pid> {
+        match self.lock().entries.get(&id) {
+            None => Err(Error::bad_request(format!("no run with id {id} is under way"))),
+            Some(Entry::Alive { family, .. }) => Ok(family.leader),
+            Some(Entry::Waiting { .. }) => {
+                Err(Error::errno(libc::ESRCH, format!("run {id} has not started")))
+            }
+            Some(Entry::Ended(_)) => Err(Error::errno(libc::ESRCH, format!("run {id} has ended"))),
         }
     }
 

@@ -10,6 +10,7 @@ use std::thread;
 use serde::Serialize;
 
 use crate::clock::Stamp;
+use crate::connection::{self, Connections, Leaving, Queued, Socket};
 use crate::device::held::{Devices, trim};
 use crate::device::look::{Hold, Wish, look};
 use crate::error::{Error, Result};
@@ -26,7 +27,7 @@ use crate::sys::file::sync_all;
 use crate::sys::process::own_pid;
 use crate::watch::{Watch, Watches};
 use crate::wire::{Empty, Frame, Outbox, WIRE, read_frame};
-use crate::{bound, facts, metadata, own_run, transfer};
+use crate::{bound, facts, metadata, own_run, run_use, transfer};
 
 /// The exit code after a clean end of the input or a `bye`.
 pub const CODE_DONE: i32 = 0;
@@ -34,8 +35,9 @@ pub const CODE_DONE: i32 = 0;
 pub const CODE_FAULT: i32 = 3;
 /// Formatting a device discards it first: terabytes of the slowest take minutes.
 const MKFS_PATIENCE_S: f64 = 600.0;
-/// Requests answered at once; each is a thread and at most one payload of memory.
-const MAX_REQUESTS: usize = 256;
+/// Requests answered at once, each a thread and at most one payload of memory: a guest of a node has
+/// a run and two connections, and is asked for more at times.
+const MAX_REQUESTS: usize = 1024;
 
 /// What all requests share.
 pub struct Service {
@@ -43,6 +45,7 @@ pub struct Service {
     outbox: Outbox,
     watches: Watches,
     devices: Devices,
+    connections: Connections,
     under_way: AtomicUsize,
 }
 
@@ -61,6 +64,7 @@ pub fn serve(input: &mut impl Read, outbox: Outbox, lease: Arc<Lease>) -> ! {
         outbox,
         watches: Watches::default(),
         devices: Devices::default(),
+        connections: Connections::default(),
         under_way: AtomicUsize::new(0),
     });
     service.outbox.say(0, "hello", &hello());
@@ -85,6 +89,9 @@ enum Work {
     Run(Job, Vec<u8>),
     Watch(Watch),
     Metadata(Load, Place),
+    Connect(Socket, connection::Place),
+    Send(Queued),
+    Disconnect(Leaving),
     Other(Request, Vec<u8>),
     Refusal(Error),
 }
@@ -119,7 +126,8 @@ impl Service {
         }
     }
 
-    /// Make runs and watches known before the next request is read: it may be about them.
+    /// Make runs, watches and connections known before the next request is read: it may be about
+    /// them. What is sent is queued here, in the order in which it came.
     fn prepare(&self, id: u64, request: Request, payload: Vec<u8>) -> Result<Work> {
         match request {
             Request::Run(job) => {
@@ -130,6 +138,16 @@ impl Service {
                 Ok(Work::Watch(self.watches.reserve(id, interval_ms)?))
             }
             Request::Metadata(load) => Ok(Work::Metadata(load, self.lease.phases.reserve(id)?)),
+            Request::Connect { dir, name, wait_s } => {
+                let socket = Socket::new(dir, name, wait_s)?;
+                Ok(Work::Connect(socket, self.connections.reserve(id)?))
+            }
+            Request::Send { connection } => {
+                Ok(Work::Send(self.connections.queue(connection, payload)?))
+            }
+            Request::Disconnect { connection } => {
+                Ok(Work::Disconnect(self.connections.leave(connection)?))
+            }
             other => Ok(Work::Other(other, payload)),
         }
     }
@@ -146,6 +164,13 @@ impl Service {
                 Ok(())
             }
             Work::Metadata(load, place) => self.metadata(id, &load, place),
+            Work::Connect(socket, place) => self.connect(id, &socket, place),
+            Work::Send(queued) => queued.settled().map(|()| self.done(id)),
+            Work::Disconnect(leaving) => {
+                leaving.end();
+                self.done(id);
+                Ok(())
+            }
             Work::Other(request, payload) => self.answer(id, request, &payload),
             Work::Refusal(error) => Err(error),
         }));
@@ -198,6 +223,20 @@ impl Service {
         Ok(())
     }
 
+    fn connect(&self, id: u64, socket: &Socket, place: connection::Place) -> Result<()> {
+        let folder = self.lease.folder(&socket.dir)?;
+        let ended = place.serve(&folder, socket, |event| match event {
+            connection::Event::Connected => self.outbox.say(id, "connected", &Empty {}),
+            connection::Event::Received(bytes) => {
+                self.outbox.send(id, "received", &Empty {}, bytes);
+            }
+        });
+        drop(place); // What is sent after the final message finds nothing open.
+        ended?;
+        self.outbox.say(id, "closed", &Empty {});
+        Ok(())
+    }
+
     fn done(&self, id: u64) {
         self.outbox.say(id, "done", &Empty {});
     }
@@ -220,8 +259,12 @@ impl Service {
                 }
                 self.done(id);
             }
+            Request::Use { run } => {
+                let used = run_use::of_run(&Roots::default(), &self.lease.runs, run)?;
+                self.outbox.say(id, "use", &used);
+            }
             Request::Put { path, mode } => {
-                let aside = self.lease.aside(beside(&path, id)?);
+                let aside = self.lease.aside(transfer::beside(&path, id)?);
                 let moved = transfer::put(&path, mode, payload, &aside)?;
                 self.outbox.say(id, "done", &moved);
             }
@@ -263,8 +306,13 @@ impl Service {
                 self.done(id);
             }
             Request::Bye {} => self.lease.end(CODE_DONE, || self.done(id)),
-            Request::Run(_) | Request::Watch { .. } | Request::Metadata(_) => {
-                return Err(Error::bug("a run, watch or phase that was not made known"));
+            Request::Run(_)
+            | Request::Watch { .. }
+            | Request::Metadata(_)
+            | Request::Connect { .. }
+            | Request::Send { .. }
+            | Request::Disconnect { .. } => {
+                return Err(Error::bug("a request that was not made known"));
             }
         }
         Ok(())
@@ -322,7 +370,7 @@ impl Service {
     }
 
     fn probe(&self, id: u64, path: &Path, rights: bool) -> Result<()> {
-        let aside = self.lease.aside(beside(&path.join("probe"), id)?);
+        let aside = self.lease.aside(transfer::beside(&path.join("probe"), id)?);
         let mut probed = direct::probe(path, aside)?;
         if rights {
             probed.memory_error =
@@ -345,13 +393,4 @@ impl Service {
         self.outbox.say(id, "scratch", &Opened { dir, left_over_bytes });
         Ok(())
     }
-}
-
-/// A name beside `path` that no other request and no other agent uses.
-fn beside(path: &Path, id: u64) -> Result<PathBuf> {
-    let name = path
-        .file_name()
-        .ok_or_else(|| Error::bad_request(format!("{} does not name a file", path.display())))?;
-    let aside = format!(".{}.iolab-{}-{id}", name.to_string_lossy(), own_pid());
-    Ok(path.with_file_name(aside))
 }

@@ -3,13 +3,14 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::lease::Aside;
+use crate::sys::process::own_pid;
 
 /// A piece of a file in one message.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -89,6 +90,15 @@ fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+/// A name beside `path` that no other request and no other agent uses.
+pub fn beside(path: &Path, id: u64) -> Result<PathBuf> {
+    let name = path
+        .file_name()
+        .ok_or_else(|| Error::bad_request(format!("{} does not name a file", path.display())))?;
+    let aside = format!(".{}.iolab-{}-{id}", name.to_string_lossy(), own_pid());
+    Ok(path.with_file_name(aside))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import queue
+import socket
 import struct
 import subprocess
 import threading
@@ -18,7 +19,7 @@ from typing import Any, Final
 PATIENCE_S: Final = 20.0
 FINAL: Final = {
     "clock", "facts", "done", "exited", "probed", "scratch", "extents", "evicted", "measured",
-    "device", "filesystem", "purged", "error",
+    "device", "filesystem", "purged", "use", "closed", "error",
 }  # fmt: skip
 
 
@@ -116,6 +117,34 @@ class Agent:
             text = self.process.stdout.read(header)
             self._said.put(Said(json.loads(text), self.process.stdout.read(payload)))
         self._said.put(None)
+
+
+class SocketServer:
+    """A Unix socket that listens; use it as a context."""
+
+    def __init__(self, path: Path) -> None:
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.settimeout(PATIENCE_S)
+        # An address has room for 107 bytes; a test's folder may be deeper.
+        folder = os.open(path.parent, os.O_PATH)
+        self._listener.bind(f"/proc/self/fd/{folder}/{path.name}")
+        os.close(folder)
+        self._listener.listen()
+        self._peers: list[socket.socket] = []
+
+    def peer(self) -> socket.socket:
+        """The next that connects."""
+        peer, _ = self._listener.accept()
+        peer.settimeout(PATIENCE_S)
+        self._peers.append(peer)
+        return peer
+
+    def __enter__(self) -> SocketServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for one in [self._listener, *self._peers]:
+            one.close()
 
 
 def output(said: list[Said], stream: str = "stdout") -> bytes:

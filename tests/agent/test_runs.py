@@ -183,9 +183,9 @@ def test_runs_go_side_by_side_up_to_a_limit(agent: Agent) -> None:
     runs = [agent.begin("run", argv=["cat", "/proc/self/stat"]) for _ in range(10)]
     assert all(agent.rest(run)[-1]["code"] == 0 for run in runs)
     waiting = time.time_ns() + 600_000_000_000
-    runs = [agent.begin("run", argv=["true"], start_at_real_ns=waiting) for _ in range(64)]
+    runs = [agent.begin("run", argv=["true"], start_at_real_ns=waiting) for _ in range(256)]
     refusal = agent.run("true")[-1]
-    assert (refusal["code"], "64" in refusal["says"]) == ("busy", True)
+    assert (refusal["code"], "256" in refusal["says"]) == ("busy", True)
     agent.ask("signal", run=runs[0], signal="TERM")
     agent.rest(runs[0])
     assert agent.run("true")[-1]["code"] == 0

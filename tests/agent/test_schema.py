@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from iolab.model.host import HostFacts, TargetProbe
-from tests.agent.speaker import Agent, Said
+from tests.agent.speaker import Agent, Said, SocketServer
 
 SCHEMA: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "schema" / "wire.json").read_text(encoding="utf-8")
@@ -20,6 +20,18 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 OF_DEVICES = {"device", "purged", "filesystem"}
 """They need a block device to spare: tests/e2e holds them against the schema."""
 MESSAGES = {entry["$ref"].rsplit("/", 1)[1] for entry in SCHEMA["oneOf"]}
+
+
+def connection(agent: Agent, folder: str) -> list[Said]:
+    run = agent.begin("run", argv=["sleep", "600"])
+    said = [agent.next(run), agent.ask("use", run=run)]
+    with SocketServer(Path(folder) / "s") as server:
+        connect = agent.begin("connect", dir=folder, name="s", wait_s=5)
+        said.append(agent.next(connect))
+        server.peer().sendall(b"word")
+        said.append(agent.next(connect))
+        said.append(agent.ask("disconnect", connection=connect))
+    return [*said, *agent.rest(connect), agent.ask("signal", run=run, signal="KILL")]
 
 
 def some_of_every_message(agent: Agent, folder: Path) -> list[Said]:
@@ -42,6 +54,7 @@ def some_of_every_message(agent: Agent, folder: Path) -> list[Said]:
     ranks: dict[str, Any] = {"first_rank": 0, "ranks": 2, "total_ranks": 2, "files_per_rank": 10}
     for phase in ("tree-create", "file-create", "file-create"):
         said += agent.rest(agent.begin("metadata", dir=opened["dir"], phase=phase, **ranks))
+    said += connection(agent, opened["dir"])
     said += [agent.ask("scratch_close", dir=opened["dir"], keep=False)]
     said.append(agent.ask("extents", paths=[file]))
     said.append(agent.ask("evict", paths=[file], system=False))

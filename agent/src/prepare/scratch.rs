@@ -93,6 +93,11 @@ impl Scratch {
         &self.dir
     }
 
+    /// The folder itself, open.
+    pub fn folder(&self) -> io::Result<File> {
+        self.folder.try_clone()
+    }
+
     /// Remove the folder and all that is in it.
     pub fn remove(self) -> Result<()> {
         let failed = |e| Error::io(format_args!("remove {}", self.dir.display()), &e);

@@ -26,6 +26,21 @@ pub fn parse_place(text: &str) -> Option<Place> {
     Some(Place { pid: pid.parse().ok()?, is_zombie, parent, session })
 }
 
+/// User and system time of a whole process in ticks, of `/proc/PID/stat`.
+#[must_use]
+pub fn parse_ticks(text: &str) -> Option<(u64, u64)> {
+    let (_, rest) = text.rsplit_once(") ")?;
+    let mut fields = rest.split_ascii_whitespace().skip(11);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+/// Nanoseconds that a thread ran and that it waited for a processor, of `schedstat`.
+#[must_use]
+pub fn parse_schedule(text: &str) -> Option<(u64, u64)> {
+    let mut fields = text.split_ascii_whitespace();
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
 /// Whether `/proc/PID/environ` holds exactly this `NAME=value`.
 #[must_use]
 pub fn has_setting(environ: &[u8], setting: &str) -> bool {
@@ -61,6 +76,15 @@ mod tests {
         for text in ["", "12", "12 (x", "12 (x) S", "12 (x) S one 2 3", "x (x) S 1 2 3"] {
             assert_eq!(parse_place(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn the_times_of_a_process_and_of_a_thread() {
+        let text = "1413 (CPU 0) S 1400 1399 1398 0 -1 4194560 1210 0 0 0 12 4 0 0 20 0 2 0\n";
+        assert_eq!(parse_ticks(text), Some((12, 4)));
+        assert_eq!(parse_ticks("1413 (x) S 1400"), None);
+        assert_eq!(parse_schedule("901 77 3\n"), Some((901, 77)));
+        assert_eq!(parse_schedule("901\n"), None);
     }
 
     #[test]

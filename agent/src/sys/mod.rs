@@ -8,6 +8,7 @@ pub mod file;
 pub mod mount;
 pub mod process;
 pub mod signal;
+pub mod socket;
 pub mod storage;
 pub mod thread;
 pub mod time;

@@ -1,0 +1,303 @@
+//! Connections to sockets in a scratch folder, which carry what a controller and a guest say.
+//!
+//! The thread of the `connect` request reads; what is to be written waits in a queue, in the order
+//! in which it came, for a thread of its own: a peer that does not read holds up nobody else.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::runs::MAX_RUNS;
+use crate::sys::socket::connect_in;
+use crate::sys::thread::allow_open_files;
+
+/// A guest has two: the channel to its agent and the one to its machine.
+pub const MAX_CONNECTIONS: usize = 2 * MAX_RUNS;
+/// What may wait for one peer: the largest frame of the wire, which is 5 MiB, and more to come.
+pub const QUEUE_BYTES: usize = 8 << 20;
+/// `done` is told when no more than this waits: who waits for it never meets a full queue.
+const SETTLED_BYTES: usize = 1 << 20;
+/// Bytes in one message, as of a run's output.
+const CHUNK_BYTES: usize = 64 << 10;
+/// Between two tries to connect: a machine makes its socket in its first tenth of a second.
+const PAUSE: Duration = Duration::from_millis(20);
+/// A machine that has made no socket after ten minutes never will.
+const LONGEST_WAIT_S: f64 = 600.0;
+/// What was sent before a `disconnect` is written for so long; who does not read loses it.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// An address has room for 107 bytes, of which the folder's descriptor takes up to 24.
+const MAX_NAME_BYTES: usize = 80;
+/// Every connection has its socket twice, every run two pipes and an event.
+const OPEN_FILES: u64 = (2 * MAX_CONNECTIONS + 4 * MAX_RUNS + 128) as u64;
+
+/// What a connection tells before it ends.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The socket is there and took us.
+    Connected,
+    /// Bytes that came.
+    Received(&'a [u8]),
+}
+
+/// Where to connect to.
+pub struct Socket {
+    /// A scratch folder.
+    pub dir: PathBuf,
+    name: String,
+    wait: Duration,
+}
+
+impl Socket {
+    /// The socket `name` in the scratch folder `dir`, which may take so long to appear.
+    pub fn new(dir: PathBuf, name: String, wait_s: f64) -> Result<Self> {
+        let plain = !name.contains(['/', '\0']) && !["", ".", ".."].contains(&name.as_str());
+        if !plain || name.len() > MAX_NAME_BYTES {
+            let says = format!("a socket's name is a file's, of at most 80 bytes, not {name:?}");
+            return Err(Error::bad_request(says));
+        }
+        if !(0.0..=LONGEST_WAIT_S).contains(&wait_s) {
+            let says = format!("wait_s {wait_s} is not 0 to {LONGEST_WAIT_S} s");
+            return Err(Error::bad_request(says));
+        }
+        Ok(Self { dir, name, wait: Duration::from_secs_f64(wait_s) })
+    }
+}
+
+/// All connections of this agent, by their request's id.
+#[derive(Default)]
+pub struct Connections(Arc<Mutex<HashMap<u64, Arc<Line>>>>);
+
+/// One connection, shared by its reader, its writer and those who send.
+#[derive(Default)]
+struct Line {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Vec<u8>>,
+    /// Of the queue and of what is being written.
+    waiting_bytes: usize,
+    /// No more is taken; it ends when what waits is written.
+    ending: bool,
+    /// Nothing is written any more.
+    over: bool,
+    stream: Option<UnixStream>,
+}
+
+/// The place of a connection in the table; its end takes it out.
+pub struct Place {
+    id: u64,
+    line: Arc<Line>,
+    table: Arc<Mutex<HashMap<u64, Arc<Line>>>>,
+}
+
+/// Bytes that stand in the queue of a connection.
+pub struct Queued(u64, Arc<Line>);
+
+/// A connection that is asked to end.
+pub struct Leaving(Arc<Line>);
+
+impl Connections {
+    /// Take a place; from now on what is sent to it is queued.
+    pub fn reserve(&self, id: u64) -> Result<Place> {
+        let mut table = lock(&self.0);
+        if table.len() >= MAX_CONNECTIONS {
+            let says = format!("{MAX_CONNECTIONS} connections are open, the most there may be");
+            return Err(Error::busy(says));
+        }
+        if table.contains_key(&id) {
+            return Err(Error::bad_request(format!("a connection with id {id} is open")));
+        }
+        let line = Arc::new(Line::default());
+        table.insert(id, Arc::clone(&line));
+        Ok(Place { id, line, table: Arc::clone(&self.0) })
+    }
+
+    /// Queue bytes behind all that were queued before.
+    pub fn queue(&self, id: u64, bytes: Vec<u8>) -> Result<Queued> {
+        let line = self.line(id)?;
+        let mut state = lock(&line.state);
+        if state.ending || state.over {
+            return Err(not_open(id));
+        }
+        if state.waiting_bytes + bytes.len() > QUEUE_BYTES {
+            let waiting = state.waiting_bytes;
+            return Err(Error::busy(format!("connection {id} has {waiting} bytes unsent already")));
+        }
+        state.waiting_bytes += bytes.len();
+        state.queue.push_back(bytes);
+        drop(state);
+        line.changed.notify_all();
+        Ok(Queued(id, line))
+    }
+
+    /// Have a connection take no more, and end when what was queued is written.
+    pub fn leave(&self, id: u64) -> Result<Leaving> {
+        let line = self.line(id)?;
+        lock(&line.state).ending = true;
+        line.changed.notify_all();
+        Ok(Leaving(line))
+    }
+
+    fn line(&self, id: u64) -> Result<Arc<Line>> {
+        lock(&self.0).get(&id).cloned().ok_or_else(|| not_open(id))
+    }
+}
+
+impl Queued {
+    /// Wait until there is room for more; an error when the connection ended before.
+    pub fn settled(&self) -> Result<()> {
+        let Self(id, line) = self;
+        let state = line.wait_while(|state| !state.over && state.waiting_bytes > SETTLED_BYTES);
+        if state.over && state.waiting_bytes > 0 { Err(not_open(*id)) } else { Ok(()) }
+    }
+}
+
+impl Leaving {
+    /// Wait for the end, which is forced when the peer does not read.
+    pub fn end(&self) {
+        let line = &self.0;
+        let deadline = Instant::now() + LAST_WORDS;
+        let mut state = lock(&line.state);
+        while !state.over {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return state.close();
+            }
+            let woken = line.changed.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Place {
+    /// Connect to a socket in its folder, and tell what comes until either side ends it.
+    pub fn serve(&self, folder: &File, socket: &Socket, mut tell: impl FnMut(Event)) -> Result<()> {
+        let _ = allow_open_files(OPEN_FILES); // Where that is denied, the sockets will tell.
+        let failed = |error| Error::io(format_args!("connect to {}", socket.name), &error);
+        let Some(stream) = self.reach(folder, socket).map_err(failed)? else { return Ok(()) };
+        let (mut input, mut output) = stream
+            .try_clone()
+            .and_then(|copy| Ok((stream.try_clone()?, copy)))
+            .map_err(|error| Error::io("keep a socket open", &error))?;
+        lock(&self.line.state).hold(stream);
+        let line = Arc::clone(&self.line);
+        let writer = thread::Builder::new().name(format!("writer-{}", self.id));
+        let writer = writer
+            .spawn(move || line.write_all(&mut output))
+            .map_err(|error| Error::io("start a thread", &error))?;
+        tell(Event::Connected);
+        read_all(&mut input, |bytes| tell(Event::Received(bytes)));
+        lock(&self.line.state).close();
+        self.line.changed.notify_all();
+        let _ = writer.join(); // It cannot fail: nothing in it panics.
+        Ok(())
+    }
+
+    /// The socket once it is there; None when the connection is called off meanwhile.
+    fn reach(&self, folder: &File, socket: &Socket) -> io::Result<Option<UnixStream>> {
+        let deadline = Instant::now() + socket.wait;
+        let mut state = lock(&self.line.state);
+        while !state.ending {
+            match connect_in(folder, &socket.name) {
+                Ok(stream) => return Ok(Some(stream)),
+                Err(error) if may_come(&error) && Instant::now() < deadline => {}
+                Err(error) => return Err(error),
+            }
+            let woken = self.line.changed.wait_timeout(state, PAUSE);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        lock(&self.table).remove(&self.id);
+        lock(&self.line.state).close();
+        self.line.changed.notify_all();
+    }
+}
+
+impl Line {
+    /// Write what is queued until the end of the connection, which this brings when it was asked.
+    fn write_all(&self, output: &mut UnixStream) {
+        loop {
+            let idle = |state: &State| !state.over && !state.ending && state.queue.is_empty();
+            let mut state = self.wait_while(idle);
+            let Some(bytes) = state.queue.pop_front().filter(|_| !state.over) else { break };
+            drop(state);
+            let written = output.write_all(&bytes);
+            let mut state = lock(&self.state);
+            if written.is_err() {
+                break drop(state);
+            }
+            state.waiting_bytes -= bytes.len();
+            drop(state);
+            self.changed.notify_all();
+        }
+        lock(&self.state).close();
+        self.changed.notify_all();
+    }
+
+    fn wait_while(&self, holds: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let state = lock(&self.state);
+        self.changed.wait_while(state, |state| holds(state)).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Keep the socket, to end it; at once where that was asked before there was one.
+    fn hold(&mut self, stream: UnixStream) {
+        self.stream = Some(stream);
+        if self.over {
+            self.close();
+        }
+    }
+
+    /// End both directions: who reads or writes then stops.
+    fn close(&mut self) {
+        self.over = true;
+        if let Some(stream) = self.stream.take() {
+            let _ = stream.shutdown(Shutdown::Both); // The peer may have done it.
+        }
+    }
+}
+
+fn read_all(input: &mut UnixStream, mut tell: impl FnMut(&[u8])) {
+    let mut buffer = vec![0; CHUNK_BYTES];
+    loop {
+        match input.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(count) => tell(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return, // A reset is an end as well.
+        }
+    }
+}
+
+/// Whether a socket may be there later: it is not made yet, nobody listens yet, or all have come.
+fn may_come(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ECONNREFUSED | libc::EAGAIN))
+}
+
+fn not_open(id: u64) -> Error {
+    Error::errno(libc::ENOTCONN, format!("connection {id} is not open, or not any more"))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[path = "connection_tests.rs"]
+mod tests;
