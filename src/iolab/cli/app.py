@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from iolab.cli import (
+    audit,
     check,
     compare,
     doctor,
@@ -19,6 +20,7 @@ from iolab.cli import (
     history,
     init,
     plan,
+    reference,
     report,
     resume,
     run,
@@ -50,6 +52,8 @@ for _command, _name in (
     (export.export, "export"),
     (compare.compare, "compare"),
     (history.history, "history"),
+    (reference.reference, "reference"),
+    (audit.audit, "audit"),
     (doctor.doctor, "doctor"),
     (studies.studies, "studies"),
 ):

@@ -57,6 +57,26 @@ def published_text(study_id: str) -> str | None:
     return None
 
 
+def published_ids() -> tuple[str, ...]:
+    """The ids of all published sets."""
+    return tuple(sorted(path.stem for path in (_folder() / _PUBLISHED).glob(f"*{_SUFFIX}")))
+
+
+def find_published(name: str) -> StudySource:
+    """The published set of that id, or in that file; UsageError when there is none."""
+    if name in published_ids():
+        path = _folder() / _PUBLISHED / f"{name}{_SUFFIX}"
+        return _read(path, path.name)
+    if name.endswith(_SUFFIX) or "/" in name:
+        return _read(Path(name), name, "Give a published set or a .toml file.")
+    from iolab.plan.wording import shown, suggestion
+
+    raise UsageError(
+        f"There is no published set {shown(name)}.",
+        suggestion(name, published_ids(), "published sets"),
+    )
+
+
 def find_study(name: str) -> StudySource:
     """The study of that id, or in that file; UsageError when there is none, with the nearest."""
     path = Path(name)

@@ -1,0 +1,172 @@
+"""`iolab audit`: whether the figures of a set of results agree with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from iolab.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from iolab.analyse.audit.outcome import Agreement, Outcome
+
+
+class FailOn(StrEnum):
+    """Which outcome the exit code tells."""
+
+    CONTRADICTS = "contradicts"
+    DOUBTFUL = "doubtful"
+
+
+_STYLES: Final = {"agrees": "green", "doubtful": "yellow", "contradicts": "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """One set with all that was looked at; `damage` are files that are not what was committed."""
+
+    name: str
+    source: str
+    outcomes: tuple[Outcome, ...]
+    damage: tuple[str, ...] = ()
+
+
+def audit(
+    sets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SET]...",
+            help="A published set (see 'iolab reference'), a .toml file of the same form, or the "
+            "directory of a session; all published sets if none is given.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    details: Annotated[
+        bool, typer.Option("--details", help="Show what agrees, too, with its numbers.")
+    ] = False,
+    fail_on: Annotated[
+        FailOn | None,
+        typer.Option(
+            "--fail-on", help="Exit with 1 when any outcome is that bad.", show_default=False
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check sets of results for inner consistency, by computing one figure from others."""
+    from iolab.analyse.audit.outcome import Agreement
+    from iolab.cli.catalogue import published_ids
+    from iolab.cli.talk import result_json, result_screen
+    from iolab.errors import ExitCode
+
+    found = [_audited(name) for name in sets or published_ids()]
+    if as_json:
+        result_json({"format": 1, "sets": [_document(one) for one in found]})
+    else:
+        result_screen(*_screen(found, details=details))
+    worst = max((_worst(one) for one in found), key=_rank, default=Agreement.AGREES)
+    if fail_on is not None and _rank(worst) >= _rank(Agreement(fail_on.value)):
+        raise typer.Exit(ExitCode.VERDICT)
+
+
+def _audited(name: str) -> Audited:
+    """The audit of what a command line names; UsageError or StoreError where it is nothing."""
+    from iolab.analyse.audit.document import read_published
+    from iolab.analyse.audit.rules import audit as audit_set
+    from iolab.cli.catalogue import find_published
+    from iolab.errors import UsageError
+    from iolab.plan.wording import shown
+
+    if Path(name).is_dir():
+        return _audited_session(name)
+    source = find_published(name)
+    try:
+        published = read_published(source.text)
+    except ValueError as error:
+        do = "Give a set of the form that 'iolab reference NAME --toml' prints."
+        raise UsageError(f"{shown(name)} is no set of results: {error}.", do) from None
+    return Audited(published.id or name, published.source, audit_set(published))
+
+
+def _audited_session(name: str) -> Audited:
+    from iolab.analyse.audit.sessions import audit_session
+    from iolab.store.reader import SessionReader
+
+    reader = SessionReader(Path(name))
+    points = {point.digest: point for point in reader.plan.points}
+    damage = tuple(f"{one.path}: {one.says}" for one in reader.verify())
+    return Audited(name, reader.study.title, audit_session(reader.results(), points), damage)
+
+
+def _worst(audited: Audited) -> Agreement:
+    from iolab.analyse.audit.outcome import Agreement
+
+    if audited.damage:
+        return Agreement.CONTRADICTS
+    levels = (outcome.agreement for outcome in audited.outcomes)
+    return max(levels, key=_rank, default=Agreement.AGREES)
+
+
+def _rank(agreement: Agreement) -> int:
+    return agreement.rank
+
+
+def _screen(found: Sequence[Audited], *, details: bool) -> Iterator[RenderableType]:
+    """For each set what is wrong or doubtful, then how much agrees; with details that too."""
+    from rich.text import Text
+
+    from iolab.cli.screen import Heading, plain, table, title
+    from iolab.report.wording import count
+
+    for number, audited in enumerate(found):
+        if number:
+            yield ""
+        yield title(audited.name)
+        yield plain(audited.source, "dim")
+        shown = [one for one in audited.outcomes if details or one.agreement.rank]
+        rows = [
+            [
+                Text(one.agreement.value, _STYLES[one.agreement.value]),
+                Text(one.rule),
+                plain(f"{one.subject}: {one.says}"),
+            ]
+            for one in sorted(shown, key=lambda one: -one.agreement.rank)
+        ]
+        rows += [
+            [Text("contradicts", _STYLES["contradicts"]), Text("damage"), plain(text)]
+            for text in audited.damage
+        ]
+        if rows:
+            yield table([Heading(""), Heading(""), Heading("", main=True)], rows)
+        agreeing = sum(1 for one in audited.outcomes if not one.agreement.rank)
+        relations = count(len(audited.outcomes), "relation")
+        yield Text(f"{agreeing} of {relations} agree." if audited.outcomes else _NOTHING)
+
+
+_NOTHING: Final = "It has no figures that could be computed from others."
+
+
+def _document(audited: Audited) -> dict[str, Any]:
+    return {
+        "name": audited.name,
+        "source": audited.source,
+        "damage": list(audited.damage),
+        "outcomes": [
+            {
+                "rule": one.rule,
+                "subject": one.subject,
+                "agreement": one.agreement.value,
+                "says": one.says,
+                "stated": one.stated,
+                "computed": one.computed,
+            }
+            for one in audited.outcomes
+        ],
+    }

@@ -1,0 +1,102 @@
+"""`iolab reference`: the results that others published, shipped as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from iolab.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from iolab.analyse.audit.document import Published
+
+SECTION_ROWS_MAX: Final = 64
+"""Published tables are short; the rest of a longer one stands in its file."""
+
+
+def reference(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[SET]", help="The id of a published set; all are listed without."),
+    ] = None,
+    *,
+    toml: Annotated[bool, typer.Option("--toml", help="Print the set's file as it ships.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the published results that come with iolab, or show one set of them."""
+    from iolab.analyse.audit.document import read_published
+    from iolab.cli.catalogue import find_published, published_ids
+    from iolab.cli.talk import raw_result, result_json, result_screen
+    from iolab.errors import UsageError
+
+    if name is None:
+        if toml:
+            raise UsageError("--toml prints one set.", "Name it; 'iolab reference' lists them.")
+        sets = [read_published(find_published(one).text) for one in published_ids()]
+        if as_json:
+            result_json({"format": 1, "sets": [_heading(one) for one in sets]})
+        else:
+            result_screen(*_list(sets))
+        return
+    source = find_published(name)
+    published = read_published(source.text)
+    if toml:
+        raw_result(source.text)
+    elif as_json:
+        result_json({"format": 1, **_heading(published), "content": _plain(published.tree)})
+    else:
+        result_screen(*_set(published))
+
+
+def _heading(published: Published) -> dict[str, Any]:
+    figures = sum(1 for _ in published.figures())
+    return {"id": published.id, "source": published.source, "figures": figures}
+
+
+def _list(sets: list[Published]) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    from iolab.cli.screen import Heading, plain, table
+
+    rows = [
+        [plain(one.id, "bold"), Text(str(sum(1 for _ in one.figures()))), plain(one.source)]
+        for one in sets
+    ]
+    headings = [Heading("set"), Heading("figures", number=True), Heading("source", main=True)]
+    yield table(headings, rows)
+
+
+def _set(published: Published) -> Iterator[RenderableType]:
+    """The source, then table after table of the file."""
+    from iolab.cli.screen import Heading, pairs, plain, table, title
+    from iolab.report.reference import sections
+
+    yield title(published.id)
+    yield plain(published.source, "dim")
+    for section in sections(published):
+        yield ""
+        yield title(section.title)
+        if section.table is None:
+            yield pairs([(name, text) for name, text in section.pairs])
+            continue
+        headings = [
+            Heading(column.title, number=column.number, main=not column.number)
+            for column in section.table.columns
+        ]
+        rows = section.table.rows[:SECTION_ROWS_MAX]
+        yield table(headings, [[plain(cell.text) for cell in row] for row in rows])
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
+    """The tree as JSON has it: decimals as floats."""
+    from decimal import Decimal
+
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return float(value) if isinstance(value, Decimal) else value

@@ -1,0 +1,1 @@
+"""Audits of sets of results."""

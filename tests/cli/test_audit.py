@@ -1,0 +1,101 @@
+"""`iolab audit` and `iolab reference`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from iolab.cli.catalogue import published_ids
+from tests.cli.command_line import iolab, make_session
+
+SETS = Path(__file__).parents[2] / "studies" / "published"
+
+
+def test_all_published_sets_are_audited_by_default() -> None:
+    told = json.loads(iolab("audit", "--json").stdout)
+    assert [one["name"] for one in told["sets"]] == list(published_ids())
+    assert all(one["outcomes"] for one in told["sets"])
+
+
+def test_the_screen_tells_what_is_wrong_and_counts_what_agrees() -> None:
+    told = iolab("audit", "vm-fleet").stdout
+    assert "contradicts  link-share" in told
+    assert "agrees" not in told.replace("of 22 relations agree", "")
+    assert "18 of 22 relations agree." in told
+    assert "agrees       littles-law" in iolab("audit", "vm-fleet", "--details").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "code"),
+    [
+        ("cassandra", "doubtful", 0),
+        ("rocksdb", "contradicts", 0),
+        ("rocksdb", "doubtful", 1),
+        ("vm-fleet", "contradicts", 1),
+    ],
+)
+def test_the_exit_code_tells_the_worst_outcome_when_asked(name: str, level: str, code: int) -> None:
+    assert iolab("audit", name, "--fail-on", level).returncode == code
+    assert iolab("audit", name).returncode == 0
+
+
+def test_a_file_of_the_same_form_is_audited(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text((SETS / "ssd-cluster.toml").read_text().replace("raw_tb = 1475", "raw_tb = 9"))
+    told = iolab("audit", own)
+    assert "raw-capacity" in told.stdout
+    assert told.returncode == 0
+
+
+def test_a_session_is_audited_and_so_is_its_damage(tmp_path: Path) -> None:
+    session = make_session(tmp_path / "s")
+    (told,) = json.loads(iolab("audit", session, "--json").stdout)["sets"]
+    assert told["damage"] == []
+    assert {one["rule"] for one in told["outcomes"]} >= {"sum-of-hosts", "order", "verdict"}
+    next(session.glob("points/*/run-*/intervals.parquet")).write_bytes(b"x")
+    damaged = iolab("audit", session, "--fail-on", "contradicts")
+    assert "damage" in damaged.stdout
+    assert damaged.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "says"), [("id = ", "is no set of results"), (b"\xff", "not UTF-8")]
+)
+def test_what_is_no_set_is_refused(tmp_path: Path, content: str | bytes, says: str) -> None:
+    bad = tmp_path / "bad.toml"
+    bad.write_bytes(content.encode() if isinstance(content, str) else content)
+    told = iolab("audit", bad)
+    assert (told.returncode, says in told.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["audit", "reference"])
+def test_a_name_that_is_misspelt_gets_the_nearest(command: str) -> None:
+    told = iolab(command, "vm-flet")
+    assert told.returncode == 2
+    assert "Did you mean 'vm-fleet'?" in told.stderr
+
+
+def test_text_of_a_set_moves_no_terminal(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('id = "\\u001b[2J"\nsource = "\\u001b[31m"\n')
+    told = iolab("audit", own).stdout
+    assert "\x1b" not in told
+    assert "\\u001b" in told
+
+
+def test_the_references_are_listed_and_shown() -> None:
+    listed = iolab("reference").stdout
+    assert all(name in listed for name in published_ids())
+    shown = iolab("reference", "ssd-cluster").stdout
+    assert "5,200,000" in shown
+    assert "14,323" in shown
+    whole = json.loads(iolab("reference", "ssd-cluster", "--json").stdout)
+    assert whole["content"]["configuration"][0]["peak_iops"]["rand-read-4k"] == 5.2e6
+    raw = iolab("reference", "ssd-cluster", "--toml").stdout
+    assert raw == (SETS / "ssd-cluster.toml").read_text(encoding="utf-8")
+
+
+def test_a_file_to_print_needs_a_name() -> None:
+    assert iolab("reference", "--toml").returncode == 2
