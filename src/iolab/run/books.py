@@ -66,7 +66,7 @@ class Books:
             )
         else:
             new = _gone_on(old, site, boot, counter)
-            if not site.device and site.key not in self._opened:
+            if not site.raw and site.key not in self._opened:
                 # The files of an earlier sitting are gone; these were laid out just now.
                 new = replace(new, restored_for=None, filled=0.0, under_way="", steady=())
         self._opened.add(site.key)
@@ -153,7 +153,7 @@ def states_of(
 def _gone_on(old: LedgerTarget, site: Site, boot: str, counter: int | None) -> LedgerTarget:
     """An account that was kept before, with what the device's counter has moved by since."""
     new = replace(old, boot_id=boot, counter_bytes=counter)
-    if not site.device:
+    if not site.raw:
         return new
     if old.boot_id != boot or counter is None or old.counter_bytes is None:
         return replace(new, unknown="the host was started anew, and its counters with it")

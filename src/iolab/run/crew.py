@@ -9,6 +9,7 @@ from iolab.model.engine import EngineName
 from iolab.model.event import Event, Phase, PhaseStarted, Recorder
 from iolab.model.run import Plan, PlannedRun
 from iolab.model.study import Study
+from iolab.plan.guests import participants
 from iolab.run.clock import Clock
 from iolab.run.engines.base import Engine
 from iolab.run.hosts.base import Host
@@ -42,9 +43,8 @@ class Crew:
         return f"iolab session {self.session_id}"
 
     def without(self, run: PlannedRun) -> tuple[str, ...]:
-        """The hosts of a run's configuration that take no part in it."""
-        wanted = run.point.configuration
-        (names,) = (item.hosts for item in self.study.configurations if item.id == wanted)
+        """The hosts that should make a run's load, and take no part in it."""
+        names = participants(self.study, run.point.configuration, run.point.per_node)
         return tuple(name for name in names if name in self.left_out)
 
     @property

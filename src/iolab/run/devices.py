@@ -6,7 +6,7 @@ import posixpath
 from dataclasses import replace
 from typing import Final
 
-from iolab.model.host import DeviceFacts, HostFacts, Objection, TargetFacts
+from iolab.model.host import DeviceFacts, HostFacts, HostKind, Objection, TargetFacts
 from iolab.model.study import TargetSettings
 from iolab.plan.targets import Target
 from iolab.run.hosts.answers import read_device
@@ -33,7 +33,7 @@ async def look_at(host: Host, target: Target, settings: TargetSettings) -> Devic
             deadline_s=LOOK_LIMIT_S,
             path=target.path,
             serial=target.serial,
-            overwrite=settings.overwrite,
+            overwrite=_may_overwrite(host, settings),
         )
     except Refusal as refused:
         missing = Objection("missing", refused.says.rstrip("."))
@@ -84,13 +84,20 @@ async def take_device(
         deadline_s=LOOK_LIMIT_S,
         path=target.path,
         serial=target.serial,
-        overwrite=settings.overwrite,
+        overwrite=_may_overwrite(host, settings),
     )
     device = read_device(host.name, told)
     folder, name = posixpath.split(device.real_path)
-    return Site(host, folder, seen, target.key, device=name)
+    image = host.spec.kind is HostKind.VM
+    filled = device.size_bytes if image else 0
+    return Site(host, folder, seen, target.key, device=name, filled_bytes=filled, image=image)
 
 
 async def let_go(site: Site, path: str) -> None:
     """Give the device back. HostError when the host cannot."""
     await site.host.ask("device_close", deadline_s=CLOSE_LIMIT_S, path=path)
+
+
+def _may_overwrite(host: Host, settings: TargetSettings) -> bool:
+    """The disk of a guest that the session booted is its own, whatever its bytes look like."""
+    return settings.overwrite or host.spec.kind is HostKind.VM

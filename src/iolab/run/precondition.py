@@ -76,7 +76,7 @@ class Preconditioner:
         return replace(record, states=self._states)
 
     def _concerns(self, run: PlannedRun, sites: Sequence[Site]) -> bool:
-        wanted = self._wish.is_asked or any(site.device for site in sites)
+        wanted = self._wish.is_asked or any(site.raw for site in sites)
         return wanted and isinstance(run.point.job, Job)
 
     async def _look(self, sites: Sequence[Site]) -> None:
@@ -151,8 +151,8 @@ class Preconditioner:
                 await trim(site, site.dir if site.scratch else path)
 
     async def _fill(self, run: PlannedRun, sites: Sequence[Site]) -> None:
-        """Devices are written over `fill` times; of files the layout was the first time."""
-        laid_out = 0 if sites[0].device else 1
+        """Devices are written over `fill` times; of files and images the layout was the first."""
+        laid_out = 0 if sites[0].raw else 1
         passes = self._wish.fill - laid_out
         written = {site.name: 0 for site in sites}
         if passes > 0:
@@ -228,6 +228,6 @@ def _without_doubt(account: LedgerTarget) -> LedgerTarget:
 
 
 def _with_filled(site: Site, account: LedgerTarget) -> Site:
-    if not site.device:
+    if not site.raw:
         return site
     return replace(site, filled_bytes=account.region_bytes if account.filled >= 1 else 0)

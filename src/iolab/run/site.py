@@ -22,6 +22,7 @@ class Site:
     `key` is that of the directory's facts (`Target.key`). `read_from` is the client whose folder
     `dir` is, empty for the host's own. Where the target is a block device, `device` is its name in
     the folder `dir`, and `filled_bytes` is how much of it, from the start, is known to be written.
+    With `image` it is a guest's disk, whose image was written in full before the guest was booted.
     Where `dir` is a file system of the session's own, `scratch` is the folder that is held for it.
     """
 
@@ -33,6 +34,12 @@ class Site:
     device: str = ""
     filled_bytes: int = 0
     scratch: str = ""
+    image: bool = False
+
+    @property
+    def raw(self) -> bool:
+        """Whether it is a device found as it is, which must be written over before it counts."""
+        return bool(self.device) and not self.image
 
     @property
     def held(self) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from iolab.errors import HostError, Interrupted
+from iolab.errors import HostError
 from iolab.model.event import FilesystemsMade, Notice, Phase
 from iolab.model.host import HostFacts
 from iolab.model.metadata import MetadataJob
 from iolab.model.run import DataSet, PlannedRun
 from iolab.model.workload import Job
+from iolab.plan.guests import participants
 from iolab.plan.metadata_cost import inodes_of
 from iolab.plan.targets import Target, data_sets_at, targets_of
 from iolab.run.barrier import Member, together
@@ -25,23 +26,11 @@ from iolab.run.filesystems import (
     make_again,
     make_file_system,
 )
-from iolab.run.hosts.answers import ScratchAnswer, read_answer
-from iolab.run.hosts.base import Host, Message, Refusal
+from iolab.run.folders import CLOSE_LIMIT_S, open_folder, take_folder
+from iolab.run.hosts.base import Host
 from iolab.run.layout import lay_out, present_bytes
 from iolab.run.rotation import require_handed_on, rotated
 from iolab.run.site import Site, scratch_name
-from iolab.units import format_bytes
-
-OPEN_LIMIT_S: Final = 120.0
-"""Taking a folder; what a dead session left there, perhaps terabytes, is removed first."""
-
-OWN_LOCK_PAUSE_S: Final = 1.0
-OWN_LOCK_TRIES: Final = 90
-"""How long an agent that this session lost may hold on to its folder: its lease, 60 s, and what it
-takes to remove the files."""
-
-CLOSE_LIMIT_S: Final = 120.0
-"""Removing the session's own files: a file system frees extents at more than 10 GB/s."""
 
 SLOWEST_REMOVALS_PER_S: Final = 1000.0
 """Of the many files that metadata load leaves when it is stopped, by all threads of an agent."""
@@ -63,7 +52,7 @@ class Sites:
         self._removal_s = most / SLOWEST_REMOVALS_PER_S
 
     async def ready_for(self, run: PlannedRun, facts: Mapping[str, HostFacts]) -> tuple[Site, ...]:
-        """The sites of the run's configuration with all files that its pending runs need.
+        """The run's sites, with all files that the pending runs of its configuration need.
 
         Raises HostError or EngineError when a folder cannot be had or filled.
         """
@@ -75,7 +64,11 @@ class Sites:
                 if data_set.configuration == configuration and data_set.id in self._needed:
                     await self._fill(data_set, targets)
             self._ready.add(configuration)
-        sites = tuple(self._open[target.key] for target in targets)
+        there = participants(self._crew.study, configuration, run.point.per_node)
+        sites = tuple(self._open[target.key] for target in targets if target.host in there)
+        if not sites:
+            happened = f"Every guest that {run.point.label} is measured in has failed."
+            raise HostError(happened, "See why, and resume the session.")
         return await self._turned(sites) if self._hands_on(run) else sites
 
     def facts_of(self, site: Site, facts: Mapping[str, HostFacts]) -> HostFacts:
@@ -140,7 +133,8 @@ class Sites:
             return
         limit_s = CLOSE_LIMIT_S + self._removal_s
         await site.host.ask("scratch_close", deadline_s=limit_s, dir=site.dir, keep=False)
-        await self._open_folder(site.host, path, scratch_name(site.name))
+        name = scratch_name(site.name)
+        await open_folder(self._crew, site.host, path, name, more_s=self._removal_s)
 
     async def lay_out_again(self, run: PlannedRun) -> None:
         """All files of the run's configuration anew, in folders that are empty."""
@@ -185,7 +179,7 @@ class Sites:
             elif target.serial is not None:
                 site = await take_device(host, target, seen.target, settings)
             else:
-                folder = await self._take_folder(host, target.path, scratch_name(host.name))
+                folder = await self._folder(host, target.path, scratch_name(host.name))
                 site = Site(host, folder, seen.target, target.key)
             self._open[target.key] = site
 
@@ -201,7 +195,7 @@ class Sites:
 
     async def _take_own(self, host: Host, target: Target, seen: HostFacts) -> Made:
         """A folder with a file system of the session's own in it."""
-        folder = await self._take_folder(host, *folder_of(target))
+        folder = await self._folder(host, *folder_of(target))
         try:
             return await make_file_system(host, folder, target, self._crew.study.target, seen)
         except HostError:
@@ -212,31 +206,8 @@ class Sites:
                     await host.ask("scratch_close", deadline_s=limit_s, dir=folder, keep=False)
             raise
 
-    async def _take_folder(self, host: Host, path: str, name: str) -> str:
-        answer = read_answer(host.name, ScratchAnswer, await self._open_folder(host, path, name))
-        if answer.left_over_bytes:
-            size = format_bytes(answer.left_over_bytes)
-            text = f"An earlier session had left {size} in {answer.dir} on '{host.name}'."
-            self._crew.tell(Notice(text))
-        return answer.dir
-
-    async def _open_folder(self, host: Host, path: str, name: str) -> Message:
-        """Take a folder; an agent of this very session that is ending there is waited for."""
-        owner = self._crew.owner
-        limit_s = OPEN_LIMIT_S + self._removal_s
-        for _ in range(OWN_LOCK_TRIES):
-            try:
-                return await host.ask(
-                    "scratch_open", deadline_s=limit_s, path=path, name=name, owner=owner
-                )
-            except Refusal as refused:
-                if refused.code != "busy" or not refused.says.endswith(f"held by {owner}"):
-                    raise
-            await self._crew.stop.pause(OWN_LOCK_PAUSE_S)
-            if self._crew.stop.requested:
-                raise Interrupted("The session was stopped.", "Resume it to go on.")
-        happened = f"{path} on host '{host.name}' is still held by an agent of {owner}."
-        raise HostError(happened, "See what keeps it alive there, and resume the session.")
+    async def _folder(self, host: Host, path: str, name: str) -> str:
+        return await take_folder(self._crew, host, path, name, more_s=self._removal_s)
 
     def _in_use(self) -> list[Target]:
         return [item for item in self._targets if item.host not in self._crew.left_out]

@@ -11,10 +11,10 @@ from iolab.model.run import PlannedRun
 from iolab.model.ycsb import ServerSettings
 from iolab.plan.targets import target_path
 from iolab.run.crew import Crew
+from iolab.run.folders import CLOSE_LIMIT_S, OPEN_LIMIT_S
 from iolab.run.hosts.answers import ScratchAnswer, read_answer
 from iolab.run.hosts.base import Host
 from iolab.run.site import Site, scratch_name
-from iolab.run.sites import CLOSE_LIMIT_S, OPEN_LIMIT_S
 
 SUFFIX: Final = "-server"
 """Sets the folder apart from the one that a session may hold on the same host as on a client."""
