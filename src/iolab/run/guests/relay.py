@@ -23,9 +23,6 @@ UNREAD_LIMIT_BYTES: Final = 16 << 20
 UNSENT_BYTES: Final = 256 << 10
 """What may wait to be sent before whoever writes has to wait too."""
 
-SEND_LIMIT_S: Final = 30.0
-"""For the node's agent to take a piece: it queues it and does not wait for the guest."""
-
 BUSY_RETRY_S: Final = 0.05
 """Between two tries to send to somebody who does not read just now."""
 
@@ -33,8 +30,10 @@ ANSWER_ALLOWANCE_S: Final = 30.0
 """Beyond what a connection may take, until the node counts as lost: a host under full load."""
 
 DISCONNECT_LIMIT_S: Final = 10.0
-END_LIMIT_S: Final = 15.0
-"""For the last bytes to leave and the connection to be called off."""
+"""For the node's agent to call the connection off, which it does at once."""
+
+FLUSH_LIMIT_S: Final = 2.0
+"""For the last bytes to leave; who does not read loses them."""
 
 
 class Relay:
@@ -107,10 +106,11 @@ class Relay:
     async def end(self) -> None:
         """Close it and wait until nothing of it is left here."""
         self.close()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(END_LIMIT_S):
-                await asyncio.wait({self._sending})
-        self._sending.cancel()
+        await asyncio.wait({self._sending}, timeout=FLUSH_LIMIT_S)
+        if not self._sending.done():
+            self._sending.cancel()
+            await asyncio.gather(self._sending, return_exceptions=True)
+            await self._disconnect()
         await self._stream.aclose()
         self._pumping.cancel()
         await asyncio.gather(self._sending, self._pumping, return_exceptions=True)
@@ -149,17 +149,26 @@ class Relay:
                 await self._send_piece()
             if self._closing or self._broken:
                 break
-        if not self._broken and not self._node.lost:
-            with suppress(HostError):
-                await self._node.ask(
-                    "disconnect", deadline_s=DISCONNECT_LIMIT_S, connection=self._stream.id
-                )
+        await self._disconnect()
+
+    async def _disconnect(self) -> None:
+        if self.ended.is_set() or self._node.lost:
+            return
+        with suppress(HostError):
+            await self._node.ask(
+                "disconnect", deadline_s=DISCONNECT_LIMIT_S, connection=self._stream.id
+            )
 
     async def _send_piece(self) -> None:
-        """The next piece, which waits its turn: an order of bytes is all that a stream has."""
+        """The next piece, which waits its turn: an order of bytes is all that a stream has.
+
+        It may wait for ever, as does a guest that reads nothing; who asked it has a deadline.
+        """
         piece = bytes(self._unsent[:MAX_PAYLOAD_BYTES])
+        sent = self._node.stream("send", piece, connection=self._stream.id)
         try:
-            await self._node.ask("send", piece, deadline_s=SEND_LIMIT_S, connection=self._stream.id)
+            async for _ in sent:
+                pass
         except Refusal as refused:
             if refused.code != "busy" or self._closing:
                 self._give_up()
@@ -169,6 +178,8 @@ class Relay:
         except HostLost:
             self._give_up()
             return
+        finally:
+            await sent.aclose()
         del self._unsent[: len(piece)]
         self._room.set()
 
