@@ -23,7 +23,7 @@ from iolab.units import parse_size
 
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
 PUBLISHED = ("cassandra", "cluster-kpi", "rocksdb", "ssd-cluster", "vm-fleet")
-BUNDLED = ("cassandra", "cluster-kpi", "rocksdb", "ssd-cluster")
+BUNDLED = PUBLISHED
 
 
 def published(name: str) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def test_all_faults_come_at_once_in_the_order_of_the_file() -> None:
         "fleet.toml:2: Unknown key 'hots'. Did you mean 'host'?",
         "fleet.toml:4: port of [defaults] is 0. Give a whole number from 1 to 65535.",
         "fleet.toml:5: Unknown key 'name' in [defaults]. The keys here are kind, path, user, port, "
-        "jump, key, known_hosts, devices, numjobs.",
+        "jump, key, known_hosts, devices, numjobs, cores, numa_nodes, queues.",
         "fleet.toml:7: name of host 1 is 'c[3-1]', whose range runs backwards. Write [1-3].",
         "fleet.toml:9: name of host '-oProxyCommand=reboot' is '-oProxyCommand=reboot'. Begin it "
         "with a letter or digit; programs take such a name for an option.",

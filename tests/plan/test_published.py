@@ -13,6 +13,7 @@ import pytest
 from iolab.errors import UsageError
 from iolab.model.fio_options import FIO_OPTIONS
 from iolab.plan import study_file
+from iolab.plan.guest_tables import VmTable
 from iolab.plan.key_value_tables import DbBenchTable, MixTable, ServerTable, YcsbTable
 from iolab.plan.method_table import MethodTable
 from iolab.plan.study_file import study_schema
@@ -36,6 +37,7 @@ HEADINGS: dict[str, type[Table]] = {
     "### YCSB workloads": YcsbTable,
     "### `mix`": MixTable,
     "## `[server]`": ServerTable,
+    "## `[vm]`": VmTable,
     "## `[method]`": MethodTable,
     "## `[telemetry]`": study_file.TelemetryTable,
 }
@@ -55,7 +57,7 @@ def test_the_schema_is_the_generated_one() -> None:
     assert written == json.dumps(study_schema(), indent=2, sort_keys=True) + "\n"
 
 
-@pytest.mark.parametrize("name", ["cassandra", "cluster-kpi", "rocksdb", "ssd-cluster"])
+@pytest.mark.parametrize("name", ["cassandra", "cluster-kpi", "rocksdb", "ssd-cluster", "vm-fleet"])
 def test_bundled_studies_fit_the_schema(name: str) -> None:
     text = (ROOT / "studies" / f"{name}.toml").read_text(encoding="utf-8")
     jsonschema.Draft202012Validator(study_schema()).validate(tomllib.loads(text))

@@ -8,8 +8,9 @@ from typing import Final
 from iolab.model.objective import AxisMode, Objective
 from iolab.model.workload import Indicator
 from iolab.plan.document import Document, Faults
+from iolab.plan.guest_tables import PER_NODE
 from iolab.plan.method_table import MethodTable
-from iolab.plan.searches import SEARCHED
+from iolab.plan.searches import SEARCHED, axes_of_load
 from iolab.plan.study_file import WorkloadTable
 from iolab.plan.sweep import RATE
 from iolab.plan.tables import Item, Tables, start
@@ -34,7 +35,7 @@ def check_aims(document: Document, tables: Tables, faults: Faults) -> None:
 def _aim_faults(item: Item, workload: WorkloadTable) -> Iterator[_Fault]:
     adaptive = workload.axis is AxisMode.ADAPTIVE
     objective = workload.objective
-    varied = [name for name in SEARCHED if len(getattr(workload, name)) > 1]
+    varied = list(axes_of_load(n for n in SEARCHED if len(getattr(workload, n) or ()) > 1))
     if adaptive and objective is not Objective.GRID:
         happened = f"has axis = 'adaptive' and objective = {shown(objective.value)}"
         yield "axis", happened, "Leave axis out: the objective chooses its points itself."
@@ -54,7 +55,8 @@ def _aim_faults(item: Item, workload: WorkloadTable) -> Iterator[_Fault]:
 def _axis_faults(workload: WorkloadTable, varied: list[str]) -> Iterator[_Fault]:
     if len(varied) != 1:
         happened = f"has axis = 'adaptive' and {_several(varied)}"
-        yield "axis", happened, "Give several values to iodepth or to numjobs, not to both."
+        do = f"Give several values to iodepth or to numjobs, not to both; or to {PER_NODE}."
+        yield "axis", happened, do
         return
     loads = getattr(workload, varied[0])
     if len(loads) < _LOADS_MIN:
@@ -68,7 +70,7 @@ def _axis_faults(workload: WorkloadTable, varied: list[str]) -> Iterator[_Fault]
 
 def _peak_faults(workload: WorkloadTable, varied: list[str]) -> Iterator[_Fault]:
     if not varied:
-        do = "Give several values to iodepth, to numjobs, or to both."
+        do = f"Give several values to iodepth, to numjobs, to both, or to {PER_NODE}."
         yield "objective", "has objective = 'peak' and no axis to search", do
     if workload.indicator is Indicator.LATENCY:
         do = "Write indicator = 'iops' or 'bandwidth'."

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from iolab.model.configuration import Capacity, Configuration, Cost, Redundancy
 from iolab.model.fio_options import option_text
-from iolab.model.host import HostKind, HostSpec, Role, SshRoute
+from iolab.model.host import HostKind, HostSpec, Role, Room, SshRoute
 from iolab.model.metadata import MetadataJob
+from iolab.model.objective import Aim, AxisMode
 from iolab.model.state import Precondition
 from iolab.model.study import (
     Method,
@@ -20,8 +22,11 @@ from iolab.model.study import (
 )
 from iolab.model.workload import Axis, Indicator, Job, Workload
 from iolab.plan.aim_tables import aim_of
+from iolab.plan.guest_build import forced_loads, guest_hosts, guest_settings
+from iolab.plan.guest_members import members
+from iolab.plan.guest_tables import PER_NODE
 from iolab.plan.key_value_build import key_value_workload, server_of
-from iolab.plan.key_value_tables import DbBenchTable, ServerTable, YcsbTable
+from iolab.plan.key_value_tables import DbBenchTable, YcsbTable
 from iolab.plan.method_table import MethodTable, rule_of
 from iolab.plan.routes import parse_hop
 from iolab.plan.study_file import (
@@ -58,7 +63,8 @@ def build_study(
         raise ValueError("the heading has faults")
     heading, method = tables.heading, tables.method
     hosts = tuple(host_spec(table) for _, table in tables.read("host", HostTable))
-    names = tuple(host.name for host in hosts if host.role is Role.CLIENT)
+    hosts += guest_hosts(tables, hosts)
+    clients = {host.name: host.node for host in hosts if host.role is Role.CLIENT}
     nodes = tuple(host.name for host in hosts if host.role is Role.STORAGE)
     return Study(
         id=heading.id,
@@ -66,12 +72,12 @@ def build_study(
         question=heading.question,
         source=heading.source,
         configurations=tuple(
-            _configuration(table, names, nodes, tables.target)
+            _configuration(table, members(table.hosts, clients), nodes, tables.target)
             for _, table in tables.read("configuration", ConfigurationTable)
         ),
         hosts=hosts,
         workloads=tuple(
-            _workload(item, table, tables.server)
+            _workload(item, table, tables)
             for item, table in tables.read("workload", Table)
             if isinstance(table, WorkloadTable | MetadataTable | DbBenchTable | YcsbTable)
         ),
@@ -84,6 +90,7 @@ def build_study(
         inventory=inventory,
         precondition=_precondition(tables.precondition),
         server=server_of(tables.server),
+        guests=guest_settings(tables),
     )
 
 
@@ -167,6 +174,9 @@ def host_spec(table: HostTable) -> HostSpec:
         devices=tuple(table.devices or ()),
         numjobs=table.numjobs,
         serial=table.serial if table.device else None,
+        node=table.node or "",
+        storage_address=table.storage_address or "",
+        room=Room(table.cores, table.numa_nodes, table.queues),
     )
 
 
@@ -179,7 +189,7 @@ def _configuration(
     return Configuration(
         id=table.id,
         title=table.title or table.id,
-        hosts=tuple(table.hosts or hosts),
+        hosts=hosts,
         path=target.device or target.path or "",
         nodes=table.nodes,
         capacity=Capacity(table.capacity.raw_tb, table.capacity.usable_tb),
@@ -194,14 +204,15 @@ def _configuration(
 def _workload(
     item: Item,
     table: WorkloadTable | MetadataTable | DbBenchTable | YcsbTable,
-    server: ServerTable,
+    tables: Tables,
 ) -> Workload:
     if isinstance(table, DbBenchTable | YcsbTable):
-        return key_value_workload(item.written, table, server)
+        return key_value_workload(item.written, table, tables.server)
     sweep = tuple(
         Axis(name, tuple(getattr(table, name)))
         for name in (METADATA_AXES if isinstance(table, MetadataTable) else AXES)
-        if isinstance(item.written.get(name), list)
+        # How many guests a node has is told of every point that says so.
+        if isinstance(item.written.get(name), list) or (name == PER_NODE and name in item.written)
     )
     if isinstance(table, MetadataTable):
         return Workload(
@@ -218,8 +229,18 @@ def _workload(
         job=_job(table),
         sweep=sweep,
         indicator=table.indicator or _usual_indicator(table),
-        aim=aim_of(table),
+        aim=_aim(table, tables),
     )
+
+
+def _aim(table: WorkloadTable, tables: Tables) -> Aim:
+    """What is looked for; the fleet is measured in any case where its nodes' load may turn."""
+    aim, guests = aim_of(table), guest_settings(tables)
+    if guests is None or aim.axis is not AxisMode.ADAPTIVE or table.vms_per_node is None:
+        return aim
+    rooms = (host_spec(host).room for _, host in tables.read("host", HostTable))
+    forced = forced_loads(rooms, guests.vcpus, table.vms_per_node)
+    return replace(aim, headline=tuple(sorted({*aim.headline, *forced})))
 
 
 def _metadata_job(table: MetadataTable) -> MetadataJob:

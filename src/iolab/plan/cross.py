@@ -12,6 +12,8 @@ from iolab.model.objective import Objective
 from iolab.plan.aim_checks import check_aims
 from iolab.plan.document import Document, Faults
 from iolab.plan.fleet import FILES_PER_HOST_MAX, check_fleet
+from iolab.plan.guest_checks import check_guests
+from iolab.plan.guest_members import boots_guests, guest_tables, node_names, with_paths
 from iolab.plan.key_value_checks import check_key_values
 from iolab.plan.metadata_checks import check_metadata
 from iolab.plan.method_table import check_method
@@ -51,6 +53,7 @@ def check_tables(document: Document, tables: Tables, faults: Faults) -> None:
     for item in tables.items["workload"]:
         _check_options(document, item, faults)
     check_fleet(document, tables, faults)
+    check_guests(document, tables, faults)
     check_metadata(document, tables, faults)
     check_key_values(document, tables, faults)
     check_aims(document, tables, faults)
@@ -82,9 +85,8 @@ def check_paths(document: Document, tables: Tables, *, required: bool, faults: F
     hosts = {host.name: (item, host) for item, host in tables.read("host", HostTable)}
     target = document.tree.get("target")
     common = isinstance(target, dict) and ("path" in target or "device" in target)
-    clients = [name for name, (_, host) in hosts.items() if host.role is Role.CLIENT]
     for item, configuration in tables.read("configuration", ConfigurationTable):
-        for name in configuration.hosts or clients:
+        for name in with_paths(tables, configuration):
             host = hosts[name][1] if name in hosts else None
             if host is not None and _target_of(host) and _target_of(configuration):
                 faults.add(
@@ -166,7 +168,11 @@ def _check_hosts_known(
         for _, host in tables.read("host", HostTable)
         if host.role is not Role.CLIENT
     }
+    booting = boots_guests(tables)
+    nodes = node_names(tables) if booting else [guest.node for guest in guest_tables(tables)]
     for index, name in enumerate(configuration.hosts or ()):
+        if name in nodes and name in known:
+            continue
         if name not in known:
             happened = (
                 f"hosts of {place(document, item.path)} names {shown(name)}, which is no host."
@@ -180,7 +186,7 @@ def _check_hosts_known(
             )
             do = "Leave it out, or write role = 'client'."
             faults.add(document.where((*item.path, "hosts", index)), happened, do)
-    if configuration.hosts is None and known and len(others) == len(known):
+    if configuration.hosts is None and known and len(others) == len(known) and not booting:
         happened = f"{start(document, item.path)} has no client among its hosts."
         faults.add(document.where(item.path), happened, "Write role = 'client' for at least one.")
 

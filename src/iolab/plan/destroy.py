@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from iolab.model.host import HostKind
 from iolab.model.state import Purge
 from iolab.model.study import Study
 from iolab.plan.targets import targets_of
@@ -26,5 +27,6 @@ def destroyed(study: Study) -> tuple[str, ...]:
         f"All that is on the device {shown(target.path)} (serial {shown(target.serial)}) of host "
         f"{shown(target.host)}: it is {way}."
         for target in targets_of(study)
-        if target.serial is not None
+        # The disks of guests that are booted are files of the session.
+        if target.serial is not None and study.host(target.host).kind is not HostKind.VM
     )

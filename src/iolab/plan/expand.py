@@ -9,8 +9,11 @@ from iolab.plan.locate import Path
 from iolab.plan.ranges import HOSTS_MAX, RangeFault, expand, has_ranges
 from iolab.plan.wording import shown
 
-RANGED: Final = ("name", "address")
+RANGED: Final = ("name", "address", "storage_address", "node")
 """Keys of a host that may hold ranges; the others are the same for all of them."""
+
+SHARED: Final = ("node",)
+"""Of those, what several hosts may have in common: as many in a row each."""
 
 LISTS: Final = ("hosts", "storage")
 """Keys of a configuration that list hosts."""
@@ -69,19 +72,37 @@ def _copies(document: Document, path: Path, element: object, faults: Faults) -> 
                 return []
             lists[key] = found
     names = lists.get("name", (element["name"],))
-    addresses = lists.get("address")
-    if addresses is not None and len(addresses) != len(names):
-        happened = (
-            f"name of host {path[-1] + 1 if isinstance(path[-1], int) else ''} stands for "
-            f"{len(names)} hosts, its address {shown(element['address'])} for {len(addresses)}."
-        )
-        do = "Give each host one address, or leave address out where names can be resolved."
-        faults.add(document.where((*path, "address")), happened, do)
-        return []
+    others = {key: found for key, found in lists.items() if key != "name"}
+    for key, found in others.items():
+        fits = len(names) % len(found) == 0 if key in SHARED else len(names) == len(found)
+        if not fits:
+            _tell_misfit(document, (*path, key), element[key], (len(names), len(found)), faults)
+            return []
     return [
-        {**element, "name": name, **({"address": addresses[at]} if addresses else {})}
+        {
+            **element,
+            "name": name,
+            **{key: found[at * len(found) // len(names)] for key, found in others.items()},
+        }
         for at, name in enumerate(names)
     ]
+
+
+def _tell_misfit(
+    document: Document, path: Path, text: str, counts: tuple[int, int], faults: Faults
+) -> None:
+    """Add the fault of a key that stands for another number than the names of the hosts."""
+    host, key = path[1], path[2]
+    happened = (
+        f"name of host {host + 1 if isinstance(host, int) else ''} stands for {counts[0]} hosts, "
+        f"its {key} {shown(text)} for {counts[1]}."
+    )
+    do = "Give each host one address, or leave address out where names can be resolved."
+    if key == "storage_address":
+        do = "Give each host one address."
+    if key in SHARED:
+        do = "Give each node as many hosts."
+    faults.add(document.where(path), happened, do)
 
 
 def _expand_list(

@@ -64,10 +64,11 @@ def participants(study: Study, configuration: str, per_node: int) -> tuple[str, 
     (names,) = (item.hosts for item in study.configurations if item.id == configuration)
     if not per_node:
         return names
+    nodes = {spec.name: spec.node for spec in study.hosts}
     taken: dict[str, int] = {}
     found = []
     for name in names:
-        node = study.host(name).node
+        node = nodes[name]
         taken[node] = taken.get(node, 0) + 1
         if taken[node] <= per_node:
             found.append(name)

@@ -13,14 +13,22 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from iolab.errors import StudyError
-from iolab.model.host import HostKind, HostSpec, Role
+from iolab.model.host import HostSpec, Role
 from iolab.plan import routes, values
 from iolab.plan.build import host_spec
 from iolab.plan.cross import check_hosts
 from iolab.plan.document import Document, Faults, Origin, read_document
 from iolab.plan.expand import expand_hosts
 from iolab.plan.locate import Path
-from iolab.plan.study_file import FORMAT, Devices, HostTable, NumJobs, Port
+from iolab.plan.study_file import (
+    FORMAT,
+    Devices,
+    HostTable,
+    NumJobs,
+    Port,
+    Room,
+    WrittenKind,
+)
 from iolab.plan.tables import read_items, read_table
 from iolab.plan.target_tables import Table, TargetPath
 from iolab.plan.wording import shown
@@ -37,7 +45,7 @@ class Inventory:
 class DefaultsTable(Table):
     """`[defaults]`: what every host has that does not say otherwise."""
 
-    kind: Annotated[HostKind, values.choice(HostKind, "kinds of host")] | None = None
+    kind: WrittenKind | None = None
     path: TargetPath | None = None
     user: Annotated[str, routes.user()] | None = None
     port: Port | None = None
@@ -46,6 +54,9 @@ class DefaultsTable(Table):
     known_hosts: Annotated[str, routes.file()] | None = None
     devices: Devices | None = None
     numjobs: NumJobs | None = None
+    cores: Room | None = None
+    numa_nodes: Room | None = None
+    queues: Room | None = None
 
 
 class InventoryHeading(Table):
@@ -65,6 +76,9 @@ InventoryHeading.whole = InventoryFile
 
 SSH_DEFAULTS: Final = ("user", "port", "jump", "key", "known_hosts")
 """Defaults that a host of another kind than ssh does without."""
+
+ROOM_DEFAULTS: Final = ("cores", "numa_nodes", "queues")
+"""Defaults that are for hypervisors alone."""
 
 
 def parse_inventory(text: str, file_name: str) -> tuple[HostSpec, ...]:
@@ -143,6 +157,8 @@ def _share(document: Document, defaults: Mapping[str, Any]) -> None:
                 continue
             if key == "numjobs" and element.get("role", Role.CLIENT) != Role.CLIENT:
                 continue  # a default for all who make load
+            if key in ROOM_DEFAULTS and element.get("role") != Role.HYPERVISOR:
+                continue
             element[key] = value
             at: Path = ("defaults", key) if key in defaults else ("host", index)
             document.overrides["host", index, key] = document.where(at)

@@ -138,7 +138,8 @@ def _load(
 
 def _fill_in(document: Document) -> None:
     """Name the host and the configuration that a study without any has, so both can be set."""
-    document.tree.setdefault("host", [{"name": LOCAL_HOST}])
+    if "vm" not in document.tree:
+        document.tree.setdefault("host", [{"name": LOCAL_HOST}])
     document.tree.setdefault("configuration", [{"id": DEFAULT_CONFIGURATION}])
 
 

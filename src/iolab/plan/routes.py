@@ -102,6 +102,17 @@ def parse_hop(text: str) -> Hop | None:
     return Hop(host, match["user"], port)
 
 
+def ip_address() -> Read:
+    """An IP address by itself, which needs nobody to resolve it."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and is_ip(value):
+            return value
+        raise fault(f"is {shown(value)}", "Give an IP address, as '192.0.2.7'.")
+
+    return Read(read, {"type": "string", "pattern": r"^[0-9A-Fa-f:.,\[\]-]+$"})
+
+
 def is_user(text: str) -> bool:
     """Whether one can log in by that name."""
     return _USER.fullmatch(text) is not None

@@ -13,9 +13,10 @@ from iolab.model.study import Order, Study
 from iolab.model.workload import Workload
 from iolab.plan.budget import budget_of
 from iolab.plan.destroy import destroyed
+from iolab.plan.guests import node_path, nodes_of
 from iolab.plan.key_value_build import server_identity
 from iolab.plan.searches import SENTINEL_EVERY_CELLS, Search, runs_most, searches_of
-from iolab.plan.sweep import data_sets, digest_of, expand
+from iolab.plan.sweep import data_sets, digest_of, expand, told_guests
 from iolab.plan.targets import targets_of
 
 
@@ -111,6 +112,19 @@ def _rule(study: Study) -> dict[str, object]:
     return {"rule": list(astuple(method.rule))}
 
 
+def _guests(study: Study) -> dict[str, object]:
+    """The guests that are booted, and on which nodes, where any are."""
+    if study.guests is None:
+        return {}
+    return {
+        "guests": told_guests(study.guests),
+        "nodes": [
+            [node.name, node_path(study, node) or "", node.storage_address]
+            for node in nodes_of(study)
+        ],
+    }
+
+
 def _identity(study: Study, runs: tuple[PlannedRun, ...]) -> dict[str, object]:
     """What makes two plans the same: the study, how it measures, and every run in its order."""
     method = study.method
@@ -129,5 +143,6 @@ def _identity(study: Study, runs: tuple[PlannedRun, ...]) -> dict[str, object]:
         **server_identity(study),
         **_rule(study),
         **_aims(study),
+        **_guests(study),
         "runs": [[run.repeat, run.point.digest] for run in runs],
     }

@@ -11,11 +11,12 @@ from iolab.model.objective import Objective
 from iolab.model.run import Point
 from iolab.model.study import Study
 from iolab.model.workload import Workload
+from iolab.plan.guest_tables import PER_NODE
 
 Place = tuple[int, ...]
 """A point by its values on the searched axes."""
 
-SEARCHED: Final = ("iodepth", "numjobs")
+SEARCHED: Final = ("iodepth", "numjobs", PER_NODE)
 """Axes along which load rises; a curve over others is no curve of load."""
 
 PEAK_RUNS_MOST: Final = 24
@@ -111,9 +112,17 @@ def searched_axes(workload: Workload) -> tuple[str, ...]:
 
 def _varied(workload: Workload) -> tuple[str, ...]:
     """The axes of load that have several values."""
-    return tuple(
-        axis.name for axis in workload.sweep if axis.name in SEARCHED and len(axis.values) > 1
-    )
+    return axes_of_load(axis.name for axis in workload.sweep if len(axis.values) > 1)
+
+
+def axes_of_load(varied: Iterable[str]) -> tuple[str, ...]:
+    """Of the axes that vary those along which load rises.
+
+    Where the fleet grows it is that axis alone: what each guest does is then one behaviour of
+    several, not a load of its own.
+    """
+    found = [name for name in varied if name in SEARCHED]
+    return (PER_NODE,) if PER_NODE in found else tuple(found)
 
 
 def runs_most(study: Study, search: Search) -> int:

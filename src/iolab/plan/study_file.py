@@ -17,6 +17,7 @@ from iolab.model.host import HostKind, Role
 from iolab.model.workload import Access, Arrivals, Contents, Indicator
 from iolab.plan import routes, values
 from iolab.plan.aim_tables import AimTable
+from iolab.plan.guest_tables import PER_NODE, PerNode, VmTable
 from iolab.plan.key_value_tables import (
     DB_BENCH_AXES,
     DB_BENCH_ENGINES,
@@ -42,7 +43,7 @@ from iolab.plan.wording import nearest, shown
 FORMAT: Final = 1
 """The only version of the file format so far."""
 
-AXES: Final = ("bs", "iodepth", "numjobs", "rwmixread", "filesize", "rate_iops")
+AXES: Final = ("bs", "iodepth", "numjobs", "rwmixread", "filesize", "rate_iops", PER_NODE)
 """Keys of a workload that may be lists; several lists make a product, the first varies slowest."""
 
 METADATA_AXES: Final = ("ranks", "files_per_rank")
@@ -81,6 +82,9 @@ FILES_MAX: Final = 10_000
 RATE_MAX: Final = 100_000_000
 """I/Os per second of one job; no job comes near."""
 
+ROOM_MAX: Final = 65536
+"""More cores, NUMA nodes or queues than any machine has."""
+
 INTERVAL_S_MIN: Final = 0.1
 INTERVAL_S_MAX: Final = 60.0
 NODES_MAX: Final = 100_000
@@ -98,6 +102,12 @@ Percent = Annotated[int, values.whole(0, 100)]
 Rate = Annotated[int, values.whole(1, RATE_MAX)]
 Port = Annotated[int, values.whole(1, routes.PORT_MAX)]
 Devices = Annotated[list[Annotated[str, values.block_device()]], values.Listed(lone=True)]
+Room = Annotated[int, values.whole(1, ROOM_MAX)]
+IpAddress = Annotated[str, routes.ip_address()]
+WRITTEN_KINDS: Final = tuple(kind for kind in HostKind if kind is not HostKind.VM)
+"""Guests are of a kind that nobody writes: a study's [vm] makes them."""
+
+WrittenKind = Annotated[HostKind, values.choice(HostKind, "kinds of host", WRITTEN_KINDS)]
 IO_ENGINES: Final = (EngineName.FIO,)
 OPERATIONS: Final = (Indicator.OPERATIONS,)
 IO_INDICATORS: Final = (Indicator.IOPS, Indicator.BANDWIDTH, Indicator.LATENCY)
@@ -149,7 +159,7 @@ class HostTable(Table):
     """`[[host]]`: a machine and how it is reached."""
 
     name: Annotated[str, values.host_name()]
-    kind: Annotated[HostKind, values.choice(HostKind, "kinds of host")] | None = None
+    kind: WrittenKind | None = None
     role: Annotated[Role, values.choice(Role, "roles")] = Role.CLIENT
     command: list[Argument] = Field(default_factory=list)
     path: TargetPath | None = None
@@ -163,6 +173,11 @@ class HostTable(Table):
     known_hosts: Annotated[str, routes.file()] | None = None
     devices: Devices | None = None
     numjobs: NumJobs | None = None
+    node: Annotated[str, values.host_name()] | None = None
+    storage_address: IpAddress | None = None
+    cores: Room | None = None
+    numa_nodes: Room | None = None
+    queues: Room | None = None
 
 
 class WorkloadTable(AimTable):
@@ -179,6 +194,7 @@ class WorkloadTable(AimTable):
     files: Annotated[int, values.whole(1, FILES_MAX)] = 1
     rwmixread: Annotated[list[Percent], Numbers] | None = None
     rate_iops: Annotated[list[Rate], Numbers] | None = None
+    vms_per_node: Annotated[list[PerNode], Numbers] | None = None
     arrivals: Annotated[Arrivals, values.choice(Arrivals, "arrivals")] | None = None
     direct: Flag = True
     ioengine: Annotated[str, values.word(IOENGINES, "I/O engines")] = "libaio"
@@ -229,6 +245,7 @@ class StudyFile(HeadingTable):
         list[WorkloadTable | MetadataTable | DbBenchTable | YcsbTable], Field(min_length=1)
     ]
     server: ServerTable = ServerTable()
+    vm: VmTable | None = None
     method: MethodTable = MethodTable()
     telemetry: TelemetryTable = TelemetryTable()
     scale: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -243,10 +260,14 @@ SECTIONS: Final[Mapping[str, type[Table]]] = {
     "target": TargetTable,
     "precondition": PreconditionTable,
     "server": ServerTable,
+    "vm": VmTable,
     "method": MethodTable,
     "telemetry": TelemetryTable,
 }
-"""Tables that stand once."""
+"""Tables that stand once, `vm` only where guests are to be booted."""
+
+ROOM_KEYS: Final = ("storage_address", "cores", "numa_nodes", "queues")
+"""Keys of a host that only hypervisors have."""
 
 ITEMS: Final[Mapping[str, tuple[type[Table], str]]] = {
     "configuration": (ConfigurationTable, "id"),
@@ -284,6 +305,9 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "cost.network": "8000",
     "cost.storage": "90000",
     "redundancy.write_factor": "3",
+    "vcpus": "4",
+    "memory": '"8g"',
+    "disk": '"32g"',
 }
 """What to write for each key that may not be left out."""
 

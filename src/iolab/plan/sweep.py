@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from iolab.model.configuration import Configuration
+from iolab.model.guest import GuestSettings
 from iolab.model.key_value import KeyValueJob
 from iolab.model.metadata import MetadataJob
 from iolab.model.run import DataSet, Point
 from iolab.model.study import Study
 from iolab.model.workload import AnyJob, Arrivals, Contents, Job, Workload
 from iolab.model.ycsb import YcsbJob
+from iolab.plan.guest_tables import PER_NODE
+from iolab.plan.guests import participants
 from iolab.plan.key_value_build import key_value_job_at, server_told
 from iolab.units import parse_size
 
@@ -111,27 +114,38 @@ def _point(
         made = key_value_job_at(workload.job, axis)
         return _own_point(configuration, workload, made, axis, server_told(study, made))
     job = _job_at(workload.io, axis)
-    own = _host_numjobs(study, configuration)
+    per_node = int(dict(axis).get(PER_NODE, 0))
+    hosts = participants(study, configuration.id, per_node)
+    own = _host_numjobs(study, hosts)
     content: dict[str, object] = {
         "configuration": configuration.id,
-        "hosts": configuration.hosts,
+        "hosts": hosts,
         "workload": workload.id,
         "axis": axis,
         "job": _told(job),
         # What most studies do without is left out, so that their digests stay.
         **({"host_numjobs": own} if own else {}),
         **({"rotate": study.target.rotate} if study.target.rotate and job.access.reads else {}),
+        **({"guests": told_guests(study.guests)} if study.guests else {}),
     }
     data_set = _data_set_id(job, configuration.id if len(study.configurations) > 1 else None)
-    return Point(digest_of(content), configuration.id, workload.id, axis, job, data_set, own)
+    digest = digest_of(content)
+    return Point(digest, configuration.id, workload.id, axis, job, data_set, own, per_node)
 
 
-def _host_numjobs(study: Study, configuration: Configuration) -> tuple[tuple[str, int], ...]:
-    """The configuration's clients that have a number of jobs of their own."""
+def told_guests(settings: GuestSettings) -> dict[str, object]:
+    """What of the guests changes what they measure: not where their kernel came from."""
+    told = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    return {name: value for name, value in told.items() if name not in _OF_BOOTING}
+
+
+_OF_BOOTING: Final = ("boots_at_once", "boot_limit_s", "kernel")
+
+
+def _host_numjobs(study: Study, hosts: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """The clients that have a number of jobs of their own."""
     return tuple(
-        (name, numjobs)
-        for name in configuration.hosts
-        if (numjobs := study.host(name).numjobs) is not None
+        (name, numjobs) for name in hosts if (numjobs := study.host(name).numjobs) is not None
     )
 
 
@@ -185,6 +199,8 @@ def _job_at(job: Job, axis: tuple[tuple[str, int | str], ...]) -> Job:
                 changes["file_bytes"] = parse_size(value)
             case "rwmixread":
                 changes["read_percent"] = value
+            case "vms_per_node":
+                pass  # It says who has the job, not what it is.
             case _:
                 changes[name] = value
     return replace(job, **changes)

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from iolab.plan.document import Document, Faults
+from iolab.plan.guest_tables import STAND_IN, VmTable
 from iolab.plan.key_value_tables import ServerTable
 from iolab.plan.locate import Path
 from iolab.plan.method_table import MethodTable
@@ -46,7 +47,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """All tables of a study file."""
+    """All tables of a study file; `vm` is None where no guests are to be booted."""
 
     heading: HeadingTable | None
     target: TargetTable
@@ -54,6 +55,7 @@ class Tables:
     method: MethodTable
     telemetry: TelemetryTable
     server: ServerTable
+    vm: VmTable | None
     items: dict[str, tuple[Item, ...]]
 
     def read(self, section: str, kind: type[TableT]) -> list[tuple[Item, TableT]]:
@@ -66,9 +68,13 @@ def read_tables(document: Document, faults: Faults) -> Tables:
     tree = document.tree
     sections = {*SECTIONS, *ITEMS, "scale"}
     heading = {key: value for key, value in tree.items() if key not in sections}
-    single = {name: _section(document, name, table, faults) for name, table in SECTIONS.items()}
+    single = {
+        name: _section(document, name, table, faults)
+        for name, table in SECTIONS.items()
+        if name in tree or table is not VmTable
+    }
     target, method, telemetry = (single[name] for name in ("target", "method", "telemetry"))
-    before, server = single["precondition"], single["server"]
+    before, server, vm = single["precondition"], single["server"], single.get("vm")
     items = {name: read_items(document, name, faults) for name in ITEMS}
     if not items["workload"] and "workload" not in tree:
         do = "Describe at least one under [[workload]]."
@@ -80,6 +86,7 @@ def read_tables(document: Document, faults: Faults) -> Tables:
         method if isinstance(method, MethodTable) else MethodTable(),
         telemetry if isinstance(telemetry, TelemetryTable) else TelemetryTable(),
         server if isinstance(server, ServerTable) else ServerTable(),
+        vm if isinstance(vm, VmTable) else (STAND_IN if "vm" in tree else None),
         items,
     )
 

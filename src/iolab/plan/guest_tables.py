@@ -1,0 +1,100 @@
+"""The table of a study file about the guests that a session boots, and the keys that go with it.
+
+`docs/reference/study.md` says what each key means. Checks over several keys are in `guest_checks`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from iolab.model.guest import Accelerator, DiskKind, GuestSettings, Pinning
+from iolab.plan import values
+from iolab.plan.ranges import HOSTS_MAX
+from iolab.plan.target_tables import Table
+from iolab.units import parse_size
+
+PER_NODE: Final = "vms_per_node"
+"""The axis of a growing fleet: how many guests of each hypervisor make load."""
+
+VCPUS_MAX: Final = 256
+"""As many as QEMU gives a guest without further options."""
+
+MEMORY_BYTES_MIN: Final = 128 << 20
+"""A kernel, its modules and fio with its buffers need more than half of that."""
+
+MEMORY_BYTES_MAX: Final = 1 << 44
+DISK_BYTES_MIN: Final = 16 << 20
+"""Fewer bytes would be worked through within a second."""
+
+DISK_BYTES_MAX: Final = 1 << 50
+DISK_BYTES_MULTIPLE: Final = 4096
+"""What images are read and written in at least, past the page cache."""
+
+LATENCY_S_MIN: Final = 1e-6
+LATENCY_S_MAX: Final = 10.0
+"""Below, nothing is left of it beside the hypervisor's own time; above, guests report an error."""
+
+IOPS_MAX: Final = 100_000_000
+"""No disk comes near."""
+
+REPLICAS_MAX: Final = 16
+"""More nodes than any volume is mirrored on."""
+
+BOOT_LIMIT_S_MIN: Final = 5.0
+BOOT_LIMIT_S_MAX: Final = 3600.0
+BOOTS_MAX: Final = 1000
+
+_SETTINGS: Final = GuestSettings(vcpus=1, memory_bytes=0, disk_bytes=0)
+"""For the defaults of what need not be written."""
+
+Vcpus = Annotated[int, values.whole(1, VCPUS_MAX)]
+Memory = Annotated[
+    int | str, values.size(MEMORY_BYTES_MIN, MEMORY_BYTES_MAX, multiple=MEMORY_BYTES_MIN >> 7)
+]
+Disk = Annotated[
+    int | str, values.size(DISK_BYTES_MIN, DISK_BYTES_MAX, multiple=DISK_BYTES_MULTIPLE)
+]
+PerNode = Annotated[int, values.whole(1, HOSTS_MAX)]
+
+
+class VmTable(Table):
+    """`[vm]`: the guests that a session boots on every hypervisor, all alike."""
+
+    vcpus: Vcpus
+    memory: Memory
+    disk: Disk
+    disk_kind: Annotated[DiskKind, values.choice(DiskKind, "kinds of disk")] = _SETTINGS.disk
+    latency: Annotated[float, values.seconds(LATENCY_S_MIN, LATENCY_S_MAX)] | None = None
+    iops: Annotated[int, values.whole(1, IOPS_MAX)] | None = None
+    replicas: Annotated[int, values.whole(1, REPLICAS_MAX)] = _SETTINGS.replicas
+    accel: Annotated[Accelerator, values.choice(Accelerator, "accelerators")] = (
+        _SETTINGS.accelerator
+    )
+    pin: Annotated[Pinning, values.choice(Pinning, "kinds of pinning")] = _SETTINGS.pinning
+    boots: Annotated[int, values.whole(1, BOOTS_MAX)] | None = None
+    boot_limit: Annotated[float, values.seconds(BOOT_LIMIT_S_MIN, BOOT_LIMIT_S_MAX)] = (
+        _SETTINGS.boot_limit_s
+    )
+    kernel: Annotated[str, values.absolute_path()] | None = None
+
+
+STAND_IN: Final = VmTable(vcpus=1, memory="1g", disk="1g")
+"""What a [vm] that cannot be read counts as, so that its own faults bring no others with them."""
+
+
+def settings_of(table: VmTable) -> GuestSettings:
+    """The settings that the keys say."""
+    return GuestSettings(
+        vcpus=table.vcpus,
+        memory_bytes=parse_size(table.memory),
+        disk_bytes=parse_size(table.disk),
+        disk=table.disk_kind,
+        latency_ns=None if table.latency is None else round(table.latency * 1e9),
+        iops_limit=table.iops,
+        replicas=table.replicas,
+        accelerator=table.accel,
+        pinning=table.pin,
+        boots_at_once=table.boots or 0,
+        boot_limit_s=table.boot_limit,
+        kernel=table.kernel or "",
+    )
