@@ -20,7 +20,12 @@ MPIEXEC ?= mpiexec
 # How many ssh hosts `make fleet` makes.
 FLEET_HOSTS ?= 3
 
-.PHONY: help setup packages test-packages demo test java-kits lint unit e2e mdtest-test bench fleet fleet-down clean
+# What `make cluster` makes: how many nodes, SSDs of each, and where their bytes lie.
+CLUSTER_NODES ?= 2
+CLUSTER_SSDS ?= 1
+CLUSTER_FOLDER ?= /var/tmp
+
+.PHONY: help setup packages test-packages demo test java-kits lint unit e2e mdtest-test bench fleet fleet-down cluster cluster-down clean
 
 help: ## show what can be made
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -109,6 +114,13 @@ fleet: setup ## make ssh hosts in network namespaces to try a fleet with (root);
 
 fleet-down: ## remove that fleet completely
 	@$(BIN)/python tools/fleet.py down
+
+cluster: setup ## make nodes with SSDs and ports to boot guests on (root); prints their inventory
+	@$(BIN)/python tools/cluster.py up --nodes $(CLUSTER_NODES) --ssds $(CLUSTER_SSDS) \
+	    --folder $(CLUSTER_FOLDER)
+
+cluster-down: ## remove that cluster completely
+	@$(BIN)/python tools/cluster.py down --folder $(CLUSTER_FOLDER)
 
 clean: ## remove what was built here
 	@rm -rf .venv .tools scratch agent/target $(dir $(AGENT)) .mypy_cache .ruff_cache .pytest_cache
