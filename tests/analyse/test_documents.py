@@ -58,7 +58,10 @@ def test_a_page_gives_the_constants_that_exist(check: Check) -> None:
     assert names - known == set()
 
 
-LAW = vars(importlib.import_module("iolab.analyse.littles_law"))
+LAW = {
+    **vars(importlib.import_module("iolab.analyse.littles_law")),
+    **vars(importlib.import_module("iolab.analyse.guests.bound")),
+}
 
 
 def test_every_metric_is_documented_with_its_unit() -> None:

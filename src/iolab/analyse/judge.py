@@ -10,13 +10,17 @@ from iolab.analyse.view import RunView
 from iolab.model.host import HostFacts
 from iolab.model.metric import HostResult, Result, Verdict
 from iolab.model.run import RunRecord
+from iolab.run.telemetry.decode import GUESTS
 from iolab.run.telemetry.rates import derive
 
-ANALYSIS_VERSION: Final = 6
+ANALYSIS_VERSION: Final = 7
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED: Final = {"cpu": "all", "agent": None, "thermal": None}
 """The telemetry that checks ask for, by scope and name; what no check asks for is not derived."""
+
+JUDGED_OF_NODES: Final = {**JUDGED, "cpu": None, "disk": None, "nic": None, GUESTS: None}
+"""The same where guests made the load: every disk, core and port, guest by guest."""
 
 
 def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
@@ -27,7 +31,8 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
     cover, 0 where the hosts had no window in common; of metadata load the shortest common window of
     its phases on files.
     """
-    telemetry = derive(record.counters, record.host_names, JUDGED)
+    wanted = JUDGED if record.fleet is None else JUDGED_OF_NODES
+    telemetry = derive(record.counters, record.host_names, wanted)
     point, kind = record.run.point, kind_of(record)
     view = kind.view(record, facts, telemetry)
     return Result(
@@ -50,6 +55,7 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
         attempt=record.run.attempt,
         steadiness=view.steady.steadiness if view.steady else None,
         order=record.run.order,
+        nodes=kind.nodes(view),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.analyse.checks import CHECKS, KEY_VALUE_CHECKS, METADATA_CHECKS
 from iolab.analyse.checks.registry import Check
+from iolab.analyse.guests.nodes import node_results
 from iolab.analyse.intervals import with_intervals
 from iolab.analyse.key_value.intervals import with_key_value_intervals
 from iolab.analyse.key_value.load import declared, measure_key_value
@@ -26,7 +27,7 @@ from iolab.analyse.view import RunView
 from iolab.model.host import HostFacts
 from iolab.model.key_value import KeyValueJob
 from iolab.model.metadata import MetadataJob
-from iolab.model.metric import Metric, Spread
+from iolab.model.metric import Metric, NodeResult, Spread
 from iolab.model.run import RunRecord
 from iolab.model.workload import AnyJob, Job
 from iolab.model.ycsb import YcsbJob
@@ -66,6 +67,10 @@ class Kind(ABC):
         """The same of parts of a run that follow each other, by the key of each."""
         return {}
 
+    def nodes(self, view: RunView) -> tuple[NodeResult, ...]:  # noqa: ARG002 - as above
+        """What the guests of each node did; nothing where nobody asks that of this load."""
+        return ()
+
 
 class IoKind(Kind):
     """I/O on files."""
@@ -90,6 +95,10 @@ class IoKind(Kind):
     def spread(self, view: RunView) -> Spread | None:
         """By I/Os."""
         return spread_of(view.record, view.load)
+
+    def nodes(self, view: RunView) -> tuple[NodeResult, ...]:
+        """See `guests.nodes`."""
+        return node_results(view)
 
 
 class MetadataKind(Kind):

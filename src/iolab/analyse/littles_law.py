@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.analyse.load import Load
+from iolab.model.workload import Job
 
 DEEP: Final = 4
 """From this depth a job hides its own gaps between I/Os, so the limits are tighter."""
@@ -27,6 +28,15 @@ TOLERABLE: Final = 2.0
 
 TOLERABLE_DEEP: Final = 2.5
 """The same for deep ones: 5 %."""
+
+PACING_OPTIONS: Final = ("thinktime", "rate")
+"""Prefixes of engine options that open the loop: the queue is then meant to run empty."""
+
+
+def is_closed_loop(job: Job) -> bool:
+    """Whether the job is meant to keep `iodepth` I/Os in flight all the time."""
+    paced = any(name.startswith(PACING_OPTIONS) for name, _ in job.options)
+    return job.rate_iops is None and not paced
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,11 @@ def host_metrics(load: Load, host: int, access: Access) -> dict[str, Metric]:
     return _metrics(load, [host], access)
 
 
+def group_metrics(load: Load, hosts: list[int], access: Access) -> dict[str, Metric]:
+    """The metrics of some hosts together, merged as those of all; none without a common window."""
+    return _metrics(load, hosts, access) if load.shared and hosts else no_metrics()
+
+
 def _metrics(load: Load, hosts: list[int], access: Access) -> dict[str, Metric]:
     values: dict[str, float | None] = {}
     if float(load.seconds[hosts].min()) > 0:

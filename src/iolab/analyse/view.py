@@ -45,6 +45,7 @@ class RunView:
     steady: Steady | None = None
     key_value: KeyValueLoad | None = None
     _places: Mapping[_Place, tuple[Series, ...]] = field(init=False, repr=False, compare=False)
+    _ahead: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Looked up for each host by several checks: a search would cost hosts x hosts.
@@ -53,6 +54,10 @@ class RunView:
             places.setdefault((series.host, series.scope, series.metric), []).append(series)
         found = {place: tuple(several) for place, several in places.items()}
         object.__setattr__(self, "_places", found)
+        # A host's clock may be ahead of the controller's.
+        ahead = {host.host: host.clock_offset_ns for host in self.record.hosts}
+        ahead |= {host.host: host.clock_offset_ns for host in self.record.bystanders}
+        object.__setattr__(self, "_ahead", ahead)
 
     @property
     def metadata_job(self) -> MetadataJob:
@@ -152,14 +157,18 @@ class RunView:
         began before it tells mostly of what came before.
         """
         window = window or self.measured(host)
-        run = self.hosts[host]
+        return self.mean_on(self.hosts[host].host, scope, name, metric, window)
+
+    def mean_on(
+        self, host: str, scope: str, name: str | None, metric: str, window: Window | None
+    ) -> float | None:
+        """The same of any host by its name, watched ones too; None without a window."""
         values: list[Floats] = []
         weights: list[Floats] = []
-        for series in self._places.get((run.host, scope, metric), ()):
+        for series in self.series_of(host, scope, metric):
             if window is None or (name is not None and series.name != name):
                 continue
-            at = controller_ns(series.real_ns, run.clock_offset_ns)
-            shared = _shared_ns(at - series.span_ns, at, window)
+            shared = self.shared_ns(series, window)
             told = (shared > 0) & np.isfinite(series.value)
             values.append(series.value[told])
             weights.append(shared[told].astype(np.float64))
@@ -167,7 +176,13 @@ class RunView:
             return None
         return float(np.average(np.concatenate(values), weights=np.concatenate(weights)))
 
+    def series_of(self, host: str, scope: str, metric: str) -> tuple[Series, ...]:
+        """A host's series of one metric, of every device, core, port or guest that has it."""
+        return self._places.get((host, scope, metric), ())
 
-def _shared_ns(starts: Ints, ends: Ints, window: Window) -> Ints:
-    """How much of each step lies in the window."""
-    return np.minimum(ends, window.end_ns) - np.maximum(starts, window.start_ns)
+    def shared_ns(self, series: Series, window: Window) -> Ints:
+        """How much of each step of a series lies in the window, 0 for those beside it."""
+        ends = controller_ns(series.real_ns, self._ahead.get(series.host, 0))
+        starts = ends - series.span_ns
+        shared = np.minimum(ends, window.end_ns) - np.maximum(starts, window.start_ns)
+        return np.asarray(np.maximum(shared, 0), dtype=np.int64)

@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analyse.checks.depth import is_closed_loop
 from iolab.analyse.checks.registry import (
     Numbers,
     Said,
@@ -17,7 +16,7 @@ from iolab.analyse.checks.registry import (
     valid,
     worst,
 )
-from iolab.analyse.littles_law import concurrency
+from iolab.analyse.littles_law import concurrency, is_closed_loop
 from iolab.analyse.view import RunView
 from iolab.units import format_count
 

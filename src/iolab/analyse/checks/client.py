@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Final
 
 from iolab.analyse.checks.registry import (
@@ -14,6 +15,7 @@ from iolab.analyse.checks.registry import (
     valid,
     worst,
 )
+from iolab.analyse.guests.bound import counted_guests, limited_guests
 from iolab.analyse.view import RunView
 from iolab.units import format_count
 
@@ -33,10 +35,11 @@ the tail are theirs."""
 @check("cpu-bound-client", "Client bound by its processors")
 def cpu_bound_client(view: RunView) -> Said:
     """Whether the client could have submitted more."""
-    return worst((_busy(view, index) for index in range(len(view.hosts))), most="cores_busy_share")
+    limited, hosts = limited_guests(view), range(len(view.hosts))
+    return worst((_busy(view, index, limited) for index in hosts), most="cores_busy_share")
 
 
-def _busy(view: RunView, index: int) -> Said:
+def _busy(view: RunView, index: int, limited: Container[str]) -> Said:
     host = view.hosts[index]
     cores = view.mean_of(index, "cpu", "all", "busy_share")
     job = None
@@ -49,6 +52,8 @@ def _busy(view: RunView, index: int) -> Said:
         "agent_cpu_share": view.mean_of(index, "agent", None, "cpu_share"),
     }
     where = view.on(host)
+    if host.host in limited:
+        return valid(f"The guest {host.host} was its own limit, as is said beside.", **evidence)
     if cores is not None and cores >= BUSY_CORES:
         return indicative(
             f"All cores{where} were {percent(cores)} busy: the client may be the limit.", **evidence
@@ -69,12 +74,19 @@ def _busy(view: RunView, index: int) -> Said:
 @check("cpu-stolen", "Processor time stolen by the hypervisor")
 def cpu_stolen(view: RunView) -> Said:
     """Whether other guests took the client's processors."""
-    return worst((_stolen(view, index) for index in range(len(view.hosts))), most="steal_share")
+    counted, hosts = counted_guests(view), range(len(view.hosts))
+    return worst((_stolen(view, index, counted) for index in hosts), most="steal_share")
 
 
-def _stolen(view: RunView, index: int) -> Said:
+def _stolen(view: RunView, index: int, counted: Container[str]) -> Said:
     host = view.hosts[index]
     share = view.mean_of(index, "cpu", "all", "steal_share")
+    if host.host in counted:
+        return valid(
+            f"What {host.host} had of its node's processors was counted there.",
+            host=host.host,
+            steal_share=share,
+        )
     if share is None:
         return unchecked(f"{host.host} has no telemetry of its cores")
     said = f"The hypervisor took {percent(share)} of the processors' time{view.on(host)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Final
 
 from iolab.analyse.checks.registry import (
@@ -16,10 +16,15 @@ from iolab.analyse.checks.registry import (
     valid,
     worst,
 )
-from iolab.analyse.littles_law import concurrency, good_limit, tolerable_limit
+from iolab.analyse.guests.bound import limited_guests
+from iolab.analyse.littles_law import (
+    concurrency,
+    good_limit,
+    is_closed_loop,
+    tolerable_limit,
+)
 from iolab.analyse.view import RunView
 from iolab.model.run import HostRun
-from iolab.model.workload import Job
 
 DEPTH_SHARE_GOOD: Final = 0.90
 """Share of I/Os submitted at the asked depth level: filling and draining the queue, and batches of
@@ -32,16 +37,7 @@ engine."""
 RHO_BAD_LOW: Final = 0.5
 """With less than half of the asked I/Os in flight the point belongs at another depth."""
 
-PACING_OPTIONS: Final = ("thinktime", "rate")
-"""Prefixes of engine options that open the loop: the queue is then meant to run empty."""
-
 _TOP_LEVEL: Final = 64
-
-
-def is_closed_loop(job: Job) -> bool:
-    """Whether the job is meant to keep `iodepth` I/Os in flight all the time."""
-    paced = any(name.startswith(PACING_OPTIONS) for name, _ in job.options)
-    return job.rate_iops is None and not paced
 
 
 @check("depth-not-reached", "Queue depth not reached")
@@ -81,10 +77,11 @@ def _depth_of(view: RunView, host: HostRun) -> Said:
 @check("littles-law", "Little's law")
 def littles_law(view: RunView) -> Said:
     """Whether throughput times latency gives the I/Os that should have been in flight."""
-    return worst((_law_of(view, index) for index in range(len(view.hosts))), most="off")
+    limited = limited_guests(view)
+    return worst((_law_of(view, index, limited) for index in range(len(view.hosts))), most="off")
 
 
-def _law_of(view: RunView, index: int) -> Said:
+def _law_of(view: RunView, index: int, limited: Container[str]) -> Said:
     host = view.hosts[index]
     job = view.record.run.point.io_on(host.host)
     found = concurrency(view.load, index, job.depth_total)
@@ -102,6 +99,8 @@ def _law_of(view: RunView, index: int) -> Said:
     if not is_closed_loop(job):
         return valid(f"The load is paced: on average {mean}.", **evidence)
     said = f"On average {mean}, asked were {found.asked} (ratio {found.rho:.3f})"
+    if host.host in limited and found.rho < 1:
+        return valid(f"{said}: what kept the guest from more is said beside.", **evidence)
     return _law_verdict(said, found.rho - 1, found.edge, job.iodepth, evidence)
 
 
