@@ -76,16 +76,18 @@ class Monitor:
 
     async def command(
         self, name: str, arguments: Mapping[str, object] | None = None, *, deadline_s: float
-    ) -> Any:
+    ) -> object:
         """What QEMU returns, any JSON. MonitorRefusal when it answers with an error.
 
-        HostLost when the monitor is lost; one that misses the deadline, its turn included, is.
+        HostLost when the monitor is lost, HostError when the answer misses the deadline: it may be
+        asked again, and what comes late is dropped.
         """
         try:
             async with asyncio.timeout(deadline_s), self._turn:
                 answer = await self._ask(name, arguments or {})
         except TimeoutError:
-            raise self._give_up(f"did not answer '{name}' within {deadline_s:g} s") from None
+            happened = f"The hypervisor of guest '{self._guest}' did not answer '{name}' within "
+            raise HostError(f"{happened}{deadline_s:g} s.", _SEE) from None
         if "return" in answer:
             return answer["return"]
         error = answer.get("error")

@@ -120,6 +120,22 @@ class ExitedAnswer(_Answer):
     oom_kills: Count | None = None
 
 
+class UseAnswer(_Answer):
+    """What a run's process has used so far; None for what the kernel does not count.
+
+    `run_ns` and `wait_ns` are sums of its living threads, the `vcpu_` ones of those that are a
+    guest's processors; `user_ns` and `system_ns` are of the whole process.
+    """
+
+    real_ns: Count
+    run_ns: Count | None
+    wait_ns: Count | None
+    vcpu_run_ns: Count | None
+    vcpu_wait_ns: Count | None
+    user_ns: Count | None
+    system_ns: Count | None
+
+
 Bins = Annotated[
     tuple[tuple[Annotated[int, Field(ge=0, lt=BIN_COUNT)], Count], ...], Field(max_length=BIN_COUNT)
 ]
