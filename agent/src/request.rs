@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::metadata::Load;
+use crate::sys::process::own_pid;
+use crate::wire::WIRE;
 
 /// Ids fit a double, so that any JSON reader keeps them; larger ones are the agent's own.
 pub const MAX_ID: u64 = 1 << 53;
@@ -154,6 +156,25 @@ pub const VERBS: [&str; 29] = [
     "lease",
     "bye",
 ];
+
+/// The agent's first words.
+#[derive(Serialize)]
+pub struct Hello {
+    wire: u32,
+    version: &'static str,
+    pid: i32,
+    capabilities: [&'static str; VERBS.len()],
+}
+
+impl Hello {
+    /// Those of this process.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "no process has other first words")]
+    pub fn new() -> Self {
+        let version = env!("CARGO_PKG_VERSION");
+        Self { wire: WIRE, version, pid: own_pid(), capabilities: VERBS }
+    }
+}
 
 /// Signals that may be sent to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

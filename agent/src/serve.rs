@@ -20,13 +20,12 @@ use crate::metadata::{Load, Place};
 use crate::prepare::filesystem::Ground;
 use crate::prepare::scratch::Scratch;
 use crate::prepare::{direct, evict, extents, privacy};
-use crate::request::{Request, VERBS, parse, take_id};
+use crate::request::{Hello, Request, parse, take_id};
 use crate::roots::Roots;
 use crate::sampler::Sampler;
 use crate::sys::file::sync_all;
-use crate::sys::process::own_pid;
 use crate::watch::{Watch, Watches};
-use crate::wire::{Empty, Frame, Outbox, WIRE, read_frame};
+use crate::wire::{Empty, Frame, Outbox, read_frame};
 use crate::{bound, facts, metadata, own_run, run_use, transfer};
 
 /// The exit code after a clean end of the input or a `bye`.
@@ -49,14 +48,6 @@ pub struct Service {
     under_way: AtomicUsize,
 }
 
-#[derive(Serialize)]
-struct Hello {
-    wire: u32,
-    version: &'static str,
-    pid: i32,
-    capabilities: [&'static str; VERBS.len()],
-}
-
 /// Serve requests from `input` until it ends; then everything started is ended and the process too.
 pub fn serve(input: &mut impl Read, outbox: Outbox, lease: Arc<Lease>) -> ! {
     let service = Arc::new(Service {
@@ -67,7 +58,7 @@ pub fn serve(input: &mut impl Read, outbox: Outbox, lease: Arc<Lease>) -> ! {
         connections: Connections::default(),
         under_way: AtomicUsize::new(0),
     });
-    service.outbox.say(0, "hello", &hello());
+    service.outbox.say(0, "hello", &Hello::new());
     loop {
         match read_frame(input) {
             Ok(Some(frame)) => {
@@ -78,10 +69,6 @@ pub fn serve(input: &mut impl Read, outbox: Outbox, lease: Arc<Lease>) -> ! {
             Err(fault) => service.end_by_fault(&fault.0),
         }
     }
-}
-
-fn hello() -> Hello {
-    Hello { wire: WIRE, version: env!("CARGO_PKG_VERSION"), pid: own_pid(), capabilities: VERBS }
 }
 
 /// A request that is ready to be worked on: what must be known in order is done already.
@@ -248,20 +235,8 @@ impl Service {
             Request::Snapshot {} => {
                 self.outbox.say(id, "sample", &Sampler::new(Roots::default()).sample());
             }
-            Request::Unwatch { watch } => {
-                self.watches.call_off(watch)?;
-                self.done(id);
-            }
-            Request::Signal { run, signal } => {
-                // A metadata phase has no processes: every signal stops it alike.
-                if !self.lease.phases.stop(run) {
-                    self.lease.runs.signal(run, signal.number())?;
-                }
-                self.done(id);
-            }
-            Request::Use { run } => {
-                let used = run_use::of_run(&Roots::default(), &self.lease.runs, run)?;
-                self.outbox.say(id, "use", &used);
+            Request::Unwatch { .. } | Request::Signal { .. } | Request::Use { .. } => {
+                self.about(id, &request)?;
             }
             Request::Put { path, mode } => {
                 let aside = self.lease.aside(transfer::beside(&path, id)?);
@@ -314,6 +289,29 @@ impl Service {
             | Request::Disconnect { .. } => {
                 return Err(Error::bug("a request that was not made known"));
             }
+        }
+        Ok(())
+    }
+
+    /// What is asked of another request.
+    fn about(&self, id: u64, request: &Request) -> Result<()> {
+        match request {
+            Request::Unwatch { watch } => {
+                self.watches.call_off(*watch)?;
+                self.done(id);
+            }
+            Request::Signal { run, signal } => {
+                // A metadata phase has no processes: every signal stops it alike.
+                if !self.lease.phases.stop(*run) {
+                    self.lease.runs.signal(*run, signal.number())?;
+                }
+                self.done(id);
+            }
+            Request::Use { run } => {
+                let used = run_use::of_run(&Roots::default(), &self.lease.runs, *run)?;
+                self.outbox.say(id, "use", &used);
+            }
+            _ => return Err(Error::bug("no request about another")),
         }
         Ok(())
     }
