@@ -14,6 +14,7 @@ import typer
 from iolab.cli import (
     audit,
     check,
+    choose,
     compare,
     doctor,
     export,
@@ -54,6 +55,7 @@ for _command, _name in (
     (history.history, "history"),
     (reference.reference, "reference"),
     (audit.audit, "audit"),
+    (choose.choose, "choose"),
     (doctor.doctor, "doctor"),
     (studies.studies, "studies"),
 ):

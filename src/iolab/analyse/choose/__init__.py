@@ -1,0 +1,1 @@
+"""Which configuration serves a requirement, with how many nodes, and how sure that is."""

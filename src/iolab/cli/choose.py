@@ -1,0 +1,242 @@
+"""`iolab choose`: which configuration serves what is needed, with how many nodes, how surely."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from iolab.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from iolab.analyse.choose.fit import Fit
+    from iolab.analyse.choose.need import Budget, Needs
+    from iolab.analyse.choose.offer import Offer
+
+SCALING: Final = 0.8
+"""What a node beyond those that were measured adds, as a share of what one of them did: a cluster
+that loses nothing would have 1. It is an assumption, and every answer says so."""
+
+_STYLES: Final = {"yes": "green", "likely": "yellow", "unknown": "dim", "no": "bold red"}
+_BUDGET: Final = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,4})?)\s*([A-Za-z$€£¥]{0,16})\s*")
+
+
+def choose(
+    sets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SET...",
+            help="Sessions, or published sets (see 'iolab reference'); every configuration of "
+            "each is held against what is needed.",
+        ),
+    ],
+    *,
+    usable_tb: Annotated[
+        float | None,
+        typer.Option("--usable-tb", metavar="TB", help="Usable capacity in decimal terabytes."),
+    ] = None,
+    need: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--need",
+            "-n",
+            metavar="NEED",
+            help="'WORKLOAD >= 1M', 'WORKLOAD >= 50GB/s' or 'WORKLOAD p99 <= 2ms'; repeatable.",
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", metavar="MONEY", help="The most that it may cost: '400000 EUR'."),
+    ] = None,
+    scaling: Annotated[
+        float,
+        typer.Option(
+            "--scaling",
+            metavar="SHARE",
+            help="What a node beyond those measured adds, as a share of what one of them did.",
+        ),
+    ] = SCALING,
+    as_json: AsJson = False,
+) -> None:
+    """Say which configurations serve what is needed, with how many nodes, and why others do not."""
+    from iolab.analyse.choose.fit import best_first, fit
+    from iolab.cli.talk import result_json, result_screen
+
+    needs = _needs(usable_tb, need or (), budget, scaling)
+    offers = [offer for name in sets for offer in _offers(name)]
+    _check_workloads(needs, offers)
+    fits = best_first(fit(needs, offer, scaling) for offer in offers)
+    if as_json:
+        result_json({"format": 1, "scaling": scaling, "fits": [_document(one) for one in fits]})
+    else:
+        result_screen(*_screen(fits, scaling))
+
+
+def _needs(
+    usable_tb: float | None, written: Sequence[str], budget: str | None, scaling: float
+) -> Needs:
+    """What the options ask for; UsageError with every fault."""
+    from iolab.analyse.choose.need import Needs, RateNeed, parse_need
+    from iolab.errors import Fault, UsageError
+
+    faults: list[Fault] = []
+    parsed = []
+    for text in written:
+        try:
+            parsed.append(parse_need(text))
+        except ValueError as error:
+            faults.append(Fault(f"{error}.", "Correct --need."))
+    money = _budget(budget, faults)
+    if usable_tb is not None and not 0 < usable_tb < 1e9:
+        faults.append(Fault(f"--usable-tb is {usable_tb:g}.", "Give terabytes above 0."))
+    if not 0 < scaling <= 1:
+        faults.append(Fault(f"--scaling is {scaling:g}.", "Give a share above 0 and up to 1."))
+    if not (usable_tb is not None or written or budget):
+        do = "Give --usable-tb, --need or --budget."
+        faults.append(Fault("Nothing is needed.", do))
+    if faults:
+        raise UsageError("What is needed is not clear.", "Correct it.", tuple(faults))
+    return Needs(
+        usable_tb,
+        tuple(one for one in parsed if isinstance(one, RateNeed)),
+        tuple(one for one in parsed if not isinstance(one, RateNeed)),
+        money,
+    )
+
+
+def _budget(text: str | None, faults: list[Any]) -> Budget | None:
+    from iolab.analyse.choose.need import Budget
+    from iolab.errors import Fault
+    from iolab.plan.wording import shown
+
+    if text is None:
+        return None
+    found = _BUDGET.fullmatch(text)
+    if found is None or float(found[1]) <= 0:
+        faults.append(Fault(f"--budget is {shown(text)}.", "Write an amount, as '400000 EUR'."))
+        return None
+    return Budget(float(found[1]), found[2])
+
+
+def _offers(name: str) -> tuple[Offer, ...]:
+    """Every configuration of a session or of a published set."""
+    from iolab.analyse.audit.document import read_published
+    from iolab.analyse.choose.offer import published_offers
+    from iolab.cli.catalogue import find_published
+    from iolab.errors import UsageError
+    from iolab.plan.wording import shown
+
+    if Path(name).is_dir():
+        return _measured(name)
+    source = find_published(name)
+    try:
+        offers = published_offers(read_published(source.text))
+    except ValueError as error:
+        raise UsageError(f"{shown(name)} is no set of results: {error}.", "Correct it.") from None
+    if not offers:
+        do = "Give one that has: 'iolab reference' lists the published sets."
+        raise UsageError(f"{shown(name)} has no configurations to choose from.", do)
+    return offers
+
+
+def _measured(name: str) -> tuple[Offer, ...]:
+    from iolab.analyse.apart import shown_of
+    from iolab.analyse.choose.offer import measured_offer
+    from iolab.analyse.points import summarise
+    from iolab.store.reader import SessionReader
+
+    study, results = shown_of(SessionReader(Path(name)))
+    points = summarise(results, study)
+    return tuple(measured_offer(one.id, name, one, points) for one in study.configurations)
+
+
+def _check_workloads(needs: Needs, offers: Sequence[Offer]) -> None:
+    """UsageError for workloads that none of the sets has."""
+    from iolab.errors import Fault, UsageError
+    from iolab.plan.wording import shown, suggestion
+
+    known = list(dict.fromkeys(name for offer in offers for name in offer.workloads))
+    asked = dict.fromkeys(one.workload for one in needs.rates)
+    asked |= dict.fromkeys(one.workload for one in needs.latencies)
+    faults = tuple(
+        Fault(f"There is no workload {shown(name)}.", suggestion(name, known, "workloads"))
+        for name in asked
+        if name not in known
+    )
+    if faults:
+        raise UsageError("Not everything that is needed was measured.", "Correct --need.", faults)
+
+
+def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
+    """A line for each configuration with its answer, then each need with what is had."""
+    from rich.text import Text
+
+    from iolab.cli.screen import Heading, plain, table
+    from iolab.report.wording import NOTHING, axis_label, count
+
+    for number, one in enumerate(fits):
+        if number:
+            yield ""
+        size = "nodes unknown" if one.nodes is None else count(one.nodes, "node")
+        if one.nodes is not None and one.answer.value == "unknown":
+            size = f"at least {size}"
+        cost = "" if one.cost is None else f", {one.cost:,.0f} {one.offer.currency}"
+        heading = Text(one.answer.value, _STYLES[one.answer.value])
+        yield Text("  ").join(
+            [heading, plain(f"{one.offer.name} ({one.offer.source})", "bold"), plain(size + cost)]
+        )
+        rows = [
+            [
+                Text(f"  {part.answer.value}", _STYLES[part.answer.value]),
+                plain(part.name),
+                plain(part.says + (f" at {axis_label(part.axis)}" if part.axis else "")),
+                Text(NOTHING if part.margin is None else f"{part.margin:.3g}x"),
+                Text(NOTHING if part.nodes is None else str(part.nodes)),
+            ]
+            for part in one.parts
+        ]
+        seen = "as seen" if one.offer.nodes is None else f"with {count(one.offer.nodes, 'node')}"
+        headings = [
+            Heading(""),
+            Heading("need", main=True),
+            Heading(seen, main=True),
+            Heading("margin", number=True),
+            Heading("takes", number=True),
+        ]
+        yield table(headings, rows)
+    yield ""
+    yield Text(
+        f"Each node beyond those measured is taken to add {100 * scaling:g} % of what one of them "
+        "did, and latencies to stay: an assumption, not a measurement.",
+        "dim",
+    )
+
+
+def _document(one: Fit) -> dict[str, Any]:
+    return {
+        "configuration": one.offer.name,
+        "source": one.offer.source,
+        "as_is": one.as_is.value,
+        "answer": one.answer.value,
+        "nodes": one.nodes,
+        "nodes_seen": one.offer.nodes,
+        "cost": one.cost,
+        "currency": one.offer.currency,
+        "parts": [
+            {
+                "need": part.name,
+                "says": part.says,
+                "as_is": part.as_is.value,
+                "answer": part.answer.value,
+                "margin": part.margin,
+                "nodes": part.nodes,
+                "axis": dict(part.axis),
+            }
+            for part in one.parts
+        ],
+    }

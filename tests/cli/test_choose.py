@@ -1,0 +1,60 @@
+"""`iolab choose`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import iolab, make_session
+
+
+def test_published_configurations_are_held_against_needs_best_first() -> None:
+    told = iolab("choose", "ssd-cluster", "--usable-tb", "800", "-n", "rand-write-4k >= 2M",
+                 "--json")  # fmt: skip
+    fits = json.loads(told.stdout)["fits"]
+    assert [one["configuration"] for one in fits] == ["high-capacity", "mainstream", "performance"]
+    assert [one["nodes"] for one in fits] == [13, 16, 16]
+    assert {one["answer"] for one in fits} == {"likely"}
+    assert fits[2]["parts"][1]["axis"] == {"iodepth": 16}
+
+
+def test_the_screen_names_the_assumption() -> None:
+    told = iolab("choose", "ssd-cluster", "-n", "seq-read-1m >= 150GB/s", "--scaling", "0.5")
+    assert "likely  performance (ssd-cluster)  4 nodes" in told.stdout
+    assert "taken to add 50 %" in told.stdout
+
+
+def test_sessions_are_chosen_from(tmp_path: Path) -> None:
+    session = make_session(tmp_path / "s")
+    told = iolab("choose", session, "-n", "workload-1 >= 1", "-n", "workload-1 p99 <= 9s", "--json")
+    (one,) = json.loads(told.stdout)["fits"]
+    assert one["parts"][0]["answer"] in {"yes", "likely", "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "Nothing is needed"),
+        (("-n", "foo"), "'foo' is no need"),
+        (("--usable-tb", "-1"), "--usable-tb is -1"),
+        (("--budget", "much"), "--budget is 'much'"),
+        (("--usable-tb", "1", "--scaling", "0"), "--scaling is 0"),
+        (("-n", "rand-wite-4k >= 1M"), "Did you mean 'rand-write-4k'?"),
+    ],
+)
+def test_bad_needs_are_told(arguments: tuple[str, ...], says: str) -> None:
+    told = iolab("choose", "ssd-cluster", *arguments)
+    assert told.returncode == 2
+    assert says in told.stderr
+
+
+def test_all_bad_needs_are_told_at_once() -> None:
+    told = iolab("choose", "ssd-cluster", "-n", "foo", "-n", "bar", "--budget", "x")
+    assert len(told.stderr.splitlines()) == 4
+
+
+def test_a_set_without_configurations_is_refused() -> None:
+    told = iolab("choose", "rocksdb", "--usable-tb", "1")
+    assert (told.returncode, "no configurations" in told.stderr) == (2, True)
