@@ -11,6 +11,8 @@ from iolab.model.metadata import MetadataJob
 from iolab.model.run import Budget, DataSet, PlannedRun
 from iolab.model.study import Study
 from iolab.model.workload import Job
+from iolab.plan.guest_cost import guest_reasons, guests_per_node, image_bytes, write_rate
+from iolab.plan.guests import nodes_of, participants
 from iolab.plan.key_value_budget import (
     key_value_reasons,
     key_value_space_most,
@@ -72,6 +74,8 @@ def budget_of(
     reasons = _reasons(study, most, rate, runs, measured=layout_bytes_per_s is not None)
     reasons += tuple(state_reasons(study, data_sets, runs, rate))
     reasons += tuple(key_value_reasons(study, runs, rate))
+    reasons += tuple(guest_reasons(study, rate))
+    images = image_bytes(study, guests_per_node(study))
     certain_s = sum(seconds for _, seconds in reasons)
     least_s, most_s = study.method.load_s
     spared_s = (most_s - least_s) * sum(isinstance(run.point.job, Job) for run in runs)
@@ -90,8 +94,11 @@ def budget_of(
         seconds=seconds,
         reasons=reasons,
         layout_bytes_per_host=most,
-        write_bytes_estimate=sum(per_host.values()) + filled + round(written),
-        free_bytes_needed_per_host=_free_bytes(max(space, study.target.image_bytes or 0)),
+        write_bytes_estimate=sum(per_host.values())
+        + filled
+        + round(written)
+        + images * len(nodes_of(study)),
+        free_bytes_needed_per_host=_free_bytes(max(space, study.target.image_bytes or 0, images)),
         least_seconds=least if least < seconds else None,
     )
 
@@ -168,18 +175,19 @@ def _written_by_runs(study: Study, runs: Iterable[PlannedRun], rate: float) -> i
     for run in runs:
         job = run.point.job
         if isinstance(job, MetadataJob):
-            hosts = len(_configuration(study, run.point.configuration).hosts)
-            total += written_bytes_of(job) * hosts
+            clients = len(_configuration(study, run.point.configuration).hosts)
+            total += written_bytes_of(job) * clients
             continue
         if not isinstance(job, Job):
             continue
-        share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
         if not job.access.writes:
             continue
-        for host in _configuration(study, run.point.configuration).hosts:
+        hosts = participants(study, run.point.configuration, run.point.per_node)
+        own_rate = write_rate(study, job, hosts, rate)
+        for host in hosts:
             jobs = run.point.io_on(host).numjobs
             limit = job.rate_iops * jobs * job.block_bytes if job.rate_iops else math.inf
-            total += min(rate * share, limit) * seconds
+            total += min(own_rate, limit) * seconds
     return round(total)
 
 

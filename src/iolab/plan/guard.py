@@ -16,6 +16,7 @@ from iolab.model.workload import Job
 from iolab.plan.budget import with_spare
 from iolab.plan.device_guard import device_faults
 from iolab.plan.filesystem_guard import filesystem_faults, rights_faults
+from iolab.plan.guest_guard import guest_faults
 from iolab.plan.key_value_guard import key_value_faults
 from iolab.plan.metadata_guard import metadata_faults
 from iolab.plan.targets import Target, data_sets_at, targets_of
@@ -81,6 +82,23 @@ def check_ready(
         raise HostError(_refusal(faults), _DO, faults)
     if engine_faults:
         raise EngineError(_refusal(faults), _DO, faults)
+
+
+def check_nodes(
+    study: Study,
+    plan: Plan,
+    facts: Mapping[str, HostFacts],
+    probes: Mapping[str, TargetProbe] | None = None,
+    *,
+    owner: str | None = None,
+) -> None:
+    """Nothing when the hypervisors can carry the study's guests, before any is booted.
+
+    Mappings are by the node's name; else as `guest_faults`. HostError with every reason why not.
+    """
+    faults = tuple(guest_faults(study, plan, facts, probes, owner=owner))
+    if faults:
+        raise HostError(_refusal(faults), _DO, faults)
 
 
 def fio_version(text: str | None) -> tuple[int, int] | None:

@@ -23,6 +23,9 @@ MEMORY_BYTES_MIN: Final = 128 << 20
 """A kernel, its modules and fio with its buffers need more than half of that."""
 
 MEMORY_BYTES_MAX: Final = 1 << 44
+MEMORY_BYTES_MULTIPLE: Final = 1 << 20
+"""QEMU takes no smaller part of memory."""
+
 DISK_BYTES_MIN: Final = 16 << 20
 """Fewer bytes would be worked through within a second."""
 
@@ -49,7 +52,7 @@ _SETTINGS: Final = GuestSettings(vcpus=1, memory_bytes=0, disk_bytes=0)
 
 Vcpus = Annotated[int, values.whole(1, VCPUS_MAX)]
 Memory = Annotated[
-    int | str, values.size(MEMORY_BYTES_MIN, MEMORY_BYTES_MAX, multiple=MEMORY_BYTES_MIN >> 7)
+    int | str, values.size(MEMORY_BYTES_MIN, MEMORY_BYTES_MAX, multiple=MEMORY_BYTES_MULTIPLE)
 ]
 Disk = Annotated[
     int | str, values.size(DISK_BYTES_MIN, DISK_BYTES_MAX, multiple=DISK_BYTES_MULTIPLE)

@@ -33,6 +33,10 @@ def is_on_device(study: Study, configuration_id: str, host: str) -> bool:
 def filled_bytes(study: Study, data_sets: Iterable[DataSet]) -> int:
     """What one fill writes on the host where it writes most, beyond a layout of files."""
     wish = study.precondition
+    more = max(wish.fill - 1, 0)
+    if study.guests is not None:
+        # The layout of guests' images was the first fill, and what they have is one disk.
+        return round(max((item.bytes_per_host for item in data_sets), default=0) * more)
     sizes: dict[tuple[str, bool], list[int]] = {}
     for data_set in data_sets:
         (here,) = (item for item in study.configurations if item.id == data_set.configuration)
@@ -41,7 +45,7 @@ def filled_bytes(study: Study, data_sets: Iterable[DataSet]) -> int:
             sizes.setdefault(key, []).append(data_set.on(host).bytes_per_host)
     each = [
         # Data sets lie over each other on a device, and beside each other in a directory.
-        max(found) * wish.fill if device else sum(found) * max(wish.fill - 1, 0)
+        max(found) * wish.fill if device else sum(found) * more
         for (_, device), found in sizes.items()
     ]
     return round(max(each, default=0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from iolab.model.metric import Result
 from iolab.model.objective import Limit, Objective
 from iolab.model.run import Plan, Point, RunStatus
 from iolab.model.study import Study
+from iolab.plan.guests import participants
 from iolab.plan.searches import Place, Search, searches_of
 from iolab.plan.sweep import RATE, point_at
 
@@ -255,10 +256,8 @@ def trail_of(search: Search, log: Log) -> Trail | None:
 
 def jobs_of(study: Study, point: Point) -> int:
     """All jobs of a point's hosts together."""
-    hosts: Iterator[tuple[str, ...]] = (
-        item.hosts for item in study.configurations if item.id == point.configuration
-    )
-    return sum(point.io_on(host).numjobs for host in next(hosts))
+    hosts = participants(study, point.configuration, point.per_node)
+    return sum(point.io_on(host).numjobs for host in hosts)
 
 
 def _is_rate_of(run: Result, base: Point) -> bool:

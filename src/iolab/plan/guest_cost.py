@@ -1,0 +1,76 @@
+"""What it costs to have guests: their images, their boots, and the first fill of their disks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from iolab.model.guest import Accelerator, DiskKind
+from iolab.model.host import HostKind
+from iolab.model.study import Study
+from iolab.model.workload import Job
+from iolab.plan.guests import nodes_of
+from iolab.units import format_bytes, format_rate_bytes
+
+KIT_BYTES: Final = 256 << 20
+"""A kernel, a first file system and a disk with programs on each node, measured at half of it."""
+
+KIT_S: Final = 15.0
+"""Fetching the kernel's package (62 MB) and making a kit of it; the next session finds it there."""
+
+KVM_TRIAL_S: Final = 6.0
+"""A guest that is booted to see whether KVM works, and the wait for it where it does not."""
+
+BOOT_S: Final = 3.0
+"""One guest where it is emulated, on a processor of its own: 1.6 s from power-on to first I/O were
+measured on a quiet machine, and twice that with programs on a disk of their own. With KVM less."""
+
+BOOTS_ASSUMED: Final = 2
+"""Guests of a node that boot at a time where nobody said: as many as a small node's processors."""
+
+
+def guests_per_node(study: Study) -> int:
+    """How many guests are booted on the node that has most; 0 where none are."""
+    counts = [
+        sum(spec.node == node.name and spec.kind is HostKind.VM for spec in study.hosts)
+        for node in nodes_of(study)
+    ]
+    return max(counts, default=0) if study.guests is not None else 0
+
+
+def image_bytes(study: Study, guests: int) -> int:
+    """What the images of so many guests a node take on each node, copies for others with them."""
+    settings = study.guests
+    if settings is None or settings.disk is not DiskKind.IMAGE:
+        return 0
+    return settings.disk_bytes * settings.replicas * guests
+
+
+def write_rate(study: Study, job: Job, hosts: Sequence[str], rate: float) -> float:
+    """Bytes a second that one of these hosts writes at most, where each alone writes at `rate`.
+
+    Guests share their node, which writes so much, and their disks may be limited.
+    """
+    nodes = {study.host(name).node for name in hosts} - {""}
+    each = rate * len(nodes) / len(hosts) if nodes else rate
+    share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
+    if study.guests is not None and study.guests.iops_limit is not None:
+        each = min(each, study.guests.iops_limit * job.block_bytes)
+    return each * share
+
+
+def guest_reasons(study: Study, rate: float) -> Iterator[tuple[str, float]]:
+    """Kits, images and boots, each with its seconds; `rate` is of writing on one node."""
+    settings = study.guests
+    if settings is None:
+        return
+    each, nodes = guests_per_node(study), len(nodes_of(study))
+    auto = settings.accelerator is Accelerator.AUTO
+    yield "make what guests boot from, see whether KVM works", KIT_S + KVM_TRIAL_S * auto
+    images = image_bytes(study, each)
+    if images:
+        says = f"lay out {format_bytes(images)} of guests' disks on each node at "
+        yield f"{says}{format_rate_bytes(rate)} (assumed)", images / rate
+    turns = math.ceil(each / (settings.boots_at_once or BOOTS_ASSUMED))
+    yield f"boot {each} guests on each of {nodes} nodes (assumed)", turns * BOOT_S
