@@ -1,0 +1,161 @@
+"""The latency account: layers, what is between them, and what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iolab.analyse.guests.layers import Between, between, guest_latency, layers_of
+from iolab.analyse.guests.placement import guests_in, nodes_in
+from iolab.analyse.guests.served import served
+from iolab.analyse.view import RunView
+from iolab.analyse.window import Window
+from iolab.model.guest import DiskKind
+from iolab.model.metric import Layer, LayerLatency
+from iolab.model.run import DeviceDelta, RunRecord
+from iolab.model.sample import Direction, no_counters
+from tests.analyse.guests.fleets import (
+    AHEAD_NS,
+    GUESTS,
+    IOPS,
+    NODES,
+    READ,
+    SETTINGS,
+    WRITES,
+    blocks,
+    counted,
+    facts,
+    fleet_of,
+    given,
+    guest,
+    node,
+    run,
+    view,
+)
+from tests.analyse.records import GO_NS, SECOND, disk
+
+MS = 1_000_000
+
+
+def layers(record: RunRecord, seen: RunView | None = None) -> dict[Layer, float]:
+    """The means of the first node in ms."""
+    found = layers_of(seen or view(record), nodes_in(record)[0])
+    return {one.layer: round(one.mean_ns / MS, 6) for one in found}
+
+
+def test_every_layer_tells_what_it_saw_of_the_same_ios() -> None:
+    record = counted(run())
+    found = layers_of(view(record), nodes_in(record)[0])
+    assert [(one.layer, one.direction) for one in found] == [
+        (layer, Direction.READ) for layer in Layer
+    ]
+    means = [one.mean_ns / MS for one in found]
+    assert means == pytest.approx([8.0, 7.0, 6.0, 1.0])
+    assert [one.ios for one in found] == [2 * IOPS * 30] * 4
+
+
+def test_writes_are_an_account_of_their_own() -> None:
+    record = counted(run(job=WRITES), way="write")
+    found = layers_of(view(record), nodes_in(record)[0])
+    assert {one.direction for one in found} == {Direction.WRITE}
+    assert [one.mean_ns / MS for one in found] == pytest.approx([8.0, 7.0, 6.0, 1.0])
+
+
+def test_a_hypervisor_that_was_not_sampled_tells_of_the_whole_run() -> None:
+    record = replace(counted(run()), counters=no_counters())
+    assert layers(record) == {Layer.ENGINE: 8.0, Layer.HYPERVISOR: 6.0}
+    fleet = fleet_of(
+        guest(GUESTS[0], blocks=(blocks(READ, lat_ms=2),)),
+        guest(GUESTS[1], blocks=(blocks(3 * READ, lat_ms=6),)),
+    )
+    # Each I/O weighs the same.
+    assert layers(run(fleet=fleet))[Layer.HYPERVISOR] == 5.0
+
+
+def test_a_layer_is_left_out_where_anything_of_it_was_not_counted() -> None:
+    fleet = fleet_of(guest(GUESTS[0]), given(GUESTS[1]))
+    assert Layer.HYPERVISOR not in layers(run(fleet=fleet))
+    record = counted(run())
+    blind = {**facts()}
+    del blind[GUESTS[0]]
+    assert Layer.GUEST not in layers(record, view(record, blind))
+    lost = counted(run(nodes=[node(name, error="It broke off.") for name in NODES]))
+    assert set(layers(lost)) == {Layer.ENGINE, Layer.GUEST, Layer.HYPERVISOR}
+    modelled = replace(SETTINGS, disk=DiskKind.MODELLED, latency_ns=MS)
+    fleet = fleet_of(*map(guest, GUESTS), settings=modelled)
+    assert Layer.DEVICE not in layers(counted(run(fleet=fleet)))
+
+
+def test_of_stacked_devices_the_lowest_count() -> None:
+    deltas = tuple(DeviceDelta(name, READ, 0, 1, 0) for name in ("dm-0", "nvme0n1"))
+    record = counted(
+        run(nodes=[node(name, devices=deltas) for name in NODES]),
+        disks={
+            "dm-0": {"read_ios": IOPS, "read_time_ns": IOPS * 9 * MS},
+            "nvme0n1": {"read_ios": IOPS, "read_time_ns": IOPS * 2 * MS},
+        },
+    )
+    known = facts()
+    known["n1"] = replace(known["n1"], disks=(disk("dm-0", "nvme0n1"), disk("nvme0n1")))
+    assert layers(record, view(record, known))[Layer.DEVICE] == 2.0
+
+
+def test_a_step_that_reaches_out_of_the_window_counts_by_its_part() -> None:
+    record = counted(run())
+    # The node's clock is an hour ahead: its samples are found all the same.
+    window = Window(GO_NS + SECOND // 2, GO_NS + 2 * SECOND)
+    seen = served(view(record), ("n1", "guest"), GUESTS[:1], Direction.READ, window)
+    assert seen is not None
+    assert seen.ios == pytest.approx(1500)
+    assert seen.mean_ns == pytest.approx(6 * MS)
+    late = Window(GO_NS + AHEAD_NS, GO_NS + AHEAD_NS + SECOND)
+    assert served(view(record), ("n1", "guest"), GUESTS[:1], Direction.READ, late) is None
+    assert served(view(record), ("n1", "guest"), [], Direction.READ, window) is None
+
+
+def test_reads_and_writes_of_one_guest_are_one_latency() -> None:
+    record = counted(run())
+    (first, *_) = guests_in(record)
+    assert guest_latency(view(record), first, Layer.ENGINE) == pytest.approx(8 * MS)
+    assert guest_latency(view(record), first, Layer.HYPERVISOR) == pytest.approx(6 * MS)
+    alone = run(fleet=fleet_of(*map(given, GUESTS)))
+    (first, *_) = guests_in(alone)
+    assert guest_latency(view(alone), first, Layer.HYPERVISOR) is None
+
+
+def test_differences_add_up_to_what_the_generator_saw() -> None:
+    record = counted(run())
+    account = between(layers_of(view(record), nodes_in(record)[0]))
+    assert [(one.upper, one.lower) for one in account] == [
+        (Layer.ENGINE, Layer.GUEST),
+        (Layer.GUEST, Layer.HYPERVISOR),
+        (Layer.HYPERVISOR, Layer.DEVICE),
+        (Layer.DEVICE, Layer.DEVICE),
+    ]
+    assert [one.mean_ns / MS for one in account] == pytest.approx([1.0, 1.0, 5.0, 1.0])
+    assert sum(one.share for one in account) == pytest.approx(1.0)
+    assert "replication" in account[2].holds
+
+
+def test_what_is_between_layers_that_are_not_neighbours_holds_both() -> None:
+    found = between(
+        (
+            LayerLatency(Layer.HYPERVISOR, Direction.WRITE, 4.0, 9),
+            LayerLatency(Layer.ENGINE, Direction.WRITE, 10.0, 9),
+        )
+    )
+    first, last = found
+    assert isinstance(first, Between)
+    assert (first.upper, first.lower, first.mean_ns, first.share) == (
+        Layer.ENGINE,
+        Layer.HYPERVISOR,
+        6.0,
+        0.6,
+    )
+    assert "kernel" in first.holds
+    assert "virtualisation" in first.holds
+    assert (last.upper, last.lower, last.share) == (Layer.HYPERVISOR, Layer.HYPERVISOR, 0.4)
+    assert "replication" in last.holds
+    assert last.holds.endswith("the node's devices")
+    assert between(()) == ()
