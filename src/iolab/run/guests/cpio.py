@@ -41,7 +41,7 @@ def read_newc(archive: bytes) -> tuple[CpioEntry, ...]:
     """The entries of an archive. ValueError when it is none."""
     found: list[CpioEntry] = []
     at = 0
-    while archive[at : at + len(_MAGIC)] == _MAGIC:
+    while archive.startswith(_MAGIC, at) and at + _HEADER_BYTES <= len(archive):
         fields = archive[at + len(_MAGIC) : at + _HEADER_BYTES]
         numbers = [int(fields[n : n + 8], 16) for n in range(0, len(fields), 8)]
         mode, size, name_bytes = numbers[1], numbers[6], numbers[11]
