@@ -77,7 +77,7 @@ def facts_of(host: str) -> HostFacts:
             os="Debian GNU/Linux 12 (bookworm)",
             architecture="x86_64",
             hostname=host,
-            boot_id="b",
+            boot_id=f"boot of {host}",
             transparent_hugepage="madvise",
             io_uring_disabled=0,
             hypervisor=None,

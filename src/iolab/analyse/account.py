@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,7 +64,7 @@ def account_of(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteAccount
     nodes = tuple(_node(record, index, node) for index, node in storage)
     factors = record.redundancy
     counted = all(node.read_bytes is not None for node in nodes)
-    once = _once([node for _, node in storage], facts)
+    once = devices_once(((node.host, node.devices) for _, node in storage), facts)
     return ByteAccount(
         claimed_read=claimed[Direction.READ],
         claimed_write=claimed[Direction.WRITE],
@@ -115,13 +115,20 @@ def _port_bytes(record: RunRecord, index: int) -> tuple[int | None, int | None]:
     return moved[0], moved[1]
 
 
-def _once(nodes: list[Bystander], facts: Mapping[str, HostFacts]) -> tuple[DeviceDelta, ...]:
-    """The nodes' disks, each of a kernel once: as the node that counted the most of it saw it."""
+def kernels_of(facts: Mapping[str, HostFacts]) -> dict[str, str]:
+    """Each host's boot of its kernel; hosts of one (containers, name spaces) see the same disks."""
+    return {name: host.kernel.boot_id or name for name, host in facts.items()}
+
+
+def devices_once(
+    hosts: Iterable[tuple[str, Iterable[DeviceDelta]]], facts: Mapping[str, HostFacts]
+) -> tuple[DeviceDelta, ...]:
+    """The hosts' disks, each of a kernel once: as the host that counted the most of it saw it."""
+    kernels = kernels_of(facts)
     found: dict[tuple[str, str], DeviceDelta] = {}
-    for node in nodes:
-        seen = facts.get(node.host)
-        kernel = (seen.kernel.boot_id if seen else "") or node.host
-        for delta in node.devices:
+    for host, devices in hosts:
+        kernel = kernels.get(host, host)
+        for delta in devices:
             other = found.get((kernel, delta.device))
             if other is None or _size(delta) > _size(other):
                 found[kernel, delta.device] = delta

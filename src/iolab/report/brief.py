@@ -5,29 +5,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from iolab.analyse.account import account_of
+from iolab.analyse.account import account_of, kernels_of
 from iolab.analyse.apart import shown_of
 from iolab.analyse.iterations import is_metadata
 from iolab.analyse.key_value.load import measure_key_value
 from iolab.analyse.key_value.summary import is_key_value
 from iolab.analyse.load import DIRECTIONS, Load, measure
 from iolab.analyse.metadata.phases import measure_metadata
+from iolab.analyse.points import summarise
 from iolab.analyse.steady import measured_window
+from iolab.analyse.window import Window
 from iolab.errors import StoreError
+from iolab.model.guest import GuestFleet
 from iolab.model.host import HostFacts
 from iolab.model.key_value_run import ServerRun
 from iolab.model.metric import Result
 from iolab.model.run import HostRun, Plan, RunRecord
 from iolab.model.sample import BinTable, CounterTable, Direction, IntervalTable, no_counters
 from iolab.model.study import Study
-from iolab.report.detail import Curve, RunDetail, RunKey
+from iolab.report.detail import Curve, RunDetail, RunKey, Timeline
 from iolab.report.figures.choose import curve_name
 from iolab.report.gather import binned_curve, curve_of, timeline_of
-from iolab.report.headline import headlines
+from iolab.report.guests.groups import fleet_groups, inside_run, io_headlines, told_runs
+from iolab.report.guests.inside import Inside, node_inside
 from iolab.report.key_value.groups import key_headlines
 from iolab.report.operations import NAMES
 from iolab.report.published import Published
@@ -88,7 +92,8 @@ class Brief:
 
     `details` holds the runs that get charts; `host_runs` how each of them ran on each host, and
     every run on a key-value store, whose `servers` told of themselves. `published` is what others
-    published of the same study.
+    published of the same study. `fleets` are the guests of some runs, as their nodes told, and
+    `inside` is one of these nodes over one run.
     """
 
     session: Session
@@ -101,6 +106,8 @@ class Brief:
     damaged: tuple[Damage, ...]
     servers: Mapping[RunKey, ServerRun] = field(default_factory=dict)
     published: Published | None = None
+    fleets: Mapping[RunKey, GuestFleet] = field(default_factory=dict)
+    inside: Inside | None = None
     begun: tuple[int, ...] = ()
     """When each sitting of the session began (UTC, ns), oldest first."""
 
@@ -114,34 +121,28 @@ class Brief:
 def build_brief(source: SessionSource, published: Published | None = None) -> Brief:
     """Everything a report needs; a run whose tables are damaged is told and keeps its result."""
     study, results = shown_of(source)
-    chosen = select(results, [*headlines(study, results), *key_headlines(study, results)])
+    points = summarise(results, study)
+    best = (*io_headlines(study, points), *key_headlines(study, results))
+    chosen = select(results, best)
+    reading = _Reading(source, list(source.damaged()))
+    host_runs, servers = reading.key_values(_key_runs(results))
+    fleets = reading.fleets(told_runs(fleet_groups(study, points), results))
     by_key = {(result.digest, result.repeat): result for result in results}
     titles = {one.id: one.title for one in study.configurations}
+    kernels = kernels_of(source.facts)
     details: dict[RunKey, RunDetail] = {}
-    host_runs: dict[RunKey, tuple[HostRun, ...]] = {}
-    servers: dict[RunKey, ServerRun] = {}
-    damaged = list(source.damaged())
-    for key in _key_runs(results):
-        try:
-            manifest = source.manifest(*key)
-        except StoreError as error:
-            damaged.append(Damage(f"{key[0]}, repeat {key[1]}", error.happened))
-            continue
-        host_runs[key] = manifest.hosts
-        if manifest.server is not None:
-            servers[key] = manifest.server
     for key in chosen.distributions:
         with_timeline = key in chosen.timelines
-        try:
-            record = _record(source, key, with_counters=with_timeline)
-        except StoreError as error:
-            damaged.append(Damage(f"{key[0]}, repeat {key[1]}", error.happened))
+        record = reading.record(key, with_counters=with_timeline)
+        if record is None:
             continue
         host_runs[key] = record.hosts
+        if record.fleet is not None:
+            fleets[key] = record.fleet
         if len(record.intervals):
             result = by_key[key]
             name = curve_name(result, titles[result.configuration] if len(titles) > 1 else "")
-            detail = _detail(result, record, name, with_timeline=with_timeline)
+            detail = _detail(result, record, name, kernels if with_timeline else None)
             details[key] = replace(detail, account=account_of(record, source.facts))
     return Brief(
         session=source.session,
@@ -151,11 +152,69 @@ def build_brief(source: SessionSource, published: Published | None = None) -> Br
         results=results,
         details=details,
         host_runs=host_runs,
-        damaged=tuple(dict.fromkeys(damaged)),
+        inside=reading.inside(inside_run(source.plan, points)),
+        damaged=tuple(dict.fromkeys(reading.damaged)),
         servers=servers,
         published=published,
+        fleets=fleets,
         begun=tuple(start.real_ns for start in source.starts),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Reads runs of a session; `damaged` grows by those that cannot be read."""
+
+    source: SessionSource
+    damaged: list[Damage]
+
+    def manifest(self, key: RunKey) -> Manifest | None:
+        """A run's manifest; None where it is damaged."""
+        try:
+            return self.source.manifest(*key)
+        except StoreError as error:
+            self._note(key, error)
+            return None
+
+    def record(self, key: RunKey, *, with_counters: bool) -> RunRecord | None:
+        """A run's evidence without the engine's own output, which a report does not show."""
+        try:
+            return _record(self.source, key, with_counters=with_counters)
+        except StoreError as error:
+            self._note(key, error)
+            return None
+
+    def key_values(
+        self, keys: Iterable[RunKey]
+    ) -> tuple[dict[RunKey, tuple[HostRun, ...]], dict[RunKey, ServerRun]]:
+        """How those runs went on their hosts, and what servers told."""
+        hosts, servers = {}, {}
+        for key in keys:
+            manifest = self.manifest(key)
+            if manifest is not None:
+                hosts[key] = manifest.hosts
+                if manifest.server is not None:
+                    servers[key] = manifest.server
+        return hosts, servers
+
+    def fleets(self, keys: Iterable[RunKey]) -> dict[RunKey, GuestFleet]:
+        """The guests of those runs, of those that had any."""
+        manifests = {key: self.manifest(key) for key in keys}
+        return {key: one.fleet for key, one in manifests.items() if one and one.fleet}
+
+    def inside(self, result: Result | None) -> Inside | None:
+        """A node from inside over that run."""
+        if result is None:
+            return None
+        record = self.record((result.digest, result.repeat), with_counters=True)
+        if record is None or not len(record.intervals):
+            return None
+        series = derive(record.counters, record.host_names)
+        window = measure(record, measured_window(record)).cut.common
+        return node_inside(record, result, series, self.source.facts, window)
+
+    def _note(self, key: RunKey, error: StoreError) -> None:
+        self.damaged.append(Damage(f"{key[0]}, repeat {key[1]}", error.happened))
 
 
 def _key_runs(results: Sequence[Result]) -> list[RunKey]:
@@ -165,7 +224,6 @@ def _key_runs(results: Sequence[Result]) -> list[RunKey]:
 
 
 def _record(source: SessionSource, key: RunKey, *, with_counters: bool) -> RunRecord:
-    """A run's evidence without the engine's own output, which a report does not show."""
     manifest = source.manifest(*key)
     return RunRecord(
         run=manifest.run,
@@ -184,48 +242,49 @@ def _record(source: SessionSource, key: RunKey, *, with_counters: bool) -> RunRe
         bystanders=manifest.bystanders,
         redundancy=manifest.redundancy,
         rule=manifest.rule,
+        fleet=manifest.fleet,
     )
 
 
-def _detail(result: Result, record: RunRecord, name: str, *, with_timeline: bool) -> RunDetail:
+Kernels = Mapping[str, str] | None
+"""Hosts' boots for a run that is to be drawn over time, None for one that is not."""
+
+
+def _detail(result: Result, record: RunRecord, name: str, kernels: Kernels) -> RunDetail:
     """The run's latency curves, and its series if it is to be drawn over time."""
     if is_metadata(result):
-        return _operations_detail(result, record, name, with_timeline=with_timeline)
+        return _operations_detail(result, record, name, kernels)
     if is_key_value(result):
-        return _keys_detail(result, record, name, with_timeline=with_timeline)
+        return _keys_detail(result, record, name, kernels)
     load = measure(record, measured_window(record))
     hosts = list(range(len(record.hosts)))
     every = [int(direction) for direction in DIRECTIONS]
     busy = [way for way in every if _total(load, way)]
-    series = derive(record.counters, record.host_names) if with_timeline else ()
     return RunDetail(
         result=result,
         whole=curve_of(name, load.histogram(hosts, every)),
         curves=tuple(
             curve_of(Direction(way).name.lower(), load.histogram(hosts, [way])) for way in busy
         ),
-        timeline=timeline_of(record, series, load.cut.common) if with_timeline else None,
+        timeline=_timeline(record, load.cut.common, kernels),
     )
 
 
-def _operations_detail(
-    result: Result, record: RunRecord, name: str, *, with_timeline: bool
-) -> RunDetail:
+def _operations_detail(result: Result, record: RunRecord, name: str, kernels: Kernels) -> RunDetail:
     """A curve for each operation, and the phases one after the other."""
     phases = measure_metadata(record)
     hosts = list(range(len(record.hosts)))
-    series = derive(record.counters, record.host_names) if with_timeline else ()
     return RunDetail(
         result=result,
         whole=Curve(name, 0, (), ()),
         curves=tuple(
             curve_of(NAMES[phase.operation], phase.histogram(hosts)) for phase in phases.file_phases
         ),
-        timeline=timeline_of(record, series, phases.span()) if with_timeline else None,
+        timeline=_timeline(record, phases.span(), kernels),
     )
 
 
-def _keys_detail(result: Result, record: RunRecord, name: str, *, with_timeline: bool) -> RunDetail:
+def _keys_detail(result: Result, record: RunRecord, name: str, kernels: Kernels) -> RunDetail:
     """A curve for each operation: of its latencies in the window, else of the engine's own bins."""
     load = measure_key_value(record, measured_window(record))
     hosts = list(range(len(record.hosts)))
@@ -236,13 +295,19 @@ def _keys_detail(result: Result, record: RunRecord, name: str, *, with_timeline:
             curves.append(curve_of(operation.word, windowed))
         elif told is not None:
             curves.append(binned_curve(told))
-    series = derive(record.counters, record.host_names) if with_timeline else ()
     return RunDetail(
         result=result,
         whole=Curve(name, 0, (), ()),
         curves=tuple(curves),
-        timeline=timeline_of(record, series, load.cut.common) if with_timeline else None,
+        timeline=_timeline(record, load.cut.common, kernels),
     )
+
+
+def _timeline(record: RunRecord, window: Window | None, kernels: Kernels) -> Timeline | None:
+    if kernels is None:
+        return None
+    series = derive(record.counters, record.host_names)
+    return timeline_of(record, series, window, kernels)
 
 
 def _total(load: Load, way: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from enum import IntEnum
 from typing import Final
@@ -22,7 +22,7 @@ from iolab.model.workload import Job
 from iolab.report.detail import Curve, Panel, Timeline
 from iolab.report.figures.operations import operation_token
 from iolab.report.grid import Grid, trace
-from iolab.report.surroundings import HostSeries, telemetry_panels
+from iolab.report.surroundings import NO_KERNELS, HostSeries, telemetry_panels
 
 CURVE_POINTS: Final = 96
 """Percentiles at which a curve is sampled, evenly over the decades of its tail."""
@@ -75,9 +75,15 @@ def _tail(percent: float) -> float:
 
 
 def timeline_of(
-    record: RunRecord, telemetry: Sequence[HostSeries], window: Window | None
+    record: RunRecord,
+    telemetry: Sequence[HostSeries],
+    window: Window | None,
+    kernels: Mapping[str, str] = NO_KERNELS,
 ) -> Timeline:
-    """The run's load and telemetry on one grid; `window` is what all hosts shared, if they did."""
+    """The run's load and telemetry on one grid; `window` is what all hosts shared, if they did.
+
+    `kernels` are hosts' boots, to count a disk that several hosts see once.
+    """
     grid = Grid.over(record)
     start_ns = grid.start_ns + round(record.warmup_s * 1e9)
     end_ns = grid.start_ns + grid.span_ns
@@ -90,7 +96,7 @@ def timeline_of(
         load = _load_panels(record, grid)
     else:
         load = _key_panels(record, grid)
-    panels = [*load, *telemetry_panels(record, telemetry, grid)]
+    panels = [*load, *telemetry_panels(record, telemetry, grid, kernels)]
     return Timeline(
         at_s=tuple(float(f"{at:.4f}") for at in grid.middles_s),
         cell_s=grid.cell_s,

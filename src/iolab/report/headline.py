@@ -8,7 +8,7 @@ the invalid ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,8 +67,13 @@ def headlines(study: Study, results: Sequence[Result]) -> tuple[Headline, ...]:
 
     Metadata load has no single figure: its operations are told by `report.operations`.
     """
+    return headlines_of(study, summarise(results, study))
+
+
+def headlines_of(study: Study, points: Iterable[PointSummary]) -> tuple[Headline, ...]:
+    """The same of points that are known already."""
     grouped: dict[tuple[str, str], list[PointSummary]] = {}
-    for point in summarise(results, study):
+    for point in points:
         grouped.setdefault((point.key.workload, point.key.configuration), []).append(point)
     return tuple(
         _headline(workload, configuration, grouped[workload.id, configuration.id])

@@ -7,28 +7,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from iolab.analyse.curves import findings
-from iolab.analyse.gains import Gains
 from iolab.analyse.points import NO_REPLICATE, summarise
 from iolab.model.event import SessionStatus
-from iolab.model.metadata import MetadataJob
 from iolab.model.metric import Metric, Result
 from iolab.model.run import RunStatus
 from iolab.model.workload import Indicator
 from iolab.report.brief import Brief
 from iolab.report.detail import RunKey
-from iolab.report.figures.choose import (
-    Look,
-    axis_figures,
-    looks_of,
-    workload_distribution,
-)
-from iolab.report.headline import Headline, Tally, headlines, tally
-from iolab.report.key_value.charts import key_cards, key_charts
+from iolab.report.figures.choose import Look, looks_of
+from iolab.report.guests.caveats import caveats
+from iolab.report.guests.groups import io_headlines
+from iolab.report.guests.placement import guest_tables, hosts_word
+from iolab.report.headline import Headline, Tally, tally
+from iolab.report.key_value.charts import key_cards
 from iolab.report.key_value.evidence import databases_table, engine_notes, servers_table
 from iolab.report.key_value.gains import key_gains, largest_table
-from iolab.report.key_value.groups import Group, key_groups
-from iolab.report.key_value.measures import on_keys
+from iolab.report.key_value.groups import key_groups
 from iolab.report.key_value.tables import key_jobs_tables, key_runs_table
 from iolab.report.machine import (
     configurations_table,
@@ -38,7 +32,7 @@ from iolab.report.machine import (
     same_hosts,
 )
 from iolab.report.objections import Objection, objections, run_name
-from iolab.report.operation_charts import operation_cards, operation_charts
+from iolab.report.operation_charts import operation_cards
 from iolab.report.operations import jobs_table, runs_table
 from iolab.report.page_parts import Card, Entry, WorkloadCharts
 from iolab.report.published import Published
@@ -47,6 +41,7 @@ from iolab.report.run_parts import RunPart, run_parts, runs_note
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.report.tables import method_table, results_table, workloads_table
 from iolab.report.wording import NOTHING, count, listing, show, show_interval
+from iolab.report.workload_charts import workload_charts
 
 MAX_FAILURES: Final = 12
 """Failed runs told one by one; the results table has them all."""
@@ -77,6 +72,7 @@ class Page:
     runs: tuple[RunPart, ...]
     runs_note: str
     configurations: Table
+    guests: tuple[Table, ...]
     hosts: tuple[tuple[str, tuple[Table, ...]], ...]
     method: Table
     jobs: tuple[Table, ...]
@@ -89,13 +85,14 @@ class Page:
 
 def make_page(brief: Brief) -> Page:
     """The brief arranged; pure, and the same for the same brief."""
-    found = headlines(brief.study, brief.results)
+    points = summarise(brief.results, brief.study)
+    found = io_headlines(brief.study, points)
     looks = looks_of(brief.study)
     anchors = {(r.digest, r.repeat): f"run-{i}" for i, r in enumerate(brief.results, 1)}
     failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
     groups = key_groups(brief.study, brief.results)
     gained = key_gains(brief.study, groups)
-    workloads = _workloads(brief, found, groups, gained, looks, anchors)
+    workloads = workload_charts(brief, points, groups, gained, looks, anchors)
     hidden = len(failures) - MAX_FAILURES
     several = len(brief.study.configurations) > 1
     return Page(
@@ -135,10 +132,8 @@ def make_page(brief: Brief) -> Page:
         runs=run_parts(brief, anchors, looks),
         runs_note=runs_note(brief),
         configurations=configurations_table(brief.study.configurations),
-        hosts=tuple(
-            (listing(names, 8), (host_table(facts), disks_table(names, facts), nics_table(facts)))
-            for names, facts in same_hosts(brief.facts)
-        ),
+        guests=guest_tables(brief),
+        hosts=_hosts(brief),
         method=method_table(brief.study, brief.plan),
         jobs=_jobs(brief),
         published=brief.published,
@@ -146,6 +141,14 @@ def make_page(brief: Brief) -> Page:
         inventory_file=INVENTORY_FILE,
         command=repeat_command(brief),
         versions=versions_table(brief),
+    )
+
+
+def _hosts(brief: Brief) -> tuple[tuple[str, tuple[Table, ...]], ...]:
+    """The tables of each kind of host under the names of those that are of it."""
+    return tuple(
+        (listing(names, 8), (host_table(facts), disks_table(names, facts), nics_table(facts)))
+        for names, facts in same_hosts(brief.facts)
     )
 
 
@@ -162,7 +165,7 @@ def _facts(brief: Brief) -> tuple[tuple[str, str], ...]:
     hosts = list(dict.fromkeys(h for one in brief.study.configurations for h in one.hosts))
     return (
         ("Measured", f"{made:%-d %B %Y, %H:%M} UTC"),
-        ("Hosts", str(len(hosts))),
+        ("Hosts", hosts_word(brief.study, hosts)),
         ("Runs", _run_count(brief)),
         ("Scale", brief.study.scale),
         ("Session", brief.session.id),
@@ -191,7 +194,7 @@ def _alerts(brief: Brief) -> tuple[str, ...]:
         SessionStatus.DONE: "",
     }[status]
     damage = [f"Damaged and left out: {hurt.path}. {hurt.says}" for hurt in brief.damaged]
-    return tuple(text.strip() for text in (told, *damage) if text)
+    return tuple(text.strip() for text in (told, *damage, *caveats(brief.fleets.values())) if text)
 
 
 def _contents(
@@ -286,7 +289,8 @@ def _entry(
         of = f" (best of {headline.point_count})" if headline.point_count > 1 else ""
         rows.append((f"at{of}", best.axis))
     if best.host_count > 1 and headline.workload.indicator is not Indicator.LATENCY:
-        rows.append((f"mean per host ({best.host_count})", show(best.per_host)))
+        word = "guest" if best.shown.nodes else "host"
+        rows.append((f"mean per {word} ({best.host_count})", show(best.per_host)))
     if headline.workload.indicator is not Indicator.LATENCY:
         rows.append(("latency mean", show(best.lat_mean)))
     else:
@@ -325,38 +329,3 @@ def _headline_table(found: Sequence[Headline], anchors: Mapping[RunKey, str]) ->
             )
         )
     return Table("Headline figures", heads, tuple(rows))
-
-
-def _workloads(
-    brief: Brief,
-    headlined: Sequence[Headline],
-    groups: Sequence[Group],
-    gained: Sequence[Gains],
-    looks: Mapping[str, Look],
-    anchors: Mapping[RunKey, str],
-) -> tuple[WorkloadCharts, ...]:
-    """The charts of every workload that has more than one point, and of all metadata load."""
-    charts = []
-    summaries = summarise(brief.results, brief.study)
-    load = findings(brief.study, brief.results)
-    for workload in brief.study.workloads:
-        results = [result for result in brief.results if result.workload == workload.id]
-        if isinstance(workload.job, MetadataJob):
-            charts += operation_charts(brief, workload, results, looks, anchors)
-            continue
-        if on_keys(workload.job):
-            own_groups = [group for group in groups if group.workload is workload]
-            made = [
-                key_charts(one, brief.study, brief.host_runs, looks, gained) for one in own_groups
-            ]
-            charts += [one for one in made if one]
-            continue
-        own = [one for one in headlined if one.workload is workload]
-        points = [point for point in summaries if point.key.workload == workload.id]
-        figures = axis_figures(workload, points, looks, load.curves)
-        curves = workload_distribution(workload, own, results, brief.details, looks)
-        if curves is not None:
-            figures.append(curves)
-        if figures:
-            charts.append(WorkloadCharts(workload.title, tuple(figures)))
-    return tuple(charts)

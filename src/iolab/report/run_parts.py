@@ -16,8 +16,11 @@ from iolab.report.detail import RunDetail, RunKey
 from iolab.report.figures.choose import Look, run_distribution
 from iolab.report.figures.frame import Figure
 from iolab.report.figures.hosts import strip_figure
+from iolab.report.figures.latency_account import layers_table
 from iolab.report.figures.timeline import timeline_figure
 from iolab.report.fleet import account_table, host_shares, spread_tables
+from iolab.report.guests.layers import accounts_of
+from iolab.report.guests.tables import nodes_table, outliers_table, written_table
 from iolab.report.key_value.evidence import statistics_tables
 from iolab.report.key_value.measures import brief_operations
 from iolab.report.key_value.tables import operations_table
@@ -87,7 +90,7 @@ def _part(
         aside=f"{_figure(brief, result)}, {count(len(result.verdict.checks), 'check')}, {told}",
         figures=tuple(figures),
         hosts=host_shares(result, _key(brief, result)) if len(result.hosts) > 1 else None,
-        fleet=(*_fleet(result, detail), *_operations(result)),
+        fleet=(*_nodes(result), *_fleet(result, detail), *_operations(result)),
         folded=_told(brief, result),
         commands=brief.host_runs.get(run_key, ()) if figures else (),
     )
@@ -98,6 +101,19 @@ def _fleet(result: Result, detail: RunDetail | None) -> tuple[Table, ...]:
     spread = spread_tables(result)
     account = detail.account if detail is not None else None
     return spread if account is None else (*spread, account_table(account))
+
+
+def _nodes(result: Result) -> tuple[Table, ...]:
+    """Of a run of guests what each node did, where latency arose, bytes, and what stands out."""
+    named = [("", result)]
+    accounts = list(accounts_of(result, run_name(result)))
+    found = (
+        nodes_table(named),
+        layers_table(accounts) if accounts else None,
+        written_table(named),
+        outliers_table(named),
+    )
+    return tuple(table for table in found if table is not None)
 
 
 def _operations(result: Result) -> tuple[Table, ...]:

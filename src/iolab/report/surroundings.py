@@ -6,13 +6,13 @@ several hosts, the highest of them, so that one busy host cannot hide in a mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import numpy as np
 
 from iolab.model.host import Role
-from iolab.model.run import Bystander, RunRecord
+from iolab.model.run import RunRecord
 from iolab.model.sample import Floats, Ints
 from iolab.report.detail import Panel, Trace
 from iolab.report.grid import Grid, trace
@@ -23,7 +23,10 @@ QUIET_PORT_BYTES_PER_S: Final = 1e6
 STEP_SLACK: Final = 1.5
 """How much longer than asked a step between two samples may be before it counts as a gap."""
 
-_LOOPBACK: Final = "lo"
+LOOPBACK: Final = "lo"
+
+NO_KERNELS: Final[Mapping[str, str]] = {}
+"""Where nothing is known of them, each host has one of its own."""
 
 
 class HostSeries(Protocol):
@@ -55,24 +58,32 @@ class HostSeries(Protocol):
 
 
 def telemetry_panels(
-    record: RunRecord, series: Sequence[HostSeries], grid: Grid
+    record: RunRecord,
+    series: Sequence[HostSeries],
+    grid: Grid,
+    kernels: Mapping[str, str] = NO_KERNELS,
 ) -> tuple[Panel, ...]:
-    """The panels under the load, those without any value left out."""
-    nodes = tuple(host for host in record.bystanders if host.role is Role.STORAGE)
+    """The panels under the load, those without any value left out.
+
+    `kernels` are hosts' boots: hosts that share one see the same disks, and each counts once.
+    """
     beside = {host.host for host in record.bystanders}
-    storage = _storage_panels(record, nodes, series, grid)
+    storage = (
+        *_beside_panels(record, Role.STORAGE, series, grid, kernels),
+        *_beside_panels(record, Role.HYPERVISOR, series, grid, kernels),
+    )
     found, series = series, [one for one in series if one.host not in beside]
     targets = {(host.host, host.devices[0].device) for host in record.hosts if host.devices}
     numbers = {name: index for index, name in enumerate(record.host_names)}
-    disks = [s for s in series if s.scope == "disk" and (s.host, s.name) in targets]
+    disks = _once([s for s in series if s.scope == "disk" and (s.host, s.name) in targets], kernels)
     cores = [s for s in series if s.scope == "cpu" and "@" in s.name]
     every = [s for s in series if s.scope == "cpu" and s.name == "all"]
-    ports = [s for s in series if s.scope == "nic" and s.name != _LOOPBACK]
+    ports = [s for s in series if s.scope == "nic" and s.name != LOOPBACK]
     step_ns = record.telemetry_interval_ms * 1e6
     pressure = [s for s in series if s.scope == "pressure"]
 
     def gridded(found: Iterable[HostSeries], metric: str) -> list[Floats]:
-        return [_on_grid(s, grid, numbers[s.host], step_ns) for s in found if s.metric == metric]
+        return [on_grid(s, grid, numbers[s.host], step_ns) for s in found if s.metric == metric]
 
     received, sent = gridded(ports, "rx_bytes_per_s"), gridded(ports, "tx_bytes_per_s")
     busy_ports = any(_peak(rows) > QUIET_PORT_BYTES_PER_S for rows in (received, sent))
@@ -98,21 +109,34 @@ def telemetry_panels(
     return tuple(panel for panel in panels if panel.traces)
 
 
-def _storage_panels(
-    record: RunRecord, nodes: Sequence[Bystander], series: Sequence[HostSeries], grid: Grid
+_BESIDE: Final = {Role.STORAGE: "Storage", Role.HYPERVISOR: "Node"}
+"""What panels of watched hosts begin with."""
+
+
+def _beside_panels(
+    record: RunRecord,
+    role: Role,
+    series: Sequence[HostSeries],
+    grid: Grid,
+    kernels: Mapping[str, str],
 ) -> tuple[Panel, ...]:
-    """What the storage nodes did meanwhile: named disks and ports added up, processors."""
+    """What watched hosts of a role did meanwhile: named disks and ports added up, processors."""
+    nodes = tuple(host for host in record.bystanders if host.role is role)
     names = {host.host for host in nodes}
     disks = {(host.host, delta.device) for host in nodes for delta in host.devices}
     numbers = {name: index for index, name in enumerate(record.host_names)}
     step_ns = record.telemetry_interval_ms * 1e6
+    own = [one for one in series if one.host in names]
+    of_disks = [s for s in own if s.scope == "disk" and (s.host, s.name) in disks]
+    others = [
+        one
+        for one in own
+        if (one.scope == "nic" and one.name != LOOPBACK) or (one.scope, one.name) == ("cpu", "all")
+    ]
     found: dict[tuple[str, str], list[Floats]] = {}
-    for one in series:
-        is_disk = one.scope == "disk" and (one.host, one.name) in disks
-        is_port = one.scope == "nic" and one.name != _LOOPBACK
-        if one.host in names and (is_disk or is_port or (one.scope, one.name) == ("cpu", "all")):
-            values = _on_grid(one, grid, numbers[one.host], step_ns)
-            found.setdefault((one.scope, one.metric), []).append(values)
+    for one in (*_once(of_disks, kernels), *others):
+        values = on_grid(one, grid, numbers[one.host], step_ns)
+        found.setdefault((one.scope, one.metric), []).append(values)
 
     def rows(scope: str, metric: str) -> list[Floats]:
         return found.get((scope, metric), [])
@@ -121,11 +145,21 @@ def _storage_panels(
     into, out = rows("nic", "rx_bytes_per_s"), rows("nic", "tx_bytes_per_s")
     busy_ports = any(_peak(rates) > QUIET_PORT_BYTES_PER_S for rates in (into, out))
     ports = _used(("in", _sum_of_ports(into)), ("out", _sum_of_ports(out))) if busy_ports else ()
+    word = _BESIDE[role]
     return (
-        Panel("Storage disks", "bytes/s", _used(("read", _sum(read)), ("write", _sum(write)))),
-        Panel("Storage ports", "bytes/s", ports),
-        Panel("Storage processors", "share", _typical(rows("cpu", "busy_share"), "busy")),
+        Panel(f"{word} disks", "bytes/s", _used(("read", _sum(read)), ("write", _sum(write)))),
+        Panel(f"{word} ports", "bytes/s", ports),
+        Panel(f"{word} processors", "share", _typical(rows("cpu", "busy_share"), "busy")),
     )
+
+
+def _once(series: Sequence[HostSeries], kernels: Mapping[str, str]) -> list[HostSeries]:
+    """The series of disks, each of a kernel once: of the first host that tells it."""
+    found: dict[tuple[str, str, str], HostSeries] = {}
+    for one in series:
+        kernel = kernels.get(one.host) or one.host
+        found.setdefault((kernel, one.name, one.metric), one)
+    return list(found.values())
 
 
 def _server_panels(
@@ -176,7 +210,7 @@ def _processors(
     return _named(("all cores", _mean(together)), ("busiest", _most(gridded(cores, "busy_share"))))
 
 
-def _on_grid(series: HostSeries, grid: Grid, host: int, step_ns: float) -> Floats:
+def on_grid(series: HostSeries, grid: Grid, host: int, step_ns: float) -> Floats:
     """The mean of the values in each cell.
 
     A derived value covers the time since the sample before it. So a cell without a sample takes the

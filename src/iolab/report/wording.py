@@ -99,6 +99,14 @@ def axis_label(axis: tuple[tuple[str, int | str], ...]) -> str:
     return ", ".join(f"{name} {value}" for name, value in axis)
 
 
+def axis_word(name: str) -> str:
+    """An axis in a sentence or a heading: what a study file calls it, but for what reads badly."""
+    return _AXIS_WORDS.get(name, name)
+
+
+_AXIS_WORDS: Final = {"vms_per_node": "VMs per node"}
+
+
 def axis_number(name: str, value: int | str) -> float | None:
     """An axis value as a number (bytes for sizes), None when it is not one."""
     if isinstance(value, int):

@@ -17,7 +17,6 @@ from iolab.model.metric import Level, Metric, Result
 from iolab.model.workload import Indicator, Workload
 from iolab.report.figures.frame import (
     BOTTOM,
-    NUMBER_FORMAT,
     PLOT_WIDTH,
     WIDTH,
     Figure,
@@ -36,9 +35,18 @@ from iolab.report.figures.predicted import (
     predicted_rows,
     predicted_values,
 )
+from iolab.report.figures.ticks import x_encoding
 from iolab.report.palette import PAPER, Token
 from iolab.report.table import Cell, Table, columns, verdict_cell
-from iolab.report.wording import axis_number, count, short, show, show_interval, show_value
+from iolab.report.wording import (
+    axis_number,
+    axis_word,
+    count,
+    short,
+    show,
+    show_interval,
+    show_value,
+)
 
 HEIGHT: Final = 190
 HEAD: Final = 32
@@ -50,10 +58,6 @@ _SHAPES: Final = {
     Level.INDICATIVE: "diamond",
     Level.INVALID: "M-.7,-.7L.7,.7M.7,-.7L-.7,.7",
 }
-_SIZE_AXES: Final = frozenset({"bs", "filesize", "block_size"})
-_LOG_AXES: Final = _SIZE_AXES | {"iodepth", "numjobs", "threads"}
-
-
 _NO_METRIC: Final = Metric(None, "")
 _FAINT: Final = 0.55
 """Single runs stand behind what is published of them."""
@@ -63,7 +67,8 @@ _FAINT: Final = 0.55
 class Line:
     """One series of a chart: what it is called, its colour, its dash, and its points.
 
-    `curve` is what is known of loads between the points, where the axis is one of load.
+    `curve` is what is known of loads between the points, where the axis is one of load. With
+    several `nodes` the axis counts guests of each of them.
     """
 
     name: str
@@ -71,6 +76,7 @@ class Line:
     dash: tuple[int, ...]
     points: tuple[PointSummary, ...]
     curve: Curve | None = None
+    nodes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +117,20 @@ def shape_of(level: Level) -> str:
 def throughput_figure(workload: Workload, axis: str, lines: Sequence[Line]) -> Figure:
     """IOPS, bandwidth or operations, as the workload's indicator says, against `axis`."""
     quantity = rate_of(workload.indicator)
+    return quantity_figure(workload.title, axis, lines, quantity, rate_unit(quantity))
+
+
+def quantity_figure(
+    subject: str, axis: str, lines: Sequence[Line], quantity: Quantity, unit: str
+) -> Figure:
+    """One metric against `axis`; latencies, whose unit is ns, on a logarithmic scale."""
     drawn = lines[:MAX_LINES]
     values = [v for line in drawn for v in drawn_values(line, quantity.key)]
-    scale = linear_scale(rate_unit(quantity), values)
+    scale = log_scale(unit, values) if unit == "ns" else linear_scale(unit, values)
     layers = [layer for line in drawn for layer in _layers(line, axis, quantity.key, scale)]
     named = drawn if len(drawn) > 1 else ()
     ends = [end for line in named for end in line_ends(line, axis, quantity.key, scale, line.name)]
-    return _figure(workload.title, axis, lines, (quantity,), scale, layers, ends)
+    return _figure(subject, axis, lines, (quantity,), scale, layers, ends)
 
 
 def latency_figure(
@@ -167,7 +180,7 @@ def _figure(
     notes += [f"{count(left_out, 'line')} more in the table."] if left_out > 0 else []
     return Figure(
         subject=subject,
-        title=f"{name[0].upper()}{name[1:]} against {axis}",
+        title=f"{name[0].upper()}{name[1:]} against {axis_word(axis)}",
         finding=finding_of(axis, lines, quantities[0]),
         note=" ".join(notes),
         spec=spec,
@@ -188,7 +201,8 @@ _DASHED: Final = {"p99": "99th percentile"}
 
 def _layers(line: Line, axis: str, key: str, scale: Scale) -> list[Spec]:
     """A line through the points, the runs behind them, interval bars, and markers by verdict."""
-    x = _x_encoding(axis, line)
+    found = (v for point in line.points if (v := axis_value(point, axis)) is not None)
+    x = x_encoding(axis, found, line.nodes)
     y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
     colour = line.token.stand_in
     points = points_on(line, axis, key)
@@ -248,38 +262,6 @@ def interval_bars(line: Line, axis: str, key: str, scale: Scale) -> list[dict[st
         if metric.low is not None and metric.high is not None and x is not None:
             bars.append({"x": x, "y": scale.of(metric.low), "y2": scale.of(metric.high)})
     return bars
-
-
-def _x_encoding(axis: str, line: Line) -> Spec:
-    """The axis by its own scale: doublings for depths and sizes, even steps otherwise."""
-    found = {v for point in line.points if (v := axis_value(point, axis)) is not None}
-    log = axis in _LOG_AXES and min(found, default=0) > 0
-    scale = {"type": "log", "base": 2} if log else {"type": "linear", "zero": False}
-    return {
-        "field": "x",
-        "type": "quantitative",
-        "scale": {**scale, "nice": False, "padding": 10},
-        "axis": {
-            "values": sorted(found),
-            "grid": False,
-            "title": axis,
-            "tickSize": 4,
-            **tick_labels(axis),
-        },
-    }
-
-
-def tick_labels(axis: str) -> Spec:
-    """How values of the axis are written: sizes as study files have them, others as numbers."""
-    return {"labelExpr": _SIZE_LABEL} if axis in _SIZE_AXES else {"format": NUMBER_FORMAT}
-
-
-_SIZE_LABEL: Final = (
-    "datum.value >= 1073741824 ? format(datum.value / 1073741824, '.6~r') + 'g' : "
-    "datum.value >= 1048576 ? format(datum.value / 1048576, '.6~r') + 'm' : "
-    "datum.value >= 1024 ? format(datum.value / 1024, '.6~r') + 'k' : format(datum.value, '.6~r')"
-)
-"""Sizes on the axis as study files write them."""
 
 
 def axis_value(point: PointSummary, axis: str) -> float | None:
@@ -348,15 +330,22 @@ def _sentence(axis: str, line: Line, quantity: Quantity) -> str:
     trust = trust_of([level for _, _, level in points])
     (first_x, first, _), (last_x, last, _) = points[0], points[-1]
     if len(points) == 1:
-        return f"{show_value(first, unit)} at {axis} {first_x:g}; {trust}."
+        return f"{show_value(first, unit)} at {_place(axis, first_x, line)}; {trust}."
     best_x, best, _ = max(points, key=lambda one: one[1])
     peak = (
-        "" if best_x in {first_x, last_x} else f", at most {show_value(best, unit)} at {best_x:g}"
+        ""
+        if best_x in {first_x, last_x}
+        else f", at most {show_value(best, unit)} at {best_x * line.nodes:g}"
     )
     return (
-        f"from {show_value(first, unit)} at {axis} {first_x:g} to "
-        f"{show_value(last, unit)} at {last_x:g}{peak}; {trust}."
+        f"from {show_value(first, unit)} at {_place(axis, first_x, line)} to "
+        f"{show_value(last, unit)} at {last_x * line.nodes:g}{peak}; {trust}."
     )
+
+
+def _place(axis: str, value: float, line: Line) -> str:
+    """`iodepth 8`; of guests of several nodes all of them: `12 VMs`."""
+    return f"{value * line.nodes:g} VMs" if line.nodes > 1 else f"{axis_word(axis)} {value:g}"
 
 
 def trust_of(levels: Sequence[Level]) -> str:
@@ -370,7 +359,7 @@ def quantities_table(
 ) -> Table:
     """Every plotted number with its verdict, also of the lines that were left out."""
     names = [name for q in quantities for name in (q.name, f"{q.name}, 95 % interval")]
-    heads = columns(("Configuration", axis, "Repeat"), tuple(names))
+    heads = columns(("Configuration", axis_word(axis), "Repeat"), tuple(names))
     rows = [
         row
         for line in lines
@@ -382,7 +371,8 @@ def quantities_table(
     first = quantities[0].key
     others = 2 * (len(quantities) - 1)
     rows += [row for line in lines for row in predicted_rows(line.name, line.curve, first, others)]
-    return Table(f"{subject} against {axis}", (*heads, *columns(("Verdict",))), tuple(rows))
+    title = f"{subject} against {axis_word(axis)}"
+    return Table(title, (*heads, *columns(("Verdict",))), tuple(rows))
 
 
 def _point_rows(

@@ -23,7 +23,6 @@ from iolab.report.figures.axis import (
     points_on,
     quantities_table,
     shape_of,
-    tick_labels,
 )
 from iolab.report.figures.frame import (
     BOTTOM,
@@ -37,6 +36,7 @@ from iolab.report.figures.frame import (
     top_level,
     unit_mark,
 )
+from iolab.report.figures.ticks import tick_labels
 from iolab.report.palette import INK, PAPER
 from iolab.report.wording import count
 

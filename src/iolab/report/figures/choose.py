@@ -22,11 +22,11 @@ from iolab.report.headline import Headline
 from iolab.report.palette import Token, series_token
 from iolab.report.wording import axis_label, axis_number, short
 
-_DASHES: Final = ((), (6, 3), (2, 3), (8, 3, 2, 3))
+DASHES: Final = ((), (6, 3), (2, 3), (8, 3, 2, 3))
 """Lines of one configuration that differ in a second parameter differ in their dash."""
 
 _MAIN_AXES: Final = (
-    *("iodepth", "numjobs", "threads", "rate_iops", "rate"),
+    *("vms_per_node", "iodepth", "numjobs", "threads", "rate_iops", "rate"),
     *("bs", "filesize", "block_size", "rwmixread"),
 )
 """Which parameter becomes the axis when several are varied."""
@@ -102,7 +102,7 @@ def _lines(
     lines = []
     for (configuration, others), found in grouped.items():
         look = looks[configuration]
-        dash = _DASHES[combinations.index(others) % len(_DASHES)]
+        dash = DASHES[combinations.index(others) % len(DASHES)]
         parts = [look.title] if several or not others else []
         name = " ".join([*parts, *(str(value) for _, value in others)])
         curve = curves.get((configuration, others))

@@ -109,6 +109,7 @@ class Scale:
 _UNITS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
     "1/s": ((1e6, "million IOPS"), (1e3, "thousand IOPS"), (1.0, "IOPS")),
     "ops/s": ((1e6, "million ops/s"), (1e3, "thousand ops/s"), (1.0, "ops/s")),
+    "frames/s": ((1e6, "million/s"), (1e3, "thousand/s"), (1.0, "a second")),
     "bytes/s": ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")),
     "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")),
     "share": ((0.01, "%"),),

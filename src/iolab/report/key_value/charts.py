@@ -27,7 +27,7 @@ from iolab.report.figures.choose import Look
 from iolab.report.figures.frame import Figure
 from iolab.report.figures.tradeoff import tradeoff_figure
 from iolab.report.headline import Headline, PointFigures
-from iolab.report.key_value.evidence import Runs, device_table, store_table
+from iolab.report.key_value.evidence import Hosts, device_table, store_table
 from iolab.report.key_value.gains import (
     GAIN_NOTE,
     gain_sentence,
@@ -125,14 +125,14 @@ def _card_rows(best: PointFigures, headline: Headline, group: Group) -> Iterator
 
 
 def key_charts(
-    group: Group, study: Study, runs: Runs, looks: Mapping[str, Look], found: Sequence[Gains]
+    group: Group, study: Study, told: Hosts, looks: Mapping[str, Look], found: Sequence[Gains]
 ) -> WorkloadCharts | None:
     """The group's charts, and under them what each operation took and what devices did."""
     if not any(value_of(point.metrics, WHOLE_KEY) is not None for point in group.points):
         return None
     own = within(found, group)
     figures = tuple(_figures(group, looks, own)) if group.axis else ()
-    tables = (*_gains(group, looks, own), *_tables(group, study, runs, looks))
+    tables = (*_gains(group, looks, own), *_tables(group, study, told, looks))
     return WorkloadCharts(group.title, figures, more=tables)
 
 
@@ -231,7 +231,7 @@ def _latency(operation: KeyOperation, name: str, *, alone: bool = False) -> Quan
 
 
 def _tables(
-    group: Group, study: Study, runs: Runs, looks: Mapping[str, Look]
+    group: Group, study: Study, hosts: Hosts, looks: Mapping[str, Look]
 ) -> Iterator[tuple[Table, str]]:
     """What stands under a group's charts, with a note each."""
     several = len(study.configurations) > 1
@@ -250,10 +250,10 @@ def _tables(
     if bounds is not None:
         yield bounds, _BOUNDS_NOTE
     named = [(name(point), _shown(point)) for point in points]
-    device = device_table(named, runs)
+    device = device_table(named, hosts)
     if device is not None:
         yield device, _DEVICE_NOTE
-    told = store_table(named, runs)
+    told = store_table(named, hosts.runs)
     if told is not None:
         yield told, _STORE_NOTE
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from iolab.analyse.account import devices_once
 from iolab.analyse.key_value.summary import WHOLE_KEY
+from iolab.model.host import HostFacts
 from iolab.model.key_value import KeyOperation, KeyValueJob
 from iolab.model.key_value_run import ServerRun, Statistic, StoreShape
 from iolab.model.metric import Result
@@ -22,19 +25,28 @@ from iolab.units import format_bytes, format_count
 Runs = Mapping[RunKey, tuple[HostRun, ...]]
 """How runs went on each host."""
 
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """How runs went on each host, and what the hosts are."""
+
+    runs: Runs
+    facts: Mapping[str, HostFacts]
+
+
 STATISTICS_SHOWN: Final = 64
 """Numbers of an engine's or a server's own in a run's part; the manifest has them all."""
 
 
-def device_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None:
+def device_table(named: Sequence[tuple[str, Result]], told: Hosts) -> Table | None:
     """What the target's block devices did beside the operations of whole runs; None if unknown.
 
-    Runs come with their names.
+    Runs come with their names. Clients of one kernel see the same devices: each counts once.
     """
     rows = []
     for name, result in named:
-        hosts = runs.get((result.digest, result.repeat), ())
-        moved = [delta for host in hosts for delta in host.devices[:1]]
+        hosts = told.runs.get((result.digest, result.repeat), ())
+        moved = devices_once(((host.host, host.devices[:1]) for host in hosts), told.facts)
         seconds = [
             (host.end_real_ns - host.start_real_ns) / 1e9
             for host in hosts

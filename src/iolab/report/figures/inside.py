@@ -1,0 +1,347 @@
+"""A node from inside: a panel for each quantity, a line for each device, all on one time axis.
+
+Lines of devices that stand out have a colour of their own and their name; where there are too many
+to be told apart, the others are grey.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+from typing import Final, Protocol
+
+from iolab.model.metric import Outlier
+from iolab.report.detail import Panel, Trace
+from iolab.report.figures.frame import (
+    BOTTOM,
+    LEFT,
+    LINE_GAP,
+    NUMBER_FORMAT,
+    PLOT_WIDTH,
+    RIGHT,
+    WIDTH,
+    Figure,
+    Scale,
+    Spec,
+    config,
+    end_labels,
+    linear_scale,
+    time_ticks,
+)
+from iolab.report.palette import INK, MUTED, RAISED, SERIES, Token, series_token
+from iolab.report.table import Cell, Table, columns
+from iolab.report.wording import NOTHING, clean, count, show_value
+from iolab.units import format_duration_s
+
+PANEL_HEIGHT: Final = 66
+GAP: Final = 30
+HEAD: Final = 26
+NAMED_MAX: Final = len(SERIES)
+"""Devices that have a colour each; of more only the least, the most and outliers have."""
+
+_DASHES: Final = ((), (5, 3), (2, 2))
+
+
+class Quantity(Protocol):
+    """One quantity of all devices of a kind, and what tells its outliers."""
+
+    @property
+    def panel(self) -> Panel:
+        """Its lines."""
+
+    @property
+    def scope(self) -> str:
+        """disk, cpu or nic."""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The telemetry rates that it is made of."""
+
+    @property
+    def shares(self) -> tuple[tuple[str, float], ...]:
+        """Of ports: the share of the link that each used."""
+
+
+class Seen(Protocol):
+    """A node over a run."""
+
+    @property
+    def at_s(self) -> tuple[float, ...]:
+        """The middles of the cells."""
+
+    @property
+    def cell_s(self) -> float:
+        """The length of one."""
+
+    @property
+    def begin_s(self) -> float:
+        """Where the result begins."""
+
+    @property
+    def end_s(self) -> float:
+        """Where it ends."""
+
+    @property
+    def panels(self) -> Sequence[Quantity]:
+        """The quantities."""
+
+    @property
+    def outliers(self) -> tuple[Outlier, ...]:
+        """What stands out."""
+
+
+def inside_figure(subject: str, title: str, seen: Seen, caveat: str = "") -> Figure:
+    """The panels stacked, the time under the last."""
+    panels = list(seen.panels)
+    heights = [_height(one.panel) for one in panels]
+    spec = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "padding": {"left": LEFT, "right": RIGHT, "top": HEAD, "bottom": BOTTOM},
+        "autosize": {"type": "none"},
+        "bounds": "flush",
+        "spacing": GAP,
+        "vconcat": [
+            _panel(one, seen, height, is_last=one is panels[-1])
+            for one, height in zip(panels, heights, strict=True)
+        ],
+        "config": config(),
+    }
+    return Figure(
+        subject=subject,
+        title=title,
+        finding=caveat + " ".join(_sentence(one, seen) for one in panels),
+        note=_note(seen),
+        spec=spec,
+        width=WIDTH,
+        height=HEAD + sum(heights) + GAP * (len(panels) - 1) + BOTTOM,
+        table=_table(title, seen),
+    )
+
+
+def _height(panel: Panel) -> int:
+    """Room for a label a line, as far as lines are named."""
+    named = min(len(panel.traces), NAMED_MAX)
+    return max(PANEL_HEIGHT, math.ceil(LINE_GAP * named))
+
+
+def _panel(one: Quantity, seen: Seen, height: int, *, is_last: bool) -> Spec:
+    traces = one.panel.traces
+    scale = _scale(one.panel)
+    end = seen.at_s[-1] + seen.cell_s / 2
+    x: Spec = {
+        "field": "x",
+        "type": "quantitative",
+        "scale": {"domain": [0, end], "nice": False, "zero": False},
+        "axis": _time_axis(end, is_last=is_last),
+    }
+    looks = _looks(one, seen)
+    layers = _shades(seen, end, x)
+    ordered = sorted(traces, key=lambda trace: looks[trace.name][2])
+    for trace in ordered:
+        layers += _line(trace, seen, scale, x, looks[trace.name])
+    ends = [
+        (trace.name, scale.of(last), looks[trace.name][0].stand_in)
+        for trace in traces
+        if looks[trace.name][2] and (last := _last(trace)) is not None
+    ]
+    labels = end_labels(ends, scale, height, PLOT_WIDTH + 8)
+    return {
+        "width": PLOT_WIDTH,
+        "height": height,
+        "layer": [*layers, *labels, _heading(f"{one.panel.title}, {scale.unit}{_links(one)}")],
+    }
+
+
+Look = tuple[Token, tuple[int, ...], bool]
+"""Colour, dash, and whether the line has its name beside it."""
+
+
+def _looks(one: Quantity, seen: Seen) -> dict[str, Look]:
+    """Each device has a colour; of many only those that matter, the others are grey."""
+    traces = one.panel.traces
+    if len(traces) <= NAMED_MAX:
+        return {
+            trace.name: (series_token(i), _DASHES[i % len(_DASHES)], True)
+            for i, trace in enumerate(traces)
+        }
+    means = {trace.name: _typical(_within(trace, seen), one.panel.unit) for trace in traces}
+    known = sorted((name for name in means if means[name] is not None), key=lambda n: means[n] or 0)
+    out = [name for name in (_name(found) for found in _outliers(one, seen)) if name in means]
+    named = list(dict.fromkeys([*out, *known[-1:], *known[:1]]))[:NAMED_MAX]
+    plain: Look = (MUTED, (), False)
+    return dict.fromkeys(means, plain) | {
+        name: (series_token(i), (), True) for i, name in enumerate(named)
+    }
+
+
+def _outliers(one: Quantity, seen: Seen) -> list[Outlier]:
+    return [o for o in seen.outliers if o.scope == one.scope and o.metric in one.metrics]
+
+
+def _name(outlier: Outlier) -> str:
+    """An outlier as its line is called."""
+    is_numa = outlier.scope == "cpu" and outlier.name.startswith("node")
+    return f"NUMA {outlier.name.removeprefix('node')}" if is_numa else outlier.name
+
+
+def _scale(panel: Panel) -> Scale:
+    values = [v for trace in panel.traces for v in trace.values if v is not None]
+    scale = linear_scale(panel.unit, values, ticks=3)
+    if panel.unit == "share" and scale.high > 100:
+        return Scale(scale.divisor, scale.unit, 0.0, 100.0, (0.0, 50.0, 100.0))
+    return scale
+
+
+def _time_axis(end: float, *, is_last: bool) -> Spec:
+    return {
+        "values": list(time_ticks(end)),
+        "format": NUMBER_FORMAT,
+        "labels": is_last,
+        "ticks": False,
+        "domain": False,
+        "labelPadding": 6,
+        "title": "seconds since the first I/O" if is_last else None,
+    }
+
+
+def _line(trace: Trace, seen: Seen, scale: Scale, x: Spec, look: Look) -> list[Spec]:
+    """The line with gaps where nothing is known."""
+    token, dash, is_named = look
+    rows = [
+        {"x": round(at, 3), "y": None if v is None else float(f"{scale.of(v):.5g}")}
+        for at, v in zip(seen.at_s, trace.values, strict=True)
+    ]
+    y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
+    mark: Spec = {
+        "type": "line",
+        "stroke": token.stand_in,
+        "strokeWidth": 1.4 if is_named else 0.8,
+        "strokeDash": list(dash),
+        "opacity": 1 if is_named else 0.5,
+        "invalid": "break-paths-show-path-domains",
+    }
+    if sum(1 for row in rows if row["y"] is not None) <= 3:
+        mark["point"] = {"size": 14, "fill": token.stand_in, "stroke": None, "opacity": 1}
+    return [{"data": {"values": rows}, "mark": mark, "encoding": {"x": x, "y": y}}]
+
+
+def _shades(seen: Seen, end: float, x: Spec) -> list[Spec]:
+    """What is before and after the measured window."""
+    spans = [(0.0, seen.begin_s), (seen.end_s, end)]
+    rows = [{"x": max(a, 0.0), "x2": min(b, end)} for a, b in spans if min(b, end) - a > 1e-3]
+    if not rows:
+        return []
+    return [
+        {
+            "data": {"values": rows},
+            "mark": {"type": "rect", "fill": RAISED.stand_in, "stroke": None},
+            "encoding": {"x": x, "x2": {"field": "x2"}},
+        }
+    ]
+
+
+def _heading(text: str) -> Spec:
+    return {
+        "data": {"values": [{"text": text}]},
+        "mark": {"type": "text", "align": "left", "baseline": "bottom", "fill": INK.stand_in},
+        "encoding": {
+            "x": {"value": 0},
+            "y": {"value": -7},
+            "text": {"field": "text", "type": "nominal"},
+        },
+    }
+
+
+def _links(one: Quantity) -> str:
+    """The share of their links that the ports used: one figure, or the least and the most."""
+    shares = [share for _, share in one.shares]
+    if not shares:
+        return ""
+    least, most = _percent(min(shares)), _percent(max(shares))
+    return f" ({most if least == most else f'{least} to {most}'} of the link)"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.1 else show_value(share, "share")
+
+
+def _sentence(one: Quantity, seen: Seen) -> str:
+    """The least and the most of the devices by their means, and what stands out."""
+    panel = one.panel
+    means = {trace.name: _typical(_within(trace, seen), one.panel.unit) for trace in panel.traces}
+    known = {name: mean for name, mean in means.items() if mean is not None}
+    if not known:
+        return f"{panel.title}: nothing known in the measured window."
+    low, high = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
+    least, most = (show_value(known[name], panel.unit) for name in (low, high))
+    text = f"{most} ({clean(high)})" if low == high or least == most else ""
+    text = text or f"{least} ({clean(low)}) to {most} ({clean(high)})"
+    links = _links(one).strip(" ()")
+    out = list(dict.fromkeys(clean(_name(found)) for found in _outliers(one, seen)))
+    told = f", {links}" if links else ""
+    return f"{panel.title}: {text}{told}{f'; {_stands_out(out)}' if out else ''}."
+
+
+def _stands_out(names: Sequence[str]) -> str:
+    return f"{' and '.join(names)} {'stands' if len(names) == 1 else 'stand'} out"
+
+
+def _note(seen: Seen) -> str:
+    lines = max(len(one.panel.traces) for one in seen.panels)
+    grey = (
+        f" Of more than {NAMED_MAX} devices the least, the most and those that stand out have a "
+        "colour; grey are the others."
+        if lines > NAMED_MAX
+        else ""
+    )
+    return (
+        f"Means over {format_duration_s(seen.cell_s)}, counted by the node’s own kernel. Shaded: "
+        f"not part of the result.{grey}"
+    )
+
+
+def _within(trace: Trace, seen: Seen) -> list[float]:
+    """The trace's known values within the measured window."""
+    return [
+        v
+        for at, v in zip(seen.at_s, trace.values, strict=True)
+        if v is not None and seen.begin_s <= at <= seen.end_s
+    ]
+
+
+def _typical(values: Sequence[float], unit: str) -> float | None:
+    """The mean; of latencies the median, since cells have unequal numbers of I/Os."""
+    if not values:
+        return None
+    return median(values) if unit == "ns" else math.fsum(values) / len(values)
+
+
+def _last(trace: Trace) -> float | None:
+    return next((v for v in reversed(trace.values) if v is not None), None)
+
+
+def _table(title: str, seen: Seen) -> Table:
+    """Each device's mean, least and most in the measured window."""
+    rows = []
+    for one in seen.panels:
+        shares = dict(one.shares)
+        for trace in one.panel.traces:
+            values, unit = _within(trace, seen), one.panel.unit
+            mean = _typical(values, unit)
+            numbers = (
+                [NOTHING] * 3
+                if mean is None
+                else [show_value(v, unit) for v in (mean, min(values), max(values))]
+            )
+            link = _percent(shares[trace.name]) if trace.name in shares else NOTHING
+            out = any(_name(found) == trace.name for found in _outliers(one, seen))
+            texts = (one.panel.title, trace.name, *numbers, link, "stands out" if out else "")
+            rows.append(tuple(map(Cell, texts)))
+    heads = (
+        *columns(
+            ("Quantity", "Device"), ("Mean (of latencies median)", "Least", "Most", "Of its link")
+        ),
+        *columns(("",)),
+    )
+    return Table(f"{title}, {count(len(rows), 'series', 'series')}", heads, tuple(rows))

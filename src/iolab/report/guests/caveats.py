@@ -1,0 +1,70 @@
+"""What makes figures of guests no figures of storage, said wherever they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from iolab.model.guest import Accelerator, DiskKind, GuestFleet, GuestSettings
+from iolab.report.wording import show_value
+from iolab.units import format_count
+
+EMULATED: Final = (
+    "The guests were emulated, without KVM: these figures measure the emulator as much as the "
+    "storage."
+)
+
+
+def caveats(fleets: Iterable[GuestFleet]) -> tuple[str, ...]:
+    """A sentence for each: emulated guests, modelled disks, limited disks; none where all is real.
+
+    Settings are those of the session, so the first fleet that has any tells them.
+    """
+    found = list(fleets)
+    return tuple(text for text in (_emulated(found), *_of_disks(found)) if text)
+
+
+def is_emulated(fleets: Iterable[GuestFleet]) -> bool:
+    """Whether any guest ran without KVM."""
+    return any(guest.accelerator is Accelerator.TCG for fleet in fleets for guest in fleet.guests)
+
+
+def subtitle(fleets: Iterable[GuestFleet]) -> str:
+    """The same in a few words, to stand before what a chart shows; empty where all is real."""
+    found = list(fleets)
+    settings = _settings(found)
+    parts = ["guests emulated"] if is_emulated(found) else []
+    if settings is not None:
+        if settings.disk is DiskKind.MODELLED:
+            parts.append(f"disks modelled{_latency(settings, ' at ')}")
+        if settings.iops_limit is not None:
+            parts.append(f"each disk limited to {format_count(settings.iops_limit)} IOPS")
+    text = ", ".join(parts)
+    return f"{text[0].upper()}{text[1:]}. " if text else ""
+
+
+def _emulated(fleets: list[GuestFleet]) -> str:
+    return EMULATED if is_emulated(fleets) else ""
+
+
+def _of_disks(fleets: list[GuestFleet]) -> Iterable[str]:
+    settings = _settings(fleets)
+    if settings is None:
+        return
+    if settings.disk is DiskKind.MODELLED:
+        yield (
+            f"The guests’ disks were modelled{_latency(settings, ': every I/O takes ')}, and no "
+            "storage is behind them."
+        )
+    if settings.iops_limit is not None:
+        limit = format_count(settings.iops_limit)
+        yield f"Each guest’s disk was limited to {limit} IOPS by its hypervisor."
+
+
+def _latency(settings: GuestSettings, before: str) -> str:
+    latency = settings.latency_ns
+    return "" if latency is None else f"{before}{show_value(latency, 'ns')}"
+
+
+def _settings(fleets: list[GuestFleet]) -> GuestSettings | None:
+    return next((fleet.settings for fleet in fleets if fleet.settings is not None), None)

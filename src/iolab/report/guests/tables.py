@@ -1,0 +1,276 @@
+"""A fleet of guests in tables: its nodes, the bytes on their way down, outliers, the guests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from iolab.model.guest import DiskKind, GuestFleet, GuestRun, GuestSettings, GuestUse, Pinning
+from iolab.model.metric import Metric, NodeResult, Result
+from iolab.report.table import Cell, Table, columns, row, verdict_cell
+from iolab.report.wording import NOTHING, count, listing, show, show_value
+from iolab.units import format_bytes, format_count, format_duration_s
+
+GUESTS_SHOWN: Final = 24
+"""Guests told one by one, those that waited longest for a processor first."""
+
+NAMES_SHOWN: Final = 3
+"""Guests named in a row of their node; the others are counted."""
+
+_UNKNOWN: Final = Metric(None, "")
+_METRICS: Final = (
+    ("iops", "IOPS"),
+    ("bw_bytes_per_s", "Bandwidth"),
+    ("lat_ns_mean", "Mean"),
+    ("lat_ns_p99", "p99"),
+    ("lat_ns_p99_99", "p99.99"),
+)
+
+Named = tuple[str, Result]
+"""What a run is called in a table, and the run."""
+
+
+def nodes_table(named: Sequence[Named]) -> Table | None:
+    """What the guests of each node did together; percentiles are of all their I/Os."""
+    several = len(named) > 1
+    rows = []
+    for name, run in named:
+        for node in run.nodes:
+            texts = (
+                *((name,) if several else ()),
+                node.name,
+                f"{len(node.guests):,}",
+                *(show(node.metrics.get(key), bare_rate=True) for key, _ in _METRICS),
+            )
+            rows.append((*map(Cell, texts), verdict_cell(run.verdict.level)))
+    if not rows:
+        return None
+    first = (*(("Run",) if several else ()), "Node")
+    heads = columns(first, ("Guests", *(title for _, title in _METRICS)))
+    return Table("Each node", (*heads, *columns(("Verdict",))), tuple(rows))
+
+
+def written_table(named: Sequence[Named]) -> Table | None:
+    """Bytes written on their way down, node by node; None where nothing was written."""
+    several = len(named) > 1
+    rows = []
+    for name, run in named:
+        for node in run.nodes:
+            texts = _written(node)
+            if texts:
+                found = (*((name,) if several else ()), node.name, *texts)
+                rows.append((*map(Cell, found), verdict_cell(run.verdict.level)))
+    if not rows:
+        return None
+    heads = (
+        *columns((*(("Run",) if several else ()), "Node")),
+        *columns((), ("Guests", "Hypervisor", "Devices", "Devices / guests", "Declared factor")),
+        *columns(("Verdict",)),
+    )
+    return Table("Bytes written on their way down", heads, tuple(rows))
+
+
+def _written(node: NodeResult) -> tuple[str, ...]:
+    told = node.written
+    if told is None or not (told.guests or told.hypervisor):
+        return ()
+    ratio = told.devices / told.guests if told.devices is not None and told.guests else None
+    return (
+        format_bytes(told.guests),
+        _size(told.hypervisor),
+        _size(told.devices),
+        NOTHING if ratio is None else f"{ratio:.3f}",
+        NOTHING if told.factor is None else f"{told.factor:g}",
+    )
+
+
+def _size(size: int | None) -> str:
+    return NOTHING if size is None else format_bytes(size)
+
+
+def outliers_table(named: Sequence[Named]) -> Table | None:
+    """What stands out among its like on a node, named; None where nothing does."""
+    several = len(named) > 1
+    rows = [
+        row(
+            *((name,) if several else ()),
+            node.name,
+            SCOPES.get(one.scope, one.scope),
+            one.name,
+            *outlier_values(one.metric, one.value, one.usual),
+        )
+        for name, run in named
+        for node in run.nodes
+        for one in node.outliers
+    ]
+    if not rows:
+        return None
+    texts = (*(("Run",) if several else ()), "Node", "What", "Which", "Measured")
+    heads = columns(texts, ("Value", "Median of all", "Times as much"))
+    return Table("What stands out among its like", heads, tuple(rows))
+
+
+SCOPES: Final = {"disk": "disk", "cpu": "processor", "nic": "port"}
+"""Kinds of outliers for people."""
+
+
+def outlier_values(metric: str, value: float, usual: float) -> tuple[str, str, str, str]:
+    """The metric in words, both values with their unit, and how many times one is the other."""
+    unit = _unit(metric)
+    times = f"{value / usual:.2f}" if usual > 0 else NOTHING
+    return _words(metric), show_value(value, unit), show_value(usual, unit), times
+
+
+_UNITS: Final = (
+    ("_bytes_per_s", "bytes/s"),
+    ("_frames_per_s", "frames/s"),
+    ("_iops", "1/s"),
+    ("_lat_ns", "ns"),
+    ("_share", "share"),
+    ("_depth", "depth"),
+    ("_c", "celsius"),
+)
+
+
+def _unit(metric: str) -> str:
+    return next((unit for ending, unit in _UNITS if metric.endswith(ending)), "")
+
+
+def _words(metric: str) -> str:
+    for ending, word in (
+        ("_bytes_per_s", " bytes/s"),
+        ("_frames_per_s", " frames/s"),
+        ("_iops", " IOPS"),
+        ("_lat_ns", " latency"),
+        ("_share", ""),
+    ):
+        if metric.endswith(ending):
+            return (
+                metric.removesuffix(ending).replace("tx", "sent").replace("rx", "received") + word
+            )
+    return metric.replace("_", " ")
+
+
+def placement_table(fleet: GuestFleet) -> Table:
+    """The guests of each node together: who, run by what, how long they booted and waited."""
+    rows = []
+    for node in fleet.nodes:
+        guests = fleet.on(node)
+        booted = [one.booted_s for one in guests if one.booted_s is not None]
+        waits = {g.guest: w for g in guests if (w := wait_share(g, fleet.settings)) is not None}
+        most = max(waits, key=waits.__getitem__, default="")
+        rows.append(
+            row(
+                node,
+                listing([one.guest for one in guests], NAMES_SHOWN),
+                _accelerators(guests),
+                f"{len(guests):,}",
+                f"{min(booted):.1f} to {max(booted):.1f} s" if booted else NOTHING,
+                _percent(sum(waits.values()) / len(waits)) if waits else NOTHING,
+                f"{_percent(waits[most])} ({most})" if waits else NOTHING,
+            )
+        )
+    heads = columns(
+        ("Node", "Guests", "Run by"), ("How many", "Booted within", "vCPUs waited", "At most")
+    )
+    return Table("Guests by node", heads, tuple(rows))
+
+
+def _accelerators(guests: Iterable[GuestRun]) -> str:
+    words = dict.fromkeys(
+        "a hypervisor not ours" if one.accelerator is None else _ACCELERATORS[one.accelerator.value]
+        for one in guests
+    )
+    return ", ".join(words)
+
+
+_ACCELERATORS: Final = {"kvm": "KVM", "tcg": "emulation (TCG)", "auto": "not known"}
+
+
+def guests_table(fleet: GuestFleet) -> Table | None:
+    """The guests one by one, at most GUESTS_SHOWN, the longest waits first; None without figures.
+
+    vCPU times are shares of the time that all vCPUs of a guest had.
+    """
+    known = [one for one in fleet.guests if one.use is not None or one.booted_s is not None]
+    if not known:
+        return None
+    ordered = sorted(known, key=lambda one: -(wait_share(one, fleet.settings) or 0.0))
+    rows = [
+        row(
+            one.guest,
+            one.node,
+            _accelerators([one]),
+            NOTHING if one.booted_s is None else f"{one.booted_s:.1f} s",
+            _of_vcpus(one.use, fleet.settings, "vcpu_run_s"),
+            _of_vcpus(one.use, fleet.settings, "vcpu_wait_s"),
+            NOTHING if one.use is None else f"{one.use.cpu_s:.2f} s",
+        )
+        for one in ordered[:GUESTS_SHOWN]
+    ]
+    hidden = len(ordered) - GUESTS_SHOWN
+    if hidden > 0:
+        rows.append(row(f"{count(hidden, 'guest')} that waited less", *([""] * 6)))
+    heads = columns(
+        ("Guest", "Node", "Run by"), ("Booted in", "vCPUs ran", "vCPUs waited", "CPU, all of it")
+    )
+    return Table("Each guest", heads, tuple(rows))
+
+
+def wait_share(guest: GuestRun, settings: GuestSettings | None) -> float | None:
+    """For which share of their time a guest's vCPUs were ready and on no processor."""
+    return None if guest.use is None else _share(guest.use, settings, "vcpu_wait_s")
+
+
+def _of_vcpus(use: GuestUse | None, settings: GuestSettings | None, name: str) -> str:
+    share = None if use is None else _share(use, settings, name)
+    return NOTHING if share is None else _percent(share)
+
+
+def _share(use: GuestUse, settings: GuestSettings | None, name: str) -> float | None:
+    whole = use.wall_s * (settings.vcpus if settings else 1)
+    return float(getattr(use, name)) / whole if whole > 0 else None
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def settings_table(settings: GuestSettings | None) -> Table | None:
+    """What every guest was given, one row a choice; None for guests that were there."""
+    if settings is None:
+        return None
+    modelled = settings.disk is DiskKind.MODELLED
+    disk = f"{format_bytes(settings.disk_bytes)}, "
+    disk += (
+        "modelled, no storage behind it" if modelled else "an image on its node, laid out in full"
+    )
+    return Table(
+        "Guests",
+        columns(("What", "Each guest")),
+        tuple(row(*pair) for pair in _given(settings, disk)),
+    )
+
+
+def _given(settings: GuestSettings, disk: str) -> Iterator[tuple[str, str]]:
+    yield "Processors", count(settings.vcpus, "vCPU")
+    yield "Memory", format_bytes(settings.memory_bytes)
+    yield "Disk", disk
+    if settings.latency_ns is not None:
+        yield "Latency of the model", show_value(settings.latency_ns, "ns")
+    limit = settings.iops_limit
+    yield "Limit", "none" if limit is None else f"{format_count(limit)} IOPS"
+    yield "Replicas", _REPLICAS.get(settings.replicas, f"on {settings.replicas} nodes")
+    yield "Accelerator asked for", settings.accelerator.value
+    yield "Pinned", _PINNED[settings.pinning]
+    yield "Boots at once", str(settings.boots_at_once or "one for each processor of its node")
+    yield "A boot may take", format_duration_s(settings.boot_limit_s)
+    yield "Kernel", settings.kernel or "the distribution’s, for clouds"
+
+
+_REPLICAS: Final = {1: "on its own node alone"}
+_PINNED: Final = {
+    Pinning.NONE: "no",
+    Pinning.CORES: "to processors of its own",
+    Pinning.NUMA: "to one NUMA node, with its memory",
+}
