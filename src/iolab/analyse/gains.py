@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from iolab.analyse.method.between import CONFIDENT
 from iolab.analyse.method.overall import judged_together
-from iolab.analyse.method.ratio import Better, Comparison
+from iolab.analyse.method.ratio import Better, Comparison, Verdict
 from iolab.analyse.method.special import student_quantile
 from iolab.analyse.method.variance import NO_PRIOR
 from iolab.analyse.pairs import (
@@ -129,6 +129,19 @@ class Gains:
         cells = self.of(metric, workload)
         best = max(cells, key=lambda cell: cell.share, default=None)
         if best is None or best.share <= 0:
+            return None
+        low, high = _together(best, len(cells)) or (None, None)
+        return LargestGain(best, len(cells), low, high)
+
+    def largest_supported(self, metric: str, workload: str | None = None) -> LargestGain | None:
+        """The largest of the gains that are better by their verdict; None where there is none.
+
+        The largest of all would often be the noisiest.
+        """
+        cells = self.of(metric, workload)
+        better = [cell for cell in cells if cell.comparison.verdict is Verdict.BETTER]
+        best = max(better, key=lambda cell: cell.share, default=None)
+        if best is None:
             return None
         low, high = _together(best, len(cells)) or (None, None)
         return LargestGain(best, len(cells), low, high)

@@ -1,0 +1,1 @@
+"""What results say, as statements with intervals: pure functions from summaries to findings."""

@@ -1,0 +1,142 @@
+"""Findings on configurations against each other: what is gained, how often, where curves cross."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from iolab.analyse.findings.figures import LOADS, runs_of
+from iolab.analyse.findings.finding import Crossed, Gained, RunKey, Tallied
+from iolab.analyse.gains import Gain, Gains
+from iolab.analyse.method.ratio import Verdict
+from iolab.analyse.points import Axis, PointSummary
+from iolab.model.study import Study
+
+Cell = tuple[str, Axis]
+
+
+def gained(found: Sequence[Gains], points: Sequence[PointSummary]) -> Iterator[Gained]:
+    """For each candidate and metric the largest gain of all that are supported.
+
+    A gain is supported where the verdict over all cells is better; the largest of all would often
+    be the noisiest.
+    """
+    runs = _runs(points)
+    for one in found:
+        for metric in one.metrics:
+            largest = one.largest_supported(metric)
+            if largest is None:
+                continue
+            cell = largest.gain
+            yield Gained(
+                baseline=one.baseline,
+                candidate=one.candidate,
+                workload=cell.workload,
+                axis=cell.axis,
+                metric=metric,
+                share=cell.share,
+                low=largest.low,
+                high=largest.high,
+                factor=cell.factor,
+                cells=largest.cells,
+                runs=_both(one, cell, runs),
+            )
+
+
+def tallied(found: Sequence[Gains], points: Sequence[PointSummary]) -> Iterator[Tallied]:
+    """For each candidate and metric how many cells are better, worse, the same, or neither."""
+    runs = _runs(points)
+    for one in found:
+        for metric in one.metrics:
+            cells = one.of(metric)
+            counts = Counter(cell.comparison.verdict for cell in cells)
+            yield Tallied(
+                baseline=one.baseline,
+                candidate=one.candidate,
+                metric=metric,
+                verdicts=tuple((verdict, counts[verdict]) for verdict in Verdict),
+                skipped=sum(1 for out in one.skipped if _speaks_of(out.reason, metric)),
+                runs=tuple(key for cell in cells for key in _both(one, cell, runs)),
+            )
+
+
+def crossed(
+    study: Study, found: Sequence[Gains], points: Sequence[PointSummary]
+) -> Iterator[Crossed]:
+    """Where one configuration leads at small loads and the other at large ones, both supported."""
+    runs = _runs(points)
+    for one in found:
+        for workload in study.workloads:
+            names = [axis.name for axis in workload.sweep if axis.name in LOADS]
+            if len(names) != 1:
+                continue
+            for metric in one.metrics[:1]:
+                for fixed, cells in _along(one.of(metric, workload.id), names[0]):
+                    yield from _crossing(one, cells, names[0], fixed, runs)
+
+
+def _crossing(
+    one: Gains,
+    cells: Sequence[Gain],
+    name: str,
+    fixed: Axis,
+    runs: dict[tuple[str, str, Axis], tuple[RunKey, ...]],
+) -> Iterator[Crossed]:
+    """One crossing of two curves: all supported cells of the one lie below those of the other."""
+    leads = [cell for cell in cells if cell.comparison.verdict is Verdict.BETTER]
+    trails = [cell for cell in cells if cell.comparison.verdict is Verdict.WORSE]
+    if not leads or not trails:
+        return
+    first = _load(leads[0], name) < _load(trails[0], name)
+    low, high = (leads, trails) if first else (trails, leads)
+    if _load(low[-1], name) >= _load(high[0], name):
+        return
+    pair = (one.candidate, one.baseline)
+    below, above = pair if first else pair[::-1]
+    yield Crossed(
+        below=below,
+        above=above,
+        workload=low[-1].workload,
+        metric=low[-1].metric,
+        axis=name,
+        fixed=fixed,
+        last=_load(low[-1], name),
+        first=_load(high[0], name),
+        share_below=abs(low[-1].share),
+        share_above=abs(high[0].share),
+        runs=(*_both(one, low[-1], runs), *_both(one, high[0], runs)),
+    )
+
+
+def _speaks_of(reason: str, metric: str) -> bool:
+    """Whether a reason is of a whole cell or of this metric of it, by which it then begins."""
+    name, colon, _ = reason.partition(": ")
+    return not colon or name == metric
+
+
+def _along(cells: Iterable[Gain], name: str) -> Iterator[tuple[Axis, list[Gain]]]:
+    """Cells by their other axes, each ascending in the load."""
+    found: dict[Axis, list[Gain]] = {}
+    for cell in cells:
+        fixed = tuple(pair for pair in cell.axis if pair[0] != name)
+        found.setdefault(fixed, []).append(cell)
+    for fixed, members in found.items():
+        yield fixed, sorted(members, key=lambda cell: _load(cell, name))
+
+
+def _load(cell: Gain, name: str) -> int:
+    return int(dict(cell.axis)[name])
+
+
+def _runs(points: Sequence[PointSummary]) -> dict[tuple[str, str, Axis], tuple[RunKey, ...]]:
+    return {
+        (one.key.configuration, one.key.workload, one.key.axis): runs_of([one]) for one in points
+    }
+
+
+def _both(
+    one: Gains, cell: Gain, runs: dict[tuple[str, str, Axis], tuple[RunKey, ...]]
+) -> tuple[RunKey, ...]:
+    """The runs of both sides of a cell."""
+    place = (cell.workload, cell.axis)
+    return (*runs.get((one.baseline, *place), ()), *runs.get((one.candidate, *place), ()))

@@ -1,0 +1,238 @@
+"""Findings on one configuration at a time: bests, bends, and figures over cost and size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from iolab.analyse.findings.finding import Bent, Best, Priced, RunKey
+from iolab.analyse.key_value.summary import NAMED_OPERATIONS, latency_key
+from iolab.analyse.points import FIGURES, Axis, PointSummary
+from iolab.model.configuration import Configuration
+from iolab.model.metric import Metric
+from iolab.model.study import Study
+from iolab.model.workload import Indicator, Workload
+from iolab.plan.searches import SEARCHED
+
+LOADS: Final = (*SEARCHED, "threads")
+"""Axes along which load rises."""
+
+PAYS: Final = 0.5
+"""A load that is doubled should give more than the square root of two; less is waiting."""
+
+REPLICATED: Final = 2
+"""Runs of a point from which on its spread is known."""
+
+MONEY: Final = 1000.0
+"""Rates are told for so much money: for one unit of a currency they are too small to read."""
+
+_PER_TB: Final = (("raw_tb", "TB raw"), ("usable_tb", "TB usable"))
+
+
+def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:
+    """The best of each workload and configuration that any trusted point supports."""
+    for workload, configuration, mine in _groups(study, points):
+        key = FIGURES.get(workload.indicator)
+        if key is None:
+            continue
+        less = workload.indicator is Indicator.LATENCY
+        known = [one for one in mine if one.trusted and _value(one, key) is not None]
+        if not known:
+            continue
+        pick = min if less else max
+        best = pick(known, key=lambda one: _value(one, key) or 0.0)
+        others = [one for one in known if one is not best]
+        yield Best(
+            configuration=configuration.id,
+            workload=workload.id,
+            metric=key,
+            axis=best.key.axis,
+            value=best.metrics[key],
+            level=best.level,
+            alike=tuple(one.key.axis for one in others if _overlap(one, best, key)),
+            places=len(known),
+            runs=runs_of([best]),
+        )
+
+
+def bends(study: Study, points: Sequence[PointSummary]) -> Iterator[Bent]:
+    """For each curve over one axis of load, the first step that no longer pays."""
+    for workload, configuration, mine in _groups(study, points):
+        rate = FIGURES.get(workload.indicator)
+        names = [axis.name for axis in workload.sweep if axis.name in LOADS]
+        if rate is None or workload.indicator is Indicator.LATENCY or len(names) != 1:
+            continue
+        (name,) = names
+        for fixed, curve in curves(mine, name):
+            found = _bend(curve, name, rate)
+            if found is not None:
+                one, other, gained, waited = found
+                yield Bent(
+                    configuration=configuration.id,
+                    workload=workload.id,
+                    axis=name,
+                    fixed=fixed,
+                    load=_load(one, name),
+                    further=_load(other, name),
+                    rate=gained,
+                    latency=waited,
+                    single=min(len(one.results), len(other.results)) < REPLICATED,
+                    runs=runs_of([one, other]),
+                )
+
+
+def prices(study: Study, found: Sequence[Best]) -> Iterator[Priced]:
+    """Bests over cost and size, and capacity over cost, where the study says these."""
+    offers = [*_rates_over(study, found), *_capacity_over(study)]
+    for (workload, metric, per), members in _by_kind(offers).items():
+        ranked = sorted(members, key=lambda one: -(one.value.value or 0.0))
+        for place, one in enumerate(ranked):
+            behind = ranked[place + 1 :]
+            yield Priced(
+                configuration=one.configuration,
+                workload=workload,
+                metric=metric,
+                per=per,
+                value=one.value.value or 0.0,
+                unit=one.value.unit,
+                rank=place + 1,
+                of=len(ranked),
+                sure=all(_low(one.value) > _high(other.value) for other in behind),
+                runs=one.runs,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Offered:
+    """A figure over a size, with the interval that it inherits."""
+
+    configuration: str
+    kind: tuple[str, str, str]
+    value: Metric
+    runs: tuple[RunKey, ...]
+
+
+def _by_kind(offers: Iterable[_Offered]) -> dict[tuple[str, str, str], list[_Offered]]:
+    found: dict[tuple[str, str, str], list[_Offered]] = {}
+    for one in offers:
+        found.setdefault(one.kind, []).append(one)
+    return found
+
+
+def _rates_over(study: Study, found: Sequence[Best]) -> Iterator[_Offered]:
+    owners = {one.id: one for one in study.configurations}
+    for best in found:
+        if best.value.unit == "ns":
+            continue
+        for per, size in _sizes(owners.get(best.configuration)):
+            kind = (best.workload, best.metric, per)
+            yield _Offered(best.configuration, kind, _over(best.value, size), best.runs)
+
+
+def _capacity_over(study: Study) -> Iterator[_Offered]:
+    for one in study.configurations:
+        if one.cost is None or one.cost.total <= 0:
+            continue
+        for name, _ in _PER_TB:
+            if terabytes := getattr(one.capacity, name):
+                figure = terabytes / one.cost.total * MONEY
+                exact = Metric(figure, "TB", figure, figure)
+                yield _Offered(one.id, ("", name, f"{MONEY:g} {one.cost.currency}"), exact, ())
+
+
+def _over(metric: Metric, size: float) -> Metric:
+    ends = (None if end is None else end / size for end in (metric.value, metric.low, metric.high))
+    value, low, high = ends
+    return Metric(value, metric.unit, low, high, metric.n)
+
+
+def _sizes(configuration: Configuration | None) -> Iterator[tuple[str, float]]:
+    """What a configuration's figures may be divided by."""
+    if configuration is None:
+        return
+    for name, per in _PER_TB:
+        if terabytes := getattr(configuration.capacity, name):
+            yield per, terabytes
+    if configuration.nodes:
+        yield "node", float(configuration.nodes)
+    if configuration.cost is not None and configuration.cost.total > 0:
+        yield f"{MONEY:g} {configuration.cost.currency}", configuration.cost.total / MONEY
+
+
+def curves(
+    points: Iterable[PointSummary], name: str
+) -> Iterator[tuple[Axis, tuple[PointSummary, ...]]]:
+    """The trusted points by the values of their other axes, each ascending in the load `name`."""
+    found: dict[Axis, list[PointSummary]] = {}
+    for point in points:
+        if point.trusted and name in dict(point.key.axis):
+            fixed = tuple(pair for pair in point.key.axis if pair[0] != name)
+            found.setdefault(fixed, []).append(point)
+    for fixed, members in found.items():
+        yield fixed, tuple(sorted(members, key=lambda one: _load(one, name)))
+
+
+def runs_of(points: Iterable[PointSummary]) -> tuple[RunKey, ...]:
+    """The runs behind some points."""
+    return tuple((run.digest, run.repeat) for point in points for run in point.results)
+
+
+def mean_latency(point: PointSummary) -> float | None:
+    """A point's mean latency: of I/O, or of the first operation on keys that has one."""
+    keys = ("lat_ns_mean", *(latency_key(one, "mean") for one in NAMED_OPERATIONS))
+    known = (value for key in keys if (value := _value(point, key)) is not None)
+    return next(known, None)
+
+
+def _bend(
+    curve: Sequence[PointSummary], name: str, rate: str
+) -> tuple[PointSummary, PointSummary, float, float] | None:
+    for one, other in pairwise(curve):
+        low, high = _value(one, rate), _value(other, rate)
+        short, long = mean_latency(one), mean_latency(other)
+        if not (low and high and short and long):
+            continue
+        more = math.log(_load(other, name) / _load(one, name))
+        if math.log(high / low) < PAYS * more and math.log(long / short) > PAYS * more:
+            return one, other, high / low, long / short
+    return None
+
+
+def _groups(
+    study: Study, points: Sequence[PointSummary]
+) -> Iterator[tuple[Workload, Configuration, list[PointSummary]]]:
+    """The whole fleet's points of each workload and configuration, in the study's order."""
+    found: dict[tuple[str, str], list[PointSummary]] = {}
+    for point in points:
+        if not point.key.without:
+            found.setdefault((point.key.workload, point.key.configuration), []).append(point)
+    for workload in study.workloads:
+        for configuration in study.configurations:
+            if mine := found.get((workload.id, configuration.id)):
+                yield workload, configuration, mine
+
+
+def _load(point: PointSummary, name: str) -> int:
+    return int(dict(point.key.axis)[name])
+
+
+def _value(point: PointSummary, key: str) -> float | None:
+    metric = point.metrics.get(key)
+    return metric.value if metric is not None else None
+
+
+def _overlap(one: PointSummary, other: PointSummary, key: str) -> bool:
+    """Whether the intervals of both meet; without intervals nothing is known to differ."""
+    a, b = one.metrics[key], other.metrics[key]
+    return _low(a) <= _high(b) and _low(b) <= _high(a)
+
+
+def _low(metric: Metric) -> float:
+    return -math.inf if metric.low is None else metric.low
+
+
+def _high(metric: Metric) -> float:
+    return math.inf if metric.high is None else metric.high

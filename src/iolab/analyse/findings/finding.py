@@ -1,0 +1,133 @@
+"""The kinds of statements that results make; each names the runs that it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iolab.analyse.method.ratio import Verdict
+from iolab.analyse.points import Axis
+from iolab.model.metric import Level, Metric
+
+RunKey = tuple[str, int]
+"""A run: its point's digest and its repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """A configuration's best figure of a workload over all places of its axes.
+
+    `level` is the worst verdict behind it. `alike` are other places whose interval reaches into
+    that of the best: they may be as good. `places` is of how many it is the best.
+    """
+
+    configuration: str
+    workload: str
+    metric: str
+    axis: Axis
+    value: Metric
+    level: Level
+    alike: tuple[Axis, ...]
+    places: int
+    runs: tuple[RunKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gained:
+    """The largest gain of a candidate over the baseline that its interval supports.
+
+    `share` is what a rate is higher by, or a latency lower by, as a share of the baseline's, with
+    `low` and `high` of an interval that holds for all `cells` at once, None without one. `factor`
+    is how many times as good the candidate is there.
+    """
+
+    baseline: str
+    candidate: str
+    workload: str
+    axis: Axis
+    metric: str
+    share: float
+    low: float | None
+    high: float | None
+    factor: float
+    cells: int
+    runs: tuple[RunKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tallied:
+    """How a candidate's cells of one metric compare with the baseline's: how many of each verdict.
+
+    `skipped` could not be compared.
+    """
+
+    baseline: str
+    candidate: str
+    metric: str
+    verdicts: tuple[tuple[Verdict, int], ...]
+    skipped: int
+    runs: tuple[RunKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Crossed:
+    """Two configurations each of which leads, by its interval, on a part of one axis of load.
+
+    `below` leads up to the load `last`, `above` from the load `first` on; the shares are what each
+    is better by at these loads.
+    """
+
+    below: str
+    above: str
+    workload: str
+    metric: str
+    axis: str
+    fixed: Axis
+    last: int
+    first: int
+    share_below: float
+    share_above: float
+    runs: tuple[RunKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bent:
+    """Where more load stops paying: from one load to the next the rate gains less than it costs.
+
+    `rate` and `latency` are the ratios from `load` to `further`, of rates and of mean latencies;
+    `single` where either rests on one run.
+    """
+
+    configuration: str
+    workload: str
+    axis: str
+    fixed: Axis
+    load: int
+    further: int
+    rate: float
+    latency: float
+    single: bool
+    runs: tuple[RunKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """What a configuration gives for what: a best figure, or capacity, over its cost or its size.
+
+    `per` is `1000 EUR`, `TB raw`, `TB usable` or `node`; `value` in the figure's unit for one of
+    these. `rank` is its place among all configurations, from 1, of `of` that have both. `sure`
+    where its interval lies above those of all that are ranked behind it.
+    """
+
+    configuration: str
+    workload: str
+    metric: str
+    per: str
+    value: float
+    unit: str
+    rank: int
+    of: int
+    sure: bool
+    runs: tuple[RunKey, ...]
+
+
+Finding = Best | Gained | Tallied | Crossed | Bent | Priced
