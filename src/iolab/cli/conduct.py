@@ -15,7 +15,7 @@ from iolab.cli.recorder import OpenWriter, SessionRecorder
 from iolab.cli.signals import STOPPING, STOPPING_AT_ONCE, stop_on_signals
 from iolab.errors import Interrupted, StoreError
 from iolab.model.event import SessionStatus
-from iolab.model.host import HostSpec
+from iolab.model.host import HostKind, HostSpec
 from iolab.model.run import Plan, PlannedRun
 from iolab.model.study import Study
 from iolab.model.workload import Job
@@ -52,8 +52,12 @@ class Order:
 
 
 async def survey_hosts(study: Study) -> Survey:
-    """Connect every host of the study, ask and try it, and let go; HostError with every fault."""
-    hosts = hosts_of(hosts_used(study))
+    """Connect every host of the study, ask and try it, and let go; HostError with every fault.
+
+    Of guests that a session would boot their nodes are asked.
+    """
+    there = [spec for spec in hosts_used(study) if spec.kind is not HostKind.VM]
+    hosts = hosts_of(there)
     try:
         return await survey(study, hosts, ENGINES)
     finally:

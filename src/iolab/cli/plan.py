@@ -80,11 +80,15 @@ def _survey(study: Study, plan: Plan) -> tuple[Mapping[str, HostFacts], IolabErr
 
     from iolab.cli.conduct import survey_hosts
     from iolab.errors import IolabError
-    from iolab.plan.guard import check_ready
+    from iolab.plan.guard import check_nodes, check_ready
 
     surveyed = asyncio.run(survey_hosts(study))
     try:
-        check_ready(study, plan, surveyed.facts, surveyed.probes, devices=surveyed.devices)
+        if study.guests is not None:
+            # Guests are there when a session has booted them; their nodes are asked.
+            check_nodes(study, plan, surveyed.facts, surveyed.probes)
+        else:
+            check_ready(study, plan, surveyed.facts, surveyed.probes, devices=surveyed.devices)
     except IolabError as error:
         return surveyed.facts, error
     return surveyed.facts, None

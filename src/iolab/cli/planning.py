@@ -16,6 +16,9 @@ from iolab.model.workload import Workload
 from iolab.model.ycsb import YcsbJob
 from iolab.plan.aim_tables import limit_name
 from iolab.plan.budget import ASSUMED_WRITE_BYTES_PER_S
+from iolab.plan.guest_guard import node_targets
+from iolab.plan.guest_notes import fleet_lines, guest_notes
+from iolab.plan.guests import boots_guests, node_path, nodes_of
 from iolab.plan.key_value_budget import stores_of
 from iolab.plan.key_value_copies import Reflinks, copy_notes, with_copies
 from iolab.plan.key_value_cost import KeyJob, store_bytes
@@ -111,6 +114,44 @@ def plan_document(
             }
             for target in targets_of(study)
         ],
+        "guests": _guests(study, facts),
+    }
+
+
+def _guests(study: Study, facts: Mapping[str, HostFacts] | None) -> dict[str, Any] | None:
+    """The guests of a study by node; None where it has none."""
+    nodes = nodes_of(study)
+    if not nodes:
+        return None
+    return {
+        "booted": _booted(study),
+        "nodes": [
+            {
+                "node": node.name,
+                "path": node_path(study, node),
+                "guests": [spec.name for spec in study.hosts if spec.node == node.name],
+                "free_bytes": _free_bytes(facts, node.name),
+            }
+            for node in nodes
+        ],
+    }
+
+
+def _booted(study: Study) -> dict[str, Any] | None:
+    """What guests that are booted have; None for those that exist already."""
+    guests = study.guests
+    if guests is None:
+        return None
+    return {
+        "vcpus": guests.vcpus,
+        "memory_bytes": guests.memory_bytes,
+        "disk_bytes": guests.disk_bytes,
+        "disk_kind": guests.disk.value,
+        "latency_ns": guests.latency_ns,
+        "iops_limit": guests.iops_limit,
+        "replicas": guests.replicas,
+        "accel": guests.accelerator.value,
+        "pin": guests.pinning.value,
     }
 
 
@@ -169,6 +210,7 @@ def _costs(
     for workload in study.workloads:
         if workload.aim.searches:
             yield "search", f"{one_line(workload.id)}: {_sought(workload)}"
+    yield from ((heading, one_line(says)) for heading, says in fleet_lines(study))
     yield from _ground(study, plan)
     yield "writes", f"about {format_bytes(budget.write_bytes_estimate)} over all hosts and runs"
     if plan.destroys:
@@ -178,7 +220,7 @@ def _costs(
         yield "destroys", f"nothing; the files lie in a folder of their own and {kept}"
     if budget.free_bytes_needed_per_host:
         needed = format_bytes(budget.free_bytes_needed_per_host)
-        yield "free space", f"{needed} needed on each host"
+        yield "free space", f"{needed} needed on each {'node' if boots_guests(study) else 'host'}"
     for says in _targets(study, facts):
         yield "target", says
     for says in notes_of(study, plan, facts):
@@ -190,6 +232,7 @@ def notes_of(study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None) ->
     yield from memory_notes(study, plan.points)
     reflinks = _reflinks(study, facts)
     yield from copy_notes(study, plan.runs, reflinks, ASSUMED_WRITE_BYTES_PER_S)
+    yield from (one_line(says) for says in guest_notes(study, plan.points, facts))
 
 
 def _reflinks(study: Study, facts: Mapping[str, HostFacts] | None) -> Reflinks:
@@ -224,7 +267,7 @@ def _ground(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     for item in plan.data_sets:
         (here,) = (one for one in study.configurations if one.id == item.configuration)
         on_device = {is_on_device(study, here.id, host) for host in here.hosts}
-        if True in on_device:
+        if True in on_device and not boots_guests(study):
             regions.append(max(item.on(host).bytes_per_host for host in here.hosts))
         if False in on_device:
             number = item.numjobs * item.files_per_job
@@ -232,7 +275,11 @@ def _ground(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     if files:
         size = format_bytes(plan.budget.layout_bytes_per_host)
         yield "files", f"{size} laid out on each host ({'; '.join(files)})"
-    elif not regions and not any(isinstance(point.job, KeyJob) for point in plan.points):
+    elif (
+        not regions
+        and not boots_guests(study)
+        and not any(isinstance(point.job, KeyJob) for point in plan.points)
+    ):
         yield "files", "none laid out before the runs"
     if regions:
         says = f"the first {format_bytes(max(regions))} of each device"
@@ -258,7 +305,7 @@ def _stores(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
 def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
     """Where the load goes: hosts with the same path on the same kind of file system in one line."""
     alike: dict[tuple[str, str], list[Target]] = {}
-    for target in targets_of(study):
+    for target in _grounds(study):
         found = _target_facts(facts, target.key)
         below = _below(found.target) if found is not None and found.target is not None else ""
         alike.setdefault((target.path, below), []).append(target)
@@ -268,6 +315,11 @@ def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[st
         least = "at least " if len(set(free)) > 1 else ""
         room = f", {least}{format_bytes(min(free))} free" if free else ""
         yield f"{path or 'no path given'} on {listing(names, HOSTS_SHOWN)}{below}{room}"
+
+
+def _grounds(study: Study) -> tuple[Target, ...]:
+    """The targets that exist before the session: of guests that it boots those of their nodes."""
+    return node_targets(study) or targets_of(study)
 
 
 def _below(seen: TargetFacts) -> str:

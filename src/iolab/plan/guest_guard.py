@@ -13,7 +13,7 @@ from iolab.model.study import Study
 from iolab.plan.budget import with_spare
 from iolab.plan.guest_cost import KIT_BYTES, guests_per_node, image_bytes
 from iolab.plan.guests import node_path, nodes_of
-from iolab.plan.targets import region_bytes, targets_of
+from iolab.plan.targets import Target, region_bytes, targets_of
 from iolab.plan.wording import shown
 from iolab.units import format_bytes
 
@@ -55,6 +55,15 @@ def guest_tools(study: Study) -> dict[str, list[str]]:
     if guests.pinning is not Pinning.NONE:
         found.append(TASKSET)
     return {name: [name, "--version"] for name in found}
+
+
+def node_targets(study: Study) -> tuple[Target, ...]:
+    """Where images of guests go, on each node that boots any."""
+    if study.guests is None:
+        return ()
+    return tuple(
+        Target(node.name, node.name, node_path(study, node) or "", ()) for node in nodes_of(study)
+    )
 
 
 def guest_faults(

@@ -11,6 +11,8 @@ from iolab.model.host import DeviceFacts, HostFacts, HostSpec, Role, TargetProbe
 from iolab.model.study import Study
 from iolab.plan.device_guard import NVME, NVME_ARGV, NVME_PURGES
 from iolab.plan.filesystem_guard import asks_rights
+from iolab.plan.guest_guard import guest_tools, node_targets
+from iolab.plan.guests import nodes_of
 from iolab.plan.key_value_guard import wanted_tools
 from iolab.plan.targets import Target, targets_of
 from iolab.run.barrier import Outcomes, together
@@ -36,6 +38,15 @@ class Survey:
     probes: Mapping[str, TargetProbe]
     devices: Mapping[str, DeviceFacts] = field(default_factory=dict)
 
+    def joined(self, other: Survey) -> Survey:
+        """What other hosts told besides."""
+        return Survey(
+            {**self.hellos, **other.hellos},
+            {**self.facts, **other.facts},
+            {**self.probes, **other.probes},
+            {**self.devices, **other.devices},
+        )
+
 
 async def survey(study: Study, hosts: Mapping[str, Host], engines: Iterable[Engine]) -> Survey:
     """Ask all hosts given at once. HostError names every one that failed, and what to do.
@@ -53,13 +64,18 @@ async def survey(study: Study, hosts: Mapping[str, Host], engines: Iterable[Engi
 
     specs = {spec.name: spec for spec in study.hosts}
     watched = [name for name in hosts if name in specs and specs[name].role is not Role.CLIENT]
+    carrying = {node.name for node in nodes_of(study)}
+    booting = {target.host: target for target in node_targets(study)}
 
     async def visit(host: Host) -> _Visit:
         spec = specs[host.name]
         if host.name in by_host:
             return await _visit(host, spec, tuple(by_host[host.name]), tools, study)
+        if host.name in booting:
+            return await _visit(host, spec, (booting[host.name],), guest_tools(study), study)
         hello = await host.connect()
-        told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=None, tools={})
+        path = spec.path if host.name in carrying else None
+        told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=path, tools={})
         return _Visit(hello, {host.name: _with_devices(spec, read_facts(host.name, told))}, {})
 
     visits = _complete(await together([hosts[name] for name in (*by_host, *watched)], visit))
