@@ -119,8 +119,8 @@ class Programs:
         return Ran(process.returncode or 0, output, errors)
 
     def _find(self, name: str) -> str | None:
-        searched = f"{self.environment.get('PATH', os.defpath)}:{self.beside}"
-        return shutil.which(name, path=searched)
+        searched = (self.environment.get("PATH", os.defpath), self.beside)
+        return shutil.which(name, path=":".join(folders for folders in searched if folders))
 
 
 def _again(name: str) -> str:
