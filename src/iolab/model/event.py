@@ -16,6 +16,7 @@ class Phase(StrEnum):
 
     CONNECT = "connect"
     FACTS = "facts"
+    BOOT = "boot guests"
     LAY_OUT = "lay out"
     PROVE = "prove"
     DROP_CACHES = "drop caches"

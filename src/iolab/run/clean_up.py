@@ -6,16 +6,13 @@ import asyncio
 from collections.abc import Mapping
 
 from iolab.errors import Interrupted
-from iolab.run.drivers import Drivers
 from iolab.run.hosts.base import Host
-from iolab.run.sites import Sites
+from iolab.run.parts import Parts
 from iolab.run.stop import Stop
 
 
-async def clean_up(
-    drivers: Drivers, sites: Sites, hosts: Mapping[str, Host], stop: Stop
-) -> tuple[str, ...]:
-    """End what drivers hold, leave every folder, close every host; sentences on what failed.
+async def clean_up(parts: Parts, hosts: Mapping[str, Host], stop: Stop) -> tuple[str, ...]:
+    """End what the session holds, close every host; sentences on what failed.
 
     At a second stop request nothing is waited for: the end of their lease makes the agents kill
     and remove everything by themselves.
@@ -23,7 +20,7 @@ async def clean_up(
     faults: tuple[str, ...] = ()
     if not stop.at_once:
         try:
-            faults = await stop.unless_at_once(_leave(drivers, sites))
+            faults = await stop.unless_at_once(parts.leave())
         except Interrupted:
             faults = ()
     endings = await asyncio.gather(
@@ -35,9 +32,3 @@ async def clean_up(
         if isinstance(ending, BaseException)
     ]
     return (*faults, *unclosed)
-
-
-async def _leave(drivers: Drivers, sites: Sites) -> tuple[str, ...]:
-    # A server that still runs would write into the folder that is being removed.
-    held = await drivers.end()
-    return (*held, *await sites.leave())

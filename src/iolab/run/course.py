@@ -15,12 +15,11 @@ from iolab.model.state import EMPTY, Ledger
 from iolab.model.study import OnFailure
 from iolab.run.agenda import Agenda
 from iolab.run.crew import Crew
-from iolab.run.drivers import Drivers
 from iolab.run.execute import execute
 from iolab.run.mend import Patience, Reach, lost_now, mend, require_all
+from iolab.run.parts import Parts
 from iolab.run.precondition import Preconditioner
 from iolab.run.site import Site
-from iolab.run.sites import Sites
 
 LAYOUT_TRIES: Final = 3
 """How often files are laid out for one run when hosts are lost meanwhile: a fleet that loses a host
@@ -48,12 +47,12 @@ class Means:
 class Course:
     """Follows the plan; `follow` once."""
 
-    def __init__(self, crew: Crew, sites: Sites, means: Means, drivers: Drivers) -> None:
+    def __init__(self, crew: Crew, parts: Parts, means: Means) -> None:
         self._crew = crew
-        self._sites = sites
-        self._states = Preconditioner(crew, sites, means.facts, means.ledger)
+        self._parts = parts
+        self._sites = parts.sites
+        self._states = Preconditioner(crew, parts.sites, means.facts, means.ledger)
         self._means = means
-        self._drivers = drivers
         self._method = crew.study.method
         self._failed_points: set[str] = set()
 
@@ -84,7 +83,8 @@ class Course:
         attempts = 1 + max(self._method.retries, len(self._crew.hosts))
         for attempt in range(first, first + attempts):
             sites = await self._sites_for(run)
-            record = await execute(self._crew, replace(run, attempt=attempt), sites, self._drivers)
+            turn = replace(run, attempt=attempt)
+            record = await execute(self._crew, turn, sites, self._parts)
             if record is None:
                 return False
             record = await self._states.account(record, sites)

@@ -16,10 +16,10 @@ from iolab.run.barrier import together
 from iolab.run.clock import measure_offset
 from iolab.run.crew import Crew
 from iolab.run.driver import Driver
-from iolab.run.drivers import Drivers
 from iolab.run.engines.collect import IntervalCollector
 from iolab.run.evidence import Evidence
 from iolab.run.onlookers import Onlookers
+from iolab.run.parts import Parts
 from iolab.run.site import Site
 from iolab.run.telemetry.decode import CounterCollector
 
@@ -29,7 +29,7 @@ thousand. Each host's own error stands with the host."""
 
 
 async def execute(
-    crew: Crew, run: PlannedRun, sites: Sequence[Site], drivers: Drivers
+    crew: Crew, run: PlannedRun, sites: Sequence[Site], parts: Parts
 ) -> RunRecord | None:
     """The record of the run, whether it went well or not.
 
@@ -40,16 +40,17 @@ async def execute(
     started_ns = crew.clock.real_ns()
     evidence = [Evidence(site) for site in sites]
     counters = CounterCollector()
-    onlookers = Onlookers(crew, run, counters, first=len(evidence))
+    onlookers = Onlookers(crew, run, counters, first=len(evidence), below=parts.guests.below)
+    watching = parts.guests.watching(run, counters, onlookers.places)
     reported: tuple[ReportedRate, ...] = ()
     driver: Driver | None = None
     fault: IolabError | None = None
     try:
-        driver = drivers.of(run)
+        driver = parts.drivers.of(run)
         await driver.prepare(crew, run, evidence)
         if crew.stop.requested:
             return None
-        async with onlookers.watching():
+        async with onlookers.watching(), watching:
             reported = await driver.measure(crew, run, evidence, counters)
     except (HostError, EngineError) as raised:
         fault = raised
@@ -78,6 +79,7 @@ async def execute(
         reported=reported,
         rule=rule,
         server=driver.server() if driver else None,
+        fleet=parts.guests.told(run),
     )
 
 

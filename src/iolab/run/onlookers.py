@@ -7,7 +7,7 @@ error in every record from then on; it is not reached again before the session i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -44,15 +44,30 @@ class _Onlooker:
 
 
 class Onlookers:
-    """All of them in one run; their counters are numbered from `first` on."""
+    """All of them in one run; their counters are numbered from `first` on.
+
+    `below` are the devices below the paths of those that have one, by name.
+    """
 
     def __init__(
-        self, crew: Crew, run: PlannedRun, counters: CounterCollector, *, first: int
+        self,
+        crew: Crew,
+        run: PlannedRun,
+        counters: CounterCollector,
+        *,
+        first: int,
+        below: Mapping[str, tuple[str, ...]],
     ) -> None:
         self._crew = crew
+        self._below = below
+        specs = bystanders_of(crew.study, run.point.configuration)
+        self.places = {spec.name: first + place for place, spec in enumerate(specs)}
+        """The number of each among the hosts that counters name."""
         self._all = [
-            _Onlooker(spec, host, Watch(crew, host, first + place, counters), error=host.lost)
-            for place, spec in enumerate(bystanders_of(crew.study, run.point.configuration))
+            _Onlooker(
+                spec, host, Watch(crew, host, self.places[spec.name], counters), error=host.lost
+            )
+            for spec in specs
             if (host := crew.bystanders.get(spec.name)) is not None
         ]
 
@@ -75,7 +90,7 @@ class Onlookers:
                 host=one.name,
                 role=one.spec.role,
                 error=one.error,
-                devices=deltas(one.before, one.after, one.spec.devices)
+                devices=deltas(one.before, one.after, self._devices(one.spec))
                 if one.before and one.after
                 else (),
                 clock_offset_ns=one.offset.offset_ns if one.offset else 0,
@@ -83,6 +98,10 @@ class Onlookers:
             )
             for one in self._all
         )
+
+    def _devices(self, spec: HostSpec) -> tuple[str, ...]:
+        """Those that its table names, else those below its path."""
+        return spec.devices or self._below.get(spec.name, ())
 
     def _living(self) -> list[_Onlooker]:
         return [one for one in self._all if one.error is None]

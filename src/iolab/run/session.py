@@ -28,9 +28,12 @@ from iolab.run.crew import Crew
 from iolab.run.drivers import Drivers
 from iolab.run.engines.base import Engine
 from iolab.run.engines.fio import FioEngine
+from iolab.run.guests.kit import guest_kit
+from iolab.run.guests.owner import GuestKits, Guests
 from iolab.run.hosts.base import Host
 from iolab.run.live_rule import RuleFor
 from iolab.run.mend import USUAL, Patience, Reach
+from iolab.run.parts import Parts
 from iolab.run.sites import Sites
 from iolab.run.stop import Stop
 from iolab.run.survey import Survey, survey
@@ -76,6 +79,7 @@ async def run_session(
     patience: Patience = USUAL,
     rule_for: RuleFor | None = None,
     agenda: Agenda | None = None,
+    guest_kits: GuestKits = guest_kit,
 ) -> SessionStatus:
     """Execute the plan but for what was done `earlier`, and tell the recorder.
 
@@ -83,10 +87,10 @@ async def run_session(
 
     A run that fails is recorded as failed; the study's method says how the session goes on, and
     `reach` makes hosts that were lost anew, `rule_for` the rule that ends a run when enough was
-    seen of it. The session ends early, with an error raised after it
-    is told, when a host stays lost, a target cannot be prepared, or the recorder raises; it ends
-    early without one at a stop request. However it ends, no process and no folder of it is left on
-    any host that answers, and all hosts are closed.
+    seen of it; `guest_kits` makes what guests boot from. The session ends early, with an error
+    raised after it is told, when a host stays lost, a target cannot be prepared, or the recorder
+    raises; it ends early without one at a stop request. However it ends, no process and no folder
+    of it is left on any host that answers, and all hosts are closed.
     """
     by_name = {engine.name: engine for engine in engines}
     watched = {spec.name for spec in study.hosts if spec.role is not Role.CLIENT}
@@ -99,12 +103,12 @@ async def run_session(
     pending = [run for run in plan.runs if (run.point.digest, run.repeat) not in earlier.done]
     # Whatever an agenda may ask for needs its files.
     possible = [PlannedRun(0, 1, point) for point in plan.points] if agenda else pending
-    sites, drivers = Sites(crew, possible), Drivers()
+    parts = Parts(Sites(crew, possible), Drivers(), Guests(crew, guest_kits))
     status = SessionStatus.FAILED
     fault: IolabError | None = None
     unclean: tuple[str, ...] = ()
     try:
-        work = _measure_all(crew, sites, drivers, agenda or Walk(pending), earlier, reach, patience)
+        work = _measure_all(crew, parts, agenda or Walk(pending), earlier, reach, patience)
         status = await stop.unless_at_once(work)
     except Interrupted:
         status = SessionStatus.INTERRUPTED
@@ -114,7 +118,7 @@ async def run_session(
     except IolabError as raised:
         fault = raised
     finally:
-        unclean = await clean_up(drivers, sites, crew.everyone, stop)
+        unclean = await clean_up(parts, crew.everyone, stop)
     reasons = (*([fault.happened] if fault else ()), *_missing(crew), *unclean)
     crew.tell(SessionEnded(status, " ".join(reasons) or None))
     if fault:
@@ -124,8 +128,7 @@ async def run_session(
 
 async def _measure_all(
     crew: Crew,
-    sites: Sites,
-    drivers: Drivers,
+    parts: Parts,
     agenda: Agenda,
     earlier: Earlier,
     reach: Reach | None,
@@ -135,8 +138,8 @@ async def _measure_all(
     first = agenda.next()
     if first is None:
         return SessionStatus.DONE
-    seen = await _look(crew)
-    study, present = without_hosts(crew.study, crew.left_out), await sites.present_bytes()
+    seen = await _look(crew, parts.guests)
+    study, present = without_hosts(crew.study, crew.left_out), await parts.sites.present_bytes()
     check_ready(
         study,
         crew.plan,
@@ -148,19 +151,29 @@ async def _measure_all(
     )
     versions = ", ".join(sorted({hello.version for hello in seen.hellos.values()}))
     crew.tell(SessionStarted(crew.plan, tuple(seen.facts.items()), versions))
-    means = Means(seen.facts, earlier.tried, reach, patience, earlier.ledger)
-    course = Course(crew, sites, means, drivers)
+    again = parts.guests.reaching(reach)
+    means = Means(seen.facts, earlier.tried, again, patience, earlier.ledger)
+    course = Course(crew, parts, means)
     status = await course.follow(first, agenda)
     if status is SessionStatus.DONE:
         crew.begin(Phase.CLEAN_UP, None, "remove what the session made")
     return status
 
 
-async def _look(crew: Crew) -> Survey:
+async def _look(crew: Crew, guests: Guests) -> Survey:
+    """Every host; those that are guests after the nodes on which they are booted."""
     names = ", ".join(crew.everyone)
     many = len(crew.everyone) > NAMED_HOSTS
     crew.begin(Phase.CONNECT, None, f"{len(crew.everyone)} hosts" if many else names)
-    return await survey(crew.study, crew.everyone, tuple(crew.engines.values()))
+    engines = tuple(crew.engines.values())
+    if not guests.are_booted:
+        seen = await survey(crew.study, crew.everyone, engines)
+    else:
+        nodes = await survey(crew.study, crew.bystanders, engines)
+        await guests.raise_up(nodes)
+        seen = nodes.joined(await survey(crew.study, crew.hosts, engines))
+    guests.see_nodes(seen.facts)
+    return seen
 
 
 def _missing(crew: Crew) -> tuple[str, ...]:

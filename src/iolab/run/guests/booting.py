@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from iolab.errors import HostError
+from iolab.run.guests.machine import agent_socket
 from iolab.run.guests.qemu import QemuRun
 from iolab.run.guests.relay import Relay
 from iolab.run.hosts.base import Host
@@ -37,10 +38,11 @@ class Booted:
 
 
 class GuestLink:
-    """The link of a guest's host."""
+    """The link of a guest's host; `leave` ends what else is open to it."""
 
-    def __init__(self, booted: Booted) -> None:
+    def __init__(self, booted: Booted, leave: Callable[[], Awaitable[None]]) -> None:
         self._booted = booted
+        self._leave = leave
 
     @property
     def reader(self) -> asyncio.StreamReader:
@@ -60,6 +62,7 @@ class GuestLink:
     async def end(self) -> None:
         """Wait until the guest has powered off; kill it when it does not."""
         await self._booted.relay.end()
+        await self._leave()
         await self._booted.qemu.gone(POWER_OFF_LIMIT_S)
         await self._booted.qemu.kill()
 
@@ -90,7 +93,7 @@ async def boot(node: Host, argv: Sequence[str], folder: str, guest: str, limit_s
 async def _connected(node: Host, qemu: QemuRun, folder: str, guest: str) -> Relay:
     """The way to the agent; HostError when the QEMU ends before it is there."""
     connecting = asyncio.create_task(
-        Relay.to(node, folder, socket_of(guest), SOCKET_LIMIT_S), name=f"the way to {guest}"
+        Relay.to(node, folder, agent_socket(guest), SOCKET_LIMIT_S), name=f"the way to {guest}"
     )
     ending = asyncio.create_task(qemu.ended.wait())
     try:
@@ -103,16 +106,6 @@ async def _connected(node: Host, qemu: QemuRun, folder: str, guest: str) -> Rela
         if not connecting.done():
             connecting.cancel()
         await asyncio.gather(connecting, ending, return_exceptions=True)
-
-
-def socket_of(guest: str) -> str:
-    """The name of the socket behind which the agent of a guest is."""
-    return f"{guest}.agent"
-
-
-def control_of(guest: str) -> str:
-    """The name of the socket of its QEMU's own control."""
-    return f"{guest}.qmp"
 
 
 async def _first_of(*events: asyncio.Event) -> None:

@@ -1,0 +1,211 @@
+"""One node and what the session has there: a folder with images and a kit, and guests that run."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.errors import HostError
+from iolab.model.event import Notice
+from iolab.model.guest import Accelerator, DiskKind, GuestSettings
+from iolab.model.host import HostFacts, HostSpec
+from iolab.plan.guest_pins import Pin
+from iolab.run.crew import Crew
+from iolab.run.folders import CLOSE_LIMIT_S, take_folder
+from iolab.run.guests.accelerate import why_not_kvm
+from iolab.run.guests.booting import Booted, BootHung, GuestLink, boot
+from iolab.run.guests.kit import GuestKit, KitPaths, kit_paths
+from iolab.run.guests.machine import Machine, Replica, monitor_socket, qemu_argv
+from iolab.run.guests.qmp import Monitor
+from iolab.run.guests.relay import Relay
+from iolab.run.hosts.base import Host
+from iolab.run.hosts.linked import Link
+from iolab.run.key_value.processes import told
+from iolab.run.site import Site, scratch_name
+
+QEMU: Final = "qemu-system-x86_64"
+
+BOOTS: Final = 2
+"""Tries of a guest that says nothing: one start of many was seen to hang that went well again."""
+
+MONITOR_LIMIT_S: Final = 30.0
+"""For the QEMU of a guest that spoke already to greet us."""
+
+_RATE: Final = re.compile(rb"cpu MHz\s*:\s*(\d{2,6}(?:\.\d{1,6})?)")
+USUAL_KHZ: Final = 1_000_000
+"""Where a node does not tell its processors' rate: an emulated guest needs any."""
+
+
+@dataclass(slots=True)
+class Running:
+    """A guest that was booted: `monitor` is None where its QEMU could not be spoken to."""
+
+    booted: Booted
+    wire: Relay | None = None
+    monitor: Monitor | None = None
+
+    async def leave(self) -> None:
+        """Speak to its QEMU no more."""
+        if self.monitor is not None:
+            await self.monitor.close()
+        if self.wire is not None:
+            await self.wire.end()
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What guests boot from on a node, once all of it is there."""
+
+    kit: KitPaths
+    cpu_khz: int
+    accelerator: Accelerator
+
+
+class Hypervisor:
+    """A node with its guests in their order, each with its pin; `turns` bounds boots at a time."""
+
+    def __init__(
+        self,
+        crew: Crew,
+        spec: HostSpec,
+        facts: HostFacts,
+        guests: Mapping[str, Pin],
+        turns: asyncio.Semaphore,
+    ) -> None:
+        self._crew = crew
+        self.spec = spec
+        self.facts = facts
+        self.guests = guests
+        self.folder = ""
+        self.images: Mapping[str, str] = {}
+        self.replicas: Mapping[str, Sequence[Replica]] = {}
+        self.running: dict[str, Running] = {}
+        self.ground: Ground | None = None
+        self._turns = turns
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.spec.name
+
+    @property
+    def host(self) -> Host:
+        """The node."""
+        return self._crew.bystanders[self.name]
+
+    @property
+    def site(self) -> Site:
+        """Its folder, for files that are laid out there."""
+        return Site(self.host, self.folder, self.facts.target, self.name)
+
+    async def take(self, path: str) -> None:
+        """Take a folder in that path. Raises HostError, busy while another session has it."""
+        self.folder = await take_folder(self._crew, self.host, path, scratch_name(self.name))
+
+    async def prepare(self, kit: GuestKit, settings: GuestSettings) -> None:
+        """Bring the kit, and find out what runs a guest's instructions."""
+
+        def say(text: str) -> None:
+            self._crew.tell(Notice(f"{text[:1].upper()}{text[1:]}."))
+
+        paths = await kit_paths(self.host, kit, self.folder, say)
+        khz = await self._cpu_khz()
+        wanted = settings.accelerator
+        if wanted is Accelerator.AUTO:
+            trial = Ground(paths, khz, Accelerator.KVM)
+            argv = qemu_argv(self._trial(trial, settings), QEMU)
+            why = await why_not_kvm(self.host, argv, self.folder, TRIAL)
+            wanted = Accelerator.TCG if why else Accelerator.KVM
+            if why:
+                text = f"KVM does not work on node '{self.name}': {why}. Its guests are emulated."
+                self._crew.tell(Notice(text))
+        self.ground = Ground(paths, khz, wanted)
+
+    async def boot(self, guest: str, settings: GuestSettings) -> Link:
+        """Start a guest when its turn comes; one that hangs is tried once more. HostError else."""
+        before = self.running.pop(guest, None)
+        if before is not None:
+            await before.leave()
+        async with self._turns:
+            booted = await self._boot(guest, settings)
+        running = self.running[guest] = Running(booted)
+        await self._speak_to(guest, running)
+        return GuestLink(booted, running.leave)
+
+    async def end(self) -> None:
+        """Remove the folder; its guests are gone. Raises HostError."""
+        if self.folder and not self.host.lost:
+            folder, self.folder = self.folder, ""
+            for running in self.running.values():
+                await running.booted.qemu.kill()
+            await self.host.ask("scratch_close", deadline_s=CLOSE_LIMIT_S, dir=folder, keep=False)
+
+    async def _boot(self, guest: str, settings: GuestSettings) -> Booted:
+        limit_s = settings.boot_limit_s
+        for left in reversed(range(BOOTS)):
+            argv = qemu_argv(self._machine(guest, settings), QEMU)
+            try:
+                return await boot(self.host, argv, self.folder, guest, limit_s)
+            except BootHung as hung:
+                if not left:
+                    raise
+                self._crew.tell(Notice(f"{hung.happened} It is started anew."))
+        raise AssertionError("the last try returns or raises")
+
+    async def _speak_to(self, guest: str, running: Running) -> None:
+        """Its QEMU's monitor; a guest without one is measured all the same."""
+        try:
+            wire = await Relay.to(self.host, self.folder, monitor_socket(guest), MONITOR_LIMIT_S)
+            running.wire = wire
+            running.monitor = await Monitor.open(guest, wire.reader, wire, MONITOR_LIMIT_S)
+        except HostError as fault:
+            text = f"{fault.happened} Nothing will be known of guest '{guest}' but its own words."
+            self._crew.tell(Notice(text))
+
+    def _machine(self, guest: str, settings: GuestSettings) -> Machine:
+        ground, pin = self.ground, self.guests[guest]
+        if ground is None:
+            raise ValueError(f"node {self.name} is not prepared")
+        return Machine(
+            guest=guest,
+            settings=settings,
+            accelerator=ground.accelerator,
+            kernel=ground.kit.kernel,
+            initrd=ground.kit.initrd,
+            tools=ground.kit.tools,
+            image=self.images.get(guest),
+            cpus=pin.cpus,
+            memory_node=pin.memory_node,
+            cpu_khz=ground.cpu_khz,
+            real_ns=self._crew.clock.real_ns(),
+            replicas=tuple(self.replicas.get(guest, ())),
+        )
+
+    def _trial(self, ground: Ground, settings: GuestSettings) -> Machine:
+        """A guest without a disk of its own."""
+        bare = GuestSettings(1, settings.memory_bytes, settings.disk_bytes, DiskKind.MODELLED)
+        kit, now_ns = ground.kit, self._crew.clock.real_ns()
+        return Machine(
+            TRIAL,
+            bare,
+            ground.accelerator,
+            kit.kernel,
+            kit.initrd,
+            kit.tools,
+            cpu_khz=ground.cpu_khz,
+            real_ns=now_ns,
+        )
+
+    async def _cpu_khz(self) -> int:
+        argv = ("grep", "-m", "1", "cpu MHz", "/proc/cpuinfo")
+        found = _RATE.search(await told(self.host, argv, codes=frozenset({0, 1})))
+        if found:
+            return round(float(found.group(1)) * 1000)
+        return round((self.facts.cpu.max_mhz or 0) * 1000) or USUAL_KHZ
+
+
+TRIAL: Final = "kvm-trial"
+"""The guest with which KVM is tried."""
