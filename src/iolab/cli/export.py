@@ -26,6 +26,14 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
 
 
+class Rows(StrEnum):
+    """What a row of a table is."""
+
+    RESULTS = "results"
+    POINTS = "points"
+    NODES = "nodes of results"
+
+
 def export(
     session: SessionDirectory,
     *,
@@ -39,6 +47,13 @@ def export(
             help="One row a point with all its repeats together, not one a run (csv, parquet).",
         ),
     ] = False,
+    nodes: Annotated[
+        bool,
+        typer.Option(
+            "--nodes",
+            help="One row for each run and node of its guests, not one a run (csv, parquet).",
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Write here, not to standard output."),
@@ -50,48 +65,72 @@ def export(
     from iolab.errors import UsageError
     from iolab.store.reader import SessionReader
 
-    if points and kind not in {Format.CSV, Format.PARQUET}:
-        raise UsageError(
-            f"--points chooses the rows of CSV and Parquet, not of {kind.value}.",
-            "Leave it out: json and markdown have both.",
-        )
+    rows = _chosen(kind, points=points, nodes=nodes)
     reader = SessionReader(session)
     if kind is Format.PARQUET:
         if out is None:
             raise UsageError(
                 "Parquet is no text for a terminal or a pipe.", "Name a file by --out."
             )
-        _write_parquet(reader, out, points=points)
+        _write_parquet(reader, out, rows)
     else:
-        text = _text(reader, kind, points=points)
+        text = _text(reader, kind, rows)
         if out is None:
             raw_result(text)
             return
         replace_whole(out, text)
     result(str(out))
-    rows = "points" if points else "results"
-    say(f"{_rows(reader, points=points)} {rows} written as {kind.value}.")
+    say(f"{_count(reader, rows)} {rows.value} written as {kind.value}.")
 
 
-def _rows(reader: SessionReader, *, points: bool) -> int:
+def _chosen(kind: Format, *, points: bool, nodes: bool) -> Rows:
+    """The rows that the options ask for; UsageError where they do not go together."""
+    from iolab.errors import UsageError
+
+    if points and nodes:
+        raise UsageError(
+            "--points and --nodes ask for different rows.", "Take one of the two at a time."
+        )
+    if (points or nodes) and kind not in {Format.CSV, Format.PARQUET}:
+        raise UsageError(
+            f"--{'points' if points else 'nodes'} chooses the rows of CSV and Parquet, not of "
+            f"{kind.value}.",
+            "Leave it out: json has all of them, and markdown points and runs.",
+        )
+    if nodes:
+        return Rows.NODES
+    return Rows.POINTS if points else Rows.RESULTS
+
+
+def _count(reader: SessionReader, rows: Rows) -> int:
     from iolab.analyse.apart import shown_of
     from iolab.analyse.points import grouped
 
     results = shown_of(reader)[1]
-    return len(grouped(results)) if points else len(results)
+    if rows is Rows.NODES:
+        return sum(len(result.nodes) for result in results)
+    return len(grouped(results)) if rows is Rows.POINTS else len(results)
 
 
-def _text(reader: SessionReader, kind: Format, *, points: bool) -> str:
+def _text(reader: SessionReader, kind: Format, rows: Rows) -> str:
     import json
 
     from iolab.analyse.apart import shown_of
     from iolab.analyse.points import summarise
-    from iolab.report.export import csv_text, markdown_text, points_csv, session_document
+    from iolab.report.export import (
+        csv_text,
+        markdown_text,
+        nodes_csv,
+        points_csv,
+        session_document,
+    )
 
     study, results = shown_of(reader)
     match kind:
-        case Format.CSV if points:
+        case Format.CSV if rows is Rows.POINTS:
             return points_csv(summarise(results, study))
+        case Format.CSV if rows is Rows.NODES:
+            return nodes_csv(results)
         case Format.CSV:
             return csv_text(results)
         case Format.MARKDOWN:
@@ -100,15 +139,22 @@ def _text(reader: SessionReader, kind: Format, *, points: bool) -> str:
             return json.dumps(session_document(study, results), indent=2) + "\n"
 
 
-def _write_parquet(reader: SessionReader, out: Path, *, points: bool) -> None:
+def _write_parquet(reader: SessionReader, out: Path, rows: Rows) -> None:
     from iolab.analyse.apart import shown_of
     from iolab.analyse.points import summarise
     from iolab.report.export import result_columns
+    from iolab.report.node_rows import node_columns
     from iolab.report.points import point_columns
     from iolab.store.export import write_parquet
 
     study, results = shown_of(reader)
-    found = point_columns(summarise(results, study)) if points else result_columns(results)
+    match rows:
+        case Rows.POINTS:
+            found = point_columns(summarise(results, study))
+        case Rows.NODES:
+            found = node_columns(results)
+        case _:
+            found = result_columns(results)
     write_parquet({name: _column(name, values) for name, values in found.items()}, out)
 
 

@@ -24,6 +24,7 @@ from iolab.report.every_run import axis_names
 from iolab.report.key_value.gains import gains_document, key_gains
 from iolab.report.key_value.groups import groups_in
 from iolab.report.key_value.tables import key_points_table, key_runs_table
+from iolab.report.node_rows import node_columns, node_document, nodes_of_points
 from iolab.report.operations import RATE_NOTE, iterations_document, split, summary_lines
 from iolab.report.points import metric_document, point_columns, point_documents, point_table
 from iolab.report.tables import SHOWN_METRICS
@@ -60,7 +61,7 @@ def session_document(
             "scale": study.scale,
         },
         "configurations": [_configuration(one) for one in study.configurations],
-        "points": point_documents(told),
+        "points": point_documents(told, nodes_of_points(told, study)),
         "results": [_result(result) for result in results],
         "iterations": iterations_document(results),
         "gains": gains_document(key_gains(study, groups_in(study, told))),
@@ -107,6 +108,7 @@ def _result(result: Result) -> dict[str, Any]:
         "window_s": _finite(result.window_s),
         "metrics": _metrics(result.metrics),
         "hosts": [_host(host) for host in result.hosts],
+        "nodes": [node_document(node) for node in result.nodes],
         "spread": None if result.spread is None else _spread(result.spread),
         "steadiness": None if result.steadiness is None else _steadiness(result.steadiness),
         "operation_spreads": {
@@ -181,7 +183,7 @@ TEXT_COLUMNS: Final = frozenset(
     {
         "steadiness",
         *("configuration", "workload", "status", "verdict", "objections", "failure", "digest"),
-        *("without", "notes"),
+        *("without", "notes", "node", "outliers"),
     }
 )
 """Columns of text also where every entry is unknown; others are numbers unless a text is there."""
@@ -237,6 +239,11 @@ def csv_text(results: Sequence[Result]) -> str:
 def points_csv(points: Sequence[PointSummary]) -> str:
     """The same with one row a point: published values with their intervals."""
     return _csv(point_columns(points))
+
+
+def nodes_csv(results: Sequence[Result]) -> str:
+    """The same with one row for each run and node of its guests."""
+    return _csv(node_columns(results))
 
 
 def _csv(found: Mapping[str, Sequence[Value]]) -> str:

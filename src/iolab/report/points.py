@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from iolab.analyse.iterations import is_metadata
 from iolab.analyse.key_value.summary import is_key_value
-from iolab.analyse.points import PointSummary
+from iolab.analyse.points import PointKey, PointSummary
 from iolab.model.metric import Metric
 from iolab.report.wording import NOTHING, show, show_interval
 
@@ -24,8 +24,14 @@ _MARKDOWN_METRICS: Final = (
 _NO_METRIC: Final = Metric(None, "")
 
 
-def point_documents(points: Sequence[PointSummary]) -> list[dict[str, Any]]:
-    """The `points` of `iolab show --json`, made of JSON's own types only."""
+def point_documents(
+    points: Sequence[PointSummary],
+    nodes: Mapping[PointKey, Mapping[str, Mapping[str, Metric]]],
+) -> list[dict[str, Any]]:
+    """The `points` of `iolab show --json`, made of JSON's own types only.
+
+    `nodes` has the metrics of each point's nodes of guests, by name.
+    """
     return [
         {
             "configuration": point.key.configuration,
@@ -38,10 +44,15 @@ def point_documents(points: Sequence[PointSummary]) -> list[dict[str, Any]]:
             "trusted": point.trusted,
             "level": point.level.value,
             "notes": list(point.notes),
-            "metrics": {name: metric_document(one) for name, one in point.metrics.items()},
+            "metrics": _documents(point.metrics),
+            "nodes": {name: _documents(one) for name, one in nodes.get(point.key, {}).items()},
         }
         for point in points
     ]
+
+
+def _documents(metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    return {name: metric_document(one) for name, one in metrics.items()}
 
 
 def metric_document(metric: Metric) -> dict[str, Any]:
