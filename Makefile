@@ -25,7 +25,7 @@ CLUSTER_NODES ?= 2
 CLUSTER_SSDS ?= 1
 CLUSTER_FOLDER ?= /var/tmp
 
-.PHONY: help setup packages test-packages demo test java-kits lint unit e2e mdtest-test bench fleet fleet-down cluster cluster-down clean
+.PHONY: help setup packages test-packages demo test java-kits guest-kit lint unit e2e mdtest-test bench fleet fleet-down cluster cluster-down clean
 
 help: ## show what can be made
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -57,6 +57,13 @@ test-packages:
 	    "mpiexec.openmpi:openmpi-bin:for the tests of mdtest under Open MPI (tests/e2e, tests/fleet)" \
 	    "mvn:maven:for the tests of YCSB and Cassandra (tests/e2e)" \
 	    "javac:openjdk-17-jdk-headless:for the tests of YCSB and Cassandra (tests/e2e)" \
+	    "qemu-system-x86_64:qemu-system-x86:for the tests with guests (tests/e2e)" \
+	    "qemu-img:qemu-utils:for the tests with guests (tests/e2e)" \
+	    "lz4:lz4:for the kernel of the guests (tests/e2e)" \
+	    "zstd:zstd:for the kernel of the guests (tests/e2e)" \
+	    "cpio:cpio:for the tests of what guests boot from (tests/e2e)" \
+	    "readelf:binutils:for the tests of what guests boot from (tests/e2e)" \
+	    "mke2fs -V:e2fsprogs:for the tools of the guests (tests/e2e)" \
 	    "chromium:chromium:for the tests that open the report in a browser (tests/report)"
 
 .tools/bin/uv:
@@ -78,11 +85,15 @@ demo: setup ## measure a scratch directory with the cluster-kpi study and write 
 	@$(BIN)/iolab run cluster-kpi --path $(abspath $(DEMO_PATH)) --scale small \
 	    --out scratch/sessions/demo-$$(date -u +%Y%m%dT%H%M%SZ) --report
 
-test: setup test-packages java-kits lint unit e2e ## lint, types and all tests
+test: setup test-packages java-kits guest-kit lint unit e2e ## lint, types and all tests
 
 # Fetched and compiled once into the user's cache: 75 MB from Maven Central. A session does it by itself.
 java-kits: setup ## build the Java programs of the tests: YCSB with its bindings, and Cassandra
 	@$(BIN)/python tools/java_kits.py
+
+# Made once into the user's cache, of the distribution's kernel package (30 MB). A session does it by itself.
+guest-kit: setup ## make what the guests of the tests boot from: a kernel, the agent, this machine's fio
+	@$(BIN)/python tools/guest_kit.py
 
 lint: setup
 	@$(BIN)/ruff check .
