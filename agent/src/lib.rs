@@ -9,6 +9,7 @@ pub mod connection;
 pub mod device;
 pub mod error;
 pub mod facts;
+pub mod guest;
 pub mod job;
 pub mod keeper;
 pub mod latency;

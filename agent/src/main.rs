@@ -1,4 +1,4 @@
-//! Start: split off the keeper, attend to signals, serve.
+//! Start: in a guest make its system; split off the keeper, attend to signals, serve.
 
 use std::env;
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::thread;
 use iolab_agent::lease::Lease;
 use iolab_agent::serve::{CODE_FAULT, serve};
 use iolab_agent::wire::Outbox;
-use iolab_agent::{error, keeper};
+use iolab_agent::{error, guest, keeper};
 
 fn main() -> ExitCode {
     match env::args().nth(1).as_deref() {
@@ -24,6 +24,9 @@ fn main() -> ExitCode {
             eprintln!("iolab-agent: it takes no argument but --version, not {other}");
             return ExitCode::from(2);
         }
+    }
+    if env::args_os().next().is_some_and(|name| guest::is_first_process(&name)) {
+        guest::stand_under();
     }
     if let Err(error) = keeper::stand_under() {
         eprintln!("iolab-agent: cannot start: {}", error::sentence(&error));

@@ -13,8 +13,8 @@ use crate::sys::process::{self, Pid, Reaped};
 use crate::sys::time;
 use crate::tree::{self, Family};
 
-/// Runs at the same time, each with a thread and two pipes: a host's engines are a handful, but each
-/// guest of a node is a run as well.
+/// Runs at the same time, each with a thread and two pipes: a host's engines are a handful, but
+/// each guest of a node is a run as well.
 pub const MAX_RUNS: usize = 256;
 /// The last part of a wait for a start is slept on the clock itself, for precision.
 const LAST_PART_NS: u64 = 2_000_000;

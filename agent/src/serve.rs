@@ -34,8 +34,8 @@ pub const CODE_DONE: i32 = 0;
 pub const CODE_FAULT: i32 = 3;
 /// Formatting a device discards it first: terabytes of the slowest take minutes.
 const MKFS_PATIENCE_S: f64 = 600.0;
-/// Requests answered at once, each a thread and at most one payload of memory: a guest of a node has
-/// a run and two connections, and is asked for more at times.
+/// Requests answered at once, each a thread and at most one payload of memory: a guest of a node
+/// has a run and two connections, and is asked for more at times.
 const MAX_REQUESTS: usize = 1024;
 
 /// What all requests share.

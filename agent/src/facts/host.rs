@@ -214,22 +214,42 @@ fn hypervisor(roots: &Roots) -> Option<String> {
     told.or_else(by_flag).or_else(by_board)
 }
 
-/// The twelve letters that an x86 hypervisor shows at the leaf 0x40000000.
+/// Where a hypervisor shows its name, and where the one below it does: KVM that plays Hyper-V for
+/// Windows still shows its own.
+#[cfg(target_arch = "x86_64")]
+const SIGNATURE_LEAVES: [u32; 2] = [0x4000_0100, 0x4000_0000];
+
+/// The name by the twelve letters that an x86 hypervisor shows.
 #[cfg(target_arch = "x86_64")]
 fn signature() -> Option<String> {
-    let leaf = crate::sys::cpu_leaf(0x4000_0000);
-    let letters: Vec<u8> = leaf.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let name = non_empty(&String::from_utf8_lossy(&letters))?;
-    let known = match name.as_str() {
+    let letters = SIGNATURE_LEAVES.map(|leaf| {
+        let words = crate::sys::cpu_leaf(leaf);
+        words.map(u32::to_le_bytes).concat()
+    });
+    hypervisor_of(letters.each_ref().map(Vec::as_slice))
+}
+
+/// The first that is known; else the letters of the last as they are.
+fn hypervisor_of<const N: usize>(letters: [&[u8]; N]) -> Option<String> {
+    let names = letters.map(|letters| non_empty(&String::from_utf8_lossy(letters)));
+    let known = names.iter().flatten().find_map(|name| known_hypervisor(name));
+    known.map(str::to_owned).or_else(|| names.into_iter().next_back().flatten())
+}
+
+/// TCG is QEMU without the help of the processor: everything in such a guest is emulated.
+fn known_hypervisor(letters: &str) -> Option<&'static str> {
+    Some(match letters {
         "KVMKVMKVM" => "KVM",
+        "TCGTCGTCGTCG" => "TCG",
         "Microsoft Hv" => "Hyper-V",
         "VMwareVMware" => "VMware",
         "XenVMMXenVMM" => "Xen",
-        "TCGTCGTCGTCG" => "QEMU",
+        "ACRNACRNACRN" => "ACRN",
         "bhyve bhyve" => "bhyve",
-        _ => return Some(name),
-    };
-    Some(known.to_owned())
+        "VBoxVBoxVBox" => "VirtualBox",
+        "prl hyperv" | "lrpepyh vr" => "Parallels",
+        _ => return None,
+    })
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -244,5 +264,21 @@ fn proc_text(roots: &Roots, name: &str, faults: &mut Vec<String>) -> Option<Stri
             faults.push(format!("/proc/{name} cannot be read: {}.", sentence(&error)));
             None
         }
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hypervisor_is_known_by_its_letters() {
+        let of = |below: &[u8], shown: &[u8]| hypervisor_of([below, shown]);
+        assert_eq!(of(b"", b"TCGTCGTCGTCG").as_deref(), Some("TCG"));
+        assert_eq!(of(b"\x07\0\0\0", b"KVMKVMKVM\0\0\0").as_deref(), Some("KVM"));
+        assert_eq!(of(b"KVMKVMKVM\0\0\0", b"Microsoft Hv").as_deref(), Some("KVM"));
+        assert_eq!(of(b"odd letters.", b"Microsoft Hv").as_deref(), Some("Hyper-V"));
+        assert_eq!(of(b"odd letters.", b"Other HV 2.0").as_deref(), Some("Other HV 2.0"));
+        assert_eq!(of(b"", b"\0\0\0\0\0\0\0\0\0\0\0\0"), None);
     }
 }

@@ -116,7 +116,7 @@ fn lock_now(file: &File, kind: i32) -> io::Result<bool> {
 
 /// Space of the file system that holds `path`.
 pub fn space(path: &Path) -> io::Result<Space> {
-    let path = c_string(path.as_os_str().as_bytes())?;
+    let path = c_path(path)?;
     let mut stat = MaybeUninit::<libc::statvfs>::zeroed();
     // SAFETY: the path ends with NUL; `stat` is valid for writing and read only on success.
     let stat = unsafe {
@@ -165,4 +165,9 @@ pub fn sync_all() {
 
 fn c_string(bytes: &[u8]) -> io::Result<CString> {
     CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+/// A path as the kernel takes it.
+pub(super) fn c_path(path: &Path) -> io::Result<CString> {
+    c_string(path.as_os_str().as_bytes())
 }

@@ -3,6 +3,7 @@
 //! `unsafe` is allowed here and nowhere else in the agent.
 #![allow(unsafe_code)]
 
+pub mod boot;
 pub mod entry;
 pub mod file;
 pub mod mount;

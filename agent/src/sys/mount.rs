@@ -1,14 +1,14 @@
 //! Mounts: a namespace of one's own, file systems in it, loop devices under them.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 
 use super::check;
+use super::file::c_path;
 
 /// Of linux/loop.h.
 const LOOP_SET_FD: libc::Ioctl = 0x4C00;
@@ -145,11 +145,6 @@ pub fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::fallocate64(file.as_raw_fd(), 0, 0, bytes as i64) })?;
     Ok(())
-}
-
-fn c_path(path: &Path) -> io::Result<CString> {
-    CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }
 
 #[cfg(test)]
