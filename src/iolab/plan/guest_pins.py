@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.model.guest import Pinning
-from iolab.model.host import CpuFacts
+from iolab.model.host import CpuFacts, NumaNode
 
 CPU_LIMIT: Final = 8192
 """NR_CPUS of the largest kernels; a list that says more is not one."""
@@ -27,10 +27,9 @@ def pins(facts: CpuFacts, guests: int, vcpus: int, pinning: Pinning) -> tuple[Pi
     Nodes that are one machine (of one boot id) share its processors: ask once for all their guests.
     With CORES no processor is in two pins, and those of a pin are of one NUMA node where one has as
     many left; a guest for which too few are left may use all. With NUMA the nodes take turns. Where
-    the kernel tells of no NUMA node there is nothing to choose.
+    the kernel tells of no NUMA node, or of none that makes sense, there is nothing to choose.
     """
-    nodes = [(node.id, cpu_numbers(node.cpus)) for node in facts.numa]
-    nodes = [(number, cpus) for number, cpus in nodes if cpus]
+    nodes = [(node.id, cpus) for node in facts.numa if (cpus := _processors(node))]
     if pinning is Pinning.NUMA and nodes:
         turns = [Pin(cpus, number) for number, cpus in nodes]
         return tuple(turns[guest % len(turns)] for guest in range(guests))
@@ -49,11 +48,20 @@ def cpu_numbers(text: str) -> tuple[int, ...]:
     """The processors of a kernel's list (`0-3,8`), ascending. ValueError when it is none."""
     found: set[int] = set()
     for piece in text.strip().split(",") if text.strip() else ():
-        first, _, last = piece.partition("-")
-        if not all(_is_number(end) for end in (first, last or first)):
+        first, dash, last = piece.partition("-")
+        last = last if dash else first
+        if not (_is_number(first) and _is_number(last)):
             raise ValueError(f"{text[:100]!r} is no list of processors")
-        found.update(range(int(first), int(last or first) + 1))
+        found.update(range(int(first), int(last) + 1))
     return tuple(sorted(found))
+
+
+def _processors(node: NumaNode) -> tuple[int, ...]:
+    """Those of a NUMA node; what a host says that is no list counts as none."""
+    try:
+        return cpu_numbers(node.cpus)
+    except ValueError:
+        return ()
 
 
 def _is_number(text: str) -> bool:

@@ -1,0 +1,78 @@
+"""Who has a copy of which image, and by which commands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+import pytest
+
+from iolab.run.guests.machine import Replica
+from iolab.run.guests.mirrors import (
+    FIRST_PORT,
+    MIRRORS,
+    Mirror,
+    copy_argv,
+    mirrors,
+    nbd_address,
+    server_argv,
+)
+
+NODES: Final = {"n1": "192.0.2.1", "n2": "192.0.2.2", "n3": "192.0.2.3"}
+GUESTS: Final = {f"{node}-vm{number}": node for node in NODES for number in (1, 2)}
+MIRROR: Final = Mirror("n1-vm1", "n2", Replica("192.0.2.2", 10810, "n1-vm1-copy1"))
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+def test_every_guest_has_its_copies_on_other_nodes(replicas: int) -> None:
+    found = mirrors(NODES, GUESTS, replicas)
+    assert Counter(mirror.guest for mirror in found) == Counter(
+        {guest: replicas - 1 for guest in GUESTS if replicas > 1}
+    )
+    assert all(mirror.node != GUESTS[mirror.guest] for mirror in found)
+    assert len({(mirror.guest, mirror.node) for mirror in found}) == len(found)
+    assert all(mirror.replica.address == NODES[mirror.node] for mirror in found)
+
+
+def test_every_node_has_as_many_copies() -> None:
+    held = Counter(mirror.node for mirror in mirrors(NODES, GUESTS, 2))
+    assert held == {"n1": 2, "n2": 2, "n3": 2}
+
+
+def test_no_port_and_no_name_is_given_twice_even_behind_one_address() -> None:
+    found = mirrors(dict.fromkeys(NODES, "127.0.0.1"), GUESTS, 3)
+    assert [mirror.replica.port for mirror in found] == list(range(FIRST_PORT, FIRST_PORT + 12))
+    assert len({mirror.image for mirror in found}) == 12
+
+
+def test_more_than_there_can_be_is_refused() -> None:
+    with pytest.raises(ValueError, match="4 replicas need as many nodes, and there are 3"):
+        mirrors(NODES, GUESTS, 4)
+    many = {f"vm{number}": "n1" for number in range(MIRRORS + 1)}
+    with pytest.raises(ValueError, match="at most 4096 copies"):
+        mirrors(NODES, many, 2)
+
+
+def test_a_server_listens_on_the_storage_address_alone() -> None:
+    assert server_argv(MIRROR, "/mnt/a, b/n1-vm1-copy1.img", "qemu-nbd") == (
+        *("qemu-nbd", "--persistent", "--shared=2", "--format=raw"),
+        *("--cache=none", "--aio=native", "--discard=ignore"),
+        *("--bind=192.0.2.2", "--port=10810", "--export-name=n1-vm1-copy1"),
+        "/mnt/a, b/n1-vm1-copy1.img",
+    )
+
+
+@pytest.mark.parametrize("image", ["a.img", "nbd:127.0.0.1:1", "-x", ""])
+def test_an_image_that_could_be_something_else_is_refused(image: str) -> None:
+    with pytest.raises(ValueError, match="not absolute"):
+        server_argv(MIRROR, image, "qemu-nbd")
+
+
+def test_the_first_copy_has_every_byte() -> None:
+    argv = copy_argv(MIRROR, "/mnt/n1-vm1.img", "qemu-img")
+    assert argv[:5] == ("qemu-img", "convert", "-n", "-S", "0")
+    assert argv[-2:] == ("/mnt/n1-vm1.img", "nbd://192.0.2.2:10810/n1-vm1-copy1")
+
+
+def test_an_address_of_version_6_is_in_brackets() -> None:
+    assert nbd_address(Replica("fd00::2", 10811, "x")) == "nbd://[fd00::2]:10811/x"
