@@ -4,27 +4,42 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from iolab.model.configuration import Configuration
 from iolab.model.host import CpuFacts, DiskFacts, HostFacts, MemoryFacts, NicFacts, TargetFacts
 from iolab.report.table import Cell, Column, Table, columns, row
-from iolab.report.wording import NOTHING, count
+from iolab.report.wording import NOTHING, count, listing
 from iolab.units import format_bytes
 
 MAX_DISKS: Final = 64
 """Disks listed for a host; a rack of disks would bury everything else."""
 
+CLIENTS_MAX: Final = 16
+"""Clients named for a configuration; a fleet's others are counted."""
+
 
 def same_hosts(facts: Mapping[str, HostFacts]) -> list[tuple[list[str], HostFacts]]:
-    """Hosts that differ in serial numbers alone share tables: (names, facts of the first)."""
+    """Hosts that differ in serial numbers and free space alone share tables.
+
+    (names, facts of the first).
+    """
     groups: dict[str, tuple[list[str], HostFacts]] = {}
     for name, host in facts.items():
+        same = _without_free_space(host)
         alike = repr(
-            (host_table(host).rows[:-1], disks_table([name, name], host), nics_table(host))
+            (host_table(same).rows[:-1], disks_table([name, name], same), nics_table(same))
         )
         groups.setdefault(alike, ([], host))[0].append(name)
     return list(groups.values())
+
+
+def _without_free_space(host: HostFacts) -> HostFacts:
+    """Guests' images and hosts' disks are never equally full."""
+    if host.target is None:
+        return host
+    return replace(host, target=replace(host.target, free_bytes=0))
 
 
 def host_table(facts: HostFacts) -> Table:
@@ -143,7 +158,7 @@ def configurations_table(configurations: tuple[Configuration, ...]) -> Table:
     """What the study compares, side by side: one column a configuration."""
     extra = tuple(dict.fromkeys(name for one in configurations for name, _ in one.hardware))
     named = [
-        ("Clients", [", ".join(one.hosts) for one in configurations]),
+        ("Clients", [listing(list(one.hosts), CLIENTS_MAX) for one in configurations]),
         ("Path", [one.path for one in configurations]),
         ("Nodes", [_or_nothing(one.nodes) for one in configurations]),
         ("Raw capacity", [_terabytes(one.capacity.raw_tb) for one in configurations]),

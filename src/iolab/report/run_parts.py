@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from iolab.analyse.iterations import is_metadata
 from iolab.analyse.key_value.summary import WHOLE_KEY, is_key_value
@@ -20,14 +21,26 @@ from iolab.report.figures.latency_account import layers_table
 from iolab.report.figures.timeline import timeline_figure
 from iolab.report.fleet import account_table, host_shares, spread_tables
 from iolab.report.guests.layers import accounts_of
-from iolab.report.guests.tables import nodes_table, outliers_table, written_table
+from iolab.report.guests.tables import guests_table, nodes_table, outliers_table, written_table
 from iolab.report.key_value.evidence import statistics_tables
 from iolab.report.key_value.measures import brief_operations
 from iolab.report.key_value.tables import operations_table
 from iolab.report.objections import run_name
 from iolab.report.operations import brief_rates
 from iolab.report.table import Table
-from iolab.report.wording import count, show
+from iolab.report.wording import count, listing, show
+
+NAMES_SHOWN: Final = 8
+"""Hosts named over what they have alike; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """How the engine ran on these hosts, which had it alike; `host` names them."""
+
+    host: str
+    argv: tuple[str, ...]
+    job_file: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +54,7 @@ class RunPart:
     hosts: Table | None
     fleet: tuple[Table, ...]
     folded: tuple[Table, ...]
-    commands: tuple[HostRun, ...]
+    commands: tuple[Command, ...]
 
 
 def run_parts(
@@ -92,7 +105,7 @@ def _part(
         hosts=host_shares(result, _key(brief, result)) if len(result.hosts) > 1 else None,
         fleet=(*_nodes(result), *_fleet(result, detail), *_operations(result)),
         folded=_told(brief, result),
-        commands=brief.host_runs.get(run_key, ()) if figures else (),
+        commands=_commands(brief.host_runs.get(run_key, ())) if figures else (),
     )
 
 
@@ -101,6 +114,17 @@ def _fleet(result: Result, detail: RunDetail | None) -> tuple[Table, ...]:
     spread = spread_tables(result)
     account = detail.account if detail is not None else None
     return spread if account is None else (*spread, account_table(account))
+
+
+def _commands(hosts: Sequence[HostRun]) -> tuple[Command, ...]:
+    """The commands with their job files, those that hosts have alike once."""
+    found: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for host in hosts:
+        found.setdefault((host.argv, host.job_file), []).append(host.host)
+    return tuple(
+        Command(listing(names, NAMES_SHOWN), argv, job_file)
+        for (argv, job_file), names in found.items()
+    )
 
 
 def _nodes(result: Result) -> tuple[Table, ...]:
@@ -122,9 +146,11 @@ def _operations(result: Result) -> tuple[Table, ...]:
 
 
 def _told(brief: Brief, result: Result) -> tuple[Table, ...]:
-    """What engine and server told of themselves."""
+    """What engine and server told of themselves, and nodes of their guests."""
     key = (result.digest, result.repeat)
-    return statistics_tables(brief.host_runs.get(key, ()), brief.servers.get(key))
+    told = statistics_tables(brief.host_runs.get(key, ()), brief.servers.get(key))
+    guests = guests_table(brief.fleets[key]) if key in brief.fleets else None
+    return told if guests is None else (*told, guests)
 
 
 def _key(brief: Brief, result: Result) -> str:

@@ -210,15 +210,18 @@ def _processors(
     return _named(("all cores", _mean(together)), ("busiest", _most(gridded(cores, "busy_share"))))
 
 
-def on_grid(series: HostSeries, grid: Grid, host: int, step_ns: float) -> Floats:
-    """The mean of the values in each cell.
+def on_grid(series: HostSeries, grid: Grid, host: int | None, step_ns: float) -> Floats:
+    """The mean of the values in each cell; without a `host` they are on the controller's clock.
 
     A derived value covers the time since the sample before it. So a cell without a sample takes the
     next one's, but only if that step can have begun before the cell: a gap stays a gap.
     """
     if series.real_ns.size == 0:
         return np.full(grid.size, np.nan)
-    times = grid.since_start_ns(series.real_ns, host)
+    if host is None:
+        times = np.asarray(series.real_ns - grid.start_ns, dtype=np.float64)
+    else:
+        times = grid.since_start_ns(series.real_ns, host)
     cells = grid.cell_of(times - 1)
     known = (cells >= 0) & np.isfinite(series.value)
     sums = np.bincount(cells[known], weights=series.value[known], minlength=grid.size)

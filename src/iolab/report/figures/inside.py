@@ -158,21 +158,33 @@ Look = tuple[Token, tuple[int, ...], bool]
 
 
 def _looks(one: Quantity, seen: Seen) -> dict[str, Look]:
-    """Each device has a colour; of many only those that matter, the others are grey."""
+    """Each device has a colour, the same in all panels; of many only those that matter have one."""
     traces = one.panel.traces
     if len(traces) <= NAMED_MAX:
         return {
             trace.name: (series_token(i), _DASHES[i % len(_DASHES)], True)
             for i, trace in enumerate(traces)
         }
-    means = {trace.name: _typical(_within(trace, seen), one.panel.unit) for trace in traces}
-    known = sorted((name for name in means if means[name] is not None), key=lambda n: means[n] or 0)
-    out = [name for name in (_name(found) for found in _outliers(one, seen)) if name in means]
-    named = list(dict.fromkeys([*out, *known[-1:], *known[:1]]))[:NAMED_MAX]
+    alike = [other for other in seen.panels if other.scope == one.scope]
+    out = [_name(found) for other in alike for found in _outliers(other, seen)]
+    ends = [name for other in alike for name in _extremes(other, seen)]
+    named = list(dict.fromkeys([*out, *ends]))[:NAMED_MAX]
+    own = {*out, *_extremes(one, seen)} & {trace.name for trace in traces}
     plain: Look = (MUTED, (), False)
-    return dict.fromkeys(means, plain) | {
-        name: (series_token(i), (), True) for i, name in enumerate(named)
+    return dict.fromkeys((trace.name for trace in traces), plain) | {
+        name: (series_token(i), (), True) for i, name in enumerate(named) if name in own
     }
+
+
+def _extremes(one: Quantity, seen: Seen) -> list[str]:
+    """The device with the most, and the one with the least."""
+    means = {
+        trace.name: mean
+        for trace in one.panel.traces
+        if (mean := _typical(_within(trace, seen), one.panel.unit)) is not None
+    }
+    ordered = sorted(means, key=means.__getitem__)
+    return [*ordered[-1:], *ordered[:1]]
 
 
 def _outliers(one: Quantity, seen: Seen) -> list[Outlier]:
@@ -180,9 +192,9 @@ def _outliers(one: Quantity, seen: Seen) -> list[Outlier]:
 
 
 def _name(outlier: Outlier) -> str:
-    """An outlier as its line is called."""
-    is_numa = outlier.scope == "cpu" and outlier.name.startswith("node")
-    return f"NUMA {outlier.name.removeprefix('node')}" if is_numa else outlier.name
+    """An outlier as a reader calls it: of processors it is a core, of which no line is drawn."""
+    core, at, numa = outlier.name.partition("@")
+    return f"core {core} of NUMA {numa}" if outlier.scope == "cpu" and at else outlier.name
 
 
 def _scale(panel: Panel) -> Scale:

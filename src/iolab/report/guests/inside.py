@@ -5,23 +5,25 @@ Rates of the node's own counters on the controller's clock, on the grid of the r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
+from iolab.analyse.guests.inside import Inside as NodeInside
+from iolab.analyse.guests.inside import inside_of
 from iolab.analyse.window import Window
-from iolab.model.host import HostFacts, Role
+from iolab.model.host import HostFacts
 from iolab.model.metric import Outlier, Result
-from iolab.model.run import Bystander, RunRecord
+from iolab.model.run import RunRecord
 from iolab.model.sample import Floats
 from iolab.report.detail import Panel, Trace
 from iolab.report.grid import Grid, trace
-from iolab.report.surroundings import LOOPBACK, HostSeries, on_grid
+from iolab.report.surroundings import on_grid
+from iolab.run.telemetry.rates import ALL_CORES, Series
 
-BITS: Final = 8
-MEGABIT: Final = 1e6
 IDLE_SHARE: Final = 1e-3
 """A port that never moved this share of what the busiest did has no part in the load."""
 
@@ -61,83 +63,74 @@ class Inside:
 def node_inside(
     record: RunRecord,
     result: Result,
-    series: Sequence[HostSeries],
-    facts: dict[str, HostFacts],
+    telemetry: Sequence[Series],
+    facts: Mapping[str, HostFacts],
     window: Window | None,
 ) -> Inside | None:
-    """The node with the most outliers, else the first with telemetry; None where none has any."""
-    nodes = [host for host in record.bystanders if host.role is Role.HYPERVISOR]
+    """The node with the most outliers, else the first that was watched; None where none was."""
     told = {one.name: one for one in result.nodes}
-    with_series = {one.host for one in series}
-    known = [host for host in nodes if host.host in with_series and host.host in told]
+    known = [host.host for host in record.bystanders if host.error is None and host.host in told]
     if not known:
         return None
-    chosen = max(known, key=lambda host: len(told[host.host].outliers))
+    name = max(known, key=lambda one: len(told[one].outliers))
+    seen = inside_of(record, telemetry, facts.get(name), name)
+    if seen is None:
+        return None
     grid = Grid.over(record)
     begin_ns = grid.start_ns + round(record.warmup_s * 1e9)
     end_ns = grid.start_ns + grid.span_ns
     if window is not None:
         begin_ns, end_ns = window.start_ns, window.end_ns
     begin_s, end_s = ((at - grid.start_ns) / 1e9 for at in (begin_ns, end_ns))
-    own = [one for one in series if one.host == chosen.host]
-    panels = _panels(record, chosen, own, facts.get(chosen.host), (grid, begin_s, end_s))
+    within = (grid.middles_s >= begin_s) & (grid.middles_s <= end_s)
+    panels = _panels(seen, grid, record.telemetry_interval_ms * 1e6, within)
     if not panels:
         return None
     return Inside(
         result=result,
-        node=chosen.host,
-        guests=len(told[chosen.host].guests),
+        node=name,
+        guests=len(told[name].guests),
         at_s=tuple(float(f"{at:.4f}") for at in grid.middles_s),
         cell_s=grid.cell_s,
         begin_s=round(begin_s, 3),
         end_s=round(end_s, 3),
         panels=panels,
-        outliers=told[chosen.host].outliers,
+        outliers=told[name].outliers,
     )
 
 
 def _panels(
-    record: RunRecord,
-    node: Bystander,
-    series: Sequence[HostSeries],
-    facts: HostFacts | None,
-    place: tuple[Grid, float, float],
+    seen: NodeInside, grid: Grid, step_ns: float, within: npt.NDArray[np.bool_]
 ) -> tuple[PanelInside, ...]:
-    grid, begin_s, end_s = place
-    index = record.host_names.index(node.host)
-    step_ns = record.telemetry_interval_ms * 1e6
-    values: dict[tuple[str, str], dict[str, Floats]] = {}
-    for one in series:
-        gridded = on_grid(one, grid, index, step_ns)
-        values.setdefault((one.scope, one.metric), {})[one.name] = gridded
+    def rows(found: Mapping[str, Series]) -> dict[str, Floats]:
+        return {name: on_grid(one, grid, None, step_ns) for name, one in found.items()}
 
-    def of(scope: str, metric: str, names: Iterable[str] | None = None) -> dict[str, Floats]:
-        found = values.get((scope, metric), {})
-        return {name: found[name] for name in (names or sorted(found)) if name in found}
-
-    disks = [delta.device for delta in node.devices]
-    reads, writes = of("disk", "read_iops", disks), of("disk", "write_iops", disks)
-    both = {name: reads[name] + writes[name] for name in reads if name in writes}
-    numa = {name: row for name, row in of("cpu", "busy_share").items() if name.startswith("node")}
-    sent = of("nic", "tx_bytes_per_s")
-    ports = _busy(sent)
-    within = (grid.middles_s >= begin_s) & (grid.middles_s <= end_s)
-    sent, frames = of("nic", "tx_bytes_per_s", ports), of("nic", "tx_frames_per_s", ports)
+    sent = rows(seen.tx_bytes_per_s)
+    busy = _busy(sent)
+    shares = {
+        name: float(known.mean())
+        for name, row in rows(seen.tx_share).items()
+        if name in busy and (known := row[within & np.isfinite(row)]).size
+    }
+    frames = {name: row for name, row in rows(seen.tx_frames_per_s).items() if name in busy}
+    numa = {_numa(name): row for name, row in rows(seen.processors).items()}
     found = (
-        PanelInside(_panel("IOPS of each disk", "1/s", both), "disk", ("read_iops", "write_iops")),
         PanelInside(
-            _panel("Write latency of each disk", "ns", of("disk", "write_lat_ns", disks)),
+            _panel("IOPS of each disk", "1/s", rows(seen.iops)),
+            "disk",
+            ("read_iops", "write_iops"),
+        ),
+        PanelInside(
+            _panel("Write latency of each disk", "ns", rows(seen.write_lat_ns)),
             "disk",
             ("write_lat_ns",),
         ),
+        PanelInside(_panel(_processors(numa), "share", numa), "cpu", ("busy_share",)),
         PanelInside(
-            _panel("Processors busy by NUMA node", "share", _numbered(numa)), "cpu", ("busy_share",)
-        ),
-        PanelInside(
-            _panel("Sent by each port", "bytes/s", sent),
+            _panel("Sent by each port", "bytes/s", {name: sent[name] for name in busy}),
             "nic",
             ("tx_bytes_per_s",),
-            _link_shares(sent, facts, within),
+            tuple(shares.items()),
         ),
         PanelInside(
             _panel("Frames sent by each port", "frames/s", frames), "nic", ("tx_frames_per_s",)
@@ -146,37 +139,23 @@ def _panels(
     return tuple(one for one in found if one.panel.traces)
 
 
-def _panel(title: str, unit: str, rows: dict[str, Floats]) -> Panel:
+def _panel(title: str, unit: str, rows: Mapping[str, Floats]) -> Panel:
     known = {name: row for name, row in rows.items() if np.isfinite(row).any()}
     traces: tuple[Trace, ...] = tuple(trace(name, row) for name, row in known.items())
     return Panel(title, unit, traces)
 
 
-def _numbered(numa: dict[str, Floats]) -> dict[str, Floats]:
-    """NUMA nodes in the order of their numbers, under a name that is not a hypervisor's."""
-    ordered = sorted(numa, key=lambda name: (len(name), name))
-    return {f"NUMA {name.removeprefix('node')}": numa[name] for name in ordered}
+def _processors(numa: Mapping[str, Floats]) -> str:
+    return "Processors busy by NUMA node" if len(numa) > 1 else "Processors busy"
 
 
-def _busy(sent: dict[str, Floats]) -> list[str]:
+def _numa(name: str) -> str:
+    """A NUMA node's line: a hypervisor is a node too."""
+    return "all cores" if name == ALL_CORES else f"NUMA {name.removeprefix('node')}"
+
+
+def _busy(sent: Mapping[str, Floats]) -> list[str]:
     """The ports that had a part in the load; none where no port moved anything."""
-    peaks = {
-        name: float(np.nanmax(row))
-        for name, row in sent.items()
-        if name != LOOPBACK and np.isfinite(row).any()
-    }
+    peaks = {name: float(np.nanmax(row)) for name, row in sent.items() if np.isfinite(row).any()}
     most = max(peaks.values(), default=0.0)
-    return [name for name, peak in peaks.items() if most > 0 and peak > IDLE_SHARE * most] or [""]
-
-
-def _link_shares(
-    sent: dict[str, Floats], facts: HostFacts | None, within: np.ndarray
-) -> tuple[tuple[str, float], ...]:
-    """Which share of its link each port used, of the ports whose speed is known."""
-    speeds = {nic.name: nic.speed_mbit_s for nic in facts.nics} if facts else {}
-    shares = []
-    for name, row in sent.items():
-        speed, known = speeds.get(name), row[within & np.isfinite(row)]
-        if speed and known.size:
-            shares.append((name, float(known.mean()) * BITS / (speed * MEGABIT)))
-    return tuple(shares)
+    return [name for name, peak in peaks.items() if most > 0 and peak > IDLE_SHARE * most]

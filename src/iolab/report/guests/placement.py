@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from iolab.model.guest import GuestFleet
 from iolab.model.study import Study
 from iolab.report.brief import Brief
-from iolab.report.guests.tables import guests_table, placement_table, settings_table
+from iolab.report.guests.tables import placement_table, settings_table
 from iolab.report.table import Table
 from iolab.report.wording import count
 
@@ -18,7 +18,7 @@ def guest_tables(brief: Brief) -> tuple[Table, ...]:
     if fleet is None:
         return ()
     settings = fleet.settings or brief.study.guests
-    found = (settings_table(settings), placement_table(fleet), guests_table(fleet))
+    found = (settings_table(settings), placement_table(fleet))
     return tuple(table for table in found if table is not None)
 
 
