@@ -43,7 +43,7 @@ MODELLED: Final = replace(SETTINGS, disk=DiskKind.MODELLED, latency_ns=10_000_00
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """On disk, because /tmp may be in memory, and with a name that QEMU could misread."""
+    """On disk, because /tmp may be in memory, by a name that QEMU could misread."""
     with tempfile.TemporaryDirectory(prefix="iolab test, a=b,", dir="/var/tmp") as name:
         yield Path(name)
 
@@ -188,7 +188,7 @@ def test_a_wait_for_the_bound_is_in_the_latency(folder: Path) -> None:
             before = await counted(monitor)
             await begin(monitor, *["aio_read -q 0 4096"] * 40)
             # No flush: QEMU lifts the bound for one.
-            while (now := await counted(monitor)).read.ios < 40:  # noqa: ASYNC110 - it does not tell
+            while (now := await counted(monitor)).read.ios < 40:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
             read, _ = blocks_between("vm01", before, now)
         assert max(high for _, high, _ in read.bins) > 200_000_000

@@ -115,7 +115,7 @@ def qemu_argv(machine: Machine, qemu: str) -> tuple[str, ...]:
         *("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"),
         *_sockets(machine),
         *_tools_disk(machine),
-        *_data_disk(machine),
+        *_own_disk(machine),
         *("-kernel", machine.kernel, "-initrd", machine.initrd),
         *("-append", " ".join(_kernel_words(machine))),
     )
@@ -165,7 +165,7 @@ def _tools_disk(machine: Machine) -> tuple[str, ...]:
     return ("-blockdev", _json(node), "-device", _json(disk))
 
 
-def _data_disk(machine: Machine) -> tuple[str, ...]:
+def _own_disk(machine: Machine) -> tuple[str, ...]:
     disk = {
         "driver": "virtio-blk-device",
         "id": DISK_ID,
