@@ -12,8 +12,9 @@ use crate::runs::Runs;
 /// What to run for each tool's version.
 pub type Asked = BTreeMap<String, Vec<String>>;
 
-/// A tool that takes longer to tell its version waits for something.
-const PATIENCE_S: f64 = 5.0;
+/// A tool that takes longer to tell its version waits for something. The first start of fio in an
+/// emulated guest on a busy node was seen to take more than five seconds.
+const PATIENCE_S: f64 = 30.0;
 /// A version is a line of a table.
 const MAX_LINE_CHARS: usize = 200;
 
