@@ -12,7 +12,7 @@ from iolab.model.objective import Objective
 from iolab.plan.aim_checks import check_aims
 from iolab.plan.document import Document, Faults
 from iolab.plan.fleet import FILES_PER_HOST_MAX, check_fleet
-from iolab.plan.guest_checks import check_guests
+from iolab.plan.guest_checks import check_guests, check_nodes
 from iolab.plan.guest_members import boots_guests, guest_tables, node_names, with_paths
 from iolab.plan.key_value_checks import check_key_values
 from iolab.plan.metadata_checks import check_metadata
@@ -64,6 +64,7 @@ def check_tables(document: Document, tables: Tables, faults: Faults) -> None:
 def check_hosts(document: Document, items: tuple[Item, ...], faults: Faults) -> None:
     """Add the faults of hosts among themselves: twins, and keys that do not go together."""
     _check_names(document, items, ITEMS["host"][1], faults)
+    check_nodes(document, items, faults)
     first: dict[object, str] = {}
     for item in items:
         if not isinstance(item.table, HostTable):

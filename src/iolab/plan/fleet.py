@@ -6,6 +6,7 @@ from typing import Final
 
 from iolab.model.host import Role
 from iolab.plan.document import Document, Faults
+from iolab.plan.guest_members import boots_guests, with_paths
 from iolab.plan.study_file import ConfigurationTable, HostTable, WorkloadTable
 from iolab.plan.tables import Item, Tables, place, start
 from iolab.plan.wording import shown, suggestion
@@ -61,9 +62,8 @@ def _check_rotation(
 ) -> None:
     """A client can read another's files only where there is another."""
     rotate = tables.target.rotate
-    clients = [h.name for _, h in tables.read("host", HostTable) if h.role is Role.CLIENT]
-    count = len(configuration.hosts or clients)
-    if rotate == 0 or rotate < count or count == 0:
+    count = len(with_paths(tables, configuration))
+    if rotate == 0 or rotate < count or count == 0 or boots_guests(tables):
         return
     one = "1 client" if count == 1 else f"{count} clients"
     happened = f"rotate of [target] is {rotate}, but {place(document, item.path)} has {one}."

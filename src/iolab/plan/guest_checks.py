@@ -32,7 +32,6 @@ NODE_DO: Final = "Write role = 'hypervisor' and a name for each machine that gue
 
 def check_guests(document: Document, tables: Tables, faults: Faults) -> None:
     """Add every fault of `[vm]`, of guests and their nodes, and of the axis of a growing fleet."""
-    check_nodes(document, tables.items["host"], faults)
     if tables.vm is not None:
         _check_vm(document, tables.vm, faults)
         _check_own_clients(document, tables, faults)

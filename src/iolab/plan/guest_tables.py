@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final
+
+from pydantic import ValidationError
 
 from iolab.model.guest import Accelerator, DiskKind, GuestSettings, Pinning
 from iolab.plan import values
@@ -81,8 +84,22 @@ class VmTable(Table):
     kernel: Annotated[str, values.absolute_path()] | None = None
 
 
-STAND_IN: Final = VmTable(vcpus=1, memory="1g", disk="1g")
-"""What a [vm] that cannot be read counts as, so that its own faults bring no others with them."""
+_LEAST: Final[Mapping[str, object]] = {"vcpus": 1, "memory": "1g", "disk": DISK_BYTES_MAX}
+
+
+def stand_in(written: object) -> VmTable:
+    """What a [vm] that cannot be read counts as, so that its faults bring no others with them."""
+    keys = written if isinstance(written, dict) else {}
+    good = {key: value for key, value in keys.items() if _is_right(key, value)}
+    return VmTable.model_validate({**_LEAST, **good})
+
+
+def _is_right(key: str, value: object) -> bool:
+    try:
+        VmTable.model_validate({**_LEAST, key: value})
+    except ValidationError:
+        return False
+    return True
 
 
 def settings_of(table: VmTable) -> GuestSettings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from iolab.model.db_bench_options import DB_BENCH_OPTIONS, db_bench_value_fits
@@ -13,6 +13,7 @@ from iolab.model.key_value import READ_RANDOM_WRITE_RANDOM
 from iolab.model.ycsb import ServerKind
 from iolab.model.ycsb_options import YCSB_OPTIONS, ycsb_value_fits
 from iolab.plan.document import Document, Faults
+from iolab.plan.guest_members import with_paths
 from iolab.plan.key_value_tables import DbBenchTable, MixTable, ServerTable, YcsbTable
 from iolab.plan.key_value_values import WRITERS_BESIDE, adds_up, ycsb_text
 from iolab.plan.study_file import ConfigurationTable, HostTable
@@ -213,7 +214,8 @@ def _check_place(
         return
     if not ipaddress.ip_address(tables.server.listen).is_loopback:
         return
-    for item, clients in _clients(tables, hosts):
+    for item, configuration in tables.read("configuration", ConfigurationTable):
+        clients = with_paths(tables, configuration)
         node = name or (clients[0] if clients else "")
         others = [client for client in clients if client != node]
         if others:
@@ -224,11 +226,3 @@ def _check_place(
             do = "Write server.listen with an address of that host that the clients can reach."
             origin = document.where(("server", "listen" if "listen" in written else "kind"))
             faults.add_once(origin, "listen", happened, do)
-
-
-def _clients(
-    tables: Tables, hosts: Mapping[str, HostTable]
-) -> Iterator[tuple[Item, tuple[str, ...]]]:
-    every = tuple(name for name, host in hosts.items() if host.role is Role.CLIENT)
-    for item, configuration in tables.read("configuration", ConfigurationTable):
-        yield item, tuple(configuration.hosts or every)

@@ -6,10 +6,10 @@ from typing import Final
 
 from iolab.model.engine import EngineName
 from iolab.model.fio_options import option_text
-from iolab.model.host import Role
 from iolab.model.mdtest_options import MDTEST_OPTIONS, mdtest_value_fits
 from iolab.plan.document import Document, Faults
-from iolab.plan.study_file import ConfigurationTable, HostTable, MetadataTable
+from iolab.plan.guest_members import with_paths
+from iolab.plan.study_file import ConfigurationTable, MetadataTable
 from iolab.plan.tables import Item, Tables, place, start
 from iolab.plan.wording import shown, suggestion
 from iolab.units import format_bytes, parse_size
@@ -55,10 +55,8 @@ def _check_options(document: Document, item: Item, workload: MetadataTable, faul
 
 def _most_clients(tables: Tables) -> int:
     """Hosts of the configuration that has most of them."""
-    hosts = tables.read("host", HostTable)
-    clients = sum(1 for _, host in hosts if host.role is Role.CLIENT)
     written = tables.read("configuration", ConfigurationTable)
-    return max((len(table.hosts) if table.hosts else clients for _, table in written), default=1)
+    return max((len(with_paths(tables, table)) for _, table in written), default=1)
 
 
 def _check_ranks(

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from iolab.plan.document import Document, Faults
-from iolab.plan.guest_tables import STAND_IN, VmTable
+from iolab.plan.guest_tables import VmTable, stand_in
 from iolab.plan.key_value_tables import ServerTable
 from iolab.plan.locate import Path
 from iolab.plan.method_table import MethodTable
@@ -86,7 +86,7 @@ def read_tables(document: Document, faults: Faults) -> Tables:
         method if isinstance(method, MethodTable) else MethodTable(),
         telemetry if isinstance(telemetry, TelemetryTable) else TelemetryTable(),
         server if isinstance(server, ServerTable) else ServerTable(),
-        vm if isinstance(vm, VmTable) else (STAND_IN if "vm" in tree else None),
+        vm if isinstance(vm, VmTable) else (stand_in(tree["vm"]) if "vm" in tree else None),
         items,
     )
 
