@@ -216,3 +216,18 @@ def test_storage_nodes_answer_in_their_place() -> None:
 
 def test_a_run_without_guests_has_nothing_to_hold() -> None:
     assert ask(healthy()).level is VALID
+
+
+def test_guests_of_one_kernel_each_count_what_they_did_alone() -> None:
+    # Containers: the one device that all of them see has moved what all of them read.
+    shared = facts()
+    shared |= {name: replace(shared[name], kernel=shared["n1"].kernel) for name in GUESTS}
+    record = run(fleet=fleet_of(*map(given, GUESTS), settings=None))
+    hosts = [
+        replace(host, devices=tuple(replace(one, read_bytes=4 * READ) for one in host.devices))
+        for host in record.hosts
+    ]
+    account = guest_bytes_of(view(replace(record, hosts=tuple(hosts)), shared))
+    assert account is not None
+    assert account.below == (4 * READ, 0)
+    assert {one.asked for one in account.guests} == {(READ, 0)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iolab.analyse.guests.disks import counted_once, factors_of, leaves_of
+from iolab.analyse.guests.disks import counted_once, factors_of, kernel_of, leaves_of
 from iolab.analyse.guests.placement import Guest, guests_in, hypervisors_in, is_modelled
 from iolab.analyse.view import RunView
 from iolab.model.sample import Direction
@@ -14,8 +14,8 @@ from iolab.model.sample import Direction
 class GuestBytes:
     """One guest over the whole run: `asked` of its own block device, `served` by its hypervisor.
 
-    Both are (read, written). Where the guest's device was not counted, `asked` is what its engine
-    claims; `served` is None where the hypervisor is not ours.
+    Both are (read, written). Where the guest's device was not counted, or by a kernel that is not
+    its alone, `asked` is what its engine claims; `served` is None where the hypervisor is not ours.
     """
 
     name: str
@@ -70,7 +70,11 @@ def guest_bytes_of(view: RunView) -> FleetBytes | None:
 def _of_guest(view: RunView, guest: Guest) -> GuestBytes:
     host = view.hosts[guest.host]
     target = view.target(host)
-    own = [one for one in host.devices if target is not None and one.device == target.device]
+    own = [
+        one
+        for one in host.devices
+        if target is not None and one.device == target.device and not _shares_kernel(view, guest)
+    ]
     blocks = guest.run.blocks
     claimed = (
         view.claimed_bytes(guest.host, Direction.READ),
@@ -85,6 +89,14 @@ def _of_guest(view: RunView, guest: Guest) -> GuestBytes:
         )
         if blocks
         else None,
+    )
+
+
+def _shares_kernel(view: RunView, guest: Guest) -> bool:
+    """Whether its devices count what others move, too: a container, or a network namespace."""
+    mine = kernel_of(guest.name, view.facts)
+    return any(
+        kernel_of(name, view.facts) == mine for name in view.record.host_names if name != guest.name
     )
 
 
