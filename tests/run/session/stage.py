@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 from iolab.errors import IolabError
 from iolab.model.event import Event, RunFinished, SessionEnded, SessionStatus
-from iolab.model.host import HostSpec
+from iolab.model.host import HostKind, HostSpec
 from iolab.model.run import Plan, RunRecord
 from iolab.model.study import Study
+from iolab.plan.guests import booted
 from iolab.plan.load import LoadOptions, parse_study
 from iolab.plan.schedule import make_plan
 from iolab.run.agenda import Agenda
+from iolab.run.guests.kit import GuestKit
+from iolab.run.hosts.base import Host
 from iolab.run.hosts.fake import FakeHost
 from iolab.run.hosts.fake_script import FakeScript, LoopClock
+from iolab.run.hosts.vm import VmHost
 from iolab.run.live_rule import RuleFor
 from iolab.run.session import NOTHING, Earlier, run_session
 from iolab.run.stop import Stop
@@ -95,6 +100,12 @@ class Notes:
         return [event for event in self.events if isinstance(event, kind)]
 
 
+async def given_kit(_: Callable[[str], None], *, package: str = "") -> GuestKit:
+    """What guests boot from, which nobody looks at."""
+    kit = Path("/kit", package)
+    return GuestKit(kit / "vmlinux", kit / "initrd", kit / "tools.img", "6.1", "0", kit)
+
+
 @dataclass
 class Stage:
     """One session on fake hosts; `play` runs it in virtual time.
@@ -116,6 +127,7 @@ class Stage:
     fault: IolabError | None = None
     hosts: dict[str, FakeHost] = field(default_factory=dict)
     reached: list[FakeHost] = field(default_factory=list)
+    vms: dict[str, VmHost] = field(default_factory=dict)
 
     @property
     def study(self) -> Study:
@@ -141,11 +153,14 @@ class Stage:
     def play(self) -> Stage:
         """The whole session; an IolabError that it raises is kept in `fault`."""
         self.hosts = {name: FakeHost(name, script) for name, script in self.scripts.items()}
+        self.vms = {spec.name: VmHost(spec) for spec in booted(self.study)}
         run_virtually(self._body())
         return self
 
-    def _reach(self, spec: HostSpec) -> FakeHost:
+    def _reach(self, spec: HostSpec) -> Host:
         """The host again: its next script, or one that does not even say hello."""
+        if spec.kind is HostKind.VM:
+            return VmHost(spec)
         scripts = (self.again or {}).get(spec.name)
         script = scripts.pop(0) if scripts else UNREACHABLE
         host = FakeHost(spec.name, script)
@@ -159,7 +174,7 @@ class Stage:
             self.status = await run_session(
                 study,
                 make_plan(study),
-                self.hosts,
+                {**self.hosts, **self.vms},
                 self.notes,
                 self.stop,
                 session_id="trial-1",
@@ -168,6 +183,7 @@ class Stage:
                 reach=self._reach if self.again is not None else None,
                 rule_for=self.rule_for,
                 agenda=self.agenda,
+                guest_kits=given_kit,
             )
         except IolabError as fault:
             self.fault = fault

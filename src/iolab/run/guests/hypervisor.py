@@ -12,10 +12,12 @@ from iolab.errors import HostError
 from iolab.model.event import Notice
 from iolab.model.guest import Accelerator, DiskKind, GuestSettings
 from iolab.model.host import HostFacts, HostSpec
+from iolab.plan.guest_guard import QEMU
 from iolab.plan.guest_pins import Pin
 from iolab.run.crew import Crew
 from iolab.run.folders import CLOSE_LIMIT_S, take_folder
 from iolab.run.guests.accelerate import why_not_kvm
+from iolab.run.guests.blocks import HISTOGRAM_ARGUMENTS, HISTOGRAMS
 from iolab.run.guests.booting import Booted, BootHung, GuestLink, boot
 from iolab.run.guests.kit import GuestKit, KitPaths, kit_paths
 from iolab.run.guests.machine import Machine, Replica, monitor_socket, qemu_argv
@@ -25,8 +27,6 @@ from iolab.run.hosts.base import Host
 from iolab.run.hosts.linked import Link
 from iolab.run.key_value.processes import told
 from iolab.run.site import Site, scratch_name
-
-QEMU: Final = "qemu-system-x86_64"
 
 BOOTS: Final = 2
 """Tries of a guest that says nothing: one start of many was seen to hang that went well again."""
@@ -161,6 +161,9 @@ class Hypervisor:
             wire = await Relay.to(self.host, self.folder, monitor_socket(guest), MONITOR_LIMIT_S)
             running.wire = wire
             running.monitor = await Monitor.open(guest, wire.reader, wire, MONITOR_LIMIT_S)
+            await running.monitor.command(
+                HISTOGRAMS, HISTOGRAM_ARGUMENTS, deadline_s=MONITOR_LIMIT_S
+            )
         except HostError as fault:
             text = f"{fault.happened} Nothing will be known of guest '{guest}' but its own words."
             self._crew.tell(Notice(text))

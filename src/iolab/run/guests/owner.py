@@ -50,7 +50,7 @@ _WRITING: Final = Job(
 class GuestKits(Protocol):
     """Makes what guests boot from, as `guest_kit` does."""
 
-    async def __call__(self, say: Say, *, package: str = "") -> GuestKit:
+    async def __call__(self, say: Say, /, *, package: str = "") -> GuestKit:
         """The kit, with the kernel in that package file; "" for the newest there is."""
 
 

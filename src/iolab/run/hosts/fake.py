@@ -10,6 +10,7 @@ import asyncio
 
 from iolab.model.host import HostKind, HostSpec
 from iolab.run.hosts.fake_agent import FakeAgent
+from iolab.run.hosts.fake_guests import FakeNodeAgent
 from iolab.run.hosts.fake_script import FakeScript
 from iolab.run.hosts.linked import Link, LinkedHost
 
@@ -57,7 +58,8 @@ class FakeLink:
 
     def __init__(self, script: FakeScript) -> None:
         self.reader = asyncio.StreamReader()
-        self.agent = FakeAgent(script, self._say, self._break_off)
+        made = FakeAgent if script.guests is None else FakeNodeAgent
+        self.agent: FakeAgent = made(script, self._say, self._break_off)
         self.closed = False
         self._ended = False
         self.agent.greet()

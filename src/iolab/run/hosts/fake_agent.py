@@ -6,14 +6,15 @@ import asyncio
 import errno
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from itertools import chain, repeat
+from typing import Any, ClassVar
 
 from iolab.run.hosts.fake_fio import FakeJob, FakeLoad, ios_until, read_job
 from iolab.run.hosts.fake_machine import DEVICE, LOOP, DiskUse, device_facts, machine_facts, on_loop
 from iolab.run.hosts.fake_metadata import FakePhase
-from iolab.run.hosts.fake_process import FakeProcess, comes_within, exited
+from iolab.run.hosts.fake_process import Mortal, comes_within, exited
 from iolab.run.hosts.fake_programs import FakeCall, FakeRun, moved, remove_inside
 from iolab.run.hosts.fake_script import FakeScript, loop_real_ns
 from iolab.run.hosts.frames import encode_frame
@@ -29,7 +30,9 @@ class FakeRefusal(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class FakeRequest:
+    """One request as the agent got it."""
+
     id: int
     verb: str
     arguments: dict[str, Any]
@@ -44,7 +47,7 @@ class FakeAgent:
     ) -> None:
         self.script = script
         self.asked: list[tuple[str, dict[str, Any]]] = []
-        self.processes: dict[int, FakeProcess | FakePhase | FakeRun] = {}
+        self.processes: dict[int, Mortal] = {}
         self.trees: set[str] = set()
         self.folders: set[str] = set()
         self.filesystems: dict[str, str] = {}
@@ -61,8 +64,8 @@ class FakeAgent:
         self._tasks: set[asyncio.Task[None]] = set()
         self._watches: dict[int, asyncio.Event] = {}
         self._samples = 0
-        self._loads = _endless(script.loads)
-        self._layouts = _endless(script.layouts)
+        self._loads = chain(script.loads, repeat(script.loads[-1]))
+        self._layouts = chain(script.layouts, repeat(script.layouts[-1]))
 
     def greet(self) -> None:
         """The hello."""
@@ -84,7 +87,7 @@ class FakeAgent:
             said = json.loads(self._heard[8 : 8 + header])
             content = bytes(self._heard[8 + header : 8 + header + payload])
             del self._heard[: 8 + header + payload]
-            request = _Request(said.pop("id"), said.pop("do"), said, content)
+            request = FakeRequest(said.pop("id"), said.pop("do"), said, content)
             task = asyncio.get_running_loop().create_task(self._serve(request))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -110,7 +113,7 @@ class FakeAgent:
             self.said.append({"id": request_id, **message})
             self._say(encode_frame({"id": request_id, **message}, payload))
 
-    async def _serve(self, request: _Request) -> None:
+    async def _serve(self, request: FakeRequest) -> None:
         self.asked.append((request.verb, request.arguments))
         await asyncio.sleep(self.script.delay_s)
         if request.verb in self.script.silent:
@@ -128,7 +131,7 @@ class FakeAgent:
             self.lease_ends()
             self.break_off()
 
-    async def _answer(self, request: _Request) -> dict[str, Any]:
+    async def _answer(self, request: FakeRequest) -> dict[str, Any]:
         if request.verb in self.script.refuses:
             code, says = self.script.refuses[request.verb]
             return {"is": "error", "code": code, "says": says}
@@ -137,30 +140,30 @@ class FakeAgent:
         except FakeRefusal as fault:
             return {"is": "error", "code": fault.code, "says": fault.says}
 
-    async def _clock(self, _: _Request) -> dict[str, Any]:
+    async def _clock(self, _: FakeRequest) -> dict[str, Any]:
         return {"is": "clock", "mono_ns": self._mono_ns(), "real_ns": self.real_ns()}
 
-    async def _facts(self, request: _Request) -> dict[str, Any]:
+    async def _facts(self, request: FakeRequest) -> dict[str, Any]:
         path = request.arguments["path"]
         facts = self.script.facts or machine_facts(path)
         if self.filesystems.get(path) == LOOP:
             facts = on_loop(facts)
         return {"is": "facts", "facts": asdict(facts)}
 
-    async def _probe(self, _: _Request) -> dict[str, Any]:
+    async def _probe(self, _: FakeRequest) -> dict[str, Any]:
         return {"is": "probed", **asdict(self.script.probe)}
 
-    async def _snapshot(self, _: _Request) -> dict[str, Any]:
+    async def _snapshot(self, _: FakeRequest) -> dict[str, Any]:
         return {"is": "sample", **self._sample()}
 
-    async def _watch(self, request: _Request) -> dict[str, Any]:
+    async def _watch(self, request: FakeRequest) -> dict[str, Any]:
         off = self._watches[request.id] = asyncio.Event()
         while not off.is_set():
             self.tell(request.id, {"is": "sample", **self._sample()})
             await comes_within(off, request.arguments["interval_ms"] / 1000)
         return {"is": "done"}
 
-    async def _unwatch(self, request: _Request) -> dict[str, Any]:
+    async def _unwatch(self, request: FakeRequest) -> dict[str, Any]:
         off = self._watches.pop(request.arguments["watch"], None)
         if off is None:
             raise FakeRefusal(
@@ -169,7 +172,7 @@ class FakeAgent:
         off.set()
         return {"is": "done"}
 
-    async def _signal(self, request: _Request) -> dict[str, Any]:
+    async def _signal(self, request: FakeRequest) -> dict[str, Any]:
         process = self.processes.get(request.arguments["run"])
         if process is None:
             raise FakeRefusal(
@@ -178,7 +181,7 @@ class FakeAgent:
         process.strike(request.arguments["signal"])
         return {"is": "done"}
 
-    async def _scratch_open(self, request: _Request) -> dict[str, Any]:
+    async def _scratch_open(self, request: FakeRequest) -> dict[str, Any]:
         folder = f"{request.arguments['path']}/{request.arguments['name']}"
         if folder in self.folders:
             raise FakeRefusal("busy", f"{folder} is held by {request.arguments['owner']}")
@@ -186,7 +189,7 @@ class FakeAgent:
         left_over = self.script.left_over_bytes
         return {"is": "scratch", "dir": folder, "left_over_bytes": left_over}
 
-    async def _get(self, request: _Request) -> dict[str, Any]:
+    async def _get(self, request: FakeRequest) -> dict[str, Any]:
         """A file of a program, or the mark in a scratch folder of this host or of one beside it."""
         content = self.contents.get(request.arguments["path"])
         if content is not None:
@@ -197,11 +200,11 @@ class FakeAgent:
             raise FakeRefusal("ENOENT", f"{folder}/{name}: {os.strerror(errno.ENOENT)}")
         return {"is": "done", "size": len(folder), "sha256": folder.rpartition("/")[2][-64:]}
 
-    async def _put(self, request: _Request) -> dict[str, Any]:
+    async def _put(self, request: FakeRequest) -> dict[str, Any]:
         self.contents[request.arguments["path"]] = request.content
         return moved(request.content)
 
-    async def _scratch_close(self, request: _Request) -> dict[str, Any]:
+    async def _scratch_close(self, request: FakeRequest) -> dict[str, Any]:
         folder = request.arguments["dir"]
         self.folders.remove(folder)
         self.filesystems.pop(f"{folder}/fs", None)
@@ -210,22 +213,22 @@ class FakeAgent:
             remove_inside(self.contents, folder)
         return {"is": "done"}
 
-    async def _device(self, request: _Request) -> dict[str, Any]:
+    async def _device(self, request: FakeRequest) -> dict[str, Any]:
         """The machine's one disk, which is sound but for what the script objects to."""
         return device_facts(request.arguments["path"], self.script.objections)
 
-    async def _device_open(self, request: _Request) -> dict[str, Any]:
+    async def _device_open(self, request: FakeRequest) -> dict[str, Any]:
         facts = device_facts(request.arguments["path"], self.script.objections)
         if facts["objections"] or request.arguments["path"] in self.folders:
             raise FakeRefusal("refused", f"{facts['name']} is in use")
         self.folders.add(request.arguments["path"])
         return facts
 
-    async def _device_close(self, request: _Request) -> dict[str, Any]:
+    async def _device_close(self, request: FakeRequest) -> dict[str, Any]:
         self.folders.remove(request.arguments["path"])
         return {"is": "done"}
 
-    async def _filesystem_open(self, request: _Request) -> dict[str, Any]:
+    async def _filesystem_open(self, request: FakeRequest) -> dict[str, Any]:
         """An XFS on the machine's one disk, or on a loop device there."""
         asked = request.arguments
         mount = f"{asked['dir']}/fs"
@@ -243,7 +246,7 @@ class FakeAgent:
         told = {"dir": mount, "device": device, "kept": kept, "direct": direct}
         return {"is": "filesystem", **told}
 
-    async def _filesystem_close(self, request: _Request) -> dict[str, Any]:
+    async def _filesystem_close(self, request: FakeRequest) -> dict[str, Any]:
         mount = f"{request.arguments['dir']}/fs"
         if self.filesystems.pop(mount, None) is None:
             raise FakeRefusal("bad-request", f"no file system is held in {mount}")
@@ -251,10 +254,10 @@ class FakeAgent:
             del self.files[path]
         return {"is": "done"}
 
-    async def _purge(self, _: _Request) -> dict[str, Any]:
+    async def _purge(self, _: FakeRequest) -> dict[str, Any]:
         return {"is": "purged", "bytes": 1 << 40}
 
-    async def _extents(self, request: _Request) -> dict[str, Any]:
+    async def _extents(self, request: FakeRequest) -> dict[str, Any]:
         sizes = [self._size_of(path) for path in request.arguments["paths"]]
         holes = self.hole_bytes
         return {
@@ -267,7 +270,7 @@ class FakeAgent:
             "hole_bytes": holes,
         }
 
-    async def _evict(self, _: _Request) -> dict[str, Any]:
+    async def _evict(self, _: FakeRequest) -> dict[str, Any]:
         return {
             "is": "evicted",
             "resident_bytes_before": self.script.resident_bytes,
@@ -276,10 +279,10 @@ class FakeAgent:
             "faults": [],
         }
 
-    async def _done(self, _: _Request) -> dict[str, Any]:
+    async def _done(self, _: FakeRequest) -> dict[str, Any]:
         return {"is": "done"}
 
-    async def _run(self, request: _Request) -> dict[str, Any]:
+    async def _run(self, request: FakeRequest) -> dict[str, Any]:
         name = request.arguments["argv"][0].rpartition("/")[2]
         if self.script.programs and name != "fio":
             return await self._run_program(request, name)
@@ -295,7 +298,7 @@ class FakeAgent:
             self.files[f"{request.arguments['cwd']}/{job.data_set}"] = job.file_bytes
         return exited(code, signal, self.real_ns(), self._memory(request.arguments))
 
-    async def _run_program(self, request: _Request, name: str) -> dict[str, Any]:
+    async def _run_program(self, request: FakeRequest, name: str) -> dict[str, Any]:
         asked = request.arguments
         if name not in self.script.programs:
             raise FakeRefusal("ENOENT", f"cannot start {asked['argv'][0]}: no such program on PATH")
@@ -316,7 +319,7 @@ class FakeAgent:
         used = limit if peak is None else peak
         return {"memory_peak_bytes": used, "oom_kills": self.script.oom_kills}
 
-    async def _metadata(self, request: _Request) -> dict[str, Any]:
+    async def _metadata(self, request: FakeRequest) -> dict[str, Any]:
         asked, load = request.arguments, self.script.metadata
         phase = self.processes[request.id] = FakePhase(self, request.id, asked, load)
         tree = f"{asked['dir']}/metadata.{asked.get('iteration', 0)}"
@@ -365,7 +368,7 @@ class FakeAgent:
         """The host's CLOCK_REALTIME."""
         return loop_real_ns() + self.script.offset_ns
 
-    _verbs: Final[dict[str, Callable[[FakeAgent, _Request], Awaitable[dict[str, Any]]]]] = {
+    _verbs: ClassVar[dict[str, Callable[..., Awaitable[dict[str, Any]]]]] = {
         "clock": _clock,
         "facts": _facts,
         "probe": _probe,
@@ -391,9 +394,3 @@ class FakeAgent:
         "sync": _done,
         "bye": _done,
     }
-
-
-def _endless(loads: tuple[FakeLoad, ...]) -> Iterator[FakeLoad]:
-    yield from loads
-    while True:
-        yield loads[-1]

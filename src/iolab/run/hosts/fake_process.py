@@ -33,6 +33,13 @@ class Machine(Protocol):
         """Count what the process did on the host's disk."""
 
 
+class Mortal(Protocol):
+    """Whatever signals reach."""
+
+    def strike(self, signal: str) -> None:
+        """A signal arrives."""
+
+
 class FakeProcess:
     """Plays a load; `strike` is how signals reach it."""
 

@@ -17,6 +17,29 @@ from iolab.run.hosts.fake_programs import FakeProgram
 BEGINNING_NS: Final = 1_700_000_000_000_000_000
 """CLOCK_REALTIME when the loop's own time is zero."""
 
+_SPOKEN_AFTER_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class FakeGuest:
+    """How one boot of a guest goes; times in seconds from its start.
+
+    It speaks after `boots_s`, as the agent of `script` does; what it says on its console before is
+    `console`. It `hangs` instead, or `ends` with `exit_code`, or says `garbage`. At `dies_at_s` its
+    QEMU ends in any case. Without `monitor` its QEMU never greets.
+    """
+
+    script: FakeScript | None = None
+    boots_s: float = _SPOKEN_AFTER_S
+    console: bytes = b""
+    hangs: bool = False
+    ends: bool = False
+    exit_code: int = 0
+    garbage: bytes = b""
+    dies_at_s: float | None = None
+    monitor: bool = True
+
+
 _OPERATIONS: Final = FakeMetadata()
 _FREE: Final = TargetProbe(direct_error=None, direct_align_bytes=512, held_by=None)
 
@@ -37,7 +60,8 @@ class FakeScript:
     `metadata` is how it does metadata operations. Of a run whose memory is bounded it tells the
     `memory_peak_bytes` (the bound itself if None) and the `oom_kills`.
     `process` makes the engine's processes, `machine` the `sample` messages, where other ones than
-    the small ones are wanted.
+    the small ones are wanted. With `guests` it is a node: how each boot of a guest goes, by the
+    guest's name and which boot of it that is, from 1.
     """
 
     facts: HostFacts | None = None
@@ -65,6 +89,7 @@ class FakeScript:
     memory_peak_bytes: int | None = None
     oom_kills: int = 0
     process: Callable[[Machine, int, FakeJob, FakeLoad], FakeProcess] = FakeProcess
+    guests: Callable[[str, int], FakeGuest] | None = None
     machine: Callable[[DiskUse, int, int, int], dict[str, object]] = sample
 
 
