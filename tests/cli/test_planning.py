@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from iolab.cli.planning import plan_document, plan_screen
+from iolab.cli.planning import notes_of, plan_document, plan_screen
 from iolab.plan.load import LoadOptions, parse_study
 from iolab.plan.schedule import make_plan
+from tests.plan.guest_studies import FLEET, with_hosts
 from tests.plan.key_value_studies import db_bench, ycsb
+from tests.plan.studies import SMALL, load
 from tests.plan.test_guard import FACTS, TARGET
 
 HEAD = 'format = 1\nid = "d"\n'
@@ -120,3 +122,69 @@ def test_notes_stand_in_the_plan_and_in_its_document() -> None:
     study = parse_study(text, "k.toml", LoadOptions(path="/mnt"))
     (note,) = plan_document(study, make_plan(study), None)["notes"]
     assert note.startswith("w has 32 MiB, but is likely to need")
+
+
+def test_a_plan_of_guests_says_what_they_have_and_what_to_know() -> None:
+    text = shown(FLEET + "iops = 200\n")
+    assert "3 on each of 2 nodes, each 2 vCPUs and 256 MiB of memory; booted for this" in text
+    assert "64 MiB for each guest, an image laid out in full, at most 200 IOPS" in text
+    assert "/mnt on node-1, node-2" in text
+    assert "guest-data" not in text
+    assert "region" not in text
+    assert "needed on each node" in text
+    assert "where it does not, guests are emulated" in text
+    assert "disks are limited to 200 IOPS each" in text
+    assert "all 3 guests of a node stay up; those that make no load are idle" in text
+    assert "nothing; the files lie in a folder of their own" in text
+
+
+def test_a_plan_of_guests_tells_what_kinds_of_disks_and_processors_they_have() -> None:
+    modelled = 'disk_kind = "modelled"\nlatency = "10ms"\naccel = "tcg"\npin = "cores"\n'
+    text = shown(FLEET.replace("[1, 2, 3]", "1") + modelled)
+    assert "each 2 vCPUs on processors of its own and 256 MiB" in text
+    assert "modelled: 10 ms for each I/O" in text
+    assert "guests are emulated, as vm.accel says" in text
+    assert "no storage is measured" in text
+    assert "stay up" not in text
+    kvm = shown(FLEET + 'accel = "kvm"\npin = "numa"\n')
+    assert "on one NUMA node" in kvm
+    assert "emulated" not in kvm
+
+
+def test_a_plan_names_nodes_that_are_one_machine_or_short_of_processors() -> None:
+    study = load(FLEET, "vm.pin=cores")
+    two = replace(FACTS, cpu=replace(FACTS.cpu, threads=4))
+    notes = list(notes_of(study, make_plan(study), {"node-1": two, "node-2": two}))
+    assert "node-1 and node-2 are one machine: their guests share its processors and its " in (
+        " ".join(notes)
+    )
+    assert any(note.startswith("12 vCPUs share the 4 processors of node-1 and") for note in notes)
+    assert any("for 4 of 6 guests no processors of their own are left" in note for note in notes)
+    many = replace(FACTS, cpu=replace(FACTS.cpu, threads=64))
+    others = replace(many, kernel=replace(many.kernel, boot_id="other"))
+    apart = list(notes_of(study, make_plan(study), {"node-1": many, "node-2": others}))
+    assert not any("node-1" in note for note in apart)
+
+
+def test_guests_stand_in_the_plans_document() -> None:
+    study = load(FLEET)
+    document = plan_document(study, make_plan(study), {"node-1": FACTS})
+    assert document["guests"]["booted"]["memory_bytes"] == 256 << 20
+    assert document["guests"]["nodes"][0] == {
+        "node": "node-1",
+        "path": "/mnt/t",
+        "guests": ["node-1-vm01", "node-1-vm02", "node-1-vm03"],
+        "free_bytes": TARGET.free_bytes,
+    }
+    assert document["destroys"] == []
+    assert plan_document(load(SMALL), make_plan(load(SMALL)), None)["guests"] is None
+
+
+def test_guests_that_exist_are_named_as_such() -> None:
+    study = with_hosts(FLEET)
+    written = io.StringIO()
+    Console(file=written, width=200).print(*plan_screen(study, make_plan(study), None))
+    assert "3 on hv-1, 3 on hv-2; they exist already and are only used" in written.getvalue()
+    document = plan_document(study, make_plan(study), None)
+    assert document["guests"]["booted"] is None
+    assert "stay up" not in written.getvalue()

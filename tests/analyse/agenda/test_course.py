@@ -12,7 +12,7 @@ import pytest
 
 from iolab.analyse.agenda.course import DecidingAgenda, is_decided_by_results
 from iolab.analyse.agenda.log import Log
-from iolab.analyse.agenda.parts import axis_of, peak_of, trail_of
+from iolab.analyse.agenda.parts import axis_of, jobs_of, peak_of, trail_of
 from iolab.analyse.sentinels import alarms, mark_moved, sentinel_of
 from iolab.model.metric import Level, Metric, Result
 from iolab.model.run import Point, RunStatus
@@ -21,6 +21,7 @@ from iolab.plan.schedule import make_plan
 from iolab.plan.searches import searches_of
 from iolab.plan.sweep import expand
 from tests.analyse.agenda.systems import System, measured, saturating, whole_session
+from tests.plan.guest_studies import FLEET
 from tests.plan.studies import SMALL, load, workload
 
 AXIS = "iodepth = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24]\n"
@@ -195,3 +196,10 @@ def test_a_plan_without_searches_and_of_the_fixed_method_is_walked() -> None:
     assert is_decided_by_results(load(SMALL, "method.kind=adaptive"))
     assert is_decided_by_results(load(PEAK))
     assert sentinel_of(load(SMALL)) is None
+
+
+def test_the_jobs_of_a_point_are_those_of_the_guests_that_take_part() -> None:
+    study = load(FLEET, "workload.w.numjobs=2")
+    assert [jobs_of(study, point) for point in expand(study)] == [4, 8, 12, 4, 8, 12]
+    small = load(SMALL)
+    assert {jobs_of(small, point) for point in expand(small)} == {1}
