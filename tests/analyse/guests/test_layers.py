@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analyse.guests.layers import Between, between, guest_latency, layers_of
+from iolab.analyse.guests.layers import guest_latency, layers_of
 from iolab.analyse.guests.placement import guests_in, nodes_in
 from iolab.analyse.guests.served import served
 from iolab.analyse.view import RunView
 from iolab.analyse.window import Window
 from iolab.model.guest import DiskKind
-from iolab.model.metric import Layer, LayerLatency
+from iolab.model.metric import Layer
 from iolab.model.run import DeviceDelta, RunRecord
 from iolab.model.sample import Direction, no_counters
 from tests.analyse.guests.fleets import (
@@ -122,40 +122,3 @@ def test_reads_and_writes_of_one_guest_are_one_latency() -> None:
     alone = run(fleet=fleet_of(*map(given, GUESTS)))
     (first, *_) = guests_in(alone)
     assert guest_latency(view(alone), first, Layer.HYPERVISOR) is None
-
-
-def test_differences_add_up_to_what_the_generator_saw() -> None:
-    record = counted(run())
-    account = between(layers_of(view(record), nodes_in(record)[0]))
-    assert [(one.upper, one.lower) for one in account] == [
-        (Layer.ENGINE, Layer.GUEST),
-        (Layer.GUEST, Layer.HYPERVISOR),
-        (Layer.HYPERVISOR, Layer.DEVICE),
-        (Layer.DEVICE, Layer.DEVICE),
-    ]
-    assert [one.mean_ns / MS for one in account] == pytest.approx([1.0, 1.0, 5.0, 1.0])
-    assert sum(one.share for one in account) == pytest.approx(1.0)
-    assert "replication" in account[2].holds
-
-
-def test_what_is_between_layers_that_are_not_neighbours_holds_both() -> None:
-    found = between(
-        (
-            LayerLatency(Layer.HYPERVISOR, Direction.WRITE, 4.0, 9),
-            LayerLatency(Layer.ENGINE, Direction.WRITE, 10.0, 9),
-        )
-    )
-    first, last = found
-    assert isinstance(first, Between)
-    assert (first.upper, first.lower, first.mean_ns, first.share) == (
-        Layer.ENGINE,
-        Layer.HYPERVISOR,
-        6.0,
-        0.6,
-    )
-    assert "kernel" in first.holds
-    assert "virtualisation" in first.holds
-    assert (last.upper, last.lower, last.share) == (Layer.HYPERVISOR, Layer.HYPERVISOR, 0.4)
-    assert "replication" in last.holds
-    assert last.holds.endswith("the node's devices")
-    assert between(()) == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from iolab.analyse.account import devices_once
 from iolab.analyse.guests.placement import Node, hypervisors_in, is_modelled
 from iolab.analyse.view import RunView
 from iolab.model.host import HostFacts
@@ -33,13 +34,8 @@ def counted_once(
     nodes: Iterable[Bystander], facts: Mapping[str, HostFacts]
 ) -> tuple[DeviceDelta, ...]:
     """The leaves of all those nodes, each of a kernel once: as the node that saw the most of it."""
-    found: dict[tuple[str, str], DeviceDelta] = {}
-    for node in nodes:
-        for delta in leaves_of(node, facts.get(node.host)):
-            place = (kernel_of(node.host, facts), delta.device)
-            if place not in found or _size(delta) > _size(found[place]):
-                found[place] = delta
-    return tuple(found.values())
+    leaves = ((node.host, leaves_of(node, facts.get(node.host))) for node in nodes)
+    return devices_once(leaves, facts)
 
 
 def factors_of(record: RunRecord) -> tuple[float, float] | None:
@@ -85,7 +81,3 @@ def _written_by_devices(view: RunView, node: Node) -> int | None:
         return None
     leaves = leaves_of(node.watched, view.facts.get(node.name))
     return sum(delta.write_bytes for delta in leaves) if leaves else None
-
-
-def _size(delta: DeviceDelta) -> int:
-    return delta.read_bytes + delta.write_bytes

@@ -16,7 +16,6 @@ from iolab.analyse.window import controller_ns
 from iolab.model.host import HostFacts
 from iolab.model.run import Bystander, RunRecord
 from iolab.model.sample import Floats
-from iolab.run.telemetry.decode import GUESTS
 from iolab.run.telemetry.rates import ALL_CORES
 
 if TYPE_CHECKING:
@@ -34,23 +33,17 @@ class Inside:
 
     `real_ns` of every series is the controller's time at the end of each step. Devices are the
     leaves of those that serve the guests' images. `processors` are `node<N>` for each NUMA node, or
-    `all` where there is one. Ports are all but the loopback; a share is of the link's capacity in
-    that direction, and there is none where the port's speed is not known. `guests` are by the
-    guest.
+    `all` where there is one. Ports are all but the loopback; what they sent as a share of the link's
+    capacity is there where the port's speed is known.
     """
 
     node: str
     iops: Mapping[str, Series]
-    read_lat_ns: Mapping[str, Series]
     write_lat_ns: Mapping[str, Series]
     processors: Mapping[str, Series]
     tx_bytes_per_s: Mapping[str, Series]
-    rx_bytes_per_s: Mapping[str, Series]
     tx_frames_per_s: Mapping[str, Series]
-    rx_frames_per_s: Mapping[str, Series]
     tx_share: Mapping[str, Series]
-    rx_share: Mapping[str, Series]
-    guests: Mapping[str, Series]
 
 
 def inside_of(
@@ -73,30 +66,16 @@ def inside_of(
     reads = named("disk", "read_iops", disks.__contains__)
     writes = named("disk", "write_iops", disks.__contains__)
     numa = named("cpu", "busy_share", _is_numa)
-    ports = {
-        metric: named("nic", metric, lambda name: name != LOOPBACK)
-        for metric in ("tx_bytes_per_s", "rx_bytes_per_s", "tx_frames_per_s", "rx_frames_per_s")
-    }
+    sent = named("nic", "tx_bytes_per_s", lambda name: name != LOOPBACK)
     return Inside(
         node=node,
         iops={name: _added(reads[name], writes[name]) for name in reads if name in writes},
-        read_lat_ns=named("disk", "read_lat_ns", disks.__contains__),
         write_lat_ns=named("disk", "write_lat_ns", disks.__contains__),
         processors=numa if len(numa) > 1 else named("cpu", "busy_share", ALL_CORES.__eq__),
-        **ports,
-        tx_share=_shares(ports["tx_bytes_per_s"], "tx_share", facts),
-        rx_share=_shares(ports["rx_bytes_per_s"], "rx_share", facts),
-        guests=_of_guests(named),
+        tx_bytes_per_s=sent,
+        tx_frames_per_s=named("nic", "tx_frames_per_s", lambda name: name != LOOPBACK),
+        tx_share=_shares(sent, facts),
     )
-
-
-def nodes_inside(
-    record: RunRecord, telemetry: Sequence[Series], facts: Mapping[str, HostFacts]
-) -> tuple[Inside, ...]:
-    """All watched nodes that guests of the run live on."""
-    nodes = record.fleet.nodes if record.fleet else ()
-    found = (inside_of(record, telemetry, facts.get(node), node) for node in nodes)
-    return tuple(one for one in found if one is not None)
 
 
 def link_bytes_per_s(facts: HostFacts | None, port: str) -> float | None:
@@ -104,15 +83,6 @@ def link_bytes_per_s(facts: HostFacts | None, port: str) -> float | None:
     ports = facts.nics if facts else ()
     speed = next((nic.speed_mbit_s for nic in ports if nic.name == port), None)
     return speed * BITS_PER_MBIT / BITS_PER_BYTE if speed and speed > 0 else None
-
-
-def _of_guests(
-    named: Callable[[str, str, Callable[[str], bool]], dict[str, Series]],
-) -> dict[str, Series]:
-    """Reads and writes a second of each guest, as the hypervisor counts them."""
-    reads = named(GUESTS, "read_iops", bool)
-    writes = named(GUESTS, "write_iops", bool)
-    return {name: _added(reads[name], writes[name]) for name in reads if name in writes}
 
 
 def _moved(series: Series, watched: Bystander) -> Series:
@@ -125,13 +95,13 @@ def _added(reads: Series, writes: Series) -> Series:
     return replace(reads, metric="iops", value=total)
 
 
-def _shares(ports: Mapping[str, Series], metric: str, facts: HostFacts | None) -> dict[str, Series]:
+def _shares(ports: Mapping[str, Series], facts: HostFacts | None) -> dict[str, Series]:
     found = {}
     for name, series in ports.items():
         link = link_bytes_per_s(facts, name)
         if link is not None:
             share: Floats = np.asarray(series.value / link)
-            found[name] = replace(series, metric=metric, value=share)
+            found[name] = replace(series, metric="tx_share", value=share)
     return found
 
 

@@ -1,14 +1,12 @@
 """The latency account: what each layer saw of the same I/Os, from the generator to the device.
 
 Each layer's mean holds that of the layer below it. What is between two neighbours is the time that
-the upper one spent by itself.
+the upper one spent by itself: docs/reference/metrics.md says what that is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from iolab.analyse.guests.disks import leaves_of
@@ -20,28 +18,6 @@ from iolab.analyse.window import Window
 from iolab.model.metric import Layer, LayerLatency
 from iolab.model.sample import Direction
 from iolab.run.telemetry.decode import GUESTS
-
-BELOW: Final = {
-    Layer.ENGINE: "the guest's system calls and the queues of its kernel",
-    Layer.GUEST: "virtualisation: the way from the guest's driver to the hypervisor and back",
-    Layer.HYPERVISOR: "the hypervisor's storage: replication, network, limits, the node's kernel",
-}
-"""What lies between a layer and the next one below."""
-
-
-@dataclass(frozen=True, slots=True)
-class Between:
-    """The mean time in one direction that `upper` saw and `lower` did not, and what it holds.
-
-    `share` is of what the uppermost layer saw. The lowest layer stands with itself: its own time.
-    """
-
-    upper: Layer
-    lower: Layer
-    direction: Direction
-    mean_ns: float
-    share: float
-    holds: str
 
 
 def layers_of(view: RunView, node: Node) -> tuple[LayerLatency, ...]:
@@ -74,27 +50,6 @@ def guest_latency(view: RunView, guest: Guest, layer: Layer) -> float | None:
             return None
         found += seen
     return found.mean_ns
-
-
-def between(layers: Sequence[LayerLatency]) -> tuple[Between, ...]:
-    """The account of `layers_of`: by direction from the top, each layer's own time.
-
-    Differences add up to the uppermost mean. One may be below zero where layers were counted over
-    moments that differ a little.
-    """
-    found: list[Between] = []
-    for way in DIRECTIONS:
-        mine = sorted((one for one in layers if one.direction is way), key=_rank)
-        for upper, lower in pairwise(mine):
-            own = upper.mean_ns - lower.mean_ns
-            holds = "; ".join(BELOW[layer] for layer in _steps(upper.layer, lower.layer))
-            share = own / mine[0].mean_ns
-            found.append(Between(upper.layer, lower.layer, way, own, share, holds))
-        if mine:
-            last = mine[-1]
-            share, holds = last.mean_ns / mine[0].mean_ns, _own(last.layer)
-            found.append(Between(last.layer, last.layer, way, last.mean_ns, share, holds))
-    return tuple(found)
 
 
 def _by_engine(view: RunView, node: Node, way: Direction, _window: Window) -> Served | None:
@@ -149,20 +104,3 @@ def _latency(layer: Layer, way: Direction, seen: Served | None) -> LayerLatency 
     if seen is None or mean is None:
         return None
     return LayerLatency(layer, way, mean, round(seen.ios))
-
-
-def _rank(one: LayerLatency) -> int:
-    return list(Layer).index(one.layer)
-
-
-def _steps(upper: Layer, lower: Layer) -> list[Layer]:
-    """The layers from the upper one to the one above the lower."""
-    every = list(Layer)
-    return every[every.index(upper) : every.index(lower)]
-
-
-def _own(layer: Layer) -> str:
-    """What the lowest layer that was seen holds."""
-    if layer is Layer.DEVICE:
-        return "the node's devices"
-    return "; ".join((*(BELOW[one] for one in _steps(layer, Layer.DEVICE)), "the node's devices"))
