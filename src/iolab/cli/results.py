@@ -16,6 +16,7 @@ from iolab.analyse.iterations import is_metadata
 from iolab.analyse.key_value.summary import WHOLE_KEY, is_key_value, latency_key
 from iolab.analyse.points import FIGURES, PointSummary, summarise
 from iolab.cli.key_values import keys_screen
+from iolab.cli.nodes import node_details
 from iolab.cli.operations import operations_screen
 from iolab.cli.point_rows import PointRow, point_order, point_rows, runs_of
 from iolab.cli.screen import (
@@ -128,6 +129,7 @@ def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
         yield pairs(_known(result.metrics))
         if len(result.hosts) > 1:
             yield from _hosts(result)
+        yield from node_details(result)
         yield _checks(result)
 
 

@@ -82,14 +82,18 @@ def print_session(
 
     `advise` says how to continue a session that did not come to its end.
     """
+    from iolab.analyse.points import summarise
     from iolab.cli.heading import session_heading
     from iolab.cli.loads import load_screen
+    from iolab.cli.nodes import nodes_screen
     from iolab.cli.results import details_screen, results_screen
     from iolab.cli.talk import result_screen
 
+    told = summarise(results, study) if points is None else points
     result_screen(
         *session_heading(reader, results, advise=advise),
-        *results_screen(study, results, points),
+        *results_screen(study, results, told),
+        *nodes_screen(study, told),
         *load_screen(study, results),
         *(details_screen(results) if details else ()),
     )

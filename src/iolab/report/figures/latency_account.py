@@ -157,14 +157,15 @@ def _legend(accounts: Iterable[Account]) -> list[Spec]:
     """The parts in the order in which bars have them, over the bars, a square of colour before."""
     layers: list[Spec] = []
     x = -LEFT + 4.0
-    for name in _order(accounts):
+    for name in part_names(accounts):
         layers.append(_rect(x, x + 9, -18, -9, _TOKENS[name]))
         layers.append(_text(name, x + 13, -9, MUTED, align="left", baseline="bottom"))
         x += 13 + _CHARACTER * len(name) + 8
     return layers
 
 
-def _order(accounts: Iterable[Account]) -> list[str]:
+def part_names(accounts: Iterable[Account]) -> list[str]:
+    """The names of all their parts, from the device up."""
     found = {part.name for one in accounts for part in one.parts}
     return [name for name in _LONG if name in found]
 
@@ -246,7 +247,7 @@ def _share(part: Part, one: Account) -> str:
 
 
 def _note(accounts: Sequence[Account], left_out: int) -> str:
-    names = "; ".join(f"{name}: {_LONG[name]}" for name in _order(accounts))
+    names = "; ".join(f"{name}: {_LONG[name]}" for name in part_names(accounts))
     notes = [f"Means over all I/Os of all nodes; each bar is a whole. {names}."]
     layers = {layer.value for one in accounts for layer in one.capped}
     if layers:
@@ -260,7 +261,7 @@ def _note(accounts: Sequence[Account], left_out: int) -> str:
 
 def layers_table(accounts: Sequence[Account]) -> Table:
     """What each layer saw, and the share of each part."""
-    names = _order(accounts)
+    names = part_names(accounts)
     seen = [layer for layer in Layer if any(layer in dict(one.seen) for one in accounts)]
     heads = (
         *columns(("Run", "Direction"), tuple(f"{_SEEN[layer]} saw" for layer in seen)),

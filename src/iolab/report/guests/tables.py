@@ -56,7 +56,7 @@ def written_table(named: Sequence[Named]) -> Table | None:
     rows = []
     for name, run in named:
         for node in run.nodes:
-            texts = _written(node)
+            texts = written_texts(node)
             if texts:
                 found = (*((name,) if several else ()), node.name, *texts)
                 rows.append((*map(Cell, found), verdict_cell(run.verdict.level)))
@@ -70,7 +70,8 @@ def written_table(named: Sequence[Named]) -> Table | None:
     return Table("Bytes written on their way down", heads, tuple(rows))
 
 
-def _written(node: NodeResult) -> tuple[str, ...]:
+def written_texts(node: NodeResult) -> tuple[str, ...]:
+    """Written by guests, hypervisor and devices, their ratio, and the declared factor."""
     told = node.written
     if told is None or not (told.guests or told.hypervisor):
         return ()
