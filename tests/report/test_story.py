@@ -28,19 +28,19 @@ def test_the_story_of_two_configurations() -> None:
     sentences = [re.sub(r" \([^)]*\)", "", one.text) for one in story(study, found)]
     assert sentences == [
         "readrandom-4k: new-ssd has 10 % more operations a second than old-ssd at threads 4, its "
-        "largest supported gain of 3 cells.",
+        "largest supported gain of 3 points.",
         "readrandom-4k: new-ssd has 9.1 % less read mean latency than old-ssd at threads 4, its "
-        "largest supported gain of 3 cells.",
-        "By operations a second over 3 cells, new-ssd is better in 1, worse in 1 and the same in 1 "
-        "against old-ssd.",
-        "By read mean latency over 3 cells, new-ssd is better in 1, worse in 1 and the same in 1 "
+        "largest supported gain of 3 points.",
+        "By operations a second over 3 points, new-ssd is better in 1, worse in 1 and the same in "
+        "1 against old-ssd.",
+        "By read mean latency over 3 points, new-ssd is better in 1, worse in 1 and the same in 1 "
         "against old-ssd.",
         "readrandom-4k: new-ssd leads up to threads 4, by 10 % there, and old-ssd from threads 64 "
         "on, by 20 % there.",
         "readrandom-4k: old-ssd does its best with 20 k ops/s at threads 64, the highest of 3 "
-        "places measured.",
+        "points measured.",
         "readrandom-4k: new-ssd does its best with 16 k ops/s at threads 64, the highest of 3 "
-        "places measured.",
+        "points measured.",
         "readrandom-4k: the latency of old-ssd bends at threads 16. From there to 64 the rate "
         "rises by 43 % and the mean latency grows by 180 %.",
         "readrandom-4k: the latency of new-ssd bends at threads 16. From there to 64 the rate "

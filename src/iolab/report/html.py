@@ -26,6 +26,7 @@ from iolab.report.objections import run_name
 from iolab.report.page import make_page, where
 from iolab.report.palette import declarations
 from iolab.report.render import draw
+from iolab.report.said import FIRST as SAID_FIRST
 from iolab.report.tables import evidence_text
 from iolab.report.wording import clean, mark
 
@@ -53,6 +54,7 @@ def render_html(brief: Brief) -> str:
         several=len(brief.study.configurations) > 1,
         draw=_Pen(),
         gain_notes=f"{GAIN_NOTE} {LARGEST_NOTE}",
+        said_first=SAID_FIRST,
     )
 
 

@@ -38,6 +38,7 @@ from iolab.report.page_parts import Card, Entry, WorkloadCharts
 from iolab.report.published import Published
 from iolab.report.repeat import INVENTORY_FILE, repeat_command, study_file, versions_table
 from iolab.report.run_parts import RunPart, run_parts, runs_note
+from iolab.report.said import Said, said
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.report.tables import method_table, results_table, workloads_table
 from iolab.report.wording import NOTHING, count, listing, show, show_interval
@@ -60,6 +61,7 @@ class Page:
     cards: tuple[Card, ...]
     headline_table: Table
     largest: Table | None
+    said: tuple[Said, ...]
     objections: tuple[Objection, ...]
     failures: tuple[Result, ...]
     more_failures: str
@@ -93,6 +95,7 @@ def make_page(brief: Brief) -> Page:
     groups = key_groups(brief.study, brief.results)
     gained = key_gains(brief.study, groups)
     workloads = workload_charts(brief, points, groups, gained, looks, anchors)
+    sentences = said(brief.study, points, brief.results, anchors)
     hidden = len(failures) - MAX_FAILURES
     several = len(brief.study.configurations) > 1
     return Page(
@@ -102,6 +105,7 @@ def make_page(brief: Brief) -> Page:
             has_charts=bool(workloads),
             has_runs=bool(brief.results),
             is_published=brief.published is not None,
+            is_said=bool(sentences),
         ),
         summary=_summary(tally(brief.results), brief),
         cards=(
@@ -111,6 +115,7 @@ def make_page(brief: Brief) -> Page:
         ),
         headline_table=_headline_table(found, anchors),
         largest=largest_table(groups, gained, looks),
+        said=sentences,
         objections=objections(brief.results),
         failures=failures[:MAX_FAILURES],
         more_failures=f"{count(hidden, 'more run')} did not end well." if hidden > 0 else "",
@@ -198,10 +203,11 @@ def _alerts(brief: Brief) -> tuple[str, ...]:
 
 
 def _contents(
-    *, has_charts: bool, has_runs: bool, is_published: bool
+    *, has_charts: bool, has_runs: bool, is_published: bool, is_said: bool
 ) -> tuple[tuple[str, str], ...]:
     return (
         ("headlines", "Headline figures"),
+        *((("said", "What the results say"),) if is_said else ()),
         ("know", "What to know"),
         *((("charts", "Load and latency"),) if has_charts else ()),
         *((("published", "Published elsewhere"),) if is_published else ()),

@@ -92,7 +92,7 @@ def say(finding: object, names: Names) -> str:
 @say.register
 def _(best: Best, names: Names) -> str:
     who = f"{names.of(best.configuration)} does its best" if names.several else "The best"
-    of = f" of {best.places} places measured" if best.places > 1 else ""
+    of = f" of {best.places} points measured" if best.places > 1 else ""
     at = f" at {_place(best.axis)}" if best.axis else ""
     verb = "with" if names.several else "is"
     text = f"{best.workload}: {who} {verb} {_with_interval(best.value)}{at}"
@@ -110,7 +110,7 @@ def _(gain: Gained, names: Names) -> str:
     if gain.low is not None and gain.high is not None:
         between = f" ({_percent(gain.low)} to {_percent(gain.high)})"
     at = f" at {_place(gain.axis)}" if gain.axis else ""
-    of = f", its largest supported gain of {count(gain.cells, 'cell')}" if gain.cells > 1 else ""
+    of = f", its largest supported gain of {count(gain.cells, 'point')}" if gain.cells > 1 else ""
     return (
         f"{gain.workload}: {names.of(gain.candidate)} has {more}{between} than "
         f"{names.of(gain.baseline)}{at}{of}."
@@ -129,9 +129,9 @@ def _(tally: Tallied, names: Names) -> str:
     total = sum(number for _, number in tally.verdicts)
     if not parts:
         return ""
-    skipped = f"; {count(tally.skipped, 'cell')} could not be compared" if tally.skipped else ""
+    skipped = f"; {count(tally.skipped, 'point')} could not be compared" if tally.skipped else ""
     return (
-        f"By {metric_words(tally.metric)} over {count(total, 'cell')}, "
+        f"By {metric_words(tally.metric)} over {count(total, 'point')}, "
         f"{names.of(tally.candidate)} is {_joined(parts)} against "
         f"{names.of(tally.baseline)}{skipped}."
     )
