@@ -33,8 +33,8 @@ class Inside:
 
     `real_ns` of every series is the controller's time at the end of each step. Devices are the
     leaves of those that serve the guests' images. `processors` are `node<N>` for each NUMA node, or
-    `all` where there is one. Ports are all but the loopback; what they sent as a share of the link's
-    capacity is there where the port's speed is known.
+    `all` where there is one. Ports are all but the loopback; `tx_share`, of what the link can
+    carry, is there where the port's speed is known.
     """
 
     node: str
