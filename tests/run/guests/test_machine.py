@@ -85,6 +85,7 @@ def test_the_whole_command_of_an_emulated_guest() -> None:
         *("-kernel", "/mnt/a, b/=c/vmlinux", "-initrd", "/mnt/a, b/=c/initrd"),
         "-append",
         "quiet console=ttyS0 panic=-1 reboot=t cryptomgr.notests "
+        "sysctl.vm.overcommit_memory=1 "
         "iolab.real_ns=1795000000123456789 iolab.name=node-1-vm01 "
         "tsc_early_khz=2596096 tsc=reliable lpj=10384384",
     )

@@ -227,6 +227,8 @@ def _replica_node(replica: Replica) -> dict[str, object]:
 def _kernel_words(machine: Machine) -> tuple[str, ...]:
     words = (
         *("quiet", "console=ttyS0", "panic=-1", "reboot=t", "cryptomgr.notests"),
+        # Else one of fio's libraries, with 130 MiB of zeroes that it never touches, is refused.
+        "sysctl.vm.overcommit_memory=1",
         f"iolab.real_ns={machine.real_ns}",
         f"iolab.name={machine.guest}",
     )
