@@ -165,6 +165,14 @@ def where(item: Objection) -> str:
     return f"{len(item.runs)} of {count(item.total, 'run')}: {names}"
 
 
+def _hosts(brief: Brief) -> tuple[tuple[str, tuple[Table, ...]], ...]:
+    """What the hosts are, those alike together under their names."""
+    return tuple(
+        (listing(names, 8), (host_table(facts), disks_table(names, facts), nics_table(facts)))
+        for names, facts in same_hosts(brief.facts)
+    )
+
+
 def _facts(brief: Brief) -> tuple[tuple[str, str], ...]:
     made = datetime.fromtimestamp(brief.session.created_real_ns / 1e9, tz=UTC)
     hosts = list(dict.fromkeys(h for one in brief.study.configurations for h in one.hosts))
