@@ -1,7 +1,7 @@
 """Archives that Linux unpacks as its first file system: cpio in the "newc" form, uncompressed.
 
-Form: Documentation/driver-api/early-userspace/buffer-format.rst of the kernel. Uncompressed because
-unpacking costs an emulated guest more than reading two more megabytes.
+Form: Documentation/driver-api/early-userspace/buffer-format.rst of the kernel. Uncompressed: guests
+boot no sooner from half the bytes.
 """
 
 from __future__ import annotations
