@@ -126,14 +126,7 @@ def make_page(brief: Brief) -> Page:
         else (),
         workloads=workloads,
         results=results_table(brief.study, brief.results, anchors),
-        operation_results=tuple(
-            table
-            for table in (
-                runs_table(brief.study, brief.results, anchors),
-                key_runs_table(brief.study, brief.results, anchors),
-            )
-            if table
-        ),
+        operation_results=_operation_results(brief, anchors),
         runs=run_parts(brief, anchors, looks),
         runs_note=runs_note(brief),
         configurations=configurations_table(brief.study.configurations),
@@ -147,6 +140,15 @@ def make_page(brief: Brief) -> Page:
         command=repeat_command(brief),
         versions=versions_table(brief),
     )
+
+
+def _operation_results(brief: Brief, anchors: Mapping[RunKey, str]) -> tuple[Table, ...]:
+    """Every run of metadata load, and every run on a key-value store."""
+    tables = (
+        runs_table(brief.study, brief.results, anchors),
+        key_runs_table(brief.study, brief.results, anchors),
+    )
+    return tuple(table for table in tables if table)
 
 
 def _hosts(brief: Brief) -> tuple[tuple[str, tuple[Table, ...]], ...]:
@@ -163,14 +165,6 @@ def where(item: Objection) -> str:
         return f"all {count(item.total, 'run')}" if item.total > 1 else "the only run"
     names = listing([run_name(result) for result in item.runs], 4)
     return f"{len(item.runs)} of {count(item.total, 'run')}: {names}"
-
-
-def _hosts(brief: Brief) -> tuple[tuple[str, tuple[Table, ...]], ...]:
-    """What the hosts are, those alike together under their names."""
-    return tuple(
-        (listing(names, 8), (host_table(facts), disks_table(names, facts), nics_table(facts)))
-        for names, facts in same_hosts(brief.facts)
-    )
 
 
 def _facts(brief: Brief) -> tuple[tuple[str, str], ...]:
