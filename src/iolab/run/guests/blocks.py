@@ -28,7 +28,7 @@ HISTOGRAMS: Final = "block-latency-histogram-set"
 """The command, with `HISTOGRAM_ARGUMENTS`, that begins the histograms anew."""
 
 STEPS_PER_OCTAVE: Final = 8
-"""Bins of 9 %: fine enough to tell a layer's share, and 30 kB an answer, which QEMU makes in the
+"""Bins of 9 %: fine enough to tell a layer's share, and 10 kB an answer, which QEMU makes in the
 thread that serves the guest's I/O."""
 
 LOWEST_NS: Final = 1_000

@@ -17,7 +17,7 @@ from iolab.run.hosts.channel import Outgoing
 from iolab.run.hosts.text import printable, printable_bytes
 
 LINE_LIMIT_BYTES: Final = 1 << 20
-"""An answer with two histograms has some 30 kB. No more than what a relay's reader holds."""
+"""An answer with two histograms has some 10 kB. No more than what a relay's reader holds."""
 
 GREETING_LIMIT_S: Final = 60.0
 """From the connection to the greeting: a QEMU that starts among many, on processors under load."""
