@@ -164,6 +164,6 @@ def test_a_guest_that_cannot_start_says_why(node: Agent, folder: Path, kit: Gues
 
 
 def test_the_first_process_of_a_container_is_no_guest() -> None:
-    with Agent(agent_binary(), "unshare", "--pid", "--fork") as agent:
+    with Agent(agent_binary(), "unshare", "--pid", "--fork", "--mount-proc") as agent:
         assert agent.hello["pid"] == 2
         assert agent.ask("bye").is_ == "done"
