@@ -62,6 +62,13 @@ def test_writes_are_an_account_of_their_own() -> None:
     assert [one.mean_ns / MS for one in found] == pytest.approx([8.0, 7.0, 6.0, 1.0])
 
 
+def test_what_others_read_of_a_device_is_no_layer_of_writes() -> None:
+    disk_rows = {"nvme0n1": {"read_ios": 5, "read_time_ns": MS, "write_ios": 5}}
+    record = counted(run(job=WRITES), way="write", disks=disk_rows)
+    found = layers_of(view(record), nodes_in(record)[0])
+    assert {one.direction for one in found} == {Direction.WRITE}
+
+
 def test_a_hypervisor_that_was_not_sampled_tells_of_the_whole_run() -> None:
     record = replace(counted(run()), counters=no_counters())
     assert layers(record) == {Layer.ENGINE: 8.0, Layer.HYPERVISOR: 6.0}

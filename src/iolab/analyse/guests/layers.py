@@ -23,8 +23,9 @@ from iolab.run.telemetry.decode import GUESTS
 def layers_of(view: RunView, node: Node) -> tuple[LayerLatency, ...]:
     """What every layer of a node saw in the window that all hosts share; nothing without one.
 
-    The engines' latencies are those of a result. A layer of which any guest's or device's counters
-    are missing is left out. Devices serve everybody: theirs is the mean of all their I/Os.
+    It is told in the directions that the engines worked in, with their latencies as of a result. A
+    layer of which any guest's or device's counters are missing is left out. Devices serve
+    everybody: theirs is the mean of all their I/Os.
     """
     window = view.load.cut.common
     if window is None:
@@ -32,6 +33,7 @@ def layers_of(view: RunView, node: Node) -> tuple[LayerLatency, ...]:
     return tuple(
         found
         for way in DIRECTIONS
+        if view.load.ios[node.hosts, way].any()
         for layer, see in _SEEN.items()
         if (found := _latency(layer, way, see(view, node, way, window))) is not None
     )
