@@ -87,6 +87,15 @@ class TelemetrySeen:
 
 
 @dataclass(frozen=True, slots=True)
+class GuestUp:
+    """A guest that the session boots on `node` said its first word, `booted_s` after its start."""
+
+    guest: str
+    node: str
+    booted_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunStarted:
     """A run is about to be prepared."""
 
@@ -139,6 +148,7 @@ Event = (
     | PhaseStarted
     | IntervalSeen
     | TelemetrySeen
+    | GuestUp
     | RunStarted
     | RuleLooked
     | RunFinished

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.errors import HostError
-from iolab.model.event import Notice
+from iolab.model.event import GuestUp, Notice
 from iolab.model.guest import Accelerator, DiskKind, GuestSettings
 from iolab.model.host import HostFacts, HostSpec
 from iolab.plan.guest_guard import QEMU
@@ -131,6 +131,7 @@ class Hypervisor:
             await before.leave()
         async with self._turns:
             booted = await self._boot(guest, settings)
+        self._crew.tell(GuestUp(guest, self.name, booted.seconds))
         running = self.running[guest] = Running(booted)
         await self._speak_to(guest, running)
         return GuestLink(booted, running.leave)
