@@ -9,8 +9,9 @@ import pytest
 
 from iolab.analyse.curves import findings
 from iolab.report.curves import finding_lines, findings_document
-from tests.analyse.agenda.systems import whole_session
+from tests.analyse.agenda.systems import System, whole_session
 from tests.analyse.agenda.test_course import CURVE, HILL, MOST, PEAK, QUEUE, SOFT
+from tests.plan.guest_studies import FLEET
 from tests.plan.studies import SMALL, load, workload
 
 
@@ -36,6 +37,21 @@ def test_a_listed_axis_is_a_curve_too_and_a_few_points_are_none() -> None:
     assert findings(study, results[:3]).curves == ()
     small = load(SMALL)
     assert findings(small, whole_session(small, SOFT)[1]).curves == ()
+
+
+@pytest.mark.parametrize("axis", ["", 'axis = "adaptive"\n'])
+def test_a_fleet_that_grows_has_a_curve_for_each_depth(axis: str) -> None:
+    study = load(FLEET.replace("[1, 2, 3]", str(list(range(1, 9))) + f"\n{axis}".rstrip()))
+    four = System(lambda point: float((point.per_node**-4 + 4.0**-4) ** -0.25) * 1000)
+    curves = findings(study, whole_session(study, four)[1]).curves
+    assert [(curve.axis, dict(curve.search.fixed)["iodepth"]) for curve in curves] == [
+        ("vms_per_node", 1),
+        ("vms_per_node", 8),
+    ]
+    for curve in curves:
+        assert [point.load for point in curve.points] == list(range(1, 9))
+        assert curve.knee.low <= 4 <= curve.knee.high
+        assert curve.bound_at == pytest.approx(4, rel=0.05)
 
 
 def test_findings_are_the_same_whenever_they_are_made() -> None:
