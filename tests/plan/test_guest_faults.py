@@ -24,7 +24,7 @@ def test_the_study_itself_has_none() -> None:
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("vcpus = 0", "vcpus of [vm] is 0. Give a whole number from 1 to 256."),
+        ("vcpus = 0", "vcpus of [vm] is 0. Give a whole number from 1 to 255."),
         ('memory = "64m"', "memory of [vm] is '64m'. Give from 134217728 to 17592186044416"),
         ("memory = 134217729", "is 134217729, which is not a multiple of 1048576."),
         ('disk = "1m"', "disk of [vm] is '1m'. Give from 16777216 to"),

@@ -19,8 +19,8 @@ from iolab.units import parse_size
 PER_NODE: Final = "vms_per_node"
 """The axis of a growing fleet: how many guests of each hypervisor make load."""
 
-VCPUS_MAX: Final = 256
-"""As many as QEMU gives a guest without further options."""
+VCPUS_MAX: Final = 255
+"""As many as QEMU gives a guest that it emulates: one more would need an x2APIC."""
 
 MEMORY_BYTES_MIN: Final = 128 << 20
 """A kernel, its modules and fio with its buffers need more than half of that."""
