@@ -17,6 +17,7 @@ from iolab.plan.load import LoadOptions, parse_study
 from iolab.plan.schedule import make_plan
 from iolab.run.agenda import Agenda
 from iolab.run.guests.kit import GuestKit
+from iolab.run.guests.owner import GuestKits
 from iolab.run.hosts.base import Host
 from iolab.run.hosts.fake import FakeHost
 from iolab.run.hosts.fake_script import FakeScript, LoopClock
@@ -128,6 +129,7 @@ class Stage:
     hosts: dict[str, FakeHost] = field(default_factory=dict)
     reached: list[FakeHost] = field(default_factory=list)
     vms: dict[str, VmHost] = field(default_factory=dict)
+    kit: GuestKits = given_kit
 
     @property
     def study(self) -> Study:
@@ -183,7 +185,7 @@ class Stage:
                 reach=self._reach if self.again is not None else None,
                 rule_for=self.rule_for,
                 agenda=self.agenda,
-                guest_kits=given_kit,
+                guest_kits=self.kit,
             )
         except IolabError as fault:
             self.fault = fault

@@ -147,6 +147,7 @@ class FakeQemu:
         self.name = name
         self.argv = argv
         self.over = asyncio.Event()
+        self.began_s = asyncio.get_running_loop().time()
         self._guest = guest
         self._signal = ""
         script = guest.script or FakeScript()
@@ -166,6 +167,7 @@ class FakeQemu:
             if not await comes_within(self.over, guest.boots_s):
                 console(guest.console)
                 await self._work()
+                console(guest.last_words)
         finally:
             self.agent.lease_ends()
             self.channel.ended.set()

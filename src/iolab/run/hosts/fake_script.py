@@ -26,7 +26,7 @@ class FakeGuest:
 
     It speaks after `boots_s`, as the agent of `script` does; what it says on its console before is
     `console`. It `hangs` instead, or `ends` with `exit_code`, or says `garbage`. At `dies_at_s` its
-    QEMU ends in any case. Without `monitor` its QEMU never greets.
+    console has `last_words` and its QEMU ends in any case. Without `monitor` its QEMU never greets.
     """
 
     script: FakeScript | None = None
@@ -37,6 +37,7 @@ class FakeGuest:
     exit_code: int = 0
     garbage: bytes = b""
     dies_at_s: float | None = None
+    last_words: bytes = b""
     monitor: bool = True
 
 
