@@ -33,6 +33,9 @@ PANIC: Final = "Kernel panic"
 OF_AGENT: Final = "iolab-agent:"
 """How our own process in the guest begins what it says on the console."""
 
+HARMLESS: Final = "PCI: Fatal: No config space access function found"
+"""What every kernel says on a machine without PCI, such as ours: it explains no end."""
+
 
 class QemuRun:
     """It lives until the guest powers off, it is killed, or its node's agent ends."""
@@ -117,6 +120,7 @@ def telling(console: bytes) -> str:
     lines = [
         line for line in (printable(raw, LINE_CHARACTERS) for raw in text.splitlines()) if line
     ]
+    lines = [line for line in lines if HARMLESS not in line]
     panics = [line for line in lines if PANIC in line]
     ours = [line for line in lines if line.startswith(OF_AGENT)]
     return " / ".join((*ours[-1:], *panics[:1]) or lines[-LAST_LINES:])
