@@ -8,7 +8,7 @@ import pytest
 
 from iolab.model.guest import Pinning
 from iolab.model.host import CpuFacts, NumaNode
-from iolab.plan.guest_pins import Pin, cpu_numbers, pins, unpinned
+from iolab.plan.guest_pins import Pin, cpu_numbers, pins, pins_of, unpinned
 
 
 def machine(*lists: str, threads: int = 8) -> CpuFacts:
@@ -61,6 +61,19 @@ def test_too_few_for_one_leave_the_rest_to_a_smaller_one() -> None:
 def test_cores_without_numa_nodes_are_the_threads() -> None:
     given = pins(machine(threads=3), 2, 2, Pinning.CORES)
     assert [pin.cpus for pin in given] == [(0, 1), ()]
+
+
+def test_nodes_that_are_one_machine_have_processors_for_their_first_guests() -> None:
+    nodes = (("a-1", "a-2", "a-3"), ("b-1",), ("c-1", "c-2"))
+    given = pins_of(machine("0-3"), nodes, 1, Pinning.CORES)
+    assert {name: pin.cpus for name, pin in given.items()} == {
+        "a-1": (0,),
+        "b-1": (1,),
+        "c-1": (2,),
+        "a-2": (3,),
+        "c-2": (),
+        "a-3": (),
+    }
 
 
 @pytest.mark.parametrize("vcpus", [1, 2, 3, 5])

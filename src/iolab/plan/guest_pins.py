@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
 from iolab.model.guest import Pinning
@@ -37,6 +38,18 @@ def pins(facts: CpuFacts, guests: int, vcpus: int, pinning: Pinning) -> tuple[Pi
         free = [list(cpus) for _, cpus in nodes] or [list(range(facts.threads))]
         return tuple(Pin(_take(free, vcpus)) for _ in range(guests))
     return (Pin(),) * guests
+
+
+def pins_of(
+    facts: CpuFacts, nodes: Iterable[Sequence[str]], vcpus: int, pinning: Pinning
+) -> dict[str, Pin]:
+    """The pin of each guest by name, on a machine that is one node or several with their guests.
+
+    Every node's first guests come first, as a small fleet is made of them.
+    """
+    turns = zip_longest(*nodes)
+    names = [name for turn in turns for name in turn if name is not None]
+    return dict(zip(names, pins(facts, len(names), vcpus, pinning), strict=True))
 
 
 def unpinned(given: Sequence[Pin]) -> int:

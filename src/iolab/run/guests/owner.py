@@ -16,7 +16,7 @@ from iolab.model.host import HostFacts, HostSpec
 from iolab.model.run import DataSet, PlannedRun
 from iolab.model.workload import Access, Job
 from iolab.plan.guard import check_nodes
-from iolab.plan.guest_pins import pins
+from iolab.plan.guest_pins import pins_of
 from iolab.plan.guests import booted, node_path, nodes_of, participants
 from iolab.run.barrier import together
 from iolab.run.crew import Crew
@@ -173,13 +173,11 @@ class Guests:
         found: dict[str, Hypervisor] = {}
         for nodes in machines.values():
             cpu = facts[nodes[0].name].cpu
-            here = [(spec, guest.name) for spec in nodes for guest in booted(study, spec.name)]
-            given = pins(cpu, len(here), settings.vcpus, settings.pinning)
+            here = [[guest.name for guest in booted(study, spec.name)] for spec in nodes]
+            given = pins_of(cpu, here, settings.vcpus, settings.pinning)
             turns = asyncio.Semaphore(settings.boots_at_once or max(cpu.threads, 1))
-            for spec in nodes:
-                mine = {
-                    guest: pin for (at, guest), pin in zip(here, given, strict=True) if at == spec
-                }
+            for spec, names in zip(nodes, here, strict=True):
+                mine = {guest: given[guest] for guest in names}
                 found[spec.name] = Hypervisor(self._crew, spec, facts[spec.name], mine, turns)
         return {spec.name: found[spec.name] for spec in nodes_of(study)}
 
