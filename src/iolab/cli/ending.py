@@ -12,15 +12,17 @@ from iolab.analyse.apart import shown_of
 from iolab.cli.conduct import Order, conduct
 from iolab.cli.heading import resume_line
 from iolab.cli.live import choose_view
-from iolab.cli.progress import Progress
+from iolab.cli.progress import Makers, Progress
 from iolab.cli.report import write_report
 from iolab.cli.show import FailOn, print_session, verdict_code
 from iolab.cli.talk import result_json, say
 from iolab.errors import ExitCode, IolabError
 from iolab.model.event import SessionStatus
+from iolab.model.host import HostKind
 from iolab.model.metric import Result
 from iolab.model.run import RunStatus
 from iolab.plan.foretold import foretold_s
+from iolab.plan.guests import participants
 from iolab.report.export import session_document
 from iolab.store.reader import SessionReader
 
@@ -121,7 +123,21 @@ def _progress(order: Order) -> Progress:
         settle_s=method.settle_s,
         now_s=time.monotonic(),
         runs_most=len(order.plan.runs) + order.plan.runs_more,
+        makers=_makers(order),
+        guest_count=sum(1 for spec in order.study.hosts if spec.kind is HostKind.VM),
     )
+
+
+def _makers(order: Order) -> dict[tuple[str, int], Makers]:
+    """Who makes the load of each point."""
+    study = order.study
+    places = {spec.name: spec.node for spec in study.hosts}
+    found = {}
+    for point in order.plan.points:
+        hosts = participants(study, point.configuration, point.per_node)
+        nodes = dict.fromkeys(node for host in hosts if (node := places.get(host, "")))
+        found[point.configuration, point.per_node] = Makers(hosts, tuple(nodes))
+    return found
 
 
 def _mean_load_s(order: Order) -> float:

@@ -20,6 +20,7 @@ from iolab.cli.screen import one_line, run_name
 from iolab.cli.talk import console, say
 from iolab.model.event import (
     Event,
+    GuestUp,
     IntervalSeen,
     Notice,
     Phase,
@@ -153,6 +154,9 @@ class LinesView:
             case PhaseStarted():
                 self._told = -1.0
                 say(self._phase(event))
+            case GuestUp(guest, _, booted_s):
+                took = format_duration_s(round(booted_s, 1))
+                say(f"{one_line(guest)} is up after {took}: {self._progress.boots}")
             case RuleLooked():
                 say(f"{self._run(event.run)}: {one_line(event.says)}")
             case IntervalSeen():
@@ -195,7 +199,8 @@ class LinesView:
             expected = f" (about {format_duration_s(event.expected_s)})"
         if event.run is None or event.phase is Phase.LAY_OUT:
             return name + expected
-        return f"{self._run(event.run)}: {name}{expected}"
+        makers = self._progress.load_words if event.phase is Phase.MEASURE else ""
+        return f"{self._run(event.run)}: {name}{f', {makers}' if makers else ''}{expected}"
 
     def _run(self, run: PlannedRun) -> str:
         name = run_name(run.point.workload, run.point.axis, run.repeat)

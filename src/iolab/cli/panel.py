@@ -96,10 +96,14 @@ def _phase(progress: Progress, width: int, *, ascii_only: bool) -> Text:
         text.append(f" {elapsed:.0f} of {format_duration_s(expected)}")
     else:
         text.append(f"{elapsed:.0f} s")
+    if progress.phase is Phase.MEASURE and progress.load_words:
+        text.append(f"  {progress.load_words}", style=QUIET_STYLE)
     if progress.phase is Phase.MEASURE and progress.says:
         text.append(f"  {one_line(progress.says)}", style=QUIET_STYLE)
     elif warming:
         text.append("  warm-up, not counted", style=QUIET_STYLE)
+    elif progress.boots:
+        text.append(f"  {progress.boots}", style=QUIET_STYLE)
     elif progress.phase_detail and not _names_run(progress):
         text.append(f"  {one_line(progress.phase_detail)}", style=QUIET_STYLE)
     return text

@@ -8,6 +8,7 @@ from typing import Final
 
 from iolab.model.event import (
     Event,
+    GuestUp,
     IntervalSeen,
     Phase,
     PhaseStarted,
@@ -24,6 +25,7 @@ from iolab.model.run import PlannedRun
 from iolab.model.workload import Job
 from iolab.plan.budget import RUN_OVERHEAD_S
 from iolab.plan.key_value_cost import KeyJob
+from iolab.report.wording import count
 
 SECONDS_KEPT: Final = 120
 """A sparkline is no wider than this, and a run of hours must not grow the state."""
@@ -67,6 +69,24 @@ class Seconds:
 
 
 @dataclass(frozen=True, slots=True)
+class Makers:
+    """Who makes the load of a point, and the nodes of those that are guests."""
+
+    hosts: tuple[str, ...]
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """`6 guests on 2 nodes`; empty where hosts are no guests."""
+        if not self.nodes:
+            return ""
+        return f"{count(len(self.hosts), 'guest')} on {count(len(self.nodes), 'node')}"
+
+
+NO_MAKERS: Final[Mapping[tuple[str, int], Makers]] = {}
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """A session as a person follows it; moments are seconds of a monotonic clock.
 
@@ -75,7 +95,10 @@ class Progress:
     target on average over the plan, warm-up included; with `run_loaded` the current run had to fill
     a store first, and is no measure of the others. `seconds` are what was seen of the current
     run, `cpu_busy` each host's newest share: these two grow in place, for a copy of them with each
-    of a thousand hosts' events would cost more than the session itself.
+    of a thousand hosts' events would cost more than the session itself. `makers` are, by
+    configuration and guests a node, who makes a point's load; `guests_up` of `guest_count` that the
+    session boots are up. `present` are the hosts that answered when the session began, and were
+    not left out since.
     """
 
     study: str
@@ -100,17 +123,26 @@ class Progress:
     timed_s: float = 0.0
     runs_most: int = 0
     run_loaded: bool = False
+    makers: Mapping[tuple[str, int], Makers] = field(default_factory=lambda: NO_MAKERS)
+    guest_count: int = 0
+    guests_up: frozenset[str] = frozenset()
+    present: frozenset[str] = frozenset()
 
     def after(self, event: Event, now_s: float) -> Progress:
         """The state when `event` came at that moment."""
         moved = replace(self, now_s=now_s)
         match event:
             case SessionStarted():
-                return replace(moved, host_count=len(event.facts))
+                names = frozenset(name for name, _ in event.facts)
+                return replace(moved, host_count=len(event.facts), present=names)
+            case GuestUp():
+                return replace(moved, guests_up=self.guests_up | {event.guest})
             case RunStarted():
+                makers = self.makers_of(event.run)
                 return replace(
                     moved,
                     run=event.run,
+                    host_count=self._hosts_of(makers) if makers else self.host_count,
                     run_since_s=now_s,
                     run_loaded=False,
                     seconds=Seconds(),
@@ -136,7 +168,8 @@ class Progress:
                 self.cpu_busy[event.host] = event.cpu_busy
                 return moved
             case RunFinished():
-                ended = replace(moved, run=None, phase=None, ended=self.ended + 1)
+                there = self.present - set(event.record.without)
+                ended = replace(moved, run=None, phase=None, ended=self.ended + 1, present=there)
                 if self.run_loaded or self._loads_store(now_s):
                     return ended
                 return replace(
@@ -154,6 +187,30 @@ class Progress:
     def at(self, now_s: float) -> Progress:
         """The same a moment later."""
         return replace(self, now_s=now_s)
+
+    def _hosts_of(self, makers: Makers) -> int:
+        """How many of them are there; all of them where nothing is known of any."""
+        return len(self.present.intersection(makers.hosts)) or len(makers.hosts)
+
+    def makers_of(self, run: PlannedRun | None) -> Makers | None:
+        """Who makes a run's load; None where that is not known."""
+        if run is None:
+            return None
+        return self.makers.get((run.point.configuration, run.point.per_node))
+
+    @property
+    def load_words(self) -> str:
+        """`6 guests on 2 nodes` of the current run; empty where hosts are no guests."""
+        makers = self.makers_of(self.run)
+        return "" if makers is None else makers.words
+
+    @property
+    def boots(self) -> str:
+        """`4 of 6 guests up` while they boot; empty before, after, and without guests."""
+        up = len(self.guests_up)
+        if self.run is not None or not self.guest_count or not 0 < up <= self.guest_count:
+            return ""
+        return f"{up} of {count(self.guest_count, 'guest')} up"
 
     @property
     def phase_elapsed_s(self) -> float:
