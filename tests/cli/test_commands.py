@@ -92,6 +92,7 @@ def test_studies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         "cluster-kpi",
         "rocksdb",
         "ssd-cluster",
+        "vm-fleet",
     ]
     assert all(study["scales"] == ["full", "small"] for study in listed)
     text = printed(capsys, "studies")

@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 
 from iolab.model.engine import EngineName
+from iolab.model.guest import GuestSettings
 from iolab.model.key_value import KeyValueJob
 from iolab.model.metadata import MetadataJob
+from iolab.model.study import MethodKind, Study
 from iolab.model.workload import Access, Job, Workload
 from iolab.model.ycsb import YcsbJob
+from iolab.plan.guests import node_path, nodes_of
+from iolab.plan.inventory import Inventory
 from iolab.plan.key_value_budget import key_value_space
 from iolab.plan.key_value_cost import store_bytes
 from iolab.plan.key_value_notes import memory_notes
@@ -225,3 +229,73 @@ def test_the_commented_lines_of_the_first_study_load_too() -> None:
         EngineName.DB_BENCH,
         EngineName.YCSB,
     }
+
+
+def vm_fleet(scale: str = "full", *sets: str) -> Study:
+    text = (STUDIES / "vm-fleet.toml").read_text(encoding="utf-8")
+    return parse_study(text, "vm-fleet", LoadOptions("/mnt/t", scale, sets))
+
+
+def test_vm_fleet_has_the_published_machines_mixes_and_times() -> None:
+    source = published("vm-fleet")["method"]
+    study = vm_fleet()
+    assert study.guests == GuestSettings(
+        vcpus=source["vm"]["vcpus"],
+        memory_bytes=source["vm"]["memory_gib"] << 30,
+        disk_bytes=source["vm"]["disk_gib"] << 30,
+    )
+    sizes = tuple(range(source["vms_per_node_min"], source["vms_per_node_max"] + 1))
+    assert [workload.id for workload in study.workloads] == [
+        f"write-{percent}" for percent in source["write_percent"]
+    ]
+    for workload, percent in zip(study.workloads, source["write_percent"], strict=True):
+        job = workload.io
+        assert job.access.random
+        assert job.access.reads == (percent < 100)
+        assert job.access.writes == (percent > 0)
+        assert job.read_percent in (None, 100 - percent)
+        assert (job.block_bytes, job.numjobs) == (
+            parse_size(source["block_size"]),
+            source["threads_per_vm"],
+        )
+        assert {axis.name: axis.values for axis in workload.sweep} == {
+            "iodepth": tuple(source["queue_depths"]),
+            "vms_per_node": sizes,
+        }
+    method = study.method
+    assert method.kind is MethodKind.FIXED
+    assert (method.warmup_s, method.runtime_s) == (source["warmup_s"], source["run_s"])
+    assert method.repeats == source["repeats"]
+
+
+def test_vm_fleet_measures_the_smallest_and_the_largest_fleet_and_may_measure_all() -> None:
+    plan = make_plan(vm_fleet())
+    assert {1, 24} <= {run.point.per_node for run in plan.runs} < set(range(1, 25))
+    every = make_plan(vm_fleet("full", "workload.*.axis=listed"))
+    assert len(every.points) == 4 * 2 * 24
+    assert len(every.runs) == 3 * len(every.points)
+
+
+def test_vm_fleet_is_small_enough_for_emulated_machines_on_two_processors() -> None:
+    study = vm_fleet("small")
+    plan = make_plan(study)
+    assert len(plan.runs) == 24
+    assert [point.per_node for point in plan.points[:3]] == [1, 2, 3]
+    assert plan.budget.seconds < 360
+    assert plan.budget.free_bytes_needed_per_host < 1 << 30
+    assert plan.destroys == ()
+    assert study.guests is not None
+    assert {item.bytes_per_host for item in plan.data_sets} == {study.guests.disk_bytes}
+    text = (STUDIES / "vm-fleet.toml").read_text(encoding="utf-8")
+    anywhere = parse_study(text, "vm-fleet", LoadOptions(scale="small"))
+    assert {node_path(anywhere, node) for node in nodes_of(anywhere)} == {"/var/tmp"}
+
+
+def test_vm_fleet_runs_on_machines_that_exist_already() -> None:
+    text = (STUDIES / "vm-fleet.toml").read_text(encoding="utf-8")
+    written = "format = 1\n[[host]]\nname = 'n[1-2]'\nrole = 'hypervisor'\n"
+    written += "[[host]]\nname = 'n[1-2]-vm[1-3]'\nnode = 'n[1-2]'\npath = '/data'\n"
+    options = LoadOptions(scale="small", inventory=Inventory(written, "guests.toml"))
+    study = parse_study(text, "vm-fleet", options)
+    assert study.guests is None
+    assert len(study.configurations[0].hosts) == 6
