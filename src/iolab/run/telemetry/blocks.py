@@ -278,7 +278,7 @@ def _parts(
     guests = [code for code, word in enumerate(words.scopes) if word == GUESTS]
     if not servers and not guests:
         return (of_host,)
-    rows = np.arange(scopes.size)[of_host]
+    rows = np.arange(*of_host.indices(scopes.size)) if isinstance(of_host, slice) else of_host
     of_server, of_guest = np.isin(scopes[rows], servers), np.isin(scopes[rows], guests)
     found = [rows[~of_server & ~of_guest], rows[of_server]]
     mine = rows[of_guest]
