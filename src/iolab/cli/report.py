@@ -1,7 +1,9 @@
-"""`iolab report`: the technical brief of a session as one HTML file."""
+"""`iolab report`: the technical brief of a session, as HTML, PDF or Markdown."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -10,11 +12,19 @@ import typer
 from iolab.cli.options import AsJson, SessionDirectory
 
 if TYPE_CHECKING:
+    from iolab.report.brief import Brief
     from iolab.report.published import Published
     from iolab.store.reader import SessionReader
 
 REPORT_FILE: Final = "report.html"
-"""Where a session's report goes unless a place is named."""
+"""Where a session's report goes unless a form is named."""
+
+
+class PaperName(StrEnum):
+    """What `--paper` takes."""
+
+    A4 = "a4"
+    LETTER = "letter"
 
 
 def report(
@@ -23,40 +33,85 @@ def report(
     html: Annotated[
         Path | None,
         typer.Option(
-            "--html", metavar="FILE", help="Write it here; SESSION/report.html by default."
+            "--html",
+            metavar="FILE",
+            help="Write it here; SESSION/report.html where no form is named.",
         ),
     ] = None,
+    pdf: Annotated[
+        Path | None,
+        typer.Option("--pdf", metavar="FILE", help="Write it as PDF, to be printed."),
+    ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option("--md", metavar="FILE", help="Write it as Markdown, without charts."),
+    ] = None,
+    paper: Annotated[
+        PaperName, typer.Option("--paper", help="The paper of the PDF.")
+    ] = PaperName.A4,
     as_json: AsJson = False,
 ) -> None:
-    """Write the report of a session as one HTML file."""
+    """Write the report of a session as one HTML file, as PDF, or as Markdown."""
     from iolab.cli.talk import result, result_json
 
-    path = write_report(session, html)
+    forms = {"html": html, "pdf": pdf, "md": markdown}
+    wanted = {form: path for form, path in forms.items() if path is not None}
+    if not wanted:
+        wanted = {"html": session / REPORT_FILE}
+    written = write_forms(session, wanted, paper)
     if as_json:
-        result_json({"format": 1, "written": str(path)})
+        # One form is told as it always was.
+        told = written[0] if len(written) == 1 else list(written)
+        result_json({"format": 1, "written": told})
     else:
-        result(str(path))
+        for path in written:
+            result(path)
 
 
-def write_report(session: Path, html: Path | None = None) -> Path:
-    """Build and write the report; where it went."""
-    from iolab.cli.files import replace_whole
-    from iolab.report.brief import build_brief
-    from iolab.report.html import render_html
-    from iolab.store.reader import SessionReader
-
-    path = html or session / REPORT_FILE
-    reader = SessionReader(session)
-    replace_whole(path, render_html(build_brief(reader, _published(reader))))
+def write_report(session: Path) -> Path:
+    """Build and write the report as HTML; where it went."""
+    path = session / REPORT_FILE
+    write_forms(session, {"html": path}, PaperName.A4)
     return path
 
 
+def write_forms(session: Path, wanted: Mapping[str, Path], paper: PaperName) -> tuple[str, ...]:
+    """Build the report once and write it in each form, none before all are made; where they went."""
+    from iolab.cli.files import replace_whole
+    from iolab.report.brief import build_brief
+    from iolab.store.reader import SessionReader
+
+    reader = SessionReader(session)
+    brief = build_brief(reader, _published(reader))
+    made = [(path, _rendered(brief, form, paper)) for form, path in wanted.items()]
+    for path, content in made:
+        replace_whole(path, content)
+    return tuple(str(path) for path, _ in made)
+
+
+def _rendered(brief: Brief, form: str, paper: PaperName) -> str | bytes:
+    """The report in one form; what draws and typesets is loaded where it is wanted."""
+    if form == "md":
+        from iolab.report.markdown import render_markdown
+
+        return render_markdown(brief)
+    if form == "pdf":
+        from iolab.report.pdf import Paper, render_pdf
+
+        return render_pdf(brief, Paper(paper.value))
+    from iolab.report.html import render_html
+
+    return render_html(brief)
+
+
 def _published(reader: SessionReader) -> Published | None:
-    """What others published of a study on key-value stores, to be read beside its results."""
+    """What others published of a study on key-value stores or of guests, to be read beside it."""
     from iolab.cli.catalogue import published_text
+    from iolab.report.guests.groups import of_guests
     from iolab.report.key_value.measures import key_workloads
     from iolab.report.published import read_published
 
     study = reader.study
-    text = published_text(study.id) if key_workloads(study) else None
+    told = key_workloads(study) or any(of_guests(one) for one in study.workloads)
+    text = published_text(study.id) if told else None
     return None if text is None else read_published(text)

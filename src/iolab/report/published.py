@@ -6,7 +6,7 @@ They come as TOML of a loose form: tables of `[[result]]` with whatever was prin
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,39 +30,90 @@ _HEADINGS: Final = {
     "max_gain_latency_pct": "Largest gain in latency, %",
     "gain_ops": "Gain in ops/s, factor",
     "gain_latency": "Gain in latency, factor",
+    "write_percent": "Writes, %",
+    "vms": "VMs",
+    "max_iops": "Most IOPS",
+    "mean_latency_us.qd1": "Mean, µs, depth 1",
+    "mean_latency_us.qd1_max": "Mean at most, µs, depth 1",
+    "mean_latency_us.qd8_max": "Mean at most, µs, depth 8",
+    "p99_99_latency_ms.qd1": "p99.99, ms, depth 1",
+    "p99_99_latency_ms.qd1_max": "p99.99 at most, ms, depth 1",
+    "p99_99_latency_ms.qd8": "p99.99, ms, depth 8",
+    "p99_99_latency_ms.qd8_max": "p99.99 at most, ms, depth 8",
+    "ssd_iops": "IOPS of each SSD",
+    "node_iops": "IOPS of the node",
+    "ssd_write_latency_us": "Write latency of each SSD, µs",
+    "ssd_write_latency_printed_pct_of_vm_latency": "of what a VM sees, as printed, %",
+    "cpu_busy_pct_by_numa.most": "CPU busy, most NUMA nodes, %",
+    "cpu_busy_pct_by_numa.numa1": "CPU busy, NUMA node 1, %",
+    "port_tx_mb_s": "Sent by a port, MB/s",
+    "port_tx_printed_pct_of_capacity": "of its capacity, as printed, %",
+    "port_frames_s": "Frames sent by a port, 1/s",
+    "port_frames_printed_pct_of_capacity": "of its most frames, as printed, %",
 }
 """Names of published figures, for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What was published: where, on what, and a table of its figures."""
+    """What was published: where, on what, and a table of its figures.
+
+    `inside` are those of one node from inside, None where none were.
+    """
 
     source: str
     notes: tuple[tuple[str, str], ...]
     results: Table
+    inside: Table | None = None
 
 
 def read_published(text: str) -> Published:
     """The published results of a study. ValueError where the text is no TOML."""
     document = tomllib.loads(text)
     rows = [dict(_flat(one)) for one in document.get("result", []) if isinstance(one, dict)]
-    names = list(dict.fromkeys(name for one in rows for name in one))
+    names = _ordered(dict.fromkeys(name for one in rows for name in one))
     notes = [
         (name, str(part))
         for section in ("method", "hardware")
         for name, part in document.get(section, {}).items()
-        if name in {"engine", "server", "reported"} and isinstance(part, str)
+        if name in _NOTES and isinstance(part, str)
     ]
     heads = tuple(Column(_HEADINGS.get(name, name), number=name in _NUMBERS) for name in names)
     cells: tuple[tuple[Cell, ...], ...] = tuple(
         row(*(_text(one.get(name)) for name in names)) for one in rows[:ROWS_MAX]
     )
     source = str(document.get("source", "")) or NOTHING
-    return Published(source, tuple(notes), Table("Published elsewhere", heads, cells))
+    results = Table("Published elsewhere", heads, cells)
+    return Published(source, tuple(notes), results, _inside(document.get("single_node")))
 
+
+def _inside(node: object) -> Table | None:
+    """What was published of one node, one row a figure."""
+    if not isinstance(node, dict):
+        return None
+    rows = [(_HEADINGS.get(name, name), _text(value)) for name, value in _flat(node)]
+    heads = (Column("One node, 70/30 at depth 8"), Column("Published", number=True))
+    return Table("One node from inside", heads, tuple(row(*pair) for pair in rows[:ROWS_MAX]))
+
+
+_NOTES: Final = frozenset({"engine", "server", "reported", "placement", "node"})
+"""Texts on how and on what was measured."""
 
 _NUMBERS: Final = frozenset(_HEADINGS) - {"workload", "block_size"}
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    """Names as they appear, those of one table side by side in the order of their headings."""
+    found = list(names)
+    tables = list(dict.fromkeys(name.partition(".")[0] for name in found))
+    known = list(_HEADINGS)
+    return sorted(
+        found,
+        key=lambda name: (
+            tables.index(name.partition(".")[0]),
+            known.index(name) if name in known else len(known),
+        ),
+    )
 
 
 def _flat(result: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -77,4 +128,12 @@ def _flat(result: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 def _text(value: object) -> str:
     if value is None:
         return NOTHING
+    if isinstance(value, list) and len(value) == 2:
+        return f"{_text(value[0])} to {_text(value[1])}"
+    if isinstance(value, float) and value >= _WHOLE_FROM:
+        return f"{value:,.0f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+_WHOLE_FROM: Final = 1000.0
+"""Printed rates like 1.9e6 are read as the others are."""
