@@ -6,15 +6,17 @@ use serde::Serialize;
 
 use crate::error::Result;
 use crate::job::{find_program, search_path};
-use crate::own_run;
 use crate::runs::Runs;
+use crate::{guest, own_run};
 
 /// What to run for each tool's version.
 pub type Asked = BTreeMap<String, Vec<String>>;
 
-/// A tool that takes longer to tell its version waits for something. The first start of fio in an
-/// emulated guest on a busy node was seen to take more than five seconds.
-const PATIENCE_S: f64 = 30.0;
+/// A tool that takes longer to tell its version waits for something.
+const PATIENCE_S: f64 = 5.0;
+/// The first start of fio in an emulated guest on a busy node was seen to take more than that; it is
+/// all that is asked there.
+const GUEST_PATIENCE_S: f64 = 30.0;
 /// A version is a line of a table.
 const MAX_LINE_CHARS: usize = 200;
 
@@ -46,7 +48,8 @@ fn tool(name: &str, argv: &[String], runs: &Runs, faults: &mut Vec<String>) -> T
 }
 
 fn first_line(argv: &[String], runs: &Runs) -> Result<Option<String>> {
-    let ended = own_run::run(runs, argv, PATIENCE_S)?;
+    let patience_s = if guest::is_ours() { GUEST_PATIENCE_S } else { PATIENCE_S };
+    let ended = own_run::run(runs, argv, patience_s)?;
     // Some tools speak of themselves on stderr only.
     Ok([ended.stdout, ended.stderr].iter().find_map(|output| line_of(output)))
 }

@@ -59,11 +59,17 @@ pub fn is_first_process(name: &std::ffi::OsStr) -> bool {
     process::own_pid() == 1 && name == INIT && Path::new(MODULES).is_dir()
 }
 
+/// Whether this is a guest that was booted for a session.
+#[must_use]
+pub fn is_ours() -> bool {
+    IS_GUEST.load(Ordering::Relaxed)
+}
+
 /// Whether `path` is the data disk of a guest that was booted for a session: it was made for that
 /// session, and what it holds was written by it.
 #[must_use]
 pub fn is_data(path: &Path) -> bool {
-    IS_GUEST.load(Ordering::Relaxed) && path == Path::new(DATA_LINK)
+    is_ours() && path == Path::new(DATA_LINK)
 }
 
 /// Make the guest's system; returns in the child that is to serve over standard input and output.
