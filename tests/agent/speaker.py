@@ -41,7 +41,8 @@ class Said:
 class Agent:
     """A running agent; use it as a context, at whose end its input is closed."""
 
-    def __init__(self, program: Path, *prefix: str) -> None:
+    def __init__(self, program: Path, *prefix: str, patience_s: float = PATIENCE_S) -> None:
+        self._patience_s = patience_s
         self.process = subprocess.Popen(
             [*prefix, program],
             stdin=subprocess.PIPE,
@@ -104,7 +105,7 @@ class Agent:
 
     def _take(self, id_: int) -> Said:
         while not self._kept.get(id_):
-            said = self._said.get(timeout=PATIENCE_S)
+            said = self._said.get(timeout=self._patience_s)
             if said is None:
                 raise EOFError(f"the agent ended before it answered {id_}")
             self._kept.setdefault(int(said["id"]), []).append(said)

@@ -25,6 +25,8 @@ pytestmark = pytest.mark.e2e
 DISK_BYTES: Final = 16 << 20
 SETTINGS: Final = GuestSettings(vcpus=1, memory_bytes=192 << 20, disk_bytes=DISK_BYTES)
 JOB: Final = ("--name=a", "--direct=1", "--rw=randwrite", "--bs=4k", "--io_size=256k", "--minimal")
+PATIENCE_S: Final = 120.0
+"""A boot under emulation takes two seconds, and twenty on a machine that is busy."""
 CLOCK_OFF_LIMIT_NS: Final = 30_000_000_000
 """A guest's clock is right to a second; without its setting it is years off, or hours."""
 
@@ -37,7 +39,7 @@ def kit() -> GuestKit:
 
 @pytest.fixture
 def node() -> Iterator[Agent]:
-    with Agent(agent_binary()) as agent:
+    with Agent(agent_binary(), patience_s=PATIENCE_S) as agent:
         yield agent
 
 
@@ -76,7 +78,7 @@ class Guest:
         self._next_id = 0
         self.run = node.begin("run", argv=argv, cwd=str(folder))
         name = agent_socket("vm01")
-        self.line = node.begin("connect", dir=str(folder), name=name, wait_s=20)
+        self.line = node.begin("connect", dir=str(folder), name=name, wait_s=60)
 
     def ask(self, verb: str, **arguments: Any) -> list[Said]:
         """Everything said to a request."""
