@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from iolab.analyse.judge import judge
-from iolab.model.metric import Layer, Outlier, Result
+from iolab.model.metric import Layer, Metric, Outlier, Result
 from iolab.report.export import TEXT_COLUMNS, nodes_csv, session_document
 from iolab.report.node_rows import node_columns, node_document
 from tests.analyse.guests.fleets import GUESTS, NODES, counted, facts, run
@@ -31,6 +31,8 @@ def results() -> tuple[Result, ...]:
     first = judge(counted(run()), facts())
     odd = Outlier("disk", "sdd", "write_lat_ns", math.inf, 1e5)
     nodes = (replace(first.nodes[0], outliers=(odd,)), first.nodes[1])
+    tail = {"read_lat_ns_p99": Metric(9e6, "ns", 8e6, 1e7)}
+    nodes = (replace(nodes[0], hypervisor=tail), nodes[1])
     return replace(first, nodes=nodes), replace(first, repeat=2)
 
 
@@ -50,6 +52,7 @@ def test_the_document_has_the_nodes_of_every_result_and_point(results: tuple[Res
         "mean_ns": pytest.approx(1e6),
         "ios": 60_000,
     }
+    assert first["hypervisor"]["read_lat_ns_p99"]["high"] == 1e7
     assert (first["outliers"][0]["name"], first["outliers"][0]["value"]) == ("sdd", None)
     assert first["written"] == {"guests": 0, "hypervisor": 0, "devices": 0, "factor": 1.0}
     (point,) = document["points"]
@@ -75,6 +78,8 @@ def test_a_row_of_csv_is_a_run_on_a_node(results: tuple[Result, ...]) -> None:
     assert rows[0]["outliers"] == "disk:sdd:write_lat_ns"
     assert float(rows[0]["device_read_lat_ns_mean"]) == pytest.approx(1e6)
     assert "device_write_lat_ns_mean" not in rows[0]
+    assert rows[0]["hypervisor_read_lat_ns_p99_low"] == "8000000.0"
+    assert rows[1]["hypervisor_read_lat_ns_p99"] == ""
     assert (rows[0]["guest_count"], rows[0]["write_factor"]) == ("2", "1.0")
     columns = node_columns(results)
     assert {len(column) for column in columns.values()} == {4}

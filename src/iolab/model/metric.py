@@ -135,7 +135,8 @@ class NodeResult:
     """What the guests of one node did together, and what their node saw from inside.
 
     `metrics` are those of a result, over the guests of this node, merged exactly. `layers` go from
-    the generator down; `written` is of this node alone.
+    the generator down; `written` is of this node alone. `hypervisor` are percentiles of latency as
+    the hypervisor saw it in the whole run, by the same keys, with the edges of their bins.
     """
 
     name: str
@@ -144,6 +145,7 @@ class NodeResult:
     layers: tuple[LayerLatency, ...] = ()
     outliers: tuple[Outlier, ...] = ()
     written: Written | None = None
+    hypervisor: Mapping[str, Metric] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ def node_document(node: NodeResult) -> dict[str, Any]:
         "name": node.name,
         "guests": list(node.guests),
         "metrics": {key: metric_document(metric) for key, metric in node.metrics.items()},
+        "hypervisor": {key: metric_document(metric) for key, metric in node.hypervisor.items()},
         "layers": [
             {
                 "layer": one.layer.value,
@@ -77,6 +78,11 @@ def node_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
     for key in dict.fromkeys(key for _, node in rows for key in node.metrics):
         found[key] = [_finite(node.metrics.get(key, _NO_METRIC).value) for _, node in rows]
     found |= _layer_columns([node for _, node in rows])
+    for key in dict.fromkeys(key for _, node in rows for key in node.hypervisor):
+        told = [node.hypervisor.get(key, _NO_METRIC) for _, node in rows]
+        found[f"hypervisor_{key}"] = [_finite(metric.value) for metric in told]
+        found[f"hypervisor_{key}_low"] = [_finite(metric.low) for metric in told]
+        found[f"hypervisor_{key}_high"] = [_finite(metric.high) for metric in told]
     written = [node.written for _, node in rows]
     found["guests_write_bytes"] = [one.guests if one else None for one in written]
     found["hypervisor_write_bytes"] = [one.hypervisor if one else None for one in written]

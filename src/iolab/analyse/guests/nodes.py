@@ -9,6 +9,7 @@ from iolab.analyse.guests.disks import written_of
 from iolab.analyse.guests.layers import layers_of
 from iolab.analyse.guests.outliers import outliers_of
 from iolab.analyse.guests.placement import nodes_in
+from iolab.analyse.guests.tails import hypervisor_metrics
 from iolab.analyse.points import PointSummary, summarise
 from iolab.analyse.summary import group_metrics
 from iolab.analyse.view import RunView
@@ -30,6 +31,7 @@ def node_results(view: RunView) -> tuple[NodeResult, ...]:
             layers=layers_of(view, node),
             outliers=outliers_of(view, node),
             written=written_of(view, node),
+            hypervisor=hypervisor_metrics(node),
         )
         for node in nodes_in(view.record)
     )
