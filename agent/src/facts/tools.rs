@@ -14,8 +14,8 @@ pub type Asked = BTreeMap<String, Vec<String>>;
 
 /// A tool that takes longer to tell its version waits for something.
 const PATIENCE_S: f64 = 5.0;
-/// The first start of fio in an emulated guest on a busy node was seen to take more than that; it is
-/// all that is asked there.
+/// The first start of fio in an emulated guest on a busy node was seen to take more than that; it
+/// is all that is asked there.
 const GUEST_PATIENCE_S: f64 = 30.0;
 /// A version is a line of a table.
 const MAX_LINE_CHARS: usize = 200;
