@@ -318,6 +318,19 @@ def test_a_report_is_written_and_its_name_printed(
     assert run("report", session, "--html", tmp_path / "no" / "such.html") == 6
 
 
+def test_a_report_is_written_in_every_form_asked_for(
+    session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pdf, text = tmp_path / "brief.pdf", tmp_path / "brief.md"
+    told = printed(capsys, "report", session, "--pdf", pdf, "--md", text, "--paper", "letter")
+    assert told == f"{pdf}\n{text}\n"
+    assert pdf.read_bytes().startswith(b"%PDF-")
+    assert text.read_text(encoding="utf-8").startswith("# ")
+    assert not (session / "report.html").exists()
+    again = document(capsys, "report", session, "--pdf", pdf, "--md", text, "--json")
+    assert again == {"format": 1, "written": [str(pdf), str(text)]}
+
+
 def test_the_exit_code_of_a_session_that_came_to_its_end() -> None:
     poor = replace(RESULTS[0], verdict=Verdict(Level.INDICATIVE, ()))
     failed = replace(poor, status=RunStatus.FAILED, verdict=Verdict(Level.INVALID, ()))

@@ -23,12 +23,12 @@ def write_new(path: Path, text: str) -> None:
         raise _unwritable(UsageError, path, error) from error
 
 
-def replace_whole(path: Path, text: str) -> None:
+def replace_whole(path: Path, content: str | bytes) -> None:
     """Write a file aside and rename it into place; ReportError when that cannot be done."""
     draft = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
-        with draft.open("x", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with draft.open("xb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
         draft.replace(path)
     except OSError as error:
         raise _unwritable(ReportError, path, error) from error

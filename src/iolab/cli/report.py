@@ -76,7 +76,7 @@ def write_report(session: Path) -> Path:
 
 
 def write_forms(session: Path, wanted: Mapping[str, Path], paper: PaperName) -> tuple[str, ...]:
-    """Build the report once and write it in each form, none before all are made; where they went."""
+    """Build the report once, then write it in each form when all are made; where they went."""
     from iolab.cli.files import replace_whole
     from iolab.report.brief import build_brief
     from iolab.store.reader import SessionReader

@@ -1,16 +1,19 @@
-"""The only door to vl_convert: a chart's Vega-Lite spec becomes SVG that a page can style.
+"""The only door to vl_convert and typst: charts become SVG or PDF, and documents are typeset.
 
-What is drawn is rewritten: stand-in colours become CSS tokens, so one drawing serves light, dark
-and print; everything a strict Content-Security-Policy forbids, and everything a page does not need
-(class names, roles, fonts), is dropped; ids get a prefix, so many drawings share a page.
+A chart's SVG is one that a page can style. What is drawn is rewritten: stand-in colours become CSS
+tokens, so one drawing serves light, dark and print; everything a strict Content-Security-Policy
+forbids, and everything a page does not need (class names, roles, fonts), is dropped; ids get a
+prefix, so many drawings share a page.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Mapping
 from html import escape
+from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree as ET
 
@@ -57,6 +60,57 @@ def draw(figure: Figure, name: str, cache: dict[str, str] | None = None) -> str:
     return "".join(out)
 
 
+def figure_pdf(figure: Figure) -> bytes:
+    """The figure as a PDF of one page, in the colours of light paper. ReportError if it fails."""
+    text = json.dumps(figure.spec, sort_keys=True, allow_nan=False)
+    for token in TOKENS:
+        text = text.replace(token.stand_in, token.light)
+    try:
+        return vl_convert.vegalite_to_pdf(text, allowed_base_urls=[])
+    except ValueError as error:
+        raise _undrawn(figure.title, error) from error
+
+
+def typeset(template: str, document: object, files: Mapping[str, bytes]) -> bytes:
+    """A PDF of a typst template that reads `document` as JSON; `files` lie beside it.
+
+    Fonts are those that the typesetter brings, so that the pages are the same on every machine, and
+    no package is fetched. ReportError if it cannot be set.
+    """
+    import typst  # takes 50 ms, and only a PDF needs it
+
+    with tempfile.TemporaryDirectory(prefix="iolab-brief-") as folder:
+        main = Path(folder) / "brief.typ"
+        main.write_text(template, encoding="utf-8")
+        for name, content in files.items():
+            (Path(folder) / name).write_bytes(content)
+        told = json.dumps(document, sort_keys=True, allow_nan=False)
+        try:
+            made = typst.compile(
+                str(main),
+                root=folder,
+                format="pdf",
+                ignore_system_fonts=True,
+                sys_inputs={"doc": told},
+                timestamp=0,
+            )
+        except (RuntimeError, ValueError) as error:
+            raise ReportError(
+                f"The report cannot be typeset: {str(error).splitlines()[0]}.",
+                "Report this with the session directory.",
+            ) from error
+    if not isinstance(made, bytes):
+        raise ReportError("The report came out as several files.", "Report this as a bug.")
+    return made
+
+
+def _undrawn(title: str, error: ValueError) -> ReportError:
+    return ReportError(
+        f"The chart '{title}' cannot be drawn: {str(error).splitlines()[0]}.",
+        "Report this with the session directory.",
+    )
+
+
 def _drawn(spec: Spec, title: str, cache: dict[str, str]) -> str:
     """The raw SVG of a spec; data lie in the spec, so no address is allowed to be loaded."""
     text = json.dumps(spec, sort_keys=True, allow_nan=False)
@@ -64,10 +118,7 @@ def _drawn(spec: Spec, title: str, cache: dict[str, str]) -> str:
         try:
             cache[text] = vl_convert.vegalite_to_svg(text, allowed_base_urls=[])
         except ValueError as error:
-            raise ReportError(
-                f"The chart '{title}' cannot be drawn: {str(error).splitlines()[0]}.",
-                "Report this with the session directory.",
-            ) from error
+            raise _undrawn(title, error) from error
     return cache[text]
 
 

@@ -1,0 +1,120 @@
+"""The report as Markdown: its sentences and its tables, for a wiki or a pull request.
+
+Charts are left to the other forms; the tables behind them are here. All foreign text is escaped, so
+that none of it is read as markup or as HTML.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from iolab.report.brief import Brief
+from iolab.report.objections import run_name
+from iolab.report.page import Page, make_page, where
+from iolab.report.table import Cell, Table
+from iolab.report.wording import clean, mark
+
+_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&$])")
+_FENCE: Final = re.compile(r"`{3,}")
+
+
+def render_markdown(brief: Brief) -> str:
+    """The document; the same brief gives the same text."""
+    page = make_page(brief)
+    parts = (_front(brief, page), _know(brief, page), _charts(page), _back(brief, page))
+    return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def _front(brief: Brief, page: Page) -> Iterator[str]:
+    yield f"# {text(brief.study.title)}"
+    if brief.study.question:
+        yield from ("", text(brief.study.question))
+    yield ""
+    yield from (f"- {text(name)}: {text(told)}" for name, told in page.facts)
+    yield from (line for alert in page.alerts for line in ("", f"> {text(alert)}"))
+    yield from ("", "## Headline figures", "", text(page.summary))
+    yield from _table(page.headline_table, title="")
+    if page.said:
+        yield from ("", "## What the results say", "")
+        yield from (f"- {text(one.text)}" for one in page.said)
+
+
+def _know(brief: Brief, page: Page) -> Iterator[str]:
+    yield from ("", "## What to know about these numbers", "")
+    for result in page.failures:
+        level = result.verdict.level
+        why = f"{run_name(result)} did not end well. {result.failure or ''}".strip()
+        yield f"- {mark(level)} **{level.value}** {text(why)}"
+    for item in page.objections:
+        level = item.level
+        told = f"{text(item.says)} ({text(item.code)}, {text(where(item))})"
+        yield f"- {mark(level)} **{level.value}** {told}"
+    if not page.failures and not page.objections:
+        yield "No check objects to any run." if brief.results else "There is no run to judge yet."
+
+
+def _charts(page: Page) -> Iterator[str]:
+    for item in page.workloads:
+        yield from ("", f"## {text(item.title)}")
+        if item.table:
+            yield from _table(item.table)
+        for figure in item.figures:
+            yield from ("", f"### {text(figure.title)}", "", text(figure.finding))
+            yield from _table(figure.table, title="")
+
+
+def _back(brief: Brief, page: Page) -> Iterator[str]:
+    yield from ("", "## Every run")
+    yield from _tables((page.results, *page.operation_results))
+    yield from ("", "## Test configuration")
+    yield from _tables((page.configurations, *page.guests))
+    for names, tables in page.hosts:
+        yield from ("", f"### {text(names)}")
+        yield from _tables(tables)
+    yield from ("", "## Method")
+    yield from _tables((page.method, *page.jobs))
+    yield from ("", "## How to repeat it", "", *fenced(shlex.join(page.command)))
+    yield from _tables((page.versions,))
+    yield from ("", "The study file as it was run:", "", *fenced(brief.study.text, "toml"))
+
+
+def _tables(tables: Iterable[Table]) -> Iterator[str]:
+    for one in tables:
+        if one.rows:
+            yield from _table(one)
+
+
+def _table(one: Table, title: str | None = None) -> Iterator[str]:
+    name = one.title if title is None else title
+    if not one.rows:
+        return
+    if name:
+        yield from ("", f"**{text(name)}**")
+    yield ""
+    yield _row(text(column.title) for column in one.columns)
+    yield _row("---:" if column.number else "---" for column in one.columns)
+    yield from (_row(_cell(cell) for cell in cells) for cells in one.rows)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(cell: Cell) -> str:
+    told = text(cell.text)
+    return told if cell.level is None else f"{mark(cell.level)} {told}"
+
+
+def text(foreign: str) -> str:
+    """A text on one line of Markdown, with nothing in it read as markup."""
+    return _SPECIAL.sub(r"\\\1", clean(" ".join(foreign.split())))
+
+
+def fenced(content: str, language: str = "") -> tuple[str, ...]:
+    """A block of code whose fence is longer than any in it."""
+    longest = max((len(found) for found in _FENCE.findall(content)), default=2)
+    fence = "`" * (longest + 1)
+    return (f"{fence}{language}", clean(content.rstrip("\n")), fence)
