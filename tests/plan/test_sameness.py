@@ -10,6 +10,8 @@ from bench.synthetic import make_facts
 from iolab.model.host import HostFacts
 from iolab.plan.sameness import changes, study_changes, version_changes
 from tests.cli.command_line import SHAPE
+from tests.plan.guest_studies import FLEET
+from tests.plan.studies import load
 from tests.run.session.stage import study_of
 
 BEFORE = make_facts(SHAPE)
@@ -69,3 +71,13 @@ def test_each_key_of_the_study_that_changed_is_named() -> None:
     assert any("'workload.seq-write." in text for text in told)
     assert any("'host.c2' was 'there', it is 'gone'" in text for text in told)
     assert any("'host.c3' was 'not there', it is 'there'" in text for text in told)
+
+
+def test_guests_that_are_others_than_they_were_are_named() -> None:
+    before, now = load(FLEET), load(FLEET, "vm.iops=300")
+    assert study_changes(before, before) == ()
+    assert [fault.happened for fault in study_changes(before, now)] == [
+        "'vm.iops_limit' was 'None', it is '300'."
+    ]
+    gone = [fault.happened for fault in study_changes(before, replace(before, guests=None))]
+    assert gone == ["'vm' was 'there', it is 'gone'."]

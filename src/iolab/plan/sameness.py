@@ -57,6 +57,8 @@ def study_changes(before: Study, now: Study) -> tuple[Fault, ...]:
         for name in dict.fromkeys((*was, *is_)):
             if was.get(name) != is_.get(name):
                 found += _item(f"{part.removesuffix('s')}.{name}", was.get(name), is_.get(name))
+    if before.guests != now.guests:
+        found += _item("vm", before.guests, now.guests)
     return tuple(
         Fault(f"{shown(what)} was {_value(was)}, it is {_value(value)}.", NOT_COMPARABLE)
         for what, was, value in found
