@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -20,16 +21,21 @@ from iolab.report.figures.axis import (
     MEAN,
     TAIL,
     Line,
+    Quantity,
     latency_figure,
+    quantity_figure,
     rate_of,
     throughput_figure,
 )
 from iolab.report.figures.bars import Named, bars_figure
 from iolab.report.figures.distribution import Drawn, distribution_figure
 from iolab.report.figures.frame import Figure
+from iolab.report.figures.inside import inside_figure
+from iolab.report.figures.latency_account import account_figure
 from iolab.report.figures.timeline import timeline_figure
 from iolab.report.figures.tradeoff import tradeoff_figure
 from iolab.report.palette import SERIES
+from tests.report.figures.fleets import accounts, node
 from tests.report.studies import one_configuration
 from tests.report.synthetic import job, study_of, workload
 
@@ -131,7 +137,30 @@ def figures() -> dict[str, Figure]:
             "Random read", "iodepth", lines(), rate_of(Indicator.IOPS), "1/s", (MEAN, TAIL)
         ),
         "timeline": timeline_figure("A run", "Over time", timeline(), SERIES[2]),
+        "inside": inside_figure("node-1", "node-1 from inside", node()),
+        **fleet_figures(),
     }
+
+
+def fleet_figures() -> dict[str, Figure]:
+    """IOPS over guests on two nodes, and where their latency arises."""
+    guests = [
+        replace(line, points=tuple(_per_node(point) for point in line.points), nodes=2)
+        for line in lines()
+    ]
+    account = account_figure("Random read", accounts(), "Guests emulated. ")
+    assert account is not None
+    iops = Quantity("iops", "IOPS")
+    return {
+        "guests": quantity_figure("Random read", "vms_per_node", guests, iops, "1/s"),
+        "account": account,
+    }
+
+
+def _per_node(point: PointSummary) -> PointSummary:
+    """The same point with as many guests a node as its depth was."""
+    axis = tuple(("vms_per_node", value) for _, value in point.key.axis)
+    return replace(point, key=replace(point.key, axis=axis))
 
 
 def golden_text(figure: Figure) -> str:
