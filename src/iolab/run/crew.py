@@ -21,8 +21,8 @@ from iolab.run.stop import Stop
 class Crew:
     """The study and its plan, the hosts by name, and who is told, who may stop, what time it is.
 
-    A host that was lost and reached again takes its place in `hosts`. `left_out` are hosts that
-    failed and take no further part. `rule_for` gives the rules that end runs early.
+    A host that was lost and reached again takes its place in `hosts` or `bystanders`. `left_out`
+    are hosts that failed and take no further part. `rule_for` gives the rules that end runs early.
     """
 
     study: Study
@@ -33,7 +33,7 @@ class Crew:
     stop: Stop
     clock: Clock
     session_id: str
-    bystanders: Mapping[str, Host] = field(default_factory=dict)
+    bystanders: dict[str, Host] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
     rule_for: RuleFor | None = None
 

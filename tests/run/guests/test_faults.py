@@ -170,6 +170,22 @@ def test_a_node_that_is_lost_loses_its_guests() -> None:
     assert stage.hosts["node-2"].left_behind == []
 
 
+def test_a_node_that_comes_back_has_its_guests_again() -> None:
+    stage = fleet(per_node="[1, 2]")
+    stage.scripts = {**stage.scripts, "node-1": node_script(well, dies=frozenset({"use"}))}
+    stage.again = {"node-1": [node_script(well)]}
+    stage.play()
+    assert stage.status is SessionStatus.DONE, stage.fault
+    failed, after = stage.records
+    assert failed.status is RunStatus.FAILED
+    assert after.status is RunStatus.DONE
+    assert len(after.hosts) == 4
+    (again,) = stage.reached
+    assert again.asked("scratch_open")
+    assert again.left_behind == []
+    assert after.bystanders[0].error is None
+
+
 def test_two_sessions_on_the_same_images_refuse_each_other() -> None:
     held = {"scratch_open": ("busy", "/mnt/bench/iolab-scratch-node-2 is held by iolab session x")}
     stage = fleet()

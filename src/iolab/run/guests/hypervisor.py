@@ -84,6 +84,10 @@ class Hypervisor:
         self.replicas: Mapping[str, Sequence[Replica]] = {}
         self.running: dict[str, Running] = {}
         self.ground: Ground | None = None
+        self.ready = False
+        """Whether guests can be booted there."""
+        self.door = asyncio.Lock()
+        """Whoever makes it ready is alone with it."""
         self._turns = turns
 
     @property
@@ -103,7 +107,14 @@ class Hypervisor:
 
     async def take(self, path: str) -> None:
         """Take a folder in that path. Raises HostError, busy while another session has it."""
-        self.folder = await take_folder(self._crew, self.host, path, scratch_name(self.name))
+        self.folder = self.folder or await take_folder(
+            self._crew, self.host, path, scratch_name(self.name)
+        )
+
+    def begin_anew(self) -> None:
+        """Nothing of the session's is there any more."""
+        self.folder, self.images, self.ground, self.ready = "", {}, None, False
+        self.running.clear()
 
     async def prepare(self, kit: GuestKit, settings: GuestSettings) -> None:
         """Bring the kit, and find out what runs a guest's instructions."""

@@ -18,6 +18,7 @@ from iolab.model.workload import Access, Job
 from iolab.plan.guard import check_nodes
 from iolab.plan.guest_pins import pins_of
 from iolab.plan.guests import booted, node_path, nodes_of, participants
+from iolab.plan.sameness import changes
 from iolab.run.barrier import together
 from iolab.run.crew import Crew
 from iolab.run.guests.copies import Copies
@@ -29,8 +30,8 @@ from iolab.run.hosts.linked import Link
 from iolab.run.hosts.vm import VmHost
 from iolab.run.kit_shelf import Say
 from iolab.run.layout import lay_out
-from iolab.run.mend import Reach
-from iolab.run.survey import Survey
+from iolab.run.mend import RESUME, Reach
+from iolab.run.survey import Survey, survey
 from iolab.run.telemetry.decode import CounterCollector
 
 IMAGES: Final = "guests"
@@ -66,6 +67,7 @@ class Guests:
         self._nodes: dict[str, Hypervisor] = {}
         self._copies: Copies | None = None
         self._counting: Counting | None = None
+        self._reach: Reach | None = None
         self.below: dict[str, tuple[str, ...]] = {}
         """The block devices below the path of each node that has one."""
         for host in crew.hosts.values():
@@ -87,10 +89,11 @@ class Guests:
             return
         check_nodes(crew.study, crew.plan, nodes.facts, nodes.probes, owner=crew.owner)
         self._nodes = self._hypervisors(nodes.facts, settings)
-        await crew.stop.unless_requested(self._raise_up(settings))
+        await crew.stop.unless_requested(self._raise_up(settings, list(self._nodes.values())))
 
     def reaching(self, reach: Reach | None) -> Reach | None:
         """The same way to reach hosts anew, after which guests are booted anew."""
+        self._reach = reach
         if reach is None:
             return None
 
@@ -127,7 +130,9 @@ class Guests:
         placed = self._placed(run)
         if not placed:
             return None
-        counted = {one.guest: one for one in self._counting.told()} if self._counting else {}
+        # A run that came to nothing before its load was not counted.
+        counting, self._counting = self._counting, None
+        counted = {one.guest: one for one in counting.told()} if counting else {}
         every = participants(self._crew.study, run.point.configuration, 0)
         taking = {name for name, _ in placed}
         left_out = self._crew.left_out
@@ -160,7 +165,31 @@ class Guests:
         if settings is None or node is None:
             happened = f"Guest '{spec.name}' has no node that was made ready for it."
             raise HostError(happened, "This is a fault of iolab; please report it.")
-        return await self._crew.stop.unless_requested(node.boot(spec.name, settings))
+        return await self._crew.stop.unless_requested(self._boot_on(node, spec.name, settings))
+
+    async def _boot_on(self, node: Hypervisor, guest: str, settings: GuestSettings) -> Link:
+        """Boot a guest; first of all its node is made ready again, if it was lost."""
+        async with node.door:
+            if node.host.lost:
+                await self._reach_again(node)
+            if not node.ready:
+                await self._raise_up(settings, [node])
+        return await node.boot(guest, settings)
+
+    async def _reach_again(self, node: Hypervisor) -> None:
+        """The node anew, and still what it was, with nothing of ours on it. HostError else."""
+        why, crew = node.host.lost or "", self._crew
+        if self._reach is None or self._copies is not None:
+            # Other nodes' guests write to copies there.
+            raise HostError(why, RESUME)
+        await node.host.close()
+        host = crew.bystanders[node.name] = self._reach(node.spec)
+        node.begin_anew()
+        seen = await survey(crew.study, {node.name: host}, tuple(crew.engines.values()))
+        if faults := changes({node.name: node.facts}, seen.facts):
+            happened = f"Node '{node.name}' was lost and came back as another."
+            raise HostError(happened, "Put it back as it was, and resume the session.", faults)
+        crew.tell(Notice(f"{why} Node '{node.name}' is reached again."))
 
     def _hypervisors(
         self, facts: Mapping[str, HostFacts], settings: GuestSettings
@@ -181,8 +210,8 @@ class Guests:
                 found[spec.name] = Hypervisor(self._crew, spec, facts[spec.name], mine, turns)
         return {spec.name: found[spec.name] for spec in nodes_of(study)}
 
-    async def _raise_up(self, settings: GuestSettings) -> None:
-        crew, nodes = self._crew, list(self._nodes.values())
+    async def _raise_up(self, settings: GuestSettings, nodes: list[Hypervisor]) -> None:
+        crew = self._crew
 
         async def take(node: Hypervisor) -> None:
             await node.take(node_path(crew.study, node.spec) or "")
@@ -197,6 +226,8 @@ class Guests:
         (await together(nodes, prepare)).complete()
         if settings.disk is DiskKind.IMAGE:
             await self._lay_out_images(settings, nodes)
+        for node in nodes:
+            node.ready = True
 
     async def _lay_out_images(self, settings: GuestSettings, nodes: list[Hypervisor]) -> None:
         """An image for each guest, every byte of it written, and its copies on other nodes."""
