@@ -11,6 +11,7 @@ import pytest
 from iolab.analyse.differences import Area, Difference, differences
 from iolab.analyse.side import Side, read_side
 from iolab.model.configuration import Configuration
+from iolab.model.guest import GuestSettings
 from iolab.model.host import HostFacts
 from iolab.model.rule import PRESETS, LoadKind
 from iolab.model.run import Plan
@@ -107,6 +108,24 @@ def test_a_difference_is_told_with_both_values(case: Case, side: Side) -> None:
     assert differences(side, case.change(side)) == (case.expected,)
 
 
+@pytest.mark.parametrize(
+    ("mine", "theirs"), [("KVM", "TCG"), ("TCG", "KVM"), ("KVM", "Xen"), (None, "KVM")]
+)
+def test_emulated_processors_compare_with_their_like_alone(
+    mine: str | None, theirs: str, side: Side
+) -> None:
+    def run_by(name: str | None) -> Side:
+        kernels = {
+            host: replace(facts, kernel=replace(facts.kernel, hypervisor=name))
+            for host, facts in side.facts.items()
+        }
+        return replace(side, facts=kernels)
+
+    (found,) = differences(run_by(mine), run_by(theirs))
+    assert (found.what, found.forbids) == ("hypervisor", "TCG" in {mine, theirs})
+    assert differences(run_by("TCG"), run_by("TCG")) == ()
+
+
 def test_nothing_differs_from_itself_and_no_seed_matters(side: Side) -> None:
     assert differences(side, side) == ()
     assert differences(side, with_method(side, seed=99)) == ()
@@ -135,3 +154,39 @@ def test_a_point_that_no_plan_foresaw_is_known(tmp_path: Path) -> None:
 
 def first_point(plan: Plan) -> Plan:
     return replace(plan, runs=tuple(run for run in plan.runs if run.point == plan.points[0]))
+
+
+def with_guests(side: Side, guests: GuestSettings | None) -> Side:
+    return replace(side, study=replace(side.study, guests=guests))
+
+
+def test_guests_that_have_something_else_are_told_and_another_disk_forbids(side: Side) -> None:
+    two = GuestSettings(vcpus=2, memory_bytes=1 << 30, disk_bytes=1 << 30)
+    four = replace(two, vcpus=4, memory_bytes=2 << 30)
+    assert differences(with_guests(side, two), with_guests(side, four)) == (
+        Difference(Area.WORKLOAD, "guests: vcpus", "2", "4"),
+        Difference(Area.WORKLOAD, "guests: memory bytes", "1 GiB", "2 GiB"),
+    )
+    limited = with_guests(side, replace(two, iops_limit=200))
+    (found,) = differences(with_guests(side, two), limited)
+    assert found == Difference(Area.WORKLOAD, "guests: iops limit", "not set", "200", forbids=True)
+    (other,) = differences(side, limited)
+    assert other == Difference(Area.WORKLOAD, "guests", "existed already", "booted")
+
+
+def test_a_larger_fleet_on_as_many_nodes_has_the_same_points(side: Side) -> None:
+    points = {place: replace(point, per_node=2) for place, point in side.points.items()}
+    hosts = tuple(replace(side.study.hosts[0], name=f"g{n}", node=f"n{n % 2}") for n in range(6))
+    study = replace(side.study, hosts=hosts)
+    names = tuple(host.name for host in hosts)
+
+    def of(count: int) -> Side:
+        chosen = replace(side.configuration, hosts=names[:count])
+        return replace(side, study=study, points=points, configuration=chosen)
+
+    assert differences(of(4), of(6)) == ()
+    (found,) = differences(of(4), of(1))
+    assert (found.baseline, found.candidate, found.forbids) == (
+        *("guests on 2 nodes", "guests on 1 nodes"),
+        True,
+    )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Final
 
+from iolab.analyse.guests.placement import is_emulator
 from iolab.analyse.side import Side
 from iolab.model.host import HostFacts
 from iolab.model.key_value import KeyValueSet
@@ -21,6 +22,8 @@ from iolab.model.study import Method, Study
 from iolab.model.workload import AnyJob
 from iolab.model.ycsb import YcsbJob
 from iolab.units import format_bytes
+
+HYPERVISOR: Final = "hypervisor"
 
 NOT_SET: Final = "not set"
 """What stands for a value that a side does not have."""
@@ -57,6 +60,7 @@ def differences(baseline: Side, candidate: Side) -> tuple[Difference, ...]:
         *_study(baseline, candidate),
         *_workloads(baseline, candidate),
         *_server(baseline, candidate),
+        *_guests(baseline.study, candidate.study),
         *_method(baseline.study, candidate.study),
         *_target(baseline, candidate),
         *_hosts(baseline.facts, candidate.facts),
@@ -97,13 +101,16 @@ def _workloads(baseline: Side, candidate: Side) -> Iterator[Difference]:
                     _text(name, theirs),
                     forbids=name not in _PLACES,
                 )
-    yield from _unequal(
-        Area.WORKLOAD,
-        "clients",
-        str(len(baseline.configuration.hosts)),
-        str(len(candidate.configuration.hosts)),
-        forbids=True,
-    )
+    counts = (_clients(baseline), _clients(candidate))
+    yield from _unequal(Area.WORKLOAD, "clients", *counts, forbids=True)
+
+
+def _clients(side: Side) -> str:
+    """How many make the load; where points say how many guests of a node do, the nodes count."""
+    hosts = side.configuration.hosts
+    if not side.points or not all(point.per_node for point in side.points.values()):
+        return str(len(hosts))
+    return f"guests on {len({side.study.host(name).node for name in hosts})} nodes"
 
 
 def _fields(one: AnyJob | KeyValueSet, other: object) -> Iterator[tuple[str, object, object]]:
@@ -130,6 +137,21 @@ def _server(baseline: Side, candidate: Side) -> Iterator[Difference]:
         )
 
 
+def _guests(one: Study, other: Study) -> Iterator[Difference]:
+    """What guests have that were booted; how fast a disk may be at most is no difference of it."""
+    if one.guests is None or other.guests is None:
+        booted = ("existed already" if study.guests is None else "booted" for study in (one, other))
+        yield from _unequal(Area.WORKLOAD, "guests", *booted)
+        return
+    for field in fields(one.guests):
+        values = (getattr(one.guests, field.name), getattr(other.guests, field.name))
+        texts = (_text(field.name, value) for value in values)
+        forbids = field.name in _GUESTS_FORBID
+        yield from _unequal(
+            Area.WORKLOAD, f"guests: {field.name.replace('_', ' ')}", *texts, forbids=forbids
+        )
+
+
 def _on_server(side: Side) -> bool:
     return any(isinstance(point.job, YcsbJob) for point in side.points.values())
 
@@ -139,6 +161,10 @@ _PLACES: Final = ("database",)
 
 _SERVER_FORBIDS: Final = ("kind", "heap_bytes", "memory_bytes", "replication", "consistency")
 """What makes other work of the same operations, or answers them from another memory."""
+
+
+_GUESTS_FORBID: Final = ("disk", "latency_ns", "iops_limit")
+"""What is set, not measured: another limit, or another model of a disk."""
 
 
 def _numbers(host_numjobs: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
@@ -184,7 +210,13 @@ def _hosts(one: Mapping[str, HostFacts], other: Mapping[str, HostFacts]) -> Iter
     for what, of in _FACTS.items():
         mine, theirs = (Counter(of(facts) for facts in side.values()) for side in (one, other))
         if set(mine) != set(theirs):
-            yield Difference(Area.HOSTS, what, _counted(mine), _counted(theirs))
+            emulated = what == HYPERVISOR and _is_emulated(mine) != _is_emulated(theirs)
+            yield Difference(Area.HOSTS, what, _counted(mine), _counted(theirs), forbids=emulated)
+
+
+def _is_emulated(hypervisors: Iterable[str]) -> bool:
+    """Whether any host runs on emulated processors: what it measures is the emulator, too."""
+    return any(is_emulator(name) for name in hypervisors)
 
 
 def _software(baseline: Side, candidate: Side) -> Iterator[Difference]:
@@ -264,7 +296,7 @@ _FACTS: Final[Mapping[str, Callable[[HostFacts], str]]] = {
     "processor": lambda facts: f"{facts.cpu.model}, {facts.cpu.threads} threads",
     "governor": lambda facts: facts.cpu.governor or "",
     "memory": lambda facts: format_bytes(facts.memory.total_bytes),
-    "hypervisor": lambda facts: facts.kernel.hypervisor or "",
+    HYPERVISOR: lambda facts: facts.kernel.hypervisor or "",
     "file system": lambda facts: facts.target.fs_type if facts.target else "",
     "mount options": lambda facts: facts.target.mount_options if facts.target else "",
     "devices below the target": _devices,

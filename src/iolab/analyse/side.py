@@ -81,12 +81,17 @@ def read_side(name: str, reader: SessionReader, configuration: str | None = None
         facts={
             host: facts
             for host, facts in reader.facts.items()
-            if host in {*chosen.hosts, *chosen.storage}
+            if host in {*chosen.hosts, *chosen.storage, *_nodes(study, chosen)}
         },
         results=mine,
         engine_versions=tuple(sorted({version for version in engines if version})),
         analysis_versions=tuple(sorted({one.analysis.version for one in manifests})),
     )
+
+
+def _nodes(study: Study, configuration: Configuration) -> set[str]:
+    """The nodes that clients live on as guests."""
+    return {host.node for host in study.hosts if host.name in configuration.hosts}
 
 
 def _measured(reader: SessionReader, results: tuple[Result, ...]) -> dict[Place, Point]:

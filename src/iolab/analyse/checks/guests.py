@@ -17,14 +17,17 @@ from iolab.analyse.checks.registry import (
     worst,
 )
 from iolab.analyse.guests.bound import Bound, bound_of, use_of
-from iolab.analyse.guests.placement import Guest, guests_in, is_modelled, nodes_in
+from iolab.analyse.guests.placement import (
+    Guest,
+    guests_in,
+    is_emulator,
+    is_modelled,
+    nodes_in,
+)
 from iolab.analyse.view import RunView
 from iolab.model.guest import Accelerator
 from iolab.model.metric import Level
 from iolab.units import format_count, format_ns
-
-EMULATED: Final = "TCG"
-"""How the name begins by which QEMU's emulated processors tell their hypervisor."""
 
 WAITED: Final = 0.02
 """Share of the time that a guest's processors may have waited for one of their node's; from about
@@ -45,8 +48,7 @@ def emulated_guest(view: RunView) -> Said:
     told = [
         host.host
         for host in view.hosts
-        if (facts := view.facts_of(host)) is not None
-        and (facts.kernel.hypervisor or "").upper().startswith(EMULATED)
+        if (facts := view.facts_of(host)) is not None and is_emulator(facts.kernel.hypervisor)
     ]
     emulated = list(dict.fromkeys((*ours, *told)))
     evidence: Numbers = {"emulated": len(emulated), "clients": len(view.hosts)}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from iolab.analyse.view import RunView
 from iolab.model.guest import DiskKind, GuestRun
 from iolab.model.host import Role
 from iolab.model.run import Bystander, RunRecord
+
+EMULATED: Final = "TCG"
+"""How the name begins by which QEMU's emulated processors tell their hypervisor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,11 @@ def is_modelled(record: RunRecord) -> bool:
     """Whether the guests' disks are no storage at all."""
     settings = record.fleet.settings if record.fleet else None
     return settings is not None and settings.disk is DiskKind.MODELLED
+
+
+def is_emulator(hypervisor: str | None) -> bool:
+    """Whether processors that tell of this hypervisor are emulated in software."""
+    return (hypervisor or "").upper().startswith(EMULATED)
 
 
 def vcpus_of(view: RunView, guest: Guest) -> int | None:
