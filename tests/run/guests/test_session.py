@@ -6,7 +6,9 @@ from iolab.model.event import Notice, SessionStarted, SessionStatus
 from iolab.model.guest import Accelerator
 from iolab.model.run import RunStatus
 from iolab.model.sample import Direction
+from iolab.run.hosts.fake_script import FakeScript
 from tests.run.guests.fleet import NODES, boots_of, emulated, fleet
+from tests.run.session.stage import Stage
 
 
 def test_guests_are_booted_once_and_as_many_take_part_as_the_point_says() -> None:
@@ -89,7 +91,7 @@ def test_images_are_laid_out_in_full_on_every_node_and_disks_not_written_again()
     stage = fleet().play()
     for node in NODES:
         host = stage.hosts[node]
-        (layout,) = [run for run in host.asked("run") if run["argv"][0].endswith("fio")]  # type: ignore[index]
+        (layout,) = [run for run in host.asked("run") if "fio" in str(run["argv"])]
         assert str(layout["cwd"]).endswith(f"iolab-scratch-{node}")
         assert host.asked("scratch_close")
         for qemu in boots_of(stage, node):
@@ -112,3 +114,36 @@ def test_a_study_that_wants_its_targets_filled_fills_the_disks_in_guests() -> No
     assert record.status is RunStatus.DONE
     assert [state.filled for state in record.states] == [2.0, 2.0]
     stage.assert_left_clean()
+
+
+GUESTS = """
+[[host]]
+name = "guest-[1-4]"
+kind = "command"
+command = ["reach"]
+node = "{node}"
+"""
+
+
+def test_guests_that_exist_are_used_and_their_places_told() -> None:
+    stage = fleet(vm="")
+    text = stage.text.replace("[target]", GUESTS.format(node="node-[1-2]") + "\n[target]")
+    stage.text = text[: text.index("[vm]")] + text[text.index('[[host]]\nname = "node') :]
+    stage.scripts = {name: FakeScript() for name in (*NODES, *(f"guest-{n}" for n in range(1, 5)))}
+    stage.play()
+    assert stage.status is SessionStatus.DONE, stage.fault
+    one, two = (record.fleet for record in stage.records)
+    assert one is not None
+    assert two is not None
+    assert one.settings is None
+    assert one.per_node == 1
+    assert {guest.node for guest in one.guests} == set(NODES)
+    assert all(guest.accelerator is None and guest.blocks == () for guest in one.guests)
+    assert len(one.idle) == 2
+    assert len(two.guests) == 4
+    assert stage.hosts["node-1"].asked("scratch_open") == []
+    stage.assert_left_clean()
+
+
+def test_a_run_of_hosts_that_are_no_guests_tells_of_none() -> None:
+    assert all(record.fleet is None for record in Stage().play().records)

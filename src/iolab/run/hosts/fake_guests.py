@@ -24,7 +24,7 @@ class FakeNodeAgent(FakeAgent):
     def __init__(self, script: FakeScript, say: Say, break_off: Callable[[], None]) -> None:
         super().__init__(script, say, break_off)
         self.booted: list[FakeQemu] = []
-        self._sockets: dict[str, FakeSocket] = {}
+        self.sockets: dict[str, FakeSocket] = {}
         self._lines: dict[int, FakeSocket] = {}
 
     def lease_ends(self) -> None:
@@ -45,14 +45,14 @@ class FakeNodeAgent(FakeAgent):
         self.processes[request.id] = qemu
         folder = request.arguments["cwd"]
         ends = {f"{folder}/{name}.agent": qemu.channel, f"{folder}/{name}.qmp": qemu.monitor}
-        self._sockets |= ends
+        self.sockets |= ends
         self.tell(request.id, {"is": "started", "pid": 79, "real_ns": self.real_ns()})
         try:
             code, signal = await qemu.live(lambda piece: self._print(request.id, piece))
         finally:
             self.processes.pop(request.id, None)
             for path in ends:
-                self._sockets.pop(path, None)
+                self.sockets.pop(path, None)
         return exited(code, signal, self.real_ns())
 
     def _print(self, request_id: int, piece: bytes) -> None:
@@ -61,10 +61,10 @@ class FakeNodeAgent(FakeAgent):
     async def _connect(self, request: FakeRequest) -> dict[str, Any]:
         asked = request.arguments
         path, waited_s = f"{asked['dir']}/{asked['name']}", 0.0
-        while path not in self._sockets and waited_s < asked["wait_s"]:
+        while path not in self.sockets and waited_s < asked["wait_s"]:
             await asyncio.sleep(POLL_S)
             waited_s += POLL_S
-        socket = self._sockets.get(path)
+        socket = self.sockets.get(path)
         if asked["dir"] not in self.folders or socket is None:
             raise FakeRefusal("ENOENT", f"there is no socket {path}")
         self._lines[request.id] = socket
