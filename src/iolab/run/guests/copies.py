@@ -13,10 +13,12 @@ from iolab.plan.budget import ASSUMED_WRITE_BYTES_PER_S
 from iolab.plan.guest_guard import QEMU_IMG, QEMU_NBD
 from iolab.run.barrier import together
 from iolab.run.crew import Crew
+from iolab.run.extents import prove, unproved
 from iolab.run.guests.hypervisor import Hypervisor
 from iolab.run.guests.mirrors import Mirror, copy_argv, mirrors, server_argv
 from iolab.run.guests.qemu import QemuRun
 from iolab.run.key_value.processes import told
+from iolab.units import format_bytes
 
 COPY_LIMIT_S: Final = 60.0
 SLOWEST_COPY_BYTES_PER_S: Final = 10e6
@@ -47,6 +49,7 @@ class Copies:
         self._crew.begin(Phase.LAY_OUT, None, detail, expected_s)
         (await together(self._nodes.values(), self._offer)).complete()
         (await together(self._nodes.values(), self._copy)).complete()
+        (await together(self._nodes.values(), self._prove)).complete()
         for node in self._nodes.values():
             node.replicas = {
                 guest: tuple(one.replica for one in self._mirrors if one.guest == guest)
@@ -73,6 +76,16 @@ class Copies:
         for mirror in self._mirrors:
             if mirror.guest in node.guests:
                 await self._fill(node, mirror)
+
+    async def _prove(self, node: Hypervisor) -> None:
+        """The copies that this node offers are written in full, as images are."""
+        paths = [f"{node.folder}/{one.image}" for one in self._mirrors if one.node == node.name]
+        if paths and (holes := unproved(await prove(node.site, paths))):
+            happened = (
+                f"{format_bytes(holes)} of the copies of guests' disks on node '{node.name}' are "
+                f"not written."
+            )
+            raise HostError(happened, "See whether something else changes files in that folder.")
 
     async def _fill(self, node: Hypervisor, mirror: Mirror) -> None:
         argv = copy_argv(mirror, node.images[mirror.guest], QEMU_IMG)
