@@ -1,0 +1,1 @@
+"""Sessions of a directory in a browser: read-only, over HTTP, nothing from elsewhere."""
