@@ -329,6 +329,23 @@ def test_the_start_is_the_last_reports_when_the_first_counts_runtime_twice() -> 
     assert result.start_real_ns == pytest.approx(whole.start_real_ns, abs=100_000_000)
 
 
+def test_a_first_report_without_runtime_leaves_the_start_to_the_second() -> None:
+    # As fio 3.33 has it in an emulated guest: eight I/Os, and nobody's runtime is counted yet.
+    whole = reading("randrw-3.33")
+
+    def unmeasured(document: dict[str, Any]) -> None:
+        for way in ("read", "write"):
+            document["jobs"][0][way]["runtime"] = 0
+
+    result = changed("randrw-3.33", 0, unmeasured)
+    assert result.faults == ()
+    assert result.start_real_ns is not None
+    assert whole.start_real_ns is not None
+    assert abs(result.start_real_ns - whole.start_real_ns) < 50_000_000
+    assert all(interval.span_ns > 0 for interval in result.intervals)
+    assert [i.ios for i in result.intervals] == [i.ios for i in whole.intervals]
+
+
 def test_what_was_not_asked_for_is_a_fault() -> None:
     result = read(output("randrw-3.33"), (Direction.READ,))
     assert result.faults == ("fio did what it was not asked for: write",)

@@ -133,7 +133,9 @@ class FioReader:
             if direction in self._directions or now.ios
         )
         start_ns = before.at_ns if before else _start_ns(document)
-        self._first = self._first or _moment(document)
+        if self._first is None or self._first.runtime_ms == 0:
+            # On a starved host the first report has I/Os and no runtime yet: it tells no start.
+            self._first = _moment(document)
         self._last = document
         span_ns = max(document.at_ns - start_ns, 0)
         return Interval(len(self._intervals), document.at_ns, span_ns, parts)
