@@ -10,7 +10,7 @@ import pytest
 
 from iolab.analyse.account import devices_once
 from iolab.model.guest import GuestFleet, GuestRun
-from iolab.model.metric import Layer, LayerLatency, NodeResult
+from iolab.model.metric import CheckResult, Layer, LayerLatency, Level, NodeResult, Verdict
 from iolab.model.run import DeviceDelta, RunRecord
 from iolab.model.sample import Direction
 from iolab.report.gather import timeline_of
@@ -80,6 +80,16 @@ def test_bytes_are_told_on_their_way_down(source: GuestSource) -> None:
     )
     assert first["Declared factor"] == "3"
     assert written_table([("reads", source.results()[0])]) is None
+
+
+def test_devices_of_all_nodes_are_those_that_the_check_counted(source: GuestSource) -> None:
+    run = source.results()[-1]
+    assert rows_of(written_table([("", run)]))[-1]["Devices"] == "–"
+    told = CheckResult("guest-bytes", Level.VALID, "", {"devices_write_bytes": 6 << 30})
+    counted = replace(run, verdict=Verdict(Level.VALID, (told,)))
+    whole = rows_of(written_table([("", counted)]))[-1]
+    assert (whole["Node"], whole["Guests"], whole["Devices"]) == ("all nodes", "2 GiB", "6 GiB")
+    assert (whole["Devices / guests"], whole["Declared factor"]) == ("3.000", "3")
 
 
 def test_what_stands_out_is_named_with_its_median(source: GuestSource) -> None:

@@ -16,7 +16,7 @@ from iolab.report.figures.latency_account import Account, part_names
 from iolab.report.guests.charts import run_of_guests
 from iolab.report.guests.groups import depths_of, ends_of, fleet_groups, guests_in, shown_run
 from iolab.report.guests.layers import accounts_of
-from iolab.report.guests.tables import SCOPES, outlier_values, written_texts
+from iolab.report.guests.tables import SCOPES, outlier_values, written_table
 from iolab.report.wording import NOTHING, count, show, show_value
 
 if TYPE_CHECKING:
@@ -80,11 +80,13 @@ def node_details(result: Result) -> Iterator[RenderableType]:
     accounts = [one for one in accounts_of(result, "") if len(one.parts) > 1]
     if accounts:
         yield _of_accounts([("where latency arises", accounts)])
+    written = written_table([("", result)])
+    if written is not None:
+        first, *others = written.columns[:-1]
+        headings = [Heading(f"{first.title.lower()} wrote", main=True)]
+        headings += [Heading(column.title.lower(), number=True) for column in others]
+        yield table(headings, [[plain(cell.text) for cell in row[:-1]] for row in written.rows])
     for node in result.nodes:
-        if texts := written_texts(node):
-            names = ("guests", "hypervisor", "devices", "devices / guests", "declared factor")
-            told = ", ".join(f"{name} {text}" for name, text in zip(names, texts, strict=True))
-            yield plain(f"  {node.name} wrote: {told}")
         for text in outlier_lines(node):
             yield plain(f"  {text}")
 

@@ -159,7 +159,7 @@ def configurations_table(configurations: tuple[Configuration, ...]) -> Table:
     extra = tuple(dict.fromkeys(name for one in configurations for name, _ in one.hardware))
     named = [
         ("Clients", [listing(list(one.hosts), CLIENTS_MAX) for one in configurations]),
-        ("Path", [one.path for one in configurations]),
+        ("Path", [one.path or NOTHING for one in configurations]),
         ("Nodes", [_or_nothing(one.nodes) for one in configurations]),
         ("Raw capacity", [_terabytes(one.capacity.raw_tb) for one in configurations]),
         ("Usable capacity", [_terabytes(one.capacity.usable_tb) for one in configurations]),

@@ -161,12 +161,17 @@ def told_runs(groups: Iterable[FleetGroup], results: Sequence[Result]) -> tuple[
 
 
 def inside_run(plan: Plan, points: Iterable[PointSummary]) -> Result | None:
-    """The run that shows a node from inside: as published at the most guests, else of the most."""
+    """The run that shows a node from inside: as published at the most guests, else of the most.
+
+    Of several the one that is trusted most.
+    """
     jobs = {point.digest: point.job for point in plan.points}
     runs = [run for point in points if (run := shown_run(point)) is not None and run.nodes]
-    return max(
-        runs, key=lambda run: (_published(jobs.get(run.digest)), guests_in(run)), default=None
-    )
+
+    def order(run: Result) -> tuple[bool, int, int]:
+        return _published(jobs.get(run.digest)), guests_in(run), -run.verdict.level.rank
+
+    return max(runs, key=order, default=None)
 
 
 def _published(job: object) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from iolab.model.guest import DiskKind, GuestFleet, GuestRun, GuestSettings, GuestUse, Pinning
-from iolab.model.metric import Metric, NodeResult, Result
+from iolab.model.metric import NodeResult, Result, Written
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.report.wording import NOTHING, count, listing, show, show_value
 from iolab.units import format_bytes, format_count, format_duration_s
@@ -17,7 +17,9 @@ GUESTS_SHOWN: Final = 24
 NAMES_SHOWN: Final = 3
 """Guests named in a row of their node; the others are counted."""
 
-_UNKNOWN: Final = Metric(None, "")
+BYTES_CHECK: Final = "guest-bytes"
+"""The check that counts every device of the nodes once."""
+
 _METRICS: Final = (
     ("iops", "IOPS"),
     ("bw_bytes_per_s", "Bandwidth"),
@@ -60,6 +62,9 @@ def written_table(named: Sequence[Named]) -> Table | None:
             if texts:
                 found = (*((name,) if several else ()), node.name, *texts)
                 rows.append((*map(Cell, found), verdict_cell(run.verdict.level)))
+        if (whole := fleet_written(run)) is not None and len(run.nodes) > 1:
+            found = (*((name,) if several else ()), "all nodes", *_texts(whole))
+            rows.append((*map(Cell, found), verdict_cell(run.verdict.level)))
     if not rows:
         return None
     heads = (
@@ -73,8 +78,38 @@ def written_table(named: Sequence[Named]) -> Table | None:
 def written_texts(node: NodeResult) -> tuple[str, ...]:
     """Written by guests, hypervisor and devices, their ratio, and the declared factor."""
     told = node.written
-    if told is None or not (told.guests or told.hypervisor):
-        return ()
+    return () if told is None or not (told.guests or told.hypervisor) else _texts(told)
+
+
+def fleet_written(run: Result) -> Written | None:
+    """The same of all nodes together; None where nothing was written or not every node tells.
+
+    Nodes that share a kernel share its devices, so that theirs are no sum of what nodes tell: they
+    are what the check of bytes counted, each device once.
+    """
+    told = [node.written for node in run.nodes if node.written is not None]
+    if len(told) < len(run.nodes) or not sum(one.guests for one in told):
+        return None
+    through = [one.hypervisor for one in told]
+    known = [one for one in through if one is not None]
+    factors = {one.factor for one in told}
+    return Written(
+        guests=sum(one.guests for one in told),
+        hypervisor=sum(known) if len(known) == len(through) else None,
+        devices=_by_devices(run),
+        factor=factors.pop() if len(factors) == 1 else None,
+    )
+
+
+def _by_devices(run: Result) -> int | None:
+    for check in run.verdict.checks:
+        if check.code == BYTES_CHECK:
+            moved = check.evidence.get("devices_write_bytes")
+            return moved if isinstance(moved, int) else None
+    return None
+
+
+def _texts(told: Written) -> tuple[str, ...]:
     ratio = told.devices / told.guests if told.devices is not None and told.guests else None
     return (
         format_bytes(told.guests),
@@ -166,7 +201,7 @@ def placement_table(fleet: GuestFleet) -> Table:
                 listing([one.guest for one in guests], NAMES_SHOWN),
                 _accelerators(guests),
                 f"{len(guests):,}",
-                f"{min(booted):.1f} to {max(booted):.1f} s" if booted else NOTHING,
+                _span(booted),
                 _percent(sum(waits.values()) / len(waits)) if waits else NOTHING,
                 f"{_percent(waits[most])} ({most})" if waits else NOTHING,
             )
@@ -175,6 +210,13 @@ def placement_table(fleet: GuestFleet) -> Table:
         ("Node", "Guests", "Run by"), ("How many", "Booted within", "vCPUs waited", "At most")
     )
     return Table("Guests by node", heads, tuple(rows))
+
+
+def _span(seconds: Sequence[float]) -> str:
+    if not seconds:
+        return NOTHING
+    least, most = f"{min(seconds):.1f}", f"{max(seconds):.1f}"
+    return f"{most} s" if least == most else f"{least} to {most} s"
 
 
 def _accelerators(guests: Iterable[GuestRun]) -> str:
