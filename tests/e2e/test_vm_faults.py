@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -115,20 +116,43 @@ def test_a_guest_that_panics_at_boot_is_told_with_its_words(tmp_path: Path, targ
     await_nothing_on(target)
 
 
-def test_a_killed_guest_fails_its_run_and_the_next_one_goes_on(
+def test_a_guest_that_hangs_at_boot_is_started_anew_and_then_given_up(
     tmp_path: Path, target: Path
 ) -> None:
-    reads = [workload(f"read-{number}", "randread", numjobs=1) for number in (1, 2)]
+    file = study(tmp_path, MODELLED + 'boot_limit = "5s"\n', READ, hosts=HOST)
+    with running("run", file, "--path", target, "--out", tmp_path / "S") as session:
+        stopped: set[int] = set()
+        deadline = time.monotonic() + 60
+        while session.process.poll() is None and time.monotonic() < deadline:
+            for qemu in set(guests_on(target)) - stopped:
+                os.kill(qemu, signal.SIGSTOP)
+                stopped.add(qemu)
+            time.sleep(0.05)
+        assert session.end() == ExitCode.HOST, session.said
+    assert len(stopped) == 2
+    assert "said nothing for 5 s" in session.said
+    assert "It is started anew" in session.said
+    await_nothing_on(target)
+
+
+def test_a_guest_that_dies_or_falls_silent_fails_its_run_and_the_next_one_goes_on(
+    tmp_path: Path, target: Path
+) -> None:
+    reads = [workload(f"read-{number}", "randread", numjobs=1) for number in (1, 2, 3)]
     file = study(tmp_path, IMAGE, *reads, hosts=HOST, runtime="4s")
     words = ("run", file, "--path", target, "--out", tmp_path / "S")
     with running(*words) as session:
-        session.wait_for("run 1/2 read-1, vms_per_node 1: measure")
+        session.wait_for("run 1/3 read-1, vms_per_node 1: measure")
         (qemu,) = guests_on(target)
         os.kill(qemu, signal.SIGKILL)
+        # The second one falls silent, as a guest whose channel is stuck.
+        session.wait_for("run 2/3 read-2, vms_per_node 1: measure")
+        (qemu,) = guests_on(target)
+        os.kill(qemu, signal.SIGSTOP)
         assert session.end() == ExitCode.ENGINE, session.said
     stored = Stored.at(tmp_path / "S")
     results = [result for _, _, result in stored.runs()]
-    assert [one.status for one in results] == [RunStatus.FAILED, RunStatus.DONE]
+    assert [one.status for one in results] == [RunStatus.FAILED, RunStatus.FAILED, RunStatus.DONE]
     assert "signal 9" in (results[0].failure or ""), results[0].failure
     await_nothing_on(target)
 
