@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from iolab.errors import StudyError
 from iolab.model.guest import (
     GUEST_DISK,
     GUEST_SERIAL,
@@ -13,12 +16,13 @@ from iolab.model.guest import (
 from iolab.model.host import HostKind, Role, Room
 from iolab.plan.guest_build import forced_loads
 from iolab.plan.guests import node_path, nodes_of, participants
+from iolab.plan.load import LoadOptions, options_of, parse_study
 from iolab.plan.schedule import make_plan
 from iolab.plan.searches import searches_of
 from iolab.plan.sweep import data_sets, expand
 from iolab.plan.targets import bystanders_of, targets_of
 from tests.plan.guest_studies import FLEET, GUESTS, LOADS, VM, with_hosts
-from tests.plan.studies import load
+from tests.plan.studies import FILE, load
 
 CURVE = FLEET.replace("[1, 2, 3]", '[1, 2, 3, 4, 6, 8, 12, 16, 24]\naxis = "adaptive"')
 
@@ -212,3 +216,22 @@ def test_the_study_without_vm_is_as_it_was() -> None:
     assert [spec.name for spec in study.hosts] == ["local"]
     assert nodes_of(study) == ()
     assert VM not in study.text
+
+
+def test_a_session_finds_its_study_again() -> None:
+    booted = load(FLEET, "vm.iops=100", "workload.*.vms_per_node=1,2")
+    assert parse_study(booted.text, FILE, options_of(booted)) == booted
+    used = with_hosts(FLEET)
+    assert parse_study(used.text, FILE, options_of(used)) == used
+
+
+def test_the_command_line_names_the_nodes_path_and_no_device() -> None:
+    named = FLEET + '[target]\npath = "/file"\n'
+    study = parse_study(named, FILE, LoadOptions(path="/given"))
+    assert {node_path(study, node) for node in nodes_of(study)} == {"/given"}
+    with pytest.raises(StudyError) as caught:
+        parse_study(FLEET, FILE, LoadOptions(device="/dev/sdz", serial="1"))
+    assert [str(fault) for fault in caught.value.faults] == [
+        "--device: [target] has a device, but nodes keep the disks of [vm] in a directory. Give a "
+        "directory as the path."
+    ]
