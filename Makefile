@@ -57,8 +57,8 @@ test-packages:
 	    "mpiexec.openmpi:openmpi-bin:for the tests of mdtest under Open MPI (tests/e2e, tests/fleet)" \
 	    "mvn:maven:for the tests of YCSB and Cassandra (tests/e2e)" \
 	    "javac:openjdk-17-jdk-headless:for the tests of YCSB and Cassandra (tests/e2e)" \
-	    "qemu-system-x86_64:qemu-system-x86:for the tests with guests (tests/e2e)" \
-	    "qemu-img:qemu-utils:for the tests with guests (tests/e2e)" \
+	    "qemu-system-x86_64:qemu-system-x86:for the tests with guests (tests/e2e, tests/fleet)" \
+	    "qemu-img:qemu-utils:for the tests with guests (tests/e2e, tests/fleet)" \
 	    "lz4:lz4:for the kernel of the guests (tests/e2e)" \
 	    "zstd:zstd:for the kernel of the guests (tests/e2e)" \
 	    "cpio:cpio:for the tests of what guests boot from (tests/e2e)" \
