@@ -72,7 +72,7 @@ def test_vm_needs_its_sizes_and_brings_no_other_faults() -> None:
         ),
         (
             "replicas = 3",
-            "s.toml:21: [vm] has replicas = 3, but there are 2 nodes. Give from 1 to 2: each "
+            "s.toml:21: [vm] has replicas = 3, but there are 2 nodes. Give at most 2: each "
             "replica lies on a node of its own.",
         ),
         (
@@ -141,7 +141,7 @@ def test_replicas_are_counted_in_each_configuration() -> None:
     one = '[[configuration]]\nid = "one"\nhosts = ["node-1"]\n'
     addresses = FLEET.replace('"hypervisor"', '"hypervisor"\nstorage_address = "192.0.2.7"')
     (fault,) = told(f"{addresses}replicas = 2\n{one}")
-    assert "[vm] has replicas = 2, but there are 1 nodes." in fault
+    assert "[vm] has replicas = 2, but there is 1 node." in fault
 
 
 def test_a_disk_holds_the_files_of_its_jobs() -> None:

@@ -143,8 +143,9 @@ def _check_replicas(document: Document, tables: Tables, vm: VmTable, faults: Fau
     for _, configuration in tables.read("configuration", ConfigurationTable):
         nodes = configuration.hosts or every
         if 0 < len(nodes) < vm.replicas:
-            happened = f"[vm] has replicas = {vm.replicas}, but there are {len(nodes)} nodes."
-            do = f"Give from 1 to {len(nodes)}: each replica lies on a node of its own."
+            there = "is 1 node" if len(nodes) == 1 else f"are {len(nodes)} nodes"
+            happened = f"[vm] has replicas = {vm.replicas}, but there {there}."
+            do = f"Give at most {len(nodes)}: each replica lies on a node of its own."
             faults.add(document.where(("vm", "replicas")), happened, do)
     for item, host in tables.read("host", HostTable):
         if host.role is Role.HYPERVISOR and "storage_address" not in item.written:
