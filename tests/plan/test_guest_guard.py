@@ -196,6 +196,10 @@ def test_the_budget_counts_kit_images_and_boots() -> None:
     forced = dict(make_plan(load(FLEET, "vm.accel=tcg", "vm.boots=3")).budget.reasons)
     assert forced["make what guests boot from, see whether KVM works"] == 15.0
     assert forced["boot 3 guests on each of 2 nodes (assumed)"] == 3.0
+    assert says["6 runs: start in guests, where these are emulated (assumed)"] == 18.0
+    assert not any(
+        "start" in one for one, _ in make_plan(load(FLEET, "vm.accel=kvm")).budget.reasons
+    )
     assert budget.layout_bytes_per_host == 0
     assert budget.free_bytes_needed_per_host > 3 * (64 << 20)
     assert not any("fill" in reason for reason in says)

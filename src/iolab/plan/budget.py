@@ -74,7 +74,7 @@ def budget_of(
     reasons = _reasons(study, most, rate, runs, measured=layout_bytes_per_s is not None)
     reasons += tuple(state_reasons(study, data_sets, runs, rate))
     reasons += tuple(key_value_reasons(study, runs, rate))
-    reasons += tuple(guest_reasons(study, rate))
+    reasons += tuple(guest_reasons(study, len(runs), rate))
     images = image_bytes(study, guests_per_node(study))
     certain_s = sum(seconds for _, seconds in reasons)
     least_s, most_s = study.method.load_s

@@ -26,6 +26,10 @@ BOOT_S: Final = 3.0
 """One guest where it is emulated, on a processor of its own: 1.6 s from power-on to first I/O were
 measured on a quiet machine, and twice that with programs on a disk of their own. With KVM less."""
 
+START_S: Final = 3.0
+"""What a run's programs take to start where guests are emulated, six of them on two processors:
+measured at 2 to 3 s on a quiet machine."""
+
 BOOTS_ASSUMED: Final = 2
 """Guests of a node that boot at a time where nobody said: as many as a small node's processors."""
 
@@ -60,8 +64,8 @@ def write_rate(study: Study, job: Job, hosts: Sequence[str], rate: float) -> flo
     return each * share
 
 
-def guest_reasons(study: Study, rate: float) -> Iterator[tuple[str, float]]:
-    """Kits, images and boots, each with its seconds; `rate` is of writing on one node."""
+def guest_reasons(study: Study, runs: int, rate: float) -> Iterator[tuple[str, float]]:
+    """Kits, images, boots and starts, each with its seconds; `rate` is of writing on one node."""
     settings = study.guests
     if settings is None:
         return
@@ -74,3 +78,5 @@ def guest_reasons(study: Study, rate: float) -> Iterator[tuple[str, float]]:
         yield f"{says}{format_rate_bytes(rate)} (assumed)", images / rate
     turns = math.ceil(each / (settings.boots_at_once or BOOTS_ASSUMED))
     yield f"boot {each} guests on each of {nodes} nodes (assumed)", turns * BOOT_S
+    if settings.accelerator is not Accelerator.KVM:
+        yield f"{runs} runs: start in guests, where these are emulated (assumed)", runs * START_S
