@@ -91,6 +91,7 @@ def test_predicted_guests_are_told_apart(source: GuestSource) -> None:
     assert charts is not None
     iops, mean = charts.figures[:2]
     assert "Open circles: predicted, not measured" in iops.note
+    assert iops.note.endswith("the knee, at 2 (2 to 3) VMs per node.")
     assert [row[2].text for row in iops.table.rows].count("predicted") == 1
     assert "predicted" not in mean.note
 

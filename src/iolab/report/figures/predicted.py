@@ -83,7 +83,8 @@ def predicted_note(curves: list[Curve], key: str) -> str:
     knees = ", ".join(place_words(one.knee) for one in drawn)
     guessed = any(not point.measured for one in drawn for point in one.points)
     dots = "Open circles: predicted, not measured, with their 95 % band. " if guessed else ""
-    return f"{dots}Dotted upright: the knee, at {knees}."
+    each = " VMs per node" if any(one.axis == "vms_per_node" for one in drawn) else ""
+    return f"{dots}Dotted upright: the knee, at {knees}{each}."
 
 
 def predicted_rows(
