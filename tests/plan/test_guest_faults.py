@@ -289,3 +289,11 @@ def test_all_faults_come_at_once() -> None:
 def test_an_adaptive_axis_of_guests_has_values_to_choose_from() -> None:
     few = FLEET.replace("[1, 2, 3]", '[1, 2, 3]\naxis = "adaptive"')
     assert "but 3 values of vms_per_node." in told(few)[0]
+
+
+def test_files_are_handed_on_in_the_smallest_fleet_too() -> None:
+    assert with_hosts(f"{FLEET}[target]\nrotate = 1\n").target.rotate == 1
+    assert told_with(f"{FLEET}[target]\nrotate = 2\n", GUESTS) == [
+        "s.toml:22: rotate of [target] is 2, but configuration 'default' has 2 clients in its "
+        "smallest fleet. Give from 1 to 1: so far can a client's files be handed on."
+    ]

@@ -6,7 +6,7 @@ from typing import Final
 
 from iolab.model.host import Role
 from iolab.plan.document import Document, Faults
-from iolab.plan.guest_members import boots_guests, with_paths
+from iolab.plan.guest_members import boots_guests, fewest_clients, with_paths
 from iolab.plan.study_file import ConfigurationTable, HostTable, WorkloadTable
 from iolab.plan.tables import Item, Tables, place, start
 from iolab.plan.wording import shown, suggestion
@@ -62,11 +62,14 @@ def _check_rotation(
 ) -> None:
     """A client can read another's files only where there is another."""
     rotate = tables.target.rotate
-    count = len(with_paths(tables, configuration))
+    whole = len(with_paths(tables, configuration))
+    count = fewest_clients(tables, configuration)
     if rotate == 0 or rotate < count or count == 0 or boots_guests(tables):
         return
     one = "1 client" if count == 1 else f"{count} clients"
-    happened = f"rotate of [target] is {rotate}, but {place(document, item.path)} has {one}."
+    at_least = "" if count == whole else " in its smallest fleet"
+    happened = f"rotate of [target] is {rotate}, but {place(document, item.path)} has {one}"
+    happened += f"{at_least}."
     do = (
         "Leave rotate out; one client has only files of its own."
         if count == 1

@@ -38,6 +38,18 @@ def with_paths(tables: Tables, configuration: ConfigurationTable) -> list[str]:
     return list(members(configuration.hosts, every))
 
 
+def fewest_clients(tables: Tables, configuration: ConfigurationTable) -> int:
+    """How many clients a configuration's smallest fleet has; all where no workload says how many.
+
+    Of guests that are booted their nodes count.
+    """
+    names = with_paths(tables, configuration)
+    nodes = {host.node for host in _hosts(tables) if host.name in names and host.node}
+    lists = [load.vms_per_node for _, load in tables.read("workload", WorkloadTable)]
+    fleets = [min(found) * len(nodes) for found in lists if found and nodes]
+    return min([len(names), *fleets])
+
+
 def members(written: Iterable[str] | None, clients: Mapping[str, str]) -> tuple[str, ...]:
     """The clients of a configuration that names hosts or their nodes, or None for all.
 
