@@ -9,6 +9,8 @@ import pytest
 
 from iolab.analyse.checks.guest_bytes import guest_bytes
 from iolab.analyse.guests.byte_account import guest_bytes_of
+from iolab.analyse.guests.disks import written_of
+from iolab.analyse.guests.placement import nodes_in
 from iolab.model.configuration import Redundancy
 from iolab.model.guest import DiskKind, GuestSettings
 from iolab.model.host import HostFacts, Role
@@ -231,3 +233,14 @@ def test_guests_of_one_kernel_each_count_what_they_did_alone() -> None:
     assert account is not None
     assert account.below == (4 * READ, 0)
     assert {one.asked for one in account.guests} == {(READ, 0)}
+
+
+def test_writes_of_a_node_are_told_of_devices_that_are_its_own() -> None:
+    own = DeviceDelta("nvme9n1", 0, 2 * READ, 0, 1)
+    apart = view(
+        run(job=WRITES, nodes=[node("n1", 0, 2 * READ), node("n2", devices=(own,))]),
+        facts(one_kernel=True),
+    )
+    assert [written_of(apart, one).devices for one in nodes_in(apart.record)] == [2 * READ] * 2
+    together = view(writes(1.0), facts(one_kernel=True))
+    assert [written_of(together, one).devices for one in nodes_in(together.record)] == [None] * 2

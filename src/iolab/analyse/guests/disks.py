@@ -53,7 +53,7 @@ def factors_of(record: RunRecord) -> tuple[float, float] | None:
 def written_of(view: RunView, node: Node) -> Written:
     """What a node's guests wrote in the whole run, and what became of it on the node.
 
-    Devices are those of this node alone: where it shares a kernel with another nobody can tell.
+    Devices are those of this node alone: where it shares them with another nobody can tell.
     """
     record, factors = view.record, factors_of(view.record)
     served = [guest.run.blocks for guest in node.guests]
@@ -70,14 +70,21 @@ def written_of(view: RunView, node: Node) -> Written:
 
 
 def _written_by_devices(view: RunView, node: Node) -> int | None:
-    record = view.record
-    mine = kernel_of(node.name, view.facts)
-    shared = any(
-        kernel_of(other.host, view.facts) == mine
-        for other in hypervisors_in(record)
-        if other.host != node.name
-    )
-    if node.watched is None or shared or is_modelled(record):
+    if node.watched is None or is_modelled(view.record):
         return None
     leaves = leaves_of(node.watched, view.facts.get(node.name))
-    return sum(delta.write_bytes for delta in leaves) if leaves else None
+    if not leaves or _are_shared(view, node, {delta.device for delta in leaves}):
+        return None
+    return sum(delta.write_bytes for delta in leaves)
+
+
+def _are_shared(view: RunView, node: Node, devices: set[str]) -> bool:
+    """Whether another node of the same kernel counts any of these devices, too."""
+    mine = kernel_of(node.name, view.facts)
+    return any(
+        not devices.isdisjoint(
+            delta.device for delta in leaves_of(other, view.facts.get(other.host))
+        )
+        for other in hypervisors_in(view.record)
+        if other.host != node.name and kernel_of(other.host, view.facts) == mine
+    )
