@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from iolab.report.brief import build_brief
 from iolab.report.html import render_html
+from tests.report.guest_session import EMULATED, MIXES, fleet
 from tests.report.hostile import hostile
 from tests.report.key_value_session import rocksdb
 from tests.report.studies import sweep
@@ -49,6 +50,16 @@ def keys_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def fleet_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("fleet") / "report.html"
+    nodes = ("node-1", "node-2", "node-3", "node-4")
+    source = fleet(nodes, (1, 2, 4, 8, 16, 24), (8,), seconds=2, mixes=MIXES[1:], settings=EMULATED)
+    source.disks = tuple(f"nvme{number}n1" for number in range(12))
+    path.write_text(render_html(build_brief(source)), encoding="utf-8")
+    return path
+
+
 def shown(browser: Browser, path: Path, **options: Any) -> tuple[Page, list[str]]:
     """The page opened with every section open, and all that it said or asked for."""
     page = browser.new_context(**options).new_page()
@@ -61,7 +72,7 @@ def shown(browser: Browser, path: Path, **options: Any) -> tuple[Page, list[str]
     return page, [line for line in said if line != f"request: {path.as_uri()}"]
 
 
-@pytest.mark.parametrize("name", ["report", "hostile_report", "keys_report"])
+@pytest.mark.parametrize("name", ["report", "hostile_report", "keys_report", "fleet_report"])
 def test_nothing_is_asked_for_and_nothing_goes_wrong(
     browser: Browser, name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -71,7 +82,7 @@ def test_nothing_is_asked_for_and_nothing_goes_wrong(
     page.context.close()
 
 
-@pytest.mark.parametrize("name", ["report", "hostile_report", "keys_report"])
+@pytest.mark.parametrize("name", ["report", "hostile_report", "keys_report", "fleet_report"])
 def test_no_page_is_wider_than_its_window(
     browser: Browser, name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -92,8 +103,12 @@ def test_type_in_charts_can_be_read_on_a_phone(browser: Browser, report: Path) -
     page.context.close()
 
 
-def test_every_chart_is_drawn_and_no_labels_overlap(browser: Browser, report: Path) -> None:
-    page, _ = shown(browser, report, viewport={"width": 1440, "height": 900})
+@pytest.mark.parametrize(("name", "at_least"), [("report", 30), ("fleet_report", 15)])
+def test_every_chart_is_drawn_and_no_labels_overlap(
+    browser: Browser, name: str, at_least: int, request: pytest.FixtureRequest
+) -> None:
+    path = request.getfixturevalue(name)
+    page, _ = shown(browser, path, viewport={"width": 1440, "height": 900})
     charts = page.evaluate(
         """[...document.querySelectorAll('svg.chart')].map(svg => {
              const boxes = [...svg.querySelectorAll('text')].map(t => t.getBoundingClientRect());
@@ -107,7 +122,7 @@ def test_every_chart_is_drawn_and_no_labels_overlap(browser: Browser, report: Pa
              return {paths: paths.filter(p => p.getTotalLength() > 0).length, overlaps};
            })"""
     )
-    assert len(charts) > 30
+    assert len(charts) > at_least
     assert [chart for chart in charts if not chart["paths"] or chart["overlaps"]] == []
     page.context.close()
 
