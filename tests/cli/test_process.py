@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from iolab.cli.catalogue import bundled
 from tests.cli.command_line import LIMIT_S, command, environment, iolab, make_session, unprivileged
 
 
@@ -90,7 +91,7 @@ def test_characters_that_stdout_cannot_show_end_nothing(session: Path) -> None:
 def test_off_a_terminal_nothing_is_coloured_or_wrapped(session: Path) -> None:
     assert "\x1b" not in iolab("show", session, "--details").stdout
     listed = iolab("studies").stdout.splitlines()
-    assert len(listed) == 5
+    assert len(listed) == 1 + len(bundled())
     assert max(len(line) for line in listed) > 100
 
 
