@@ -25,6 +25,7 @@ from iolab.cli import (
     report,
     resume,
     run,
+    serve,
     show,
     studies,
 )
@@ -51,6 +52,7 @@ for _command, _name in (
     (show.show, "show"),
     (report.report, "report"),
     (export.export, "export"),
+    (serve.serve, "serve"),
     (compare.compare, "compare"),
     (history.history, "history"),
     (reference.reference, "reference"),

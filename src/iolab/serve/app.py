@@ -1,0 +1,268 @@
+"""Which address shows what: the list, reports, sessions that run, comparisons, documents.
+
+Addresses name sessions by an opaque id that the search gave them; no path of any file is made from
+what a request says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlencode
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from iolab import __version__
+from iolab.analyse.comparison import compare_sides
+from iolab.analyse.points import summarise
+from iolab.analyse.side import Side, read_side
+from iolab.errors import IolabError, UsageError
+from iolab.report.export import session_document
+from iolab.serve.comparing import compare_page
+from iolab.serve.find import Place
+from iolab.serve.gate import App, Gate, Refusal, Terms, refusal_of
+from iolab.serve.library import Library, Opened
+from iolab.serve.limits import READING_S
+from iolab.serve.live import live_page
+from iolab.serve.pages import (
+    HTML,
+    Choice,
+    Page,
+    choose_html,
+    compare_html,
+    list_page,
+    live_html,
+    making_page,
+    refusal_html,
+    report_rules,
+    without_way_back,
+)
+from iolab.serve.reports import Busy, Made, Reports
+
+_TEXT_MAX: Final = 256
+"""Characters of a value in an address; a configuration's id is shorter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """What the pages stand on, and how they call the directory that is served."""
+
+    library: Library
+    reports: Reports
+    root: str
+
+
+def make_app(shop: Shop, terms: Terms, tell: Callable[[str], None]) -> App:
+    """The application; `tell` gets a line for each fault of ours."""
+
+    @asynccontextmanager
+    async def life(_: Starlette) -> AsyncIterator[None]:
+        yield
+        await shop.reports.close()
+
+    routes = [
+        _route("/", shop, _list),
+        _route("/compare", shop, _compare),
+        _route("/sessions/{id}", shop, _report),
+        _route("/sessions/{id}/live", shop, _live),
+        _route("/sessions/{id}/report.html", shop, _download),
+        _route("/sessions/{id}/show.json", shop, _document),
+    ]
+    app = Starlette(
+        routes=routes,
+        lifespan=life,
+        exception_handlers={404: _missing, 405: _missing, HTTPException: _missing},
+    )
+    app.router.redirect_slashes = False
+    return Gate(app, terms, _refuse, tell)
+
+
+View = Callable[[Shop, Request], Awaitable[Response]]
+
+
+def _route(path: str, shop: Shop, view: View) -> Route:
+    """The address of a view; what is wrong with a session, or takes too long, is told as a page."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            async with asyncio.timeout(READING_S):
+                return await view(shop, request)
+        except Busy:
+            return _told(_BUSY)
+        except TimeoutError:
+            return _told(_SLOW)
+        except IolabError as error:
+            status = 400 if isinstance(error, UsageError) else 500
+            return _told(refusal_of(_without_path(error, shop), status))
+
+    return Route(path, answer, methods=["GET"])
+
+
+async def _list(shop: Shop, _: Request) -> Response:
+    listing = await asyncio.to_thread(shop.library.listing)
+    return _shown(list_page(listing, shop.root, __version__))
+
+
+async def _report(shop: Shop, request: Request) -> Response:
+    place, made = await _made(shop, request)
+    if made is None:
+        return _shown(making_page("The report is being made", place), 202)
+    headers = {"content-type": HTML, "content-security-policy": report_rules()}
+    if _takes_gzip(request):
+        return Response(made.packed, headers={**headers, "content-encoding": "gzip"})
+    return Response(await asyncio.to_thread(made.plain), headers=headers)
+
+
+async def _download(shop: Shop, request: Request) -> Response:
+    """The report as `iolab report` writes it, to be kept."""
+    place, made = await _made(shop, request)
+    if made is None:
+        return _shown(making_page("The report is being made", place), 202)
+    headers = {
+        "content-type": HTML,
+        "content-disposition": f'attachment; filename="report-{place.id}.html"',
+    }
+    body = await asyncio.to_thread(lambda: without_way_back(made.plain(), place))
+    return await _packed(Page(body, headers), request)
+
+
+async def _made(shop: Shop, request: Request) -> tuple[Place, Made | None]:
+    """The session of an address, and its report as it stands now."""
+    place = await _place(shop, request)
+    state = await asyncio.to_thread(shop.library.state, place)
+    return place, await shop.reports.page(place, state.digest)
+
+
+async def _live(shop: Shop, request: Request) -> Response:
+    place = await _place(shop, request)
+    page = await asyncio.to_thread(
+        lambda: live_html(live_page(shop.library.open(place), time.time_ns()), place)
+    )
+    return _shown(page)
+
+
+async def _document(shop: Shop, request: Request) -> Response:
+    place = await _place(shop, request)
+    body = await asyncio.to_thread(lambda: _json(shop.library.open(place)))
+    return await _packed(Page(body, {"content-type": "application/json"}), request)
+
+
+def _json(opened: Opened) -> bytes:
+    """What `iolab show --json` prints, byte for byte."""
+    points = summarise(opened.results, opened.study)
+    document = session_document(opened.study, opened.results, points)
+    return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
+
+
+async def _compare(shop: Shop, request: Request) -> Response:
+    asked = request.query_params
+    sides = []
+    for name in ("baseline", "candidate"):
+        session = asked.get(name, "")[:_TEXT_MAX]
+        if not session:
+            raise UsageError(f"No {name} is chosen.", "Choose two sessions in the list.")
+        place = await asyncio.to_thread(shop.library.place, session)
+        if place is None:
+            return _told(_NO_SESSION)
+        sides.append((name, place, asked.get(f"{name}-configuration", "")[:_TEXT_MAX]))
+    allow = asked.get("allow-differences") == "yes"
+    return await asyncio.to_thread(_compared, shop, sides, allow)
+
+
+def _compared(shop: Shop, asked: list[tuple[str, Place, str]], allow: bool) -> Response:  # noqa: FBT001 - called through a thread
+    """The comparison, or the choice of configurations where a session has several."""
+    opened = [shop.library.open(place) for _, place, _ in asked]
+    choices = [_choice(one, *side) for one, side in zip(opened, asked, strict=True)]
+    if any(not choice.chosen and len(choice.configurations) > 1 for choice in choices):
+        return _shown(choose_html(tuple(choices)))
+    baseline, candidate = (_side(*pair) for pair in zip(opened, choices, strict=True))
+    compared = compare_sides(baseline, candidate)
+    if not compared.rows:
+        raise UsageError("The two sessions have no point in common.", "Compare others.")
+    again = {name: place.id for name, place, _ in asked}
+    again |= {f"{name}-configuration": text for name, _, text in asked if text}
+    address = f"/compare?{urlencode({**again, 'allow-differences': 'yes'})}"
+    return _shown(compare_html(compare_page(compared, allow_differences=allow), address))
+
+
+def _choice(opened: Opened, name: str, place: Place, chosen: str) -> Choice:
+    known = tuple((one.id, one.title) for one in opened.study.configurations)
+    return Choice(name, place.id, opened.session.title, known, chosen)
+
+
+def _side(opened: Opened, choice: Choice) -> Side:
+    return read_side(opened.place.name, opened.reader, choice.chosen or None)
+
+
+async def _place(shop: Shop, request: Request) -> Place:
+    place = await asyncio.to_thread(shop.library.place, request.path_params["id"])
+    if place is None:
+        raise HTTPException(404)
+    return place
+
+
+async def _missing(request: Request, error: Exception) -> Response:
+    """No such page; also where a path ends in a slash."""
+    path = request.url.path
+    if path != "/" and path.startswith("/sessions/") and path.endswith("/"):
+        return RedirectResponse(path.rstrip("/"), 308)
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    return _told(_NO_SESSION if path.startswith("/sessions/") else _NO_PAGE, status)
+
+
+async def _packed(page: Page, request: Request) -> Response:
+    """A large page, compressed for whoever takes it so."""
+    headers = dict(page.headers)
+    if not _takes_gzip(request):
+        return Response(page.body, headers=headers)
+    body = await asyncio.to_thread(gzip.compress, page.body, 1)
+    return Response(body, headers={**headers, "content-encoding": "gzip"})
+
+
+def _takes_gzip(request: Request) -> bool:
+    return "gzip" in request.headers.get("accept-encoding", "")
+
+
+def _shown(page: Page, status: int = 200) -> Response:
+    return Response(page.body, status, headers=dict(page.headers))
+
+
+def _told(refusal: Refusal, status: int | None = None) -> Response:
+    page = refusal_html(refusal)
+    headers = {**page.headers, **dict(refusal.headers)}
+    return Response(page.body, status or refusal.status, headers=headers)
+
+
+def _refuse(refusal: Refusal) -> tuple[bytes, Mapping[str, str]]:
+    page = refusal_html(refusal)
+    return page.body, page.headers
+
+
+def _without_path(error: IolabError, shop: Shop) -> IolabError:
+    """The error told of places below the directory served, not of where that lies."""
+    root = f"{shop.library.root}/"
+    return type(error)(error.happened.replace(root, ""), error.do.replace(root, ""), error.faults)
+
+
+_NO_PAGE: Final = Refusal(404, "There is no such page.", "Begin at the list of sessions.")
+_NO_SESSION: Final = Refusal(
+    404,
+    "There is no such session here.",
+    "It may have been moved or removed; see the list of sessions.",
+)
+_BUSY: Final = Refusal(
+    503, "Many reports are being made.", "Come again in a minute.", (("retry-after", "60"),)
+)
+_SLOW: Final = Refusal(
+    503, "That took too long.", "The machine is busy; come again.", (("retry-after", "30"),)
+)

@@ -1,0 +1,170 @@
+"""Reports as pages: made once for each state of a session, one at a time, and kept for a while.
+
+A report is made by a process of its own, the same `iolab report` that a user would run, so that
+drawing hundreds of charts neither holds up other pages nor outlives the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import os
+import tempfile
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from iolab.errors import IolabError, ReportError
+from iolab.serve.find import Place
+from iolab.serve.limits import (
+    CACHE_BYTES_MAX,
+    REPORT_BYTES_MAX,
+    REPORT_S,
+    REPORT_WAIT_S,
+    REPORTS_WAITING_MAX,
+)
+
+Command = Callable[[Path, Path], Sequence[str]]
+"""The argument list that writes the report of a session (first path) to a file (second one)."""
+
+Finish = Callable[[bytes, Place], bytes]
+"""What is put around a report on its page."""
+
+_NICENESS: Final = 10
+"""A report gives way to whatever else the machine does: it may be the one that measures."""
+
+_SAID_MAX: Final = 64 << 10
+"""Of what a report's process says, so much is read; an error has two sentences."""
+
+_LEVEL: Final = 1
+"""How hard a page is compressed: charts shrink tenfold at once, and little more with patience."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A page, compressed with gzip."""
+
+    packed: bytes
+
+    def plain(self) -> bytes:
+        """The page as it was made."""
+        return gzip.decompress(self.packed)
+
+
+class Busy(Exception):
+    """So many reports wait to be made that another must come later."""
+
+
+class Reports:
+    """The reports of a server's sessions; `wait_s` is how long one request waits for one."""
+
+    def __init__(self, command: Command, finish: Finish, *, wait_s: float = REPORT_WAIT_S) -> None:
+        self._command = command
+        self._finish = finish
+        self._wait_s = wait_s
+        self._kept: OrderedDict[tuple[str, str], Made] = OrderedDict()
+        self._making: dict[tuple[str, str], asyncio.Task[Made]] = {}
+        self._one = asyncio.Semaphore(1)
+
+    async def page(self, place: Place, digest: str) -> Made | None:
+        """The report of that state of a session; None while it is being made.
+
+        Busy where too many wait; IolabError where it cannot be made, and then it is tried again
+        when asked for again.
+        """
+        key = (place.id, digest)
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        task = self._making.get(key)
+        if task is None:
+            if len(self._making) >= REPORTS_WAITING_MAX:
+                raise Busy
+            task = asyncio.create_task(self._make(key, place))
+            self._making[key] = task
+        done, _ = await asyncio.wait({task}, timeout=self._wait_s)
+        if not done:
+            return None
+        self._making.pop(key, None)
+        return task.result()
+
+    async def close(self) -> None:
+        """End what is being made."""
+        tasks = list(self._making.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _make(self, key: tuple[str, str], place: Place) -> Made:
+        async with self._one:
+            with tempfile.TemporaryDirectory(prefix="iolab-serve-") as scratch:
+                path = Path(scratch) / "report.html"
+                await _run(self._command(place.folder, path))
+                made = await asyncio.to_thread(_packed, path, self._finish, place)
+        self._keep(key, made)
+        return made
+
+    def _keep(self, key: tuple[str, str], made: Made) -> None:
+        """Keep it in place of the session's older states, and of those unused for longest."""
+        for old in [one for one in self._kept if one[0] == key[0]]:
+            del self._kept[old]
+        self._kept[key] = made
+        while sum(len(one.packed) for one in self._kept.values()) > CACHE_BYTES_MAX:
+            self._kept.popitem(last=False)
+            if not self._kept:
+                break
+        self._making.pop(key, None)
+
+
+def _packed(path: Path, finish: Finish, place: Place) -> Made:
+    size = path.stat().st_size
+    if size > REPORT_BYTES_MAX:
+        raise ReportError(
+            f"The report has {size} bytes, more than a browser shows well.",
+            "Write it with `iolab report`, or export the results with `iolab export`.",
+        )
+    return Made(gzip.compress(finish(path.read_bytes(), place), _LEVEL, mtime=0))
+
+
+async def _run(argv: Sequence[str]) -> None:
+    """Run the command to its end, or end it with us; ReportError with what it said of a failure."""
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
+    try:
+        async with asyncio.timeout(REPORT_S):
+            assert process.stdout is not None  # noqa: S101 - it was asked for above
+            said = await process.stdout.read(_SAID_MAX)
+            code = await process.wait()
+    except TimeoutError as error:
+        raise ReportError(
+            f"The report was not made within {REPORT_S:.0f} s.", "Write it with `iolab report`."
+        ) from error
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    if code != 0:
+        raise _error_of(said, code)
+
+
+def _error_of(said: bytes, code: int) -> IolabError:
+    """The error that `iolab report --json` told, as far as it can be read."""
+    try:
+        told = json.loads(said)["error"]
+        return ReportError(str(told["happened"]), str(told["do"]))
+    except (ValueError, KeyError, TypeError):
+        return ReportError(
+            f"The report's process ended with {code}.", "Run `iolab report` to see why."
+        )
