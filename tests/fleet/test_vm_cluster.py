@@ -97,11 +97,14 @@ def test_ports_carry_each_write_once(stored: Stored) -> None:
 
 
 def test_the_account_comes_out_even(stored: Stored) -> None:
-    for _, _, result in stored.runs():
+    for _, record, result in stored.runs():
         assert not stored.level_of(result, "guest-bytes").startswith("invalid")
+        writes = served(record, Direction.WRITE)
         for node in result.nodes:
             assert node.written is not None
             assert node.written.factor == 2
+            assert node.written.hypervisor == served(record, Direction.WRITE, node.name)
+            assert node.written.devices == pytest.approx(writes, abs=SLACK_BYTES, rel=0.02)
             layers = {one.layer for one in node.layers if one.direction is Direction.WRITE}
             assert {Layer.ENGINE, Layer.HYPERVISOR, Layer.DEVICE} <= layers
 
