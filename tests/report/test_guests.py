@@ -11,6 +11,7 @@ from iolab.analyse.points import summarise
 from iolab.errors import StoreError
 from iolab.model.guest import Accelerator, DiskKind, GuestSettings
 from iolab.model.metric import Level, Metric, Outlier
+from iolab.model.run import RunStatus
 from iolab.report.brief import Brief, build_brief
 from iolab.report.figures.choose import looks_of
 from iolab.report.guests.caveats import EMULATED
@@ -268,7 +269,7 @@ def test_published_figures_of_a_fleet_stand_apart(source: GuestSource) -> None:
     assert "not to be compared with them" in html
 
 
-def test_hostile_names_of_guests_and_devices_are_only_words() -> None:
+def test_hostile_names_and_last_words_of_guests_are_only_words() -> None:
     source = fleet(counts=(1, 2), depths=(8,), seconds=3, settings=EMULATED_FLEET)
     bad = Outlier("disk", EVERY, EVERY, 2.0, 1.0)
     source.results_given = tuple(
@@ -279,6 +280,8 @@ def test_hostile_names_of_guests_and_devices_are_only_words() -> None:
         )
         for result in source.results()
     )
+    died, *others = source.results_given
+    source.results_given = (replace(died, status=RunStatus.FAILED, failure=EVERY), *others)
     source.settings = replace(EMULATED_FLEET, kernel=EVERY)
     for record_key, record in list(source.kept.items()):
         assert record.fleet is not None
