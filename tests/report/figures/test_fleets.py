@@ -58,7 +58,7 @@ def test_the_account_says_where_latency_arises() -> None:
         "Guests emulated. 96 VMs: a read takes 1 ms, most of it (50 %) between the guest’s block "
         "device and its hypervisor; the devices take 90 µs (9 %)."
     )
-    assert "96 VMs: a write takes 3 ms, most of it (67 %) in the devices." in figure.finding
+    assert " A write takes 3 ms, most of it (67 %) in the devices." in figure.finding
     assert "the device took longer a piece than the layer above" in figure.note.replace(
         "Where ", ""
     )

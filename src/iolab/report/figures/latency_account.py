@@ -86,7 +86,7 @@ _LONG: Final = {
     "hypervisor": "the hypervisor and all below it",
     "below guest": "all below the guest’s block device",
     "not known": "not told apart",
-    "host, network": "between hypervisor and device: its storage, replication, network, limits",
+    "host, network": "between hypervisor and device (storage software, replication, network, limits)",
     "guest, host": "between generator and device",
     "virtual disk": "between the guest’s block device and its hypervisor",
     "in the guest": "in the guest, above its block device",
@@ -224,8 +224,9 @@ def _finding(drawn: Sequence[Sequence[Account]]) -> str:
     for one in drawn[-1]:
         largest = max(one.parts, key=lambda part: part.took_ns)
         lowest = one.parts[0]
+        start = f"{one.run}: a" if one is drawn[-1][0] else "A"
         text = (
-            f"{one.run}: a {one.direction} takes {show_value(one.whole_ns, 'ns')}, most of it "
+            f"{start} {one.direction} takes {show_value(one.whole_ns, 'ns')}, most of it "
             f"({_share(largest, one)}) {_WHERE.get(largest.name, _LONG[largest.name])}"
         )
         if lowest is not largest and lowest.name == "device":
