@@ -175,3 +175,18 @@ def test_a_node_that_never_answers_is_given_up() -> None:
         assert host.lost is None
 
     play(act)
+
+
+def test_a_connection_that_nobody_waits_for_any_more_takes_no_socket() -> None:
+    async def act(_: Relay, __: Peer, host: Host) -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await Relay.to(host, FOLDER, "late.agent", 60.0)
+        assert isinstance(host, FakeHost)
+        late, agent = Peer(), host.agent
+        assert isinstance(agent, FakeNodeAgent)
+        agent.sockets[f"{FOLDER}/late.agent"] = late.socket
+        await asyncio.sleep(1)
+        assert late.socket.say is None
+
+    play(act)

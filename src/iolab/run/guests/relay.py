@@ -73,8 +73,12 @@ class Relay:
             raise node.give_up(f"did not answer 'connect' within {wait_s:g} s") from None
         except StopAsyncIteration:
             raise node.give_up("gave no answer to 'connect'") from None
+        except HostError:
+            raise
         except BaseException:
+            # Else it waits on, and takes the socket of whoever has that name next.
             await stream.aclose()
+            await _call_off(node, stream)
             raise
         return cls(node, stream)
 
@@ -152,12 +156,8 @@ class Relay:
         await self._disconnect()
 
     async def _disconnect(self) -> None:
-        if self.ended.is_set() or self._node.lost:
-            return
-        with suppress(HostError):
-            await self._node.ask(
-                "disconnect", deadline_s=DISCONNECT_LIMIT_S, connection=self._stream.id
-            )
+        if not self.ended.is_set():
+            await _call_off(self._node, self._stream)
 
     async def _send_piece(self) -> None:
         """The next piece, which waits its turn: an order of bytes is all that a stream has.
@@ -187,6 +187,13 @@ class Relay:
         self._broken = True
         self._unsent.clear()
         self._room.set()
+
+
+async def _call_off(node: Host, stream: Stream) -> None:
+    """Have the node's agent end a connection, or no longer wait for one."""
+    if not node.lost:
+        with suppress(HostError):
+            await node.ask("disconnect", deadline_s=DISCONNECT_LIMIT_S, connection=stream.id)
 
 
 class _Flow(asyncio.ReadTransport):

@@ -26,6 +26,7 @@ class FakeNodeAgent(FakeAgent):
         self.booted: list[FakeQemu] = []
         self.sockets: dict[str, FakeSocket] = {}
         self._lines: dict[int, FakeSocket] = {}
+        self._waiting: set[int] = set()
 
     def lease_ends(self) -> None:
         """Guests end with their node."""
@@ -61,9 +62,13 @@ class FakeNodeAgent(FakeAgent):
     async def _connect(self, request: FakeRequest) -> dict[str, Any]:
         asked = request.arguments
         path, waited_s = f"{asked['dir']}/{asked['name']}", 0.0
+        self._waiting.add(request.id)
         while path not in self.sockets and waited_s < asked["wait_s"]:
             await asyncio.sleep(POLL_S)
             waited_s += POLL_S
+            if request.id not in self._waiting:
+                return {"is": "closed"}
+        self._waiting.discard(request.id)
         socket = self.sockets.get(path)
         if asked["dir"] not in self.folders or socket is None:
             raise FakeRefusal("ENOENT", f"there is no socket {path}")
@@ -81,7 +86,10 @@ class FakeNodeAgent(FakeAgent):
         return {"is": "done"}
 
     async def _disconnect(self, request: FakeRequest) -> dict[str, Any]:
-        self._line(request).close()
+        if (number := request.arguments["connection"]) in self._waiting:
+            self._waiting.discard(number)
+        else:
+            self._line(request).close()
         return {"is": "done"}
 
     async def _use(self, request: FakeRequest) -> dict[str, Any]:
