@@ -86,7 +86,7 @@ _LONG: Final = {
     "hypervisor": "the hypervisor and all below it",
     "below guest": "all below the guest’s block device",
     "not known": "not told apart",
-    "host, network": "between hypervisor and device (storage software, replication, network, limits)",
+    "host, network": "between hypervisor and device (host storage, replication, network, limits)",
     "guest, host": "between generator and device",
     "virtual disk": "between the guest’s block device and its hypervisor",
     "in the guest": "in the guest, above its block device",
