@@ -33,6 +33,10 @@ takes longer than a session should wait without anybody knowing."""
 RESUME: Final = "Bring it back and resume the session; committed runs are kept."
 
 
+class Changed(HostError):
+    """A host that came back as another: trying it longer mends nothing."""
+
+
 async def mend(
     crew: Crew, reach: Reach | None, facts: Mapping[str, HostFacts], patience: Patience
 ) -> tuple[str, ...]:
@@ -78,6 +82,8 @@ async def _mend_one(
         host = crew.hosts[name] = reach(host.spec)
         try:
             await host.connect()
+        except Changed:
+            raise
         except HostError:
             if crew.clock.mono_ns() >= deadline_ns:
                 happened = f"{why} It could not be reached again within {patience.limit_s:g} s."
@@ -97,4 +103,4 @@ async def _compare(crew: Crew, names: tuple[str, ...], facts: Mapping[str, HostF
     faults = changes({key: facts[key] for key in seen.facts if key in facts}, seen.facts)
     if faults:
         happened = "A host that was lost came back as another."
-        raise HostError(happened, "Put it back as it was, and resume the session.", faults)
+        raise Changed(happened, "Put it back as it was, and resume the session.", faults)

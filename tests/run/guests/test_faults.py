@@ -186,6 +186,22 @@ def test_a_node_that_comes_back_has_its_guests_again() -> None:
     assert after.bystanders[0].error is None
 
 
+def test_no_guest_is_booted_on_a_node_that_comes_back_as_another() -> None:
+    stage = fleet(per_node="[1, 2]")
+    other = node_script(well)
+    assert other.facts is not None
+    cpu = replace(other.facts.cpu, model="another")
+    changed = replace(other, facts=replace(other.facts, cpu=cpu))
+    stage.scripts = {**stage.scripts, "node-1": node_script(well, dies=frozenset({"use"}))}
+    stage.again = {"node-1": [changed]}
+    stage.play()
+    assert stage.fault is not None
+    assert stage.fault.happened == "Node 'node-1' was lost and came back as another."
+    (again,) = stage.reached
+    assert not again.asked("scratch_open")
+    assert again.left_behind == []
+
+
 def test_two_sessions_on_the_same_images_refuse_each_other() -> None:
     held = {"scratch_open": ("busy", "/mnt/bench/iolab-scratch-node-2 is held by iolab session x")}
     stage = fleet()

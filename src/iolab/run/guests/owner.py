@@ -30,7 +30,7 @@ from iolab.run.hosts.linked import Link
 from iolab.run.hosts.vm import VmHost
 from iolab.run.kit_shelf import Say
 from iolab.run.layout import lay_out
-from iolab.run.mend import RESUME, Reach
+from iolab.run.mend import RESUME, Changed, Reach
 from iolab.run.survey import Survey, survey
 from iolab.run.telemetry.decode import CounterCollector
 
@@ -187,8 +187,10 @@ class Guests:
         node.begin_anew()
         seen = await survey(crew.study, {node.name: host}, tuple(crew.engines.values()))
         if faults := changes({node.name: node.facts}, seen.facts):
+            # Lost it stays: no other guest is booted there either.
+            await host.close()
             happened = f"Node '{node.name}' was lost and came back as another."
-            raise HostError(happened, "Put it back as it was, and resume the session.", faults)
+            raise Changed(happened, "Put it back as it was, and resume the session.", faults)
         crew.tell(Notice(f"{why} Node '{node.name}' is reached again."))
 
     def _hypervisors(
@@ -198,7 +200,7 @@ class Guests:
         study = self._crew.study
         machines: dict[str, list[HostSpec]] = {}
         for spec in nodes_of(study):
-            machines.setdefault(facts[spec.name].kernel.boot_id, []).append(spec)
+            machines.setdefault(facts[spec.name].kernel.boot_id or spec.name, []).append(spec)
         found: dict[str, Hypervisor] = {}
         for nodes in machines.values():
             cpu = facts[nodes[0].name].cpu
