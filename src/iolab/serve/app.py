@@ -176,10 +176,10 @@ async def _compare(shop: Shop, request: Request) -> Response:
             return _told(_NO_SESSION)
         sides.append((name, place, asked.get(f"{name}-configuration", "")[:_TEXT_MAX]))
     allow = asked.get("allow-differences") == "yes"
-    return await asyncio.to_thread(_compared, shop, sides, allow)
+    return await asyncio.to_thread(lambda: _compared(shop, sides, allow=allow))
 
 
-def _compared(shop: Shop, asked: list[tuple[str, Place, str]], allow: bool) -> Response:  # noqa: FBT001 - called through a thread
+def _compared(shop: Shop, asked: list[tuple[str, Place, str]], *, allow: bool) -> Response:
     """The comparison, or the choice of configurations where a session has several."""
     opened = [shop.library.open(place) for _, place, _ in asked]
     choices = [_choice(one, *side) for one, side in zip(opened, asked, strict=True)]

@@ -86,6 +86,7 @@ class Group:
 class ComparePage:
     """Everything on the page; without `shown` what forbids the comparison alone."""
 
+    title: str
     sides: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     differences: tuple[Difference, ...]
     note: str
@@ -105,6 +106,7 @@ def compare_page(compared: Compared, *, allow_differences: bool) -> ComparePage:
     span = _span(compared.rows)
     skipped = [f"{point_text(one.workload, one.axis)}: {one.reason}" for one in compared.skipped]
     return ComparePage(
+        title=f"{_called(compared.candidate)} against {_called(compared.baseline)}",
         sides=(
             ("Baseline", _side(compared.baseline)),
             ("Candidate", _side(compared.candidate)),
@@ -114,7 +116,7 @@ def compare_page(compared: Compared, *, allow_differences: bool) -> ComparePage:
         forbidden=forbidden,
         shown=allow_differences or not forbidden,
         groups=_groups(compared.rows, span),
-        scale=f"from {math.exp(-span):.2g} to {math.exp(span):.2g}",
+        scale=f"from {math.exp(-span):.3g} to {math.exp(span):.3g}",
         counts=tuple((one, _SHAPES[one], compared.verdicts.get(one, 0)) for one in Verdict),
         means=tuple(summary_texts(one) for one in compared.summaries),
         skipped=tuple(skipped[:SKIPPED_MAX]),
@@ -128,6 +130,12 @@ def _note(compared: Compared) -> str:
     if not compared.differences:
         return "Nothing else differs: studies, hosts and versions are the same."
     return ""
+
+
+def _called(side: Side) -> str:
+    """A side by its place, and its configuration where the session has several."""
+    several = len(side.study.configurations) > 1
+    return f"{side.name} ({side.configuration.title})" if several else side.name
 
 
 def _side(side: Side) -> tuple[tuple[str, str], ...]:

@@ -137,7 +137,7 @@ class Library:
                 if len(self._told) > _TOLD_MAX:
                     self._told.popitem(last=False)
         except IolabError as error:
-            return Line(place, None, str(error))
+            return Line(place, None, self._below(error))
         short = known[1]
         return Line(place, None, short) if isinstance(short, str) else Line(place, short, "")
 
@@ -153,7 +153,11 @@ class Library:
                 state=opened.state,
             )
         except IolabError as error:
-            return str(error)
+            return self._below(error)
+
+    def _below(self, error: IolabError) -> str:
+        """What an error says, of places below the directory and not of where that lies."""
+        return str(error).replace(f"{self.root}/", "")
 
     def _open(self, place: Place) -> Opened:
         state = self._lookout.state(place.folder)

@@ -77,15 +77,15 @@ def newest_table(results: Sequence[Result]) -> Table:
     heads = (
         Column("Run"),
         *((Column("Configuration"),) if several else ()),
-        *columns((), ("Rate", "Bandwidth", "Latency mean", "p99")),
         Column("Verdict"),
+        *columns((), ("Rate", "Bandwidth", "Latency mean", "p99")),
     )
     rows = tuple(
         (
             Cell(_name(one)),
             *((Cell(one.configuration),) if several else ()),
-            *_figures(one),
             verdict_cell(one.verdict.level),
+            *_figures(one),
         )
         for one in reversed(newest)
     )
