@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from iolab.errors import StudyError
+from iolab.plan.guest_limits import NAME_BYTES, REQUESTS, RUNS
 from iolab.plan.inventory import parse_inventory
+from iolab.run.hosts.channel import MAX_REQUESTS
 from tests.plan.guest_studies import FLEET, GUESTS, LOADS, NODES, VM, with_hosts
 from tests.plan.studies import load, told, workload
 
@@ -137,6 +141,39 @@ def test_what_does_not_go_with_guests_to_boot(lines: str, fault: str) -> None:
     assert fault in told(f"{FLEET}{lines}\n", path=path)
 
 
+def test_no_node_has_more_guests_than_its_agent_carries() -> None:
+    assert load(FLEET.replace("[1, 2, 3]", "[1, 190]")).guests is not None
+    assert told(FLEET.replace("[1, 2, 3]", "[1, 191]")) == [
+        "s.toml:10: Workload 'w' has 191 guests on each node, more than one agent carries. Give "
+        "at most 190."
+    ]
+    mirrored = FLEET.replace('"hypervisor"', '"hypervisor"\nstorage_address = "192.0.2.7"')
+    (fault,) = told(f"{mirrored.replace('[1, 2, 3]', '[121]')}replicas = 2\n")
+    assert "121 guests on each node, more than one agent carries with replicas = 2." in fault
+    assert fault.endswith("Give at most 120.")
+
+
+def test_a_session_has_no_more_copies_than_there_are_ports() -> None:
+    node = '[[host]]\nname = "node-[1-100]"\nrole = "hypervisor"\nstorage_address = "192.0.2.7"\n'
+    text = FLEET.replace(NODES, node).replace("[1, 2, 3]", "[6]")
+    assert load(f"{text}replicas = 7\n").guests is not None
+    (fault,) = told(f"{text}replicas = 8\n")
+    assert "[vm] has replicas = 8, which are 4200 copies of 600 guests' disks." in fault
+
+
+def test_guests_of_a_node_have_names_that_their_kernel_takes() -> None:
+    assert load(FLEET.replace("node-1", "n" * 59)).guests is not None
+    (fault,) = told(FLEET.replace("node-1", "n" * 60))
+    assert "has guests whose names are longer than 64 characters." in fault
+
+
+def test_the_limits_are_those_of_agents_and_channels() -> None:
+    agent = Path(__file__).parents[2] / "agent" / "src"
+    assert f"MAX_RUNS: usize = {RUNS};" in (agent / "runs.rs").read_text()
+    assert f"MAX_NAME_BYTES: usize = {NAME_BYTES};" in (agent / "guest/settings.rs").read_text()
+    assert MAX_REQUESTS == REQUESTS
+
+
 def test_replicas_are_counted_in_each_configuration() -> None:
     one = '[[configuration]]\nid = "one"\nhosts = ["node-1"]\n'
     addresses = FLEET.replace('"hypervisor"', '"hypervisor"\nstorage_address = "192.0.2.7"')
@@ -259,8 +296,9 @@ def test_ranges_of_nodes_divide_the_names() -> None:
 
 
 def test_too_many_guests_are_refused_before_any_is_made() -> None:
-    (fault,) = told(FLEET, "workload.*.vms_per_node=501")
-    assert "501 guests on each of 2 nodes are 1002. Keep them at most 1000 in all." in fault
+    text = FLEET.replace('"node-1"', '"node-[3-8]"')
+    (fault,) = told(text, "workload.*.vms_per_node=143")
+    assert "143 guests on each of 7 nodes are 1001. Keep them at most 1000 in all." in fault
 
 
 def test_nodes_of_guests_need_a_path() -> None:

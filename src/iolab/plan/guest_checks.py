@@ -10,6 +10,7 @@ from iolab.model.guest import DiskKind
 from iolab.model.host import Role
 from iolab.model.state import Purge
 from iolab.plan.document import Document, Faults
+from iolab.plan.guest_limits import COPIES, NAME_BYTES, most_guests
 from iolab.plan.guest_members import (
     boots_guests,
     guest_tables,
@@ -18,6 +19,7 @@ from iolab.plan.guest_members import (
     node_names,
 )
 from iolab.plan.guest_tables import PER_NODE, VmTable
+from iolab.plan.guests import guests_of
 from iolab.plan.locate import Path
 from iolab.plan.ranges import HOSTS_MAX
 from iolab.plan.study_file import ROOM_KEYS, ConfigurationTable, HostTable, WorkloadTable
@@ -98,8 +100,9 @@ def _check_vm(document: Document, table: VmTable, faults: Faults) -> None:
 def _check_own_clients(document: Document, tables: Tables, faults: Faults) -> None:
     """Guests that exist already take the place of those of `[vm]`; other clients do not."""
     for item, host in tables.read("host", HostTable):
-        if host.role is not Role.CLIENT or host.node is not None:
-            continue
+        written = item.written.get("role", Role.CLIENT)
+        if written != Role.CLIENT or host.node is not None:
+            continue  # A role that is misspelt is read as a client's, and told of by itself.
         happened = f"{start(document, item.path)} is a client beside the guests of [vm]."
         do = (
             "Write role = 'hypervisor' to boot guests there, or node = 'NAME' if it is a guest "
@@ -119,6 +122,7 @@ def _check_booted(document: Document, tables: Tables, vm: VmTable, faults: Fault
     if total > HOSTS_MAX:
         happened = f"{per_node} guests on each of {len(nodes)} nodes are {total}."
         faults.add(document.where(("vm",)), happened, f"Keep them at most {HOSTS_MAX} in all.")
+    _check_carried(document, tables, vm, faults)
     _check_replicas(document, tables, vm, faults)
     _check_shared_nodes(document, tables, faults)
     for path, happened, do in _impossible(document, tables):
@@ -133,6 +137,30 @@ def _check_booted(document: Document, tables: Tables, vm: VmTable, faults: Fault
             do = "Set a smaller filesize or numjobs, or a larger disk under [vm]."
             origin = document.where((*item.path, "filesize"))
             faults.add_once(origin, "filesize disk", happened, do)
+
+
+def _check_carried(document: Document, tables: Tables, vm: VmTable, faults: Faults) -> None:
+    """What the agent of a node carries: so many programs and requests, and names so long."""
+    nodes, per_node, most = node_names(tables), largest_per_node(tables), most_guests(vm.replicas)
+    for item, workload in tables.read("workload", WorkloadTable):
+        if workload.vms_per_node and max(workload.vms_per_node) > most:
+            with_copies = f" with replicas = {vm.replicas}" if vm.replicas > 1 else ""
+            happened = f"{start(document, item.path)} has {max(workload.vms_per_node)} guests on "
+            happened += "each node, more than one agent carries"
+            origin = document.where((*item.path, PER_NODE))
+            faults.add(origin, f"{happened}{with_copies}.", f"Give at most {most}.")
+    copies = len(nodes) * per_node * (vm.replicas - 1)
+    if copies > COPIES:
+        happened = f"[vm] has replicas = {vm.replicas}, which are {copies} copies of "
+        happened += f"{len(nodes) * per_node} guests' disks."
+        do = f"Keep them at most {COPIES}, with fewer replicas or guests."
+        faults.add(document.where(("vm", "replicas")), happened, do)
+    long = [name for name in nodes if len(next(guests_of([name], per_node)).name) > NAME_BYTES]
+    for item, host in tables.read("host", HostTable):
+        if host.name in long:
+            happened = f"{start(document, item.path)} has guests whose names are longer than "
+            do = "Give that hypervisor a shorter name."
+            faults.add(document.where(item.path), f"{happened}{NAME_BYTES} characters.", do)
 
 
 def _check_replicas(document: Document, tables: Tables, vm: VmTable, faults: Faults) -> None:

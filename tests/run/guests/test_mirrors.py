@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
+from iolab.plan.guest_limits import COPIES
 from iolab.run.guests.machine import Replica
 from iolab.run.guests.mirrors import (
     FIRST_PORT,
-    MIRRORS,
     Mirror,
     copy_argv,
     mirrors,
@@ -48,7 +48,7 @@ def test_no_port_and_no_name_is_given_twice_even_behind_one_address() -> None:
 def test_more_than_there_can_be_is_refused() -> None:
     with pytest.raises(ValueError, match="4 replicas need as many nodes, and there are 3"):
         mirrors(NODES, GUESTS, 4)
-    many = {f"vm{number}": "n1" for number in range(MIRRORS + 1)}
+    many = {f"vm{number}": "n1" for number in range(COPIES + 1)}
     with pytest.raises(ValueError, match="at most 4096 copies"):
         mirrors(NODES, many, 2)
 

@@ -9,13 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from iolab.plan.guest_limits import COPIES
 from iolab.run.guests.machine import Aio, Replica
 
 FIRST_PORT: Final = 10810
 """After NBD's own port, which a server of the node's may have; below those the kernel gives out."""
-
-MIRRORS: Final = 4096
-"""Copies of one session: a port each, so that nodes which share an address share no port."""
 
 CLIENTS: Final = 2
 """At a time: the guest, and one whose connection a node has not yet seen the end of."""
@@ -47,8 +45,8 @@ def mirrors(
     names = list(nodes)
     if replicas > len(names):
         raise ValueError(f"{replicas} replicas need as many nodes, and there are {len(names)}")
-    if len(guests) * (replicas - 1) > MIRRORS:
-        raise ValueError(f"a session has at most {MIRRORS} copies of images")
+    if len(guests) * (replicas - 1) > COPIES:
+        raise ValueError(f"a session has at most {COPIES} copies of images")
     found: list[Mirror] = []
     before: dict[str, int] = {}
     for guest, own in guests.items():

@@ -23,7 +23,7 @@ WRITE_LIMIT_S: Final = 30.0
 """How long a request may take to leave: a host that reads nothing for so long is gone."""
 
 MAX_REQUESTS: Final = 1000
-"""Requests of one host under way at a time; a session has about five."""
+"""Requests of one host under way at a time: about five, and five more for each guest on it."""
 
 FINAL: Final[Mapping[str, str]] = {
     "clock": "clock",
