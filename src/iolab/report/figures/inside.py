@@ -17,19 +17,24 @@ from iolab.report.figures.frame import (
     BOTTOM,
     LEFT,
     LINE_GAP,
-    NUMBER_FORMAT,
     PLOT_WIDTH,
     RIGHT,
     WIDTH,
     Figure,
-    Scale,
     Spec,
     config,
     end_labels,
-    linear_scale,
-    time_ticks,
 )
-from iolab.report.palette import INK, MUTED, RAISED, SERIES, Token, series_token
+from iolab.report.figures.over_time import (
+    Stroke,
+    broken_line,
+    last_known,
+    panel_heading,
+    panel_scale,
+    seconds_axis,
+    shades,
+)
+from iolab.report.palette import MUTED, SERIES, Token, series_token
 from iolab.report.table import Cell, Table, columns
 from iolab.report.wording import NOTHING, clean, count, show_value
 from iolab.units import format_duration_s
@@ -127,34 +132,37 @@ def _height(panel: Panel) -> int:
 
 def _panel(one: Quantity, seen: Seen, height: int, *, is_last: bool) -> Spec:
     traces = one.panel.traces
-    scale = _scale(one.panel)
+    known = [v for trace in traces for v in trace.values if v is not None]
+    scale = panel_scale(one.panel, known, 3)
     end = seen.at_s[-1] + seen.cell_s / 2
-    x: Spec = {
-        "field": "x",
-        "type": "quantitative",
-        "scale": {"domain": [0, end], "nice": False, "zero": False},
-        "axis": _time_axis(end, is_last=is_last),
-    }
+    x = seconds_axis(end, "seconds since the first I/O" if is_last else None)
     looks = _looks(one, seen)
-    layers = _shades(seen, end, x)
+    layers = shades(seen.begin_s, seen.end_s, end, x)
     ordered = sorted(traces, key=lambda trace: looks[trace.name][2])
     for trace in ordered:
-        layers += _line(trace, seen, scale, x, looks[trace.name])
+        stroke = _stroke(looks[trace.name])
+        layers += broken_line(seen.at_s, trace.values, scale, x, stroke)
     ends = [
         (trace.name, scale.of(last), looks[trace.name][0].stand_in)
         for trace in traces
-        if looks[trace.name][2] and (last := _last(trace)) is not None
+        if looks[trace.name][2] and (last := last_known(trace.values)) is not None
     ]
     labels = end_labels(ends, scale, height, PLOT_WIDTH + 8)
     return {
         "width": PLOT_WIDTH,
         "height": height,
-        "layer": [*layers, *labels, _heading(f"{one.panel.title}, {scale.unit}{_links(one)}")],
+        "layer": [*layers, *labels, panel_heading(f"{one.panel.title}, {scale.unit}{_links(one)}")],
     }
 
 
 Look = tuple[Token, tuple[int, ...], bool]
 """Colour, dash, and whether the line has its name beside it."""
+
+
+def _stroke(look: Look) -> Stroke:
+    token, dash, is_named = look
+    width, opacity = (1.4, 1) if is_named else (0.8, 0.5)
+    return Stroke(token.stand_in, width, dash, opacity)
 
 
 def _looks(one: Quantity, seen: Seen) -> dict[str, Look]:
@@ -195,74 +203,6 @@ def _name(outlier: Outlier) -> str:
     """An outlier as a reader calls it: of processors it is a core, of which no line is drawn."""
     core, at, numa = outlier.name.partition("@")
     return f"core {core} of NUMA {numa}" if outlier.scope == "cpu" and at else outlier.name
-
-
-def _scale(panel: Panel) -> Scale:
-    values = [v for trace in panel.traces for v in trace.values if v is not None]
-    scale = linear_scale(panel.unit, values, ticks=3)
-    if panel.unit == "share" and scale.high > 100:
-        return Scale(scale.divisor, scale.unit, 0.0, 100.0, (0.0, 50.0, 100.0))
-    return scale
-
-
-def _time_axis(end: float, *, is_last: bool) -> Spec:
-    return {
-        "values": list(time_ticks(end)),
-        "format": NUMBER_FORMAT,
-        "labels": is_last,
-        "ticks": False,
-        "domain": False,
-        "labelPadding": 6,
-        "title": "seconds since the first I/O" if is_last else None,
-    }
-
-
-def _line(trace: Trace, seen: Seen, scale: Scale, x: Spec, look: Look) -> list[Spec]:
-    """The line with gaps where nothing is known."""
-    token, dash, is_named = look
-    rows = [
-        {"x": round(at, 3), "y": None if v is None else float(f"{scale.of(v):.5g}")}
-        for at, v in zip(seen.at_s, trace.values, strict=True)
-    ]
-    y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
-    mark: Spec = {
-        "type": "line",
-        "stroke": token.stand_in,
-        "strokeWidth": 1.4 if is_named else 0.8,
-        "strokeDash": list(dash),
-        "opacity": 1 if is_named else 0.5,
-        "invalid": "break-paths-show-path-domains",
-    }
-    if sum(1 for row in rows if row["y"] is not None) <= 3:
-        mark["point"] = {"size": 14, "fill": token.stand_in, "stroke": None, "opacity": 1}
-    return [{"data": {"values": rows}, "mark": mark, "encoding": {"x": x, "y": y}}]
-
-
-def _shades(seen: Seen, end: float, x: Spec) -> list[Spec]:
-    """What is before and after the measured window."""
-    spans = [(0.0, seen.begin_s), (seen.end_s, end)]
-    rows = [{"x": max(a, 0.0), "x2": min(b, end)} for a, b in spans if min(b, end) - a > 1e-3]
-    if not rows:
-        return []
-    return [
-        {
-            "data": {"values": rows},
-            "mark": {"type": "rect", "fill": RAISED.stand_in, "stroke": None},
-            "encoding": {"x": x, "x2": {"field": "x2"}},
-        }
-    ]
-
-
-def _heading(text: str) -> Spec:
-    return {
-        "data": {"values": [{"text": text}]},
-        "mark": {"type": "text", "align": "left", "baseline": "bottom", "fill": INK.stand_in},
-        "encoding": {
-            "x": {"value": 0},
-            "y": {"value": -7},
-            "text": {"field": "text", "type": "nominal"},
-        },
-    }
 
 
 def _links(one: Quantity) -> str:
@@ -327,10 +267,6 @@ def _typical(values: Sequence[float], unit: str) -> float | None:
     if not values:
         return None
     return median(values) if unit == "ns" else math.fsum(values) / len(values)
-
-
-def _last(trace: Trace) -> float | None:
-    return next((v for v in reversed(trace.values) if v is not None), None)
 
 
 def _table(title: str, seen: Seen) -> Table:

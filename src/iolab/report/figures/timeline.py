@@ -13,20 +13,25 @@ from iolab.report.detail import Panel, Timeline, Trace
 from iolab.report.figures.frame import (
     BOTTOM,
     LEFT,
-    NUMBER_FORMAT,
     PLOT_WIDTH,
     WIDTH,
     Figure,
-    Scale,
     Spec,
     config,
     end_labels,
-    linear_scale,
     log_scale,
-    time_ticks,
 )
 from iolab.report.figures.frame import RIGHT as RIGHT_ROOM
-from iolab.report.palette import INK, MUTED, RAISED, Token
+from iolab.report.figures.over_time import (
+    Stroke,
+    broken_line,
+    last_known,
+    panel_heading,
+    panel_scale,
+    seconds_axis,
+    shades,
+)
+from iolab.report.palette import INK, MUTED, Token
 from iolab.report.table import Cell, Table, columns
 from iolab.report.wording import NOTHING, show_value
 from iolab.units import format_duration_s
@@ -39,9 +44,6 @@ MAX_LINES: Final = 4
 """Labels that fit beside a panel."""
 TABLE_ROWS: Final = 24
 """The table under the chart shows this many equal spans at most."""
-
-FEW: Final = 3
-"""Known values up to which a line has dots: a short phase has one, which is no line."""
 
 _DASHES: Final = ((), (4, 3), (1.5, 2.5))
 
@@ -84,36 +86,32 @@ def timeline_figure(
 
 def _panel(panel: Panel, timeline: Timeline, token: Token, *, last_of: str) -> Spec:
     values = [v for trace in panel.traces for v in trace.values if v is not None]
-    scale = log_scale(panel.unit, values, most=3) if panel.log else _scale(panel, values)
+    scale = log_scale(panel.unit, values, most=3) if panel.log else panel_scale(panel, values, 2)
     end = timeline.at_s[-1] + timeline.cell_s / 2
-    x = {
-        "field": "x",
-        "type": "quantitative",
-        "scale": {"domain": [0, end], "nice": False, "zero": False},
-        "axis": _time_axis(end, last_of=last_of),
-    }
+    x = seconds_axis(end, f"seconds since the first {last_of}" if last_of else None)
     looks = [
         (trace, *_look(trace, index, token)) for index, trace in enumerate(panel.traces[:MAX_LINES])
     ]
     layers = [
         layer
         for trace, colour, dash in looks
-        for layer in _line(trace, timeline, scale, x, colour, dash)
+        for layer in broken_line(
+            timeline.at_s, trace.values, scale, x, Stroke(colour, 1.2 if dash else 1.5, dash)
+        )
     ]
     ends = [
         (trace.name, scale.of(last), colour)
         for trace, colour, _ in looks
-        if (last := _last(trace)) is not None
+        if (last := last_known(trace.values)) is not None
     ]
-    shades = _shades(timeline, end, x)
     return {
         "width": PLOT_WIDTH,
         "height": PANEL_HEIGHT,
         "layer": [
-            *shades,
+            *shades(timeline.warmup_s, timeline.end_s, end, x),
             *layers,
             *end_labels(ends, scale, PANEL_HEIGHT, PLOT_WIDTH + 8),
-            _heading(panel.title, scale.unit),
+            panel_heading(f"{panel.title}, {scale.unit}"),
         ],
     }
 
@@ -124,85 +122,6 @@ def _look(trace: Trace, index: int, token: Token) -> tuple[str, tuple[float, ...
         return trace.token.stand_in, ()
     plain = (token, INK, MUTED)[min(index, len(_DASHES) - 1)]
     return plain.stand_in, _DASHES[min(index, len(_DASHES) - 1)]
-
-
-def _scale(panel: Panel, values: Sequence[float]) -> Scale:
-    scale = linear_scale(panel.unit, values, ticks=2)
-    if panel.unit == "share" and scale.high > 100:
-        return Scale(scale.divisor, scale.unit, 0.0, 100.0, (0.0, 50.0, 100.0))
-    return scale
-
-
-def _time_axis(end: float, *, last_of: str) -> Spec:
-    """Grid lines in every panel, labels under the last, which names what the load consists of."""
-    return {
-        "values": list(time_ticks(end)),
-        "format": NUMBER_FORMAT,
-        "labels": bool(last_of),
-        "ticks": False,
-        "domain": False,
-        "labelPadding": 6,
-        "title": f"seconds since the first {last_of}" if last_of else None,
-    }
-
-
-def _line(
-    trace: Trace,
-    timeline: Timeline,
-    scale: Scale,
-    x: Spec,
-    colour: str,
-    dash: tuple[float, ...],
-) -> list[Spec]:
-    """The trace as a line with gaps where nothing is known."""
-    rows = [
-        {"x": round(at, 3), "y": None if v is None else float(f"{scale.of(v):.5g}")}
-        for at, v in zip(timeline.at_s, trace.values, strict=True)
-    ]
-    if all(row["y"] is None for row in rows):
-        return []
-    y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
-    mark: Spec = {
-        "type": "line",
-        "stroke": colour,
-        "strokeWidth": 1.5 if not dash else 1.2,
-        "strokeDash": list(dash),
-        "invalid": "break-paths-show-path-domains",
-    }
-    if sum(1 for row in rows if row["y"] is not None) <= FEW:
-        mark["point"] = {"size": 14, "fill": colour, "stroke": None, "opacity": 1}
-    return [{"data": {"values": rows}, "mark": mark, "encoding": {"x": x, "y": y}}]
-
-
-def _shades(timeline: Timeline, end: float, x: Spec) -> list[Spec]:
-    """What is before and after the measured window."""
-    spans = [(0.0, timeline.warmup_s), (timeline.end_s, end)]
-    rows = [{"x": max(a, 0.0), "x2": min(b, end)} for a, b in spans if min(b, end) - a > 1e-3]
-    if not rows:
-        return []
-    return [
-        {
-            "data": {"values": rows},
-            "mark": {"type": "rect", "fill": RAISED.stand_in, "stroke": None},
-            "encoding": {"x": x, "x2": {"field": "x2"}},
-        }
-    ]
-
-
-def _heading(title: str, unit: str) -> Spec:
-    return {
-        "data": {"values": [{"text": f"{title}, {unit}"}]},
-        "mark": {"type": "text", "align": "left", "baseline": "bottom", "fill": INK.stand_in},
-        "encoding": {
-            "x": {"value": 0},
-            "y": {"value": -7},
-            "text": {"field": "text", "type": "nominal"},
-        },
-    }
-
-
-def _last(trace: Trace) -> float | None:
-    return next((v for v in reversed(trace.values) if v is not None), None)
 
 
 def _in_window(trace: Trace, timeline: Timeline) -> list[float]:
