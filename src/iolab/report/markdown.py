@@ -64,6 +64,9 @@ def _charts(page: Page) -> Iterator[str]:
         for figure in item.figures:
             yield from ("", f"### {text(figure.title)}", "", text(figure.finding))
             yield from _table(figure.table, title="")
+        for part, note in item.more:
+            yield from _table(part)
+            yield from ("", text(note)) if note and part.rows else ()
 
 
 def _back(brief: Brief, page: Page) -> Iterator[str]:
