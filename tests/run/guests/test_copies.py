@@ -31,21 +31,26 @@ async def serve(_: FakeCall) -> int:
 
 
 async def taken(call: FakeCall) -> int:
+    await asyncio.sleep(0.5)
     call.say(b"qemu-nbd: Failed to bind socket: Address already in use\n", "stderr")
     return 1
 
 
 class Image:
-    """qemu-img: the first copies come before the server listens."""
+    """qemu-img: the first copies come before the server listens, or another session's answers."""
 
-    def __init__(self, early: int = 0) -> None:
+    def __init__(self, early: int = 0, *, foreign: bool = False) -> None:
         self.early = early
+        self.foreign = foreign
         self.copied: list[str] = []
 
     async def __call__(self, call: FakeCall) -> int:
         if self.early:
             self.early -= 1
             call.say(b"qemu-img: Failed to connect: Connection refused\n", "stderr")
+            return 1
+        if self.foreign:
+            call.say(b"qemu-img: Could not open: Requested export not available\n", "stderr")
             return 1
         self.copied.append(call.argv[-1])
         return 0
@@ -84,12 +89,12 @@ def test_each_image_has_a_copy_on_another_node_before_its_guest_boots() -> None:
         assert all(f"--export-name={node}-vm0" in words for words in offered)
         for qemu in boots_of(stage, node)[1:]:
             (disk,) = [word for word in qemu.argv if '"driver":"quorum"' in word]
-            assert f'"export":"{qemu.name}-copy1"' in disk
+            assert f'"export":"{qemu.name}-copy1-trial-1"' in disk
     stage.assert_left_clean()
 
 
-def test_a_port_that_is_taken_is_told_and_nothing_is_left() -> None:
-    stage = mirrored(taken).play()
+def test_a_port_that_another_session_has_is_told_and_nothing_is_left() -> None:
+    stage = mirrored(taken, Image(foreign=True)).play()
     assert stage.fault is not None
     told = " ".join(fault.happened for fault in stage.fault.faults)
     assert "The copy of guest 'node-1-vm01' cannot be offered on node 'node-2': " in told

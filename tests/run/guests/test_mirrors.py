@@ -25,7 +25,7 @@ MIRROR: Final = Mirror("n1-vm1", "n2", Replica("192.0.2.2", 10810, "n1-vm1-copy1
 
 @pytest.mark.parametrize("replicas", [1, 2, 3])
 def test_every_guest_has_its_copies_on_other_nodes(replicas: int) -> None:
-    found = mirrors(NODES, GUESTS, replicas)
+    found = mirrors(NODES, GUESTS, replicas, "s")
     assert Counter(mirror.guest for mirror in found) == Counter(
         {guest: replicas - 1 for guest in GUESTS if replicas > 1}
     )
@@ -35,22 +35,27 @@ def test_every_guest_has_its_copies_on_other_nodes(replicas: int) -> None:
 
 
 def test_every_node_has_as_many_copies() -> None:
-    held = Counter(mirror.node for mirror in mirrors(NODES, GUESTS, 2))
+    held = Counter(mirror.node for mirror in mirrors(NODES, GUESTS, 2, "s"))
     assert held == {"n1": 2, "n2": 2, "n3": 2}
 
 
 def test_no_port_and_no_name_is_given_twice_even_behind_one_address() -> None:
-    found = mirrors(dict.fromkeys(NODES, "127.0.0.1"), GUESTS, 3)
+    found = mirrors(dict.fromkeys(NODES, "127.0.0.1"), GUESTS, 3, "s")
     assert [mirror.replica.port for mirror in found] == list(range(FIRST_PORT, FIRST_PORT + 12))
     assert len({mirror.image for mirror in found}) == 12
 
 
+def test_no_session_takes_the_copies_of_another_for_its_own() -> None:
+    names = [{one.replica.export for one in mirrors(NODES, GUESTS, 3, of)} for of in ("s", "t")]
+    assert len(names[0] | names[1]) == 24
+
+
 def test_more_than_there_can_be_is_refused() -> None:
     with pytest.raises(ValueError, match="4 replicas need as many nodes, and there are 3"):
-        mirrors(NODES, GUESTS, 4)
+        mirrors(NODES, GUESTS, 4, "s")
     many = {f"vm{number}": "n1" for number in range(COPIES + 1)}
     with pytest.raises(ValueError, match="at most 4096 copies"):
-        mirrors(NODES, many, 2)
+        mirrors(NODES, many, 2, "s")
 
 
 def test_a_server_listens_on_the_storage_address_alone() -> None:

@@ -28,6 +28,9 @@ SERVER_TRIES: Final = 50
 SERVER_RETRY_S: Final = 0.2
 """Ten seconds for a server to listen, on a node under load."""
 
+SERVER_END_S: Final = 2.0
+"""For a server that could not have its port to end."""
+
 
 class Copies:
     """The copies of a session; `make` once, `end` once."""
@@ -39,7 +42,7 @@ class Copies:
         self._servers: dict[str, QemuRun] = {}
         addresses = {node.name: node.spec.storage_address for node in nodes}
         guests = {guest: node.name for node in nodes for guest in node.guests}
-        self._mirrors = mirrors(addresses, guests, settings.replicas)
+        self._mirrors = mirrors(addresses, guests, settings.replicas, crew.session_id)
 
     async def make(self) -> None:
         """Every copy is there and offered, the same as its image. HostError or EngineError else."""
@@ -92,21 +95,25 @@ class Copies:
         limit_s = COPY_LIMIT_S + self._settings.disk_bytes / SLOWEST_COPY_BYTES_PER_S
         server = self._servers[mirror.replica.export]
         for left in reversed(range(SERVER_TRIES)):
-            if server.ended.is_set():
-                happened = (
-                    f"The copy of guest '{mirror.guest}' cannot be offered on node "
-                    f"'{mirror.node}': {server.words().rstrip('.') or 'it said nothing'}."
-                )
-                do = "Free that port there, or correct the node's storage_address."
-                raise HostError(happened, do)
             try:
                 await told(node.host, argv, limit_s=limit_s)
             except EngineError as fault:
-                if not left or REFUSED not in fault.happened:
+                refused = REFUSED in fault.happened
+                # Whoever answered instead of ours has its port, and ours is about to say so.
+                if await server.gone(SERVER_RETRY_S if refused else SERVER_END_S):
+                    raise _not_offered(mirror, server) from None
+                if not left or not refused:
                     raise
-                await asyncio.sleep(SERVER_RETRY_S)
             else:
                 return
+
+
+def _not_offered(mirror: Mirror, server: QemuRun) -> HostError:
+    happened = (
+        f"The copy of guest '{mirror.guest}' cannot be offered on node '{mirror.node}': "
+        f"{server.words().rstrip('.') or 'it said nothing'}."
+    )
+    return HostError(happened, "Free that port there, or correct the node's storage_address.")
 
 
 REFUSED: Final = "Connection refused"

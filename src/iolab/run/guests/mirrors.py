@@ -34,12 +34,13 @@ class Mirror:
 
 
 def mirrors(
-    nodes: Mapping[str, str], guests: Mapping[str, str], replicas: int
+    nodes: Mapping[str, str], guests: Mapping[str, str], replicas: int, session: str
 ) -> tuple[Mirror, ...]:
     """The copies of a session, guest after guest. ValueError when there are too few nodes.
 
     `nodes` has the storage address of each, `guests` the node of each; `replicas` counts the image
-    itself. The copies are on the nodes that follow a guest's own, each guest of a node beginning
+    itself. Exports bear the session's id: a port that another session's server has is then no copy
+    of ours. The copies are on the nodes that follow a guest's own, each guest of a node beginning
     one further, so that every node has as many as the others where that can be.
     """
     names = list(nodes)
@@ -57,7 +58,7 @@ def mirrors(
         for copy in range(replicas - 1):
             node = others[(turn + copy) % len(others)]
             port = FIRST_PORT + len(found)
-            export = f"{guest}-copy{copy + 1}"
+            export = f"{guest}-copy{copy + 1}-{session}"
             found.append(Mirror(guest, node, Replica(nodes[node], port, export)))
     return tuple(found)
 
