@@ -24,6 +24,7 @@ from iolab.model.host import HostFacts
 from iolab.model.metric import CheckResult, Level
 from iolab.model.run import RunRecord
 from iolab.model.sample import no_counters
+from iolab.run.telemetry.decode import CounterCollector
 from tests.analyse.checks_on import INDICATIVE, INVALID, VALID
 from tests.analyse.guests.fleets import (
     GUESTS,
@@ -39,6 +40,7 @@ from tests.analyse.guests.fleets import (
     given,
     guest,
     run,
+    samples,
     view,
 )
 from tests.analyse.records import BLOCK, SECOND, Burst, healthy
@@ -257,6 +259,23 @@ def test_latency_that_the_hypervisor_knows_nothing_of(
     if expected is not VALID:
         assert answer.evidence["guest"] == GUESTS[3]
         assert answer.evidence["times"] == pytest.approx(8 / below_ms)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "expected"), [(Accelerator.KVM, INDICATIVE), (Accelerator.TCG, INVALID)]
+)
+def test_polling_for_an_idle_guest_on_kvm_is_no_work_of_the_guest(
+    accelerator: Accelerator, expected: Level
+) -> None:
+    odd = one_odd(blocks=(blocks(lat_ms=3.9),), use=USED, accelerator=accelerator)
+    collector = CounterCollector()
+    for place in range(len(GUESTS)):
+        samples(collector, place, {"cpu": {"0@0": {"idle_ns": SECOND}}})
+    record = replace(run(fleet=fleet_of(*odd)), counters=collector.table())
+    answer = ask(guest_bound, record)
+    assert answer.level is expected
+    if expected is INDICATIVE:
+        assert answer.says.endswith("in the guest, or on the way between the two.")
 
 
 def test_what_entering_a_guest_costs_on_fast_disks_is_not_told() -> None:

@@ -187,7 +187,8 @@ def _bound(guest: Guest, found: Bound) -> Said:
         )
         if found.level is Level.INVALID:
             return invalid(f"{said}: most of the latency is its processors'.", **evidence)
-        return indicative(f"{said}: most of the latency was spent in the guest.", **evidence)
+        where = "in the guest, or on the way between the two"
+        return indicative(f"{said}: most of the latency was spent {where}.", **evidence)
     if found.rho is None and below is None:
         return unchecked(
             f"{guest.name} has no queue that should be full, and its node does not count its I/Os",

@@ -7,16 +7,18 @@ latency of which its hypervisor knows nothing, while its processors are in use a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from iolab.analyse.guests.layers import guest_latency
 from iolab.analyse.guests.placement import Guest, guests_in, vcpus_of
 from iolab.analyse.littles_law import concurrency, is_closed_loop
 from iolab.analyse.view import RunView
+from iolab.model.guest import Accelerator
 from iolab.model.metric import Layer, Level
 from iolab.model.workload import Job
 from iolab.run.telemetry.decode import GUESTS
+from iolab.run.telemetry.rates import ALL_CORES
 
 RHO_LEAST: Final = 0.8
 """Of the I/Os asked for, in flight: a guest with processors to spare keeps 0.85 and more on
@@ -51,7 +53,8 @@ class Bound:
     """How far a guest was its own limit, and what tells; None for what is not known.
 
     `rho` is the share of the I/Os asked for that were in flight, of a closed loop; `edge` what the
-    window's edges may hide of it.
+    window's edges may hide of it. `busy` is the share of the time that a guest on KVM says its
+    processors worked.
     """
 
     level: Level
@@ -60,6 +63,7 @@ class Bound:
     engine_ns: float | None
     hypervisor_ns: float | None
     use: Use | None
+    busy: float | None = None
 
     @property
     def runs_empty(self) -> bool:
@@ -68,7 +72,7 @@ class Bound:
 
     @property
     def waits_inside(self) -> bool:
-        """Whether most of the latency was spent within the guest."""
+        """Whether most of the latency was spent above the hypervisor's own count."""
         if self.engine_ns is None or self.hypervisor_ns is None:
             return False
         apart = self.engine_ns - self.hypervisor_ns
@@ -80,6 +84,7 @@ def bound_of(view: RunView, guest: Guest) -> Bound:
     job = view.record.run.point.io_on(guest.name)
     flight = concurrency(view.load, guest.host, job.depth_total) if is_closed_loop(job) else None
     known = int(view.load.ios[guest.host].sum()) >= IOS_LEAST
+    kvm = guest.run.accelerator is Accelerator.KVM
     found = Bound(
         level=Level.VALID,
         rho=flight.rho if flight else None,
@@ -87,10 +92,9 @@ def bound_of(view: RunView, guest: Guest) -> Bound:
         engine_ns=guest_latency(view, guest, Layer.ENGINE) if known else None,
         hypervisor_ns=guest_latency(view, guest, Layer.HYPERVISOR) if known else None,
         use=use_of(view, guest),
+        busy=view.mean_of(guest.host, "cpu", ALL_CORES, "busy_share") if kvm else None,
     )
-    return Bound(
-        _level(found), found.rho, found.edge, found.engine_ns, found.hypervisor_ns, found.use
-    )
+    return replace(found, level=_level(found))
 
 
 def limited_guests(view: RunView) -> frozenset[str]:
@@ -131,5 +135,15 @@ def _level(found: Bound) -> Level:
         return Level.INVALID
     if not found.waits_inside:
         return Level.VALID
-    busy = found.use is not None and found.use.run + found.use.wait >= PROCESSORS_USED
-    return Level.INVALID if busy else Level.INDICATIVE
+    return Level.INVALID if _has_none_left(found) else Level.INDICATIVE
+
+
+def _has_none_left(found: Bound) -> bool:
+    """Whether the guest's processors were in use, as its node and the guest itself count it.
+
+    KVM polls for a while before a halted processor sleeps, and its node counts that as run: a guest
+    that waits for fast devices would seem busy all the time.
+    """
+    if found.use is None or found.use.run + found.use.wait < PROCESSORS_USED:
+        return False
+    return found.busy is None or found.busy + found.use.wait >= PROCESSORS_USED
