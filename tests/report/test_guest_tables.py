@@ -14,7 +14,7 @@ from iolab.model.metric import CheckResult, Layer, LayerLatency, Level, NodeResu
 from iolab.model.run import DeviceDelta, RunRecord
 from iolab.model.sample import Direction
 from iolab.report.gather import timeline_of
-from iolab.report.guests.caveats import caveats, subtitle
+from iolab.report.guests.caveats import EMULATED, caveats, subtitle
 from iolab.report.guests.layers import fleet_layers
 from iolab.report.guests.tables import (
     GUESTS_SHOWN,
@@ -50,10 +50,24 @@ def rows_of(table: Table | None) -> list[dict[str, str]]:
 
 def test_guests_that_were_there_say_nothing_of_themselves() -> None:
     told = GuestFleet((GuestRun("vm", "n"),), None, 1)
-    assert (caveats([told]), subtitle([told])) == ((), "")
+    assert (caveats([told], {}), subtitle([told], {})) == ((), "")
+    assert caveats([told], {"vm": facts_of("vm")}) == ()
     assert settings_table(None) is None
     assert guests_table(told) is None
     assert rows_of(placement_table(told))[0]["Run by"] == "a hypervisor not ours"
+
+
+def test_guests_that_were_there_and_are_emulated_are_told_as_those() -> None:
+    told = GuestFleet((GuestRun("vm", "n"),), None, 1)
+    seen = facts_of("vm")
+    known = {"vm": replace(seen, kernel=replace(seen.kernel, hypervisor="TCGTCGTCGTCG"))}
+    assert caveats([told], known) == (EMULATED,)
+    assert subtitle([told], known) == "Guests emulated. "
+
+
+def test_a_boot_may_take_as_long_as_was_written() -> None:
+    told = {one["What"]: one["Each guest"] for one in rows_of(settings_table(EMULATED_FLEET))}
+    assert told["A boot may take"] == "150 s"
 
 
 def test_layers_of_several_nodes_weigh_every_io_the_same() -> None:

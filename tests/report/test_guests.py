@@ -61,6 +61,17 @@ def test_every_mix_has_three_curves_and_an_account(page: Page) -> None:
     assert titles["One node from inside"] == ["node-1 from inside over time"]
 
 
+def test_a_median_is_called_no_tail(source: GuestSource) -> None:
+    (group, _) = fleet_groups(source.study, summarise(source.results(), source.study))
+    few = [
+        replace(one, metrics={k: m for k, m in one.metrics.items() if "_p9" not in k})
+        for one in group.points
+    ]
+    charts = fleet_charts(replace(group, points=tuple(few)), looks_of(source.study), (), "")
+    assert charts is not None
+    assert charts.figures[2].title == "Median latency against VMs per node"
+
+
 def test_a_curve_says_its_ends_in_guests_of_all_nodes(page: Page) -> None:
     finding = page.workloads[0].figures[0].finding
     assert finding.startswith("iodepth 1: from ")

@@ -201,7 +201,8 @@ def _alerts(brief: Brief) -> tuple[str, ...]:
         SessionStatus.DONE: "",
     }[status]
     damage = [f"Damaged and left out: {hurt.path}. {hurt.says}" for hurt in brief.damaged]
-    return tuple(text.strip() for text in (told, *damage, *caveats(brief.fleets.values())) if text)
+    guests = caveats(brief.fleets.values(), brief.facts)
+    return tuple(text.strip() for text in (told, *damage, *guests) if text)
 
 
 def _contents(

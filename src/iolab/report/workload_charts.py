@@ -82,7 +82,7 @@ def _of_guests(
     looks: Mapping[str, Look],
 ) -> Iterator[WorkloadCharts]:
     """The curves of each mix, with what is to be known of the guests before what they show."""
-    caveat = subtitle(brief.fleets.values())
+    caveat = subtitle(brief.fleets.values(), brief.facts)
     for group in fleet_groups(brief.study, points):
         if group.workload is workload:
             charts = fleet_charts(group, looks, load.curves, caveat)
@@ -94,6 +94,6 @@ def _inside(brief: Brief) -> Iterator[WorkloadCharts]:
     if brief.inside is None:
         return
     name = run_name(brief.inside.result)
-    charts = inside_charts(brief.inside, subtitle(brief.fleets.values()), name)
+    charts = inside_charts(brief.inside, subtitle(brief.fleets.values(), brief.facts), name)
     if charts is not None:
         yield charts

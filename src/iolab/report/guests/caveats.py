@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from iolab.model.guest import Accelerator, DiskKind, GuestFleet, GuestSettings
+from iolab.analyse.guests.placement import is_emulator
+from iolab.model.guest import Accelerator, DiskKind, GuestFleet, GuestRun, GuestSettings
+from iolab.model.host import HostFacts
 from iolab.report.wording import show_value
 from iolab.units import format_count
 
@@ -15,25 +17,35 @@ EMULATED: Final = (
 )
 
 
-def caveats(fleets: Iterable[GuestFleet]) -> tuple[str, ...]:
+Facts = Mapping[str, HostFacts]
+"""What hosts told of themselves: of guests that the session did not boot, all that is known."""
+
+
+def caveats(fleets: Iterable[GuestFleet], facts: Facts) -> tuple[str, ...]:
     """A sentence for each: emulated guests, modelled disks, limited disks; none where all is real.
 
     Settings are those of the session, so the first fleet that has any tells them.
     """
     found = list(fleets)
-    return tuple(text for text in (_emulated(found), *_of_disks(found)) if text)
+    return tuple(text for text in (_emulated(found, facts), *_of_disks(found)) if text)
 
 
-def is_emulated(fleets: Iterable[GuestFleet]) -> bool:
-    """Whether any guest ran without KVM."""
-    return any(guest.accelerator is Accelerator.TCG for fleet in fleets for guest in fleet.guests)
+def is_emulated(fleets: Iterable[GuestFleet], facts: Facts) -> bool:
+    """Whether any guest's processors were emulated, as its node or the guest itself tells."""
+    return any(_runs_emulated(guest, facts) for fleet in fleets for guest in fleet.guests)
 
 
-def subtitle(fleets: Iterable[GuestFleet]) -> str:
+def _runs_emulated(guest: GuestRun, facts: Facts) -> bool:
+    seen = facts.get(guest.guest)
+    itself = seen is not None and is_emulator(seen.kernel.hypervisor)
+    return guest.accelerator is Accelerator.TCG or itself
+
+
+def subtitle(fleets: Iterable[GuestFleet], facts: Facts) -> str:
     """The same in a few words, to stand before what a chart shows; empty where all is real."""
     found = list(fleets)
     settings = _settings(found)
-    parts = ["guests emulated"] if is_emulated(found) else []
+    parts = ["guests emulated"] if is_emulated(found, facts) else []
     if settings is not None:
         if settings.disk is DiskKind.MODELLED:
             parts.append(f"disks modelled{_latency(settings, ' at ')}")
@@ -43,8 +55,8 @@ def subtitle(fleets: Iterable[GuestFleet]) -> str:
     return f"{text[0].upper()}{text[1:]}. " if text else ""
 
 
-def _emulated(fleets: list[GuestFleet]) -> str:
-    return EMULATED if is_emulated(fleets) else ""
+def _emulated(fleets: list[GuestFleet], facts: Facts) -> str:
+    return EMULATED if is_emulated(fleets, facts) else ""
 
 
 def _of_disks(fleets: list[GuestFleet]) -> Iterable[str]:

@@ -35,6 +35,9 @@ from iolab.report.wording import axis_label, count
 WANTED: Final = "p99_99"
 """The percentile that published briefs of fleets show."""
 
+MEDIAN: Final = "p50"
+"""It is no tail, and all that a run of a few hundred I/Os supports."""
+
 _WORDS: Final = {name: name.replace("_", ".") for name, _ in PERCENTILES}
 _UNKNOWN: Final = Metric(None, "")
 
@@ -113,9 +116,8 @@ def _curves(
     mean = Quantity("lat_ns_mean", "mean latency")
     yield quantity_figure(group.title, AXIS, lines, mean, "ns")
     name, note = drawn_tail(group.points)
-    figure = quantity_figure(
-        group.title, AXIS, lines, Quantity(f"lat_ns_{name}", f"tail latency ({_WORDS[name]})"), "ns"
-    )
+    words = "median latency" if name == MEDIAN else f"tail latency ({_WORDS[name]})"
+    figure = quantity_figure(group.title, AXIS, lines, Quantity(f"lat_ns_{name}", words), "ns")
     yield replace(figure, note=" ".join(part for part in (note, figure.note) if part))
 
 

@@ -9,7 +9,7 @@ from iolab.model.guest import DiskKind, GuestFleet, GuestRun, GuestSettings, Gue
 from iolab.model.metric import NodeResult, Result, Written
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.report.wording import NOTHING, count, listing, show, show_value
-from iolab.units import format_bytes, format_count, format_duration_s
+from iolab.units import format_bytes, format_count
 
 GUESTS_SHOWN: Final = 24
 """Guests told one by one, those that waited longest for a processor first."""
@@ -307,7 +307,7 @@ def _given(settings: GuestSettings, disk: str) -> Iterator[tuple[str, str]]:
     yield "Accelerator asked for", settings.accelerator.value
     yield "Pinned", _PINNED[settings.pinning]
     yield "Boots at once", str(settings.boots_at_once or "one for each processor of its node")
-    yield "A boot may take", format_duration_s(settings.boot_limit_s)
+    yield "A boot may take", f"{settings.boot_limit_s:g} s"
     yield "Kernel", settings.kernel or "the distribution’s, for clouds"
 
 
