@@ -268,6 +268,11 @@ def test_an_inventory_by_itself_is_checked_for_nodes() -> None:
     assert [fault.line for fault in caught.value.faults] == [4]
 
 
+def test_a_misspelt_role_is_one_fault() -> None:
+    (fault,) = told(FLEET + '[[host]]\nname = "c"\nrole = "hypervizor"\n')
+    assert "Did you mean 'hypervisor'?" in fault
+
+
 def test_more_guests_than_a_node_has() -> None:
     assert told_with(FLEET.replace("[1, 2, 3]", "[1, 4]"), GUESTS) == [
         "s.toml:10: Workload 'w' has vms_per_node = 4, but node 'hv-1' has 3 guests. Give at most "
