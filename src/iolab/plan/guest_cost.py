@@ -20,7 +20,8 @@ KIT_S: Final = 15.0
 """Fetching the kernel's package (62 MB) and making a kit of it; the next session finds it there."""
 
 KVM_TRIAL_S: Final = 6.0
-"""A guest that is booted to see whether KVM works, and the wait for it where it does not."""
+"""A guest that is booted to see whether KVM works: two seconds where it does, or fails at once; up
+to fifteen where it hangs."""
 
 BOOT_S: Final = 3.0
 """One guest where it is emulated, on a processor of its own: 1.6 s from power-on to first I/O were

@@ -6,7 +6,7 @@ from iolab.model.event import Notice, SessionStarted, SessionStatus
 from iolab.model.guest import Accelerator
 from iolab.model.run import RunStatus
 from iolab.model.sample import Direction
-from iolab.run.hosts.fake_script import FakeScript
+from iolab.run.hosts.fake_script import FakeGuest, FakeScript
 from tests.run.guests.fleet import NODES, boots_of, emulated, fleet
 from tests.run.session.stage import Stage
 
@@ -80,11 +80,20 @@ def test_where_kvm_does_not_boot_guests_are_emulated_and_it_is_said() -> None:
     assert {guest.accelerator for guest in record.fleet.guests} == {Accelerator.TCG}
     told = [note.text for note in stage.notes.of(Notice) if "KVM" in note.text]
     assert told == [
-        f"KVM does not work on node '{node}': a guest did not boot within 5 s. "
+        f"KVM does not work on node '{node}': a guest did not boot within 15 s. "
         "Its guests are emulated."
         for node in NODES
     ]
     assert "-accel" in boots_of(stage, "node-1")[1].argv
+
+
+def test_where_kvm_is_slow_for_once_it_is_used_all_the_same() -> None:
+    def slow(name: str, _: int) -> FakeGuest:
+        return FakeGuest(boots_s=12.0 if name == "kvm-trial" else 2.0)
+
+    (record,) = fleet(slow, per_node="[1]").play().records
+    assert record.fleet is not None
+    assert {guest.accelerator for guest in record.fleet.guests} == {Accelerator.KVM}
 
 
 def test_images_are_laid_out_in_full_on_every_node_and_disks_not_written_again() -> None:

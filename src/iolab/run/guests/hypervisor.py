@@ -128,7 +128,8 @@ class Hypervisor:
         if wanted is Accelerator.AUTO:
             trial = Ground(paths, khz, Accelerator.KVM)
             argv = qemu_argv(self._trial(trial, settings), QEMU)
-            why = await why_not_kvm(self.host, argv, self.folder, TRIAL)
+            async with self._turns:
+                why = await why_not_kvm(self.host, argv, self.folder, TRIAL)
             wanted = Accelerator.TCG if why else Accelerator.KVM
             if why:
                 text = f"KVM does not work on node '{self.name}': {why}. Its guests are emulated."
