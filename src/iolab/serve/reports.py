@@ -92,6 +92,11 @@ class Reports:
         self._making.pop(key, None)
         return task.result()
 
+    @property
+    def kept_bytes(self) -> int:
+        """The memory that pages take."""
+        return sum(len(one.packed) for one in self._kept.values())
+
     async def close(self) -> None:
         """End what is being made."""
         tasks = list(self._making.values())
@@ -113,10 +118,8 @@ class Reports:
         for old in [one for one in self._kept if one[0] == key[0]]:
             del self._kept[old]
         self._kept[key] = made
-        while sum(len(one.packed) for one in self._kept.values()) > CACHE_BYTES_MAX:
+        while self.kept_bytes > CACHE_BYTES_MAX:
             self._kept.popitem(last=False)
-            if not self._kept:
-                break
         self._making.pop(key, None)
 
 

@@ -1,0 +1,239 @@
+"""The pages: what they show, and what they do not."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bench.synthetic import make_facts, make_record, make_result
+
+from iolab.model.run import Plan
+from iolab.store.writer import SessionWriter
+from tests.cli.command_line import PLAN, SHAPE, STUDY, iolab, make_session
+from tests.cli.compared import Target, make_target
+from tests.report.hostile import EVERY
+from tests.serve.asking import Site
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    make_session(folder / "lab" / "whole")
+    make_session(folder / "lab" / "stopped", 2)
+    make_target(folder / "slow", Target(name="slow"))
+    make_target(folder / "fast", Target(name="fast", factor=1.2, day=1))
+    (folder / "broken").mkdir()
+    (folder / "broken" / "session.json").write_text("{")
+    return folder
+
+
+@pytest.fixture
+def site(root: Path) -> Site:
+    return Site(root)
+
+
+def test_the_list_has_every_session_with_its_status_and_verdicts(site: Site) -> None:
+    page = site.get("/")
+    assert page.status == 200
+    for name in ("lab/whole", "lab/stopped", "slow", "fast"):
+        assert f'href="/sessions/{site.id_of(name)}"' in page.text
+    assert "5 sessions in" in page.text
+    assert "2 of 6 runs" in page.text
+    assert "6 valid" in page.text
+    assert "interrupted" in page.text
+    assert "unreadable" in page.text
+    assert str(site.root) not in page.text
+
+
+def test_an_empty_directory_says_so(tmp_path: Path) -> None:
+    assert "There is no session here yet" in Site(tmp_path).get("/").text
+
+
+def test_a_report_is_shown_with_the_way_back_and_saved_without(site: Site, root: Path) -> None:
+    session = site.id_of("slow")
+    page, saved, packed = [
+        *site.ask([f"/sessions/{session}", f"/sessions/{session}/report.html"]),
+        site.get(f"/sessions/{session}", {"accept-encoding": "gzip, br"}),
+    ]
+    assert f"<h1>of {root.resolve() / 'slow'}</h1>" in page.text
+    assert '<a href="/">' in page.text
+    assert '<a href="/">' not in saved.text
+    assert "attachment" in saved.headers["content-disposition"]
+    assert packed.headers["content-encoding"] == "gzip"
+    assert packed.text == page.text
+    assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
+
+
+def test_the_document_is_that_of_show(site: Site, root: Path) -> None:
+    answer = site.get(f"/sessions/{site.id_of('slow')}/show.json")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.text == iolab("show", root / "slow", "--json").stdout
+
+
+def test_a_session_is_watched_as_it_runs(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    with SessionWriter.create(tmp_path / "now", STUDY, PLAN, "s", ("iolab",)) as writer:
+        writer.started(make_facts(SHAPE), "0.1.0")
+        session = site.id_of("now")
+        assert f'href="/sessions/{session}/live"' in site.get("/").text
+        first = site.get(f"/sessions/{session}/live")
+        assert "No run is committed yet" in first.text
+        record = make_record(PLAN.runs[0], SHAPE)
+        writer.commit(record, make_result(record), analysis_version=1)
+        second = site.get(f"/sessions/{session}/live")
+    ended = site.get(f"/sessions/{session}/live")
+    assert '<progress max="6" value="1"' in second.text
+    assert "workload-1, iodepth 1, bs 4k</td>" in second.text
+    assert "workload-1, iodepth 1, bs 8k</b>" in second.text
+    assert "script-src 'sha256-" in second.headers["content-security-policy"]
+    assert '<noscript><meta http-equiv="refresh"' in second.text
+    assert "<script>" not in ended.text
+    assert "script-src" not in ended.headers["content-security-policy"]
+
+
+def test_two_sessions_are_compared_as_on_the_command_line(site: Site, root: Path) -> None:
+    slow, fast = site.id_of("slow"), site.id_of("fast")
+    page = site.get(f"/compare?baseline={slow}&candidate={fast}")
+    told = json.loads(iolab("compare", root / "slow", root / "fast", "--json").stdout)
+    assert "fast against slow" in page.text
+    for row in told["rows"]:
+        assert f"{row['ratio']:.3f}" in page.text
+        assert f"[{row['low']:.3f}, {row['high']:.3f}]" in page.text
+    assert f"{told['verdicts']['better']} better" in page.text
+
+
+def deeper(plan: Plan) -> Plan:
+    """The plan with another depth in every job."""
+    return replace(
+        plan,
+        runs=tuple(
+            replace(run, point=replace(run.point, job=replace(run.point.io, iodepth=7)))
+            for run in plan.runs
+        ),
+    )
+
+
+def test_what_forbids_a_comparison_is_shown_before_any_row(tmp_path: Path) -> None:
+    make_target(tmp_path / "one", Target(name="one"))
+    longer = Target(name="two", plan=deeper)
+    make_target(tmp_path / "two", longer)
+    site = Site(tmp_path)
+    address = f"/compare?baseline={site.id_of('one')}&candidate={site.id_of('two')}"
+    page = site.get(address)
+    assert "Point by point" not in page.text
+    assert "must be the same" in page.text
+    again = re.search(r'href="(/compare[^"]+)"', page.text)
+    assert again is not None
+    assert "Point by point" in site.get(again[1].replace("&amp;", "&")).text
+
+
+def test_of_several_configurations_one_is_chosen(tmp_path: Path) -> None:
+    make_target(tmp_path / "one", Target(name="one"))
+    several = Target(
+        name="two",
+        study=lambda study: replace(
+            study,
+            configurations=(
+                *study.configurations,
+                replace(study.configurations[0], id="other", title="Another one"),
+            ),
+        ),
+    )
+    make_target(tmp_path / "two", several)
+    site = Site(tmp_path)
+    address = f"/compare?baseline={site.id_of('one')}&candidate={site.id_of('two')}"
+    page = site.get(address)
+    assert "Which configurations?" in page.text
+    assert "Another one" in page.text
+    first = site.library.open(site.library.listing().lines[0].place).study.configurations[0].id
+    chosen = site.get(f"{address}&candidate-configuration={first}")
+    assert "Point by point" in chosen.text
+    unknown = site.get(f"{address}&candidate-configuration=nope")
+    assert unknown.status == 400
+    assert "cannot be compared as asked" in unknown.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/nope", "/static", "/sessions", "/sessions/", "/favicon.ico", "//", "/sessions/x/live"),
+        *("/sessions/..", "/sessions/../../etc/passwd", "/sessions/%2e%2e/live"),
+        *("/sessions/lab/whole", "/sessions/lab%2fwhole", "/sessions/slow", "/sessions/."),
+        *("/sessions/0000000000000000", "/sessions/\x00", "/sessions//etc/passwd/show.json"),
+    ],
+)
+def test_no_other_address_shows_anything(site: Site, path: str) -> None:
+    answer = site.get(path)
+    assert answer.status in {308, 404}
+    assert "root:" not in answer.text
+    assert "A synthetic study" not in answer.text
+
+
+@pytest.mark.parametrize("query", ["", "?baseline=..", "?baseline=x&candidate=../../etc", "?x=1"])
+def test_a_comparison_takes_ids_alone(site: Site, query: str) -> None:
+    assert site.get(f"/compare{query}").status in {400, 404}
+
+
+def test_a_session_with_a_link_in_it_shows_nothing(tmp_path: Path) -> None:
+    folder = make_session(tmp_path / "root" / "one")
+    (tmp_path / "secret").write_text("the secret")
+    (folder / "study.toml").unlink()
+    (folder / "study.toml").symlink_to(tmp_path / "secret")
+    site = Site(tmp_path / "root")
+    session = site.id_of("one")
+    paths = [f"/sessions/{session}{end}" for end in ("", "/live", "/show.json", "/report.html")]
+    for answer in site.ask([*paths, f"/compare?baseline={session}&candidate={session}"]):
+        assert answer.status == 500
+        assert "is a link" in answer.text
+        assert "the secret" not in answer.text
+    assert "unreadable" in site.get("/").text
+
+
+def test_a_broken_session_is_told_without_where_the_directory_lies(site: Site) -> None:
+    answer = site.get(f"/sessions/{site.id_of('broken')}/live")
+    assert answer.status == 500
+    assert "broken/" in answer.text
+    assert str(site.root) not in answer.text
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    name = EVERY.replace("/", "").replace("\x00", "")[:200]
+    hostile = Target(
+        name=EVERY,
+        study=lambda study: replace(
+            study,
+            title=EVERY,
+            configurations=tuple(replace(one, title=EVERY) for one in study.configurations),
+        ),
+        result=lambda result: replace(result, failure=EVERY),
+    )
+    make_target(tmp_path / name, hostile)
+    make_target(tmp_path / "other", hostile)
+    site = Site(tmp_path)
+    one, other = (line.place.id for line in site.library.listing().lines)
+    paths = ["/", f"/sessions/{one}/live", f"/compare?baseline={one}&candidate={other}"]
+    for answer in site.ask(paths):
+        assert answer.status == 200
+        assert "&lt;script&gt;" in answer.text
+        assert "<script>window" not in answer.text
+        assert "<img src=x" not in answer.text
+        assert "\u202e" not in answer.text
+
+
+def test_head_is_answered_like_get(site: Site) -> None:
+    assert site.get("/", method="HEAD").status == 200
+    assert site.get("/", method="POST").status == 405
+
+
+def test_nothing_in_a_page_leads_elsewhere(site: Site) -> None:
+    slow, fast = site.id_of("slow"), site.id_of("fast")
+    paths = ["/", f"/sessions/{slow}/live", f"/compare?baseline={slow}&candidate={fast}", "/x"]
+    for answer in site.ask(paths):
+        assert re.findall(r"(?:src|href|action)=\"(?!/|#|data:,)", answer.text) == []
+        assert "http://" not in answer.text
+        assert "https://" not in answer.text
+        assert " style=" not in answer.text
+        assert re.findall(r" on\w+=", answer.text) == []
