@@ -14,7 +14,7 @@ from iolab.model.metric import CheckResult, Layer, LayerLatency, Level, NodeResu
 from iolab.model.run import DeviceDelta, RunRecord
 from iolab.model.sample import Direction
 from iolab.report.gather import timeline_of
-from iolab.report.guests.caveats import EMULATED, caveats, subtitle
+from iolab.report.guests.caveats import EMULATED, caveats, caveats_of, subtitle
 from iolab.report.guests.layers import fleet_layers
 from iolab.report.guests.tables import (
     GUESTS_SHOWN,
@@ -32,6 +32,7 @@ from tests.report import guest_session
 from tests.report.guest_session import GuestSource, fleet
 from tests.report.machines import facts_of
 from tests.report.studies import kpi
+from tests.report.synthetic import objecting
 
 PUBLISHED = Path(__file__).parents[2] / "studies" / "published"
 EMULATED_FLEET = guest_session.EMULATED
@@ -63,6 +64,17 @@ def test_guests_that_were_there_and_are_emulated_are_told_as_those() -> None:
     known = {"vm": replace(seen, kernel=replace(seen.kernel, hypervisor="TCGTCGTCGTCG"))}
     assert caveats([told], known) == (EMULATED,)
     assert subtitle([told], known) == "Guests emulated. "
+
+
+def test_the_screen_has_the_same_caveats_by_checks_and_settings() -> None:
+    source = fleet(counts=(1,), depths=(1,), seconds=2, settings=EMULATED_FLEET)
+    results = source.results()
+    limit = "Each guest’s disk was limited to 400 IOPS by its hypervisor."
+    assert caveats_of(EMULATED_FLEET, results) == (limit,)
+    said = objecting(Level.INDICATIVE, "emulated-guest", "The guests were emulated.")
+    doubted = [replace(results[0], verdict=said), *results[1:]]
+    assert caveats_of(EMULATED_FLEET, doubted) == (EMULATED, limit)
+    assert caveats_of(None, results) == ()
 
 
 def test_a_boot_may_take_as_long_as_was_written() -> None:

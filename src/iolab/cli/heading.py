@@ -12,6 +12,7 @@ from rich.text import Text
 from iolab.cli.screen import QUIET_STYLE, VERDICT_STYLES, Unbroken, one_line, plain
 from iolab.model.event import SessionStatus
 from iolab.model.metric import Level, Result
+from iolab.report.guests.caveats import caveats_of
 from iolab.report.wording import count
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ STATUS_STYLES: Final = {
 def session_heading(
     reader: SessionReader, results: Sequence[Result], *, advise: bool
 ) -> Iterator[RenderableType]:
-    """The study, the session's status, its runs by verdict; with `advise` how to continue it."""
+    """The study, the session's status, its runs by verdict; with `advise` how to continue it.
+
+    What makes figures of guests no figures of storage comes before all of them.
+    """
     session = reader.session
     yield plain(session.title, "bold")
     line = Text(f"{one_line(session.study)}, scale {one_line(session.scale)}, ")
@@ -48,6 +52,8 @@ def session_heading(
         yield Unbroken(plain(advice, QUIET_STYLE))
     for damage in reader.damaged():
         yield plain(f"Damaged, not shown: {damage.path}: {damage.says}", "bold red")
+    for text in caveats_of(reader.study.guests, results):
+        yield plain(text, VERDICT_STYLES[Level.INDICATIVE])
     yield ""
 
 

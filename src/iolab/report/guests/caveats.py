@@ -8,6 +8,7 @@ from typing import Final
 from iolab.analyse.guests.placement import is_emulator
 from iolab.model.guest import Accelerator, DiskKind, GuestFleet, GuestRun, GuestSettings
 from iolab.model.host import HostFacts
+from iolab.model.metric import Level, Result
 from iolab.report.wording import show_value
 from iolab.units import format_count
 
@@ -16,6 +17,9 @@ EMULATED: Final = (
     "storage."
 )
 
+
+EMULATED_CHECK: Final = "emulated-guest"
+"""The check that tells of emulated processors."""
 
 Facts = Mapping[str, HostFacts]
 """What hosts told of themselves: of guests that the session did not boot, all that is known."""
@@ -27,7 +31,19 @@ def caveats(fleets: Iterable[GuestFleet], facts: Facts) -> tuple[str, ...]:
     Settings are those of the session, so the first fleet that has any tells them.
     """
     found = list(fleets)
-    return tuple(text for text in (_emulated(found, facts), *_of_disks(found)) if text)
+    return tuple(
+        text for text in (_emulated(found, facts), *_of_settings(_settings(found))) if text
+    )
+
+
+def caveats_of(settings: GuestSettings | None, results: Iterable[Result]) -> tuple[str, ...]:
+    """The same by a study's settings of its guests and by what the checks of its runs found."""
+    emulated = any(
+        check.code == EMULATED_CHECK and check.level is not Level.VALID
+        for result in results
+        for check in result.verdict.checks
+    )
+    return (*((EMULATED,) if emulated else ()), *_of_settings(settings))
 
 
 def is_emulated(fleets: Iterable[GuestFleet], facts: Facts) -> bool:
@@ -59,8 +75,7 @@ def _emulated(fleets: list[GuestFleet], facts: Facts) -> str:
     return EMULATED if is_emulated(fleets, facts) else ""
 
 
-def _of_disks(fleets: list[GuestFleet]) -> Iterable[str]:
-    settings = _settings(fleets)
+def _of_settings(settings: GuestSettings | None) -> Iterable[str]:
     if settings is None:
         return
     if settings.disk is DiskKind.MODELLED:
