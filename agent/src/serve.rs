@@ -9,7 +9,7 @@ use std::thread;
 
 use serde::Serialize;
 
-use crate::clock::Stamp;
+use crate::clock::Reading;
 use crate::connection::{self, Connections, Leaving, Queued, Socket};
 use crate::device::held::{Devices, trim};
 use crate::device::look::{Hold, Wish, look};
@@ -230,7 +230,7 @@ impl Service {
 
     fn answer(&self, id: u64, request: Request, payload: &[u8]) -> Result<()> {
         match request {
-            Request::Clock {} => self.outbox.say(id, "clock", &Stamp::now()),
+            Request::Clock {} => self.outbox.say(id, "clock", &Reading::now()),
             Request::Facts { path, tools } => self.facts(id, path.as_deref(), &tools),
             Request::Snapshot {} => {
                 self.outbox.say(id, "sample", &Sampler::new(Roots::default()).sample());

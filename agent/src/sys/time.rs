@@ -17,6 +17,16 @@ pub fn mono_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// What the processor's time stamp counter shows; None where it has none.
+#[must_use]
+pub fn stamp_counter() -> Option<u64> {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every processor of this architecture has the instruction.
+    return Some(unsafe { std::arch::x86_64::_rdtsc() });
+    #[cfg(not(target_arch = "x86_64"))]
+    None
+}
+
 /// Processor time of this process in nanoseconds, all threads.
 #[must_use]
 pub fn own_cpu_ns() -> u64 {

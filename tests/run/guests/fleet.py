@@ -8,7 +8,6 @@ from dataclasses import replace
 from iolab.model.host import ToolFacts
 from iolab.run.hosts.fake_guests import FakeNodeAgent, FakeQemu
 from iolab.run.hosts.fake_machine import machine_facts
-from iolab.run.hosts.fake_programs import FakeCall
 from iolab.run.hosts.fake_script import FakeGuest, FakeScript
 from tests.run.session.stage import Stage
 
@@ -76,13 +75,9 @@ def emulated(name: str, _: int) -> FakeGuest:
 def node_script(boots: Boots = well, **more: object) -> FakeScript:
     """A node with all that it needs to boot guests."""
 
-    async def grep(call: FakeCall) -> int:
-        call.say(b"cpu MHz\t\t: 2300.000\n")
-        return 0
-
     facts = machine_facts("/mnt/bench")
     tools = (*facts.tools, ToolFacts("qemu-system-x86_64", "/usr/bin/qemu-system-x86_64", "7.2"))
-    script = FakeScript(facts=replace(facts, tools=tools), guests=boots, programs={"grep": grep})
+    script = FakeScript(facts=replace(facts, tools=tools), guests=boots)
     return replace(script, **more)  # type: ignore[arg-type]
 
 

@@ -84,7 +84,9 @@ def test_where_kvm_does_not_boot_guests_are_emulated_and_it_is_said() -> None:
         "Its guests are emulated."
         for node in NODES
     ]
-    assert "-accel" in boots_of(stage, "node-1")[1].argv
+    argv = boots_of(stage, "node-1")[1].argv
+    assert "-accel" in argv
+    assert "tsc_early_khz=2300000 " in argv[argv.index("-append") + 1]
 
 
 def test_where_kvm_is_slow_for_once_it_is_used_all_the_same() -> None:

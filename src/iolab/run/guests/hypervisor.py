@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,13 +18,13 @@ from iolab.run.folders import CLOSE_LIMIT_S, take_folder
 from iolab.run.guests.accelerate import why_not_kvm
 from iolab.run.guests.blocks import HISTOGRAM_ARGUMENTS, HISTOGRAMS
 from iolab.run.guests.booting import Booted, BootHung, GuestLink, boot
+from iolab.run.guests.counter_rate import counter_khz
 from iolab.run.guests.kit import GuestKit, KitPaths, kit_paths
 from iolab.run.guests.machine import Machine, Replica, monitor_socket, qemu_argv
 from iolab.run.guests.qmp import Monitor
 from iolab.run.guests.relay import Relay
 from iolab.run.hosts.base import Host
 from iolab.run.hosts.linked import Link
-from iolab.run.key_value.processes import told
 from iolab.run.site import Site, scratch_name
 
 BOOTS: Final = 2
@@ -33,10 +32,6 @@ BOOTS: Final = 2
 
 MONITOR_LIMIT_S: Final = 30.0
 """For the QEMU of a guest that spoke already to greet us."""
-
-_RATE: Final = re.compile(rb"cpu MHz\s*:\s*(\d{2,6}(?:\.\d{1,6})?)")
-USUAL_KHZ: Final = 1_000_000
-"""Where a node does not tell its processors' rate: an emulated guest needs any."""
 
 
 @dataclass(slots=True)
@@ -57,11 +52,11 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What guests boot from on a node, once all of it is there."""
+    """What guests boot from on a node, once all is there; `cpu_khz` where they are emulated."""
 
     kit: KitPaths
-    cpu_khz: int
     accelerator: Accelerator
+    cpu_khz: int | None = None
 
 
 class Hypervisor:
@@ -123,18 +118,17 @@ class Hypervisor:
             self._crew.tell(Notice(f"{text[:1].upper()}{text[1:]}."))
 
         paths = await kit_paths(self.host, kit, self.folder, say)
-        khz = await self._cpu_khz()
         wanted = settings.accelerator
         if wanted is Accelerator.AUTO:
-            trial = Ground(paths, khz, Accelerator.KVM)
-            argv = qemu_argv(self._trial(trial, settings), QEMU)
+            argv = qemu_argv(self._trial(paths, settings), QEMU)
             async with self._turns:
                 why = await why_not_kvm(self.host, argv, self.folder, TRIAL)
             wanted = Accelerator.TCG if why else Accelerator.KVM
             if why:
                 text = f"KVM does not work on node '{self.name}': {why}. Its guests are emulated."
                 self._crew.tell(Notice(text))
-        self.ground = Ground(paths, khz, wanted)
+        emulated = wanted is Accelerator.TCG
+        self.ground = Ground(paths, wanted, await counter_khz(self.host) if emulated else None)
 
     async def boot(self, guest: str, settings: GuestSettings) -> Link:
         """Start a guest when its turn comes; one that hangs is tried once more. HostError else."""
@@ -200,27 +194,13 @@ class Hypervisor:
             replicas=tuple(self.replicas.get(guest, ())),
         )
 
-    def _trial(self, ground: Ground, settings: GuestSettings) -> Machine:
-        """A guest without a disk of its own."""
+    def _trial(self, kit: KitPaths, settings: GuestSettings) -> Machine:
+        """A guest without a disk of its own, with KVM."""
         bare = GuestSettings(1, settings.memory_bytes, settings.disk_bytes, DiskKind.MODELLED)
-        kit, now_ns = ground.kit, self._crew.clock.real_ns()
+        now_ns = self._crew.clock.real_ns()
         return Machine(
-            TRIAL,
-            bare,
-            ground.accelerator,
-            kit.kernel,
-            kit.initrd,
-            kit.tools,
-            cpu_khz=ground.cpu_khz,
-            real_ns=now_ns,
+            TRIAL, bare, Accelerator.KVM, kit.kernel, kit.initrd, kit.tools, real_ns=now_ns
         )
-
-    async def _cpu_khz(self) -> int:
-        argv = ("grep", "-m", "1", "cpu MHz", "/proc/cpuinfo")
-        found = _RATE.search(await told(self.host, argv, codes=frozenset({0, 1})))
-        if found:
-            return round(float(found.group(1)) * 1000)
-        return round((self.facts.cpu.max_mhz or 0) * 1000) or USUAL_KHZ
 
 
 TRIAL: Final = "kvm-trial"

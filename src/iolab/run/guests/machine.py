@@ -57,7 +57,7 @@ class Machine:
     `accelerator` is decided: KVM or TCG. `image` is None for a modelled disk. `cpus` are the
     node's processors that it may use, empty for all; `memory_node` the NUMA node of its memory,
     None for any. `cpu_khz` is the rate of the node's time stamp counter, which an emulated guest
-    must be told, because it measures it wrong, or never, on a busy node. `real_ns` is the node's
+    must be told, because it measures it wrong, or never, on a busy node. `real_ns` is the session's
     clock at the start. ValueError for what does not fit together.
     """
 

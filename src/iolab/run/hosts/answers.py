@@ -31,10 +31,11 @@ class _Answer(BaseModel):
 
 
 class ClockAnswer(_Answer):
-    """The host's two clocks at one moment, in ns."""
+    """The host's two clocks at one moment, in ns, and its time stamp counter at `mono_ns`."""
 
     mono_ns: Count
     real_ns: Count
+    tsc: Count | None = None
 
 
 class ScratchAnswer(_Answer):

@@ -141,7 +141,8 @@ class FakeAgent:
             return {"is": "error", "code": fault.code, "says": fault.says}
 
     async def _clock(self, _: FakeRequest) -> dict[str, Any]:
-        return {"is": "clock", "mono_ns": self._mono_ns(), "real_ns": self.real_ns()}
+        mono_ns, real_ns = self._mono_ns(), self.real_ns()
+        return {"is": "clock", "mono_ns": mono_ns, "real_ns": real_ns, "tsc": mono_ns * 23 // 10}
 
     async def _facts(self, request: FakeRequest) -> dict[str, Any]:
         path = request.arguments["path"]
