@@ -8,6 +8,7 @@ import pytest
 
 from iolab.analyse.checks.fleet import bystander_lost, clock_drift, start_skew, uneven_fleet
 from iolab.analyse.judge import judge
+from iolab.model.guest import GuestFleet, GuestRun
 from iolab.model.host import Role
 from iolab.model.metric import Level
 from iolab.model.run import Bystander, RunRecord
@@ -60,6 +61,14 @@ def test_clocks_must_keep_their_distance(by_ms: float | None, expected: Level) -
     assert answer.level is expected
     if expected is not VALID:
         assert answer.evidence["host"] == "c2"
+
+
+@pytest.mark.parametrize(("by_ms", "expected"), [(0.0, VALID), (501.0, INVALID)])
+def test_the_clock_of_a_single_guest_is_judged_too(by_ms: float, expected: Level) -> None:
+    made = drifted(by_ms)
+    alone = record([(0.0, 30.0)])
+    fleet = GuestFleet((GuestRun("c1", "node"),))
+    assert level(clock_drift, replace(alone, hosts=made.hosts[1:], fleet=fleet)) is expected
 
 
 def test_what_the_way_of_the_messages_explains_is_no_drift() -> None:
