@@ -149,6 +149,18 @@ def test_the_node_is_shown_at_the_published_load_with_the_most_guests(
     assert dict(other.axis)["vms_per_node"] == 3
 
 
+@pytest.mark.parametrize(
+    ("disks", "what"), [(("sda", "sdb"), "disks and processors"), ((), "processors")]
+)
+def test_nodes_that_are_one_machine_are_told_to_be(disks: tuple[str, ...], what: str) -> None:
+    source = fleet(counts=(2,), depths=(8,), seconds=3, mixes=guest_session.MIXES[1:])
+    kernel = source.facts["node-1"].kernel
+    source.facts = {n: replace(one, kernel=kernel) for n, one in source.facts.items()}
+    source.disks = disks
+    (figure,) = make_page(build_brief(source)).workloads[-1].figures
+    assert f" One machine with node-2: its {what} serve the guests of all. " in figure.note
+
+
 def test_the_node_from_inside_has_all_its_devices(brief: Brief) -> None:
     assert brief.inside is not None
     panels = {one.panel.title: one for one in brief.inside.panels}

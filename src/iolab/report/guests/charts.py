@@ -30,13 +30,16 @@ from iolab.report.guests.tables import nodes_table, outliers_table, written_tabl
 from iolab.report.page_parts import WorkloadCharts
 from iolab.report.palette import series_token
 from iolab.report.table import Table
-from iolab.report.wording import axis_label, count
+from iolab.report.wording import axis_label, count, listing
 
 WANTED: Final = "p99_99"
 """The percentile that published briefs of fleets show."""
 
 MEDIAN: Final = "p50"
 """It is no tail, and all that a run of a few hundred I/Os supports."""
+
+NEIGHBOURS_SHOWN: Final = 3
+"""Nodes of the same machine that are named; the others are counted."""
 
 _WORDS: Final = {name: name.replace("_", ".") for name, _ in PERCENTILES}
 _UNKNOWN: Final = Metric(None, "")
@@ -166,5 +169,14 @@ def inside_charts(inside: Inside | None, caveat: str, name: str) -> WorkloadChar
     figure = inside_figure(
         f"{inside.node}, {name}", f"{inside.node} from inside over time", inside, caveat
     )
-    note = f"{count(inside.guests, 'guest')} on this node: {name}."
+    note = f"{count(inside.guests, 'guest')} on this node: {name}.{_beside(inside)}"
     return WorkloadCharts("One node from inside", (replace(figure, note=f"{note} {figure.note}"),))
+
+
+def _beside(inside: Inside) -> str:
+    """What else the figures of a node hold that is one machine with others."""
+    if not inside.neighbours:
+        return ""
+    what = "disks and processors" if inside.shares_disks else "processors"
+    names = listing(list(inside.neighbours), NEIGHBOURS_SHOWN)
+    return f" One machine with {names}: its {what} serve the guests of all."

@@ -12,12 +12,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from iolab.analyse.guests.disks import kernel_of, leaves_of
 from iolab.analyse.guests.inside import Inside as NodeInside
 from iolab.analyse.guests.inside import inside_of
 from iolab.analyse.window import Window
 from iolab.model.host import HostFacts
 from iolab.model.metric import Outlier, Result
-from iolab.model.run import RunRecord
+from iolab.model.run import Bystander, RunRecord
 from iolab.model.sample import Floats
 from iolab.report.detail import Panel, Trace
 from iolab.report.grid import Grid, trace
@@ -46,7 +47,9 @@ class Inside:
     """A node in one run: its panels, those without any value left out.
 
     Times are seconds since the run's first I/O; what is before `begin_s` or after `end_s` is no
-    part of the result. `outliers` are what analysis named.
+    part of the result. `outliers` are what analysis named. `neighbours` are watched nodes of the
+    same kernel, whose guests' work is in the processors' figures, too; with `shares_disks` also in
+    those of disks.
     """
 
     result: Result
@@ -58,6 +61,8 @@ class Inside:
     end_s: float
     panels: tuple[PanelInside, ...]
     outliers: tuple[Outlier, ...]
+    neighbours: tuple[str, ...] = ()
+    shares_disks: bool = False
 
 
 def node_inside(
@@ -69,10 +74,10 @@ def node_inside(
 ) -> Inside | None:
     """The node with the most outliers, else the first that was watched; None where none was."""
     told = {one.name: one for one in result.nodes}
-    known = [host.host for host in record.bystanders if host.error is None and host.host in told]
+    known = [host for host in record.bystanders if host.error is None and host.host in told]
     if not known:
         return None
-    name = max(known, key=lambda one: len(told[one].outliers))
+    name = max((host.host for host in known), key=lambda one: len(told[one].outliers))
     seen = inside_of(record, telemetry, facts.get(name), name)
     if seen is None:
         return None
@@ -86,6 +91,9 @@ def node_inside(
     panels = _panels(seen, grid, record.telemetry_interval_ms * 1e6, within)
     if not panels:
         return None
+    (mine,) = (one for one in known if one.host == name)
+    kernel = kernel_of(name, facts)
+    beside = [one for one in known if one is not mine and kernel_of(one.host, facts) == kernel]
     return Inside(
         result=result,
         node=name,
@@ -96,7 +104,13 @@ def node_inside(
         end_s=round(end_s, 3),
         panels=panels,
         outliers=told[name].outliers,
+        neighbours=tuple(one.host for one in beside),
+        shares_disks=any(_leaves(one, facts) & _leaves(mine, facts) for one in beside),
     )
+
+
+def _leaves(node: Bystander, facts: Mapping[str, HostFacts]) -> set[str]:
+    return {delta.device for delta in leaves_of(node, facts.get(node.host))}
 
 
 def _panels(
