@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from iolab.errors import EngineError, HostError
-from iolab.model.event import Event, Notice, Phase, PhaseStarted, SessionStatus
+from iolab.model.event import Event, GuestUp, Notice, Phase, PhaseStarted, SessionStatus
 from iolab.model.run import RunStatus
 from iolab.run.guests.kit import GuestKit
 from iolab.run.hosts.fake_fio import FakeLoad
@@ -75,7 +75,10 @@ def test_a_guest_that_hangs_is_started_once_more() -> None:
     hung = FakeGuest(console=b"tsc: Unable to calibrate\r\n", hangs=True)
     stage = fleet(first_boot(AT_BOOT_ONE, hung)).play()
     assert stage.status is SessionStatus.DONE, stage.fault
-    assert [qemu.name for qemu in boots_of(stage, "node-1")].count(AT_BOOT_ONE) == 2
+    first, second = [one for one in boots_of(stage, "node-1") if one.name == AT_BOOT_ONE]
+    assert first.signal == "KILL"
+    assert first.ended_s is not None
+    assert first.ended_s <= second.began_s
     assert "Guest 'node-1-vm01' on node 'node-1' said nothing for 60 s. " in " ".join(
         note.text for note in stage.notes.of(Notice)
     )
@@ -155,6 +158,23 @@ def test_a_hypervisor_that_is_not_spoken_to_ends_nothing() -> None:
     mute, other = record.fleet.guests
     assert (mute.blocks, bool(other.blocks)) == ((), True)
     assert mute.use is not None
+
+
+def test_a_hypervisor_that_is_lost_later_leaves_what_the_node_itself_tells() -> None:
+    boots = first_boot(AT_BOOT_ONE, FakeGuest(answers=3))
+    (record,) = fleet(boots, per_node="[1]").play().records
+    assert record.fleet is not None
+    mute, other = record.fleet.guests
+    assert (mute.blocks, bool(other.blocks)) == ((), True)
+    assert mute.use is not None
+
+
+def test_a_guest_that_does_not_power_off_is_killed() -> None:
+    stage = fleet(first_boot(AT_BOOT_ONE, FakeGuest(stays=True))).play()
+    assert stage.status is SessionStatus.DONE, stage.fault
+    signals = {qemu.name: qemu.signal for qemu in boots_of(stage, "node-1")}
+    assert signals == {"kvm-trial": "KILL", AT_BOOT_ONE: "KILL", "node-1-vm02": ""}
+    stage.assert_left_clean()
 
 
 def test_a_node_that_is_lost_loses_its_guests() -> None:
@@ -247,6 +267,20 @@ def test_a_node_without_qemu_is_refused_before_anything_is_done() -> None:
         fault.happened for fault in stage.fault.faults
     ]
     assert stage.hosts["node-2"].asked("scratch_open") == []
+
+
+def test_a_request_to_stop_kills_guests_that_are_up_and_those_that_are_not() -> None:
+    stop = Stop()
+
+    def react(event: Event) -> None:
+        if isinstance(event, GuestUp) and not stop.requested:
+            stop.request()
+
+    stage = fleet(first_boot(AT_BOOT_ONE, FakeGuest(hangs=True)))
+    stage.stop, stage.notes.react = stop, react
+    stage.play()
+    assert stage.status is SessionStatus.INTERRUPTED
+    assert_nothing_left(stage)
 
 
 @pytest.mark.parametrize("requests", [1, 2])

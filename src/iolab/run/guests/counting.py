@@ -16,7 +16,7 @@ from iolab.model.event import Notice
 from iolab.model.guest import BlockCounts, GuestRun, GuestUse
 from iolab.run.crew import Crew
 from iolab.run.guests.blocks import COUNTERS, DiskCounts, blocks_between, read_blocks
-from iolab.run.guests.hypervisor import Hypervisor
+from iolab.run.guests.hypervisor import Hypervisor, Running
 from iolab.run.guests.use import guest_use
 from iolab.run.hosts.answers import UseAnswer, read_answer
 from iolab.run.telemetry.decode import CounterCollector
@@ -93,20 +93,29 @@ class Counting:
         running = one.node.running.get(one.name)
         if running is None or one.node.host.lost or running.booted.qemu.ended.is_set():
             return _Look(None, None)
-        disk: DiskCounts | None = None
-        use: UseAnswer | None = None
+        disk, use = await self._disk(one, running), await self._use(one, running)
+        self._keep(one, disk, use)
+        return _Look(disk, use)
+
+    async def _disk(self, one: _Counted, running: Running) -> DiskCounts | None:
+        if running.monitor is None:
+            return None
         try:
-            if running.monitor is not None:
-                answer = await running.monitor.command(COUNTERS, deadline_s=LOOK_LIMIT_S)
-                disk = read_blocks(one.name, answer)
+            answer = await running.monitor.command(COUNTERS, deadline_s=LOOK_LIMIT_S)
+            return read_blocks(one.name, answer)
+        except HostError as fault:
+            self._say(one, fault)
+            return None
+
+    async def _use(self, one: _Counted, running: Running) -> UseAnswer | None:
+        try:
             told = await one.node.host.ask(
                 "use", deadline_s=LOOK_LIMIT_S, run=running.booted.qemu.id
             )
-            use = read_answer(one.node.name, UseAnswer, told)
+            return read_answer(one.node.name, UseAnswer, told)
         except HostError as fault:
             self._say(one, fault)
-        self._keep(one, disk, use)
-        return _Look(disk, use)
+            return None
 
     def _keep(self, one: _Counted, disk: DiskCounts | None, use: UseAnswer | None) -> None:
         if use is None:

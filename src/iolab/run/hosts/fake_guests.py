@@ -156,16 +156,18 @@ class FakeQemu:
         self.argv = argv
         self.over = asyncio.Event()
         self.began_s = asyncio.get_running_loop().time()
+        self.signal = ""
+        self.ended_s: float | None = None
         self._guest = guest
-        self._signal = ""
+        self._answered = 0
         script = guest.script or FakeScript()
-        self.agent = FakeAgent(script, self._said, self.over.set)
-        self.channel = FakeSocket(self._hear, self.over.set, lambda: None, asyncio.Event())
+        self.agent = FakeAgent(script, self._said, self._left)
+        self.channel = FakeSocket(self._hear, self._left, lambda: None, asyncio.Event())
         self.monitor = FakeSocket(self._command, lambda: None, self._greet, asyncio.Event())
 
     def strike(self, signal: str) -> None:
         """A signal arrives: all of them end it."""
-        self._signal = signal
+        self.signal = signal
         self.over.set()
 
     async def live(self, console: Say) -> tuple[int | None, str]:
@@ -177,10 +179,11 @@ class FakeQemu:
                 await self._work()
                 console(guest.last_words)
         finally:
+            self.ended_s = asyncio.get_running_loop().time()
             self.agent.lease_ends()
             self.channel.ended.set()
             self.monitor.ended.set()
-        return (None, self._signal) if self._signal else (guest.exit_code, "")
+        return (None, self.signal) if self.signal else (guest.exit_code, "")
 
     async def _work(self) -> None:
         guest = self._guest
@@ -195,6 +198,10 @@ class FakeQemu:
         else:
             await comes_within(self.over, guest.dies_at_s - guest.boots_s)
 
+    def _left(self) -> None:
+        if not (self._guest.stays or self._guest.hangs):
+            self.over.set()
+
     def _said(self, frame: bytes) -> None:
         self.channel.tell(frame)
 
@@ -207,6 +214,10 @@ class FakeQemu:
 
     def _command(self, piece: bytes) -> None:
         for line in piece.splitlines():
+            self._answered += 1
+            if self._guest.answers is not None and self._answered > self._guest.answers:
+                self.monitor.close()
+                return
             asked = json.loads(line)
             said: object = {}
             if asked["execute"] == "query-blockstats":

@@ -26,7 +26,8 @@ class FakeGuest:
 
     It speaks after `boots_s`, as the agent of `script` does; what it says on its console before is
     `console`. It `hangs` instead, or `ends` with `exit_code`, or says `garbage`. At `dies_at_s` its
-    console has `last_words` and its QEMU ends in any case. Without `monitor` its QEMU never greets.
+    console has `last_words` and its QEMU ends in any case. Without `monitor` its QEMU never greets;
+    that ends after so many `answers`. A guest that `stays`, or hangs, does not power off by itself.
     """
 
     script: FakeScript | None = None
@@ -39,6 +40,8 @@ class FakeGuest:
     dies_at_s: float | None = None
     last_words: bytes = b""
     monitor: bool = True
+    answers: int | None = None
+    stays: bool = False
 
 
 _OPERATIONS: Final = FakeMetadata()
