@@ -11,7 +11,13 @@ from iolab.model.metadata import MetadataJob
 from iolab.model.run import Budget, DataSet, PlannedRun
 from iolab.model.study import Study
 from iolab.model.workload import Job
-from iolab.plan.guest_cost import guest_reasons, guests_per_node, image_bytes, write_rate
+from iolab.plan.guest_cost import (
+    guest_reasons,
+    guests_per_node,
+    image_bytes,
+    node_bytes,
+    write_rate,
+)
 from iolab.plan.guests import nodes_of, participants
 from iolab.plan.key_value_budget import (
     key_value_reasons,
@@ -75,7 +81,7 @@ def budget_of(
     reasons += tuple(state_reasons(study, data_sets, runs, rate))
     reasons += tuple(key_value_reasons(study, runs, rate))
     reasons += tuple(guest_reasons(study, len(runs), rate))
-    images = image_bytes(study, guests_per_node(study))
+    images, fleet = image_bytes(study, guests_per_node(study)), node_bytes(study)
     certain_s = sum(seconds for _, seconds in reasons)
     least_s, most_s = study.method.load_s
     spared_s = (most_s - least_s) * sum(isinstance(run.point.job, Job) for run in runs)
@@ -98,7 +104,7 @@ def budget_of(
         + filled
         + round(written)
         + images * len(nodes_of(study)),
-        free_bytes_needed_per_host=_free_bytes(max(space, study.target.image_bytes or 0, images)),
+        free_bytes_needed_per_host=_free_bytes(max(space, study.target.image_bytes or 0, fleet)),
         least_seconds=least if least < seconds else None,
     )
 

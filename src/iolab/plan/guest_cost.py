@@ -52,6 +52,12 @@ def image_bytes(study: Study, guests: int) -> int:
     return settings.disk_bytes * settings.replicas * guests
 
 
+def node_bytes(study: Study) -> int:
+    """What guests take of the path of each node, with what they boot from; 0 where none are."""
+    each = guests_per_node(study)
+    return image_bytes(study, each) + KIT_BYTES if each else 0
+
+
 def write_rate(study: Study, job: Job, hosts: Sequence[str], rate: float) -> float:
     """Bytes a second that one of these hosts writes at most, where each alone writes at `rate`.
 

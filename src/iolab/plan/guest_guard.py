@@ -11,7 +11,7 @@ from iolab.model.host import HostFacts, HostSpec, TargetFacts, TargetProbe
 from iolab.model.run import Plan
 from iolab.model.study import Study
 from iolab.plan.budget import with_spare
-from iolab.plan.guest_cost import KIT_BYTES, guests_per_node, image_bytes
+from iolab.plan.guest_cost import guests_per_node, image_bytes, node_bytes
 from iolab.plan.guests import node_path, nodes_of
 from iolab.plan.targets import Target, region_bytes, targets_of
 from iolab.plan.wording import shown
@@ -182,7 +182,7 @@ def _room_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[Fault
             seen = facts[name].target
             if seen is not None:
                 found.setdefault((names[0], seen.mount_point), []).append(name)
-    each = image_bytes(study, guests_per_node(study)) + KIT_BYTES
+    each = node_bytes(study)
     for names in found.values():
         need = with_spare(each * len(names))
         free = _free(facts[names[0]].target)
