@@ -13,7 +13,7 @@ import pytest
 from iolab.errors import HostError
 from iolab.model.host import HostKind, HostSpec
 from iolab.run.hosts import channel
-from iolab.run.hosts.base import HostLost, Refusal
+from iolab.run.hosts.base import HostLost, Message, Refusal
 from iolab.run.hosts.linked import Link, LinkedHost
 from iolab.run.hosts.process import start_process
 
@@ -184,6 +184,53 @@ def test_a_cancelled_request_leaves_the_others_alone() -> None:
         assert (await host.ask("clock", deadline_s=30)).is_ == "clock"
 
     with_host("good", work)
+
+
+class Narrow:
+    """A way out that is full at first."""
+
+    def __init__(self) -> None:
+        self.room = asyncio.Event()
+        self.sent: list[bytes] = []
+
+    def write(self, data: bytes, /) -> None:
+        self.sent.append(data)
+
+    async def drain(self) -> None:
+        await self.room.wait()
+
+    def close(self) -> None:
+        self.room.set()
+
+
+def test_requests_that_were_called_off_before_they_left_are_forgotten() -> None:
+    async def last_words() -> str:
+        return ""
+
+    async def body() -> None:
+        way = Narrow()
+        line = channel.Channel("c1", asyncio.StreamReader(), way, last_words)
+
+        def ask() -> asyncio.Task[Message]:
+            return asyncio.create_task(line.request("clock", b"", {}).__anext__())
+
+        first = ask()
+        for _ in range(channel.MAX_REQUESTS):
+            late = ask()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            late.cancel()
+            await asyncio.gather(late, return_exceptions=True)
+        assert line.lost is None
+        assert len(way.sent) == 1
+        way.room.set()
+        last = ask()
+        await asyncio.sleep(0.01)
+        assert len(way.sent) == 2
+        await line.close()
+        await asyncio.gather(first, last, return_exceptions=True)
+
+    asyncio.run(body())
 
 
 def test_a_frame_above_the_limit_is_never_sent() -> None:

@@ -105,10 +105,17 @@ class Channel:
         if len(self._requests) >= MAX_REQUESTS:
             raise self.give_up(f"has {MAX_REQUESTS} requests unanswered")
         self._requests[request.id] = request
+        written = False
         try:
             async with asyncio.timeout(WRITE_LIMIT_S), self._sending:
+                written = True
                 self._writer.write(frame)
                 await self._writer.drain()
+        except asyncio.CancelledError:
+            if not written:
+                # Nobody will answer what nobody was asked.
+                self._requests.pop(request.id, None)
+            raise
         except TimeoutError:
             raise self.give_up(f"read nothing for {WRITE_LIMIT_S:g} s") from None
         except (OSError, RuntimeError):
