@@ -139,7 +139,8 @@ def test_the_session_goes_on_without_a_guest_where_the_study_says_so() -> None:
 
 
 def test_a_channel_that_stalls_loses_the_guest_and_not_its_node() -> None:
-    silent = FakeGuest(script=FakeScript(loads=(FakeLoad(host_silent_at_s=2.0),)))
+    mute = FakeScript(loads=(FakeLoad(host_silent_at_s=2.0),))
+    silent = FakeGuest(script=mute, stays=True)
     stage = fleet(first_boot(AT_BOOT_ONE, silent)).play()
     assert stage.status is SessionStatus.DONE, stage.fault
     failed, after = stage.records
@@ -147,6 +148,9 @@ def test_a_channel_that_stalls_loses_the_guest_and_not_its_node() -> None:
     assert "'node-1-vm01' showed no sign of life" in failed.failure
     assert failed.bystanders[0].error is None
     assert after.status is RunStatus.DONE
+    first, second = [one for one in boots_of(stage, "node-1") if one.name == AT_BOOT_ONE]
+    assert first.ended_s is not None
+    assert (first.signal, first.ended_s <= second.began_s) == ("KILL", True)
     assert_nothing_left(stage)
 
 
