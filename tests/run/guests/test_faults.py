@@ -284,6 +284,7 @@ def test_a_request_to_stop_kills_guests_that_are_up_and_those_that_are_not() -> 
     stage.stop, stage.notes.react = stop, react
     stage.play()
     assert stage.status is SessionStatus.INTERRUPTED
+    assert [qemu.name for qemu in boots_of(stage, "node-1")].count(AT_BOOT_ONE) == 1
     assert_nothing_left(stage)
 
 
@@ -301,4 +302,5 @@ def test_a_request_to_stop_ends_boots(requests: int) -> None:
     stage.play()
     assert stage.status is SessionStatus.INTERRUPTED
     for node in NODES:
+        assert boots_of(stage, node) == []
         assert stage.hosts[node].left_behind == []
