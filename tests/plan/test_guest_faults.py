@@ -273,6 +273,19 @@ def test_a_misspelt_role_is_one_fault() -> None:
     assert "Did you mean 'hypervisor'?" in fault
 
 
+@pytest.mark.parametrize(("sizes", "said"), [("3", "1 value"), ("1,2", "2 values")])
+def test_an_adaptive_fleet_of_few_sizes_is_told_of_its_sizes(sizes: str, said: str) -> None:
+    adaptive = FLEET.replace("[1, 2, 3]", "[1, 2, 3, 4]\naxis = 'adaptive'")
+    (fault,) = told(adaptive, f"workload.*.vms_per_node={sizes}")
+    assert f"has axis = 'adaptive' but {said} of vms_per_node. Give at least 4, or write" in fault
+
+
+def test_sizes_of_a_fleet_that_are_wrong_bring_no_fault_of_its_axis() -> None:
+    adaptive = FLEET.replace("[1, 2, 3]", "[1, 1, 3]\naxis = 'adaptive'")
+    (fault,) = told(adaptive)
+    assert fault.endswith("has 1 twice. Give each value once.")
+
+
 def test_more_guests_than_a_node_has() -> None:
     assert told_with(FLEET.replace("[1, 2, 3]", "[1, 4]"), GUESTS) == [
         "s.toml:10: Workload 'w' has vms_per_node = 4, but node 'hv-1' has 3 guests. Give at most "

@@ -39,7 +39,7 @@ def _aim_faults(item: Item, workload: WorkloadTable) -> Iterator[_Fault]:
     if adaptive and objective is not Objective.GRID:
         happened = f"has axis = 'adaptive' and objective = {shown(objective.value)}"
         yield "axis", happened, "Leave axis out: the objective chooses its points itself."
-    elif adaptive:
+    elif adaptive and (workload.vms_per_node is not None or PER_NODE not in item.written):
         yield from _axis_faults(workload, varied)
     if workload.headline and not adaptive:
         yield "headline", "has headline but no adaptive axis", "Leave headline out."
@@ -53,6 +53,7 @@ def _aim_faults(item: Item, workload: WorkloadTable) -> Iterator[_Fault]:
 
 
 def _axis_faults(workload: WorkloadTable, varied: list[str]) -> Iterator[_Fault]:
+    fleet = workload.vms_per_node
     if len(varied) != 1:
         happened = f"has axis = 'adaptive' and {_several(varied)}"
         do = f"Give several values to iodepth or to numjobs, not to both; or to {PER_NODE}."
@@ -60,8 +61,11 @@ def _axis_faults(workload: WorkloadTable, varied: list[str]) -> Iterator[_Fault]
         return
     loads = getattr(workload, varied[0])
     if len(loads) < _LOADS_MIN:
-        happened = f"has axis = 'adaptive' but {len(loads)} values of {varied[0]}"
-        yield "axis", happened, f"Give at least {_LOADS_MIN}; fewer are all measured anyway."
+        # Where the fleet has one size, the axis meant is still that of its sizes.
+        name, few = (varied[0], loads) if fleet is None else (PER_NODE, fleet)
+        values = "1 value" if len(few) == 1 else f"{len(few)} values"
+        do = f"Give at least {_LOADS_MIN}, or write axis = 'listed': fewer are all measured anyway."
+        yield "axis", f"has axis = 'adaptive' but {values} of {name}", do
     for load in workload.headline:
         if load not in loads:
             happened = f"has headline = {load}, which {varied[0]} does not list"
