@@ -130,7 +130,7 @@ def _waited(view: RunView, guest: Guest) -> Said:
         )
     evidence: Numbers = {"guest": guest.name, "wait_share": use.wait, "run_share": use.run}
     said = (
-        f"The processors of {guest.name} waited {percent(use.wait)} of the time for one of "
+        f"The processors of {guest.name} waited {percent(use.wait)} of the time for a free one of "
         f"{guest.run.node}"
     )
     if use.wait >= WAITED:
