@@ -38,6 +38,11 @@ def test_a_request_has_no_content(headers: dict[str, list[str]]) -> None:
     assert status({**HOST, "content-length": ["0"]}) == 200
 
 
+def test_a_head_has_an_end() -> None:
+    assert status({**HOST, "x": ["a" * 9000]}) == 200
+    assert status({**HOST, "x": ["a" * 9000, "b" * 9000]}) == 431
+
+
 @pytest.mark.parametrize(
     "host",
     ["localhost", "LOCALHOST:80", "localhost.:80", "127.0.0.1:40217", "127.9.9.9", "[::1]:80"],

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from iolab.errors import IolabError
+from iolab.serve.limits import HEADER_BYTES_MAX
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -123,6 +124,8 @@ def judge(method: str, headers: Mapping[str, list[str]], terms: Terms) -> Refusa
         return _METHOD
     if headers.get("transfer-encoding") or set(headers.get("content-length", ())) - {"0"}:
         return _BODY
+    if sum(len(value) for every in headers.values() for value in every) > HEADER_BYTES_MAX:
+        return _HEAD
     hosts = headers.get("host", [])
     if len(hosts) != 1 or not is_ours(hosts[0], terms):
         return _HOST
@@ -210,6 +213,7 @@ _METHOD: Final = Refusal(
     405, "Nothing can be changed here.", "Ask with GET or HEAD.", (("allow", "GET, HEAD"),)
 )
 _BODY: Final = Refusal(400, "A request here has no content.", "Ask without any.")
+_HEAD: Final = Refusal(431, "The head of the request is too long.", "Ask with a shorter one.")
 _HOST: Final = Refusal(
     421,
     "This server does not go by that name.",

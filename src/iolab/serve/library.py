@@ -93,7 +93,7 @@ class Library:
     def listing(self) -> Listing:
         """Every session; those that were not read yet are read for a while, the newest known."""
         with self._lock:
-            found = self._search()
+            found = self._search(anew=True)
             until = self._clock() + LISTING_S
             lines = [self._line(place, until) for place in found.places]
             whole = all(line.told or line.fault for line in lines)
@@ -102,7 +102,7 @@ class Library:
     def count(self) -> int:
         """How many sessions there are, none of them read."""
         with self._lock:
-            return len(self._search().places)
+            return len(self._search(anew=True).places)
 
     def place(self, session_id: str) -> Place | None:
         """Where the session of that id lies; None where there is none."""
@@ -119,9 +119,9 @@ class Library:
         with self._lock:
             return self._open(place)
 
-    def _search(self) -> Found:
+    def _search(self, *, anew: bool = False) -> Found:
         now = self._clock()
-        if self._found is None or now - self._found_at > FOUND_S:
+        if anew or self._found is None or now - self._found_at > FOUND_S:
             self._found, self._found_at = find_sessions(self.root), now
         return self._found
 

@@ -23,7 +23,7 @@ LISTING_S: Final = 1.5
 """How long a list waits for sessions that were not read yet; it shows the others and asks again."""
 
 FOUND_S: Final = 2.0
-"""How long the sessions that were found are taken to be all there are."""
+"""How long the sessions that were found are taken to be all there are; a list searches anew."""
 
 READERS_MAX: Final = 8
 """Sessions whose results stay in memory: those of 5,000 points take 100 MB."""
