@@ -61,7 +61,7 @@ def test_the_whole_command_of_an_emulated_guest() -> None:
         *("taskset", "-c", "1,3", "/usr/bin/qemu"),
         *("-name", "guest=node-1-vm01,debug-threads=on"),
         *("-machine", "microvm,memory-backend=memory"),
-        *("-accel", "tcg,thread=multi,tb-size=32", "-cpu", "max", "-smp", "2"),
+        *("-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max", "-smp", "2"),
         *("-object", '{"qom-type":"memory-backend-ram","id":"memory","size":201326592}'),
         *("-m", "201326592B"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
