@@ -103,9 +103,9 @@ def test_nodes_of_another_architecture() -> None:
 def test_memory_says_how_many_guests_fit() -> None:
     small = replace(NODE, memory=MemoryFacts(GIB, ()))
     assert refused(both(small)) == [
-        "Node 'node-1' has 1 GiB of memory; 3 guests on each take 1.03 GiB, and 2 would fit. Set "
+        "Node 'node-1' has 1 GiB of memory; 3 guests on each take 1.31 GiB, and 2 would fit. Set "
         "workload.*.vms_per_node to at most 2, or a smaller vm.memory.",
-        "Node 'node-2' has 1 GiB of memory; 3 guests on each take 1.03 GiB, and 2 would fit. Set "
+        "Node 'node-2' has 1 GiB of memory; 3 guests on each take 1.31 GiB, and 2 would fit. Set "
         "workload.*.vms_per_node to at most 2, or a smaller vm.memory.",
     ]
     assert refused(both(small), "workload.*.vms_per_node=2") == []
@@ -120,7 +120,7 @@ def test_nodes_that_are_one_machine_share_its_memory() -> None:
     (fault,) = refused(one)
     assert fault.startswith(
         "Nodes 'node-1', 'node-2' are one machine with 2 GiB of memory; 3 guests on each take "
-        "2.06 GiB, and 2 would fit."
+        "2.62 GiB, and 2 would fit."
     )
     assert 2 * 2 * ((256 << 20) + QEMU_BYTES) < 0.9 * 2 * GIB
 
