@@ -31,7 +31,7 @@ def test_parts_of_a_latency_add_up_to_it() -> None:
     parts, capped = parts_of(seen)
     assert [(part.name, part.took_ns) for part in parts] == [
         ("device", 30.0),
-        ("host, network", 50.0),
+        ("hypervisor, network", 50.0),
         ("in the guest", 20.0),
     ]
     assert capped == ()
@@ -47,8 +47,19 @@ def test_no_part_is_negative_and_the_whole_stays_whole(means: list[float]) -> No
 
 def test_without_a_device_the_lowest_layer_has_all_below_it() -> None:
     parts, _ = parts_of(((Layer.ENGINE, 100.0), (Layer.HYPERVISOR, 60.0)))
-    assert [part.name for part in parts] == ["hypervisor", "in the guest"]
+    assert [part.name for part in parts] == ["hypervisor", "guest, virtual disk"]
     assert [part.name for part in parts_of(((Layer.ENGINE, 9.0),))[0]] == ["not known"]
+
+
+def test_below_guests_of_others_is_virtualisation_too() -> None:
+    seen = ((Layer.ENGINE, 100.0), (Layer.GUEST, 80.0), (Layer.DEVICE, 30.0))
+    (one, *_) = accounts()
+    told = replace(one, parts=parts_of(seen)[0], whole_ns=100.0)
+    figure = account_figure("Reads", [told])
+    assert figure is not None
+    where = "between the guest’s block device and the devices (virtualisation, host storage, "
+    assert f"most of it (50 %) {where}" in figure.finding
+    assert f"hypervisor, network: {where}" in figure.note
 
 
 def test_the_account_says_where_latency_arises() -> None:

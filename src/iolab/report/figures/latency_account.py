@@ -74,10 +74,10 @@ _NAMES: Final[dict[tuple[Layer | None, Layer], str]] = {
     (None, Layer.GUEST): "below guest",
     (None, Layer.ENGINE): "not known",
     (Layer.HYPERVISOR, Layer.DEVICE): "host, network",
-    (Layer.GUEST, Layer.DEVICE): "host, network",
+    (Layer.GUEST, Layer.DEVICE): "hypervisor, network",
     (Layer.ENGINE, Layer.DEVICE): "guest, host",
     (Layer.GUEST, Layer.HYPERVISOR): "virtual disk",
-    (Layer.ENGINE, Layer.HYPERVISOR): "in the guest",
+    (Layer.ENGINE, Layer.HYPERVISOR): "guest, virtual disk",
     (Layer.ENGINE, Layer.GUEST): "in the guest",
 }
 
@@ -87,8 +87,11 @@ _LONG: Final = {
     "below guest": "all below the guest’s block device",
     "not known": "not told apart",
     "host, network": "between hypervisor and device (host storage, replication, network, limits)",
+    "hypervisor, network": "between the guest’s block device and the devices (virtualisation, host "
+    "storage, replication, network, limits)",
     "guest, host": "between generator and device",
     "virtual disk": "between the guest’s block device and its hypervisor",
+    "guest, virtual disk": "between generator and hypervisor",
     "in the guest": "in the guest, above its block device",
 }
 
@@ -97,9 +100,11 @@ _TOKENS: Final = {
     "hypervisor": series_token(3),
     "below guest": series_token(3),
     "host, network": series_token(4),
+    "hypervisor, network": series_token(4),
     "not known": series_token(6),
     "guest, host": series_token(6),
     "virtual disk": series_token(2),
+    "guest, virtual disk": series_token(5),
     "in the guest": series_token(5),
 }
 """Parts that never stand in one bar may share a colour."""
