@@ -25,8 +25,8 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,72}")
 name, no '/', and with the longer ending within the 80 bytes that an agent takes."""
 
 TRANSLATIONS_MIB: Final = 256
-"""Emulated code that is kept. QEMU's own choice is up to a gigabyte for each guest. With 32 the code
-of kernel, agent and fio with its libraries is translated again and again: six guests began 1.7
+"""Emulated code that is kept. QEMU's own choice is up to a gigabyte for each guest. With 32 the
+code of kernel, agent and fio with its libraries is translated again and again: six guests began 1.7
 times as far apart."""
 
 JIFFIES_PER_S: Final = 250
