@@ -95,6 +95,20 @@ def test_so_many_wait_and_no_more(tmp_path: Path) -> None:
     assert time.monotonic() - start < 60
 
 
+def test_failures_that_nobody_came_back_for_leave_room(tmp_path: Path) -> None:
+    site = Site(tmp_path, script=f"import time; time.sleep(0.2); {FAILS}")
+
+    async def left() -> None:
+        made = reports(site, 0.001)
+        for number in range(REPORTS_WAITING_MAX):
+            assert await made.page(place(str(number)), "state") is None
+        await made.settle()
+        assert await made.page(place("late"), "state") is None
+        await made.close()
+
+    asyncio.run(left())
+
+
 def test_what_is_kept_has_a_bound(tmp_path: Path) -> None:
     large = "import sys, os; open(sys.argv[2], 'wb').write(os.urandom(30 << 20))"
     site = Site(tmp_path, script=large)

@@ -82,6 +82,7 @@ class Reports:
             return self._kept[key]
         task = self._making.get(key)
         if task is None:
+            self._forget()
             if len(self._making) >= REPORTS_WAITING_MAX:
                 raise Busy
             task = asyncio.create_task(self._make(key, place))
@@ -97,12 +98,22 @@ class Reports:
         """The memory that pages take."""
         return sum(len(one.packed) for one in self._kept.values())
 
+    async def settle(self) -> None:
+        """Wait until nothing is being made."""
+        await asyncio.gather(*self._making.values(), return_exceptions=True)
+
     async def close(self) -> None:
         """End what is being made."""
-        tasks = list(self._making.values())
-        for task in tasks:
+        for task in self._making.values():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.settle()
+
+    def _forget(self) -> None:
+        """Let go of what failed and nobody came back for."""
+        for key in [key for key, task in self._making.items() if task.done()]:
+            task = self._making.pop(key)
+            if not task.cancelled():
+                task.exception()
 
     async def _make(self, key: tuple[str, str], place: Place) -> Made:
         async with self._one:

@@ -1,0 +1,36 @@
+"""The newest runs of every kind of load, each with its verdict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iolab.model.run import RunStatus
+from iolab.serve.live import NEWEST_MAX, newest_table
+from tests.cli.command_line import RESULTS
+from tests.report.key_value_session import rocksdb
+from tests.report.studies import sweep
+
+
+def test_the_newest_stand_first_and_each_has_a_verdict() -> None:
+    results = [replace(one, order=number) for number, one in enumerate(RESULTS * 4)]
+    rows = newest_table(results).rows
+    assert len(rows) == NEWEST_MAX
+    assert all(row[1].level is not None for row in rows)
+    assert rows[0][2].text.endswith("IOPS")
+    newer = replace(results[0], sitting=2, status=RunStatus.FAILED)
+    assert "(failed)" in newest_table([*results, newer]).rows[0][0].text
+
+
+def test_several_configurations_are_named() -> None:
+    results = sweep(("one", "two"), seconds=2).results()
+    table = newest_table(results)
+    assert {row[1].text for row in table.rows} <= {"one", "two"}
+    assert "Configuration" in [one.title for one in table.columns]
+    assert {len(row) for row in table.rows} == {len(table.columns)}
+
+
+def test_runs_on_a_key_value_store_have_their_rate() -> None:
+    results = rocksdb(("one",), repeats=1, seconds=2, workload_count=1).results()
+    table = newest_table(results)
+    assert table.rows[0][2].text.endswith("ops/s")
+    assert {len(row) for row in table.rows} == {len(table.columns)}
