@@ -4,9 +4,9 @@
 //! lives. Only a folder with that file, or an empty one, is ever taken; all else is somebody's.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -17,11 +17,14 @@ use crate::error::{Error, Result};
 use crate::job::{marks_of, own_sign};
 use crate::roots::Roots;
 use crate::sys::file::{entry_in, is_locked, open_file_in, open_folder, try_lock};
+use crate::sys::process::own_user;
 use crate::tree::kill_marked;
 
 /// Every scratch folder's name begins so: a wrong name can never mean another folder.
 pub const PREFIX: &str = "iolab-scratch";
 const LOCK: &str = ".iolab-lock";
+/// Nobody but us: there are sockets in it by which guests are ruled.
+const RIGHTS: u32 = 0o700;
 /// The owner's text is a line for people.
 const MAX_OWNER_BYTES: u64 = 4096;
 /// A lock file that a leaving session removed under us is tried anew; each try has another reason.
@@ -156,12 +159,12 @@ fn enter(dir: &Path) -> Result<Option<(File, File)>> {
     let failed = |doing: &str, error: &io::Error| {
         Error::io(format_args!("{doing} the scratch folder {}", dir.display()), error)
     };
-    match DirBuilder::new().mode(0o700).create(dir) {
+    let was_there = match DirBuilder::new().mode(RIGHTS).create(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(failed("make", &error));
         }
-        _ => {}
-    }
+        made => made.is_err(),
+    };
     let folder = match open_folder(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         // The kernel says ENOTDIR or ELOOP of a symbolic link, by the flags it came with.
@@ -171,6 +174,9 @@ fn enter(dir: &Path) -> Result<Option<(File, File)>> {
     if !names.is_empty() && !names.iter().any(|name| name == LOCK) {
         let says = format!("{} was not made by this program and is not empty", dir.display());
         return Err(Error::errno(libc::EEXIST, says));
+    }
+    if was_there {
+        require_own(&folder, dir)?;
     }
     let lock = match open_file_in(&folder, LOCK) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -186,6 +192,32 @@ fn enter(dir: &Path) -> Result<Option<(File, File)>> {
         _ => false,
     };
     Ok(is_same.then_some((folder, lock)))
+}
+
+/// Refuse a folder that another user made: what is in it would be in his hands.
+fn require_own(folder: &File, dir: &Path) -> Result<()> {
+    let found = folder
+        .metadata()
+        .map_err(|error| Error::io(format_args!("look at {}", dir.display()), &error))?;
+    let user = found.uid();
+    if user != own_user() && Some(user) != user_beside(dir) {
+        let says = format!("{} was made by another user, whose id is {user}", dir.display());
+        return Err(Error::errno(libc::EPERM, says));
+    }
+    if found.mode() & 0o777 != RIGHTS {
+        let _ = folder.set_permissions(Permissions::from_mode(RIGHTS)); // Some know no rights.
+    }
+    Ok(())
+}
+
+/// Whose a folder is that we make there: another's where the file system maps users.
+fn user_beside(dir: &Path) -> Option<u32> {
+    let name = dir.file_name()?.to_string_lossy();
+    let trial = dir.with_file_name(format!("{name}.{}", own_sign()));
+    DirBuilder::new().mode(RIGHTS).create(&trial).ok()?;
+    let user = fs::symlink_metadata(&trial).map(|made| made.uid());
+    let _ = fs::remove_dir(&trial); // It is empty.
+    user.ok()
 }
 
 fn owner_of(lock: &File) -> String {
@@ -204,7 +236,7 @@ fn read_marker(lock: &File) -> Option<Marker> {
 mod tests {
     use super::*;
     use crate::trial::Folder;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{chown, symlink};
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
     use std::thread;
@@ -283,6 +315,31 @@ mod tests {
         target.put(&format!("{NAME}/precious"), "stays");
         assert_eq!(open(&target).map(|_| ()).unwrap_err().code, "EEXIST");
         assert_eq!(fs::read(target.path().join(NAME).join("precious")).unwrap(), b"stays");
+    }
+
+    #[test]
+    fn a_folder_that_others_may_enter_is_closed_to_them() {
+        let target = Folder::new();
+        let dir = target.path().join(NAME);
+        fs::create_dir(&dir).unwrap();
+        fs::set_permissions(&dir, Permissions::from_mode(0o777)).unwrap();
+        let (scratch, _) = open(&target).unwrap();
+        assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o777, 0o700);
+        scratch.remove().unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_another_user_made_is_refused() {
+        let target = Folder::new();
+        let dir = target.path().join(NAME);
+        fs::create_dir(&dir).unwrap();
+        // Only root may give it away; what everybody else made stays their own.
+        let given = chown(&dir, Some(12_345), None).is_ok();
+        assert_eq!(given, own_user() == 0);
+        let refused = open(&target).map(|_| ()).err().map(|error| error.says);
+        let says = format!("{} was made by another user, whose id is 12345", dir.display());
+        assert_eq!(refused, given.then_some(says));
+        assert_eq!(crate::roots::names(target.path()), [NAME]);
     }
 
     #[test]

@@ -37,6 +37,13 @@ pub fn own_pid() -> Pid {
     std::process::id() as Pid
 }
 
+/// The user whose rights this process has.
+#[must_use]
+pub fn own_user() -> u32 {
+    // SAFETY: geteuid has no preconditions.
+    unsafe { libc::geteuid() }
+}
+
 /// The parent's process id.
 #[must_use]
 pub fn parent_pid() -> Pid {
