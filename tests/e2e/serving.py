@@ -55,11 +55,13 @@ class Serving:
 
 
 @contextmanager
-def serving(root: Path, *options: str | Path) -> Iterator[Serving]:
-    """A server of that directory, ready to answer; killed at the end if it still runs."""
+def serving(
+    root: Path, *options: str | Path, env: Mapping[str, str] | None = None
+) -> Iterator[Serving]:
+    """A server of that directory, ready to answer; asked to end at the end, then killed."""
     process = subprocess.Popen(
         command("serve", root, *options),
-        env=environment(),
+        env=environment(env),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -71,5 +73,8 @@ def serving(root: Path, *options: str | Path) -> Iterator[Serving]:
             raise AssertionError(process.communicate(timeout=LIMIT_S)[1])
         yield Serving(process, address)
     finally:
-        process.kill()
-        process.communicate(timeout=LIMIT_S)
+        process.terminate()
+        try:
+            process.communicate(timeout=LIMIT_S)
+        finally:
+            process.kill()

@@ -261,8 +261,10 @@ def test_a_signal_ends_it_cleanly(root: Path, number: int) -> None:
 
 
 def test_a_report_that_is_being_made_does_not_hold_it_up(tmp_path: Path) -> None:
-    make_session(tmp_path / "one")
-    with serving(tmp_path) as server:
+    make_session(tmp_path / "root" / "one")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with serving(tmp_path / "root", env={"TMPDIR": str(scratch)}) as server:
         session = server.ask("/")[1].split('href="/sessions/')[1].split('"')[0]
         asked = socket.create_connection(("127.0.0.1", server.port))
         asked.sendall(f"GET /sessions/{session} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
@@ -272,6 +274,7 @@ def test_a_report_that_is_being_made_does_not_hold_it_up(tmp_path: Path) -> None
         asked.close()
     assert code == 0
     assert not Path(f"/proc/{made[0]}").exists()
+    assert list(scratch.iterdir()) == []
 
 
 def _children(pid: int) -> list[str]:
