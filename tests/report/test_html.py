@@ -136,7 +136,7 @@ def test_what_is_wrong_is_told_worst_first(page: str) -> None:
 def test_how_to_repeat_it_is_complete(brief: Brief, page: str) -> None:
     told = page[page.index('id="repeat"') :]
     for text in (
-        "<pre>iolab run ssd-cluster.toml --set method.runtime=60s --scale small</pre>",
+        '<pre tabindex="0">iolab run ssd-cluster.toml --set method.runtime=60s --scale small</pre>',
         "iolab run ssd-cluster --path /mnt/target --scale small",
         "fio-3.33",
         brief.plan.digest,
