@@ -155,7 +155,7 @@ def test_completion_completes_commands_options_and_studies() -> None:
         env = {"_IOLAB_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(last)}
         return iolab(env=env).stdout.split()
 
-    assert complete("iolab s", 1) == ["show", "studies"]
+    assert complete("iolab s", 1) == ["show", "serve", "studies"]
     assert complete("iolab run clu", 2) == ["cluster-kpi"]
     assert "--scale" in complete("iolab run cluster-kpi --", 3)
     assert complete("iolab export S --format par", 4) == ["parquet"]
