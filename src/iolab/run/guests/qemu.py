@@ -21,7 +21,10 @@ OUTPUT_LIMIT_BYTES: Final = 64 << 20
 LAST_LINES: Final = 3
 LINE_CHARACTERS: Final = 160
 
-KILL_LIMIT_S: Final = 5.0
+KILL_LIMIT_S: Final = 30.0
+"""For the node's agent to hear of it, which it does at once: on a node under full load one that is
+late is not lost, and all of its guests with it."""
+
 KILL_TRIES: Final = 50
 KILL_RETRY_S: Final = 0.1
 """A signal may overtake the request to run; it is refused then, and tried anew for five seconds."""
