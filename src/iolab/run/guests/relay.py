@@ -30,7 +30,7 @@ ANSWER_ALLOWANCE_S: Final = 30.0
 """Beyond what a connection may take, until the node counts as lost: a host under full load."""
 
 DISCONNECT_LIMIT_S: Final = 30.0
-"""For the node's agent to call the connection off, which it does at once; a late one is not lost."""
+"""For the node's agent to call the connection off, which it does at once; under load later."""
 
 FLUSH_LIMIT_S: Final = 2.0
 """For the last bytes to leave; who does not read loses them."""
