@@ -13,6 +13,7 @@ use crate::bound;
 use crate::error::{Error, Result};
 use crate::metadata::{Phases, Place};
 use crate::prepare::filesystem::{FileSystem, Ground, Opened, Steps, mount_xfs};
+use crate::prepare::leave::Leave;
 use crate::prepare::privacy;
 use crate::prepare::scratch::Scratch;
 use crate::runs::Runs;
@@ -29,15 +30,6 @@ const MAX_SCRATCHES: usize = 16;
 const TERM_SECONDS: RangeInclusive<u64> = 1..=86_400;
 /// The exit code of an agent whose controller fell silent.
 pub const CODE_SILENCE: i32 = 4;
-
-/// What is to be left of a scratch folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leave {
-    /// Neither the folder nor what is in it.
-    Nothing,
-    /// All of it, for a later session.
-    Files,
-}
 
 /// A scratch folder and what is mounted in it.
 struct Held {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::objection::Objection;
 use super::signature::{Kind, Signature, signatures};
 use super::users;
 use crate::error::{Error, Result, sentence};
@@ -16,22 +17,6 @@ use crate::guest;
 use crate::roots::{Roots, text};
 
 const SECTOR_BYTES: u64 = 512;
-
-/// One reason against writing to a device: a word and half a sentence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Objection {
-    /// One of the words of docs/reference/wire.md.
-    pub code: &'static str,
-    /// What is the matter, with names and values.
-    pub says: String,
-}
-
-impl Objection {
-    /// Make one.
-    pub fn new(code: &'static str, says: impl Into<String>) -> Self {
-        Self { code, says: says.into() }
-    }
-}
 
 /// What is wanted of a device: `serial` must be its own; `overwrite` permits a file system on it.
 #[derive(Debug, Clone, Copy)]

@@ -2,5 +2,6 @@
 
 pub mod held;
 pub mod look;
+pub mod objection;
 pub mod signature;
 pub mod users;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::look::Objection;
+use super::objection::Objection;
 use crate::facts::disks::{device_of, mounts};
 use crate::probe::word::non_empty;
 use crate::roots::{Roots, names, text};

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::device::look::{Hold, Wish, look};
 use crate::error::{Error, Result};
-use crate::lease::Leave;
+use crate::prepare::leave::Leave;
 use crate::roots::Roots;
 use crate::sys::file::space;
 use crate::sys::mount::{Unmount, allocate, attach, free_loop, mount_device, unmount};

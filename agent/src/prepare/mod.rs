@@ -4,6 +4,7 @@ pub mod direct;
 pub mod evict;
 pub mod extents;
 pub mod filesystem;
+pub mod leave;
 pub mod privacy;
 pub mod removal;
 pub mod scratch;
