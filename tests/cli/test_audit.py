@@ -70,6 +70,44 @@ def test_what_is_no_set_is_refused(tmp_path: Path, content: str | bytes, says: s
     assert (told.returncode, says in told.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("command", ["audit", "reference", "choose"])
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("a = " + "[" * 900 + "]" * 900, "tables lie more than 12 deep"),
+        (f"[a{'.b' * 100}]\nx = 1", "tables lie more than 12 deep"),
+        ("[a]\nb = 1e400", "'a.b' is no figure"),
+        ("a = [nan]", "'a.0' is no figure"),
+        ("a = -inf", "'a' is no figure"),
+        (f"a = {10**30 + 1}", "'a' is no figure"),
+        ("a = 1e-31", "'a' is no figure"),
+        (f"a = '{'x' * 4097}'", "'a' has more than 4096"),
+        (f"{'k' * 129} = 1", "a key has more than 128"),
+    ],
+)
+def test_what_no_set_can_hold_is_refused(
+    tmp_path: Path, command: str, content: str, says: str
+) -> None:
+    bad = tmp_path / "bad.toml"
+    bad.write_text(content)
+    needs = ["--usable-tb", "1"] if command == "choose" else []
+    told = iolab(command, bad, *needs)
+    assert (told.returncode, says in told.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["audit", "reference", "choose"])
+def test_what_is_of_another_kind_is_passed_over(tmp_path: Path, command: str) -> None:
+    odd = tmp_path / "odd.toml"
+    odd.write_text(
+        "id = 2026-01-01\nworkload = [{id = [1]}]\nprinted_derivation = [{configuration = [1]}]\n"
+        "configuration = [{id = [1], nodes = true, usable_tb = 0, peak_iops = {w = [1, 2], z = 0}}]"
+    )
+    needs = ["--usable-tb", "1"] if command == "choose" else []
+    told = iolab(command, odd, *needs, "--json")
+    assert told.returncode == 0
+    assert json.loads(told.stdout)["format"] == 1
+
+
 @pytest.mark.parametrize("command", ["audit", "reference"])
 def test_a_name_that_is_misspelt_gets_the_nearest(command: str) -> None:
     told = iolab(command, "vm-flet")

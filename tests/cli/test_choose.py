@@ -38,6 +38,7 @@ def test_sessions_are_chosen_from(tmp_path: Path) -> None:
     [
         ((), "Nothing is needed"),
         (("-n", "foo"), "'foo' is no need"),
+        (("-n", f"rand-read-4k >= {'9' * 400}"), "is no need"),
         (("--usable-tb", "-1"), "--usable-tb is -1"),
         (("--budget", "much"), "--budget is 'much'"),
         (("--usable-tb", "1", "--scaling", "0"), "--scaling is 0"),

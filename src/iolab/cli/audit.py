@@ -78,20 +78,12 @@ def audit(
 
 def _audited(name: str) -> Audited:
     """The audit of what a command line names; UsageError or StoreError where it is nothing."""
-    from iolab.analyse.audit.document import read_published
     from iolab.analyse.audit.rules import audit as audit_set
-    from iolab.cli.catalogue import find_published
-    from iolab.errors import UsageError
-    from iolab.plan.wording import shown
+    from iolab.cli.catalogue import open_published
 
     if Path(name).is_dir():
         return _audited_session(name)
-    source = find_published(name)
-    try:
-        published = read_published(source.text)
-    except ValueError as error:
-        do = "Give a set of the form that 'iolab reference NAME --toml' prints."
-        raise UsageError(f"{shown(name)} is no set of results: {error}.", do) from None
+    published = open_published(name)
     return Audited(published.id or name, published.source, audit_set(published))
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import iolab
 from iolab.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from iolab.analyse.audit.document import Published
 
 _SUFFIX: Final = ".toml"
 _PACKAGE: Final = Path(iolab.__file__).parent
@@ -75,6 +78,19 @@ def find_published(name: str) -> StudySource:
         f"There is no published set {shown(name)}.",
         suggestion(name, published_ids(), "published sets"),
     )
+
+
+def open_published(name: str) -> Published:
+    """The published set of that id, or in that file, read; UsageError when it is none."""
+    from iolab.analyse.audit.document import read_published
+    from iolab.plan.wording import shown
+
+    source = find_published(name)
+    try:
+        return read_published(source.text)
+    except ValueError as error:
+        do = "Give a set of the form that 'iolab reference NAME --toml' prints."
+        raise UsageError(f"{shown(name)} is no set of results: {error}.", do) from None
 
 
 def find_study(name: str) -> StudySource:

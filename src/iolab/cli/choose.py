@@ -125,19 +125,14 @@ def _budget(text: str | None, faults: list[Any]) -> Budget | None:
 
 def _offers(name: str) -> tuple[Offer, ...]:
     """Every configuration of a session or of a published set."""
-    from iolab.analyse.audit.document import read_published
     from iolab.analyse.choose.offer import published_offers
-    from iolab.cli.catalogue import find_published
+    from iolab.cli.catalogue import open_published
     from iolab.errors import UsageError
     from iolab.plan.wording import shown
 
     if Path(name).is_dir():
         return _measured(name)
-    source = find_published(name)
-    try:
-        offers = published_offers(read_published(source.text))
-    except ValueError as error:
-        raise UsageError(f"{shown(name)} is no set of results: {error}.", "Correct it.") from None
+    offers = published_offers(open_published(name))
     if not offers:
         do = "Give one that has: 'iolab reference' lists the published sets."
         raise UsageError(f"{shown(name)} has no configurations to choose from.", do)
@@ -183,6 +178,8 @@ def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
         if number:
             yield ""
         size = "nodes unknown" if one.nodes is None else count(one.nodes, "node")
+        if one.nodes is None and one.offer.nodes is not None:
+            size = "no number of nodes would do"
         if one.nodes is not None and one.answer.value == "unknown":
             size = f"at least {size}"
         cost = "" if one.cost is None else f", {one.cost:,.0f} {one.offer.currency}"

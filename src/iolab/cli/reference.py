@@ -28,24 +28,22 @@ def reference(
     as_json: AsJson = False,
 ) -> None:
     """List the published results that come with iolab, or show one set of them."""
-    from iolab.analyse.audit.document import read_published
-    from iolab.cli.catalogue import find_published, published_ids
+    from iolab.cli.catalogue import find_published, open_published, published_ids
     from iolab.cli.talk import raw_result, result_json, result_screen
     from iolab.errors import UsageError
 
     if name is None:
         if toml:
             raise UsageError("--toml prints one set.", "Name it; 'iolab reference' lists them.")
-        sets = [read_published(find_published(one).text) for one in published_ids()]
+        sets = [open_published(one) for one in published_ids()]
         if as_json:
             result_json({"format": 1, "sets": [_heading(one) for one in sets]})
         else:
             result_screen(*_list(sets))
         return
-    source = find_published(name)
-    published = read_published(source.text)
+    published = open_published(name)
     if toml:
-        raw_result(source.text)
+        raw_result(find_published(name).text)
     elif as_json:
         result_json({"format": 1, **_heading(published), "content": _plain(published.tree)})
     else:
@@ -92,11 +90,14 @@ def _set(published: Published) -> Iterator[RenderableType]:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
-    """The tree as JSON has it: decimals as floats."""
+    """The tree as JSON has it: decimals as floats, dates and times as text."""
+    from datetime import date, time
     from decimal import Decimal
 
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, list):
         return [_plain(part) for part in value]
+    if isinstance(value, date | time):
+        return value.isoformat()
     return float(value) if isinstance(value, Decimal) else value

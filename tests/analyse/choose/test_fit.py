@@ -135,3 +135,32 @@ def test_a_need_that_no_number_of_nodes_meets_is_not_met() -> None:
     found = fit(needs(1e12), offer(seen(rate(1, 0.9))), 1.0)
     assert (found.nodes, found.answer) == (None, Answer.NO)
     assert math.isclose(found.parts[0].margin or 0, 1e-12)
+
+
+def test_what_no_number_of_nodes_gives_is_not_met() -> None:
+    assert fit(needs(1e100), offer(seen(rate(100, 95))), 1e-300).nodes is None
+    empty = replace(offer(), usable_tb=0.0)
+    (part,) = fit(Needs(usable_tb=1.0), empty, 1.0).parts
+    assert (part.answer, part.margin, part.nodes) == (Answer.NO, 0.0, None)
+
+
+def test_what_costs_nothing_has_no_margin() -> None:
+    (part,) = fit(Needs(budget=Budget(1.0)), offer(cost=0.0), 1.0).parts
+    assert (part.answer, part.margin) == (Answer.YES, None)
+
+
+def test_a_latency_of_nothing_or_without_end_has_no_margin() -> None:
+    for metric, answer in (
+        (Metric(0.0, "ns"), Answer.LIKELY),
+        (Metric(None, "ns", 9.0), Answer.NO),
+    ):
+        place = replace(seen(rate(9)), latencies={LIMIT.metric: metric})
+        (part,) = fit(Needs(latencies=(LIMIT,)), offer(place), 1.0).parts
+        assert (part.answer, part.margin) == (answer, None)
+
+
+def test_a_cost_says_of_how_many_nodes_it_is() -> None:
+    asked = replace(needs(1e9), budget=Budget(1.0))
+    assert fit(asked, offer(seen(rate(100))), 1.0).parts[1].says == "100 EUR with its nodes"
+    asked = replace(needs(1.0), budget=Budget(1.0))
+    assert fit(asked, offer(seen(rate(100))), 1.0).parts[1].says.endswith("nodes as it takes")

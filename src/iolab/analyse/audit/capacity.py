@@ -67,10 +67,12 @@ def _from_words(published: Published) -> Iterator[Outcome]:
 
 def per_terabyte(published: Published) -> Iterator[Outcome]:
     """Figures per node and per terabyte against what they were derived from."""
-    owners = {table.get("id"): table for table in published.tables("configuration")}
-    reads = {table.get("id") for table in published.tables("workload") if table.get("rw") in _READS}
+    owners = {str(table.get("id")): table for table in published.tables("configuration")}
+    reads = {
+        str(table.get("id")) for table in published.tables("workload") if table.get("rw") in _READS
+    }
     for derived in published.tables("printed_derivation"):
-        owner = owners.get(derived.get("configuration"), {})
+        owner = owners.get(str(derived.get("configuration")), {})
         raw, size = number(owner.get("raw_tb")), _size(owner)
         sources = {
             "tb_per_node": None

@@ -15,7 +15,17 @@ Path = tuple[str | int, ...]
 """Keys and list places from the root to a value."""
 
 DEPTH_MOST: Final = 12
-"""Tables within tables; published sets have three."""
+"""Tables and lists within each other; published sets have five."""
+
+KEY_MOST: Final = 128
+"""Characters of a key; published sets have up to 43."""
+
+TEXT_MOST: Final = 4096
+"""Characters of a text; published sets have up to 206, and patterns are looked for in each."""
+
+POWER_MOST: Final = 30
+"""Of ten, in either direction: no figure of storage comes near, and products of them stay finite.
+"""
 
 MODULES: Final = re.compile(r"(\d+)x ([^\n]*?)(\d+(?:\.\d+)?) ?([GT])B\b(?:[^()]*\((\d+)GB\))?")
 """`8x 32GB DDR4-3200 (256GB)`, `8x Micron 7300 PRO 3.84TB`: count, name, size, unit, total."""
@@ -52,8 +62,12 @@ class Published:
 
 
 def read_published(text: str) -> Published:
-    """The set. ValueError where the text is no TOML, or nests deeper than any does."""
-    tree = tomllib.loads(text, parse_float=Decimal)
+    """The set. ValueError where the text is no TOML, or has what cannot be a published figure."""
+    try:
+        tree = tomllib.loads(text, parse_float=Decimal)
+    except RecursionError:
+        raise ValueError(_DEEP) from None
+    _check(tree, ())
     return Published(str(tree.get("id", "")), str(tree.get("source", "")), tree)
 
 
@@ -93,15 +107,40 @@ def _word(name: str, value: object) -> str:
     return f"{words(name)} {value}"
 
 
-def _figures(value: object, path: Path, depth: int = 0) -> Iterator[tuple[Path, int | Decimal]]:
-    if depth > DEPTH_MOST:
-        raise ValueError(f"tables lie more than {DEPTH_MOST} deep")
+_DEEP: Final = f"tables lie more than {DEPTH_MOST} deep"
+
+
+def _check(value: object, path: Path) -> None:
+    """ValueError where anything in it is larger, longer or deeper than rules can hold."""
+    if len(path) > DEPTH_MOST:
+        raise ValueError(_DEEP)
+    place = ".".join(str(part) for part in path)
     if isinstance(value, dict):
         for key, part in value.items():
-            yield from _figures(part, (*path, key), depth + 1)
+            if len(key) > KEY_MOST:
+                raise ValueError(f"a key has more than {KEY_MOST} characters")
+            _check(part, (*path, key))
+    elif isinstance(value, list):
+        for number, part in enumerate(value):
+            _check(part, (*path, number))
+    elif isinstance(value, str) and len(value) > TEXT_MOST:
+        raise ValueError(f"{place!r} has more than {TEXT_MOST} characters")
+    elif isinstance(value, int | Decimal) and not isinstance(value, bool) and not _is_held(value):
+        raise ValueError(f"{place!r} is no figure between 1e-{POWER_MOST} and 1e{POWER_MOST}")
+
+
+def _is_held(value: int | Decimal) -> bool:
+    figure = Decimal(value)
+    return figure.is_finite() and (not figure or -POWER_MOST <= figure.adjusted() < POWER_MOST)
+
+
+def _figures(value: object, path: Path) -> Iterator[tuple[Path, int | Decimal]]:
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _figures(part, (*path, key))
     elif isinstance(value, list):
         for place, part in enumerate(value):
-            yield from _figures(part, (*path, place), depth + 1)
+            yield from _figures(part, (*path, place))
     elif _is_number(value):
         yield path, value
 

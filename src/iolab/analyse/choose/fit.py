@@ -92,7 +92,7 @@ def fit(needs: Needs, offer: Offer, scaling: float) -> Fit:
     nodes = _nodes(parts, offer)
     cost = _cost(offer, nodes)
     if needs.budget is not None:
-        parts.append(_money(needs.budget, offer, cost))
+        parts.append(_money(needs.budget, offer, cost, nodes))
     return Fit(offer, tuple(parts), nodes, cost)
 
 
@@ -116,7 +116,7 @@ def _capacity(needed_tb: float, offer: Offer) -> Part:
         return _unknown(name, "its usable capacity is not known")
     margin = offer.usable_tb / needed_tb
     as_is = Answer.YES if margin >= 1 else Answer.NO
-    nodes = math.ceil(offer.nodes / margin - 1e-9) if offer.nodes else None
+    nodes = _nodes_for(needed_tb, offer.usable_tb, offer.nodes, 1.0)
     says = f"{offer.usable_tb:g} TB usable"
     return Part(name, says, as_is, Answer.YES if nodes else as_is, margin, nodes)
 
@@ -156,11 +156,12 @@ def _latency(need: LatencyNeed, offer: Offer) -> Part:
     most = _most(best.latencies[need.metric])
     keeps = most <= need.most_ns
     answer = _certainty(best, best.latencies[need.metric]) if keeps else Answer.NO
-    says = f"at most {format_ns(most)}"
-    return Part(name, says, answer, answer, need.most_ns / most, axis=best.axis)
+    says = f"at most {format_ns(most)}" if most < math.inf else "more than can be told"
+    margin = need.most_ns / most if 0 < most < math.inf else None
+    return Part(name, says, answer, answer, margin, axis=best.axis)
 
 
-def _money(budget: Budget, offer: Offer, cost: float | None) -> Part:
+def _money(budget: Budget, offer: Offer, cost: float | None, nodes: int | None) -> Part:
     name = f"cost <= {budget.amount:,.0f} {budget.currency}".strip()
     if cost is None or offer.cost is None:
         return _unknown(name, "its cost is not known")
@@ -168,8 +169,10 @@ def _money(budget: Budget, offer: Offer, cost: float | None) -> Part:
         return _unknown(name, f"its cost is in {offer.currency}")
     as_is = Answer.YES if offer.cost <= budget.amount else Answer.NO
     answer = Answer.YES if cost <= budget.amount else Answer.NO
-    says = f"{cost:,.0f} {offer.currency} with as many nodes as it takes"
-    return Part(name, says, as_is, answer, budget.amount / offer.cost)
+    says = f"{cost:,.0f} {offer.currency} with {'its' if nodes is None else 'as many'} nodes"
+    says += "" if nodes is None else " as it takes"
+    margin = budget.amount / offer.cost if offer.cost > 0 else None
+    return Part(name, says, as_is, answer, margin)
 
 
 def _unknown(name: str, says: str) -> Part:
@@ -207,6 +210,8 @@ def _nodes_for(needed: float, had: float, nodes: int | None, scaling: float) -> 
     if not nodes or had <= 0:
         return None
     each = had / nodes
+    if needed > had + each * scaling * NODES_MOST:
+        return None
     more = math.ceil((needed - had) / (each * scaling) - 1e-9) if needed > had else 0
     found = nodes + more if more else max(1, math.ceil(needed / each - 1e-9))
     return found if found <= NODES_MOST else None

@@ -13,7 +13,7 @@ BYTES_PER_SECOND: Final = "bytes/s"
 
 _POWERS: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _RATE: Final = re.compile(
-    r"\s*(?P<workload>\S+)\s*>=\s*(?P<number>[0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)\s*"
+    r"\s*(?P<workload>\S+)\s*>=\s*(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?(?:e[0-9]{1,2})?)\s*"
     r"(?P<scale>[kmgt]?)(?P<unit>i?b/s|\s*iops|\s*ops/s|)\s*",
     re.IGNORECASE,
 )

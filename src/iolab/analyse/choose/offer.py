@@ -84,8 +84,8 @@ def published_offers(published: Published) -> tuple[Offer, ...]:
         Offer(
             name=str(table.get("id", "")),
             source=published.id,
-            nodes=table["nodes"] if isinstance(table.get("nodes"), int) else None,
-            usable_tb=_number(table.get("usable_tb")),
+            nodes=_count(table.get("nodes")),
+            usable_tb=_above_0(table.get("usable_tb")),
             cost=None,
             currency="",
             seen=tuple(_printed(table)),
@@ -101,7 +101,7 @@ def _printed(table: Mapping[str, Any]) -> Iterator[Seen]:
     for key, unit, factor in kinds:
         for workload, value in _items(table.get(key)):
             figure = span(value)
-            if figure is None:
+            if figure is None or isinstance(value, list):
                 continue
             metric = Metric(float(value) * factor, unit, figure.low * factor, figure.high * factor)
             depth = depths.get(workload) if isinstance(depths, dict) else None
@@ -113,6 +113,10 @@ def _items(value: object) -> Iterable[tuple[str, Any]]:
     return value.items() if isinstance(value, dict) else ()
 
 
-def _number(value: object) -> float | None:
-    found = span(value)
-    return None if found is None or isinstance(value, list) else float(str(value))
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _above_0(value: object) -> float | None:
+    found = None if isinstance(value, list) or span(value) is None else float(str(value))
+    return found if found and found > 0 else None
