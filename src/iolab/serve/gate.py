@@ -8,7 +8,6 @@ only of those that know it.
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 import ipaddress
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
@@ -158,7 +157,7 @@ def knows(given: list[str], token: str) -> bool:
     if scheme.lower() == "basic":
         try:
             decoded = base64.b64decode(value.strip(), validate=True).decode("utf-8", "replace")
-        except binascii.Error:
+        except ValueError:
             return False
         value = decoded.partition(":")[2]
     elif scheme.lower() != "bearer":
