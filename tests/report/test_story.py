@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
-from iolab.analyse.findings.finding import Best, Finding
+from iolab.analyse.findings.finding import Best, Finding, Gained
 from iolab.model.metric import Level, Metric
 from iolab.report.story import Names, metric_words, say, story
 from tests.analyse.findings.cells import curve, found_in, sized
@@ -36,7 +37,7 @@ def test_the_story_of_two_configurations() -> None:
         "By read mean latency over 3 points, new-ssd is better in 1, worse in 1 and the same in 1 "
         "against old-ssd.",
         "readrandom-4k: new-ssd leads up to threads 4, by 10 % there, and old-ssd from threads 64 "
-        "on, by 20 % there.",
+        "on, by 25 % there.",
         "readrandom-4k: old-ssd does its best with 20 k ops/s at threads 64, the highest of 3 "
         "points measured.",
         "readrandom-4k: new-ssd does its best with 16 k ops/s at threads 64, the highest of 3 "
@@ -87,6 +88,36 @@ def test_what_is_better_by_chance_is_not_said_to_be() -> None:
     assert "largest supported gain" not in text
     assert "gives the most" not in text
     assert "neither better nor worse for sure in 3" in text
+
+
+def test_a_lead_at_one_load_is_not_told_of_others() -> None:
+    rates = {1: 1000.0, 4: 4000.0, 16: 14_000.0, 64: 20_000.0}
+    base, other = curve(BASE, rates), curve(OTHER, {**rates, 4: 4400.0, 16: 12_000.0})
+    (text,) = [one for one in told(found_in(base, other)) if "leads" in one]
+    assert "new-ssd leads at threads 4, by 9.9 % there, and old-ssd at threads 16, by 16 %" in text
+
+
+def test_a_bend_that_may_be_chance_says_so() -> None:
+    (text,) = [one for one in told(found_in(curve(BASE, RISING, spread=0.3))) if "bends" in one]
+    assert text.endswith(", though not for sure.")
+
+
+@pytest.mark.parametrize(
+    ("metric", "share", "low", "high", "says"),
+    [
+        ("iops", 0.5, 0.4, 0.6, "New has 50 % more IOPS (40 % to 60 %) than Old."),
+        ("iops", 1.5, 1.4, 1.62, "New has 2.5 times (2.4 to 2.6) the IOPS of Old."),
+        ("iops", 122.7, None, None, "New has 124 times the IOPS of Old."),
+        ("lat_ns_p99", 0.9996, 0.999, 0.99999, "99.96 % less p99 latency (99.9 % to 99.999 %)"),
+    ],
+)
+def test_a_gain_has_its_interval_in_the_same_terms(
+    metric: str, share: float, low: float | None, high: float | None, says: str
+) -> None:
+    gain = Gained("o", "n", "w", (), metric, share, low, high, 1.0, 1, Level.VALID, ())
+    assert says in say(gain, Names({"o": "Old", "n": "New"}))
+    gain = replace(gain, level=Level.INDICATIVE)
+    assert say(gain, Names({})).endswith("This is indicative only.")
 
 
 @pytest.mark.parametrize(

@@ -136,15 +136,17 @@ class Gains:
     def largest_supported(self, metric: str, workload: str | None = None) -> LargestGain | None:
         """The largest of the gains that are better by their verdict; None where there is none.
 
-        The largest of all would often be the noisiest.
+        The largest of all would often be the noisiest. Holm's correction may find a cell better
+        whose interval with all others reaches below 0: that is none that can be quoted with it.
         """
         cells = self.of(metric, workload)
-        better = [cell for cell in cells if cell.comparison.verdict is Verdict.BETTER]
-        best = max(better, key=lambda cell: cell.share, default=None)
-        if best is None:
-            return None
-        low, high = _together(best, len(cells)) or (None, None)
-        return LargestGain(best, len(cells), low, high)
+        found = [
+            LargestGain(cell, len(cells), *(_together(cell, len(cells)) or (None, None)))
+            for cell in cells
+            if cell.comparison.verdict is Verdict.BETTER
+        ]
+        held = (one for one in found if one.low is None or one.low > 0)
+        return max(held, key=lambda one: one.gain.share, default=None)
 
 
 def gains(

@@ -5,7 +5,7 @@ No sentence without a finding. What an interval does not support is not said as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Final
@@ -105,15 +105,12 @@ def _(best: Best, names: Names) -> str:
 
 @say.register
 def _(gain: Gained, names: Names) -> str:
-    more = _gain_words(gain.metric, gain.share)
-    between = ""
-    if gain.low is not None and gain.high is not None:
-        between = f" ({_percent(gain.low)} to {_percent(gain.high)})"
+    more = _gain_words(gain)
     at = f" at {_place(gain.axis)}" if gain.axis else ""
     of = f", its largest supported gain of {count(gain.cells, 'point')}" if gain.cells > 1 else ""
     return (
-        f"{gain.workload}: {names.of(gain.candidate)} has {more}{between} than "
-        f"{names.of(gain.baseline)}{at}{of}."
+        f"{gain.workload}: {names.of(gain.candidate)} has {more} "
+        f"{names.of(gain.baseline)}{at}{of}.{_LEVELS[gain.level]}"
     )
 
 
@@ -141,10 +138,12 @@ def _(tally: Tallied, names: Names) -> str:
 def _(cross: Crossed, names: Names) -> str:
     also = f", {_place(cross.fixed)}" if cross.fixed else ""
     name = axis_word(cross.axis)
+    below = f"{'up to' if cross.up_to else 'at'} {name} {cross.last}"
+    above = f"from {name} {cross.first} on" if cross.on else f"at {name} {cross.first}"
     return (
-        f"{cross.workload}{also}: {names.of(cross.below)} leads up to {name} {cross.last}, by "
-        f"{_percent(cross.share_below)} there, and {names.of(cross.above)} from {name} "
-        f"{cross.first} on, by {_percent(cross.share_above)} there."
+        f"{cross.workload}{also}: {names.of(cross.below)} leads {below}, by "
+        f"{_percent(cross.share_below)} there, and {names.of(cross.above)} {above}, by "
+        f"{_percent(cross.share_above)} there.{_LEVELS[cross.level]}"
     )
 
 
@@ -155,10 +154,11 @@ def _(bend: Bent, names: Names) -> str:
     name = axis_word(bend.axis)
     rises = "rises" if bend.rate >= 1 else "falls"
     by = _percent(abs(bend.rate - 1))
+    doubt = ", by single runs" if bend.single else "" if bend.sure else ", though not for sure"
     return (
         f"{bend.workload}{also}: the latency{whose} bends at {name} {bend.load}. From there to "
         f"{bend.further} the rate {rises} by {by} and the mean latency grows by "
-        f"{_percent(bend.latency - 1)}{', by single runs' if bend.single else ''}."
+        f"{_percent(bend.latency - 1)}{doubt}.{_LEVELS[bend.level]}"
     )
 
 
@@ -185,12 +185,25 @@ def metric_words(metric: str) -> str:
 _RATES: Final = {"iops": "IOPS", "bw_bytes_per_s": "bandwidth", "ops_per_s": "operations a second"}
 
 
-def _gain_words(metric: str, share: float) -> str:
-    if "lat_ns_" in metric:
-        return f"{_percent(share)} less {metric_words(metric)}"
-    if share >= 1:
-        return f"{1 + share:.2g} times the {metric_words(metric)}"
-    return f"{_percent(share)} more {metric_words(metric)}"
+def _gain_words(gain: Gained) -> str:
+    """What is gained with its interval in the same terms: factors from twice as much on."""
+    metric = metric_words(gain.metric)
+    if "lat_ns_" not in gain.metric and gain.share >= 1:
+        return f"{_times(gain.share)} times{_between(gain, _times)} the {metric} of"
+    less = "less" if "lat_ns_" in gain.metric else "more"
+    return f"{_percent(gain.share)} {less} {metric}{_between(gain, _percent)} than"
+
+
+def _between(gain: Gained, told: Callable[[float], str]) -> str:
+    if gain.low is None or gain.high is None:
+        return ""
+    return f" ({told(gain.low)} to {told(gain.high)})"
+
+
+def _times(share: float) -> str:
+    """A share more as a factor: 1.5 more is 2.5 times."""
+    factor = 1 + share
+    return f"{factor:,.0f}" if factor >= 9.95 else f"{factor:.2g}"
 
 
 def _with_interval(metric: Metric) -> str:
@@ -207,6 +220,8 @@ def _place(axis: Sequence[tuple[str, int | str]]) -> str:
 def _percent(share: float) -> str:
     """A share with two digits, and no more than it has."""
     percent = 100 * share
+    if 99 < percent < 100:
+        return f"{100 - float(f'{100 - percent:.2g}'):.10g} %"  # all but so much, never all
     return f"{percent:.0f} %" if abs(percent) >= 9.95 else f"{percent:.2g} %"
 
 

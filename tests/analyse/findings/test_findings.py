@@ -62,6 +62,19 @@ def test_the_largest_supported_gain_is_not_the_largest_noisy_one() -> None:
     assert len(gain.runs) == 2 * REPEATS
 
 
+def test_a_gain_is_none_that_its_interval_over_all_cells_does_not_support() -> None:
+    rates = {load: 1000.0 * load for load in (1, 2, 4, 8, 16, 32)}
+    sure = [curve(BASE, rates), curve(OTHER, {load: 1.1 * rate for load, rate in rates.items()})]
+    noisy = [curve(BASE, {64: 64_000.0}, spread=0.3), curve(OTHER, {64: 90_000.0}, spread=0.3)]
+    found = found_in(*sure, *noisy)
+    (tally,) = [one for one in of(Tallied, found) if one.metric == "ops_per_s"]
+    assert dict(tally.verdicts)[Verdict.BETTER] == 7  # by Holm's correction, the noisy one, too
+    (gain,) = [one for one in of(Gained, found) if one.metric == "ops_per_s"]
+    assert gain.share == pytest.approx(0.1, abs=0.01)
+    assert gain.low is not None
+    assert gain.low > 0
+
+
 def test_nothing_is_gained_where_nothing_differs() -> None:
     found = found_in(curve(BASE, RISING, spread=0.01), curve(OTHER, RISING, spread=0.01))
     assert of(Gained, found) == []
@@ -84,7 +97,16 @@ def test_curves_that_cross_are_found_with_the_loads_on_both_sides() -> None:
     assert (crossing.below, crossing.above) == (OTHER, BASE)
     assert (crossing.last, crossing.first) == (4, 64)
     assert crossing.share_below == pytest.approx(0.1, abs=0.01)
-    assert crossing.share_above == pytest.approx(0.2, abs=0.01)
+    assert crossing.share_above == pytest.approx(0.25, abs=0.01)  # 20 k of 16 k, not 16 k of 20 k
+    assert (crossing.up_to, crossing.on, crossing.level) == (True, True, Level.VALID)
+
+
+def test_a_lead_is_claimed_of_no_load_where_it_is_not_supported() -> None:
+    rates = {1: 1000.0, 4: 4000.0, 16: 14_000.0, 64: 20_000.0}
+    base, other = curve(BASE, rates), curve(OTHER, {**rates, 4: 4400.0, 16: 12_000.0})
+    (crossing,) = of(Crossed, found_in(base, other))
+    assert (crossing.last, crossing.first) == (4, 16)
+    assert (crossing.up_to, crossing.on) == (False, False)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +126,12 @@ def test_a_bend_is_the_first_step_that_no_longer_pays() -> None:
     assert (bend.axis, bend.load, bend.further) == ("threads", 16, 64)
     assert bend.rate == pytest.approx(20 / 14, rel=0.01)
     assert bend.latency == pytest.approx(4 * 14 / 20, rel=0.01)
-    assert not bend.single
+    assert (bend.single, bend.sure, bend.level) == (False, True, Level.VALID)
+
+
+def test_a_bend_within_the_intervals_is_not_sure() -> None:
+    (bend,) = of(Bent, found_in(curve(BASE, RISING, spread=0.3)))
+    assert (bend.single, bend.sure) == (False, False)
 
 
 def test_a_curve_that_keeps_paying_does_not_bend() -> None:

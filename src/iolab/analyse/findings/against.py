@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from iolab.analyse.findings.figures import LOADS, runs_of
 from iolab.analyse.findings.finding import Crossed, Gained, RunKey, Tallied
-from iolab.analyse.gains import Gain, Gains
+from iolab.analyse.gains import Gain, Gains, share_of
 from iolab.analyse.method.ratio import Verdict
 from iolab.analyse.points import Axis, PointSummary
 from iolab.model.study import Study
@@ -39,6 +39,7 @@ def gained(found: Sequence[Gains], points: Sequence[PointSummary]) -> Iterator[G
                 high=largest.high,
                 factor=cell.factor,
                 cells=largest.cells,
+                level=cell.level,
                 runs=_both(one, cell, runs),
             )
 
@@ -89,7 +90,8 @@ def _crossing(
         return
     first = _load(leads[0], name) < _load(trails[0], name)
     low, high = (leads, trails) if first else (trails, leads)
-    if _load(low[-1], name) >= _load(high[0], name):
+    last, start = _load(low[-1], name), _load(high[0], name)
+    if last >= start:
         return
     pair = (one.candidate, one.baseline)
     below, above = pair if first else pair[::-1]
@@ -100,12 +102,22 @@ def _crossing(
         metric=low[-1].metric,
         axis=name,
         fixed=fixed,
-        last=_load(low[-1], name),
-        first=_load(high[0], name),
-        share_below=abs(low[-1].share),
-        share_above=abs(high[0].share),
+        last=last,
+        first=start,
+        share_below=_lead(low[-1]),
+        share_above=_lead(high[0]),
+        up_to=all(cell in low for cell in cells if _load(cell, name) <= last),
+        on=all(cell in high for cell in cells if _load(cell, name) >= start),
+        level=max(low[-1].level, high[0].level, key=lambda level: level.rank),
         runs=(*_both(one, low[-1], runs), *_both(one, high[0], runs)),
     )
+
+
+def _lead(cell: Gain) -> float:
+    """What the better of the two is better by, as a share of the other's."""
+    if cell.share >= 0:
+        return cell.share
+    return share_of(1 / cell.comparison.ratio, cell.better)
 
 
 def _speaks_of(reason: str, metric: str) -> bool:

@@ -80,6 +80,8 @@ def bends(study: Study, points: Sequence[PointSummary]) -> Iterator[Bent]:
                     rate=gained,
                     latency=waited,
                     single=min(len(one.results), len(other.results)) < REPLICATED,
+                    sure=_surely_bends(one, other, name, rate),
+                    level=max(one.level, other.level, key=lambda level: level.rank),
                     runs=runs_of([one, other]),
                 )
 
@@ -182,9 +184,13 @@ def runs_of(points: Iterable[PointSummary]) -> tuple[RunKey, ...]:
 
 def mean_latency(point: PointSummary) -> float | None:
     """A point's mean latency: of I/O, or of the first operation on keys that has one."""
+    metric = _mean_latency(point)
+    return None if metric is None else metric.value
+
+
+def _mean_latency(point: PointSummary) -> Metric | None:
     keys = ("lat_ns_mean", *(latency_key(one, "mean") for one in NAMED_OPERATIONS))
-    known = (value for key in keys if (value := _value(point, key)) is not None)
-    return next(known, None)
+    return next((point.metrics[key] for key in keys if _value(point, key) is not None), None)
 
 
 def _bend(
@@ -199,6 +205,19 @@ def _bend(
         if math.log(high / low) < PAYS * more and math.log(long / short) > PAYS * more:
             return one, other, high / low, long / short
     return None
+
+
+def _surely_bends(one: PointSummary, other: PointSummary, name: str, rate: str) -> bool:
+    """Whether a step that bends does so, too, at those ends of all intervals that speak against."""
+    short, long = _mean_latency(one), _mean_latency(other)
+    if short is None or long is None:
+        return False
+    least, most = _low(one.metrics[rate]), _high(other.metrics[rate])
+    before, after = _high(short), _low(long)
+    if not (least > 0 and most < math.inf and 0 < before < math.inf and after > 0):
+        return False
+    more = PAYS * math.log(_load(other, name) / _load(one, name))
+    return math.log(most / least) < more < math.log(after / before)
 
 
 def _groups(

@@ -36,8 +36,8 @@ class Gained:
     """The largest gain of a candidate over the baseline that its interval supports.
 
     `share` is what a rate is higher by, or a latency lower by, as a share of the baseline's, with
-    `low` and `high` of an interval that holds for all `cells` at once, None without one. `factor`
-    is how many times as good the candidate is there.
+    `low` and `high` of an interval that holds for all `cells` at once. `factor` is how many times
+    as good the candidate is there, `level` the worst verdict behind it.
     """
 
     baseline: str
@@ -50,6 +50,7 @@ class Gained:
     high: float | None
     factor: float
     cells: int
+    level: Level
     runs: tuple[RunKey, ...]
 
 
@@ -72,8 +73,9 @@ class Tallied:
 class Crossed:
     """Two configurations each of which leads, by its interval, on a part of one axis of load.
 
-    `below` leads up to the load `last`, `above` from the load `first` on; the shares are what each
-    is better by at these loads.
+    `below` leads at the load `last`, and `up_to` it where it does so at every lower one that was
+    compared; `above` leads at the load `first`, and from it on where `on`. The shares are what each
+    is better by at these loads, as shares of the other's; `level` is the worst verdict at the two.
     """
 
     below: str
@@ -86,6 +88,9 @@ class Crossed:
     first: int
     share_below: float
     share_above: float
+    up_to: bool
+    on: bool
+    level: Level
     runs: tuple[RunKey, ...]
 
 
@@ -94,7 +99,8 @@ class Bent:
     """Where more load stops paying: from one load to the next the rate gains less than it costs.
 
     `rate` and `latency` are the ratios from `load` to `further`, of rates and of mean latencies;
-    `single` where either rests on one run.
+    `single` where either rests on one run, `sure` where it holds at the worst ends of all four
+    intervals; `level` is the worst verdict behind it.
     """
 
     configuration: str
@@ -106,6 +112,8 @@ class Bent:
     rate: float
     latency: float
     single: bool
+    sure: bool
+    level: Level
     runs: tuple[RunKey, ...]
 
 
