@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from markdown_it import MarkdownIt
 
 from iolab.report.brief import build_brief
@@ -37,6 +38,20 @@ def test_foreign_text_is_never_markup() -> None:
     assert "<img" not in html
     assert "\u202e" not in html
     assert "\x1b" not in html
+
+
+@pytest.mark.parametrize("foreign", ["- a", "+ a", "12. a", "1) a", "---", "=", "-", "1.", "-- a"])
+def test_no_text_begins_a_list_a_rule_or_a_heading(foreign: str) -> None:
+    for before in ("", "- ", "above\n"):
+        html = READER.render(f"{before}{text(foreign)}\n")
+        assert foreign in html
+        assert html.count("<li>") == before.count("-")
+        assert "<h" not in html
+
+
+@pytest.mark.parametrize("plain", ["-5.3 %", "1.5 k", "12 runs", "a - b"])
+def test_what_begins_nothing_stays(plain: str) -> None:
+    assert text(plain) == plain
 
 
 def test_a_fence_is_longer_than_any_in_what_it_holds() -> None:

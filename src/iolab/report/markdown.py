@@ -18,6 +18,9 @@ from iolab.report.table import Cell, Table
 from iolab.report.wording import clean, mark
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&$])")
+_START: Final = re.compile(r"^(\d{0,9})([-+=.)])(?=[ =-]|$)")
+"""What makes a list, a rule or a heading of the line that begins with it."""
+
 _FENCE: Final = re.compile(r"`{3,}")
 
 
@@ -113,7 +116,8 @@ def _cell(cell: Cell) -> str:
 
 def text(foreign: str) -> str:
     """A text on one line of Markdown, with nothing in it read as markup."""
-    return _SPECIAL.sub(r"\\\1", clean(" ".join(foreign.split())))
+    line = _SPECIAL.sub(r"\\\1", clean(" ".join(foreign.split())))
+    return _START.sub(r"\1\\\2", line)
 
 
 def fenced(content: str, language: str = "") -> tuple[str, ...]:

@@ -25,7 +25,9 @@ def rate(value: float, low: float | None = None, n: int | None = 3) -> Metric:
 def seen(
     value: Metric, depth: int = 1, p99_ns: float | None = None, level: Level | None = Level.VALID
 ) -> Seen:
-    latencies = {} if p99_ns is None else {"lat_ns_p99": Metric(p99_ns, "ns")}
+    latencies = {}
+    if p99_ns is not None:
+        latencies["lat_ns_p99"] = Metric(p99_ns, "ns", p99_ns, p99_ns, 3)
     return Seen("w", (("iodepth", depth),), {"1/s": value}, latencies, level)
 
 
@@ -82,6 +84,12 @@ def test_a_rate_counts_only_where_its_latency_is_kept() -> None:
     assert found.parts[0].axis == (("iodepth", 4),)
     assert fit(needs(500, LIMIT), offer(deep, shallow), 1.0).nodes == 7
     assert fit(needs(100, LIMIT), offer(deep), 1.0).answer is Answer.NO
+
+
+def test_a_latency_without_an_interval_makes_no_rate_sure() -> None:
+    place = replace(seen(rate(300, 290)), latencies={LIMIT.metric: Metric(1e6, "ns", n=3)})
+    assert fit(needs(100), offer(place), 1.0).answer is Answer.YES
+    assert fit(needs(100, LIMIT), offer(place), 1.0).answer is Answer.LIKELY
 
 
 def test_a_latency_that_is_only_known_to_be_more_is_not_kept() -> None:

@@ -9,7 +9,7 @@ of the nodes stays. Nothing here is a measurement of the size that is advised.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -137,7 +137,8 @@ def _rate(need: RateNeed, limits: Sequence[LatencyNeed], offer: Offer, scaling: 
     best = max(kept, key=lambda one: _sure(one.rates[need.unit]))
     metric = best.rates[need.unit]
     had = metric.value or 0.0
-    sure, certain = _sure(metric), _certainty(best, metric)
+    sure = _sure(metric)
+    certain = _worst(_certainty(best, one) for one in (metric, *_limited(best, limits)))
     as_is = certain if sure >= need.least else Answer.LIKELY if had >= need.least else Answer.NO
     nodes = _nodes_for(need.least, sure, offer.nodes, scaling)
     says = f"{_rate_text(had, need.unit)}, at least {_rate_text(sure, need.unit)}"
@@ -185,6 +186,11 @@ def _keeps(seen: Seen, limit: LatencyNeed) -> Answer:
     if metric is None or (metric.value is None and metric.low is None):
         return Answer.UNKNOWN
     return Answer.YES if _most(metric) <= limit.most_ns else Answer.NO
+
+
+def _limited(seen: Seen, limits: Sequence[LatencyNeed]) -> Iterator[Metric]:
+    """The latencies of a place that are limited."""
+    return (seen.latencies[one.metric] for one in limits)
 
 
 def _sure(metric: Metric) -> float:
