@@ -48,6 +48,29 @@ def test_the_list_has_every_session_with_its_status_and_verdicts(site: Site) -> 
     assert str(site.root) not in page.text
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("session.json", '"created_real_ns": ', '"created_real_ns": 9' + "0" * 30),
+        ("session.json", '"created_real_ns": ', '"created_real_ns": -'),
+        ("session.json", "{", '{"x": ' + "[" * 100_000),
+        ("plan.json", "{", "[" * 100_000),
+    ],
+)
+def test_a_session_that_is_damaged_hides_no_other(
+    tmp_path: Path, name: str, old: str, new: str
+) -> None:
+    make_session(tmp_path / "good")
+    file = make_session(tmp_path / "bad") / name
+    content = file.read_text()
+    assert old in content
+    file.write_text(content.replace(old, new, 1))
+    page = Site(tmp_path).get("/")
+    assert page.status == 200
+    assert "6 valid" in page.text
+    assert "is damaged" in page.text
+
+
 def test_an_empty_directory_says_so(tmp_path: Path) -> None:
     assert "There is no session here yet" in Site(tmp_path).get("/").text
 

@@ -151,6 +151,6 @@ def _format_of(content: bytes) -> object:
     """The format that a document claims, None if it claims none that can be read."""
     try:
         document = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return document.get("format") if isinstance(document, dict) else None

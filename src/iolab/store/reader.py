@@ -41,6 +41,9 @@ _DIED: Final = "The process that ran it ended without a word."
 _LOOKS: Final = 5
 """A session may end, or be resumed, between the look at its status and the look at its lock."""
 
+_MOMENT_MAX_NS: Final = 2**63 - 1
+"""Nanoseconds since 1970 as every table holds them, until 2262; no calendar has later ones."""
+
 
 class SessionReader:
     """A session's directory; StoreError if it is none, or one of a newer format."""
@@ -245,7 +248,13 @@ def read_session(directory: Path) -> Session:
                 f"'{directory}' is not a session.",
                 "Give the directory that `iolab run --out` wrote.",
             )
-    return decode(Session, path)
+    session = decode(Session, path)
+    if not 0 <= session.created_real_ns <= _MOMENT_MAX_NS:
+        raise StoreError(
+            f"'{path}' is damaged: created_real_ns: it is no moment.",
+            "Restore it from a copy, or set the directory that holds it aside and measure again.",
+        )
+    return session
 
 
 def is_session(directory: Path) -> bool:
