@@ -141,6 +141,35 @@ vms = 1
     assert all(one.agreement is Agreement.AGREES for one in audited(text))
 
 
+def test_what_stands_among_tables_moves_no_subject() -> None:
+    text = "result = [1, {id = 'a', mean = 9, p99_5 = 2}, [{mean = 9, p99_5 = 2}]]"
+    assert [one.subject for one in audited(text) if one.rule == "order"] == ["a", "0"]
+
+
+def test_a_figure_twice_of_one_subject_is_none_of_two() -> None:
+    one = "[[result]]\nid = 'a'\nread.x = 1234\nwrite.x = 1234\n"
+    assert [found for found in audited(one) if found.rule == "repeated"] == []
+    every = audited(one + one.replace("'a'", "'b'") + one.replace("'a'", "'c'"))
+    (found,) = [found for found in every if found.rule == "repeated"]
+    assert (found.subject, found.says) == (
+        "a and b and c",
+        "x is 1,234 for each: measured twice, or copied?",
+    )
+
+
+def test_a_place_in_a_list_is_no_name() -> None:
+    text = "result = [{id = 'a', x = [1234, 5]}, {id = 'b', y = [1234, 6]}, {id = 'c', x = [1234]}]"
+    (found,) = [found for found in audited(text) if found.rule == "repeated"]
+    assert (found.subject, found.says.partition(" is")[0]) == ("a and c", "x")
+
+
+def test_what_contradicts_by_little_is_not_said_to_be_once_as_much() -> None:
+    text = "[[configuration]]\nnodes = 1\nssds_per_node = 1\nssd_tb = 1002\nraw_tb = 1021"
+    (found,) = audited(text)
+    assert found.agreement is Agreement.CONTRADICTS
+    assert "is 1.02 times what" in found.says
+
+
 def test_text_that_is_no_set_is_refused() -> None:
     with pytest.raises(ValueError, match=r"Expected|Invalid"):
         read_published("id = ")

@@ -55,13 +55,20 @@ def repeated(published: Published) -> Iterator[Outcome]:
     holders: dict[tuple[str, Decimal], list[Path]] = defaultdict(list)
     for path, value in published.figures():
         if _precise(value) and len(path) > 1 and path[0] in ("result", "example"):
-            holders[str(path[-1]), Decimal(value)].append(path)
+            holders[_named(path), Decimal(value)].append(path[:2])
     for (name, value), paths in holders.items():
-        if len(paths) < 2:
+        places = dict.fromkeys(paths)
+        if len(places) < 2:
             continue
-        subjects = " and ".join(_subject(published, path[:2]) for path in paths)
-        says = f"{words(name)} is {value:,} for both: measured twice, or copied?"
+        subjects = " and ".join(_subject(published, path) for path in places)
+        each = "both" if len(places) == 2 else "each"
+        says = f"{words(name)} is {value:,} for {each}: measured twice, or copied?"
         yield Outcome("repeated", subjects, Agreement.DOUBTFUL, says, f"{value}")
+
+
+def _named(path: Path) -> str:
+    """The last key on the way to a figure; a place in a list has no name of its own."""
+    return next((part for part in reversed(path) if isinstance(part, str)), "")
 
 
 def _precise(value: int | Decimal) -> bool:
@@ -144,7 +151,7 @@ def _tables(value: object, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]
 def _subject(published: Published, path: Path) -> str:
     """A place for people: the element's own name, then the keys below it."""
     if len(path) >= 2 and isinstance(path[1], int):
-        element = label(published.tables(str(path[0]))[path[1]])
+        element = label(published.table(*path[:2]))
         rest = [str(part) for part in path[2:]]
         return ", ".join(words(part) for part in (element, *rest) if part)
     return " ".join(words(str(part)) for part in path) or published.id

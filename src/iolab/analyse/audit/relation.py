@@ -28,7 +28,8 @@ def compared(
         says = f"{said} is what the other figures give ({made})."
     else:
         off = stated.middle / computed.middle if computed.middle else 0.0
-        says = f"{said} is {off:.2g} times what the other figures give ({made})."
+        near = f"{off:.3g}" if 0.95 < off < 1.05 else f"{off:.2g}"  # never 1 times something else
+        says = f"{said} is {near} times what the other figures give ({made})."
     return Outcome(rule, subject, verdict, says, said, made)
 
 
