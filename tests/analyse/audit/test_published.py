@@ -146,6 +146,14 @@ def test_what_stands_among_tables_moves_no_subject() -> None:
     assert [one.subject for one in audited(text) if one.rule == "order"] == ["a", "0"]
 
 
+@pytest.mark.parametrize("raw_tb", ["0", "-1475", "-0.5"])
+def test_nothing_is_derived_from_a_capacity_that_is_none(raw_tb: str) -> None:
+    text = text_of("ssd-cluster").replace("raw_tb = 1475", f"raw_tb = {raw_tb}")
+    rules = [(one.rule, one.subject) for one in audited(text)]
+    assert ("per-terabyte", "mainstream") in rules
+    assert rules.count(("per-terabyte", "high-capacity")) == 1
+
+
 def test_a_figure_twice_of_one_subject_is_none_of_two() -> None:
     one = "[[result]]\nid = 'a'\nread.x = 1234\nwrite.x = 1234\n"
     assert [found for found in audited(one) if found.rule == "repeated"] == []

@@ -91,7 +91,7 @@ def per_terabyte(published: Published) -> Iterator[Outcome]:
 
 def _best(peaks: object, reads: set[Any], raw_tb: float | None) -> Span | None:
     """The highest of the reading workloads over the raw capacity."""
-    if not isinstance(peaks, dict) or not raw_tb:
+    if not isinstance(peaks, dict) or raw_tb is None or raw_tb <= 0:
         return None
     found = [one for name, value in peaks.items() if name in reads and (one := span(value))]
     return max(found, key=lambda one: one.middle) / exact(raw_tb) if found else None
