@@ -23,6 +23,12 @@ DIES = "import os; os.kill(os.getpid(), 9)"
 HANGS = "import time; time.sleep(600)"
 
 
+PIECES = (
+    'import sys, time; print(\'{"error":{"happened":"It broke.",\', flush=True);'
+    'time.sleep(0.1); print(\'"do":"Mend it."}}\'); sys.exit(6)'
+)
+
+
 def place(name: str) -> Place:
     return Place(name, name, Path("/nowhere") / name)
 
@@ -46,7 +52,7 @@ def test_a_state_is_made_once_and_the_next_anew(tmp_path: Path) -> None:
 
 
 def test_what_failed_is_told_and_tried_again(tmp_path: Path) -> None:
-    for script, says in ((FAILS, "It broke."), (DIES, "ended with -9")):
+    for script, says in ((FAILS, "It broke."), (PIECES, "It broke."), (DIES, "ended with -9")):
         site = Site(tmp_path, script=script)
 
         async def twice(site: Site = site, says: str = says) -> None:

@@ -95,9 +95,13 @@ def _answer(directory: Path, bound: Bound, given: str | None) -> None:
 
 
 def report_command(session: Path, path: Path) -> Sequence[str]:
-    """The argument list that writes a session's report to a file, and tells a fault as JSON."""
+    """The argument list that writes a session's report to a file, and tells a fault as JSON.
+
+    With `-P` it imports nothing from the current directory, which is often the one that is served
+    and may hold files of others.
+    """
     return (
-        *(sys.executable, "-m", "iolab.cli.app", "report"),
+        *(sys.executable, "-P", "-m", "iolab.cli.app", "report"),
         *(str(session), "--html", str(path), "--json"),
     )
 

@@ -158,7 +158,7 @@ async def _run(argv: Sequence[str]) -> None:
     try:
         async with asyncio.timeout(REPORT_S):
             assert process.stdout is not None  # noqa: S101 - it was asked for above
-            said = await process.stdout.read(_SAID_MAX)
+            said = await _said(process.stdout)
             code = await process.wait()
     except TimeoutError as error:
         raise ReportError(
@@ -171,6 +171,14 @@ async def _run(argv: Sequence[str]) -> None:
             await process.wait()
     if code != 0:
         raise _error_of(said, code)
+
+
+async def _said(stdout: asyncio.StreamReader) -> bytes:
+    """All that is said up to the limit, in however many pieces it comes."""
+    try:
+        return await stdout.readexactly(_SAID_MAX)
+    except asyncio.IncompleteReadError as error:
+        return error.partial
 
 
 def _error_of(said: bytes, code: int) -> IolabError:
