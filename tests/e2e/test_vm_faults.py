@@ -11,6 +11,7 @@ import pytest
 
 from iolab.errors import ExitCode
 from iolab.model.run import RunStatus
+from iolab.plan.guest_guard import QEMU_BYTES
 from tests.e2e.guest_sessions import (
     QEMU,
     Stored,
@@ -84,7 +85,7 @@ def test_more_guests_than_memory_carries_are_refused_with_the_number(
     done = iolab("plan", file, "--path", target, "--set", f"vm.memory={each}m", expect=3)
     said = " ".join(done.stderr.split())
     assert "180 guests on each take" in said
-    fit = int(total * 0.9 / ((each + 96) << 20))
+    fit = int(total * 0.9 / ((each << 20) + QEMU_BYTES))
     assert f"{fit} would fit" in said
 
 
