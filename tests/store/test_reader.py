@@ -158,6 +158,9 @@ def test_a_damaged_run_is_named_and_the_others_are_read(place: Path, content: by
     assert [result.digest for result in reader.results()] == [FIRST, THIRD]
     assert reader.committed() == {(FIRST, 1), (THIRD, 1)}
     assert [damage.path for damage in reader.damaged()] == [f"points/{SECOND}/run-1"]
+    for damage in (*reader.damaged(), *reader.verify(), *reader.unsound().values()):
+        assert str(place) not in damage.says
+        assert "'manifest.json'" in damage.says
     with pytest.raises(StoreError, match=f"{SECOND}/run-1/manifest.json"):
         reader.record(SECOND, 1)
     assert_same(reader.record(FIRST, 1), record_of(0))

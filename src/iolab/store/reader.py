@@ -33,7 +33,7 @@ from iolab.store.documents import (
 from iolab.store.durable import told
 from iolab.store.layout import RunKey
 from iolab.store.runs import read_run, read_table
-from iolab.store.verify import Damage, run_damage, verify_session
+from iolab.store.verify import Damage, below, run_damage, verify_session
 
 T = TypeVar("T")
 
@@ -232,7 +232,8 @@ class SessionReader:
                 head = self._heads.get((key, inode)) or decode(ManifestHead, run / layout.MANIFEST)
             except StoreError as error:
                 if _inode(run) == inode:  # otherwise a writer has just set it aside
-                    damaged.append(Damage(str(run.relative_to(self.directory)), error.happened))
+                    place = str(run.relative_to(self.directory))
+                    damaged.append(Damage(place, below(run, error)))
                 continue
             heads[key] = known[key, inode] = head
         self._heads = known

@@ -39,6 +39,11 @@ def verify_session(directory: Path) -> tuple[Damage, ...]:
     return tuple(found)
 
 
+def below(directory: Path, error: StoreError) -> str:
+    """What happened, of places below a directory: reports carry it to who need not know where."""
+    return error.happened.replace(f"{directory}/", "")
+
+
 def _session_damage(directory: Path) -> Iterator[Damage]:
     """Damage of the session's own files."""
     try:
@@ -49,7 +54,7 @@ def _session_damage(directory: Path) -> Iterator[Damage]:
         if (directory / layout.LEDGER).exists():
             decode(LedgerDocument, directory / layout.LEDGER)
     except StoreError as error:
-        yield Damage(".", error.happened)
+        yield Damage(".", below(directory, error))
         return
     yield from _differences(directory, session.files)
 
@@ -61,7 +66,7 @@ def run_damage(run: Path) -> Iterator[Damage]:
         with told(run / layout.MANIFEST_SUM, "read"):
             expected = (run / layout.MANIFEST_SUM).read_text(encoding="utf-8", errors="replace")
     except StoreError as error:
-        yield Damage(layout.MANIFEST, error.happened)
+        yield Damage(layout.MANIFEST, below(run, error))
         return
     whole = stored_file(run, layout.MANIFEST)
     if expected.split()[:1] != [whole.sha256]:
