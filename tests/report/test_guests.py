@@ -178,14 +178,16 @@ def test_a_run_that_cannot_be_read_costs_the_page_nothing_else() -> None:
     class Damaged(GuestSource):
         def manifest(self, digest: str, repeat: int) -> Manifest:
             if digest == bad:
-                raise StoreError("The manifest is damaged.", "Run it again.")
+                path = "/home/o'neil/points/x/run-1/manifest.json"
+                raise StoreError(f"'{path}' is damaged: it's torn.", "Run it again.")
             return super().manifest(digest, repeat)
 
     names = ("study", "plan", "facts", "session", "seconds")
     parts = {name: getattr(source, name) for name in names}
     damaged = Damaged(**parts, nodes=source.nodes, results_given=source.results())
     brief = build_brief(damaged)
-    assert [hurt.says for hurt in brief.damaged] == ["The manifest is damaged."]
+    says = "'points/x/run-1/manifest.json' is damaged: it's torn."
+    assert [hurt.says for hurt in brief.damaged] == [says]  # and not where the session lies
     assert brief.inside is None
     assert len(brief.fleets) == 11
 

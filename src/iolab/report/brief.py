@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
@@ -214,7 +215,12 @@ class _Reading:
         return node_inside(record, result, series, self.source.facts, window)
 
     def _note(self, key: RunKey, error: StoreError) -> None:
-        self.damaged.append(Damage(f"{key[0]}, repeat {key[1]}", error.happened))
+        says = _PLACE.sub(r"'\1'", error.happened)
+        self.damaged.append(Damage(f"{key[0]}, repeat {key[1]}", says))
+
+
+_PLACE: Final = re.compile(r"'/.*/(points/[^']*)'", re.DOTALL)
+"""A file of a session; where that lies is nothing to whom a report is handed."""
 
 
 def _key_runs(results: Sequence[Result]) -> list[RunKey]:
