@@ -178,7 +178,7 @@ def test_a_run_that_cannot_be_read_costs_the_page_nothing_else() -> None:
     class Damaged(GuestSource):
         def manifest(self, digest: str, repeat: int) -> Manifest:
             if digest == bad:
-                path = "/home/o'neil/points/x/run-1/manifest.json"
+                path = "/srv/o'neil/points/x/run-1/manifest.json"
                 raise StoreError(f"'{path}' is damaged: it's torn.", "Run it again.")
             return super().manifest(digest, repeat)
 
