@@ -77,5 +77,6 @@ def test_merged_percentiles_are_those_of_all_operations(record: RunRecord) -> No
 def test_the_clients_had_all_of_the_runtime_in_common(record: RunRecord) -> None:
     load = measure_key_value(record)
     assert load.cut.common is not None
-    assert load.cut.common.seconds >= 3
+    # A client's first and last operation lie within its runtime, by milliseconds.
+    assert load.cut.common.seconds >= 2.9
     assert all(seconds >= 2.5 for seconds in load.seconds)
