@@ -6,14 +6,13 @@ import asyncio
 import os
 import re
 import shutil
-import signal
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from iolab.errors import EngineError
+from iolab.run.broken_off import end_group
 from iolab.run.hosts.text import printable_bytes
 
 BUILD_LIMIT_S: Final = 900.0
@@ -30,9 +29,6 @@ SHOWN: Final = 400
 
 LINES_SHOWN: Final = 2
 """The first may say no more than that there was an error."""
-
-KILL_LIMIT_S: Final = 5.0
-"""For a killed process group to be gone."""
 
 INSTALL: Final = "Install it here (`apt-get install maven openjdk-17-jdk-headless`) and run again."
 
@@ -90,7 +86,7 @@ class Maven:
                 "See that this machine reaches Maven Central, and run again.",
             ) from None
         finally:
-            await _end(process)
+            await end_group(process)
         return tail if code else None
 
 
@@ -99,16 +95,6 @@ async def _tail(process: asyncio.subprocess.Process) -> bytes:
     while process.stdout and (piece := await process.stdout.read(TAIL_BYTES)):
         tail = (tail + piece)[-TAIL_BYTES:]
     return tail
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Nothing of a build that was broken off stays behind."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(KILL_LIMIT_S):
-                await process.wait()
 
 
 _NO_JAVA: Final = re.compile(rb"JAVA_HOME|No compiler is provided|java: (?:command )?not found")

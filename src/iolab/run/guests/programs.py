@@ -6,14 +6,13 @@ import asyncio
 import errno
 import os
 import shutil
-import signal
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from iolab.errors import EngineError
+from iolab.run.broken_off import end_group
 from iolab.run.hosts.text import printable_bytes
 
 SYSTEM_PROGRAMS: Final = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -33,8 +32,6 @@ PACKAGES: Final = {
 
 ANSWER_LIMIT_S: Final = 60.0
 """For what needs no network: seconds at most, more on a machine with a loaded disk."""
-
-KILL_LIMIT_S: Final = 5.0
 
 SHOWN: Final = 300
 """Characters of what a program said that go into a sentence."""
@@ -113,7 +110,7 @@ class Programs:
                 "See what holds it up by running it by hand, and run again.",
             ) from None
         finally:
-            await _end(process)
+            await end_group(process)
         if process.returncode and _NO_ROOM in errors:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return Ran(process.returncode or 0, output, errors)
@@ -125,13 +122,3 @@ class Programs:
 
 def _again(name: str) -> str:
     return f"Install it anew (`apt-get install --reinstall {PACKAGES[name]}`) and run again."
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Nothing of what was broken off stays behind."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(KILL_LIMIT_S):
-                await process.wait()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-from contextlib import suppress
 from typing import Final
 
 from iolab.errors import HostError
 from iolab.plan.pods import CONTEXT_CHARACTERS, Selection, listing_words
+from iolab.run.broken_off import end_group
 from iolab.run.hosts.process import ending
 
 LOOK_UP_LIMIT_S: Final = 30.0
@@ -66,10 +64,7 @@ async def _answer(words: tuple[str, ...], limit_s: float) -> tuple[int | None, b
         happened = f"'{words[0]} {words[1]}' did not answer within {limit_s:g} s."
         raise HostError(happened, _DO) from None
     finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+        await end_group(process)
     return code, output, stderr
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from iolab.errors import HostError
+from iolab.run.broken_off import end_group
 from iolab.run.hosts.process import STDERR_TAIL_BYTES
 from iolab.run.hosts.push import OUTPUT_LIMIT_BYTES, PLAIN_WORD, STEP_LIMIT_S, Ran
 
@@ -51,10 +50,7 @@ class Prefix:
             do = "See that the host's command reaches it without questions."
             raise HostError(happened, do) from None
         finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
+            await end_group(process)
         return Ran(code, output.decode("utf-8", "replace"), stderr)
 
 
