@@ -72,11 +72,15 @@ def style_sheet() -> str:
 
 def policy(style: str) -> str:
     """The Content-Security-Policy under which only that style sheet is applied."""
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return (
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
+        f"default-src 'none'; style-src '{digest_source(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+def digest_source(text: str) -> str:
+    """What names a style sheet or a script in a Content-Security-Policy."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 class _Pen:
@@ -98,8 +102,18 @@ class _Pen:
 
 @cache
 def _environment() -> Environment:
+    environment = template_engine()
+    environment.globals["quote"] = _quoted
+    return environment
+
+
+def template_engine(*folders: Path) -> Environment:
+    """Templates of these folders, then the report's, that print foreign text as nothing but text.
+
+    It is escaped after its unseen characters were written out.
+    """
     environment = Environment(
-        loader=FileSystemLoader(_HERE / "templates"),
+        loader=FileSystemLoader([*folders, _HERE / "templates"]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -107,7 +121,7 @@ def _environment() -> Environment:
         finalize=_final,
     )
     environment.globals.update(
-        mark=mark, run_name=run_name, where=where, evidence_text=evidence_text, quote=_quoted
+        mark=mark, run_name=run_name, where=where, evidence_text=evidence_text
     )
     return environment
 

@@ -5,8 +5,6 @@ Foreign text is escaped by the template engine, after what cannot be seen in it 
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,17 +12,13 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-import iolab.report
 from iolab.model.event import SessionStatus
+from iolab.report.html import digest_source, style_sheet, template_engine
 from iolab.report.html import policy as report_policy
-from iolab.report.html import style_sheet
-from iolab.report.objections import run_name
-from iolab.report.page import where
-from iolab.report.tables import evidence_text
-from iolab.report.wording import clean, count, mark
+from iolab.report.wording import count
 from iolab.serve.comparing import ComparePage
 from iolab.serve.find import Place
 from iolab.serve.gate import Refusal
@@ -137,45 +131,23 @@ def _page(template: str, *, refresh: bool = False, **content: object) -> Page:
     )
     rules = [
         "default-src 'none'",
-        f"style-src '{_digest(_style())}'",
+        f"style-src '{digest_source(_style())}'",
         "img-src data:",
         "form-action 'self'",
         "base-uri 'none'",
         "frame-ancestors 'none'",
     ]
     if refresh:
-        rules += [f"script-src '{_digest(_script())}'", "connect-src 'self'"]
+        rules += [f"script-src '{digest_source(_script())}'", "connect-src 'self'"]
     return Page(text.encode(), {"content-type": HTML, "content-security-policy": "; ".join(rules)})
-
-
-def _digest(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 @cache
 def _environment() -> Environment:
-    assert iolab.report.__file__ is not None  # noqa: S101 - a package with a file of its own
-    environment = Environment(
-        loader=FileSystemLoader(
-            [_HERE / "templates", Path(iolab.report.__file__).parent / "templates"]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_final,
-    )
-    environment.globals.update(
-        mark=mark, run_name=run_name, where=where, evidence_text=evidence_text, count=count
-    )
+    environment = template_engine(_HERE / "templates")
+    environment.globals["count"] = count
     environment.filters["time"] = _time
     return environment
-
-
-def _final(value: object) -> object:
-    if isinstance(value, Markup):
-        return value
-    return clean(value) if isinstance(value, str) else value
 
 
 def _time(real_ns: int) -> str:
