@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from iolab.analyse.audit.document import read_published
 from iolab.analyse.points import summarise
 from iolab.errors import StoreError
 from iolab.model.guest import Accelerator, DiskKind, GuestSettings
@@ -20,7 +21,7 @@ from iolab.report.guests.groups import fleet_groups, inside_run, told_runs
 from iolab.report.html import render_html
 from iolab.report.machine import CLIENTS_MAX
 from iolab.report.page import Page, make_page
-from iolab.report.published import read_published
+from iolab.report.published import published_tables
 from iolab.report.run_parts import NAMES_SHOWN
 from iolab.store.documents import Manifest
 from tests.report import guest_session
@@ -279,7 +280,9 @@ def test_doubted_points_are_marked_as_elsewhere() -> None:
 
 
 def test_published_figures_of_a_fleet_stand_apart(source: GuestSource) -> None:
-    published = read_published((PUBLISHED / "vm-fleet.toml").read_text(encoding="utf-8"))
+    published = published_tables(
+        read_published((PUBLISHED / "vm-fleet.toml").read_text(encoding="utf-8"))
+    )
     titles = [column.title for column in published.results.columns]
     assert titles[:4] == ["Writes, %", "VMs", "Most IOPS", "Mean, µs, depth 1"]
     assert not [title for title in titles if "_" in title]

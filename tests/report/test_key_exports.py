@@ -11,12 +11,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from iolab.analyse.audit.document import read_published
 from iolab.model.key_value_run import Statistic
 from iolab.report.brief import build_brief
 from iolab.report.export import csv_text, markdown_text, session_document
 from iolab.report.html import render_html
 from iolab.report.page import make_page
-from iolab.report.published import read_published
+from iolab.report.published import published_tables
 from tests.report.hostile import EVERY, SCRIPT
 from tests.report.key_value_records import SHAPE
 from tests.report.key_value_session import KeySource, cassandra, rocksdb
@@ -129,7 +130,7 @@ def test_a_point_that_one_side_lacks_is_told(compared: KeySource) -> None:
 
 def test_published_results_are_named_as_such(rocks: KeySource) -> None:
     text = (PUBLISHED / "rocksdb.toml").read_text(encoding="utf-8")
-    brief = build_brief(rocks, read_published(text))
+    brief = build_brief(rocks, published_tables(read_published(text)))
     page = make_page(brief)
     assert ("published", "Published elsewhere") in page.contents
     assert page.published is not None
@@ -145,7 +146,9 @@ def test_published_results_are_named_as_such(rocks: KeySource) -> None:
 
 @pytest.mark.parametrize("name", ["rocksdb", "cassandra"])
 def test_published_tables_have_headings_for_people(name: str) -> None:
-    found = read_published((PUBLISHED / f"{name}.toml").read_text(encoding="utf-8"))
+    found = published_tables(
+        read_published((PUBLISHED / f"{name}.toml").read_text(encoding="utf-8"))
+    )
     assert found.results.rows
     assert not [c.title for c in found.results.columns if "_" in c.title or "." in c.title[:-9]]
 

@@ -52,14 +52,6 @@ def bundled() -> tuple[BundledStudy, ...]:
     return tuple(found)
 
 
-def published_text(study_id: str) -> str | None:
-    """What others published of the study of that id, as TOML; None where nothing is bundled."""
-    for path in (_folder() / _PUBLISHED).glob(f"*{_SUFFIX}"):
-        if path.stem == study_id:
-            return path.read_text(encoding="utf-8")
-    return None
-
-
 def published_ids() -> tuple[str, ...]:
     """The ids of all published sets."""
     return tuple(sorted(path.stem for path in (_folder() / _PUBLISHED).glob(f"*{_SUFFIX}")))

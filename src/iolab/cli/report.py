@@ -13,7 +13,7 @@ from iolab.cli.options import AsJson, SessionDirectory
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
-    from iolab.report.published import Published
+    from iolab.report.published import PublishedTables
     from iolab.store.reader import SessionReader
 
 REPORT_FILE: Final = "report.html"
@@ -104,14 +104,15 @@ def _rendered(brief: Brief, form: str, paper: PaperName) -> str | bytes:
     return render_html(brief)
 
 
-def _published(reader: SessionReader) -> Published | None:
+def _published(reader: SessionReader) -> PublishedTables | None:
     """What others published of a study on key-value stores or of guests, to be read beside it."""
-    from iolab.cli.catalogue import published_text
+    from iolab.cli.catalogue import open_published, published_ids
     from iolab.report.guests.groups import of_guests
     from iolab.report.key_value.measures import key_workloads
-    from iolab.report.published import read_published
+    from iolab.report.published import published_tables
 
     study = reader.study
     told = key_workloads(study) or any(of_guests(one) for one in study.workloads)
-    text = published_text(study.id) if told else None
-    return None if text is None else read_published(text)
+    if not told or study.id not in published_ids():
+        return None
+    return published_tables(open_published(study.id))

@@ -35,7 +35,7 @@ from iolab.report.guests.groups import fleet_groups, inside_run, io_headlines, t
 from iolab.report.guests.inside import Inside, node_inside
 from iolab.report.key_value.groups import key_headlines
 from iolab.report.operations import NAMES
-from iolab.report.published import Published
+from iolab.report.published import PublishedTables
 from iolab.report.selection import select
 from iolab.run.telemetry.rates import derive
 from iolab.store.documents import HostsStart, Manifest, Session
@@ -106,7 +106,7 @@ class Brief:
     host_runs: Mapping[RunKey, tuple[HostRun, ...]]
     damaged: tuple[Damage, ...]
     servers: Mapping[RunKey, ServerRun] = field(default_factory=dict)
-    published: Published | None = None
+    published: PublishedTables | None = None
     fleets: Mapping[RunKey, GuestFleet] = field(default_factory=dict)
     inside: Inside | None = None
     begun: tuple[int, ...] = ()
@@ -119,7 +119,7 @@ class Brief:
         return tuple(dict.fromkeys(run.engine_version for run in runs if run.engine_version))
 
 
-def build_brief(source: SessionSource, published: Published | None = None) -> Brief:
+def build_brief(source: SessionSource, published: PublishedTables | None = None) -> Brief:
     """Everything a report needs; a run whose tables are damaged is told and keeps its result."""
     study, results = shown_of(source)
     points = summarise(results, study)

@@ -35,7 +35,7 @@ from iolab.report.objections import Objection, objections, run_name
 from iolab.report.operation_charts import operation_cards
 from iolab.report.operations import jobs_table, runs_table
 from iolab.report.page_parts import Card, Entry, WorkloadCharts
-from iolab.report.published import Published
+from iolab.report.published import PublishedTables
 from iolab.report.repeat import INVENTORY_FILE, repeat_command, study_file, versions_table
 from iolab.report.run_parts import RunPart, run_parts, runs_note
 from iolab.report.said import Said, said
@@ -78,7 +78,7 @@ class Page:
     hosts: tuple[tuple[str, tuple[Table, ...]], ...]
     method: Table
     jobs: tuple[Table, ...]
-    published: Published | None
+    published: PublishedTables | None
     study_file: str
     inventory_file: str
     command: tuple[str, ...]

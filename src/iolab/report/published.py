@@ -5,11 +5,12 @@ They come as TOML of a loose form: tables of `[[result]]` with whatever was prin
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final
 
+from iolab.analyse.audit.document import Published, flat
 from iolab.report.table import Cell, Column, Table, row
 from iolab.report.wording import NOTHING
 
@@ -55,7 +56,7 @@ _HEADINGS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedTables:
     """What was published: where, on what, and a table of its figures.
 
     `inside` are those of one node from inside, None where none were.
@@ -67,31 +68,30 @@ class Published:
     inside: Table | None = None
 
 
-def read_published(text: str) -> Published:
-    """The published results of a study. ValueError where the text is no TOML."""
-    document = tomllib.loads(text)
-    rows = [dict(_flat(one)) for one in document.get("result", []) if isinstance(one, dict)]
+def published_tables(published: Published) -> PublishedTables:
+    """What is shown of a published set beside the results of its study."""
+    rows = [dict(flat(one)) for one in published.tables("result")]
     names = _ordered(dict.fromkeys(name for one in rows for name in one))
     notes = [
         (name, str(part))
         for section in ("method", "hardware")
-        for name, part in document.get(section, {}).items()
+        for name, part in published.table(section).items()
         if name in _NOTES and isinstance(part, str)
     ]
     heads = tuple(Column(_HEADINGS.get(name, name), number=name in _NUMBERS) for name in names)
     cells: tuple[tuple[Cell, ...], ...] = tuple(
         row(*(_text(one.get(name)) for name in names)) for one in rows[:ROWS_MAX]
     )
-    source = str(document.get("source", "")) or NOTHING
     results = Table("Published elsewhere", heads, cells)
-    return Published(source, tuple(notes), results, _inside(document.get("single_node")))
+    inside = _inside(published.table("single_node"))
+    return PublishedTables(published.source or NOTHING, tuple(notes), results, inside)
 
 
-def _inside(node: object) -> Table | None:
+def _inside(node: Mapping[str, Any]) -> Table | None:
     """What was published of one node, one row a figure."""
-    if not isinstance(node, dict):
+    if not node:
         return None
-    rows = [(_HEADINGS.get(name, name), _text(value)) for name, value in _flat(node)]
+    rows = [(_HEADINGS.get(name, name), _text(value)) for name, value in flat(node)]
     heads = (Column("One node, 70/30 at depth 8"), Column("Published", number=True))
     return Table("One node from inside", heads, tuple(row(*pair) for pair in rows[:ROWS_MAX]))
 
@@ -116,24 +116,15 @@ def _ordered(names: Iterable[str]) -> list[str]:
     )
 
 
-def _flat(result: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Figures by name, those of a table within as `name.part`."""
-    for name, value in result.items():
-        if isinstance(value, dict):
-            yield from ((f"{name}.{part}", figure) for part, figure in value.items())
-        else:
-            yield name, value
-
-
 def _text(value: object) -> str:
     if value is None:
         return NOTHING
     if isinstance(value, list) and len(value) == 2:
         return f"{_text(value[0])} to {_text(value[1])}"
-    if isinstance(value, float) and value >= _WHOLE_FROM:
+    if isinstance(value, Decimal) and value >= _WHOLE_FROM:
         return f"{value:,.0f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-_WHOLE_FROM: Final = 1000.0
+_WHOLE_FROM: Final = 1000
 """Printed rates like 1.9e6 are read as the others are."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from iolab.analyse.audit.document import Published, words
+from iolab.analyse.audit.document import Published, flat, words
 from iolab.report.table import Column, Table, row
 from iolab.report.wording import NOTHING
 
@@ -28,20 +28,14 @@ def sections(published: Published) -> Iterator[Section]:
     for name, value in published.tree.items():
         title = _TITLES.get(name, name.replace("_", " ").capitalize())
         if isinstance(value, dict):
-            yield Section(title, tuple((_words(key), text) for key, text in flat(value)))
+            yield Section(title, tuple((_words(key), text) for key, text in _texts(value)))
         elif isinstance(value, list):
-            rows = [dict(flat(one)) for one in value if isinstance(one, dict)]
+            rows = [dict(_texts(one)) for one in value if isinstance(one, dict)]
             yield Section(title, table=_table(title, rows))
 
 
-def flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """Every value as text by its name, those of a table within as `name.part`."""
-    for key, value in table.items():
-        name = f"{above}{key}"
-        if isinstance(value, dict):
-            yield from flat(value, f"{name}.")
-        else:
-            yield name, _text(value)
+def _texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from ((name, _text(value)) for name, value in flat(table))
 
 
 def _table(title: str, rows: list[dict[str, str]]) -> Table:

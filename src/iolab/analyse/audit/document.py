@@ -71,6 +71,16 @@ def read_published(text: str) -> Published:
     return Published(str(tree.get("id", "")), str(tree.get("source", "")), tree)
 
 
+def flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value by its name, those of a table within as `name.part`."""
+    for key, value in table.items():
+        name = f"{above}{key}"
+        if isinstance(value, dict):
+            yield from flat(value, f"{name}.")
+        else:
+            yield name, value
+
+
 def span(value: object) -> Span | None:
     """What a printed value stands for: a figure, or a list of a lowest and a highest; else None."""
     if _is_number(value):
