@@ -14,6 +14,7 @@ from typing import Final
 from iolab.report.brief import Brief
 from iolab.report.objections import run_name
 from iolab.report.page import Page, make_page, where
+from iolab.report.page_parts import ChartGroup
 from iolab.report.table import Cell, Table
 from iolab.report.wording import clean, mark
 
@@ -62,14 +63,23 @@ def _know(brief: Brief, page: Page) -> Iterator[str]:
 def _charts(page: Page) -> Iterator[str]:
     for item in page.workloads:
         yield from ("", f"## {text(item.title)}")
-        if item.table:
-            yield from _table(item.table)
-        for figure in item.figures:
-            yield from ("", f"### {text(figure.title)}", "", text(figure.finding))
-            yield from _table(figure.table, title="")
-        for part, note in item.more:
-            yield from _table(part)
-            yield from ("", text(note)) if note and part.rows else ()
+        yield from _group(item)
+    for section in page.sections:
+        yield from ("", f"## {text(section.title)}", "", text(section.lede))
+        for item in section.groups:
+            yield from ("", f"### {text(item.title)}") if item.title else ()
+            yield from _group(item)
+
+
+def _group(item: ChartGroup) -> Iterator[str]:
+    if item.table:
+        yield from _table(item.table)
+    for figure in item.figures:
+        yield from ("", f"### {text(figure.title)}", "", text(figure.finding))
+        yield from _table(figure.table, title="")
+    for part, note in item.more:
+        yield from _table(part)
+        yield from ("", text(note)) if note and part.rows else ()
 
 
 def _back(brief: Brief, page: Page) -> Iterator[str]:

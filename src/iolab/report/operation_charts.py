@@ -23,7 +23,7 @@ from iolab.report.operations import (
     rate_text,
     summary_table,
 )
-from iolab.report.page_parts import Card, Entry, WorkloadCharts
+from iolab.report.page_parts import Card, ChartGroup, Entry
 from iolab.report.wording import show
 
 _HEADLINE: Final = Operation.FILE_CREATE
@@ -105,7 +105,7 @@ def operation_charts(
     results: Sequence[Result],
     looks: Mapping[str, Look],
     anchors: Mapping[RunKey, str],
-) -> list[WorkloadCharts]:
+) -> list[ChartGroup]:
     """The workload's summary, rates of every iteration, and latencies of the median one."""
     points = [point for point in point_statistics(results) if point.operations]
     if not points:
@@ -124,4 +124,4 @@ def operation_charts(
         figures += [curves] if curves else []
     table = summary_table(points, brief.study, anchors)
     told = "; ".join(dict.fromkeys(iterations_told(point) for point in points))
-    return [WorkloadCharts(workload.title, tuple(figures), table, f"{told}. {RATE_NOTE}")]
+    return [ChartGroup(workload.title, tuple(figures), table, f"{told}. {RATE_NOTE}")]

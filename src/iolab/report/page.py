@@ -34,11 +34,12 @@ from iolab.report.machine import (
 from iolab.report.objections import Objection, objections, run_name
 from iolab.report.operation_charts import operation_cards
 from iolab.report.operations import jobs_table, runs_table
-from iolab.report.page_parts import Card, Entry, WorkloadCharts
+from iolab.report.page_parts import Card, ChartGroup, Entry, Section
 from iolab.report.published import PublishedTables
 from iolab.report.repeat import INVENTORY_FILE, repeat_command, study_file, versions_table
 from iolab.report.run_parts import RunPart, run_parts, runs_note
 from iolab.report.said import Said, said
+from iolab.report.sections.every import sections
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.report.tables import method_table, results_table, workloads_table
 from iolab.report.wording import NOTHING, count, listing, show, show_interval
@@ -68,7 +69,8 @@ class Page:
     anchors: Mapping[RunKey, str]
     colour_note: str
     colours: tuple[tuple[str, str], ...]
-    workloads: tuple[WorkloadCharts, ...]
+    workloads: tuple[ChartGroup, ...]
+    sections: tuple[Section, ...]
     results: Table
     operation_results: tuple[Table, ...]
     runs: tuple[RunPart, ...]
@@ -96,6 +98,7 @@ def make_page(brief: Brief) -> Page:
     gained = key_gains(brief.study, groups)
     workloads = workload_charts(brief, points, groups, gained, looks, anchors)
     sentences = said(brief.study, points, brief.results, anchors)
+    further = sections(brief, points, looks, anchors)
     hidden = len(failures) - MAX_FAILURES
     several = len(brief.study.configurations) > 1
     return Page(
@@ -106,6 +109,7 @@ def make_page(brief: Brief) -> Page:
             has_runs=bool(brief.results),
             is_published=brief.published is not None,
             is_said=bool(sentences),
+            further=further,
         ),
         summary=_summary(tally(brief.results), brief),
         cards=(
@@ -125,6 +129,7 @@ def make_page(brief: Brief) -> Page:
         if several
         else (),
         workloads=workloads,
+        sections=further,
         results=results_table(brief.study, brief.results, anchors),
         operation_results=_operation_results(brief, anchors),
         runs=run_parts(brief, anchors, looks),
@@ -206,13 +211,19 @@ def _alerts(brief: Brief) -> tuple[str, ...]:
 
 
 def _contents(
-    *, has_charts: bool, has_runs: bool, is_published: bool, is_said: bool
+    *,
+    has_charts: bool,
+    has_runs: bool,
+    is_published: bool,
+    is_said: bool,
+    further: Sequence[Section],
 ) -> tuple[tuple[str, str], ...]:
     return (
         ("headlines", "Headline figures"),
         *((("said", "What the results say"),) if is_said else ()),
         ("know", "What to know"),
         *((("charts", "Load and latency"),) if has_charts else ()),
+        *((one.anchor, one.title) for one in further),
         *((("published", "Published elsewhere"),) if is_published else ()),
         ("results", "Every run"),
         *((("runs", "Runs in detail"),) if has_runs else ()),

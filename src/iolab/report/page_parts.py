@@ -31,10 +31,10 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkloadCharts:
-    """The charts of one workload over its points; of metadata load with its table and its note.
+class ChartGroup:
+    """Charts that belong together, as those of one workload, with their table and its note.
 
-    `more` are tables that stand under the charts, each with a note.
+    `more` are tables that stand folded under the charts, each with a note.
     """
 
     title: str
@@ -42,3 +42,13 @@ class WorkloadCharts:
     table: Table | None = None
     note: str = ""
     more: tuple[tuple[Table, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the report under a heading of its own; `lede` says what it is about."""
+
+    anchor: str
+    title: str
+    lede: str
+    groups: tuple[ChartGroup, ...]

@@ -17,7 +17,7 @@ from iolab.report.brief import Brief
 from iolab.report.figures.frame import Figure
 from iolab.report.objections import run_name
 from iolab.report.page import Page, make_page, where
-from iolab.report.page_parts import WorkloadCharts
+from iolab.report.page_parts import ChartGroup
 from iolab.report.render import figure_pdf, typeset
 from iolab.report.run_parts import RunPart
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
@@ -52,7 +52,15 @@ def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     document = {
         "paper": paper.told,
         **_front(brief, page),
-        "workloads": [_workload(item, figures) for item in page.workloads],
+        "workloads": [_group(item, figures) for item in page.workloads],
+        "sections": [
+            {
+                "title": one.title,
+                "lede": one.lede,
+                "groups": [_group(item, figures) for item in one.groups],
+            }
+            for one in page.sections
+        ],
         **_back(brief, page),
         "runs": [
             _run(part, figures if number < DRAWN_RUNS else None)
@@ -62,7 +70,7 @@ def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     return typeset(_TEMPLATE.read_text(encoding="utf-8"), _cleaned(document), figures.files)
 
 
-def _workload(item: WorkloadCharts, figures: _Figures) -> dict[str, Any]:
+def _group(item: ChartGroup, figures: _Figures) -> dict[str, Any]:
     return {
         "title": item.title,
         "figures": figures.of(item.figures),

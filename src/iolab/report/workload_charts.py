@@ -22,7 +22,7 @@ from iolab.report.key_value.groups import Group
 from iolab.report.key_value.measures import on_keys
 from iolab.report.objections import run_name
 from iolab.report.operation_charts import operation_charts
-from iolab.report.page_parts import WorkloadCharts
+from iolab.report.page_parts import ChartGroup
 
 
 def workload_charts(
@@ -32,14 +32,14 @@ def workload_charts(
     gained: Sequence[Gains],
     looks: Mapping[str, Look],
     anchors: Mapping[RunKey, str],
-) -> tuple[WorkloadCharts, ...]:
+) -> tuple[ChartGroup, ...]:
     """The charts of every workload that has more than one point, and of all metadata load.
 
     `groups` and `gained` are those of load on key-value stores. Fleets of guests end with one of
     their nodes from inside.
     """
     load = findings(brief.study, brief.results)
-    charts: list[WorkloadCharts] = []
+    charts: list[ChartGroup] = []
     for workload in brief.study.workloads:
         results = [result for result in brief.results if result.workload == workload.id]
         if isinstance(workload.job, MetadataJob):
@@ -62,7 +62,7 @@ def _of_io(
     points: Sequence[PointSummary],
     load: Findings,
     looks: Mapping[str, Look],
-) -> Iterator[WorkloadCharts]:
+) -> Iterator[ChartGroup]:
     """Throughput and latency against the axis, and latency by percentile."""
     own = [point for point in points if point.key.workload == workload.id]
     best = [one for one in headlines_of(brief.study, own) if one.workload is workload]
@@ -71,7 +71,7 @@ def _of_io(
     curves = workload_distribution(workload, best, results, brief.details, looks)
     figures += [curves] if curves is not None else []
     if figures:
-        yield WorkloadCharts(workload.title, tuple(figures))
+        yield ChartGroup(workload.title, tuple(figures))
 
 
 def _of_guests(
@@ -80,7 +80,7 @@ def _of_guests(
     points: Sequence[PointSummary],
     load: Findings,
     looks: Mapping[str, Look],
-) -> Iterator[WorkloadCharts]:
+) -> Iterator[ChartGroup]:
     """The curves of each mix, with what is to be known of the guests before what they show."""
     caveat = subtitle(brief.fleets.values(), brief.facts)
     for group in fleet_groups(brief.study, points):
@@ -90,7 +90,7 @@ def _of_guests(
                 yield charts
 
 
-def _inside(brief: Brief) -> Iterator[WorkloadCharts]:
+def _inside(brief: Brief) -> Iterator[ChartGroup]:
     if brief.inside is None:
         return
     name = run_name(brief.inside.result)

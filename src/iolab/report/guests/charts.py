@@ -27,7 +27,7 @@ from iolab.report.guests.groups import (
 from iolab.report.guests.inside import Inside
 from iolab.report.guests.layers import accounts_of
 from iolab.report.guests.tables import nodes_table, outliers_table, written_table
-from iolab.report.page_parts import WorkloadCharts
+from iolab.report.page_parts import ChartGroup
 from iolab.report.palette import series_token
 from iolab.report.table import Table
 from iolab.report.wording import axis_label, count, listing
@@ -56,7 +56,7 @@ _WRITTEN_NOTE: Final = (
 
 def fleet_charts(
     group: FleetGroup, looks: Mapping[str, Look], curves: Sequence[Curve], caveat: str
-) -> WorkloadCharts | None:
+) -> ChartGroup | None:
     """IOPS, mean latency and the tail against guests a node, a line a depth; the account."""
     if not any(shown_run(point) for point in group.points):
         return None
@@ -72,7 +72,7 @@ def fleet_charts(
     )
     more: tuple[tuple[Table, str], ...] = tuple((t, note) for t, note in tables if t is not None)
     told = tuple(replace(one, finding=f"{caveat}{one.finding}") for one in figures)
-    return WorkloadCharts(group.title, told, more=more)
+    return ChartGroup(group.title, told, more=more)
 
 
 def _varied(group: FleetGroup) -> bool:
@@ -162,7 +162,7 @@ def run_of_guests(run: Result, others: Axis = ()) -> str:
     return ", ".join(part for part in (count(guests_in(run), "VM"), axis_label(axis)) if part)
 
 
-def inside_charts(inside: Inside | None, caveat: str, name: str) -> WorkloadCharts | None:
+def inside_charts(inside: Inside | None, caveat: str, name: str) -> ChartGroup | None:
     """One node over the time of one run; `name` is the run's."""
     if inside is None:
         return None
@@ -170,7 +170,7 @@ def inside_charts(inside: Inside | None, caveat: str, name: str) -> WorkloadChar
         f"{inside.node}, {name}", f"{inside.node} from inside over time", inside, caveat
     )
     note = f"{count(inside.guests, 'guest')} on this node: {name}.{_beside(inside)}"
-    return WorkloadCharts("One node from inside", (replace(figure, note=f"{note} {figure.note}"),))
+    return ChartGroup("One node from inside", (replace(figure, note=f"{note} {figure.note}"),))
 
 
 def _beside(inside: Inside) -> str:

@@ -48,7 +48,7 @@ from iolab.report.key_value.measures import (
     value_of,
 )
 from iolab.report.key_value.tables import apart_table, bounds_table, due_table
-from iolab.report.page_parts import Card, Entry, WorkloadCharts
+from iolab.report.page_parts import Card, ChartGroup, Entry
 from iolab.report.table import Table
 from iolab.report.wording import NOTHING, axis_label, count, show, show_interval
 
@@ -126,14 +126,14 @@ def _card_rows(best: PointFigures, headline: Headline, group: Group) -> Iterator
 
 def key_charts(
     group: Group, study: Study, told: Hosts, looks: Mapping[str, Look], found: Sequence[Gains]
-) -> WorkloadCharts | None:
+) -> ChartGroup | None:
     """The group's charts, and under them what each operation took and what devices did."""
     if not any(value_of(point.metrics, WHOLE_KEY) is not None for point in group.points):
         return None
     own = within(found, group)
     figures = tuple(_figures(group, looks, own)) if group.axis else ()
     tables = (*_gains(group, looks, own), *_tables(group, study, told, looks))
-    return WorkloadCharts(group.title, figures, more=tables)
+    return ChartGroup(group.title, figures, more=tables)
 
 
 def _gains(

@@ -1,0 +1,1 @@
+"""Parts of the report that only some results have, each made by a module of its own."""
