@@ -15,6 +15,7 @@ pub mod keeper;
 pub mod latency;
 pub mod lease;
 pub mod metadata;
+pub mod native;
 pub mod own_run;
 pub mod prepare;
 pub mod probe;

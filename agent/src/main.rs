@@ -1,4 +1,5 @@
-//! Start: in a guest make its system; split off the keeper, attend to signals, serve.
+//! Start: in a guest make its system; split off the keeper, attend to signals, serve. Or be the
+//! native engine.
 
 use std::env;
 use std::fs::File;
@@ -11,7 +12,7 @@ use std::thread;
 use iolab_agent::lease::Lease;
 use iolab_agent::serve::{CODE_FAULT, serve};
 use iolab_agent::wire::Outbox;
-use iolab_agent::{error, guest, keeper};
+use iolab_agent::{error, guest, keeper, native};
 
 fn main() -> ExitCode {
     match env::args().nth(1).as_deref() {
@@ -20,8 +21,9 @@ fn main() -> ExitCode {
             println!("iolab-agent {}", env!("CARGO_PKG_VERSION"));
             return ExitCode::SUCCESS;
         }
+        Some("engine") => return native::main(),
         Some(other) => {
-            eprintln!("iolab-agent: it takes no argument but --version, not {other}");
+            eprintln!("iolab-agent: it takes no argument but --version or engine, not {other}");
             return ExitCode::from(2);
         }
     }
