@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from iolab.analyse.account import account_of, kernels_of
+from iolab.analyse.against.printed import Against
 from iolab.analyse.apart import shown_of
 from iolab.analyse.iterations import is_metadata
 from iolab.analyse.key_value.load import measure_key_value
@@ -30,7 +31,7 @@ from iolab.model.sample import BinTable, CounterTable, Direction, IntervalTable,
 from iolab.model.study import Study
 from iolab.report.detail import Curve, RunDetail, RunKey, Timeline
 from iolab.report.figures.choose import curve_name
-from iolab.report.gather import binned_curve, curve_of, timeline_of
+from iolab.report.gather import binned_curve, curve_of, heat_of, timeline_of
 from iolab.report.guests.groups import fleet_groups, inside_run, io_headlines, told_runs
 from iolab.report.guests.inside import Inside, node_inside
 from iolab.report.key_value.groups import key_headlines
@@ -109,6 +110,8 @@ class Brief:
     published: PublishedTables | None = None
     fleets: Mapping[RunKey, GuestFleet] = field(default_factory=dict)
     inside: Inside | None = None
+    against: Against | None = None
+    """What others published that the results are set beside."""
     begun: tuple[int, ...] = ()
     """When each sitting of the session began (UTC, ns), oldest first."""
 
@@ -143,7 +146,13 @@ def build_brief(source: SessionSource, published: PublishedTables | None = None)
         if len(record.intervals):
             result = by_key[key]
             name = curve_name(result, titles[result.configuration] if len(titles) > 1 else "")
-            detail = _detail(result, record, name, kernels if with_timeline else None)
+            detail = _detail(
+                result,
+                record,
+                name,
+                kernels if with_timeline else None,
+                with_heat=key in chosen.heat_maps,
+            )
             details[key] = replace(detail, account=account_of(record, source.facts))
     return Brief(
         session=source.session,
@@ -256,7 +265,9 @@ Kernels = Mapping[str, str] | None
 """Hosts' boots for a run that is to be drawn over time, None for one that is not."""
 
 
-def _detail(result: Result, record: RunRecord, name: str, kernels: Kernels) -> RunDetail:
+def _detail(
+    result: Result, record: RunRecord, name: str, kernels: Kernels, *, with_heat: bool
+) -> RunDetail:
     """The run's latency curves, and its series if it is to be drawn over time."""
     if is_metadata(result):
         return _operations_detail(result, record, name, kernels)
@@ -273,6 +284,7 @@ def _detail(result: Result, record: RunRecord, name: str, kernels: Kernels) -> R
             curve_of(Direction(way).name.lower(), load.histogram(hosts, [way])) for way in busy
         ),
         timeline=_timeline(record, load.cut.common, kernels),
+        heat=heat_of(record, load.cut.common) if with_heat else None,
     )
 
 

@@ -1,0 +1,1 @@
+"""Results set beside figures that others published."""

@@ -1,0 +1,222 @@
+"""The results beside what others published: figure by figure, and what differs in how and on what.
+
+There is no verdict: the hardware differs. Both figures, what they are told for, and the ratio with
+its interval are shown, so that a reader can judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from iolab.analyse.against.beside import Basis, Beside, beside, owners
+from iolab.analyse.against.printed import Against, Owner, Printed, method_words
+from iolab.analyse.audit.document import words
+from iolab.analyse.audit.figure import Span
+from iolab.analyse.points import PointSummary
+from iolab.model.metric import Level
+from iolab.report.brief import Brief
+from iolab.report.detail import RunKey
+from iolab.report.figures.beside import Dot, beside_figure
+from iolab.report.figures.choose import Look
+from iolab.report.page_parts import ChartGroup, Section
+from iolab.report.sections.own_words import own_words
+from iolab.report.story import metric_words
+from iolab.report.table import Cell, Table, columns, row, verdict_cell
+from iolab.report.wording import (
+    NOTHING,
+    axis_label,
+    listing,
+    show,
+    show_interval,
+    show_value,
+)
+
+_BASES: Final = (Basis.HOST, Basis.NODE, Basis.RAW_TB, Basis.USABLE_TB)
+
+_DRAWN: Final = (Basis.HOST, Basis.NODE, Basis.USABLE_TB, Basis.RAW_TB, Basis.WHOLE)
+"""The basis that is drawn: the first for which both sides are known."""
+
+LEDE: Final = (
+    "What was measured here beside what others published, on other hardware. A ratio says how "
+    "many times the published figure was reached; its interval holds the chance here and the "
+    "rounding there. Told for each host, node or TB it supposes that both scale evenly."
+)
+
+
+def against(
+    brief: Brief,
+    points: Sequence[PointSummary],
+    looks: Mapping[str, Look],
+    anchors: Mapping[RunKey, str],
+) -> Section | None:
+    """The section; None where nothing was asked to be set beside the results."""
+    if brief.against is None:
+        return None
+    told = brief.against
+    figures = told.figures
+    pairs = beside(brief.study, points, figures)
+    groups = [
+        _group(owner, [one for one in pairs if one.printed.owner.name == owner], looks, anchors)
+        for owner in owners(figures)
+        if any(one.printed.owner.name == owner for one in pairs)
+    ]
+    missing = _missing(figures, pairs)
+    groups.append(
+        ChartGroup(
+            "",
+            (),
+            _differences(brief, told, [one.owner for one in figures]),
+            f"Published by: {told.published.source or NOTHING}.{missing}",
+        )
+    )
+    title = f"Against {told.published.id}"
+    return Section("against", title, LEDE, tuple(groups))
+
+
+def _missing(figures: Sequence[Printed], pairs: Sequence[Beside]) -> str:
+    """What was published and not measured here, so that nobody takes silence for agreement."""
+    seen = {(one.printed.owner, one.printed.workload, one.printed.metric) for one in pairs}
+    lost = [one for one in figures if (one.owner, one.workload, one.metric) not in seen]
+    if not lost:
+        return ""
+    names = list(dict.fromkeys(f"{one.workload} ({metric_words(one.metric)})" for one in lost))
+    return f" Published, but not measured here: {listing(names, 8)}."
+
+
+def _group(
+    owner: str,
+    pairs: Sequence[Beside],
+    looks: Mapping[str, Look],
+    anchors: Mapping[RunKey, str],
+) -> ChartGroup:
+    """The figure and the table of what was published of one product, cluster or client."""
+    several = len(looks) > 1
+    basis = next(b for b in _DRAWN if any(b in one.shares for one in pairs))
+    dots = [
+        Dot(
+            _dot_name(one, looks if several else {}),
+            looks[one.configuration.id].token,
+            one.shares.get(basis, one.shares[Basis.WHOLE]).ratio,
+            one.level,
+        )
+        for one in pairs
+    ]
+    table = _table(owner, pairs, looks, anchors)
+    words = "the whole" if basis is Basis.WHOLE else f"each {basis.value}"
+    figure = beside_figure(
+        subject=owner,
+        title=f"Beside {owner}, for {words}",
+        finding=_finding(owner, dots, words),
+        note="Latencies are told as they are: below 1 is faster here.",
+        dots=dots,
+        table=table,
+    )
+    return ChartGroup(owner, (figure,), more=())
+
+
+def _finding(owner: str, dots: Sequence[Dot], words: str) -> str:
+    ratios = [dot.ratio.value for dot in dots if dot.ratio.value]
+    if not ratios:
+        return f"Nothing here has a figure beside {owner}."
+    low, high = (f"{end:.2g}" for end in (min(ratios), max(ratios)))
+    span = f"{low} to {high} times" if low != high else f"{low} times"
+    levels = [dot.level for dot in dots]
+    worst = max(levels, key=lambda level: level.rank)
+    trust = "all valid" if worst is Level.VALID else f"at worst {worst.value}"
+    return f"For {words}, {span} the published figures of {owner}; {trust} here."
+
+
+def _dot_name(one: Beside, looks: Mapping[str, Look]) -> str:
+    name = f"{one.printed.workload}, {metric_words(one.printed.metric)}"
+    look = looks.get(one.configuration.id)
+    return f"{name}: {look.title}" if look else name
+
+
+def _table(
+    owner: str,
+    pairs: Sequence[Beside],
+    looks: Mapping[str, Look],
+    anchors: Mapping[RunKey, str],
+) -> Table:
+    """Both figures and the ratio, whole and for each basis that both sides have."""
+    bases = [basis for basis in _BASES if any(basis in one.shares for one in pairs)]
+    named = ("Configuration",) if len(looks) > 1 else ()
+    heads = (
+        *columns(("Workload", "Metric", *named, "At", "Published at")),
+        *columns((), ("Here", "95 % interval", "Published", "Times")),
+        *columns((), tuple(text for basis in bases for text in _heads(basis))),
+        *columns(("Verdict",)),
+    )
+    rows = []
+    for one in pairs:
+        whole = one.shares[Basis.WHOLE]
+        run = one.run
+        anchor = anchors.get((run.digest, run.repeat)) if run is not None else None
+        rows.append(
+            (
+                *row(one.printed.workload, metric_words(one.printed.metric)),
+                *((Cell(looks[one.configuration.id].title),) if named else ()),
+                *row(axis_label(one.axis) or NOTHING, axis_label(one.printed.axis) or NOTHING),
+                *row(show(whole.here), show_interval(whole.here, bare_rate=True)),
+                *row(_span(whole.there, one.printed.unit), _times(one, Basis.WHOLE)),
+                *(Cell(text) for basis in bases for text in _share(one, basis)),
+                verdict_cell(one.level, anchor),
+            )
+        )
+    return Table(f"Beside {owner}", heads, tuple(rows))
+
+
+def _heads(basis: Basis) -> tuple[str, str, str]:
+    return (f"Here, per {basis.value}", f"Published, per {basis.value}", f"Times, {basis.value}")
+
+
+def _share(one: Beside, basis: Basis) -> tuple[str, str, str]:
+    share = one.shares.get(basis)
+    if share is None:
+        return (NOTHING, NOTHING, NOTHING)
+    return show(share.here), _span(share.there, one.printed.unit), _times(one, basis)
+
+
+def _span(span: Span, unit: str) -> str:
+    return show_value(span.middle, unit)
+
+
+def _times(one: Beside, basis: Basis) -> str:
+    ratio = one.shares[basis].ratio
+    if ratio.value is None:
+        return NOTHING
+    if ratio.low is None or ratio.high is None:
+        return f"{ratio.value:.3g}"
+    return f"{ratio.value:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]"
+
+
+def _differences(brief: Brief, told: Against, found: Sequence[Owner]) -> Table:
+    """What was published of hardware and method, and what is known of it here."""
+    each = {owner.name: owner for owner in found}
+    several = len(each) > 1
+    rows = [
+        row(f"{words(name)}{f' of {owner.name}' if several else ''}", own_words(brief, name), text)
+        for owner in each.values()
+        for name, text in _of(owner)
+    ]
+    rows += [
+        row(words(name), own_words(brief, name), text)
+        for name, text in method_words(told.published)
+        if name not in _UNTOLD
+    ]
+    return Table("What differs", columns(("What", "Here", "Published")), tuple(rows))
+
+
+_UNTOLD: Final = frozenset({"clients", "nodes", "statistic", "left_out", "reported"})
+"""Told of the owner already, or words on how the figures were drawn."""
+
+
+def _of(owner: Owner) -> list[tuple[str, str]]:
+    counts = (("clients", owner.clients), ("nodes", owner.nodes))
+    sizes = (("raw_tb", owner.raw_tb), ("usable_tb", owner.usable_tb))
+    return [
+        *((name, str(number)) for name, number in counts if number),
+        *((name, f"{size.middle:g} TB") for name, size in sizes if size),
+        *owner.words,
+    ]
