@@ -12,6 +12,7 @@ import typer
 from iolab.cli.options import AsJson, SessionDirectory
 
 if TYPE_CHECKING:
+    from iolab.analyse.against.printed import Against
     from iolab.report.brief import Brief
     from iolab.report.published import PublishedTables
     from iolab.store.reader import SessionReader
@@ -46,6 +47,15 @@ def report(
         Path | None,
         typer.Option("--md", metavar="FILE", help="Write it as Markdown, without charts."),
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="SET[:NAME]",
+            help="Set the results beside what others published: a set that 'iolab reference' "
+            "lists, or a file; with NAME, the figures of that one alone.",
+        ),
+    ] = None,
     paper: Annotated[
         PaperName, typer.Option("--paper", help="The paper of the PDF.")
     ] = PaperName.A4,
@@ -58,7 +68,7 @@ def report(
     wanted = {form: path for form, path in forms.items() if path is not None}
     if not wanted:
         wanted = {"html": session / REPORT_FILE}
-    written = write_forms(session, wanted, paper)
+    written = write_forms(session, wanted, paper, against)
     if as_json:
         # One form is told as it always was.
         told = written[0] if len(written) == 1 else list(written)
@@ -75,14 +85,19 @@ def write_report(session: Path) -> Path:
     return path
 
 
-def write_forms(session: Path, wanted: Mapping[str, Path], paper: PaperName) -> tuple[str, ...]:
+def write_forms(
+    session: Path, wanted: Mapping[str, Path], paper: PaperName, against: str | None = None
+) -> tuple[str, ...]:
     """Build the report once, then write it in each form when all are made; where they went."""
+    from dataclasses import replace
+
     from iolab.cli.files import replace_whole
     from iolab.report.brief import build_brief
     from iolab.store.reader import SessionReader
 
+    beside = _against(against) if against else None
     reader = SessionReader(session)
-    brief = build_brief(reader, _published(reader))
+    brief = replace(build_brief(reader, _published(reader)), against=beside)
     made = [(path, _rendered(brief, form, paper)) for form, path in wanted.items()]
     for path, content in made:
         replace_whole(path, content)
@@ -102,6 +117,32 @@ def _rendered(brief: Brief, form: str, paper: PaperName) -> str | bytes:
     from iolab.report.html import render_html
 
     return render_html(brief)
+
+
+def _against(name: str) -> Against:
+    """The published set that `SET` or `SET:NAME` means; UsageError when there is none."""
+    from iolab.analyse.against.beside import owners
+    from iolab.analyse.against.printed import Against, printed_figures
+    from iolab.cli.catalogue import open_published
+    from iolab.errors import UsageError
+    from iolab.plan.wording import shown, suggestion
+
+    place, mark, only = name.rpartition(":")
+    if not mark or "/" in only:  # a path may have a colon in it
+        place, only = name, ""
+    published = open_published(place)
+    figures = printed_figures(published)
+    known = owners(figures)
+    if not figures:
+        raise UsageError(
+            f"{shown(place)} has no figure that a study measures.",
+            "Give a published set; 'iolab reference' lists them.",
+        )
+    if only and only not in known:
+        raise UsageError(
+            f"{shown(place)} has no figures of {shown(only)}.", suggestion(only, known, "names")
+        )
+    return Against(published, only)
 
 
 def _published(reader: SessionReader) -> PublishedTables | None:
