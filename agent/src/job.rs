@@ -30,6 +30,12 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_AHEAD_NS: u64 = 3600 * SECOND_NS;
 /// The environment variable that marks a run's processes.
 const MARK: &str = "IOLAB_RUN";
+/// The environment variable that tells a process when to start.
+pub const START: &str = "IOLAB_START_REAL_NS";
+/// The program's name that means this agent's own file, wherever that lies.
+const OWN_NAME: &str = "iolab-agent";
+/// It is there as long as a process of it is, also when the file was replaced or removed.
+const OWN_FILE: &str = "/proc/self/exe";
 /// What the marks of this agent begin with: two agents never have the same, wherever they run.
 static SIGN: LazyLock<String> = LazyLock::new(|| format!("{}-{:x}", own_pid(), real_ns()));
 /// The search path of a process when the agent itself was given none.
@@ -50,6 +56,9 @@ pub struct Job {
     /// When to start; at once when null or past.
     #[serde(default)]
     pub start_at_real_ns: Option<u64>,
+    /// Started at once and told the start, which it then waits for itself, all set up.
+    #[serde(default)]
+    pub told_start: bool,
     /// Killed after this; never when null.
     #[serde(default)]
     pub wall_limit_s: Option<f64>,
@@ -121,7 +130,7 @@ pub fn run(
     let mark = format!("{}{id}", marks_of(&SIGN));
     let bound = bound_of(job, id)?;
     let mut command = command_of(job, &mark, input, bound.as_ref())?;
-    if let Some(at_ns) = job.start_at_real_ns {
+    if let Some(at_ns) = job.start_at_real_ns.filter(|_| !job.told_start) {
         if let Some(signal) = runs.wait_for_start(id, at_ns) {
             return Ok(never_started(signal));
         }
@@ -162,7 +171,8 @@ fn command_of(job: &Job, mark: &str, input: &[u8], bound: Option<&Bound>) -> Res
     let name = job.argv.first().filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Error::bad_request("argv is empty"))?;
     let path = job.env.get("PATH").cloned().unwrap_or_else(search_path);
-    let program = find_program(name, &path).ok_or_else(|| {
+    let file = if name == OWN_NAME { OWN_FILE } else { name };
+    let program = find_program(file, &path).ok_or_else(|| {
         Error::errno(libc::ENOENT, format!("cannot start {name}: no such program on PATH ({path})"))
     })?;
     let cwd = job.cwd.as_deref().unwrap_or(Path::new("/"));
@@ -190,6 +200,9 @@ fn environment(job: &Job, path: String, mark: &str) -> Vec<String> {
     let mut all: BTreeMap<&str, String> = minimal.into_iter().collect();
     all.extend(job.env.iter().map(|(name, value)| (name.as_str(), value.clone())));
     all.remove(MARK);
+    if let Some(at_ns) = job.start_at_real_ns.filter(|_| job.told_start) {
+        all.insert(START, at_ns.to_string());
+    }
     let settings = all.into_iter().map(|(name, value)| format!("{name}={value}"));
     settings.chain([mark.to_owned()]).collect()
 }

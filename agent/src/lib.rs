@@ -6,6 +6,7 @@
 pub mod bound;
 pub mod clock;
 pub mod connection;
+pub mod counters;
 pub mod device;
 pub mod error;
 pub mod facts;

@@ -9,11 +9,11 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::control::{Control, Place};
-use super::counters::{Counters, Counts, SparseBins};
 use super::load::{Load, Phase};
 use super::ranks::{Rank, Worked};
 use super::tree;
 use crate::clock::Stamp;
+use crate::counters::{Counters, Counts, SparseBins};
 use crate::error::{Error, Result};
 use crate::sys::thread::Usage;
 use crate::sys::time::{SECOND_NS, mono_ns, real_ns, sleep_until_real};

@@ -6,7 +6,6 @@
 //! counts into bins of its own, which another thread reads while it goes on.
 
 mod control;
-mod counters;
 mod load;
 mod measure;
 mod names;

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 
 use super::control::Control;
-use super::counters::Counters;
 use super::load::{Load, Phase};
 use super::names::{FileName, rank_name};
+use crate::counters::Counters;
 use crate::sys::thread::{Usage, own_usage};
 use crate::sys::time::mono_ns;
 use crate::sys::{entry, time};

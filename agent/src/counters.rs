@@ -1,4 +1,5 @@
-//! What a rank counts while it works: written by its thread alone, read by another at any time.
+//! What a thread of an engine counts while it works: written by it alone, read by another at any
+//! time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ const ERRNOS: usize = 134;
 /// What a failure is called that has no errno: fewer bytes were moved than the file has.
 const SHORT: &str = "short";
 
-/// Bins and errors of one rank. Aligned, so that no two ranks share a cache line.
+/// Bins and errors of one thread. Aligned, so that no two threads share a cache line.
 #[repr(align(128))]
 pub struct Counters {
     bins: [AtomicU64; BINS],
@@ -61,7 +62,7 @@ fn raise(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
 }
 
-/// The counts of all ranks together at one moment.
+/// The counts of all threads together at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts {
     bins: Vec<u64>,
@@ -88,16 +89,16 @@ impl Counts {
         }
     }
 
-    /// What all ranks counted up to now.
+    /// What all of them counted up to now.
     #[must_use]
-    pub fn of(ranks: &[Counters]) -> Self {
+    pub fn of<'a>(counters: impl IntoIterator<Item = &'a Counters>) -> Self {
         let mut all = Self::none();
-        for rank in ranks {
-            gather(&mut all.bins, &rank.bins);
-            gather(&mut all.errors, &rank.errors);
-            all.sum_ns += rank.sum_ns.load(Ordering::Relaxed);
-            all.min_ns = all.min_ns.min(rank.min_ns.load(Ordering::Relaxed));
-            all.max_ns = all.max_ns.max(rank.max_ns.load(Ordering::Relaxed));
+        for one in counters {
+            gather(&mut all.bins, &one.bins);
+            gather(&mut all.errors, &one.errors);
+            all.sum_ns += one.sum_ns.load(Ordering::Relaxed);
+            all.min_ns = all.min_ns.min(one.min_ns.load(Ordering::Relaxed));
+            all.max_ns = all.max_ns.max(one.max_ns.load(Ordering::Relaxed));
         }
         all
     }
