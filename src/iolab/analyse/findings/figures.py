@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from iolab.analyse.findings.finding import Bent, Best, Priced, RunKey
 from iolab.analyse.key_value.summary import NAMED_OPERATIONS, latency_key
 from iolab.analyse.points import FIGURES, Axis, PointSummary
+from iolab.analyse.value import Maximum, Quotient, capacities, quotients
 from iolab.model.configuration import Configuration
 from iolab.model.metric import Metric
 from iolab.model.study import Study
@@ -25,11 +25,6 @@ PAYS: Final = 0.5
 
 REPLICATED: Final = 2
 """Runs of a point from which on its spread is known."""
-
-MONEY: Final = 1000.0
-"""Rates are told for so much money: for one unit of a currency they are too small to read."""
-
-_PER_TB: Final = (("raw_tb", "TB raw"), ("usable_tb", "TB usable"))
 
 
 def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:
@@ -88,13 +83,14 @@ def bends(study: Study, points: Sequence[PointSummary]) -> Iterator[Bent]:
 
 def prices(study: Study, found: Sequence[Best]) -> Iterator[Priced]:
     """Bests over cost and size, and capacity over cost, where the study says these."""
-    offers = [*_rates_over(study, found), *_capacity_over(study)]
+    owners = study.configurations
+    offers = [*quotients(owners, map(_maximum, found)), *capacities(owners)]
     for (workload, metric, per), members in _by_kind(offers).items():
         ranked = sorted(members, key=lambda one: -(one.value.value or 0.0))
         for place, one in enumerate(ranked):
             behind = ranked[place + 1 :]
             yield Priced(
-                configuration=one.configuration,
+                configuration=one.of.configuration,
                 workload=workload,
                 metric=metric,
                 per=per,
@@ -103,65 +99,27 @@ def prices(study: Study, found: Sequence[Best]) -> Iterator[Priced]:
                 rank=place + 1,
                 of=len(ranked),
                 sure=all(_low(one.value) > _high(other.value) for other in behind),
-                runs=one.runs,
+                runs=one.of.runs,
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _Offered:
-    """A figure over a size, with the interval that it inherits."""
+def _maximum(best: Best) -> Maximum:
+    return Maximum(
+        best.configuration,
+        best.workload,
+        best.metric,
+        best.value,
+        best.axis,
+        best.level,
+        best.runs,
+    )
 
-    configuration: str
-    kind: tuple[str, str, str]
-    value: Metric
-    runs: tuple[RunKey, ...]
 
-
-def _by_kind(offers: Iterable[_Offered]) -> dict[tuple[str, str, str], list[_Offered]]:
-    found: dict[tuple[str, str, str], list[_Offered]] = {}
+def _by_kind(offers: Iterable[Quotient]) -> dict[tuple[str, str, str], list[Quotient]]:
+    found: dict[tuple[str, str, str], list[Quotient]] = {}
     for one in offers:
         found.setdefault(one.kind, []).append(one)
     return found
-
-
-def _rates_over(study: Study, found: Sequence[Best]) -> Iterator[_Offered]:
-    owners = {one.id: one for one in study.configurations}
-    for best in found:
-        if best.value.unit == "ns":
-            continue
-        for per, size in _sizes(owners.get(best.configuration)):
-            kind = (best.workload, best.metric, per)
-            yield _Offered(best.configuration, kind, _over(best.value, size), best.runs)
-
-
-def _capacity_over(study: Study) -> Iterator[_Offered]:
-    for one in study.configurations:
-        if one.cost is None or one.cost.total <= 0:
-            continue
-        for name, _ in _PER_TB:
-            if terabytes := getattr(one.capacity, name):
-                figure = terabytes / one.cost.total * MONEY
-                exact = Metric(figure, "TB", figure, figure)
-                yield _Offered(one.id, ("", name, f"{MONEY:g} {one.cost.currency}"), exact, ())
-
-
-def _over(metric: Metric, size: float) -> Metric:
-    ends = (None if end is None else end / size for end in (metric.value, metric.low, metric.high))
-    value, low, high = ends
-    return Metric(value, metric.unit, low, high, metric.n)
-
-
-def _sizes(configuration: Configuration | None) -> Iterator[tuple[str, float]]:
-    """What a configuration's figures may be divided by."""
-    if configuration is None:
-        return
-    for name, per in _PER_TB:
-        if terabytes := getattr(configuration.capacity, name):
-            yield per, terabytes
-    if configuration.nodes:
-        yield "node", float(configuration.nodes)
-    if configuration.cost is not None and configuration.cost.total > 0:
-        yield f"{MONEY:g} {configuration.cost.currency}", configuration.cost.total / MONEY
 
 
 def curves(
