@@ -13,6 +13,7 @@ from typing import Final
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
 
 from iolab.model.event import SessionStatus
+from iolab.model.study import Study
 from iolab.store.writer import SessionWriter
 
 LIMIT_S: Final = 60
@@ -68,9 +69,9 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**kept, **(more or {})}
 
 
-def make_session(directory: Path, committed: int = len(PLAN.runs)) -> Path:
+def make_session(directory: Path, committed: int = len(PLAN.runs), study: Study = STUDY) -> Path:
     """A session of synthetic runs, ended when all of them are committed."""
-    with SessionWriter.create(directory, STUDY, PLAN, "session-1", ("iolab", "run")) as writer:
+    with SessionWriter.create(directory, study, PLAN, "session-1", ("iolab", "run")) as writer:
         writer.started(make_facts(SHAPE), "0.1.0")
         for run in PLAN.runs[:committed]:
             record = make_record(run, SHAPE)

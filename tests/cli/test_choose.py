@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import iolab, make_session
+from iolab.model.configuration import Cost
+from tests.cli.command_line import STUDY, iolab, make_session
 
 
 def test_published_configurations_are_held_against_needs_best_first() -> None:
@@ -59,3 +61,16 @@ def test_all_bad_needs_are_told_at_once() -> None:
 def test_a_set_without_configurations_is_refused() -> None:
     told = iolab("choose", "rocksdb", "--usable-tb", "1")
     assert (told.returncode, "no configurations" in told.stderr) == (2, True)
+
+
+def test_costs_in_two_currencies_are_told_and_decide_nothing(tmp_path: Path) -> None:
+    for name, currency, cost in (("a", "JPY", 5.0), ("b", "EUR", 9.0)):
+        price = Cost(currency, cost, 0.0, 0.0)
+        owners = tuple(replace(one, cost=price) for one in STUDY.configurations)
+        make_session(tmp_path / name, study=replace(STUDY, configurations=owners))
+    needs = ("-n", "workload-1 >= 1")
+    told = iolab("choose", tmp_path / "a", tmp_path / "b", *needs)
+    assert "Costs are in JPY, EUR: they are not held against each other" in told.stdout
+    assert "Costs are in" not in iolab("choose", tmp_path / "a", *needs).stdout
+    document = json.loads(iolab("choose", tmp_path / "a", tmp_path / "b", *needs, "--json").stdout)
+    assert document["currencies"] == ["JPY", "EUR"]

@@ -22,6 +22,9 @@ SCALING: Final = 0.8
 """What a node beyond those that were measured adds, as a share of what one of them did: a cluster
 that loses nothing would have 1. It is an assumption, and every answer says so."""
 
+CURRENCIES_NAMED: Final = 4
+"""Currencies in a sentence; more are counted."""
+
 _STYLES: Final = {"yes": "green", "likely": "yellow", "unknown": "dim", "no": "bold red"}
 _BUDGET: Final = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,4})?)\s*([A-Za-z$€£¥]{0,16})\s*")
 
@@ -64,7 +67,7 @@ def choose(
     as_json: AsJson = False,
 ) -> None:
     """Say which configurations serve what is needed, with how many nodes, and why others do not."""
-    from iolab.analyse.choose.fit import best_first, fit
+    from iolab.analyse.choose.fit import best_first, currencies_of, fit
     from iolab.cli.talk import result_json, result_screen
 
     needs = _needs(usable_tb, need or (), budget, scaling)
@@ -72,7 +75,8 @@ def choose(
     _check_workloads(needs, offers)
     fits = best_first(fit(needs, offer, scaling) for offer in offers)
     if as_json:
-        result_json({"format": 1, "scaling": scaling, "fits": [_document(one) for one in fits]})
+        told = {"format": 1, "scaling": scaling, "currencies": list(currencies_of(fits))}
+        result_json({**told, "fits": [_document(one) for one in fits]})
     else:
         result_screen(*_screen(fits, scaling))
 
@@ -212,6 +216,22 @@ def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
         "did, and latencies to stay: an assumption, not a measurement.",
         "dim",
     )
+    yield from _currencies(fits)
+
+
+def _currencies(fits: Sequence[Fit]) -> Iterator[RenderableType]:
+    """What costs in several currencies mean for the order."""
+    from iolab.analyse.choose.fit import currencies_of
+    from iolab.cli.screen import plain
+    from iolab.report.wording import listing
+
+    money = list(currencies_of(fits))
+    if len(money) > 1:
+        yield plain(
+            f"Costs are in {listing(money, CURRENCIES_NAMED)}: they are not held against each "
+            "other, and decide nothing of the order.",
+            "yellow",
+        )
 
 
 def _document(one: Fit) -> dict[str, Any]:

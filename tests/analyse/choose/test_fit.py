@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.analyse.choose.fit import Answer, best_first, fit
+from iolab.analyse.choose.fit import Answer, best_first, currencies_of, fit
 from iolab.analyse.choose.need import Budget, LatencyNeed, Needs, RateNeed
 from iolab.analyse.choose.offer import Offer, Seen
 from iolab.model.metric import Level, Metric
@@ -137,6 +137,16 @@ def test_the_surest_is_first_then_the_cheapest_then_the_smallest() -> None:
     free = replace(dear, name="free", cost=None)
     fits = best_first(fit(needs(50), one, 1.0) for one in (unsure, free, dear, cheap))
     assert [one.offer.name for one in fits] == ["cheap", "dear", "free", "unsure"]
+
+
+def test_costs_in_several_currencies_are_never_ranked() -> None:
+    small = replace(offer(seen(rate(100, 95)), nodes=2), name="small", cost=900.0)
+    large = replace(offer(seen(rate(100, 95))), name="large", cost=1.0, currency="JPY")
+    fits = best_first(fit(needs(95), one, 1.0) for one in (large, small))
+    assert [one.offer.name for one in fits] == ["small", "large"]
+    assert currencies_of(fits) == ("EUR", "JPY")
+    same = best_first(fit(needs(95), one, 1.0) for one in (replace(large, currency="EUR"), small))
+    assert [one.offer.name for one in same] == ["large", "small"]
 
 
 def test_a_need_that_no_number_of_nodes_meets_is_not_met() -> None:

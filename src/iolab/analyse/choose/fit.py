@@ -97,17 +97,27 @@ def fit(needs: Needs, offer: Offer, scaling: float) -> Fit:
 
 
 def best_first(fits: Iterable[Fit]) -> tuple[Fit, ...]:
-    """By their answer, then by cost, then by nodes."""
+    """By their answer, then by cost, then by nodes.
+
+    Where costs are in several currencies none is held against another: nodes alone decide.
+    """
+    found = tuple(fits)
+    alike = len(currencies_of(found)) < 2
     return tuple(
         sorted(
-            fits,
+            found,
             key=lambda one: (
                 one.answer.rank,
-                math.inf if one.cost is None else one.cost,
+                one.cost if alike and one.cost is not None else math.inf,
                 math.inf if one.nodes is None else one.nodes,
             ),
         )
     )
+
+
+def currencies_of(fits: Iterable[Fit]) -> tuple[str, ...]:
+    """The currencies of the costs that are known, each once."""
+    return tuple(dict.fromkeys(one.offer.currency for one in fits if one.cost is not None))
 
 
 def _capacity(needed_tb: float, offer: Offer) -> Part:
