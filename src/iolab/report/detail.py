@@ -62,12 +62,33 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True)
+class HeatMap:
+    """A run's I/Os by moment and latency: `counts[i][j]` completed in moment i within band j.
+
+    Moment i lasts from `edges_s[i]` to `edges_s[i + 1]`, seconds since the first I/O; band j holds
+    latencies from `edges_ns[j]` to `edges_ns[j + 1]`, and all bands have one ratio. The percentiles
+    are those of each moment's I/Os, None where these are too few. What is before `begin_s` and
+    after `end_s` is not part of the result; `middle_ns` is where half of the I/Os in between lie.
+    """
+
+    edges_s: tuple[float, ...]
+    edges_ns: tuple[float, ...]
+    counts: tuple[tuple[int, ...], ...]
+    p50_ns: tuple[float | None, ...]
+    p99_ns: tuple[float | None, ...]
+    begin_s: float
+    end_s: float
+    middle_ns: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunDetail:
     """The charts' side of a run.
 
     `whole` is the latency of all its I/Os, `curves` that of each direction; of metadata load there
     is no whole, and a curve for each operation. `timeline` is None for runs shown by their
-    distribution alone. `account` is the account of bytes where storage nodes were watched.
+    distribution alone. `account` is the account of bytes where storage nodes were watched, `heat`
+    the latency over time of some runs of I/O on files.
     """
 
     result: Result
@@ -75,6 +96,7 @@ class RunDetail:
     curves: tuple[Curve, ...]
     timeline: Timeline | None
     account: ByteAccount | None = None
+    heat: HeatMap | None = None
 
     @property
     def key(self) -> RunKey:

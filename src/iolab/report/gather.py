@@ -13,15 +13,16 @@ import numpy as np
 from iolab.analyse.metadata.phases import FILE_OPERATIONS
 from iolab.analyse.percentiles import is_supported
 from iolab.analyse.window import Window
-from iolab.model.histogram import BIN_COUNT, MIDDLE_NS, Histogram
+from iolab.model.histogram import Histogram
 from iolab.model.key_value import BinnedLatency, KeyOperation
 from iolab.model.metadata import MetadataJob
 from iolab.model.run import RunRecord
 from iolab.model.sample import BinTable, Direction, Floats, IntervalTable
 from iolab.model.workload import Job
-from iolab.report.detail import Curve, Panel, Timeline
+from iolab.report.detail import Curve, HeatMap, Panel, Timeline
 from iolab.report.figures.operations import operation_token
 from iolab.report.grid import Grid, trace
+from iolab.report.heat import counts_by_cell, heat_map, percentile_by_cell
 from iolab.report.surroundings import NO_KERNELS, HostSeries, telemetry_panels
 
 CURVE_POINTS: Final = 96
@@ -85,10 +86,7 @@ def timeline_of(
     `kernels` are hosts' boots, to count a disk that several hosts see once.
     """
     grid = Grid.over(record)
-    start_ns = grid.start_ns + round(record.warmup_s * 1e9)
-    end_ns = grid.start_ns + grid.span_ns
-    if window is not None:
-        start_ns, end_ns = window.start_ns, window.end_ns
+    begin_s, end_s = _counted_s(record, grid, window)
     job = record.run.point.job
     if isinstance(job, MetadataJob):
         load = _operation_panels(record, grid)
@@ -100,10 +98,25 @@ def timeline_of(
     return Timeline(
         at_s=tuple(float(f"{at:.4f}") for at in grid.middles_s),
         cell_s=grid.cell_s,
-        warmup_s=round((start_ns - grid.start_ns) / 1e9, 3),
-        end_s=round((end_ns - grid.start_ns) / 1e9, 3),
+        warmup_s=begin_s,
+        end_s=end_s,
         panels=tuple(panel for panel in panels if panel.traces),
     )
+
+
+def heat_of(record: RunRecord, window: Window | None) -> HeatMap | None:
+    """The latency of the run's I/Os over time, of all hosts together; `window` is as above."""
+    grid = Grid.over(record)
+    begin_s, end_s = _counted_s(record, grid, window)
+    return heat_map(counts_by_cell(record, grid), grid, begin_s, end_s)
+
+
+def _counted_s(record: RunRecord, grid: Grid, window: Window | None) -> tuple[float, float]:
+    """From when to when the result is of the run, in seconds since the first I/O."""
+    if window is None:
+        return round(record.warmup_s, 3), round(grid.span_ns / 1e9, 3)
+    begin, end = window.start_ns - grid.start_ns, window.end_ns - grid.start_ns
+    return round(begin / 1e9, 3), round(end / 1e9, 3)
 
 
 def _load_panels(record: RunRecord, grid: Grid) -> list[Panel]:
@@ -225,20 +238,4 @@ def _spread(record: RunRecord, grid: Grid, amounts: Floats, direction: IntEnum) 
 
 def _tail_by_cell(record: RunRecord, grid: Grid, percent: float) -> Floats:
     """The percentile of all I/Os of all hosts that completed in each cell's intervals."""
-    table, bins = record.intervals, record.bins
-    counts = np.zeros((grid.size, BIN_COUNT), dtype=np.int64)
-    if len(bins):
-        middles = grid.since_start_ns(table.end_real_ns, table.host) - table.span_ns / 2
-        cells = grid.cell_of(middles)
-        stride = int(max(table.seq.max(), bins.seq.max())) + 1
-        cell_by_interval = np.full(len(record.hosts) * stride, -1, dtype=np.int64)
-        cell_by_interval[table.host * stride + table.seq] = cells
-        for part in bins.chunks():
-            where = cell_by_interval[part.host * stride + part.seq]
-            known = where >= 0
-            np.add.at(counts, (where[known], part.bin[known]), part.count[known])
-    sums = np.cumsum(counts, axis=1)
-    totals = sums[:, -1]
-    ranks = np.maximum(totals * percent / 100.0, 1.0)
-    index = np.argmax(sums >= ranks[:, None], axis=1)
-    return np.where(totals > 0, MIDDLE_NS[index].astype(np.float64), np.nan)
+    return percentile_by_cell(counts_by_cell(record, grid), percent)

@@ -16,6 +16,7 @@ from iolab.report.brief import Brief
 from iolab.report.detail import RunDetail, RunKey
 from iolab.report.figures.choose import Look, run_distribution
 from iolab.report.figures.frame import Figure
+from iolab.report.figures.heat import heat_figure
 from iolab.report.figures.hosts import strip_figure
 from iolab.report.figures.latency_account import layers_table
 from iolab.report.figures.timeline import timeline_figure
@@ -89,6 +90,8 @@ def _part(
                 "operation" if is_key_value(result) else "I/O",
             )
         )
+        if detail.heat is not None:
+            figures.append(heat_figure(name, "Latency over time", detail.heat, token))
         curves = run_distribution(name, detail, token)
         figures += [curves] if curves else []
         if not is_metadata(result):

@@ -19,14 +19,21 @@ from iolab.report.headline import Headline
 MAX_TIMELINES: Final = 16
 """Runs with their series drawn: each costs about 50 ms and 80 KiB of page."""
 
+MAX_HEAT_MAPS: Final = 10
+"""Runs whose latency over time is drawn: each costs up to 50 KiB of page."""
+
 MAX_DISTRIBUTIONS: Final = 64
 """Runs whose latency bins are read and drawn as a curve: each costs about 10 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Runs in the order of their importance; those with a timeline are also drawn as curves."""
+    """Runs in the order of their importance; those with a timeline are also drawn as curves.
 
+    Those with a heat map, all of I/O on files, have a timeline too.
+    """
+
+    heat_maps: tuple[RunKey, ...]
     timelines: tuple[RunKey, ...]
     distributions: tuple[RunKey, ...]
 
@@ -47,7 +54,9 @@ def select(results: Sequence[Result], found: Iterable[Headline]) -> Selection:
         [*best, *((r.digest, r.repeat) for r in bad), *((r.digest, r.repeat) for r in measured)]
     )
     keys = tuple(order)
-    return Selection(keys[:MAX_TIMELINES], keys[:MAX_DISTRIBUTIONS])
+    io = {(r.digest, r.repeat) for r in measured if not is_metadata(r) and not is_key_value(r)}
+    heat_maps = tuple(key for key in keys[:MAX_TIMELINES] if key in io)[:MAX_HEAT_MAPS]
+    return Selection(heat_maps, keys[:MAX_TIMELINES], keys[:MAX_DISTRIBUTIONS])
 
 
 def _is_measured(result: Result) -> bool:

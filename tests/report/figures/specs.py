@@ -16,7 +16,7 @@ from iolab.analyse.points import PointSummary, summarise
 from iolab.model.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.model.run import RunStatus
 from iolab.model.workload import Access, Indicator
-from iolab.report.detail import Curve, Panel, Timeline, Trace
+from iolab.report.detail import Curve, HeatMap, Panel, Timeline, Trace
 from iolab.report.figures.axis import (
     MEAN,
     TAIL,
@@ -30,6 +30,7 @@ from iolab.report.figures.axis import (
 from iolab.report.figures.bars import Named, bars_figure
 from iolab.report.figures.distribution import Drawn, distribution_figure
 from iolab.report.figures.frame import Figure
+from iolab.report.figures.heat import heat_figure
 from iolab.report.figures.inside import inside_figure
 from iolab.report.figures.latency_account import account_figure
 from iolab.report.figures.timeline import timeline_figure
@@ -117,6 +118,20 @@ def timeline() -> Timeline:
     )
 
 
+def heat() -> HeatMap:
+    """Four seconds, the first of them warm-up and the third without any I/O, in three bands."""
+    return HeatMap(
+        edges_s=(0.0, 1.0, 2.0, 3.0, 4.0),
+        edges_ns=(1e5, 2e5, 4e5, 8e5),
+        counts=((900, 50, 50), (9900, 100, 0), (0, 0, 0), (97_000, 2990, 10)),
+        p50_ns=(1.4e5, 1.3e5, None, 1.2e5),
+        p99_ns=(None, 2e5, None, 3e5),
+        begin_s=1.0,
+        end_s=4.0,
+        middle_ns=(1.1e5, 1.3e5),
+    )
+
+
 def figures() -> dict[str, Figure]:
     """Each golden figure by its file's name."""
     return {
@@ -137,6 +152,7 @@ def figures() -> dict[str, Figure]:
             "Random read", "iodepth", lines(), rate_of(Indicator.IOPS), "1/s", (MEAN, TAIL)
         ),
         "timeline": timeline_figure("A run", "Over time", timeline(), SERIES[2]),
+        "heat": heat_figure("A run", "Latency over time", heat(), SERIES[0]),
         "inside": inside_figure("node-1", "node-1 from inside", node()),
         **fleet_figures(),
     }
