@@ -11,6 +11,7 @@ import pytest
 from iolab.analyse.differences import Area, Difference, differences
 from iolab.analyse.side import Side, read_side
 from iolab.model.configuration import Configuration
+from iolab.model.engine import EngineName
 from iolab.model.guest import GuestSettings
 from iolab.model.host import HostFacts
 from iolab.model.rule import PRESETS, LoadKind
@@ -124,6 +125,27 @@ def test_emulated_processors_compare_with_their_like_alone(
     (found,) = differences(run_by(mine), run_by(theirs))
     assert (found.what, found.forbids) == ("hypervisor", "TCG" in {mine, theirs})
     assert differences(run_by("TCG"), run_by("TCG")) == ()
+
+
+def asked(side: Side, **parts: object) -> Side:
+    """The side with that in every job."""
+    points = {
+        place: replace(point, job=replace(point.io, **parts))  # type: ignore[arg-type]
+        for place, point in side.points.items()
+    }
+    return replace(side, points=points)
+
+
+def test_two_engines_may_make_the_same_load_and_one_must_go_about_it_alike(side: Side) -> None:
+    other = differences(side, asked(side, engine=EngineName.NATIVE, ioengine="auto"))
+    assert [(one.what.rpartition(" ")[2], one.forbids) for one in other] == [
+        ("engine", False),
+        ("ioengine", False),
+    ]
+    deeper = differences(side, asked(side, engine=EngineName.NATIVE, iodepth=7))
+    assert [one.what.rpartition(" ")[2] for one in deeper if one.forbids] == ["iodepth"]
+    (alone,) = differences(side, asked(side, ioengine="psync"))
+    assert alone.forbids
 
 
 def test_nothing_differs_from_itself_and_no_seed_matters(side: Side) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -36,6 +38,19 @@ def test_a_cell_is_compared_with_itself_by_pairs_of_repeats() -> None:
     assert cell.comparison.paired
     assert cell.comparison.verdict is Verdict.BETTER
     assert (found.baseline, found.candidate) == (BASE, OTHER)
+
+
+def test_runs_that_shared_no_sitting_are_no_pairs() -> None:
+    high = [12_900.0, 13_500.0, 12_700.0]
+    later = [replace(run, sitting=2) for run in results(OTHER, rates(high))]
+    (cell,) = of(results(BASE, rates(LOW)), later).of("ops_per_s")
+    wanted = stats.ttest_ind(np.log(high), np.log(LOW), equal_var=False).confidence_interval()
+    low, high_end = np.exp(wanted.low - RATIO_ALLOWANCE), np.exp(wanted.high + RATIO_ALLOWANCE)
+    assert cell.interval == pytest.approx((low - 1, high_end - 1))
+    assert not cell.comparison.paired
+    mixed = [replace(run, sitting=run.repeat) for run in later]
+    (cell,) = of(results(BASE, rates(LOW)), mixed).of("ops_per_s")
+    assert cell.comparison.paired
 
 
 def test_of_latency_less_is_a_gain() -> None:

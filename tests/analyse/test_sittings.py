@@ -67,5 +67,11 @@ def test_results_without_a_host_stand_in_a_configuration_of_their_own() -> None:
     assert by_title == {whole.title: 1, f"{whole.title} without c3": len(RESULTS) - 1}
 
 
+def test_what_stands_apart_already_stays_as_it_is() -> None:
+    lacking = [RESULTS[0], *(replace(result, without=("c3",)) for result in RESULTS[1:])]
+    once = set_apart(STUDY, lacking)
+    assert set_apart(*once) == once
+
+
 def test_a_whole_fleet_is_shown_as_it_is() -> None:
     assert set_apart(STUDY, RESULTS) == (STUDY, tuple(RESULTS))

@@ -36,9 +36,10 @@ def set_apart(study: Study, results: Sequence[Result]) -> tuple[Study, tuple[Res
     """The study with a further configuration for each set of hosts that some result lacks.
 
     It is called like `fleet without c3`, stands after its own, and has the hosts that were left.
+    What stands apart already stays as it is.
     """
     lacking = dict.fromkeys(
-        (result.configuration, result.without) for result in results if result.without
+        (result.configuration, result.without) for result in results if _is_mixed(result)
     )
     if not lacking:
         return study, tuple(results)
@@ -48,11 +49,16 @@ def set_apart(study: Study, results: Sequence[Result]) -> tuple[Study, tuple[Res
         configurations += [_lesser(item, names) for owner, names in lacking if owner == item.id]
     renamed = tuple(
         replace(result, configuration=_name(result.configuration, result.without))
-        if result.without
+        if _is_mixed(result)
         else result
         for result in results
     )
     return replace(study, configurations=tuple(configurations)), renamed
+
+
+def _is_mixed(result: Result) -> bool:
+    """Whether a result lacks hosts and stands among those of the whole configuration."""
+    return bool(result.without) and not result.configuration.endswith(_name("", result.without))
 
 
 def _lesser(whole: Configuration, names: tuple[str, ...]) -> Configuration:

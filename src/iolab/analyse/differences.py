@@ -19,7 +19,7 @@ from iolab.model.host import HostFacts
 from iolab.model.key_value import KeyValueSet
 from iolab.model.rule import RuleSettings
 from iolab.model.study import Method, Study
-from iolab.model.workload import AnyJob
+from iolab.model.workload import AnyJob, Job
 from iolab.model.ycsb import YcsbJob
 from iolab.units import format_bytes
 
@@ -84,6 +84,7 @@ def _workloads(baseline: Side, candidate: Side) -> Iterator[Difference]:
         if other is None:
             continue
         workload = place[0]
+        free = _free(point.job, other.job)
         if type(point.job) is not type(other.job):
             found: Iterable[tuple[str, object, object]] = [
                 ("engine", point.job.engine, other.job.engine)
@@ -99,10 +100,16 @@ def _workloads(baseline: Side, candidate: Side) -> Iterator[Difference]:
                     f"{workload}: {name.replace('_', ' ')}",
                     _text(name, mine),
                     _text(name, theirs),
-                    forbids=name not in _PLACES,
+                    forbids=name not in free,
                 )
     counts = (_clients(baseline), _clients(candidate))
     yield from _unequal(Area.WORKLOAD, "clients", *counts, forbids=True)
+
+
+def _free(one: AnyJob, other: AnyJob) -> tuple[str, ...]:
+    """The settings of two jobs that may differ: of one load made by two engines these, too."""
+    both_io = isinstance(one, Job) and isinstance(other, Job)
+    return (*_PLACES, *_ENGINES) if both_io and one.engine is not other.engine else _PLACES
 
 
 def _clients(side: Side) -> str:
@@ -158,6 +165,12 @@ def _on_server(side: Side) -> bool:
 
 _PLACES: Final = ("database",)
 """Settings of a job that say where something lies: they may differ, and are shown."""
+
+_ENGINES: Final = ("engine", "ioengine")
+"""Settings of a job that say what makes its I/Os, and how that asks the kernel for them.
+
+They may differ where engines do, which is then what is compared; those of one engine must not.
+"""
 
 _SERVER_FORBIDS: Final = ("kind", "heap_bytes", "memory_bytes", "replication", "consistency")
 """What makes other work of the same operations, or answers them from another memory."""

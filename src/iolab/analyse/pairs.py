@@ -89,7 +89,8 @@ def objection(pair: Pair, metric: str) -> str:
 def compare_pair(pair: Pair, metric: str, prior: Prior, *, one_session: bool) -> Comparison:
     """The candidate against the baseline by run means; `objection` must have none.
 
-    Runs of one session are paired by repeat, since a repeat is a block in which both were measured.
+    Runs of one session are paired by repeat, since a repeat is a block in which both were measured;
+    but not where no repeat had both sides in one sitting.
     """
     better = better_of(pair[0].metrics[metric].unit)
     allowance = RATIO_ALLOWANCE + pair_bin_error(pair, metric)
@@ -98,12 +99,18 @@ def compare_pair(pair: Pair, metric: str, prior: Prior, *, one_session: bool) ->
         for side in pair
     )
     both = sorted(mine.keys() & theirs.keys())
-    if one_session and len(both) > 1:
+    if one_session and len(both) > 1 and _in_blocks(pair):
         return compare_paired(
             _of(mine, both), _of(theirs, both), better, prior, allowance=allowance
         )
     values = (list(mine.values()), list(theirs.values()))
     return compare(*values, better, prior, allowance=allowance)
+
+
+def _in_blocks(pair: Pair) -> bool:
+    """Whether both sides were measured within one repeat of one sitting at any time."""
+    mine, theirs = ({(run.sitting, run.repeat) for run in side.results} for side in pair)
+    return bool(mine & theirs)
 
 
 def pair_bin_error(pair: Pair, metric: str) -> float:

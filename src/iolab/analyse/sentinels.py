@@ -114,7 +114,7 @@ def told(alarm: Alarm) -> str:
 
 
 def _marked(result: Result, alarm: Alarm | None) -> Result:
-    if alarm is None:
+    if alarm is None or any(check.code == CODE for check in result.verdict.checks):
         return result
     evidence = {"change": alarm.change, "after": alarm.after, "at": alarm.at}
     says = f"{told(alarm)} What this run measured may not be what the others did."

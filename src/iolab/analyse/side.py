@@ -5,20 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
-from iolab.analyse.apart import shown_of
+from iolab.analyse.apart import Stored, shown_of
 from iolab.analyse.points import Axis, PointSummary, summarise
 from iolab.errors import Fault, UsageError
 from iolab.model.configuration import Configuration
 from iolab.model.host import HostFacts
 from iolab.model.metric import Result
-from iolab.model.run import Point
+from iolab.model.run import Plan, Point
 from iolab.model.study import Study
 from iolab.plan.wording import shown, suggestion
-from iolab.store.reader import SessionReader
+from iolab.store.documents import Manifest, Session
 
 Place = tuple[str, Axis]
 """Where a point stands in every session of a study: its workload and its axis values."""
+
+
+class Measured(Stored, Protocol):
+    """A session as far as a side of it is read; `iolab.store.reader.SessionReader` is one."""
+
+    @property
+    def session(self) -> Session:
+        """What the session is."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that it executes."""
+
+    @property
+    def facts(self) -> Mapping[str, HostFacts]:
+        """The facts of each host by name."""
+
+    def manifest(self, digest: str, repeat: int) -> Manifest:
+        """A committed run's manifest."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +72,7 @@ class Side:
         return (self.session, self.configuration.id) == (other.session, other.configuration.id)
 
 
-def read_side(name: str, reader: SessionReader, configuration: str | None = None) -> Side:
+def read_side(name: str, reader: Measured, configuration: str | None = None) -> Side:
     """One configuration of a session; UsageError where it is not clear which, or not there."""
     study, results = shown_of(reader)
     chosen = _chosen(name, study, configuration)
@@ -94,7 +114,7 @@ def _nodes(study: Study, configuration: Configuration) -> set[str]:
     return {host.node for host in study.hosts if host.name in configuration.hosts}
 
 
-def _measured(reader: SessionReader, results: tuple[Result, ...]) -> dict[Place, Point]:
+def _measured(reader: Measured, results: tuple[Result, ...]) -> dict[Place, Point]:
     """The points that no plan foresaw: those of a search follow from what was measured."""
     planned = {point.digest for point in reader.plan.points}
     return {

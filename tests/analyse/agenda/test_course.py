@@ -159,6 +159,7 @@ def test_a_sentinel_that_moved_has_the_runs_before_it_made_again_once() -> None:
     marked = [r for r in mark_moved(results, study) if r.verdict.level is Level.INDICATIVE]
     assert [r.digest for r in marked] == doubted
     assert alarm.after < median(r.order for r in marked) < alarm.at
+    assert mark_moved(mark_moved(results, study), study) == mark_moved(results, study)
 
 
 def test_a_point_that_failed_is_not_asked_for_again_and_ends_no_search() -> None:
