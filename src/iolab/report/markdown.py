@@ -74,6 +74,7 @@ def _charts(page: Page) -> Iterator[str]:
 def _group(item: ChartGroup) -> Iterator[str]:
     if item.table:
         yield from _table(item.table)
+    yield from ("", text(item.note)) if item.note else ()
     for figure in item.figures:
         yield from ("", f"### {text(figure.title)}", "", text(figure.finding))
         yield from _table(figure.table, title="")

@@ -28,6 +28,7 @@ from iolab.report.figures.axis import (
     throughput_figure,
 )
 from iolab.report.figures.bars import Named, bars_figure
+from iolab.report.figures.beside import Dot, beside_figure
 from iolab.report.figures.distribution import Drawn, distribution_figure
 from iolab.report.figures.frame import Figure
 from iolab.report.figures.heat import heat_figure
@@ -36,6 +37,7 @@ from iolab.report.figures.latency_account import account_figure
 from iolab.report.figures.timeline import timeline_figure
 from iolab.report.figures.tradeoff import tradeoff_figure
 from iolab.report.palette import SERIES
+from iolab.report.table import Table
 from tests.report.figures.fleets import accounts, node
 from tests.report.studies import one_configuration
 from tests.report.synthetic import job, study_of, workload
@@ -152,6 +154,17 @@ def figures() -> dict[str, Figure]:
             "Random read", "iodepth", lines(), rate_of(Indicator.IOPS), "1/s", (MEAN, TAIL)
         ),
         "timeline": timeline_figure("A run", "Over time", timeline(), SERIES[2]),
+        "beside": beside_figure(
+            "sample-output",
+            "Beside sample-output, for each host",
+            "For each host, rates 0.5 to 2 times.",
+            "",
+            (
+                Dot("read-iops, IOPS", SERIES[0], Metric(0.5, "", 0.4, 0.6, 3), Level.VALID),
+                Dot("write-iops, IOPS", SERIES[0], Metric(2.0, "", n=1), Level.INDICATIVE),
+            ),
+            Table("", (), ()),
+        ),
         "heat": heat_figure("A run", "Latency over time", heat(), SERIES[0]),
         "inside": inside_figure("node-1", "node-1 from inside", node()),
         **fleet_figures(),

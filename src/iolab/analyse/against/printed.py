@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from iolab.analyse.audit.document import Published, positive
+from iolab.analyse.audit.document import Published, flat, positive
 from iolab.analyse.audit.figure import Span, exact
 from iolab.analyse.key_value.summary import WHOLE_KEY
 from iolab.analyse.metadata.summary import whole_key
@@ -146,7 +146,7 @@ def printed_figures(published: Published) -> tuple[Printed, ...]:
 
 def method_words(published: Published) -> tuple[tuple[str, str], ...]:
     """What was printed of the method, by name: texts, numbers and lists of these."""
-    found = [(name, _text(value)) for name, value in published.table("method").items()]
+    found = [(name, _text(value)) for name, value in flat(published.table("method"))]
     return tuple((name, text) for name, text in found if text)
 
 
@@ -230,6 +230,8 @@ def _told(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 def _text(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(_text(one) for one in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return "" if value is None or isinstance(value, dict) else str(value)
 
 

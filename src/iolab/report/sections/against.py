@@ -14,11 +14,13 @@ from iolab.analyse.against.printed import Against, Owner, Printed, method_words
 from iolab.analyse.audit.document import words
 from iolab.analyse.audit.figure import Span
 from iolab.analyse.points import PointSummary
+from iolab.analyse.summary import NANOSECONDS
 from iolab.model.metric import Level
 from iolab.report.brief import Brief
 from iolab.report.detail import RunKey
 from iolab.report.figures.beside import Dot, beside_figure
 from iolab.report.figures.choose import Look
+from iolab.report.figures.frame import Figure
 from iolab.report.page_parts import ChartGroup, Section
 from iolab.report.sections.own_words import own_words
 from iolab.report.story import metric_words
@@ -56,22 +58,18 @@ def against(
     told = brief.against
     figures = told.figures
     pairs = beside(brief.study, points, figures)
-    groups = [
-        _group(owner, [one for one in pairs if one.printed.owner.name == owner], looks, anchors)
+    charts = tuple(
+        _figure(owner, [one for one in pairs if one.printed.owner.name == owner], looks, anchors)
         for owner in owners(figures)
         if any(one.printed.owner.name == owner for one in pairs)
-    ]
-    missing = _missing(figures, pairs)
-    groups.append(
-        ChartGroup(
-            "",
-            (),
-            _differences(brief, told, [one.owner for one in figures]),
-            f"Published by: {told.published.source or NOTHING}.{missing}",
-        )
     )
+    source = f"Published by: {told.published.source or NOTHING}."
+    owned = [one.owner for one in figures]
+    note = f"{source}{_missing(figures, pairs)}"
+    beneath = ChartGroup("What differs", (), _differences(brief, told, owned), note)
+    groups = (ChartGroup("", charts), beneath) if charts else (beneath,)
     title = f"Against {told.published.id}"
-    return Section("against", title, LEDE, tuple(groups))
+    return Section("against", title, LEDE, groups)
 
 
 def _missing(figures: Sequence[Printed], pairs: Sequence[Beside]) -> str:
@@ -80,17 +78,19 @@ def _missing(figures: Sequence[Printed], pairs: Sequence[Beside]) -> str:
     lost = [one for one in figures if (one.owner, one.workload, one.metric) not in seen]
     if not lost:
         return ""
+    if not pairs:
+        return " Nothing that was published there was measured here."
     names = list(dict.fromkeys(f"{one.workload} ({metric_words(one.metric)})" for one in lost))
     return f" Published, but not measured here: {listing(names, 8)}."
 
 
-def _group(
+def _figure(
     owner: str,
     pairs: Sequence[Beside],
     looks: Mapping[str, Look],
     anchors: Mapping[RunKey, str],
-) -> ChartGroup:
-    """The figure and the table of what was published of one product, cluster or client."""
+) -> Figure:
+    """What was published of one product, cluster or client, drawn and as a table."""
     several = len(looks) > 1
     basis = next(b for b in _DRAWN if any(b in one.shares for one in pairs))
     dots = [
@@ -104,27 +104,32 @@ def _group(
     ]
     table = _table(owner, pairs, looks, anchors)
     words = "the whole" if basis is Basis.WHOLE else f"each {basis.value}"
-    figure = beside_figure(
+    return beside_figure(
         subject=owner,
         title=f"Beside {owner}, for {words}",
-        finding=_finding(owner, dots, words),
+        finding=_finding(owner, pairs, basis, words),
         note="Latencies are told as they are: below 1 is faster here.",
         dots=dots,
         table=table,
     )
-    return ChartGroup(owner, (figure,), more=())
 
 
-def _finding(owner: str, dots: Sequence[Dot], words: str) -> str:
-    ratios = [dot.ratio.value for dot in dots if dot.ratio.value]
-    if not ratios:
-        return f"Nothing here has a figure beside {owner}."
-    low, high = (f"{end:.2g}" for end in (min(ratios), max(ratios)))
-    span = f"{low} to {high} times" if low != high else f"{low} times"
-    levels = [dot.level for dot in dots]
-    worst = max(levels, key=lambda level: level.rank)
+def _finding(owner: str, pairs: Sequence[Beside], basis: Basis, words: str) -> str:
+    """How far the ratios reach, rates and latencies apart, since they are good in opposite ways."""
+    parts = []
+    for name, is_latency in (("rates", False), ("latencies", True)):
+        found = [
+            ratio
+            for one in pairs
+            if (one.printed.unit == NANOSECONDS) is is_latency
+            and (ratio := one.shares.get(basis, one.shares[Basis.WHOLE]).ratio.value) is not None
+        ]
+        if found:
+            low, high = f"{min(found):.2g}", f"{max(found):.2g}"
+            parts.append(f"{name} {low} times" if low == high else f"{name} {low} to {high} times")
+    worst = max((one.level for one in pairs), key=lambda level: level.rank)
     trust = "all valid" if worst is Level.VALID else f"at worst {worst.value}"
-    return f"For {words}, {span} the published figures of {owner}; {trust} here."
+    return f"For {words}, {' and '.join(parts)} what is published of {owner}; {trust} here."
 
 
 def _dot_name(one: Beside, looks: Mapping[str, Look]) -> str:

@@ -63,9 +63,24 @@ def _servers(brief: Brief) -> Iterator[str]:
         yield f"{processor}, {memory}"
 
 
+def _io(brief: Brief) -> Iterator[Job]:
+    yield from (one.job for one in brief.study.workloads if isinstance(one.job, Job))
+
+
 def _jobs(brief: Brief) -> Iterator[str]:
-    jobs = (one.job for one in brief.study.workloads)
-    yield from (str(job.numjobs) for job in jobs if isinstance(job, Job))
+    yield from (str(job.numjobs) for job in _io(brief))
+
+
+def _file_sizes(brief: Brief) -> Iterator[str]:
+    yield from (format_bytes(job.file_bytes) for job in _io(brief))
+
+
+def _direct(brief: Brief) -> Iterator[str]:
+    yield from ("yes" if job.direct else "no" for job in _io(brief))
+
+
+def _io_engines(brief: Brief) -> Iterator[str]:
+    yield from (job.ioengine for job in _io(brief))
 
 
 _OWN: Final[Mapping[str, Callable[[Brief], Iterable[str]]]] = {
@@ -80,6 +95,11 @@ _OWN: Final[Mapping[str, Callable[[Brief], Iterable[str]]]] = {
     "nic": _ports,
     "ssd": _devices,
     "engine": lambda brief: brief.engine_versions,
+    "common.filesize": _file_sizes,
+    "common.direct": _direct,
+    "common.ioengine": _io_engines,
+    "common.runtime": lambda brief: [format_duration_s(brief.study.method.runtime_s)],
+    "common.startdelay": lambda brief: [format_duration_s(brief.study.method.warmup_s)],
     "warmup_s": lambda brief: [format_duration_s(brief.study.method.warmup_s)],
     "run_s": lambda brief: [format_duration_s(brief.study.method.runtime_s)],
     "repeats": lambda brief: [str(brief.study.method.repeats)],
