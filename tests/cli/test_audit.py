@@ -137,3 +137,14 @@ def test_the_references_are_listed_and_shown() -> None:
 
 def test_a_file_to_print_needs_a_name() -> None:
     assert iolab("reference", "--toml").returncode == 2
+
+
+def test_all_sets_that_cannot_be_read_are_told_at_once(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.toml"
+    broken.write_text("id = [", encoding="utf-8")
+    done = iolab("audit", "casandra", "vm-fleet", broken.name, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "2 of 3 sets cannot be audited" in done.stderr
+    assert "Did you mean 'cassandra'?" in done.stderr
+    assert "broken.toml" in done.stderr
+    assert done.stdout == ""

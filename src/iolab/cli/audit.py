@@ -66,7 +66,7 @@ def audit(
     from iolab.cli.talk import result_json, result_screen
     from iolab.errors import ExitCode
 
-    found = [_audited(name) for name in sets or published_ids()]
+    found = _all_audited(sets or published_ids())
     if as_json:
         result_json({"format": 1, "sets": [_document(one) for one in found]})
     else:
@@ -74,6 +74,28 @@ def audit(
     worst = max((_worst(one) for one in found), key=_rank, default=Agreement.AGREES)
     if fail_on is not None and _rank(worst) >= _rank(Agreement(fail_on.value)):
         raise typer.Exit(ExitCode.VERDICT)
+
+
+def _all_audited(names: Sequence[str]) -> list[Audited]:
+    """The audit of each; where any cannot be read one error that tells all of them."""
+    from iolab.errors import Fault, IolabError
+
+    found: list[Audited] = []
+    errors: list[IolabError] = []
+    for name in names:
+        try:
+            found.append(_audited(name))
+        except IolabError as error:
+            errors.append(error)
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise type(errors[0])(
+            f"{len(errors)} of {len(names)} sets cannot be audited.",
+            "Leave these out, or mend them.",
+            tuple(Fault(error.happened, error.do) for error in errors),
+        )
+    return found
 
 
 def _audited(name: str) -> Audited:
