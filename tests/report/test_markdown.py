@@ -61,3 +61,15 @@ def test_a_fence_is_longer_than_any_in_what_it_holds() -> None:
 
 def test_a_text_is_one_line() -> None:
     assert text("a\nb | c_d") == r"a b \| c\_d"
+
+
+@pytest.mark.parametrize(
+    ("foreign", "told"),
+    [
+        ("see https://evil.example", r"see https\://evil.example"),
+        ("WWW.evil.example", r"WWW\.evil.example"),
+        ("ratio 3:2, awww.x", "ratio 3:2, awww.x"),
+    ],
+)
+def test_bare_addresses_become_no_links(foreign: str, told: str) -> None:
+    assert text(foreign) == told

@@ -18,7 +18,9 @@ from iolab.report.page_parts import ChartGroup
 from iolab.report.table import Cell, Table
 from iolab.report.wording import clean, mark
 
-_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&$])")
+_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&$]|:(?=//)|(?<=\bwww)\.)", re.IGNORECASE)
+"""What begins markup, also that of GitHub, which makes links of bare addresses."""
+
 _START: Final = re.compile(r"^(\d{0,9})([-+=.)])(?=[ =-]|$)")
 """What makes a list, a rule or a heading of the line that begins with it."""
 
