@@ -5,6 +5,13 @@
 //! has both sides. What comes before the start may take its time; from the start on a worker
 //! allocates nothing, takes no lock and formats nothing.
 
+pub mod mix;
+pub mod offsets;
+pub mod pace;
+mod permutation;
+pub mod random;
+mod zipf;
+
 use std::process::ExitCode;
 
 /// Read the jobs, do them, tell what happened.
