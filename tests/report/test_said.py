@@ -26,7 +26,8 @@ def test_every_sentence_leads_to_runs_of_the_page() -> None:
     assert len(sentences) > FIRST
     for one in sentences:
         anchors = re.findall(r'href="#([^"]+)"', one)
-        assert 1 <= len(anchors) <= LINKS_MOST
+        assert len(anchors) <= LINKS_MOST
+        assert anchors or "For capacity first" in one  # what was bought rests on no run
         assert all(f'id="{anchor}"' in PAGE for anchor in anchors)
 
 

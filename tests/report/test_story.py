@@ -9,7 +9,8 @@ import pytest
 
 from iolab.analyse.findings.finding import Best, Finding, Gained
 from iolab.model.metric import Level, Metric
-from iolab.report.story import Names, metric_words, say, story
+from iolab.report.phrases import Names
+from iolab.report.story import metric_words, say, story
 from tests.analyse.findings.cells import curve, found_in, sized
 from tests.analyse.key_value.studies import BASE, OTHER, STUDY
 
@@ -28,6 +29,12 @@ def test_the_story_of_two_configurations() -> None:
     )
     sentences = [re.sub(r" \([^)]*\)", "", one.text) for one in story(study, found)]
     assert sentences == [
+        "For capacity first: old-ssd, with 100 TB usable for each 1000 EUR, 2 times that of new-ssd.",
+        "For performance: old-ssd, 25 % faster than new-ssd by best rates over 1 workload.",
+        "For performance at its cost: old-ssd, 2.5 times as much as new-ssd of best rates for each "
+        "1000 EUR over 1 workload.",
+        "For a balance: old-ssd, with at least 100 % of the best in everything for each 1000 EUR, "
+        "where new-ssd has 40 %.",
         "readrandom-4k: new-ssd has 10 % more operations a second than old-ssd at threads 4, its "
         "largest supported gain of 3 points.",
         "readrandom-4k: new-ssd has 9.1 % less read mean latency than old-ssd at threads 4, its "

@@ -16,6 +16,8 @@ from iolab.analyse.apart import shown_of
 from iolab.analyse.iterations import is_metadata
 from iolab.analyse.key_value.load import measure_key_value
 from iolab.analyse.key_value.summary import is_key_value
+from iolab.analyse.limits.telemetry import view_of
+from iolab.analyse.limits.watched import Watched, watch
 from iolab.analyse.load import DIRECTIONS, Load, measure
 from iolab.analyse.metadata.phases import measure_metadata
 from iolab.analyse.points import summarise
@@ -34,6 +36,7 @@ from iolab.report.figures.choose import curve_name
 from iolab.report.gather import binned_curve, curve_of, heat_of, timeline_of
 from iolab.report.guests.groups import fleet_groups, inside_run, io_headlines, told_runs
 from iolab.report.guests.inside import Inside, node_inside
+from iolab.report.headline import Headline
 from iolab.report.key_value.groups import key_headlines
 from iolab.report.operations import NAMES
 from iolab.report.published import PublishedTables
@@ -44,6 +47,9 @@ from iolab.store.verify import Damage
 
 KEY_RUNS_MAX: Final = 512
 """Runs on key-value stores whose manifests are read: each costs a few ms."""
+
+LIMITED_RUNS_MAX: Final = 48
+"""Runs whose telemetry is read for what limits them: each costs about 50 ms, and more in fleets."""
 
 
 class SessionSource(Protocol):
@@ -114,6 +120,8 @@ class Brief:
     """What others published that the results are set beside."""
     begun: tuple[int, ...] = ()
     """When each sitting of the session began (UTC, ns), oldest first."""
+    watched: Mapping[RunKey, Watched] = field(default_factory=dict)
+    """What runs of the best points tell of the resources under their load."""
 
     @property
     def engine_versions(self) -> tuple[str, ...]:
@@ -135,14 +143,17 @@ def build_brief(source: SessionSource, published: PublishedTables | None = None)
     titles = {one.id: one.title for one in study.configurations}
     kernels = kernels_of(source.facts)
     details: dict[RunKey, RunDetail] = {}
+    best_runs, watched = _best_runs(best), dict[RunKey, Watched]()
     for key in chosen.distributions:
         with_timeline = key in chosen.timelines
-        record = reading.record(key, with_counters=with_timeline)
+        record = reading.record(key, with_counters=with_timeline or key in best_runs)
         if record is None:
             continue
         host_runs[key] = record.hosts
         if record.fleet is not None:
             fleets[key] = record.fleet
+        if key in best_runs:
+            watched[key] = watch(view_of(record, source.facts))
         if len(record.intervals):
             result = by_key[key]
             name = curve_name(result, titles[result.configuration] if len(titles) > 1 else "")
@@ -168,6 +179,7 @@ def build_brief(source: SessionSource, published: PublishedTables | None = None)
         published=published,
         fleets=fleets,
         begun=tuple(start.real_ns for start in source.starts),
+        watched=watched,
     )
 
 
@@ -230,6 +242,12 @@ class _Reading:
 
 _PLACE: Final = re.compile(r"'/.*/(points/[^']*)'", re.DOTALL)
 """A file of a session; where that lies is nothing to whom a report is handed."""
+
+
+def _best_runs(best: Sequence[Headline]) -> frozenset[RunKey]:
+    """Of the best points the runs that are shown, the first of them."""
+    found = (one.best.shown for one in best if one.best is not None)
+    return frozenset([(run.digest, run.repeat) for run in found][:LIMITED_RUNS_MAX])
 
 
 def _key_runs(results: Sequence[Result]) -> list[RunKey]:

@@ -97,7 +97,7 @@ def make_page(brief: Brief) -> Page:
     groups = key_groups(brief.study, brief.results)
     gained = key_gains(brief.study, groups)
     workloads = workload_charts(brief, points, groups, gained, looks, anchors)
-    sentences = said(brief.study, points, brief.results, anchors)
+    sentences = said(brief.study, points, brief.results, anchors, brief.watched)
     further = sections(brief, points, looks, anchors)
     hidden = len(failures) - MAX_FAILURES
     several = len(brief.study.configurations) > 1

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from iolab.analyse.findings.ranked import findings
 from iolab.analyse.gains import gains
+from iolab.analyse.limits.watched import Watched
 from iolab.analyse.points import PointSummary
 from iolab.model.metric import Result
 from iolab.model.study import Study
@@ -37,8 +39,12 @@ def said(
     points: Sequence[PointSummary],
     results: Sequence[Result],
     anchors: Mapping[RunKey, str],
+    watched: Mapping[RunKey, Watched] = MappingProxyType({}),
 ) -> tuple[Said, ...]:
-    """Every sentence that the results support, what decides first."""
+    """Every sentence that the results support, what decides first.
+
+    `watched` is what some runs tell of the resources under their load.
+    """
     titles = {one.id: f" of {one.title}" for one in study.configurations}
     if len(titles) == 1:
         titles = {}
@@ -46,7 +52,7 @@ def said(
         (one.digest, one.repeat): f"{run_name(one)}{titles.get(one.configuration, '')}"
         for one in results
     }
-    found = findings(study, points, gains(study, points))
+    found = findings(study, points, gains(study, points), watched)
     return tuple(_linked(one, names, anchors) for one in without_repeats(story(study, found)))
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from iolab.analyse.findings.finding import Bent, Best, Priced, RunKey
 from iolab.analyse.key_value.summary import NAMED_OPERATIONS, latency_key
+from iolab.analyse.limits.step import PAYS, REPLICATED
 from iolab.analyse.points import FIGURES, Axis, PointSummary
 from iolab.analyse.value import Maximum, Quotient, capacities, quotients
 from iolab.model.configuration import Configuration
@@ -19,12 +20,6 @@ from iolab.plan.searches import SEARCHED
 
 LOADS: Final = (*SEARCHED, "threads")
 """Axes along which load rises."""
-
-PAYS: Final = 0.5
-"""A load that is doubled should give more than the square root of two; less is waiting."""
-
-REPLICATED: Final = 2
-"""Runs of a point from which on its spread is known."""
 
 
 def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
+from iolab.analyse.limits.decide import Decision
+from iolab.analyse.limits.watched import Watched
 from iolab.analyse.method.ratio import Verdict
+from iolab.analyse.method.usl import Usl
 from iolab.analyse.points import Axis
 from iolab.model.metric import Level, Metric
 
@@ -138,4 +142,70 @@ class Priced:
     runs: tuple[RunKey, ...]
 
 
-Finding = Best | Gained | Tallied | Crossed | Bent | Priced
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """What limits a configuration's best of a workload, at the place `axis` of its axes.
+
+    `seen` is what one run of it tells of its resources, `decision` what follows from that and from
+    the load's last step. `law` describes the curve where nothing busy explains that it bends.
+    """
+
+    configuration: str
+    workload: str
+    axis: Axis
+    decision: Decision
+    seen: Watched
+    law: Usl | None
+    level: Level
+    runs: tuple[RunKey, ...]
+
+
+class Need(StrEnum):
+    """What somebody may look for first."""
+
+    CAPACITY = "capacity"
+    BALANCE = "balance"
+    PERFORMANCE = "performance"
+    VALUE = "value"
+    """Performance for its cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a need, and how much of the best configuration's figure this one has.
+
+    `name` is capacity, IOPS, bandwidth or operations; `share` is 1 for the best.
+    """
+
+    name: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Suits:
+    """The configuration that serves a need best, of `of` that could be held against each other.
+
+    `lead` is how many times as good it is as `runner_up` by the need's measure: capacity, the
+    geometric mean over `workloads`, or the least of its `sides`. `per` is what figures are for:
+    `1000 EUR`, empty where no cost is given. Of capacity, `terabytes` is the figure and `metric`
+    `usable_tb` or `raw_tb`. `sure` where its interval lies above those of all others, `single`
+    where one of them rests on one run. `level` is the worst verdict behind it, None of capacity.
+    """
+
+    need: Need
+    configuration: str
+    runner_up: str
+    lead: float
+    per: str
+    of: int
+    sure: bool
+    single: bool
+    sides: tuple[Side, ...]
+    workloads: tuple[str, ...]
+    terabytes: float | None
+    metric: str
+    level: Level | None
+    runs: tuple[RunKey, ...]
+
+
+Finding = Best | Gained | Tallied | Crossed | Bent | Priced | Limited | Suits

@@ -11,13 +11,14 @@ from iolab.report.detail import RunKey
 from iolab.report.figures.choose import Look
 from iolab.report.page_parts import Section
 from iolab.report.sections.against import against
+from iolab.report.sections.limits import limits
 
 Maker = Callable[
     [Brief, Sequence[PointSummary], Mapping[str, Look], Mapping[RunKey, str]], Section | None
 ]
 """Makes a section of a brief, its points, its configurations' looks and its runs' anchors."""
 
-MAKERS: Final[tuple[Maker, ...]] = (against,)
+MAKERS: Final[tuple[Maker, ...]] = (limits, against)
 
 
 def sections(
