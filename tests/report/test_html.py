@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -10,13 +11,13 @@ import pytest
 
 from iolab.model.event import SessionStatus
 from iolab.report.brief import Brief, build_brief
-from iolab.report.html import policy, render_html, style_sheet
+from iolab.report.html import policy, render_html, script, style_sheet
 from iolab.report.selection import MAX_TIMELINES
 from tests.report.hostile import EVERY, TURNED, hostile
 from tests.report.studies import kpi, sweep
 from tests.report.synthetic import Source
 
-FORBIDDEN = {"script", "iframe", "object", "embed", "form", "base", "img", "audio", "video"}
+FORBIDDEN = {"iframe", "object", "embed", "form", "base", "img", "audio", "video"}
 
 
 class Elements(HTMLParser):
@@ -54,13 +55,36 @@ def test_the_same_brief_gives_the_same_page(brief: Brief, page: str) -> None:
     assert render_html(brief) == page
 
 
-def test_the_policy_names_the_one_style_sheet(page: str) -> None:
-    style = re.search(r"<style>(.*?)</style>", page, re.S)
-    assert style is not None
-    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
-    assert f"style-src &#39;sha256-{digest}&#39;" in page
+def test_the_policy_names_the_one_style_sheet_and_the_one_script(page: str) -> None:
+    for kind, found in (
+        ("style", re.findall(r"<style>(.*?)</style>", page, re.S)),
+        ("script", re.findall(r"<script>(.*?)</script>", page, re.S)),
+    ):
+        assert len(found) == 1
+        digest = base64.b64encode(hashlib.sha256(found[0].encode()).digest()).decode()
+        assert f"{kind}-src &#39;sha256-{digest}&#39;" in page
     assert "default-src &#39;none&#39;" in page
-    assert policy(style_sheet()).count("unsafe") == 0
+    assert policy(style_sheet(), script()).count("unsafe") == 0
+
+
+def test_the_script_makes_no_code_and_no_markup_of_text() -> None:
+    words = r"eval|Function\(|innerHTML|outerHTML|insertAdjacent|document\.write|fetch\(|XMLHttp"
+    assert re.findall(words, script()) == []
+    assert len(script()) < 40_000
+
+
+@pytest.mark.parametrize("name", ["page", "hostile_page"])
+def test_beside_the_script_stand_only_blocks_of_data(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    page = request.getfixturevalue(name)
+    kinds = [attrs for tag, attrs in Elements(page).found if tag == "script"]
+    assert kinds.count({}) == 1
+    assert [one for one in kinds if one not in ({}, {"type": "application/json"})] == []
+    blocks = re.findall(r'<script type="application/json">(.*?)</script>', page, re.S)
+    assert len(blocks) > 20
+    assert all(json.loads(block)["marks"] for block in blocks)
+    assert [block for block in blocks if set(block) & set("<>&")] == []
 
 
 @pytest.mark.parametrize("name", ["page", "hostile_page"])

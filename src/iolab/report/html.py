@@ -1,6 +1,7 @@
-"""The report as one HTML file: no script, no network, nothing but itself.
+"""The report as one HTML file: whole without its script, no network, nothing but itself.
 
-A Content-Security-Policy in the page forbids everything but its one style sheet, named by digest.
+A Content-Security-Policy in the page forbids everything but its one style sheet and its one script,
+named by their digests; the script makes charts answer to pointer and keys.
 All text is escaped by the template engine, after characters that cannot be seen were written out.
 """
 
@@ -24,8 +25,8 @@ from iolab.report.figures.frame import Figure
 from iolab.report.key_value.gains import GAIN_NOTE, LARGEST_NOTE
 from iolab.report.objections import run_name
 from iolab.report.page import make_page, where
-from iolab.report.palette import declarations
-from iolab.report.render import draw
+from iolab.report.palette import SERIES, declarations
+from iolab.report.render import draw_tied
 from iolab.report.said import FIRST as SAID_FIRST
 from iolab.report.tables import evidence_text
 from iolab.report.wording import clean, mark
@@ -35,24 +36,26 @@ _HERE: Final = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A figure and its SVG."""
+    """A figure, its SVG, and as JSON what its marks stand for (empty for nothing)."""
 
     figure: Figure
     svg: Markup
+    marks: Markup
 
 
 def render_html(brief: Brief) -> str:
     """The page; the same brief gives the same bytes. ReportError if a chart cannot be drawn."""
-    style = style_sheet()
+    style, page = style_sheet(), make_page(brief)
     template = _environment().get_template("report.html.j2")
     return template.render(
         brief=brief,
-        page=make_page(brief),
+        page=page,
         style=Markup(style),  # noqa: S704 - ours, and its digest stands in the policy
-        policy=policy(style),
+        script=Markup(script()),  # noqa: S704 - the same
+        policy=policy(style, script()),
         levels={level.value: level for level in Level},
         several=len(brief.study.configurations) > 1,
-        draw=_Pen(),
+        draw=_Pen(page.colours),
         gain_notes=f"{GAIN_NOTE} {LARGEST_NOTE}",
         said_first=SAID_FIRST,
     )
@@ -70,11 +73,19 @@ def style_sheet() -> str:
     )
 
 
-def policy(style: str) -> str:
-    """The Content-Security-Policy under which only that style sheet is applied."""
+@cache
+def script() -> str:
+    """The page's script: it changes what is shown of the charts, and asks for nothing."""
+    parts = sorted((_HERE / "script").glob("*.js"))
+    body = "\n".join(part.read_text(encoding="utf-8") for part in parts)
+    return f'"use strict";\n(() => {{\n{body}}})();\n'
+
+
+def policy(style: str, script: str) -> str:
+    """The Content-Security-Policy under which that style sheet and that script alone are used."""
     return (
-        f"default-src 'none'; style-src '{digest_source(style)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src '{digest_source(style)}'; "
+        f"script-src '{digest_source(script)}'; img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
@@ -86,7 +97,8 @@ def digest_source(text: str) -> str:
 class _Pen:
     """Draws figures one after the other: ids are numbered, equal specs are drawn once."""
 
-    def __init__(self) -> None:
+    def __init__(self, colours: Sequence[tuple[str, str]]) -> None:
+        self._names = {_TOKENS[css]: title for title, css in reversed(colours)}
         self._cache: dict[str, str] = {}
         self._count = 0
 
@@ -95,9 +107,13 @@ class _Pen:
         drawn = []
         for figure in figures:
             self._count += 1
-            svg = Markup(draw(figure, f"f{self._count}", self._cache))  # noqa: S704 - escaped
-            drawn.append(Drawn(figure, svg))
+            made = draw_tied(figure, f"f{self._count}", self._cache, self._names)
+            # What is foreign in either was escaped where it was written.
+            drawn.append(Drawn(figure, Markup(made.svg), Markup(made.marks)))  # noqa: S704
         return drawn
+
+
+_TOKENS: Final = {token.css: token.name for token in SERIES}
 
 
 @cache

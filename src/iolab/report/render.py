@@ -12,6 +12,7 @@ import json
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,7 @@ import vl_convert
 from iolab.errors import ReportError
 from iolab.report.figures.frame import Figure, Spec
 from iolab.report.palette import TOKENS
+from iolab.report.tie import TIES, tie
 from iolab.report.wording import clean
 
 _STAND_INS: Final = {token.stand_in: token.css for token in TOKENS}
@@ -30,17 +32,37 @@ _KEPT: Final = frozenset(
     | {"fill", "fill-opacity", "opacity", "clip-path", "transform"}
     | {"stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin"}
     | {"stroke-opacity", "text-anchor", "font-size", "font-weight"}
+    | TIES
 )
-"""The attributes that draw; the others are dropped, `style` and `font-family` among them."""
+"""What draws, and ties to values; the rest is dropped, `style` and `font-family` among it."""
 _DRAWN: Final = frozenset({"g", "path", "line", "rect", "text", "tspan", "circle", "clipPath"})
 _REFERENCE: Final = re.compile(r"url\(#([^)]+)\)")
 _NUMBER: Final = re.compile(r"-?\d+\.\d{2,}")
 
 
-def draw(figure: Figure, name: str, cache: dict[str, str] | None = None) -> str:
-    """The figure as an SVG element for an HTML page; `name` makes its ids unique on the page.
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A chart as an SVG element, and as JSON what its marks stand for (empty for nothing)."""
 
-    A `cache` (spec to raw SVG) makes equal specs cost one drawing. ReportError if it fails.
+    svg: str
+    marks: str
+
+
+def draw(figure: Figure, name: str, cache: dict[str, str] | None = None) -> str:
+    """The figure as an SVG element alone; see `draw_tied`."""
+    return draw_tied(figure, name, cache).svg
+
+
+def draw_tied(
+    figure: Figure,
+    name: str,
+    cache: dict[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> Drawing:
+    """The figure for an HTML page; `name` makes its ids unique on the page.
+
+    A `cache` (spec to raw SVG) makes equal specs cost one drawing. `names` are the configurations'
+    titles by the token of their colour, where there are several. ReportError if it fails.
     """
     drawn = _drawn(figure.spec, figure.title, {} if cache is None else cache)
     try:
@@ -50,6 +72,7 @@ def draw(figure: Figure, name: str, cache: dict[str, str] | None = None) -> str:
             f"The chart '{figure.title}' came out as SVG that cannot be read: {error}.",
             "Report this with the session directory.",
         ) from error
+    marks = tie(root, figure, names or {})
     out: list[str] = [
         f'<svg class="chart" role="img" viewBox="0 0 {figure.width} {figure.height}" '
         f'aria-label="{escape(clean(figure.alt))}">'
@@ -57,7 +80,7 @@ def draw(figure: Figure, name: str, cache: dict[str, str] | None = None) -> str:
     for child in root:
         _write(child, name, out)
     out.append("</svg>")
-    return "".join(out)
+    return Drawing("".join(out), marks)
 
 
 def figure_pdf(figure: Figure) -> bytes:

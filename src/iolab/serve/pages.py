@@ -18,6 +18,7 @@ from markupsafe import Markup
 from iolab.model.event import SessionStatus
 from iolab.report.html import digest_source, style_sheet, template_engine
 from iolab.report.html import policy as report_policy
+from iolab.report.html import script as report_script
 from iolab.report.wording import count
 from iolab.serve.comparing import ComparePage
 from iolab.serve.find import Place
@@ -102,8 +103,8 @@ def _links(place: Place) -> bytes:
 
 @cache
 def report_rules() -> str:
-    """The policy of a report: its one style sheet, and no frame around it."""
-    return f"{report_policy(style_sheet())}; frame-ancestors 'none'"
+    """The policy of a report: its one style sheet, its one script, and no frame around it."""
+    return f"{report_policy(style_sheet(), report_script())}; frame-ancestors 'none'"
 
 
 @cache
