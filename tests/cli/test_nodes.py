@@ -125,7 +125,9 @@ def watched(source: GuestSource) -> Progress:
     hosts = ("node-1-vm01", "node-2-vm01")
     return Progress(
         *("s", 12, 0, 8, 0.0, 10.0, 1.0, 0.0),
-        makers={(run.configuration, run.per_node): Makers(hosts, ("node-1", "node-2"))},
+        makers={
+            (run.configuration, run.per_node, run.host_count): Makers(hosts, ("node-1", "node-2"))
+        },
         guest_count=6,
     )
 

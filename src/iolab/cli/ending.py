@@ -22,7 +22,7 @@ from iolab.model.host import HostKind
 from iolab.model.metric import Result
 from iolab.model.run import RunStatus
 from iolab.plan.foretold import foretold_s
-from iolab.plan.guests import participants
+from iolab.plan.guests import makers_of
 from iolab.report.export import session_document
 from iolab.store.reader import SessionReader
 
@@ -128,15 +128,15 @@ def _progress(order: Order) -> Progress:
     )
 
 
-def _makers(order: Order) -> dict[tuple[str, int], Makers]:
+def _makers(order: Order) -> dict[tuple[str, int, int], Makers]:
     """Who makes the load of each point."""
     study = order.study
     places = {spec.name: spec.node for spec in study.hosts}
     found = {}
     for point in order.plan.points:
-        hosts = participants(study, point.configuration, point.per_node)
+        hosts = makers_of(study, point)
         nodes = dict.fromkeys(node for host in hosts if (node := places.get(host, "")))
-        found[point.configuration, point.per_node] = Makers(hosts, tuple(nodes))
+        found[point.configuration, point.per_node, point.host_count] = Makers(hosts, tuple(nodes))
     return found
 
 

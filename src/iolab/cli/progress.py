@@ -83,7 +83,7 @@ class Makers:
         return f"{count(len(self.hosts), 'guest')} on {count(len(self.nodes), 'node')}"
 
 
-NO_MAKERS: Final[Mapping[tuple[str, int], Makers]] = {}
+NO_MAKERS: Final[Mapping[tuple[str, int, int], Makers]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Progress:
     timed_s: float = 0.0
     runs_most: int = 0
     run_loaded: bool = False
-    makers: Mapping[tuple[str, int], Makers] = field(default_factory=lambda: NO_MAKERS)
+    makers: Mapping[tuple[str, int, int], Makers] = field(default_factory=lambda: NO_MAKERS)
     guest_count: int = 0
     guests_up: frozenset[str] = frozenset()
     present: frozenset[str] = frozenset()
@@ -196,7 +196,8 @@ class Progress:
         """Who makes a run's load; None where that is not known."""
         if run is None:
             return None
-        return self.makers.get((run.point.configuration, run.point.per_node))
+        point = run.point
+        return self.makers.get((point.configuration, point.per_node, point.host_count))
 
     @property
     def load_words(self) -> str:

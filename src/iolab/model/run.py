@@ -66,7 +66,8 @@ class Point:
 
     `data_set` is the id of the files that it works on, empty for a job that makes its own.
     `host_numjobs` are the clients that run another number of jobs than the job says. `per_node` is
-    how many guests of each hypervisor take part, the first of each; 0 for every host there is.
+    how many guests of each hypervisor take part, the first of each; `host_count` is how many hosts
+    of the configuration do, the first of them. 0 stands for all there are.
     """
 
     digest: str
@@ -78,6 +79,7 @@ class Point:
     host_numjobs: tuple[tuple[str, int], ...] = ()
     per_node: int = 0
 
+    host_count: int = 0
     @property
     def io(self) -> Job:
         """The job, which is I/O on files; TypeError for any other."""

@@ -18,7 +18,7 @@ from iolab.plan.guest_cost import (
     node_bytes,
     write_rate,
 )
-from iolab.plan.guests import nodes_of, participants
+from iolab.plan.guests import makers_of, nodes_of
 from iolab.plan.key_value_budget import (
     key_value_reasons,
     key_value_space_most,
@@ -188,7 +188,7 @@ def _written_by_runs(study: Study, runs: Iterable[PlannedRun], rate: float) -> i
             continue
         if not job.access.writes:
             continue
-        hosts = participants(study, run.point.configuration, run.point.per_node)
+        hosts = makers_of(study, run.point)
         own_rate = write_rate(study, job, hosts, rate)
         for host in hosts:
             jobs = run.point.io_on(host).numjobs

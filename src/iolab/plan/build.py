@@ -24,7 +24,7 @@ from iolab.model.workload import Axis, Indicator, Job, Workload
 from iolab.plan.aim_tables import aim_of
 from iolab.plan.guest_build import forced_loads, guest_hosts, guest_settings
 from iolab.plan.guest_members import members
-from iolab.plan.guest_tables import PER_NODE
+from iolab.plan.guest_tables import HOSTS, PER_NODE
 from iolab.plan.key_value_build import key_value_workload, server_of
 from iolab.plan.key_value_tables import DbBenchTable, YcsbTable
 from iolab.plan.method_table import MethodTable, rule_of
@@ -211,8 +211,9 @@ def _workload(
     sweep = tuple(
         Axis(name, tuple(getattr(table, name)))
         for name in (METADATA_AXES if isinstance(table, MetadataTable) else AXES)
-        # How many guests a node has is told of every point that says so.
-        if isinstance(item.written.get(name), list) or (name == PER_NODE and name in item.written)
+        # Who makes the load is told of every point that says so.
+        if isinstance(item.written.get(name), list)
+        or (name in (PER_NODE, HOSTS) and name in item.written)
     )
     if isinstance(table, MetadataTable):
         return Workload(

@@ -6,7 +6,8 @@ from typing import Final
 
 from iolab.model.host import Role
 from iolab.plan.document import Document, Faults
-from iolab.plan.guest_members import boots_guests, fewest_clients, with_paths
+from iolab.plan.guest_members import boots_guests, fewest_clients, guest_tables, with_paths
+from iolab.plan.guest_tables import HOSTS, PER_NODE
 from iolab.plan.study_file import ConfigurationTable, HostTable, WorkloadTable
 from iolab.plan.tables import Item, Tables, place, start
 from iolab.plan.wording import shown, suggestion
@@ -18,6 +19,9 @@ FILES_PER_HOST_MAX: Final = 100_000
 def check_fleet(document: Document, tables: Tables, faults: Faults) -> None:
     """Add every fault of storage nodes, of rotation and of hosts' own numbers of jobs."""
     _check_host_jobs(document, tables, faults)
+    for item, workload in tables.read("workload", WorkloadTable):
+        if workload.hosts is not None:
+            _check_host_counts(document, item, max(workload.hosts), tables, faults)
     roles = {host.name: host.role for _, host in tables.read("host", HostTable)}
     written = {
         name for host in tables.items["host"] if isinstance(name := host.written.get("name"), str)
@@ -76,6 +80,24 @@ def _check_rotation(
         else f"Give from 1 to {count - 1}: so far can a client's files be handed on."
     )
     faults.add(document.where(("target", "rotate")), happened, do)
+
+
+def _check_host_counts(
+    document: Document, item: Item, most: int, tables: Tables, faults: Faults
+) -> None:
+    """A workload's numbers of hosts need so many clients in every configuration, and no guests."""
+    origin = document.where((*item.path, HOSTS))
+    around = f"{start(document, item.path)} has {HOSTS} = {most}"
+    if boots_guests(tables) or guest_tables(tables):
+        happened = f"{start(document, item.path)} has {HOSTS}, but the study's clients are guests."
+        faults.add_once(origin, HOSTS, happened, f"Leave it out, or write {PER_NODE}.")
+        return
+    for other, configuration in tables.read("configuration", ConfigurationTable):
+        count = len(with_paths(tables, configuration))
+        if 0 < count < most:
+            clients = "1 client" if count == 1 else f"{count} clients"
+            happened = f"{around}, but {place(document, other.path)} has {clients}."
+            faults.add_once(origin, f"{HOSTS} {count}", happened, f"Give at most {count}.")
 
 
 def _check_host_jobs(document: Document, tables: Tables, faults: Faults) -> None:

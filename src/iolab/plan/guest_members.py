@@ -47,7 +47,8 @@ def fewest_clients(tables: Tables, configuration: ConfigurationTable) -> int:
     nodes = {host.node for host in _hosts(tables) if host.name in names and host.node}
     lists = [load.vms_per_node for _, load in tables.read("workload", WorkloadTable)]
     fleets = [min(found) * len(nodes) for found in lists if found and nodes]
-    return min([len(names), *fleets])
+    counts = [min(load.hosts) for _, load in tables.read("workload", WorkloadTable) if load.hosts]
+    return min([len(names), *fleets, *counts])
 
 
 def members(written: Iterable[str] | None, clients: Mapping[str, str]) -> tuple[str, ...]:

@@ -19,6 +19,9 @@ from iolab.units import parse_size
 PER_NODE: Final = "vms_per_node"
 """The axis of a growing fleet: how many guests of each hypervisor make load."""
 
+HOSTS: Final = "hosts"
+"""The axis of a growing number of clients: the first of each configuration make load."""
+
 VCPUS_MAX: Final = 255
 """As many as QEMU gives a guest that it emulates: one more would need an x2APIC."""
 

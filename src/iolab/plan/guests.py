@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from iolab.model.guest import GUEST_DISK, GUEST_SERIAL
 from iolab.model.host import HostKind, HostSpec, Role
+from iolab.model.run import Point
 from iolab.model.study import Study
 
 
@@ -56,12 +57,21 @@ def guests_of(nodes: Iterable[str], per_node: int) -> Iterator[HostSpec]:
             )
 
 
-def participants(study: Study, configuration: str, per_node: int) -> tuple[str, ...]:
-    """The configuration's hosts that make load with so many guests a node; 0 for all of them.
+def makers_of(study: Study, point: Point) -> tuple[str, ...]:
+    """The hosts that make the load of a point."""
+    return participants(study, point.configuration, point.per_node, point.host_count)
 
-    They are the first of each node, in the configuration's order.
+
+def participants(
+    study: Study, configuration: str, per_node: int, host_count: int = 0
+) -> tuple[str, ...]:
+    """The configuration's hosts that make load where so many do; 0 for all of them.
+
+    They are the first in the configuration's order; of guests, `per_node` the first of each node.
     """
     (names,) = (item.hosts for item in study.configurations if item.id == configuration)
+    if host_count:
+        return names[:host_count]
     if not per_node:
         return names
     nodes = {spec.name: spec.node for spec in study.hosts}

@@ -17,7 +17,7 @@ from iolab.model.host import HostKind, Role
 from iolab.model.workload import Access, Arrivals, Contents, Indicator
 from iolab.plan import routes, values
 from iolab.plan.aim_tables import AimTable
-from iolab.plan.guest_tables import PER_NODE, PerNode, VmTable
+from iolab.plan.guest_tables import HOSTS, PER_NODE, PerNode, VmTable
 from iolab.plan.key_value_tables import (
     DB_BENCH_AXES,
     DB_BENCH_ENGINES,
@@ -43,7 +43,7 @@ from iolab.plan.wording import nearest, shown
 FORMAT: Final = 1
 """The only version of the file format so far."""
 
-AXES: Final = ("bs", "iodepth", "numjobs", "rwmixread", "filesize", "rate_iops", PER_NODE)
+AXES: Final = ("bs", "iodepth", "numjobs", "rwmixread", "filesize", "rate_iops", PER_NODE, HOSTS)
 """Keys of a workload that may be lists; several lists make a product, the first varies slowest."""
 
 METADATA_AXES: Final = ("ranks", "files_per_rank")
@@ -195,6 +195,7 @@ class WorkloadTable(AimTable):
     rwmixread: Annotated[list[Percent], Numbers] | None = None
     rate_iops: Annotated[list[Rate], Numbers] | None = None
     vms_per_node: Annotated[list[PerNode], Numbers] | None = None
+    hosts: Annotated[list[PerNode], Numbers] | None = None
     arrivals: Annotated[Arrivals, values.choice(Arrivals, "arrivals")] | None = None
     direct: Flag = True
     ioengine: Annotated[str, values.word(IOENGINES, "I/O engines")] = "libaio"

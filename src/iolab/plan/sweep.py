@@ -18,7 +18,7 @@ from iolab.model.run import DataSet, Point
 from iolab.model.study import Study
 from iolab.model.workload import AnyJob, Arrivals, Contents, Job, Workload
 from iolab.model.ycsb import YcsbJob
-from iolab.plan.guest_tables import PER_NODE
+from iolab.plan.guest_tables import HOSTS, PER_NODE
 from iolab.plan.guests import participants
 from iolab.plan.key_value_build import key_value_job_at, server_told
 from iolab.units import parse_size
@@ -75,7 +75,9 @@ def data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:
             continue
         known = found.get(point.data_set)
         numjobs = max(point.io.numjobs, known.numjobs if known else 0)
-        own = point.host_numjobs
+        # A point may be of some of the clients alone; the files are of all that any point is of.
+        before = known.host_numjobs if known else ()
+        own = tuple({**dict(before), **dict(point.host_numjobs)}.items())
         if study.target.rotate:
             numjobs = max(numjobs, *(count for _, count in own), 0)
             own = ()
@@ -114,8 +116,8 @@ def _point(
         made = key_value_job_at(workload.job, axis)
         return _own_point(configuration, workload, made, axis, server_told(study, made))
     job = _job_at(workload.io, axis)
-    per_node = int(dict(axis).get(PER_NODE, 0))
-    hosts = participants(study, configuration.id, per_node)
+    per_node, host_count = (int(dict(axis).get(name, 0)) for name in (PER_NODE, HOSTS))
+    hosts = participants(study, configuration.id, per_node, host_count)
     own = _host_numjobs(study, hosts)
     content: dict[str, object] = {
         "configuration": configuration.id,
@@ -130,7 +132,9 @@ def _point(
     }
     data_set = _data_set_id(job, configuration.id if len(study.configurations) > 1 else None)
     digest = digest_of(content)
-    return Point(digest, configuration.id, workload.id, axis, job, data_set, own, per_node)
+    return Point(
+        digest, configuration.id, workload.id, axis, job, data_set, own, per_node, host_count
+    )
 
 
 def told_guests(settings: GuestSettings) -> dict[str, object]:
@@ -199,7 +203,7 @@ def _job_at(job: Job, axis: tuple[tuple[str, int | str], ...]) -> Job:
                 changes["file_bytes"] = parse_size(value)
             case "rwmixread":
                 changes["read_percent"] = value
-            case "vms_per_node":
+            case "vms_per_node" | "hosts":
                 pass  # It says who has the job, not what it is.
             case _:
                 changes[name] = value

@@ -9,7 +9,7 @@ from iolab.model.engine import EngineName
 from iolab.model.event import Event, Phase, PhaseStarted, Recorder
 from iolab.model.run import Plan, PlannedRun
 from iolab.model.study import Study
-from iolab.plan.guests import participants
+from iolab.plan.guests import makers_of
 from iolab.run.clock import Clock
 from iolab.run.engines.base import Engine
 from iolab.run.hosts.base import Host
@@ -44,7 +44,7 @@ class Crew:
 
     def without(self, run: PlannedRun) -> tuple[str, ...]:
         """The hosts that should make a run's load, and take no part in it."""
-        names = participants(self.study, run.point.configuration, run.point.per_node)
+        names = makers_of(self.study, run.point)
         return tuple(name for name in names if name in self.left_out)
 
     @property

@@ -12,7 +12,7 @@ from iolab.model.host import HostFacts
 from iolab.model.metadata import MetadataJob
 from iolab.model.run import DataSet, PlannedRun
 from iolab.model.workload import Job
-from iolab.plan.guests import participants
+from iolab.plan.guests import makers_of
 from iolab.plan.metadata_cost import inodes_of
 from iolab.plan.targets import Target, data_sets_at, targets_of
 from iolab.run.barrier import Member, together
@@ -64,10 +64,10 @@ class Sites:
                 if data_set.configuration == configuration and data_set.id in self._needed:
                     await self._fill(data_set, targets)
             self._ready.add(configuration)
-        there = participants(self._crew.study, configuration, run.point.per_node)
+        there = makers_of(self._crew.study, run.point)
         sites = tuple(self._open[target.key] for target in targets if target.host in there)
         if not sites:
-            happened = f"Every guest that {run.point.label} is measured in has failed."
+            happened = f"Every host that makes the load of {run.point.label} has failed."
             raise HostError(happened, "See why, and resume the session.")
         return await self._turned(sites) if self._hands_on(run) else sites
 

@@ -17,7 +17,7 @@ from iolab.model.metric import Result
 from iolab.model.objective import Limit, Objective
 from iolab.model.run import Plan, Point, RunStatus
 from iolab.model.study import Study
-from iolab.plan.guests import participants
+from iolab.plan.guests import makers_of
 from iolab.plan.searches import Place, Search, searches_of
 from iolab.plan.sweep import RATE, point_at
 
@@ -256,8 +256,7 @@ def trail_of(search: Search, log: Log) -> Trail | None:
 
 def jobs_of(study: Study, point: Point) -> int:
     """All jobs of a point's hosts together."""
-    hosts = participants(study, point.configuration, point.per_node)
-    return sum(point.io_on(host).numjobs for host in hosts)
+    return sum(point.io_on(host).numjobs for host in makers_of(study, point))
 
 
 def _is_rate_of(run: Result, base: Point) -> bool:

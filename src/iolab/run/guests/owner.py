@@ -17,7 +17,7 @@ from iolab.model.run import DataSet, PlannedRun
 from iolab.model.workload import Access, Job
 from iolab.plan.guard import check_nodes
 from iolab.plan.guest_pins import pins_of
-from iolab.plan.guests import booted, node_path, nodes_of, participants
+from iolab.plan.guests import booted, makers_of, node_path, nodes_of, participants
 from iolab.plan.sameness import changes
 from iolab.run.barrier import together
 from iolab.run.crew import Crew
@@ -253,7 +253,7 @@ class Guests:
     def _placed(self, run: PlannedRun) -> list[tuple[str, str]]:
         """The guests that make a run's load, each with its node."""
         study = self._crew.study
-        names = participants(study, run.point.configuration, run.point.per_node)
+        names = makers_of(study, run.point)
         specs = [study.host(name) for name in names if name not in self._crew.left_out]
         return [(spec.name, spec.node) for spec in specs if spec.node]
 
