@@ -100,7 +100,7 @@ def test_a_star_sets_only_what_can_have_the_key() -> None:
             metadata(),
             "workload.*.numjobs=4",
             "--set workload.*.numjobs=4: No workload of the study can have 'numjobs'. "
-            "It is a key of those with engine = 'fio'.",
+            "It is a key of those with engine = 'fio' or 'native'.",
         ),
         (
             SMALL,
@@ -112,7 +112,7 @@ def test_a_star_sets_only_what_can_have_the_key() -> None:
             BOTH,
             "workload.meta.bs=4k",
             "--set workload.meta.bs=4k: bs does not go with the engine of workload 'meta'. "
-            "It is a key of workloads with engine = 'fio'.",
+            "It is a key of workloads with engine = 'fio' or 'native'.",
         ),
         (
             BOTH,
@@ -131,7 +131,7 @@ def test_what_no_workload_can_have_is_a_fault(text: str, assignment: str, says: 
         (
             'bs = "4k"',
             "s.toml:8: bs of workload 'w' does not go with its engine. "
-            "Leave it out; it is a key of workloads with engine = 'fio'.",
+            "Leave it out; it is a key of workloads with engine = 'fio' or 'native'.",
         ),
         ("file_per_rank = 1", "Unknown key 'file_per_rank' in workload 'w'. Did you mean"),
         ("rank_shift = -1", "rank_shift of workload 'w' is -1. Give a whole number from 0 to"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iolab.cli.options import (
     AsJson,
+    EngineOption,
     HostsFile,
     Scale,
     ServerOption,
@@ -22,6 +23,7 @@ def check(
     scale: Scale = "full",
     sets: Sets = None,
     server: ServerOption = None,
+    engine: EngineOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a study file; touch no host."""
@@ -30,7 +32,9 @@ def check(
     from iolab.plan.schedule import make_plan
     from iolab.report.wording import count
 
-    read = load_study(study, path, scale, sets, hosts=hosts, server=server, path_required=False)
+    read = load_study(
+        study, path, scale, sets, hosts=hosts, server=server, engine=engine, path_required=False
+    )
     made = make_plan(read)
     if as_json:
         result_json(

@@ -22,6 +22,7 @@ from iolab.model.workload import Job
 from iolab.plan.targets import hosts_used
 from iolab.run.engines.base import Engine
 from iolab.run.engines.fio import FioEngine
+from iolab.run.engines.native import NativeEngine
 from iolab.run.hosts.base import Host
 from iolab.run.hosts.reach import hosts_of
 from iolab.run.live_rule import LiveRule, RuleFor
@@ -29,7 +30,7 @@ from iolab.run.session import Earlier, run_session
 from iolab.run.stop import Stop
 from iolab.run.survey import Survey, survey
 
-ENGINES: Final[tuple[Engine, ...]] = (FioEngine(),)
+ENGINES: Final[tuple[Engine, ...]] = (FioEngine(), NativeEngine())
 """Every engine that a study may name."""
 
 

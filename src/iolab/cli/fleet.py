@@ -18,6 +18,7 @@ from iolab.report.wording import count, listing
 from iolab.run.clock import SYSTEM_CLOCK, ClockOffset
 from iolab.run.hosts.reach import open_hosts
 from iolab.run.inspection import Inspected, Inspection, inspect_hosts
+from iolab.run.survey import tools_of
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ async def inspect_fleet(specs: tuple[HostSpec, ...], path: str | None) -> Inspec
 
     `path` is absolute, for hosts that name none of their own.
     """
-    tools = {engine.name.value: list(engine.version_argv) for engine in ENGINES}
+    tools = tools_of(ENGINES)
     tools |= {name: list(words) for name, words in TOOLS.items()}
     async with open_hosts(specs) as hosts:
         return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK)

@@ -24,6 +24,13 @@ class MethodName(StrEnum):
         return f"method.kind={'fixed' if self is MethodName.PUBLISHED else self.value}"
 
 
+class IoEngine(StrEnum):
+    """What `--engine` takes."""
+
+    FIO = "fio"
+    NATIVE = "native"
+
+
 def _bundled_ids() -> list[str]:
     """What the shell offers for a study; files are offered by the shell itself."""
     from iolab.cli.catalogue import bundled
@@ -102,6 +109,15 @@ MethodOption = Annotated[
         show_default=False,
     ),
 ]
+EngineOption = Annotated[
+    IoEngine | None,
+    typer.Option(
+        "--engine",
+        help="What makes the load of workloads of I/O, 'fio' or the agent's own engine ('native'); "
+        "the study's own choice by default.",
+        show_default=False,
+    ),
+]
 HostsFile = Annotated[
     str | None,
     typer.Option(
@@ -139,6 +155,7 @@ def load_study(
     hosts: str | None = None,
     method: MethodName | None = None,
     server: str | None = None,
+    engine: IoEngine | None = None,
     device: str | None = None,
     serial: str | None = None,
     path_required: bool = True,
@@ -146,6 +163,7 @@ def load_study(
     """The study that a command line names; UsageError or StudyError with every fault."""
     from iolab.cli.catalogue import find_study
     from iolab.cli.hosts import find_hosts
+    from iolab.model.engine import EngineName
     from iolab.plan.load import LoadOptions, parse_study
 
     source = find_study(name)
@@ -156,5 +174,6 @@ def load_study(
         *([method.assignment] if method else ()),
         *(server_assignments(server) if server is not None else ()),
     )
-    options = LoadOptions(absolute, scale, every, path_required, inventory, device, serial)
+    chosen = None if engine is None else EngineName(engine.value)
+    options = LoadOptions(absolute, scale, every, path_required, inventory, device, serial, chosen)
     return parse_study(source.text, source.file_name, options)

@@ -10,6 +10,7 @@ from iolab.cli.options import (
     AsJson,
     DevicePath,
     DeviceSerial,
+    EngineOption,
     HostsFile,
     MethodOption,
     Scale,
@@ -40,6 +41,7 @@ def plan(
     sets: Sets = None,
     method: MethodOption = None,
     server: ServerOption = None,
+    engine: EngineOption = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="Ask no host: the plan alone, with no refusal.")
     ] = False,
@@ -60,6 +62,7 @@ def plan(
         serial=serial,
         method=method,
         server=server,
+        engine=engine,
         path_required=not offline,
     )
     made = make_plan(read)

@@ -11,6 +11,7 @@ from iolab.cli.options import (
     AsJson,
     DevicePath,
     DeviceSerial,
+    EngineOption,
     HostsFile,
     MethodOption,
     Quiet,
@@ -43,6 +44,7 @@ def run(
     sets: Sets = None,
     method: MethodOption = None,
     server: ServerOption = None,
+    engine: EngineOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -70,6 +72,7 @@ def run(
         serial=serial,
         method=method,
         server=server,
+        engine=engine,
     )
 
     from iolab.cli.ending import Wishes, carry_out

@@ -9,6 +9,8 @@ class EngineName(StrEnum):
     """What makes the load."""
 
     FIO = "fio"
+    NATIVE = "native"
+    """I/O on files and devices by the agent's own engine."""
     METADATA = "metadata"
     """Metadata operations, built into the agent."""
     MDTEST = "mdtest"

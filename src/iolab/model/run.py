@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from iolab.model.configuration import Redundancy
+from iolab.model.generator import GeneratorTotals
 from iolab.model.guest import GuestFleet
 from iolab.model.host import Role
 from iolab.model.key_value_run import KeyValueRun, ServerRun
@@ -78,8 +79,8 @@ class Point:
     data_set: str
     host_numjobs: tuple[tuple[str, int], ...] = ()
     per_node: int = 0
-
     host_count: int = 0
+
     @property
     def io(self) -> Job:
         """The job, which is I/O on files; TypeError for any other."""
@@ -201,7 +202,7 @@ class EngineTotals:
 
     `depth_percent` maps fio's depth levels ("1", "2", ... ">=64") to the share of I/Os submitted
     at that depth; `error` is the engine's errno, 0 for none; CPU figures are percent of one core
-    for each job.
+    for each job. `generator` is what the native engine tells besides.
     """
 
     read: DirectionTotals | None
@@ -211,6 +212,7 @@ class EngineTotals:
     system_cpu_percent: float
     error: int
     jobs: int
+    generator: GeneratorTotals | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +285,8 @@ class HostRun:
     name, which is so unless configurations use several directories of a host. The clock is read
     before the run and again after it (None when that failed): the difference is its drift.
     `phases` are those of metadata load, `key_value` is what load on a key-value store told.
-    `read_from` is the host whose files this one read, empty for its own.
+    `read_from` is the host whose files this one read, empty for its own. `ceiling_iops` is what
+    the engine reached there with the same jobs on a target that does nothing, None if not measured.
     """
 
     host: str
@@ -311,6 +314,7 @@ class HostRun:
     phases: tuple[OperationRun, ...] = ()
     read_from: str = ""
     key_value: KeyValueRun | None = None
+    ceiling_iops: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

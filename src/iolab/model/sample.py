@@ -36,13 +36,31 @@ class Direction(IntEnum):
     TRIM = 2
 
 
+class ServiceTime(IntEnum):
+    """The same I/Os from their submission, those of `Direction` being from when they were due.
+
+    Only an open loop has both, and an engine that tells them. The number stands in files, in the
+    same column as `Direction`, whose numbers it leaves alone.
+    """
+
+    READ = 8
+    WRITE = 9
+    TRIM = 10
+
+    @property
+    def way(self) -> Direction:
+        """The direction whose I/Os they are."""
+        return Direction(self - ServiceTime.READ)
+
+
 @dataclass(frozen=True, slots=True)
 class IntervalTable:
     """What each host completed in each interval and direction.
 
     One row a (host, seq, direction): `seq` counts a host's intervals from 0, `end_real_ns` is the
     host's own clock at the interval's end, `span_ns` its length, `ios` and `bytes` what completed,
-    `lat_sum_ns` the sum of their latencies (submission to completion).
+    `lat_sum_ns` the sum of their latencies (submission to completion). An I/O stands once more
+    under its `ServiceTime` where that is told beside the time from when it was due.
     """
 
     host: Ints

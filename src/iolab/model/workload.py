@@ -69,7 +69,8 @@ class Job:
 
     Bytes are bytes; `read_percent` is set for mixed access only; `rate_iops` is per job, None means
     as fast as the target answers. `arrivals` is how I/Os come under that rate; None leaves it to
-    the engine. `options` are further fio options, allow-listed by the engine.
+    the engine. `options` are further fio options, allow-listed by the engine. With `verify`, which
+    the native engine alone can do, blocks that are read must hold what was last written there.
     """
 
     engine: EngineName
@@ -86,6 +87,7 @@ class Job:
     rate_iops: int | None = None
     options: tuple[tuple[str, str], ...] = ()
     arrivals: Arrivals | None = None
+    verify: bool = False
 
     @property
     def depth_total(self) -> int:

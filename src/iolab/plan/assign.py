@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from iolab.model.engine import EngineName
 from iolab.plan.document import Document, Faults, Origin
 from iolab.plan.locate import Path
 from iolab.plan.study_file import (
     EVERY_AXIS,
     ITEMS,
     SECTIONS,
+    WorkloadTable,
     engines_with,
     kinds_of,
     table_of,
@@ -49,6 +51,19 @@ def apply_scale(document: Document, scale: str, table: dict[str, Any], faults: F
     for path, name, value in _dotted(table, ("scale", scale)):
         origin = document.where(path)
         _Assignment(document, origin, faults).apply(name, value, typed=True)
+
+
+def engine_assignments(document: Document, engine: EngineName, faults: Faults) -> tuple[str, ...]:
+    """What `--engine` sets, as `--set` says it, of each workload of I/O; a fault without one."""
+    found = tuple(
+        f"workload.{item['id']}.engine={engine.value}"
+        for item in _elements(document.tree.get("workload"))
+        if isinstance(item, dict) and "id" in item and table_of("workload", item) is WorkloadTable
+    )
+    if not found:
+        happened = "The study has no workload of I/O on files, so no engine can be chosen for it."
+        faults.add(Origin("--engine"), happened, "Leave --engine out.")
+    return found
 
 
 def printable(assignment: str) -> str:

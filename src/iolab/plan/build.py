@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Final
 
 from iolab.model.configuration import Capacity, Configuration, Cost, Redundancy
+from iolab.model.engine import EngineName
 from iolab.model.fio_options import option_text
 from iolab.model.host import HostKind, HostSpec, Role, Room, SshRoute
 from iolab.model.metadata import MetadataJob
+from iolab.model.native_options import AUTO
 from iolab.model.objective import Aim, AxisMode
 from iolab.model.state import Precondition
 from iolab.model.study import (
@@ -269,12 +271,19 @@ def _job(table: WorkloadTable) -> Job:
         files_per_job=table.files,
         read_percent=mix if table.rw.mixed else None,
         direct=table.direct,
-        ioengine=table.ioengine,
+        ioengine=_ioengine(table),
         contents=table.contents,
         rate_iops=table.rate_iops[0] if table.rate_iops else None,
         arrivals=table.arrivals,
+        verify=table.verify,
         options=tuple((name, option_text(value)) for name, value in table.fio.items()),
     )
+
+
+def _ioengine(table: WorkloadTable) -> str:
+    """How I/O is asked for: of the native engine the best way it finds, unless one is named."""
+    free = table.engine is EngineName.NATIVE and "ioengine" not in table.model_fields_set
+    return AUTO if free else table.ioengine
 
 
 def _usual_indicator(table: WorkloadTable) -> Indicator:

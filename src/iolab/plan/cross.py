@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final
 
+from iolab.model.engine import EngineName
 from iolab.model.fio_options import FIO_OPTIONS, SYNC_IOENGINES, option_text, value_fits
 from iolab.model.host import HostKind, Role
 from iolab.model.objective import Objective
@@ -17,6 +18,7 @@ from iolab.plan.guest_members import boots_guests, guest_tables, node_names, wit
 from iolab.plan.key_value_checks import check_key_values
 from iolab.plan.metadata_checks import check_metadata
 from iolab.plan.method_table import check_method
+from iolab.plan.native_checks import check_native
 from iolab.plan.study_file import (
     EVERY_AXIS,
     ITEMS,
@@ -52,6 +54,7 @@ def check_tables(document: Document, tables: Tables, faults: Faults) -> None:
         _check_sizes(document, item, workload, faults)
     for item in tables.items["workload"]:
         _check_options(document, item, faults)
+    check_native(document, tables, faults)
     check_fleet(document, tables, faults)
     check_guests(document, tables, faults)
     check_metadata(document, tables, faults)
@@ -265,10 +268,11 @@ def _check_options(document: Document, item: Item, faults: Faults) -> None:
         if not value_fits(name, option_text(value)):
             happened = f"fio option {name} of {place(document, item.path)} is {shown(value)}."
             faults.add_once(origin, name, happened, f"Write for example {shown(option.example)}.")
-        if option.ioengines and workload and workload.ioengine not in option.ioengines:
+        by_fio = workload if workload and workload.engine is EngineName.FIO else None
+        if by_fio and option.ioengines and by_fio.ioengine not in option.ioengines:
             happened = (
                 f"fio option {name} of {place(document, item.path)} does not go with "
-                f"ioengine = {shown(workload.ioengine)}."
+                f"ioengine = {shown(by_fio.ioengine)}."
             )
             do = f"It belongs to {' and '.join(option.ioengines)}."
             faults.add_once(origin, f"{name} ioengine", happened, do)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from iolab.errors import StudyError
+from iolab.model.engine import EngineName
 from iolab.model.study import Study
-from iolab.plan.assign import apply_scale, apply_set
+from iolab.plan.assign import apply_scale, apply_set, engine_assignments
 from iolab.plan.build import build_study
 from iolab.plan.cross import check_paths, check_tables
 from iolab.plan.device_checks import check_devices
@@ -37,7 +38,7 @@ class LoadOptions:
     `sets` are `--set` arguments and win over the scale; `path` is `--path`, `device` and `serial`
     are `--device` and `--serial`. With `path_required` False a study without a target can be read,
     to list or check it; its paths are then empty. The hosts of an `inventory` take the place of the
-    study's.
+    study's. All workloads of I/O get the `engine` where one is named.
     """
 
     path: str | None = None
@@ -47,6 +48,7 @@ class LoadOptions:
     inventory: Inventory | None = None
     device: str | None = None
     serial: str | None = None
+    engine: EngineName | None = None
 
 
 def parse_study(text: str, file_name: str, options: LoadOptions) -> Study:
@@ -109,7 +111,9 @@ def _load(
     if scale is not None:
         apply_scale(document, options.scale, scale, faults)
     overrides = list(options.sets)
-    for assignment in options.sets:
+    if options.engine is not None:
+        overrides += engine_assignments(document, options.engine, faults)
+    for assignment in overrides:
         apply_set(document, assignment, faults)
     if options.path is not None:
         overrides.append(f"target.path={options.path}")

@@ -108,7 +108,7 @@ WRITTEN_KINDS: Final = tuple(kind for kind in HostKind if kind is not HostKind.V
 """Guests are of a kind that nobody writes: a study's [vm] makes them."""
 
 WrittenKind = Annotated[HostKind, values.choice(HostKind, "kinds of host", WRITTEN_KINDS)]
-IO_ENGINES: Final = (EngineName.FIO,)
+IO_ENGINES: Final = (EngineName.FIO, EngineName.NATIVE)
 OPERATIONS: Final = (Indicator.OPERATIONS,)
 IO_INDICATORS: Final = (Indicator.IOPS, Indicator.BANDWIDTH, Indicator.LATENCY)
 IoIndicator = Annotated[Indicator, values.choice(Indicator, "indicators", IO_INDICATORS)]
@@ -201,6 +201,7 @@ class WorkloadTable(AimTable):
     ioengine: Annotated[str, values.word(IOENGINES, "I/O engines")] = "libaio"
     contents: Annotated[Contents, values.choice(Contents, "contents")] = Contents.SCRAMBLED
     indicator: IoIndicator | None = None
+    verify: Flag = False
     fio: dict[str, Label] = Field(default_factory=dict)
 
 

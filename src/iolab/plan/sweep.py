@@ -214,13 +214,16 @@ def _data_set_id(job: Job, configuration: str | None) -> str:
     """`s256m`, with `x4` for four files a job, `c` for compressible contents, the configuration.
 
     Compressible contents have files of their own: written over shared ones, they would make later
-    reads easier than they look.
+    reads easier than they look. So have those that are verified (`v`): others write over them what
+    cannot be.
     """
     parts = [f"s{_short_size(job.file_bytes)}"]
     if job.files_per_job > 1:
         parts.append(f"x{job.files_per_job}")
     if _compressible(job):
         parts.append("c")
+    if job.verify:
+        parts.append("v")
     if configuration is not None:
         parts.append(f"-{configuration}")
     return "".join(parts)

@@ -75,6 +75,7 @@ def begin(host: Host, command: Command, start_at_real_ns: int | None = None) -> 
         wall_limit_s=command.wall_limit_s,
         output_limit_bytes=command.output_limit_bytes,
         **_bound(command),
+        **_told(command),
     )
 
 
@@ -106,6 +107,11 @@ def _bound(command: Command) -> dict[str, int]:
     """The bound of memory where there is one: an agent need not know of what is not asked."""
     limit = command.memory_limit_bytes
     return {} if limit is None else {"memory_limit_bytes": limit}
+
+
+def _told(command: Command) -> dict[str, bool]:
+    """Whether the process waits for its start itself, where it does."""
+    return {"told_start": True} if command.told_start else {}
 
 
 async def _listen(

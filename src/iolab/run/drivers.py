@@ -42,6 +42,7 @@ class IoDriver(Driver):
 
 DRIVERS: Final[Mapping[EngineName, Callable[[], Driver]]] = {
     EngineName.FIO: IoDriver,
+    EngineName.NATIVE: IoDriver,
     EngineName.METADATA: MetadataDriver,
     EngineName.MDTEST: MdtestDriver,
     EngineName.DB_BENCH: DbBenchDriver,

@@ -28,6 +28,7 @@ from iolab.run.crew import Crew
 from iolab.run.drivers import Drivers
 from iolab.run.engines.base import Engine
 from iolab.run.engines.fio import FioEngine
+from iolab.run.engines.native import NativeEngine
 from iolab.run.guests.kit import guest_kit
 from iolab.run.guests.owner import GuestKits, Guests
 from iolab.run.hosts.base import Host
@@ -38,7 +39,7 @@ from iolab.run.sites import Sites
 from iolab.run.stop import Stop
 from iolab.run.survey import Survey, survey
 
-ENGINES: Final[tuple[Engine, ...]] = (FioEngine(),)
+ENGINES: Final[tuple[Engine, ...]] = (FioEngine(), NativeEngine())
 """Every engine that a study may name."""
 
 NAMED_HOSTS: Final = 12

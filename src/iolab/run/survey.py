@@ -53,7 +53,7 @@ async def survey(study: Study, hosts: Mapping[str, Host], engines: Iterable[Engi
 
     The hosts stay connected; whoever made them closes them.
     """
-    tools = {engine.name.value: list(engine.version_argv) for engine in engines}
+    tools = tools_of(engines)
     if study.precondition.purge in NVME_PURGES:
         tools[NVME] = list(NVME_ARGV)
     tools |= {program: argv for program, (_, argv) in wanted_tools(study).items()}
@@ -85,6 +85,13 @@ async def survey(study: Study, hosts: Mapping[str, Host], engines: Iterable[Engi
         probes={key: probe for visit in visits.values() for key, probe in visit.probes.items()},
         devices={key: seen for visit in visits.values() for key, seen in visit.devices.items()},
     )
+
+
+def tools_of(engines: Iterable[Engine]) -> dict[str, list[str]]:
+    """How hosts tell their version of each engine; those that are no tool of theirs left out."""
+    return {
+        engine.name.value: list(engine.version_argv) for engine in engines if engine.version_argv
+    }
 
 
 @dataclass(frozen=True, slots=True)

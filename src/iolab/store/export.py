@@ -12,7 +12,7 @@ import numpy as np
 from iolab.model.key_value import KeyOperation
 from iolab.model.metadata import Operation
 from iolab.model.metric import Result
-from iolab.model.sample import Direction, IntervalTable
+from iolab.model.sample import Direction, IntervalTable, ServiceTime
 from iolab.store import layout
 from iolab.store.durable import sync, told
 from iolab.store.parquet import Column, write_columns
@@ -20,6 +20,7 @@ from iolab.store.reader import SessionReader
 
 WAYS: Final[Mapping[int, str]] = {
     **{int(way): way.name.lower() for way in Direction},
+    **{int(way): f"{way.name.lower()}-service" for way in ServiceTime},
     **{int(operation): operation.word for operation in Operation},
     **{int(operation): operation.word for operation in KeyOperation},
 }

@@ -6,7 +6,7 @@ feeds the command's standard output, in pieces of any size, to the reader that b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -15,7 +15,7 @@ from iolab.model.host import ToolFacts
 from iolab.model.key_value import KeyOperation
 from iolab.model.metadata import Operation
 from iolab.model.run import DataSet, EngineTotals
-from iolab.model.sample import Direction, Whole
+from iolab.model.sample import Direction, ServiceTime, Whole
 from iolab.model.workload import Job
 
 NS_PER_S: Final = 1_000_000_000
@@ -30,7 +30,8 @@ class Command:
     `memory_limit_bytes` it and all that it starts have no more memory, page cache included.
     `job_file` is what the engine was told, as text for the record (it is part of `stdin` or of
     `argv`). A process that still runs after `wall_limit_s` is hung and is killed.
-    `output_limit_bytes` bounds what it may print.
+    `output_limit_bytes` bounds what it may print. One that is `told_start` is started at once, is
+    told its start by the agent, and waits for it itself, with all that it needs set up.
     """
 
     argv: tuple[str, ...]
@@ -41,6 +42,7 @@ class Command:
     output_limit_bytes: int
     env: tuple[tuple[str, str], ...] = ()
     memory_limit_bytes: int | None = None
+    told_start: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class DirectionInterval:
     are whole numbers of any width.
     """
 
-    direction: Direction | Operation | KeyOperation
+    direction: Direction | ServiceTime | Operation | KeyOperation
     ios: int
     bytes: int
     lat_sum_ns: float
@@ -74,12 +76,12 @@ class Interval:
     @property
     def ios(self) -> int:
         """I/Os of all directions."""
-        return sum(direction.ios for direction in self.directions)
+        return sum(direction.ios for direction in self._counted)
 
     @property
     def bytes(self) -> int:
         """Bytes of all directions."""
-        return sum(direction.bytes for direction in self.directions)
+        return sum(direction.bytes for direction in self._counted)
 
     @property
     def iops(self) -> float:
@@ -95,7 +97,12 @@ class Interval:
     def lat_ns_mean(self) -> float | None:
         """The mean latency over all directions; None when nothing completed."""
         ios = self.ios
-        return sum(d.lat_sum_ns for d in self.directions) / ios if ios else None
+        return sum(d.lat_sum_ns for d in self._counted) / ios if ios else None
+
+    @property
+    def _counted(self) -> Iterator[DirectionInterval]:
+        """Each I/O once: that it is timed from its submission as well makes no second one of it."""
+        return (part for part in self.directions if not isinstance(part.direction, ServiceTime))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +145,10 @@ class Engine(Protocol):
 
     @property
     def version_argv(self) -> tuple[str, ...]:
-        """The command whose first line of output is the version in `ToolFacts`."""
+        """The command whose first line of output is the version in `ToolFacts`.
+
+        Empty for an engine that is no tool of the host.
+        """
 
     def check(self, tool: ToolFacts) -> None:
         """EngineError unless this tool, as found on a host, can serve."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from iolab.model.key_value import KeyOperation
 from iolab.model.metadata import Operation
-from iolab.model.sample import Direction, Ints, Whole
+from iolab.model.sample import Direction, Ints, ServiceTime, Whole
 from iolab.run.engines.base import DirectionInterval, Interval
 
 _HEAD: Final = 4
@@ -122,8 +122,8 @@ class IntervalLog(Sequence[Interval]):
             yield Interval(seq, end_ns, span_ns, tuple(made))
 
 
-_WAYS: Final[dict[int, Direction | Operation | KeyOperation]] = {
-    int(way): way for ways in (Direction, Operation, KeyOperation) for way in ways
+_WAYS: Final[dict[int, Direction | ServiceTime | Operation | KeyOperation]] = {
+    int(way): way for ways in (Direction, ServiceTime, Operation, KeyOperation) for way in ways
 }
 
 

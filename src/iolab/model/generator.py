@@ -1,0 +1,68 @@
+"""What the native engine tells of its own work: errors, lateness, verification, the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """How much later than intended a generator submitted I/Os that it had room for."""
+
+    count: int
+    p50_ns: int
+    p99_ns: int
+    max_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyTotals:
+    """Blocks that were looked at after they were read, and how many held something else.
+
+    `first` are sentences on the first of them.
+    """
+
+    checked: int
+    torn: int
+    stale: int
+    misplaced: int
+    corrupt: int
+    first: tuple[str, ...]
+
+    @property
+    def wrong(self) -> int:
+        """Blocks that did not hold what was last written there."""
+        return self.torn + self.stale + self.misplaced + self.corrupt
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorTotals:
+    """What the native engine says of its own work on one host.
+
+    `method` is how it spoke to the kernel (io_uring, libaio or sync), `threads` how many of its
+    threads did, `clock` what it timed by, `notes` what it did otherwise than asked. `errors` are
+    I/Os that failed, by direction and the errno's name ("read EIO"); `retries` those that were
+    submitted anew, by reason. After `measured_ns` nothing was submitted; `drained_ios` ended in the
+    `drain_ns` after it. `unreached` says that an asked rate was not kept.
+    """
+
+    method: str
+    threads: int
+    clock: str
+    notes: tuple[str, ...]
+    errors: tuple[tuple[str, int], ...]
+    retries: tuple[tuple[str, int], ...]
+    lateness: Lateness | None
+    unreached: bool
+    measured_ns: int
+    drain_ns: int
+    drained_ios: int
+    verify: VerifyTotals | None
+    voluntary_switches: int
+    involuntary_switches: int
+    steal_ticks: int
+
+    @property
+    def failed_ios(self) -> int:
+        """I/Os that failed."""
+        return sum(count for _, count in self.errors)

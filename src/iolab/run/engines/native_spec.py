@@ -1,0 +1,323 @@
+"""What the agent's engine is told: one JSON object, made from a job's numbers alone.
+
+docs/reference/engines/native.md has the format. Files are named as for fio and have the same sizes,
+so a data set that one of the two laid out serves the other.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from iolab.errors import EngineError, Fault
+from iolab.model.fio_options import FIO_OPTIONS, value_fits
+from iolab.model.native_options import METHODS, is_native
+from iolab.model.run import DataSet
+from iolab.model.workload import Arrivals, Contents, Job
+from iolab.run.engines.fio_job import (
+    DIRECT_ALIGN_BYTES,
+    FILL_DEPTH,
+    LAYOUT_DEPTH,
+    fill_block_bytes,
+    fill_job_bytes,
+    fill_set,
+    layout_block_bytes,
+)
+from iolab.units import parse_size
+
+FORMAT: Final = 1
+"""The version of the format."""
+
+SPEC_BYTES_MAX: Final = 1 << 20
+"""The engine reads no more."""
+
+JOBS_MAX: Final = 10_000
+"""The engine takes no more."""
+
+INTERVAL_MS: Final = 1000
+"""How often it reports: as often as fio is asked to."""
+
+SEEDS_APART: Final = 1 << 20
+"""Seeds of a run's jobs follow each other; those of the next run begin so much further on."""
+
+NULL_WRITES: Final = "/dev/null"
+NULL_BYTES: Final = 1 << 30
+"""A target that does nothing, and the size that jobs work on there."""
+
+_BLOCK_BYTES_LEAST: Final = 512
+_UNITS_US: Final = {"": 1, "us": 1, "ms": 1000, "s": 1_000_000}
+_TIME: Final = re.compile(r"([0-9]+)(us|ms|s)?")
+_CONTENTS: Final = {
+    Contents.SCRAMBLED: "scrambled",
+    Contents.RANDOM: "random",
+    Contents.ZEROS: "zeros",
+}
+
+Spec = dict[str, Any]
+
+_USUAL: Final[Spec] = {
+    "rate": None,
+    "arrivals": None,
+    "think_us": 0,
+    "think_every": 1,
+    "distribution": {"kind": "uniform"},
+    "fsync_every": 0,
+    "verify": False,
+}
+"""What the engine takes for a key that is left out."""
+
+
+def measure_spec(job: Job, data_set: DataSet, seconds: float, seed: int) -> Spec:
+    """The load of a job on files that are there; EngineError with all that cannot be told."""
+    _refuse((*_job_faults(job), *_fit_faults(job, data_set)))
+    shape = _shape(job)
+    jobs = [
+        {**place, **_without_usual(shape), "seed": _seed(seed, number)}
+        for number, place in enumerate(_places(data_set, job.numjobs))
+    ]
+    return _whole(job, jobs, seconds)
+
+
+def null_spec(job: Job, seconds: float) -> Spec:
+    """The same jobs at full speed on a target that does nothing: what the generator itself can.
+
+    They only write, since reading /dev/zero costs the time to fill each block with zeros.
+    """
+    shape = _shape(job) | {"rw": "randwrite" if job.access.random else "write"}
+    shape |= {"rate": None, "arrivals": None, "think_us": 0, "fsync_every": 0, "verify": False}
+    if not job.access.writes:
+        shape["contents"] = _contents("zeros")
+    whole = max(NULL_BYTES // job.block_bytes, 1) * job.block_bytes
+    place = {"files": [{"path": NULL_WRITES, "bytes": whole}], **_without_usual(shape)}
+    jobs = [{**place, "seed": _seed(0, number)} for number in range(job.numjobs)]
+    return _whole(job, jobs, seconds) | {"direct": False, "poll": False, "sqpoll": False}
+
+
+def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> Spec:
+    """Write every byte of the data set once, random and with stamps that can be verified."""
+    block = layout_block_bytes(data_set.file_bytes)
+    _refuse(_name_faults(data_set))
+    jobs = [
+        {**place, **_write_shape(block, LAYOUT_DEPTH, data_set.job_bytes, number + seed)}
+        for number, place in enumerate(_places(data_set, data_set.numjobs, create=True))
+    ]
+    return _written(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
+
+
+def fill_spec(data_set: DataSet, passes: float, *, direct: bool, method: str, seed: int) -> Spec:
+    """Write over the data set, which is there, so many times: sequentially, in 128 KiB."""
+    _refuse(_name_faults(data_set))
+    whole = fill_set(data_set)
+    block = fill_block_bytes(whole)
+    each = fill_job_bytes(whole, passes)
+    jobs = [
+        {**place, **_write_shape(block, FILL_DEPTH, each, number + seed)}
+        for number, place in enumerate(_places(whole, whole.numjobs))
+    ]
+    return _written(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
+
+
+def told(spec: Spec) -> str:
+    """The specification as it is sent; EngineError where it is longer than the engine reads."""
+    text = json.dumps(spec, separators=(",", ":"), sort_keys=True)
+    if len(text) > SPEC_BYTES_MAX:
+        happened = f"What the native engine is told has {len(text)} bytes, it reads 1 MiB."
+        raise EngineError(happened, "Use fewer workload.*.numjobs or files.")
+    return text
+
+
+def _whole(job: Job, jobs: list[Spec], seconds: float | None) -> Spec:
+    options = dict(job.options)
+    return {
+        "format": FORMAT,
+        "jobs": jobs,
+        "direct": job.direct,
+        "method": METHODS[job.ioengine],
+        "poll": options.get("hipri") == "1",
+        "sqpoll": options.get("sqthread_poll") == "1",
+        "runtime_s": seconds,
+        "interval_ms": INTERVAL_MS,
+    }
+
+
+def _written(jobs: list[Spec], *, direct: bool, method: str) -> Spec:
+    return {
+        "format": FORMAT,
+        "jobs": jobs,
+        "direct": direct,
+        "method": METHODS[method],
+        "runtime_s": None,
+        "interval_ms": INTERVAL_MS,
+    }
+
+
+def _shape(job: Job) -> Spec:
+    """What every job of a workload does, but for where and by which seed."""
+    options = dict(job.options)
+    shape: Spec = {
+        "rw": job.access.value,
+        "blocks": _blocks(job, options),
+        "depth": job.iodepth,
+        "rate": None if job.rate_iops is None else {"iops": float(job.rate_iops)},
+        "arrivals": _arrivals(job, options),
+        "think_us": _microseconds(options.get("thinktime", "0")),
+        "think_every": int(options.get("thinktime_blocks", "1")),
+        "distribution": _distribution(job, options),
+        "fsync_every": int(options.get("fsync", "0")),
+        "contents": _contents(
+            _CONTENTS[job.contents],
+            int(options.get("buffer_compress_percentage", "0")),
+            int(options.get("dedupe_percentage", "0")),
+        ),
+        "verify": job.verify,
+    }
+    if job.access.mixed:
+        shape["read_percent"] = job.read_percent
+    return shape
+
+
+def _write_shape(block: int, depth: int, io_bytes: int, seed: int) -> Spec:
+    """One pass of sequential writes, or several, flushed at the end."""
+    return {
+        "rw": "write",
+        "blocks": [{"bytes": block, "share": 100}],
+        "depth": depth,
+        "io_bytes": io_bytes,
+        "end_fsync": True,
+        "contents": _contents("random"),
+        "verify": True,
+        "seed": seed,
+    }
+
+
+def _contents(kind: str, compress_percent: int = 0, dedupe_percent: int = 0) -> Spec:
+    return {
+        "kind": kind,
+        "compress_percent": compress_percent,
+        "dedupe_percent": dedupe_percent,
+    }
+
+
+def _places(data_set: DataSet, numjobs: int, *, create: bool = False) -> Iterable[Spec]:
+    """Where each job works: on files of its own, or on its region of a device."""
+    size = data_set.job_bytes
+    file: Spec = {"bytes": data_set.file_bytes, **({"create": True} if create else {})}
+    for job in range(numjobs):
+        if data_set.device:
+            device = {"path": data_set.device, "bytes": data_set.bytes_per_host}
+            yield {"files": [device], "offset_bytes": job * size, "size_bytes": size}
+        else:
+            names = (f"{data_set.id}.{job}.{number}" for number in range(data_set.files_per_job))
+            yield {"files": [{"path": name, **file} for name in names]}
+
+
+def _without_usual(shape: Spec) -> Spec:
+    """A job without what the engine takes for granted: thousands of them have to fit."""
+    return {name: value for name, value in shape.items() if value != _USUAL.get(name)}
+
+
+def _blocks(job: Job, options: Mapping[str, str]) -> list[Spec]:
+    """One size, or fio's `bssplit`: sizes without a share divide what the others leave."""
+    if "bssplit" not in options:
+        return [{"bytes": job.block_bytes, "share": 100}]
+    parts = [part.partition("/") for part in options["bssplit"].split(":")]
+    known = sum(int(share) for _, _, share in parts if share)
+    blank = sum(1 for _, _, share in parts if not share)
+    rest, more = divmod(max(100 - known, 0), blank or 1)
+    blocks = []
+    for size, _, share in parts:
+        if share:
+            own = int(share)
+        else:
+            own, more = rest + more, 0
+        blocks.append({"bytes": parse_size(size), "share": own})
+    return [block for block in blocks if block["share"]]
+
+
+def _arrivals(job: Job, options: Mapping[str, str]) -> str | None:
+    """When I/Os are due under a rate; None for I/Os that a closed loop paces."""
+    if job.rate_iops is None:
+        return None
+    poisson = job.arrivals is Arrivals.POISSON or options.get("rate_process") == "poisson"
+    if poisson:
+        return "poisson"
+    return "fixed" if job.arrivals is Arrivals.FIXED else None
+
+
+def _distribution(job: Job, options: Mapping[str, str]) -> Spec:
+    """As fio draws offsets: each block once a pass, unless told to keep no track of them.
+
+    Where sizes of blocks are mixed there are no blocks to be drawn once.
+    """
+    kind, _, values = options.get("random_distribution", "random").partition(":")
+    match kind:
+        case "zipf":
+            return {"kind": "zipf", "theta": float(values)}
+        case "pareto":
+            return {"kind": "pareto", "h": float(values)}
+        case "zoned":
+            zones = (zone.split("/") for zone in values.split(":"))
+            return {
+                "kind": "zoned",
+                "zones": [
+                    {"access_percent": int(access), "size_percent": int(size)}
+                    for access, size in zones
+                ],
+            }
+    lfsr = options.get("random_generator") == "lfsr"
+    once = (options.get("norandommap") != "1" or lfsr) and "bssplit" not in options
+    return {"kind": "permutation" if once and job.access.random else "uniform"}
+
+
+def _microseconds(text: str) -> int:
+    match = _TIME.fullmatch(text)
+    return int(match[1]) * _UNITS_US[match[2] or ""] if match else 0
+
+
+def _seed(seed: int, number: int) -> int:
+    return seed * SEEDS_APART + number
+
+
+def _job_faults(job: Job) -> Iterable[Fault]:
+    do = "Leave it out, or use fio."
+    if job.ioengine not in METHODS:
+        yield Fault(f"It has no ioengine '{job.ioengine}'.", "Leave ioengine out, or use fio.")
+    if not job.block_bytes >= _BLOCK_BYTES_LEAST:
+        yield Fault(f"A block of {job.block_bytes} bytes is smaller than a sector.", "Raise bs.")
+    if job.numjobs > JOBS_MAX:
+        yield Fault(f"{job.numjobs} jobs are more than {JOBS_MAX}.", "Set a smaller numjobs.")
+    for name, value in job.options:
+        if name not in FIO_OPTIONS or not value_fits(name, value) or not is_native(name, value):
+            yield Fault(f"It cannot do fio option {name} = {value}.", do)
+
+
+def _fit_faults(job: Job, data_set: DataSet) -> Iterable[Fault]:
+    yield from _name_faults(data_set)
+    do = "Lay out files that fit the job."
+    if job.numjobs > data_set.numjobs:
+        yield Fault(f"{job.numjobs} jobs need more than {data_set.numjobs} jobs' files.", do)
+    if (job.files_per_job, job.file_bytes) != (data_set.files_per_job, data_set.file_bytes):
+        yield Fault(
+            f"The job asks for {job.files_per_job} files of {job.file_bytes} bytes, the data set "
+            f"has {data_set.files_per_job} of {data_set.file_bytes}.",
+            do,
+        )
+
+
+def _name_faults(data_set: DataSet) -> Iterable[Fault]:
+    if "/" in data_set.id or not data_set.id.isprintable() or not data_set.id:
+        yield Fault(f"'{data_set.id}' cannot begin file names.", "Use letters, digits, '-', '_'.")
+    if "/" in data_set.device:
+        yield Fault(f"'{data_set.device}' is no name of a device.", "Name it as in its folder.")
+
+
+def _refuse(faults: Iterable[Fault]) -> None:
+    found = tuple(faults)
+    if found:
+        raise EngineError(
+            "The native engine cannot do this job: " + " ".join(one.happened for one in found),
+            " ".join(dict.fromkeys(one.do for one in found)),
+            found,
+        )

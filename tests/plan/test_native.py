@@ -1,0 +1,96 @@
+"""Workloads of the native engine in study files, and the engine chosen on the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from iolab.errors import StudyError
+from iolab.model.engine import EngineName
+from iolab.model.study import Study
+from iolab.plan.load import LoadOptions, options_of, parse_study
+from iolab.plan.schedule import make_plan
+from tests.plan.studies import FILE, SMALL, told, workload
+
+META = '[[workload]]\nid = "meta"\nengine = "metadata"\nranks = 1\nfiles_per_rank = 9\n'
+NATIVE = 'engine = "native"\n'
+
+
+def study(text: str, engine: EngineName | None = None) -> Study:
+    return parse_study(text, FILE, LoadOptions(path="/data", engine=engine))
+
+
+def test_a_native_workload_takes_the_best_way_unless_one_is_written() -> None:
+    free = study(workload(NATIVE)).workloads[0].io
+    assert (free.engine, free.ioengine) == (EngineName.NATIVE, "auto")
+    named = study(workload(NATIVE + 'ioengine = "libaio"')).workloads[0].io
+    assert named.ioengine == "libaio"
+    assert study(workload()).workloads[0].io.ioengine == "libaio"
+
+
+def test_words_of_fio_that_mean_the_same_are_taken() -> None:
+    text = workload(
+        NATIVE + 'fio = { random_distribution = "zipf:1.2", norandommap = true, fixedbufs = 1 }'
+    )
+    assert dict(study(text).workloads[0].io.options)["random_distribution"] == "zipf:1.2"
+
+
+def test_what_it_cannot_do_is_refused_all_at_once_with_the_value() -> None:
+    text = workload(
+        NATIVE
+        + 'ioengine = "posixaio"\n'
+        + 'fio = { sync = "dsync", nice = 5, random_distribution = "normal:50" }'
+    )
+    said = told(text)
+    assert any("ioengine = 'posixaio', which the native engine has nothing like" in s for s in said)
+    assert any("cannot do fio option sync = 'dsync'" in one for one in said)
+    assert any("cannot do fio option nice." in one for one in said)
+    assert any("cannot do fio option random_distribution = 'normal:50'" in one for one in said)
+    assert len(said) == 4
+
+
+def test_what_arrives_does_not_think() -> None:
+    text = workload(NATIVE + 'rate_iops = 100\narrivals = "poisson"\nfio = { thinktime = "1ms" }')
+    assert any("both arrivals and fio option thinktime" in one for one in told(text))
+
+
+def test_fio_verifies_nothing() -> None:
+    said = told(workload("verify = true"))
+    assert any("has verify, which fio is not asked to do" in one for one in said)
+
+
+def test_verified_files_are_nobody_elses() -> None:
+    plain = make_plan(study(workload(NATIVE))).data_sets[0].id
+    verified = make_plan(study(workload(NATIVE + "verify = true"))).data_sets[0].id
+    assert (plain, verified) == ("s1m", "s1mv")
+
+
+def test_both_engines_use_the_same_files() -> None:
+    ours, fios = study(SMALL, EngineName.NATIVE), study(SMALL)
+    assert make_plan(ours).data_sets == make_plan(fios).data_sets
+
+
+def test_an_engine_chosen_on_the_command_line_stands_in_the_overrides() -> None:
+    found = study(SMALL, EngineName.NATIVE)
+    assert {one.io.engine for one in found.workloads} == {EngineName.NATIVE}
+    assert found.overrides[:2] == ("workload.rand-read.engine=native", "workload.mix.engine=native")
+    again = parse_study(found.text, FILE, options_of(found))
+    assert again.workloads == found.workloads
+
+
+def test_workloads_of_other_kinds_keep_theirs() -> None:
+    text = SMALL.replace("[scale", META + "\n[scale")
+    found = study(text, EngineName.NATIVE)
+    assert [one.job.engine for one in found.workloads] == ["native", "native", "metadata"]
+
+
+def test_a_study_without_io_has_no_engine_to_choose() -> None:
+    text = f'format = 1\nid = "s"\n{META}'
+    options = LoadOptions(path="/data", engine=EngineName.FIO)
+    with pytest.raises(StudyError) as caught:
+        parse_study(text, FILE, options)
+    assert "no workload of I/O on files" in str(caught.value.faults[0])
+
+
+@pytest.mark.parametrize("name", ["registerfiles", "hipri"])
+def test_options_of_io_uring_need_no_ioengine(name: str) -> None:
+    assert study(workload(NATIVE + f"fio = {{ {name} = true }}")).workloads[0].io.options

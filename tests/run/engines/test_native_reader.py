@@ -1,0 +1,188 @@
+"""Reading the native engine: lines by the format, cut anywhere, and everything that is none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from iolab.model.sample import Direction, ServiceTime
+from iolab.run.engines.base import EngineReading, Interval
+from iolab.run.engines.native import NativeEngine
+from iolab.run.engines.native_reader import NativeReader
+from tests.run.engines.test_native import FILES
+
+START = 1_700_000_000_000_000_000
+SECOND = 1_000_000_000
+HEAD = {
+    "native": 1,
+    "version": "0.1.0",
+    "method": "io_uring",
+    "direct": True,
+    "clock": "tsc",
+    "threads": 2,
+    "cpus": 2,
+    "notes": ["the ring was given fewer entries"],
+}
+
+
+def way(ios: int, lat_ns: int = 100, *, service_ns: int | None = None) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "ios": ios,
+        "bytes": ios * 4096,
+        "lat_sum_ns": ios * lat_ns,
+        "min_ns": lat_ns if ios else None,
+        "max_ns": lat_ns if ios else None,
+        "bins": [[min(lat_ns, 1000), ios]] if ios else [],
+    }
+    if service_ns is not None:
+        told["service"] = way(ios, service_ns)
+    return told
+
+
+def interval(seq: int, **ways: Any) -> dict[str, Any]:
+    return {"seq": seq, "end_real_ns": START + (seq + 1) * SECOND, "span_ns": SECOND, **ways}
+
+
+def end(**more: Any) -> dict[str, Any]:
+    return {
+        "end": {
+            "start_real_ns": START,
+            "end_real_ns": START + 2 * SECOND,
+            "errors": {},
+            "retries": {},
+            "cpu": {"user_s": 0.5, "system_s": 1.5},
+            "measured_ns": 2 * SECOND,
+            "drain_ns": 0,
+            "drained_ios": 0,
+            "lateness": None,
+            "unreached": False,
+            "verify": None,
+            "depth": {"8": 30.0},
+            "context_switches": {"voluntary": 4, "involuntary": 1},
+            "steal_ticks": 0,
+            **more,
+        }
+    }
+
+
+def lines(*said: object) -> bytes:
+    return b"".join(json.dumps(one).encode() + b"\n" for one in said)
+
+
+def told(output: bytes, *, piece: int = 1 << 20) -> tuple[list[Interval], EngineReading]:
+    reader = NativeReader((Direction.READ,), 2)
+    live = []
+    for at in range(0, len(output), piece):
+        live += reader.feed(output[at : at + piece])
+    return live, reader.finish()
+
+
+USUAL = lines(
+    HEAD,
+    {"started_real_ns": START, "late_ns": 12},
+    interval(0, read=way(10)),
+    interval(1, read=way(20)),
+    end(read=way(30)),
+)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1 << 20])
+def test_a_run_however_it_is_cut(piece: int) -> None:
+    live, reading = told(USUAL, piece=piece)
+    assert [one.ios for one in live] == [10, 20]
+    assert [one.iops for one in reading.intervals] == [10.0, 20.0]
+    assert (reading.start_real_ns, reading.end_real_ns) == (START, START + 2 * SECOND)
+    assert (reading.version, reading.faults) == ("native-0.1.0", ())
+
+
+def test_the_last_line_has_the_totals() -> None:
+    totals = told(USUAL)[1].totals
+    assert totals is not None
+    assert totals.read is not None
+    assert totals.generator is not None
+    assert (totals.read.ios, totals.read.iops, totals.read.lat_mean_ns) == (30, 15.0, 100.0)
+    assert (totals.read.lat_min_ns, totals.read.lat_max_ns) == (100, 100)
+    # Half a second and one and a half in two seconds, by two jobs.
+    assert (totals.user_cpu_percent, totals.system_cpu_percent) == (12.5, 37.5)
+    assert totals.depth_percent == (("8", 100.0),)
+    assert (totals.error, totals.write) == (0, None)
+    assert (totals.generator.method, totals.generator.threads) == ("io_uring", 2)
+    assert totals.generator.notes == ("the ring was given fewer entries",)
+    assert (totals.generator.lateness, totals.generator.verify) == (None, None)
+
+
+def test_an_open_loop_has_both_times() -> None:
+    late = {"count": 30, "p50_ns": 50, "p99_ns": 900, "max_ns": 2000, "bins": []}
+    output = lines(
+        HEAD,
+        interval(0, read=way(30, 5000, service_ns=100)),
+        end(read=way(30, 5000), lateness=late, unreached=True),
+    )
+    live, reading = told(output)
+    (only,) = reading.intervals
+    assert [part.direction for part in only.directions] == [Direction.READ, ServiceTime.READ]
+    assert [part.lat_sum_ns for part in only.directions] == [150_000.0, 3000.0]
+    assert (live[0].ios, live[0].bytes, live[0].lat_ns_mean) == (30, 30 * 4096, 5000.0)
+    assert reading.totals is not None
+    assert reading.totals.generator is not None
+    assert reading.totals.generator.lateness is not None
+    assert reading.totals.generator.lateness.p99_ns == 900
+    assert reading.totals.generator.unreached
+
+
+def test_errors_are_counted_by_direction_and_number() -> None:
+    errors = {"read": {"EIO": 3, "short": 2}, "sync": {"ENOSPC": 5}}
+    totals = told(lines(HEAD, interval(0, read=way(1)), end(read=way(1), errors=errors)))[1].totals
+    assert totals is not None
+    assert totals.generator is not None
+    assert totals.read is not None
+    assert totals.generator.errors == (("sync ENOSPC", 5), ("read EIO", 3))
+    assert (totals.generator.failed_ios, totals.error, totals.read.short_ios) == (8, 28, 2)
+
+
+def test_wrong_blocks_are_told() -> None:
+    verify = {"checked": 9, "torn": 1, "stale": 2, "misplaced": 0, "corrupt": 3, "first": ["a."]}
+    totals = told(lines(HEAD, end(read=way(1), verify=verify)))[1].totals
+    assert totals is not None
+    assert totals.generator is not None
+    assert totals.generator.verify is not None
+    assert (totals.generator.verify.wrong, totals.generator.verify.first) == (6, ("a.",))
+
+
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [
+        (b"", "it ended without its last line"),
+        (lines(HEAD, interval(0, read=way(1))), "it ended without its last line"),
+        (lines({"fault": ["depth is 0; give 1.", "x."]}), "depth is 0; give 1"),
+        (b"Killed\n", "it printed a line that is no JSON: Killed"),
+        (b"[1]\n", "it printed a line that is no object"),
+        (lines({"seq": 0}), "it told no end_real_ns"),
+        (lines(interval(0, read={**way(2), "ios": 3})), "it counts 3 I/Os of 'read' and bins 2"),
+        (lines(interval(0, read={**way(1), "bins": [[9999, 1]]})), "it told bins that are none"),
+        (lines(interval(0, read={**way(1), "bins": ["x"]})), "it told bins that are none"),
+        (lines(interval(0, read={**way(1), "ios": -1})), "it told no ios"),
+        (lines({"end": {}}), "it told no measured_ns"),
+        (b'{"end":', "it printed a line that is no JSON"),
+        (b"x" * (3 << 20), "it printed a line without an end"),
+    ],
+)
+def test_what_is_no_run_is_a_fault(output: bytes, says: str) -> None:
+    faults = told(output)[1].faults
+    assert any(fault.startswith(says) for fault in faults), faults
+
+
+def test_a_layout_that_wrote_too_little_says_why() -> None:
+    reader = NativeEngine().layout_reader(FILES)
+    errors = {"write": {"ENOSPC": 7}}
+    reader.feed(lines(HEAD, end(write=way(10), errors=errors)))
+    reading = reader.finish()
+    assert reading.faults == ("it wrote 40960 of 4194304 bytes (7 x write ENOSPC)",)
+
+
+def test_a_whole_layout_has_no_fault() -> None:
+    reader = NativeEngine().layout_reader(FILES)
+    reader.feed(lines(HEAD, end(write=way(1024))))
+    assert reader.finish().faults == ()
