@@ -33,7 +33,7 @@ def test_the_story_of_two_configurations() -> None:
         "For performance: old-ssd, 25 % faster than new-ssd by best rates over 1 workload.",
         "For performance at its cost: old-ssd, 2.5 times as much as new-ssd of best rates for each "
         "1000 EUR over 1 workload.",
-        "For a balance: old-ssd, with at least 100 % of the best in everything for each 1000 EUR, "
+        "For balance: old-ssd, with at least 100 % of the best in everything for each 1000 EUR, "
         "where new-ssd has 40 %.",
         "readrandom-4k: new-ssd has 10 % more operations a second than old-ssd at threads 4, its "
         "largest supported gain of 3 points.",

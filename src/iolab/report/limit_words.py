@@ -81,18 +81,20 @@ def _device(one: Limited) -> str:
     use, step = one.decision.use, one.decision.step
     if use is None or step is None:
         return "is limited by a device"
-    parts = [f"which was busy {_share(use)} of the time{_took(one)}"]
+    busy = f"which was busy {_share(use)} of the time{_took(one)}"
     more = step_words(step.axis, step.load, step.further, step.gain)
-    return f"{_is(one)} limited by {use_words(use)}, {parts[0]}: {more}{_also(one)}"
+    return f"{_is(one)} limited by {use_words(use)}, {busy}: {more}{_also(one)}"
 
 
 def _device_open(one: Limited) -> str:
     use = one.decision.use
     if use is None:
         return _none(one)
+    part = one.seen.flight.at_device if one.seen.flight else None
+    there = "" if part is None else f", with {percent(part)} of the latency there"
     return (
-        f"keeps {use_words(use)} busy {_share(use)} of the time{_took(one)}; whether more load "
-        f"would raise the rate was not measured{_also(one)}"
+        f"keeps {use_words(use)} busy {_share(use)} of the time{there}; whether more load would "
+        f"raise the rate was not measured{_also(one)}"
     )
 
 

@@ -18,7 +18,7 @@ _FOR: Final = {
     Need.CAPACITY: "For capacity first",
     Need.PERFORMANCE: "For performance",
     Need.VALUE: "For performance at its cost",
-    Need.BALANCE: "For a balance",
+    Need.BALANCE: "For balance",
 }
 
 

@@ -1,0 +1,85 @@
+"""The section on what limits, of a session in memory."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from iolab.analyse.findings.figures import bests
+from iolab.analyse.points import summarise
+from iolab.report.brief import LIMITED_RUNS_MAX, build_brief
+from iolab.report.html import render_html
+from iolab.report.markdown import render_markdown
+from iolab.report.page import make_page
+from iolab.report.sections.limits import ANCHOR, limits
+from tests.report.studies import kpi, sweep
+
+SOURCE = sweep(("alpha", "beta"), seconds=20)
+BRIEF = build_brief(SOURCE)
+POINTS = summarise(BRIEF.results, BRIEF.study)
+
+
+def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
+    anchors = {(one.digest, one.repeat): f"run-{i}" for i, one in enumerate(BRIEF.results, 1)}
+    section = limits(BRIEF, POINTS, {}, anchors)
+    assert section is not None
+    (group,) = section.groups
+    assert group.table is not None
+    heads = [column.title for column in group.table.columns]
+    rows = [dict(zip(heads, row, strict=True)) for row in group.table.rows]
+    found = tuple(bests(BRIEF.study, POINTS))
+    assert len(rows) == len(found) == 10
+    assert {row["Configuration"].text for row in rows} == {"Alpha", "Beta"}
+    first = rows[0]
+    assert (first["Workload"].text, first["At"].text) == ("rand-read-4k", "iodepth 16")
+    assert first["Workload"].anchor in anchors.values()
+    # As the counters were made: 93 % busy, cores at 20, 35, 50 and 65 %, bytes and 3 % of 25 GB/s.
+    assert first["Device busy"].text == "93 % (nvme1n1 client-1)"
+    assert first["All cores"].text == "42 % (client-1)"
+    assert first["Busiest core"].text == "65 % (3 client-1)"
+    assert first["Port"].text.startswith("2.6 % (ens1f0np0 in client-1)")
+    assert first["In flight"].text.endswith(" of 64")
+
+
+def test_one_configuration_is_not_named() -> None:
+    brief = build_brief(kpi())
+    section = limits(brief, summarise(brief.results, brief.study), {}, {})
+    assert section is not None
+    (group,) = section.groups
+    assert group.table is not None
+    assert "Configuration" not in [column.title for column in group.table.columns]
+    by_name = {row[0].text: row[2].text for row in group.table.rows}
+    assert by_name["read-latency"] == "one I/O at a time"
+    assert by_name["read-bandwidth"] == "none seen"
+
+
+def test_the_page_has_the_section_and_its_sentences() -> None:
+    page = render_html(BRIEF)
+    found = re.search(rf'<section id="{ANCHOR}".*?</section>', page, re.S)
+    assert found
+    assert "What limits each best point" in found[0]
+    assert "had no resource watched at its limit" in page
+    assert "What limits each best point" in render_markdown(BRIEF)
+
+
+def test_without_telemetry_there_is_no_section() -> None:
+    brief = replace(BRIEF, watched={})
+    assert limits(brief, POINTS, {}, {}) is None
+    assert "resource watched" not in " ".join(one.text for one in make_page(brief).said)
+
+
+def test_the_runs_whose_telemetry_is_read_are_bounded() -> None:
+    assert 0 < len(BRIEF.watched) <= LIMITED_RUNS_MAX
+    shown = {run for best in bests(BRIEF.study, POINTS) for run in best.runs}
+    assert set(BRIEF.watched) <= shown
+
+
+def test_hostile_names_of_devices_and_hosts_stay_text() -> None:
+    bad = "<img src=x onerror=alert(1)>"
+    seen = {
+        key: replace(one, uses=tuple(replace(use, name=bad, host=bad) for use in one.uses))
+        for key, one in BRIEF.watched.items()
+    }
+    page = render_html(replace(BRIEF, watched=seen))
+    assert "<img src=x" not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page

@@ -1,0 +1,65 @@
+"""Golden sentences on which configuration suits which need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iolab.analyse.findings.finding import Need, Suits
+from iolab.model.metric import Level
+from iolab.report.need_words import need_words
+from iolab.report.phrases import Names
+from tests.analyse.findings.test_needs import PRICES, RATES, needs
+
+NAMES = Names({name: name.capitalize() for name in RATES})
+
+
+def told(found: dict[Need, Suits]) -> list[str]:
+    return [need_words(one, NAMES) for one in found.values()]
+
+
+def test_with_costs() -> None:
+    assert told(needs(PRICES)) == [
+        "For capacity first: High-capacity, with 1.08 TB usable for each 1000 EUR, 28 % more than "
+        "Mainstream.",
+        "For performance: Performance, 84 % faster than High-capacity by best rates over 3 "
+        "workloads (geometric mean).",
+        "For performance at its cost: Performance, 11 % more than Mainstream of best rates for "
+        "each 1000 EUR over 3 workloads (geometric mean).",
+        "For balance: Mainstream, with at least 78 % of the best in everything for each 1000 EUR "
+        "(capacity 78 %, IOPS 100 % and bandwidth 79 %), where Performance has 45 %.",
+    ]
+
+
+def test_without_costs() -> None:
+    assert told(needs()) == [
+        "For capacity first: High-capacity, with 973 TB usable, 3.2 times that of Mainstream; "
+        "costs are not given, so they do not count.",
+        "For performance: Performance, 84 % faster than High-capacity by best rates over 3 "
+        "workloads (geometric mean).",
+        "For balance: High-capacity, with at least 49 % of the best in everything (capacity "
+        "100 %, IOPS 60 % and bandwidth 49 %), where Mainstream has 31 %; costs are not given, so "
+        "they do not count.",
+    ]
+
+
+def test_what_intervals_do_not_support_is_inconclusive() -> None:
+    near = {owner: {"rand-read-4k": 1e6 * (1 + 0.01 * i)} for i, owner in enumerate(RATES)}
+    found = needs(rates=near, width=0.02)[Need.PERFORMANCE]
+    assert need_words(found, NAMES) == (
+        "For performance, no configuration is the best for sure: Performance is ahead of "
+        "Mainstream by 0.99 %, by their intervals."
+    )
+    alone = needs(rates=near, width=None)[Need.PERFORMANCE]
+    assert need_words(alone, NAMES).endswith("by 0.99 %, by single runs.")
+    same = replace(found, lead=1.0)
+    assert need_words(same, NAMES) == "For performance, Performance and Mainstream are alike."
+
+
+def test_a_doubtful_verdict_is_told() -> None:
+    found = needs()[Need.PERFORMANCE]
+    assert need_words(replace(found, level=Level.INDICATIVE), NAMES).endswith(
+        " This is indicative only."
+    )
+    assert ": Performance, 2.4 times as fast as" in need_words(replace(found, lead=2.4), NAMES)
+    one = replace(found, workloads=("rand-read-4k",))
+    assert need_words(one, NAMES).endswith("by best rates over 1 workload.")
