@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from iolab.analyse.value import (
@@ -12,13 +14,15 @@ from iolab.analyse.value import (
     divided,
     factor,
     lacking,
+    over,
     per_host,
     quotients,
     scaled,
     sizes,
+    whole_ones,
 )
 from iolab.model.configuration import Capacity, Configuration, Cost
-from iolab.model.metric import Metric
+from iolab.model.metric import Level, Metric
 
 EUR = Cost("EUR", 90_000.0, 20_000.0, 90_000.0)
 WHOLE = Configuration("a", "A", ("c1", "c2"), "/t", 4, Capacity(400.0, 250.0), EUR)
@@ -94,12 +98,16 @@ def test_a_fleet_stands_beside_the_client_that_differs_in_hosts_alone() -> None:
     one = Configuration("one", "One", ("c1",), "/t", 4)
     four = Configuration("four", "Four", ("c1", "c2", "c3", "c4"), "/t", 4)
     elsewhere = Configuration("else", "Else", ("c1",), "/u", 4)
+    other = Configuration("other", "Other", ("d1",), "/t", 4)
     maxima = [
         best(rate(100.0), "one", 1),
         best(rate(300.0), "four", 4),
         best(rate(9.0), "else", 1),
+        best(rate(9.0), "other", 1),
     ]
-    (found,) = scaled([one, four, elsewhere], maxima)
+    owners = [one, four, elsewhere, other]
+    (found,) = scaled(owners, maxima)
+    assert whole_ones(owners) == (four, elsewhere, other)
     assert (found.single.configuration, found.fleet.configuration) == ("one", "four")
     assert found.times.value == 3.0
     assert found.kept is not None
@@ -107,7 +115,7 @@ def test_a_fleet_stands_beside_the_client_that_differs_in_hosts_alone() -> None:
 
 
 def test_a_fleet_of_unknown_size_has_a_factor_and_no_share() -> None:
-    pair = [Configuration(name, name, (), "") for name in ("one", "many")]
+    pair = [Configuration("one", "One", ("c",), ""), Configuration("many", "Many", (), "")]
     (found,) = scaled(pair, [best(rate(100.0), "one", 1), best(rate(400.0), "many")])
     assert (found.times.value, found.kept) == (4.0, None)
 
@@ -124,3 +132,14 @@ def test_what_only_some_configurations_tell_is_named() -> None:
 
 def test_a_share_of_hosts_keeps_its_interval() -> None:
     assert per_host(best(rate(100.0, 90.0, 120.0), hosts=4)) == divided(rate(100.0, 90.0, 120.0), 4)
+
+
+def test_nothing_is_claimed_of_what_is_invalid() -> None:
+    good = Maximum("a", "w", "iops", rate(300.0), level=Level.VALID)
+    bad = replace(good, configuration="b", value=rate(100.0), level=Level.INVALID)
+    assert over(good, bad) is None
+    assert over(bad, good) is None
+    assert over(good, good) is None
+    assert over(good, replace(bad, level=Level.INDICATIVE)) == Metric(3.0, "")
+    owners = [Configuration("a", "A", ("c", "d"), "/t"), Configuration("b", "B", ("c",), "/t")]
+    assert scaled(owners, [replace(good, hosts=2), replace(bad, hosts=1)]) == ()

@@ -6,7 +6,7 @@ with an interval, of chance or of rounding, and what is made of it inherits that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -57,6 +57,11 @@ class Maximum:
     def is_rate(self) -> bool:
         """Whether it can be shared: latencies are nobody's share."""
         return self.value.unit != _LATENCY
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it may be claimed of anything: what is invalid is shown, and no more."""
+        return self.level is not Level.INVALID
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +150,13 @@ def per_host(one: Maximum) -> Metric | None:
     return divided(one.value, one.hosts) if one.hosts and one.is_rate else None
 
 
+def over(best: Maximum, base: Maximum | None) -> Metric | None:
+    """A maximum's factor over another; None over itself, over none, or where either is invalid."""
+    if base is None or base is best or not (best.is_sound and base.is_sound):
+        return None
+    return factor(best.value, base.value)
+
+
 def factor(one: Metric, base: Metric) -> Metric | None:
     """How many times `base` the other is, in whichever way is the better: 2 is twice as good.
 
@@ -182,26 +194,45 @@ class Scaled:
 def scaled(
     configurations: Iterable[Configuration], maxima: Sequence[Maximum]
 ) -> tuple[Scaled, ...]:
-    """Each fleet beside the single client of a configuration that differs in its hosts alone."""
-    alike = {one.id: replace(one, id="", title="", hosts=()) for one in configurations}
-    return tuple(_scaled(maxima, alike))
+    """Each fleet beside the single client of it that a configuration of its own has.
+
+    That configuration differs in its hosts alone, and its host is one of the fleet's; of a fleet
+    whose hosts are not known any may be.
+    """
+    return tuple(_scaled({one.id: one for one in configurations}, maxima))
 
 
-def _scaled(maxima: Sequence[Maximum], alike: dict[str, Configuration]) -> Iterator[Scaled]:
+def whole_ones(configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
+    """Those that are not loaded by some of the hosts of another, which is the same storage."""
+    return tuple(
+        one for one in configurations if not any(_is_part(one, other) for other in configurations)
+    )
+
+
+def _scaled(owners: Mapping[str, Configuration], maxima: Sequence[Maximum]) -> Iterator[Scaled]:
     for fleet in maxima:
-        if fleet.hosts == 1 or not fleet.is_rate:
-            continue
         for single in maxima:
             same = (single.workload, single.metric) == (fleet.workload, fleet.metric)
-            if not same or single.hosts != 1 or single.configuration == fleet.configuration:
+            if not (same and fleet.is_rate and fleet.is_sound and single.is_sound):
                 continue
-            if alike.get(single.configuration) != alike.get(fleet.configuration):
+            if single.hosts != 1 or not _is_part(
+                owners[single.configuration], owners[fleet.configuration]
+            ):
                 continue
-            times = factor(fleet.value, single.value)
-            share = per_host(fleet)
+            times, share = factor(fleet.value, single.value), per_host(fleet)
             if times is not None:
                 kept = None if share is None else factor(share, single.value)
                 yield Scaled(single, fleet, times, kept)
+
+
+def _is_part(one: Configuration, whole: Configuration) -> bool:
+    """Whether the first is the second with fewer of its hosts, and nothing else differs."""
+    bare = [replace(owner, id="", title="", hosts=()) for owner in (one, whole)]
+    return (
+        bare[0] == bare[1]
+        and bool(one.hosts)
+        and (set(one.hosts) < set(whole.hosts) or not whole.hosts)
+    )
 
 
 def lacking(configurations: Sequence[Configuration]) -> tuple[tuple[Over, tuple[str, ...]], ...]:

@@ -116,6 +116,7 @@ _UNITS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
     "depth": ((1.0, "I/Os"),),
     "waiting": ((1.0, "waiting"),),
     "celsius": ((1.0, "°C"),),
+    "TB": ((1.0, "TB"),),
 }
 
 

@@ -12,13 +12,16 @@ from iolab.report.figures.choose import Look
 from iolab.report.page_parts import Section
 from iolab.report.sections.against import against
 from iolab.report.sections.limits import limits
+from iolab.report.sections.maxima import maxima
+from iolab.report.sections.scaling import scaling
+from iolab.report.sections.value import value
 
 Maker = Callable[
     [Brief, Sequence[PointSummary], Mapping[str, Look], Mapping[RunKey, str]], Section | None
 ]
 """Makes a section of a brief, its points, its configurations' looks and its runs' anchors."""
 
-MAKERS: Final[tuple[Maker, ...]] = (limits, against)
+MAKERS: Final[tuple[Maker, ...]] = (maxima, scaling, value, limits, against)
 
 
 def sections(
