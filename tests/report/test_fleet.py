@@ -26,7 +26,7 @@ from iolab.report.palette import SERIES
 from iolab.report.render import draw
 from iolab.run.telemetry.decode import CounterCollector
 from iolab.run.telemetry.rates import derive
-from tests.report.figures.specs import result
+from tests.report.figures.outcomes import result
 from tests.report.studies import sweep
 from tests.report.synthetic import GO_NS, Source, record_of
 

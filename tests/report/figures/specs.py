@@ -7,15 +7,13 @@ commit it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from iolab.analyse.points import PointSummary, summarise
-from iolab.model.metric import HostResult, Level, Metric, Result, Verdict
-from iolab.model.run import RunStatus
-from iolab.model.workload import Access, Indicator
+from iolab.analyse.points import PointSummary
+from iolab.model.metric import Level, Metric
+from iolab.model.workload import Indicator
 from iolab.report.detail import Curve, HeatMap, Panel, Timeline, Trace
 from iolab.report.figures.axis import (
     MEAN,
@@ -34,44 +32,18 @@ from iolab.report.figures.frame import Figure
 from iolab.report.figures.heat import heat_figure
 from iolab.report.figures.inside import inside_figure
 from iolab.report.figures.latency_account import account_figure
+from iolab.report.figures.scaling import growth_figure
 from iolab.report.figures.timeline import timeline_figure
 from iolab.report.figures.tradeoff import tradeoff_figure
 from iolab.report.palette import SERIES
 from iolab.report.table import Table
 from tests.report.figures.fleets import accounts, node
-from tests.report.studies import one_configuration
-from tests.report.synthetic import job, study_of, workload
+from tests.report.figures.outcomes import WORKLOAD, points, result
+from tests.report.growing import RATES, drawn
 
 GOLDEN: Final = Path(__file__).parents[2] / "golden" / "report"
 
-WORKLOAD: Final = workload(
-    "rand-read-4k", "Random read", job(Access.RANDREAD, 4096), (1, 8), Indicator.IOPS
-)
 CURVE: Final = Curve("read", 100_000, (1.0, 2.0, 10.0, 100.0, 1000.0), (5e4, 8e4, 1e5, 3e5, 2e6))
-
-
-def result(depth: int, iops: float | None, level: Level = Level.VALID, repeat: int = 1) -> Result:
-    """A run of one host at a depth."""
-    lat = None if iops is None else depth / iops * 1e9
-    metrics = {
-        "iops": Metric(iops, "1/s"),
-        "bw_bytes_per_s": Metric(None if iops is None else iops * 4096, "bytes/s"),
-        "lat_ns_mean": Metric(lat, "ns"),
-        "lat_ns_p99": Metric(None if lat is None else 3 * lat, "ns"),
-    }
-    return Result(
-        configuration="default",
-        workload=WORKLOAD.id,
-        axis=(("iodepth", depth),),
-        repeat=repeat,
-        digest=f"{depth:016x}",
-        status=RunStatus.DONE,
-        failure=None,
-        window_s=30.0,
-        metrics=metrics,
-        hosts=(HostResult("a", metrics),),
-        verdict=Verdict(level, ()),
-    )
 
 
 def lines() -> list[Line]:
@@ -88,11 +60,6 @@ def lines() -> list[Line]:
         Line("Mainstream", SERIES[0], (), points(first)),
         Line("Performance", SERIES[1], (), points(second)),
     ]
-
-
-def points(results: Sequence[Result]) -> tuple[PointSummary, ...]:
-    """The results of the workload, those of one depth together."""
-    return summarise(results, study_of("s", "S", "", one_configuration("a"), (WORKLOAD,)))
 
 
 def timeline() -> Timeline:
@@ -167,6 +134,7 @@ def figures() -> dict[str, Figure]:
         ),
         "heat": heat_figure("A run", "Latency over time", heat(), SERIES[0]),
         "inside": inside_figure("node-1", "node-1 from inside", node()),
+        "scaling": growth_figure("Random read", drawn(RATES)),
         **fleet_figures(),
     }
 

@@ -23,16 +23,8 @@ from iolab.report.figures.frame import LINE_GAP, linear_scale, log_scale, spread
 from iolab.report.figures.timeline import TABLE_ROWS, timeline_figure
 from iolab.report.figures.tradeoff import tradeoff_figure
 from iolab.report.palette import PAPER, SERIES
-from tests.report.figures.specs import (
-    CURVE,
-    GOLDEN,
-    WORKLOAD,
-    figures,
-    golden_text,
-    lines,
-    points,
-    result,
-)
+from tests.report.figures.outcomes import WORKLOAD, points, result
+from tests.report.figures.specs import CURVE, GOLDEN, figures, golden_text, lines
 
 
 @pytest.mark.parametrize("name", figures())

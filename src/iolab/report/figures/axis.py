@@ -127,7 +127,7 @@ def quantity_figure(
     drawn = lines[:MAX_LINES]
     values = [v for line in drawn for v in drawn_values(line, quantity.key)]
     scale = log_scale(unit, values) if unit == "ns" else linear_scale(unit, values)
-    layers = [layer for line in drawn for layer in _layers(line, axis, quantity.key, scale)]
+    layers = [layer for line in drawn for layer in line_layers(line, axis, quantity.key, scale)]
     named = drawn if len(drawn) > 1 else ()
     ends = [end for line in named for end in line_ends(line, axis, quantity.key, scale, line.name)]
     return _figure(subject, axis, lines, (quantity,), scale, layers, ends)
@@ -149,7 +149,8 @@ def latency_figure(
     for line in drawn:
         thin = Line(line.name, line.token, (4, 3), line.points)
         alone = len(drawn) == 1
-        layers += _layers(line, axis, mean.key, scale) + _layers(thin, axis, tail.key, scale)
+        layers += line_layers(line, axis, mean.key, scale)
+        layers += line_layers(thin, axis, tail.key, scale)
         ends += line_ends(line, axis, mean.key, scale, mean.label if alone else line.name)
         ends += line_ends(thin, axis, tail.key, scale, tail.label)
     return _figure(subject, axis, lines, (mean, tail), scale, layers, ends)
@@ -199,7 +200,7 @@ def _dashes(quantities: tuple[Quantity, ...]) -> str:
 _DASHED: Final = {"p99": "99th percentile"}
 
 
-def _layers(line: Line, axis: str, key: str, scale: Scale) -> list[Spec]:
+def line_layers(line: Line, axis: str, key: str, scale: Scale) -> list[Spec]:
     """A line through the points, the runs behind them, interval bars, and markers by verdict."""
     found = (v for point in line.points if (v := axis_value(point, axis)) is not None)
     x = x_encoding(axis, found, line.nodes)

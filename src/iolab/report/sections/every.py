@@ -14,6 +14,7 @@ from iolab.report.sections.against import against
 from iolab.report.sections.limits import limits
 from iolab.report.sections.maxima import maxima
 from iolab.report.sections.scaling import scaling
+from iolab.report.sections.scaling import scaling
 from iolab.report.sections.value import value
 
 Maker = Callable[

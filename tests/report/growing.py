@@ -1,0 +1,59 @@
+"""Results of one load made by more and more hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from iolab.analyse.points import PointSummary, summarise
+from iolab.analyse.scaling import scalings
+from iolab.model.metric import Level, Result
+from iolab.model.study import Study
+from iolab.model.workload import Axis
+from iolab.report.figures.scaling import Drawn
+from iolab.report.palette import SERIES
+from tests.report.figures.outcomes import WORKLOAD, result
+from tests.report.studies import one_configuration
+from tests.report.synthetic import study_of
+
+HOSTS = tuple(f"client-{number}" for number in range(1, 9))
+GROWN = replace(WORKLOAD, sweep=(Axis("hosts", (1, 2, 4, 8)),))
+STUDY: Study = study_of("s", "S", "", one_configuration(*HOSTS), (GROWN,))
+
+
+def runs(
+    rates: Mapping[int, Sequence[float]],
+    levels: Mapping[int, Level] | None = None,
+    depth: int | None = None,
+) -> list[Result]:
+    """For each number of hosts a run for each of its rates; with a depth this is an axis too."""
+    more = () if depth is None else (("iodepth", depth),)
+    return [
+        replace(
+            result(1, rate, (levels or {}).get(hosts, Level.VALID), repeat=repeat),
+            axis=(*more, ("hosts", hosts)),
+            digest=f"{hosts:08x}{depth or 0:08x}",
+        )
+        for hosts, found in rates.items()
+        for repeat, rate in enumerate(found, 1)
+    ]
+
+
+def points(found: Sequence[Result]) -> tuple[PointSummary, ...]:
+    """Their published values."""
+    return summarise(found, STUDY)
+
+
+RATES = {
+    1: (10_000.0, 10_100.0, 9_900.0),
+    2: (19_000.0, 19_300.0, 18_800.0),
+    4: (33_000.0, 32_700.0, 33_500.0),
+    8: (40_000.0, 41_000.0, 39_500.0),
+}
+"""What saturates: 8 hosts give 4 times what one does."""
+
+
+def drawn(rates: Mapping[int, Sequence[float]]) -> list[Drawn]:
+    """The curve of such rates as its chart takes it."""
+    found = scalings(STUDY, points(runs(rates)))
+    return [Drawn("Default", SERIES[0], (), one) for one in found]

@@ -1,0 +1,72 @@
+"""The section on scaling with hosts: its figures, words and table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iolab.model.metric import Level, Result
+from iolab.report.brief import Brief, build_brief
+from iolab.report.figures.choose import looks_of
+from iolab.report.figures.frame import Figure
+from iolab.report.page_parts import Section
+from iolab.report.sections.scaling import scaling
+from tests.report.growing import RATES, STUDY, points, runs
+from tests.report.synthetic import source_of
+
+
+def brief() -> Brief:
+    return replace(build_brief(source_of(replace(STUDY, workloads=()), seconds=1)), study=STUDY)
+
+
+def section(found: list[Result]) -> Section | None:
+    return scaling(brief(), points(found), looks_of(STUDY), {})
+
+
+def figures(found: list[Result]) -> tuple[Figure, ...]:
+    made = section(found)
+    assert made is not None
+    (group,) = made.groups
+    return group.figures
+
+
+def test_there_is_no_section_where_hosts_are_not_varied() -> None:
+    assert section(runs({4: RATES[4]})) is None
+
+
+def test_the_growth_is_told_beside_the_ideal() -> None:
+    growth, efficiency = figures(runs(RATES))
+    assert growth.finding.startswith(
+        "From 10 k IOPS of 1 host to 40.2 k IOPS of 8, 4.02 times as much where the ideal is 8; "
+        "all valid."
+    )
+    assert efficiency.finding.startswith("Each of 8 hosts gives 50 % (")
+    assert efficiency.finding.endswith("of what one alone gives.")
+
+
+def test_the_ideal_is_a_straight_line_from_the_fewest_and_fits_the_scale() -> None:
+    growth = figures(runs(RATES))[0]
+    ideal = growth.spec["layer"][0]
+    (first, last) = ideal["data"]["values"]
+    assert last["y"] == 8 * first["y"]
+    assert ideal["encoding"]["y"]["scale"]["domain"][1] >= last["y"]
+    assert ideal["mark"]["strokeDash"]
+
+
+def test_every_step_has_its_row_with_interval_and_verdict() -> None:
+    for figure in figures(runs(RATES, {4: Level.INVALID, 8: Level.INDICATIVE})):
+        rows = [[cell.text for cell in row] for row in figure.table.rows]
+        assert [row[1] for row in rows] == ["1", "2", "4", "8"]
+        assert rows[0][6:8] == ["100 %", "by definition"]
+        assert rows[1][3] != "–"
+        assert [row[-1].level for row in figure.table.rows] == [
+            Level.VALID,
+            Level.VALID,
+            Level.INVALID,
+            Level.INDICATIVE,
+        ]
+
+
+def test_curves_of_other_axes_are_told_apart() -> None:
+    growth = figures([*runs(RATES, depth=1), *runs(RATES, depth=8)])[0]
+    assert "iodepth 1: from 10 k IOPS" in growth.finding
+    assert "iodepth 8: from 10 k IOPS" in growth.finding
