@@ -34,6 +34,9 @@ const WHOLE: usize = 4;
 const FACTORS: [u64; 4] =
     [0x9E37_79B1_85EB_CA87, 0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9, 0x27D4_EB2F_1656_67C5];
 
+/// Sums that are computed side by side, as a multiplication takes longer than the next can wait.
+const LANES: usize = FACTORS.len();
+
 /// What a stamp says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
@@ -62,8 +65,10 @@ pub fn put_stamp(sector: &mut Sector, stamp: Stamp, combined: usize) {
     put(sector, OFFSET, stamp.offset);
     put(sector, SEQUENCE, stamp.sequence);
     put(sector, WHOLE, whole);
-    for at in FIRST_OF_REST..FIRST_OF_REST + combined.min(REST_WORDS) {
-        put(sector, at, word(sector, at) ^ change);
+    for bytes in sector[STAMP_BYTES..].chunks_exact_mut(WORD).take(combined) {
+        if let Ok(bytes) = <&mut [u8; WORD]>::try_from(bytes) {
+            *bytes = (u64::from_le_bytes(*bytes) ^ change).to_le_bytes();
+        }
     }
 }
 
@@ -92,17 +97,22 @@ fn whole_checksum(words: [u64; 4]) -> u64 {
     sum
 }
 
-/// Four sums side by side, as a multiplication takes longer than the next can wait. A change in
-/// one word always changes the result, any other but for one in 2^64.
+/// A change in one word always changes the result, any other but for one in 2^64.
 #[inline]
 fn rest_checksum(sector: &Sector, key: u64, combined: usize) -> u64 {
     let mut sums = FACTORS;
-    let mut at = 0;
-    while at < REST_WORDS {
-        let lane = at % FACTORS.len();
+    let mut step = |lane: usize, at: usize| {
         let plain = word(sector, FIRST_OF_REST + at) ^ if at < combined { key } else { 0 };
         sums[lane] = (sums[lane] ^ plain).wrapping_mul(FACTORS[1]).rotate_left(29);
-        at += 1;
+    };
+    for first in (0..REST_WORDS - LANES).step_by(LANES) {
+        step(0, first);
+        step(1, first + 1);
+        step(2, first + 2);
+        step(3, first + 3);
+    }
+    for at in REST_WORDS / LANES * LANES..REST_WORDS {
+        step(at % LANES, at);
     }
     let [a, b, c, d] = sums;
     a.wrapping_add(b.rotate_left(7)).wrapping_add(c.rotate_left(12)).wrapping_add(d.rotate_left(18))
