@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.options import AsJson, SessionDirectory
+from iolab.cli.options import AsJson
 
 if TYPE_CHECKING:
     from iolab.analyse.against.printed import Against
-    from iolab.report.brief import Brief
+    from iolab.report.brief import Brief, SessionSource
     from iolab.report.published import PublishedTables
-    from iolab.store.reader import SessionReader
 
 REPORT_FILE: Final = "report.html"
-"""Where a session's report goes unless a form is named."""
+"""Where a session's report goes unless a form is named; that of several goes where we are."""
 
 
 class PaperName(StrEnum):
@@ -28,15 +27,26 @@ class PaperName(StrEnum):
     LETTER = "letter"
 
 
+Sessions = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="SESSION...",
+        help="The directory of a session, also of one that runs, or of several to be set side by "
+        "side; the first one is the baseline.",
+    ),
+]
+
+
 def report(
-    session: SessionDirectory,
+    sessions: Sessions,
     *,
     html: Annotated[
         Path | None,
         typer.Option(
             "--html",
             metavar="FILE",
-            help="Write it here; SESSION/report.html where no form is named.",
+            help="Write it here; where no form is named, SESSION/report.html is written, of "
+            "several sessions ./report.html.",
         ),
     ] = None,
     pdf: Annotated[
@@ -56,19 +66,27 @@ def report(
             "lists, or a file; with NAME, the figures of that one alone.",
         ),
     ] = None,
+    allow_differences: Annotated[
+        bool,
+        typer.Option(
+            "--allow-differences",
+            help="Set sessions side by side although load or method differ; these are named.",
+        ),
+    ] = False,
     paper: Annotated[
         PaperName, typer.Option("--paper", help="The paper of the PDF.")
     ] = PaperName.A4,
     as_json: AsJson = False,
 ) -> None:
-    """Write the report of a session as one HTML file, as PDF, or as Markdown."""
+    """Write the report of a session, or of several, as one HTML file, as PDF, or as Markdown."""
     from iolab.cli.talk import result, result_json
 
     forms = {"html": html, "pdf": pdf, "md": markdown}
     wanted = {form: path for form, path in forms.items() if path is not None}
     if not wanted:
-        wanted = {"html": session / REPORT_FILE}
-    written = write_forms(session, wanted, paper, against)
+        wanted = {"html": _default_file(sessions)}
+    source = _opened(sessions, allow_differences=allow_differences)
+    written = write_forms(source, wanted, paper, against)
     if as_json:
         # One form is told as it always was.
         told = written[0] if len(written) == 1 else list(written)
@@ -80,24 +98,54 @@ def report(
 
 def write_report(session: Path) -> Path:
     """Build and write the report as HTML; where it went."""
+    from iolab.store.reader import SessionReader
+
     path = session / REPORT_FILE
-    write_forms(session, {"html": path}, PaperName.A4)
+    write_forms(SessionReader(session), {"html": path}, PaperName.A4)
     return path
 
 
+def _default_file(sessions: Sequence[Path]) -> Path:
+    """Where the report goes that no form is named for; UsageError where that would be a session."""
+    from iolab.errors import UsageError
+    from iolab.store.reader import is_session
+
+    if len(sessions) == 1:
+        return sessions[0] / REPORT_FILE
+    here = Path.cwd()
+    if any(is_session(folder) for folder in (here, *here.parents)):
+        raise UsageError(
+            "A report on several sessions is not written into one of them.",
+            "Name a file with --html, --pdf or --md, or call it from another directory.",
+        )
+    return Path(REPORT_FILE)
+
+
+def _opened(sessions: Sequence[Path], *, allow_differences: bool) -> SessionSource:
+    """The sessions as one source; UsageError where they do not compare, unless that is allowed."""
+    from iolab.cli.sides import refuse_apart
+    from iolab.report.united import sessions_of, unite
+    from iolab.store.reader import SessionReader
+
+    source = unite([(one.resolve().name or one.name, SessionReader(one)) for one in sessions])
+    if not allow_differences:
+        refuse_apart(sessions_of(source).forbidding())
+    return source
+
+
 def write_forms(
-    session: Path, wanted: Mapping[str, Path], paper: PaperName, against: str | None = None
+    source: SessionSource, wanted: Mapping[str, Path], paper: PaperName, against: str | None = None
 ) -> tuple[str, ...]:
     """Build the report once, then write it in each form when all are made; where they went."""
     from dataclasses import replace
 
     from iolab.cli.files import replace_whole
     from iolab.report.brief import build_brief
-    from iolab.store.reader import SessionReader
+    from iolab.report.united import sessions_of
 
     beside = _against(against) if against else None
-    reader = SessionReader(session)
-    brief = replace(build_brief(reader, _published(reader)), against=beside)
+    brief = build_brief(source, _published(source), sessions_of(source))
+    brief = replace(brief, against=beside)
     made = [(path, _rendered(brief, form, paper)) for form, path in wanted.items()]
     for path, content in made:
         replace_whole(path, content)
@@ -145,14 +193,14 @@ def _against(name: str) -> Against:
     return Against(published, only)
 
 
-def _published(reader: SessionReader) -> PublishedTables | None:
+def _published(source: SessionSource) -> PublishedTables | None:
     """What others published of a study on key-value stores or of guests, to be read beside it."""
     from iolab.cli.catalogue import open_published, published_ids
     from iolab.report.guests.groups import of_guests
     from iolab.report.key_value.measures import key_workloads
     from iolab.report.published import published_tables
 
-    study = reader.study
+    study = source.study
     told = key_workloads(study) or any(of_guests(one) for one in study.workloads)
     if not told or study.id not in published_ids():
         return None

@@ -43,6 +43,23 @@ def refuse_unlike(found: Iterable[Difference], candidate: str) -> None:
         )
 
 
+def refuse_apart(found: Iterable[tuple[str, Difference]]) -> None:
+    """UsageError with every difference given that forbids one report on sessions, by their labels.
+
+    Silent where there is none.
+    """
+    from iolab.cli.screen import one_line
+    from iolab.errors import UsageError
+
+    faults = tuple(_fault(one, f"{one_line(label)}: ") for label, one in found)
+    if faults:
+        raise UsageError(
+            "The sessions were not all measured in the same way as the first one.",
+            "Report on those that were, or give --allow-differences to set them side by side.",
+            faults,
+        )
+
+
 def check_names(sides: Sequence[Side], workloads: Sequence[str], metrics: Sequence[str]) -> None:
     """UsageError for workloads and metrics that there are none of, all at once."""
     from iolab.analyse.key_value.summary import KEY_VALUE_UNITS
@@ -64,8 +81,8 @@ def check_names(sides: Sequence[Side], workloads: Sequence[str], metrics: Sequen
         raise UsageError("Not everything that was asked for is there.", "Correct it.", faults)
 
 
-def _fault(one: Difference) -> Fault:
+def _fault(one: Difference, whose: str = "") -> Fault:
     from iolab.cli.screen import one_line
     from iolab.errors import Fault
 
-    return Fault(f"{one_line(str(one))}.".replace("..", "."), "They must be the same.")
+    return Fault(f"{whose}{one_line(str(one))}.".replace("..", "."), "They must be the same.")

@@ -41,6 +41,7 @@ from iolab.report.key_value.groups import key_headlines
 from iolab.report.operations import NAMES
 from iolab.report.published import PublishedTables
 from iolab.report.selection import select
+from iolab.report.sessions import ALONE, Sessions
 from iolab.run.telemetry.rates import derive
 from iolab.store.documents import HostsStart, Manifest, Session
 from iolab.store.verify import Damage
@@ -120,6 +121,8 @@ class Brief:
     """What others published that the results are set beside."""
     begun: tuple[int, ...] = ()
     """When each sitting of the session began (UTC, ns), oldest first."""
+    sessions: Sessions = ALONE
+    """The sessions that it is made of, where there are several."""
     watched: Mapping[RunKey, Watched] = field(default_factory=dict)
     """What runs of the best points tell of the resources under their load."""
 
@@ -130,13 +133,18 @@ class Brief:
         return tuple(dict.fromkeys(run.engine_version for run in runs if run.engine_version))
 
 
-def build_brief(source: SessionSource, published: PublishedTables | None = None) -> Brief:
-    """Everything a report needs; a run whose tables are damaged is told and keeps its result."""
+def build_brief(
+    source: SessionSource, published: PublishedTables | None = None, sessions: Sessions = ALONE
+) -> Brief:
+    """Everything a report needs; a run whose tables are damaged is told and keeps its result.
+
+    `sessions` are those that `source` unites, where there are several.
+    """
     study, results = shown_of(source)
     points = summarise(results, study)
     best = (*io_headlines(study, points), *key_headlines(study, results))
     chosen = select(results, best)
-    reading = _Reading(source, list(source.damaged()))
+    reading = _Reading(source, list(source.damaged()), sessions)
     host_runs, servers = reading.key_values(_key_runs(results))
     fleets = reading.fleets(told_runs(fleet_groups(study, points), results))
     by_key = {(result.digest, result.repeat): result for result in results}
@@ -179,6 +187,7 @@ def build_brief(source: SessionSource, published: PublishedTables | None = None)
         published=published,
         fleets=fleets,
         begun=tuple(start.real_ns for start in source.starts),
+        sessions=sessions,
         watched=watched,
     )
 
@@ -189,6 +198,7 @@ class _Reading:
 
     source: SessionSource
     damaged: list[Damage]
+    sessions: Sessions
 
     def manifest(self, key: RunKey) -> Manifest | None:
         """A run's manifest; None where it is damaged."""
@@ -237,7 +247,9 @@ class _Reading:
 
     def _note(self, key: RunKey, error: StoreError) -> None:
         says = _PLACE.sub(r"'\1'", error.happened)
-        self.damaged.append(Damage(f"{key[0]}, repeat {key[1]}", says))
+        trace = self.sessions.trace(key)
+        run = f"{trace.digest}, repeat {trace.repeat}"
+        self.damaged.append(Damage(f"{trace.label}: {run}" if trace.label else run, says))
 
 
 _PLACE: Final = re.compile(r"'/.*/(points/[^']*)'", re.DOTALL)

@@ -30,7 +30,7 @@ _FENCE: Final = re.compile(r"`{3,}")
 def render_markdown(brief: Brief) -> str:
     """The document; the same brief gives the same text."""
     page = make_page(brief)
-    parts = (_front(brief, page), _know(brief, page), _charts(page), _back(brief, page))
+    parts = (_front(brief, page), _know(brief, page), _charts(page), _back(page))
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
@@ -46,6 +46,9 @@ def _front(brief: Brief, page: Page) -> Iterator[str]:
     if page.said:
         yield from ("", "## What the results say", "")
         yield from (f"- {text(one.text)}" for one in page.said)
+    if page.sessions:
+        yield from ("", "## Sessions")
+        yield from _tables(page.sessions)
 
 
 def _know(brief: Brief, page: Page) -> Iterator[str]:
@@ -85,9 +88,10 @@ def _group(item: ChartGroup) -> Iterator[str]:
         yield from ("", text(note)) if note and part.rows else ()
 
 
-def _back(brief: Brief, page: Page) -> Iterator[str]:
+def _back(page: Page) -> Iterator[str]:
     yield from ("", "## Every run")
     yield from _tables((page.results, *page.operation_results))
+    yield from _tables((page.places,) if page.places else ())
     yield from ("", "## Test configuration")
     yield from _tables((page.configurations, *page.guests))
     for names, tables in page.hosts:
@@ -95,9 +99,12 @@ def _back(brief: Brief, page: Page) -> Iterator[str]:
         yield from _tables(tables)
     yield from ("", "## Method")
     yield from _tables((page.method, *page.jobs))
-    yield from ("", "## How to repeat it", "", *fenced(shlex.join(page.command)))
-    yield from _tables((page.versions,))
-    yield from ("", "The study file as it was run:", "", *fenced(brief.study.text, "toml"))
+    yield from ("", "## How to repeat it")
+    for one in page.repeats:
+        yield from ("", f"### {text(one.label)}") if one.label else ()
+        yield from ("", *fenced(shlex.join(one.command)))
+        yield from _tables((one.versions,))
+        yield from ("", "The study file as it was run:", "", *fenced(one.text, "toml"))
 
 
 def _tables(tables: Iterable[Table]) -> Iterator[str]:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 from iolab.analyse.points import NO_REPLICATE, summarise
-from iolab.model.event import SessionStatus
 from iolab.model.metric import Metric, Result
 from iolab.model.run import RunStatus
 from iolab.model.workload import Indicator
 from iolab.report.brief import Brief
 from iolab.report.detail import RunKey
 from iolab.report.figures.choose import Look, looks_of
-from iolab.report.guests.caveats import caveats
 from iolab.report.guests.groups import io_headlines
-from iolab.report.guests.placement import guest_tables, hosts_word
-from iolab.report.headline import Headline, Tally, tally
+from iolab.report.guests.placement import guest_tables
+from iolab.report.headline import Headline, tally
 from iolab.report.key_value.charts import key_cards
-from iolab.report.key_value.evidence import databases_table, engine_notes, servers_table
+from iolab.report.key_value.evidence import databases_table, servers_table
 from iolab.report.key_value.gains import key_gains, largest_table
 from iolab.report.key_value.groups import key_groups
 from iolab.report.key_value.tables import key_jobs_tables, key_runs_table
@@ -31,17 +28,19 @@ from iolab.report.machine import (
     nics_table,
     same_hosts,
 )
+from iolab.report.masthead import alerts_of, facts_of, summary_of
 from iolab.report.objections import Objection, objections, run_name
 from iolab.report.operation_charts import operation_cards
 from iolab.report.operations import jobs_table, runs_table
 from iolab.report.page_parts import Card, ChartGroup, Entry, Section
 from iolab.report.published import PublishedTables
-from iolab.report.repeat import INVENTORY_FILE, repeat_command, study_file, versions_table
+from iolab.report.repeat import Repeat, repeats
 from iolab.report.run_parts import RunPart, run_parts, runs_note
 from iolab.report.said import Said, said
 from iolab.report.sections.every import sections
+from iolab.report.session_tables import asked, methods_table, places_table, session_tables
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
-from iolab.report.tables import method_table, results_table, workloads_table
+from iolab.report.tables import results_table, workloads_table
 from iolab.report.wording import NOTHING, count, listing, show, show_interval
 from iolab.report.workload_charts import workload_charts
 
@@ -81,10 +80,9 @@ class Page:
     method: Table
     jobs: tuple[Table, ...]
     published: PublishedTables | None
-    study_file: str
-    inventory_file: str
-    command: tuple[str, ...]
-    versions: Table
+    sessions: tuple[Table, ...]
+    places: Table | None
+    repeats: tuple[Repeat, ...]
 
 
 def make_page(brief: Brief) -> Page:
@@ -102,16 +100,17 @@ def make_page(brief: Brief) -> Page:
     hidden = len(failures) - MAX_FAILURES
     several = len(brief.study.configurations) > 1
     return Page(
-        facts=_facts(brief),
-        alerts=_alerts(brief),
+        facts=facts_of(brief),
+        alerts=alerts_of(brief),
         contents=_contents(
             has_charts=bool(workloads),
             has_runs=bool(brief.results),
             is_published=brief.published is not None,
             is_said=bool(sentences),
+            is_united=brief.sessions.several,
             further=further,
         ),
-        summary=_summary(tally(brief.results), brief),
+        summary=summary_of(tally(brief.results), brief),
         cards=(
             *_cards(found, looks, anchors, several=several),
             *operation_cards(brief, looks, anchors),
@@ -137,13 +136,12 @@ def make_page(brief: Brief) -> Page:
         configurations=configurations_table(brief.study.configurations),
         guests=guest_tables(brief),
         hosts=_hosts(brief),
-        method=method_table(brief.study, brief.plan),
+        method=methods_table(brief),
         jobs=_jobs(brief),
         published=brief.published,
-        study_file=study_file(brief),
-        inventory_file=INVENTORY_FILE,
-        command=repeat_command(brief),
-        versions=versions_table(brief),
+        sessions=session_tables(brief.sessions),
+        places=places_table(brief),
+        repeats=repeats(brief),
     )
 
 
@@ -172,55 +170,19 @@ def where(item: Objection) -> str:
     return f"{len(item.runs)} of {count(item.total, 'run')}: {names}"
 
 
-def _facts(brief: Brief) -> tuple[tuple[str, str], ...]:
-    made = datetime.fromtimestamp(brief.session.created_real_ns / 1e9, tz=UTC)
-    hosts = list(dict.fromkeys(h for one in brief.study.configurations for h in one.hosts))
-    return (
-        ("Measured", f"{made:%-d %B %Y, %H:%M} UTC"),
-        ("Hosts", hosts_word(brief.study, hosts)),
-        ("Runs", _run_count(brief)),
-        ("Scale", brief.study.scale),
-        ("Session", brief.session.id),
-        *(("Engine", text) for text in engine_notes(brief.study, brief.host_runs)),
-        *((("Source", brief.study.source),) if brief.study.source else ()),
-    )
-
-
-def _run_count(brief: Brief) -> str:
-    """How many runs there are of how many; where results decide that, as many as there are."""
-    made = len(brief.results)
-    return str(made) if brief.plan.runs_more else f"{made} of {len(brief.plan.runs)}"
-
-
-def _alerts(brief: Brief) -> tuple[str, ...]:
-    """What is wrong with the session as a whole."""
-    status, reason = brief.session.status, brief.session.reason or ""
-    made = [(result.digest, result.repeat) for result in brief.results]
-    missing = brief.plan.missing(made) - len(brief.damaged)
-    told = {
-        SessionStatus.RUNNING: "The session is still running; this is what it has so far.",
-        SessionStatus.INTERRUPTED: f"The session was interrupted with {count(missing, 'run')} "
-        f"still to make. {reason}",
-        SessionStatus.FAILED: f"The session failed with {count(missing, 'run')} still to make. "
-        f"{reason}",
-        SessionStatus.DONE: "",
-    }[status]
-    damage = [f"Damaged and left out: {hurt.path}. {hurt.says}" for hurt in brief.damaged]
-    guests = caveats(brief.fleets.values(), brief.facts)
-    return tuple(text.strip() for text in (told, *damage, *guests) if text)
-
-
 def _contents(
     *,
     has_charts: bool,
     has_runs: bool,
     is_published: bool,
     is_said: bool,
+    is_united: bool,
     further: Sequence[Section],
 ) -> tuple[tuple[str, str], ...]:
     return (
         ("headlines", "Headline figures"),
         *((("said", "What the results say"),) if is_said else ()),
+        *((("sessions", "Sessions"),) if is_united else ()),
         ("know", "What to know"),
         *((("charts", "Load and latency"),) if has_charts else ()),
         *((one.anchor, one.title) for one in further),
@@ -235,41 +197,16 @@ def _contents(
 
 def _jobs(brief: Brief) -> tuple[Table, ...]:
     """What was asked for of each engine, and what databases and servers were."""
+    study = asked(brief)
     jobs = {(run.point.digest, run.repeat): run.point.job for run in brief.plan.runs}
     found = (
-        workloads_table(brief.study),
-        jobs_table(brief.study),
-        *key_jobs_tables(brief.study),
+        workloads_table(study),
+        jobs_table(study),
+        *key_jobs_tables(study),
         databases_table(jobs, brief.host_runs),
         servers_table(brief.study, tuple(brief.servers.values())),
     )
     return tuple(table for table in found if table)
-
-
-def _summary(tallied: Tally, brief: Brief) -> str:
-    if not tallied.runs:
-        return "No run is committed yet."
-    parts = [
-        f"{number} {name}"
-        for number, name in (
-            (tallied.valid, "valid"),
-            (tallied.indicative, "indicative"),
-            (tallied.invalid, "invalid"),
-        )
-        if number
-    ]
-    ended = [
-        f"{count(number, 'run')} {name}"
-        for number, name in ((tallied.failed, "failed"), (tallied.interrupted, "interrupted"))
-        if number
-    ]
-    method = brief.study.method
-    number = "its" if method.sequential else method.repeats
-    means = f" A figure is the geometric mean of {number} repeats." if number != 1 else ""
-    return (
-        f"{count(tallied.runs, 'run')}: {', '.join(parts)}"
-        f"{'; ' + ', '.join(ended) if ended else ''}.{means}"
-    )
 
 
 def _cards(

@@ -132,6 +132,7 @@ def _front(brief: Brief, page: Page) -> dict[str, Any]:
         "claims": [one.text for one in page.said[:CLAIMS]],
         "said": [one.text for one in page.said[CLAIMS:]],
         "headlines": _table(page.headline_table, title=""),
+        "sessions": _tables(page.sessions),
         "objections": [*failed, *objections],
         "no_objection": "No check objects to any run." if brief.results else "There is no run yet.",
     }
@@ -145,9 +146,15 @@ def _back(brief: Brief, page: Page) -> dict[str, Any]:
         "hosts": [{"title": names, "tables": _tables(tables)} for names, tables in page.hosts],
         "method": _tables([page.method, *page.jobs]),
         "results": _tables([*results, *page.operation_results]),
-        "command": shlex.join(page.command),
-        "versions": _tables([page.versions]),
-        "study_text": brief.study.text,
+        "repeats": [
+            {
+                "title": one.label,
+                "command": shlex.join(one.command),
+                "versions": _tables([one.versions]),
+                "study_text": one.text,
+            }
+            for one in page.repeats
+        ],
         "footer": f"iolab {brief.session.iolab_version}, session {brief.session.id}",
     }
 
@@ -158,6 +165,7 @@ def _run(part: RunPart, figures: _Figures | None) -> dict[str, Any]:
     return {
         "title": f"{name} ({part.result.configuration}, repeat {part.result.repeat})",
         "level": _level(part.result.verdict.level),
+        "trace": part.trace,
         "figures": figures.of(part.figures) if figures else [],
         "tables": _tables(tables),
     }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import PurePath
 from shlex import join
 from typing import Final
 
 from iolab.report.brief import Brief
+from iolab.report.sessions import ALONE, Member
 from iolab.report.table import Cell, Table, columns, row
 from iolab.report.wording import NOTHING
 
@@ -22,15 +24,73 @@ report, which travels, leaves it out."""
 _PATH: Final = "target.path="
 
 
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """How one session is repeated; `label` is empty where there is only that.
+
+    `study_file` is what its `text` is saved as; `inventory_file` is empty where it had none.
+    """
+
+    label: str
+    study_file: str
+    inventory_file: str
+    command: tuple[str, ...]
+    versions: Table
+    text: str
+
+
+def repeats(brief: Brief) -> tuple[Repeat, ...]:
+    """How to repeat each of the sessions, of which there is mostly one."""
+    members = brief.sessions.members
+    if not members:
+        return (_repeat("", brief, study_file(brief)),)
+    texts: dict[str, str] = {}
+    found = []
+    for member in members:
+        alone = _alone(brief, member)
+        # Studies of one id may differ in their text: each is saved under a name of its own.
+        name = study_file(alone)
+        if texts.setdefault(name, alone.study.text) != alone.study.text:
+            name = f"{alone.study.id}-{member.label}.toml"
+        found.append(_repeat(member.label, alone, name))
+    return tuple(found)
+
+
+def _alone(brief: Brief, member: Member) -> Brief:
+    """The brief with one of its sessions alone, for what is told of how that came about."""
+    mine = {key for key, trace in brief.sessions.traces.items() if trace.label == member.label}
+    return replace(
+        brief,
+        session=member.session,
+        study=member.study,
+        plan=member.plan,
+        results=member.results,
+        begun=member.begun,
+        host_runs={key: hosts for key, hosts in brief.host_runs.items() if key in mine},
+        sessions=ALONE,
+    )
+
+
+def _repeat(label: str, brief: Brief, file: str) -> Repeat:
+    return Repeat(
+        label=label,
+        study_file=file,
+        inventory_file=INVENTORY_FILE if brief.study.inventory else "",
+        command=repeat_command(brief, file),
+        versions=versions_table(brief),
+        text=brief.study.text,
+    )
+
+
 def study_file(brief: Brief) -> str:
     """The name under which a reader saves the study."""
     return f"{brief.study.id}.toml"
 
 
-def repeat_command(brief: Brief) -> tuple[str, ...]:
+def repeat_command(brief: Brief, file: str) -> tuple[str, ...]:
     """What to type beside the saved study: its hosts, its scale and all that was set over it."""
     scale = brief.session.scale
-    words = ["iolab", "run", study_file(brief)]
+    words = ["iolab", "run", file]
     for override in brief.session.overrides:
         if override.startswith(_PATH):
             words += ["--path", override.removeprefix(_PATH)]

@@ -28,6 +28,7 @@ from iolab.report.key_value.measures import brief_operations
 from iolab.report.key_value.tables import operations_table
 from iolab.report.objections import run_name
 from iolab.report.operations import brief_rates
+from iolab.report.session_tables import trace_of
 from iolab.report.table import Table
 from iolab.report.wording import count, listing, show
 
@@ -51,6 +52,7 @@ class RunPart:
     anchor: str
     result: Result
     aside: str
+    trace: str
     figures: tuple[Figure, ...]
     hosts: Table | None
     fleet: tuple[Table, ...]
@@ -103,6 +105,7 @@ def _part(
     return RunPart(
         anchor=anchors[run_key],
         result=result,
+        trace=trace_of(brief, result),
         aside=f"{_figure(brief, result)}, {count(len(result.verdict.checks), 'check')}, {told}",
         figures=tuple(figures),
         hosts=host_shares(result, _key(brief, result)) if len(result.hosts) > 1 else None,
