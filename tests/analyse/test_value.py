@@ -143,3 +143,12 @@ def test_nothing_is_claimed_of_what_is_invalid() -> None:
     assert over(good, replace(bad, level=Level.INDICATIVE)) == Metric(3.0, "")
     owners = [Configuration("a", "A", ("c", "d"), "/t"), Configuration("b", "B", ("c",), "/t")]
     assert scaled(owners, [replace(good, hosts=2), replace(bad, hosts=1)]) == ()
+
+
+def test_a_fleet_stands_beside_one_host_of_its_own_points_first() -> None:
+    four = Configuration("four", "Four", ("c1", "c2", "c3", "c4"), "/t")
+    one = Configuration("one", "One", ("c1",), "/t")
+    maxima = [best(rate(300.0), "four", 4), best(rate(90.0), "one", 1)]
+    (found,) = scaled([four, one], maxima, [best(rate(100.0), "four", 1)])
+    assert (found.single.configuration, found.times.value) == ("four", 3.0)
+    assert scaled([four], [best(rate(300.0), "four", 1)], [best(rate(300.0), "four", 1)]) == ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import islice
 from typing import Final
 
 from iolab.analyse.points import Axis
@@ -192,14 +193,23 @@ class Scaled:
 
 
 def scaled(
-    configurations: Iterable[Configuration], maxima: Sequence[Maximum]
+    configurations: Iterable[Configuration],
+    maxima: Sequence[Maximum],
+    singles: Sequence[Maximum] = (),
 ) -> tuple[Scaled, ...]:
-    """Each fleet beside the single client of it that a configuration of its own has.
+    """Each fleet beside a single client of it.
 
-    That configuration differs in its hosts alone, and its host is one of the fleet's; of a fleet
+    That is the best of its own configuration with one host, which `singles` are, or else that of a
+    configuration which differs in its hosts alone, and whose host is one of the fleet's; of a fleet
     whose hosts are not known any may be.
     """
-    return tuple(_scaled({one.id: one for one in configurations}, maxima))
+    owners = {one.id: one for one in configurations}
+    return tuple(
+        pair
+        for fleet in maxima
+        if fleet.hosts != 1 and fleet.is_rate and fleet.is_sound
+        for pair in islice(_scaled(owners, fleet, (*singles, *maxima)), 1)
+    )
 
 
 def whole_ones(configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
@@ -209,20 +219,20 @@ def whole_ones(configurations: Sequence[Configuration]) -> tuple[Configuration, 
     )
 
 
-def _scaled(owners: Mapping[str, Configuration], maxima: Sequence[Maximum]) -> Iterator[Scaled]:
-    for fleet in maxima:
-        for single in maxima:
-            same = (single.workload, single.metric) == (fleet.workload, fleet.metric)
-            if not (same and fleet.is_rate and fleet.is_sound and single.is_sound):
-                continue
-            if single.hosts != 1 or not _is_part(
-                owners[single.configuration], owners[fleet.configuration]
-            ):
-                continue
-            times, share = factor(fleet.value, single.value), per_host(fleet)
-            if times is not None:
-                kept = None if share is None else factor(share, single.value)
-                yield Scaled(single, fleet, times, kept)
+def _scaled(
+    owners: Mapping[str, Configuration], fleet: Maximum, singles: Iterable[Maximum]
+) -> Iterator[Scaled]:
+    for single in singles:
+        same = (single.workload, single.metric) == (fleet.workload, fleet.metric)
+        if not (same and single.hosts == 1 and single.is_sound):
+            continue
+        own = single.configuration == fleet.configuration
+        if not own and not _is_part(owners[single.configuration], owners[fleet.configuration]):
+            continue
+        times, share = factor(fleet.value, single.value), per_host(fleet)
+        if times is not None:
+            kept = None if share is None else factor(share, single.value)
+            yield Scaled(single, fleet, times, kept)
 
 
 def _is_part(one: Configuration, whole: Configuration) -> bool:

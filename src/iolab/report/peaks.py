@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.analyse.points import FIGURES, Axis, PointSummary
+from iolab.analyse.scaling import HOSTS
 from iolab.analyse.value import Maximum
 from iolab.model.metric import Level
 from iolab.model.study import Study
@@ -47,6 +48,12 @@ def peaks_of(study: Study, points: Sequence[PointSummary]) -> tuple[Peak, ...]:
     Invalid points are taken only where there is no other, and their level says so.
     """
     return (*_of_io(study, points), *_of_keys(study, points))
+
+
+def singles_of(study: Study, points: Sequence[PointSummary]) -> tuple[Maximum, ...]:
+    """The best of each workload with one host, where a study varies how many make its load."""
+    alone = [point for point in points if dict(point.key.axis).get(HOSTS) == 1]
+    return tuple(one.best for one in _of_io(study, alone))
 
 
 def _of_io(study: Study, points: Sequence[PointSummary]) -> Iterator[Peak]:

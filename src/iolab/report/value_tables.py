@@ -13,11 +13,11 @@ from iolab.analyse.value import (
     Maximum,
     Over,
     Quotient,
+    Scaled,
     capacities,
     over,
     per_host,
     quotients,
-    scaled,
 )
 from iolab.model.configuration import Configuration
 from iolab.model.metric import Metric
@@ -63,16 +63,16 @@ def maxima_table(
 
 
 def clients_table(
-    configurations: Sequence[Configuration], peaks: Sequence[Peak], anchors: Anchors
+    configurations: Sequence[Configuration],
+    peaks: Sequence[Peak],
+    found: Sequence[Scaled],
+    anchors: Anchors,
 ) -> Table | None:
     """Rates of fleets: total, mean, slowest and fastest host, beside one client where there is one.
 
-    None where no rate was made by several hosts.
+    `found` are the fleets that have one. None where no rate was made by several hosts.
     """
-    maxima = [one.best for one in peaks]
-    beside = {
-        (one.fleet.configuration, one.fleet.workload): one for one in scaled(configurations, maxima)
-    }
+    beside = {(one.fleet.configuration, one.fleet.workload): one for one in found}
     titles = {one.id: one.title for one in configurations}
     rows = []
     for peak in peaks:

@@ -14,7 +14,7 @@ from iolab.report.figures.choose import Look
 from iolab.report.figures.frame import Figure
 from iolab.report.figures.value import Bar, BarGroup, lying_bars
 from iolab.report.page_parts import ChartGroup, Section
-from iolab.report.peaks import Peak, peaks_of, sentence, worst
+from iolab.report.peaks import Peak, peaks_of, sentence, singles_of, worst
 from iolab.report.table import Table
 from iolab.report.value_tables import clients_table, maxima_table
 from iolab.report.wording import axis_label, axis_word, show
@@ -29,7 +29,8 @@ _FACTORS: Final = (
 )
 _CLIENTS: Final = (
     "A mean of hosts is the total over their number; the slowest and the fastest are those of the "
-    "median run. One client alone is a configuration that differs in its hosts alone."
+    "median run. One client alone is the best of all points with one host, or else a configuration "
+    "that differs in its hosts alone."
 )
 
 _TITLES: Final = {
@@ -54,9 +55,10 @@ def maxima(
     table = maxima_table(owners, peaks, anchors)
     figures = tuple(_figures(brief.study, peaks, looks, anchors))
     groups = [ChartGroup("", figures, table, _note(several=len(owners) > 1))]
-    clients = clients_table(owners, peaks, anchors)
+    alone = singles_of(brief.study, points)
+    found = scaled(owners, [one.best for one in peaks], alone)
+    clients = clients_table(owners, peaks, found, anchors)
     if clients is not None:
-        found = scaled(owners, [one.best for one in peaks])
         drawn = tuple(_shares(found, looks, clients))
         groups.append(ChartGroup("One client and the fleet", drawn, clients, _CLIENTS))
     return Section("maxima", "Best figures", _LEDE, tuple(groups))
