@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from bench.synthetic import make_facts, make_record, make_result
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from iolab.store.writer import SessionWriter
+from tests.axe import faults
 from tests.cli.command_line import PLAN, SHAPE, STUDY, iolab, make_session
 from tests.cli.compared import Target, make_target
 from tests.e2e.serving import Serving, serving
@@ -22,8 +23,7 @@ from tests.report.hostile import EVERY
 
 pytestmark = pytest.mark.e2e
 
-CHROMIUM = "/usr/bin/chromium"
-WIDTHS = (375, 768, 1440, 1920)
+WIDTHS = (375, 768, 1280, 1920)
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +41,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(root: Path) -> Iterator[Serving]:
     with serving(root) as one:
         yield one
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 def opened(browser: Browser, **options: Any) -> tuple[Page, list[str]]:
@@ -97,6 +89,16 @@ def test_no_page_is_wider_than_its_window(browser: Browser, server: Serving) -> 
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+    page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_grave_fault(browser: Browser, server: Serving, scheme: str) -> None:
+    page, _ = opened(browser, bypass_csp=True, color_scheme=scheme)
+    for address in pages_of(page, server):
+        page.goto(address)
+        page.locator("h1").first.wait_for()
+        assert faults(page) == [], address
     page.context.close()
 
 

@@ -15,9 +15,9 @@ TURNED = "\u202egpj.exe\u202c\x1b[31m\x00"
 EVERY = f"{SCRIPT}{IMAGE}'{TEMPLATE}{TURNED}"
 
 
-def hostile() -> Source:
-    """Study, host, device, check, and evidence, all of them hostile."""
-    source = sweep(("default", "other"), seconds=6)
+def hostile(source: Source | None = None) -> Source:
+    """Study, host, device, check, and evidence of a session, all of them hostile."""
+    source = source or sweep(("default", "other"), seconds=6)
     study = source.study
     source.study = replace(
         study,

@@ -122,3 +122,21 @@ def _object(found: Source, name: str, code: str, says: str, level: Level, *, ski
     runs = [run for run in found.plan.runs if run.point.workload == name][skip:]
     for run in runs[:1]:
         found.verdicts[run.point.digest, run.repeat] = objecting(level, code, says, rho=0.881)
+
+
+def pair(names: tuple[str, ...] = ("one", "two"), seconds: int = 6) -> Source:
+    """One workload over three depths on two configurations: small, with a point of each verdict."""
+    found = source_of(
+        study_of(
+            "pair",
+            "Two configurations of one cluster",
+            "Which is the better?",
+            tuple(_configuration(name, index) for index, name in enumerate(names)),
+            _sweep_workloads((1, 4, 16))[:1],
+        ),
+        seconds=seconds,
+    )
+    says = "Throughput times latency is 12 % below the I/Os in flight."
+    _object(found, "rand-read-4k", "littles-law", says, Level.INDICATIVE, skip=1)
+    _object(found, "rand-read-4k", "device-bytes", "A cache answered.", Level.INVALID, skip=2)
+    return found

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from iolab.report.brief import build_brief
 from iolab.report.html import render_html
@@ -16,16 +15,7 @@ from tests.report.hostile import hostile
 from tests.report.key_value_session import rocksdb
 from tests.report.studies import sweep
 
-CHROMIUM = "/usr/bin/chromium"
-WIDTHS = (375, 768, 1440, 1920)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+WIDTHS = (375, 768, 1280, 1920)
 
 
 @pytest.fixture(scope="module")

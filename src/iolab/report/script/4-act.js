@@ -250,4 +250,7 @@ function onPaper() {
 }
 addEventListener("beforeprint", onPaper);
 matchMedia("print").addEventListener("change", (event) => event.matches && onPaper());
-addEventListener("scroll", unpoint, { passive: true });
+// The tip stays with its point.
+addEventListener("scroll", () => {
+  if (active) place(active.mark.plot, active.mark.points[active.index]);
+}, { passive: true });
