@@ -5,17 +5,105 @@
 //! has both sides. What comes before the start may take its time; from the start on a worker
 //! allocates nothing, takes no lock and formats nothing.
 
+pub mod buffer;
+pub mod check;
+pub mod contents;
+pub mod counts;
+pub mod crew;
+pub mod ledger;
+pub mod lines;
 pub mod mix;
 pub mod offsets;
 pub mod pace;
 mod permutation;
+pub mod plan;
+pub mod queue;
 pub mod random;
+pub mod source;
+pub mod spec;
+mod stamp;
+pub mod sync;
+pub mod target;
+pub mod tsc;
+pub mod watch;
+pub mod worker;
 mod zipf;
 
+use std::env;
+use std::io::{self, Read};
 use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::job::START;
+use crate::sys::block::allowed_processors;
+use crew::{Ground, Threads};
+use plan::Crew;
+use spec::{Method, Spec};
+use target::Targets;
+use tsc::{Clock, Source};
+
+/// Of a spec; ten thousand jobs of a file each fit.
+const MAX_SPEC_BYTES: u64 = 16 << 20;
+/// The exit code when the spec cannot be done.
+const CODE_FAULT: u8 = 2;
 
 /// Read the jobs, do them, tell what happened.
 #[must_use]
 pub fn main() -> ExitCode {
-    ExitCode::from(2)
+    let mut text = Vec::new();
+    let read = io::stdin().lock().take(MAX_SPEC_BYTES + 1).read_to_end(&mut text);
+    let outcome = match read {
+        Err(error) => Err(vec![format!("The spec cannot be read: {error}.")]),
+        Ok(bytes) if bytes as u64 > MAX_SPEC_BYTES => {
+            Err(vec![format!("The spec has more than {MAX_SPEC_BYTES} bytes; give fewer jobs.")])
+        }
+        Ok(_) => Spec::read(&text).map_err(|fault| vec![fault]).and_then(perform),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(faults) => {
+            lines::say_faults(faults);
+            ExitCode::from(CODE_FAULT)
+        }
+    }
+}
+
+/// The main flow: check, open, share out, set up, start, tell.
+fn perform(spec: Spec) -> Result<(), Vec<String>> {
+    let faults = spec.faults();
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let mut notes = Vec::new();
+    let targets = Targets::open(&spec, &mut notes)?;
+    let clock = Clock::calibrated();
+    let processors = allowed_processors();
+    let threads = spec.threads.map_or(processors, |threads| threads as usize);
+    let methods = vec![Method::Sync; spec.jobs.len()];
+    let crew = Crew::of(&spec, &targets, &methods, (threads, clock), &mut notes)?;
+    let depth = json!({ "asked": crew.depth_asked, "used": crew.depth_used });
+    let is_direct = targets.all.iter().all(|target| target.is_direct);
+    let ground = Ground {
+        spec: Arc::new(spec),
+        targets: Arc::new(targets.all),
+        of_jobs: Arc::new(targets.of_jobs),
+        clock,
+    };
+    let mut threads = Threads::set_up(&ground, crew)?;
+    notes.append(&mut threads.notes);
+    lines::say(&json!({
+        "native": 1,
+        "version": env!("CARGO_PKG_VERSION"),
+        "method": methods.iter().min(),
+        "direct": is_direct,
+        "clock": if clock.source() == Source::Tsc { "tsc" } else { "clock_gettime" },
+        "threads": threads.count(),
+        "cpus": processors,
+        "notes": notes,
+    }));
+    let start = env::var(START).ok().and_then(|at_ns| at_ns.parse().ok());
+    watch::watch(&ground, &threads, start, depth);
+    Ok(())
 }

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use super::check;
 use super::time::SECOND_NS;
 
-/// What a thread used so far.
+/// What a thread or a process used so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Time in its own code.
@@ -22,10 +22,26 @@ pub struct Usage {
 /// What the calling thread used since it began.
 #[must_use]
 pub fn own_usage() -> Usage {
+    usage_of(libc::RUSAGE_THREAD)
+}
+
+/// What this process used, ended threads and the kernel's workers for it included.
+#[must_use]
+pub fn process_usage() -> Usage {
+    usage_of(libc::RUSAGE_SELF)
+}
+
+/// Have waits of this thread end as soon after their time as the kernel can.
+pub fn wake_sharply() {
+    // SAFETY: this prctl takes one number and touches no memory.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64, 0_u64, 0_u64, 0_u64) };
+}
+
+fn usage_of(whose: libc::c_int) -> Usage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is valid for writing, and an rusage of zeros is a value.
     let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        libc::getrusage(whose, usage.as_mut_ptr());
         usage.assume_init()
     };
     Usage {

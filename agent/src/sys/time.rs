@@ -17,6 +17,12 @@ pub fn mono_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// `CLOCK_MONOTONIC_RAW` in nanoseconds: at the hardware's rate, never slewed.
+#[must_use]
+pub fn mono_raw_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC_RAW)
+}
+
 /// What the processor's time stamp counter shows; None where it has none.
 #[must_use]
 pub fn stamp_counter() -> Option<u64> {

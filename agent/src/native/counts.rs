@@ -1,0 +1,98 @@
+//! What a worker counts: written by its thread alone, read by the one that tells of it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::queue::{ACTS, Act};
+use crate::counters::Counters;
+
+/// All that one worker counts.
+#[derive(Default)]
+pub struct Scores {
+    acts: [Option<Box<Tally>>; ACTS],
+    /// How late the generator itself was, of I/Os that were to begin at a time.
+    pub lateness: Option<Box<Counters>>,
+    /// I/Os that were given to the kernel once more, by why.
+    pub retries: [AtomicU64; REASONS.len()],
+    /// I/Os that ended after submission had stopped.
+    pub drained: AtomicU64,
+}
+
+/// What one kind of I/O did.
+#[derive(Default)]
+pub struct Tally {
+    /// From when they were to begin, or from their submission where they had no such time.
+    pub response: Counters,
+    /// From their submission, where they were to begin at a time.
+    pub service: Option<Box<Counters>>,
+    /// Bytes moved.
+    pub bytes: AtomicU64,
+}
+
+/// Why an I/O is given to the kernel once more, in the order of their counters.
+pub const REASONS: [&str; 3] = ["EAGAIN", "EINTR", "short"];
+
+/// Which of `REASONS`.
+#[derive(Debug, Clone, Copy)]
+pub enum Reason {
+    /// The kernel had no room for it.
+    Again = 0,
+    /// A signal came.
+    Interrupted = 1,
+    /// It moved fewer bytes than it should; the rest is asked for.
+    Short = 2,
+}
+
+impl Scores {
+    /// Counters for what a worker may do; those for arrivals too where something arrives.
+    #[must_use]
+    pub fn new(acts: &[Act], arrivals: Arrivals) -> Self {
+        let counters = || (arrivals == Arrivals::Timed).then(Box::<Counters>::default);
+        let mut scores = Self { lateness: counters(), ..Self::default() };
+        for &act in acts {
+            let tally = Tally { service: counters(), ..Tally::default() };
+            scores.acts[act as usize] = Some(Box::new(tally));
+        }
+        scores
+    }
+
+    /// The counters of one kind of I/O; None for a kind that is never done.
+    #[inline]
+    #[must_use]
+    pub fn of(&self, act: Act) -> Option<&Tally> {
+        self.acts[act as usize].as_deref()
+    }
+
+    /// Count an I/O that is given to the kernel once more.
+    pub fn retry(&self, reason: Reason) {
+        raise(&self.retries[reason as usize], 1);
+    }
+
+    /// Count one that ended after submission had stopped.
+    pub fn drain(&self) {
+        raise(&self.drained, 1);
+    }
+}
+
+/// Whether I/Os begin at times that were set before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrivals {
+    /// They do.
+    Timed,
+    /// They begin when there is room.
+    Free,
+}
+
+impl Tally {
+    /// Count an I/O that moved all its bytes.
+    #[inline]
+    pub fn add(&self, latency_ns: u64, bytes: u32) {
+        self.response.add(latency_ns);
+        raise(&self.bytes, u64::from(bytes));
+    }
+}
+
+/// Only one thread writes, so no locked instruction is needed.
+#[inline]
+fn raise(counter: &AtomicU64, by: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
+}

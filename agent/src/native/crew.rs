@@ -1,0 +1,145 @@
+//! The threads of an engine: set up, started together, listened to, and summed up.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+use super::counts::Scores;
+use super::plan::{Crew, Member};
+use super::queue::Queue;
+use super::spec::{Method, Spec};
+use super::sync::OneByOne;
+use super::target::Target;
+use super::tsc::Clock;
+use super::worker::{Ended, Memory, Times, Worker};
+use crate::error::sentence;
+use crate::sys::thread::wake_sharply;
+
+/// A worker's loop has no deep calls; a small stack lets thousands of threads fit.
+const STACK_BYTES: usize = 256 << 10;
+
+/// All threads, ready for the start.
+pub struct Threads {
+    handles: Vec<JoinHandle<()>>,
+    gate: Arc<Gate>,
+    /// What each says when it has ended.
+    pub ended: Receiver<Ended>,
+    /// What each counts.
+    pub scores: Vec<Arc<Scores>>,
+    /// What their set-up says about the results.
+    pub notes: Vec<String>,
+}
+
+/// What the threads wait at for the start.
+#[derive(Default)]
+struct Gate {
+    times: Mutex<Option<Times>>,
+    opened: Condvar,
+}
+
+/// What all threads share.
+#[derive(Clone)]
+pub struct Ground {
+    /// What is done.
+    pub spec: Arc<Spec>,
+    /// On what.
+    pub targets: Arc<Vec<Target>>,
+    /// By job and file: its place among the targets.
+    pub of_jobs: Arc<Vec<Vec<u32>>>,
+    /// By which clock.
+    pub clock: Clock,
+}
+
+impl Gate {
+    fn wait(&self) -> Times {
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(times) = *times {
+                return times;
+            }
+            times = self.opened.wait(times).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Threads {
+    /// Start the threads and wait until each is set up; or all that went wrong with that.
+    pub fn set_up(ground: &Ground, crew: Crew) -> Result<Self, Vec<String>> {
+        let (ready, readiness) = channel();
+        let (tell, ended) = channel();
+        let gate = Arc::new(Gate::default());
+        let mut handles = Vec::with_capacity(crew.members.len());
+        let mut scores = Vec::with_capacity(crew.members.len());
+        for member in crew.members {
+            let own = Arc::new(member.scores(&ground.spec));
+            scores.push(Arc::clone(&own));
+            let (ground, gate) = (ground.clone(), Arc::clone(&gate));
+            let (ready, tell) = (ready.clone(), tell.clone());
+            let work = move || work(&ground, member, own, &gate, ready, &tell);
+            let thread = Builder::new().name("engine".into()).stack_size(STACK_BYTES).spawn(work);
+            handles.push(thread.map_err(|error| {
+                vec![format!("A thread cannot be started: {}.", sentence(&error))]
+            })?);
+        }
+        drop(ready);
+        let said: Vec<Result<Vec<String>, String>> = readiness.iter().collect();
+        let mut faults: Vec<String> =
+            said.iter().filter_map(|said| said.as_ref().err().cloned()).collect();
+        if said.len() < handles.len() {
+            faults.push("A thread ended in its set-up, which is a fault of the engine.".into());
+        }
+        if !faults.is_empty() {
+            faults.sort();
+            faults.dedup();
+            return Err(faults);
+        }
+        let mut notes: Vec<String> = said.into_iter().flatten().flatten().collect();
+        notes.sort();
+        notes.dedup();
+        Ok(Self { handles, gate, ended, scores, notes })
+    }
+
+    /// Let them begin.
+    pub fn start(&self, times: Times) {
+        *self.gate.times.lock().unwrap_or_else(PoisonError::into_inner) = Some(times);
+        self.gate.opened.notify_all();
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.handles.len()
+    }
+}
+
+/// The whole life of one thread.
+fn work(
+    ground: &Ground,
+    member: Member,
+    scores: Arc<Scores>,
+    gate: &Gate,
+    ready: Sender<Result<Vec<String>, String>>,
+    tell: &Sender<Ended>,
+) {
+    let queue = OneByOne::new(Arc::clone(&ground.targets));
+    let _ = member.method == Method::Sync;
+    let memory = match memory_of(&member) {
+        Ok(memory) => memory,
+        Err(fault) => return drop(ready.send(Err(fault))),
+    };
+    let worker = Worker::new(queue, member.lanes, memory, ground.clock, scores);
+    let _ = ready.send(Ok(Vec::new()));
+    drop(ready); // Who waits for all to be ready waits until nobody has this any more.
+    live(worker, gate, tell);
+}
+
+fn memory_of(member: &Member) -> Result<Memory, String> {
+    Memory::of(&member.lanes)
+        .map_err(|error| format!("There is no memory for the blocks: {}.", sentence(&error)))
+}
+
+fn live<Q: Queue>(worker: Worker<Q>, gate: &Gate, tell: &Sender<Ended>) {
+    wake_sharply();
+    let times = gate.wait();
+    let _ = tell.send(worker.run(times));
+}

@@ -1,0 +1,239 @@
+//! What the engine says: one JSON object a line.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::counts::{REASONS, Scores};
+use super::queue::Act;
+use crate::counters::{Counters, Counts, SparseBins};
+use crate::latency::{lower_ns, middle_ns, upper_ns};
+
+/// Faults in one answer: what is wrong with a thousand jobs alike is told by some of them.
+const MAX_FAULTS: usize = 50;
+
+/// Each kind of I/O and its name.
+pub const NAMES: [(Act, &str); 4] =
+    [(Act::Read, "read"), (Act::Write, "write"), (Act::Trim, "trim"), (Act::Sync, "sync")];
+
+/// Say one line at once. A reader that is gone ends the engine by its signal.
+pub fn say(line: &Value) {
+    let mut text = line.to_string();
+    text.push('\n');
+    let mut output = io::stdout().lock();
+    let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+}
+
+/// Say what speaks against the spec.
+pub fn say_faults(mut faults: Vec<String>) {
+    let more = faults.len().saturating_sub(MAX_FAULTS);
+    faults.truncate(MAX_FAULTS);
+    if more > 0 {
+        faults.push(format!("There are {more} faults more."));
+    }
+    say(&json!({ "fault": faults }));
+}
+
+/// What all workers counted up to a moment.
+pub struct Snapshot {
+    acts: Vec<(&'static str, Counted)>,
+    lateness: Option<Counts>,
+    retries: [u64; REASONS.len()],
+    drained: u64,
+}
+
+struct Counted {
+    response: Counts,
+    service: Option<Counts>,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Direction {
+    ios: u64,
+    bytes: u64,
+    #[serde(flatten)]
+    latency: Latency,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<Latency>,
+}
+
+#[derive(Serialize)]
+struct Latency {
+    lat_sum_ns: u64,
+    min_ns: Option<u64>,
+    max_ns: Option<u64>,
+    bins: SparseBins,
+}
+
+impl Snapshot {
+    /// Now.
+    #[must_use]
+    pub fn of(scores: &[Arc<Scores>]) -> Self {
+        let acts = NAMES.iter().filter_map(|&(act, name)| {
+            let tallies: Vec<_> = scores.iter().filter_map(|one| one.of(act)).collect();
+            let service: Vec<&Counters> =
+                tallies.iter().filter_map(|tally| tally.service.as_deref()).collect();
+            let counted = Counted {
+                response: Counts::of(tallies.iter().map(|tally| &tally.response)),
+                service: (!service.is_empty()).then(|| Counts::of(service)),
+                bytes: tallies.iter().map(|tally| tally.bytes.load(Ordering::Relaxed)).sum(),
+            };
+            (!tallies.is_empty()).then_some((name, counted))
+        });
+        let late: Vec<&Counters> =
+            scores.iter().filter_map(|one| one.lateness.as_deref()).collect();
+        let sum = |nth: usize| {
+            scores.iter().map(|one| one.retries[nth].load(Ordering::Relaxed)).sum::<u64>()
+        };
+        Self {
+            acts: acts.collect(),
+            lateness: (!late.is_empty()).then(|| Counts::of(late)),
+            retries: std::array::from_fn(sum),
+            drained: scores.iter().map(|one| one.drained.load(Ordering::Relaxed)).sum(),
+        }
+    }
+
+    /// I/Os that ended after submission had stopped.
+    #[must_use]
+    pub fn drained(&self) -> u64 {
+        self.drained
+    }
+
+    /// The directions as they changed since an earlier moment, and how many I/Os that were.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> (Map<String, Value>, u64) {
+        let mut all = Map::new();
+        let mut ios = 0;
+        for ((name, now), (_, then)) in self.acts.iter().zip(&earlier.acts) {
+            let service = now.service.as_ref().zip(then.service.as_ref());
+            let latency = since(&now.response, &then.response);
+            let direction = Direction {
+                ios: latency.bins.iter().map(|(_, count)| count).sum(),
+                bytes: now.bytes - then.bytes,
+                latency,
+                service: service.map(|(now, then)| since(now, then)),
+            };
+            ios += direction.ios;
+            all.insert((*name).to_owned(), json!(direction));
+        }
+        (all, ios)
+    }
+
+    /// All since the start: with the true extremes, which intervals have by their bins alone.
+    #[must_use]
+    pub fn whole(&self) -> Map<String, Value> {
+        let whole = self.acts.iter().map(|(name, counted)| {
+            let latency = total(&counted.response);
+            let direction = Direction {
+                ios: latency.bins.iter().map(|(_, count)| count).sum(),
+                bytes: counted.bytes,
+                latency,
+                service: counted.service.as_ref().map(total),
+            };
+            ((*name).to_owned(), json!(direction))
+        });
+        whole.collect()
+    }
+
+    /// Failures by direction and errno.
+    #[must_use]
+    pub fn errors(&self) -> BTreeMap<&'static str, BTreeMap<String, u64>> {
+        let all = self
+            .acts
+            .iter()
+            .map(|(name, counted)| (*name, counted.response.since(&Counts::none()).1));
+        all.filter(|(_, errors)| !errors.is_empty()).collect()
+    }
+
+    /// I/Os that were given to the kernel once more, by why.
+    #[must_use]
+    pub fn retries(&self) -> BTreeMap<&'static str, u64> {
+        REASONS.iter().copied().zip(self.retries).filter(|&(_, count)| count > 0).collect()
+    }
+
+    /// How late the generator was; null where nothing was to begin at a time.
+    #[must_use]
+    pub fn lateness(&self) -> Value {
+        let Some(counts) = &self.lateness else { return Value::Null };
+        let all = total(counts);
+        json!({
+            "count": all.bins.iter().map(|(_, count)| count).sum::<u64>(),
+            "p50_ns": quantile(&all.bins, 0.5),
+            "p99_ns": quantile(&all.bins, 0.99),
+            "max_ns": all.max_ns,
+            "bins": all.bins,
+        })
+    }
+}
+
+fn total(counts: &Counts) -> Latency {
+    let latency = since(counts, &Counts::none());
+    let extremes = counts.extremes_ns();
+    Latency {
+        min_ns: extremes.map(|(min_ns, _)| min_ns),
+        max_ns: extremes.map(|(_, max_ns)| max_ns),
+        ..latency
+    }
+}
+
+fn since(now: &Counts, then: &Counts) -> Latency {
+    let (bins, _) = now.since(then);
+    // A bin's edges, but no further out than anything that ever happened.
+    let (min_ns, max_ns) = now.extremes_ns().unwrap_or((0, u64::MAX));
+    Latency {
+        lat_sum_ns: now.sum_ns - then.sum_ns,
+        min_ns: bins.first().map(|&(bin, _)| lower_ns(bin).max(min_ns)),
+        max_ns: bins.last().map(|&(bin, _)| upper_ns(bin).min(max_ns)),
+        bins,
+    }
+}
+
+/// The middle of the first bin up to which there is that part of all counts.
+fn quantile(bins: &SparseBins, part: f64) -> Option<u64> {
+    let all: u64 = bins.iter().map(|(_, count)| count).sum();
+    let wanted = (part * all as f64).ceil() as u64;
+    let mut sum = 0;
+    bins.iter()
+        .find(|&&(_, count)| {
+            sum += count;
+            sum >= wanted
+        })
+        .map(|&(bin, _)| middle_ns(bin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::counts::Arrivals;
+
+    #[test]
+    fn differences_have_edges_and_the_whole_has_extremes() {
+        let scores = [Arc::new(Scores::new(&[Act::Read], Arrivals::Timed))];
+        let tally = scores[0].of(Act::Read).unwrap();
+        tally.add(100, 4096);
+        let first = Snapshot::of(&scores);
+        tally.add(1_000_123, 4096);
+        tally.response.fail(Some(libc::EIO));
+        let second = Snapshot::of(&scores);
+        let (since, ios) = second.since(&first);
+        assert_eq!((ios, &since["read"]["bytes"]), (1, &json!(4096)));
+        assert_eq!(since["read"]["lat_sum_ns"], json!(1_000_123));
+        assert!(since["read"]["min_ns"].as_u64().unwrap() <= 1_000_123);
+        assert_eq!(since["read"]["max_ns"], json!(1_000_123));
+        assert_eq!(second.whole()["read"]["min_ns"], json!(100));
+        assert_eq!(second.errors()["read"]["EIO"], 1);
+        assert_eq!(second.lateness()["count"], json!(0));
+    }
+
+    #[test]
+    fn a_quantile_is_of_the_bin_that_reaches_it() {
+        let bins = vec![(1, 50), (2, 49), (3, 1)];
+        assert_eq!([0.5, 0.99, 1.0].map(|part| quantile(&bins, part)), [Some(1), Some(2), Some(3)]);
+        assert_eq!(quantile(&Vec::new(), 0.5), None);
+    }
+}

@@ -1,0 +1,182 @@
+//! Who does what: jobs become lanes of workers, as many as there are processors.
+
+use std::fs;
+use std::sync::{Arc, Mutex};
+
+use super::counts::{Arrivals, Scores};
+use super::queue::Act;
+use super::source::{Feed, Source};
+use super::spec::{JobSpec, Method, Spec};
+use super::target::Targets;
+use super::tsc::Clock;
+use super::worker::Lane;
+use crate::probe::memory::parse_meminfo;
+
+/// I/Os under way in one ring: the most entries that the kernel lets a ring have.
+pub const RING_DEPTH: u32 = 32_768;
+/// Threads of all jobs that are done with plain calls; more would measure the scheduler.
+const MAX_LANES: u64 = 2048;
+/// Buffers may take one part of so many of all memory: the rest is for what is measured.
+const MEMORY_PART: u64 = 4;
+
+/// One thread's work.
+#[derive(Debug)]
+pub struct Member {
+    /// How it asks the kernel.
+    pub method: Method,
+    /// Its parts of jobs.
+    pub lanes: Vec<Lane>,
+    /// Which jobs these are.
+    pub jobs: Vec<u32>,
+}
+
+/// The work of all threads, and how deep that is.
+#[derive(Debug)]
+pub struct Crew {
+    /// By thread.
+    pub members: Vec<Member>,
+    /// I/Os under way at a time, as the jobs ask for them.
+    pub depth_asked: u64,
+    /// As many as there can be.
+    pub depth_used: u64,
+}
+
+impl Crew {
+    /// Share the jobs out, the method of each being known; or all that speaks against it.
+    pub fn of(
+        spec: &Spec,
+        targets: &Targets,
+        methods: &[Method],
+        (threads, clock): (usize, Clock),
+        notes: &mut Vec<String>,
+    ) -> Result<Self, Vec<String>> {
+        let mut faults: Vec<String> = memory_fault(spec).into_iter().collect();
+        let mut sources = Vec::with_capacity(spec.jobs.len());
+        for (nth, (job, places)) in spec.jobs.iter().zip(&targets.of_jobs).enumerate() {
+            match Source::new(job, places, clock) {
+                Ok(source) => sources.push(source),
+                Err(says) => faults.extend(says.iter().map(|says| format!("jobs[{nth}]: {says}"))),
+            }
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let mut members = Vec::new();
+        let is_async = |method: &Method| *method != Method::Sync;
+        let wanted = methods.iter().filter(|method| is_async(method)).count().min(threads);
+        let mut turn = 0;
+        for (nth, ((job, source), &method)) in
+            spec.jobs.iter().zip(sources).zip(methods).enumerate()
+        {
+            let depth =
+                if method == Method::Sync { lanes_of(spec, methods, job) } else { job.depth };
+            if method == Method::Sync {
+                members.extend(plain(job, nth as u32, source, depth, clock));
+                continue;
+            }
+            let lane = lane_of(job, Feed::Own(Box::new(source)), depth, clock);
+            if turn < wanted {
+                members.push(Member { method, lanes: vec![lane], jobs: vec![nth as u32] });
+            } else {
+                let mut seats = members.iter_mut().filter(|member| is_async(&member.method));
+                if let Some(member) = seats.nth(turn % wanted) {
+                    member.lanes.push(lane);
+                    member.jobs.push(nth as u32);
+                }
+            }
+            turn += 1;
+        }
+        let asked = spec.jobs.iter().map(|job| u64::from(job.depth)).sum();
+        members.iter_mut().for_each(fit_ring);
+        let lanes = members.iter().flat_map(|member| &member.lanes);
+        let used = lanes.map(|lane| u64::from(lane.depth)).sum();
+        if used < asked {
+            notes.push(format!(
+                "Of a depth of {asked}, {used} can be had: a ring holds {RING_DEPTH} I/Os, and plain \
+                 calls are made by at most {MAX_LANES} threads."
+            ));
+        }
+        Ok(Self { members, depth_asked: asked, depth_used: used })
+    }
+}
+
+impl Member {
+    /// Counters for what its lanes do.
+    #[must_use]
+    pub fn scores(&self, spec: &Spec) -> Scores {
+        let jobs = || self.jobs.iter().map(|&nth| &spec.jobs[nth as usize]);
+        let does = [
+            (Act::Read, jobs().any(JobSpec::reads)),
+            (Act::Write, jobs().any(JobSpec::writes)),
+            (Act::Trim, jobs().any(|job| job.rw.trims())),
+            (Act::Sync, jobs().any(|job| job.fsync_every > 0)),
+        ];
+        let acts: Vec<Act> = does.iter().filter(|(_, does)| *does).map(|(act, _)| *act).collect();
+        let is_timed = jobs().any(|job| job.arrivals.is_some());
+        Scores::new(&acts, if is_timed { Arrivals::Timed } else { Arrivals::Free })
+    }
+}
+
+/// A thread for each I/O under way; they share the job's stream.
+fn plain(job: &JobSpec, nth: u32, source: Source, threads: u32, clock: Clock) -> Vec<Member> {
+    let one = |feed| Member {
+        method: Method::Sync,
+        lanes: vec![lane_of(job, feed, 1, clock)],
+        jobs: vec![nth],
+    };
+    if threads == 1 {
+        return vec![one(Feed::Own(Box::new(source)))];
+    }
+    let shared = Arc::new(Mutex::new(source));
+    (0..threads).map(|_| one(Feed::Shared(Arc::clone(&shared)))).collect()
+}
+
+fn lane_of(job: &JobSpec, feed: Feed, depth: u32, clock: Clock) -> Lane {
+    let pause = clock.ticks_of(job.think_us * 1000);
+    Lane {
+        feed,
+        depth,
+        block_bytes: if job.rw.trims() { 0 } else { job.largest_block() },
+        is_paced: job.rate.is_some(),
+        is_timed: job.arrivals.is_some(),
+        think: (job.think_us > 0).then_some((job.think_every, pause)),
+    }
+}
+
+/// As many threads as the job is deep, unless all jobs together would have too many.
+fn lanes_of(spec: &Spec, methods: &[Method], job: &JobSpec) -> u32 {
+    let plain = spec.jobs.iter().zip(methods).filter(|(_, method)| **method == Method::Sync);
+    let all: u64 = plain.map(|(job, _)| u64::from(job.depth)).sum();
+    if all <= MAX_LANES {
+        return job.depth;
+    }
+    ((u64::from(job.depth) * MAX_LANES / all) as u32).max(1)
+}
+
+/// Have the lanes of one ring be no deeper than a ring can be.
+fn fit_ring(member: &mut Member) {
+    let all: u64 = member.lanes.iter().map(|lane| u64::from(lane.depth)).sum();
+    if all <= u64::from(RING_DEPTH) {
+        return;
+    }
+    for lane in &mut member.lanes {
+        lane.depth = ((u64::from(lane.depth) * u64::from(RING_DEPTH) / all) as u32).max(1);
+    }
+}
+
+fn memory_fault(spec: &Spec) -> Option<String> {
+    let wanted: u64 = spec
+        .jobs
+        .iter()
+        .filter(|job| !job.rw.trims())
+        .map(|job| u64::from(job.depth) * u64::from(job.largest_block()))
+        .sum();
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let most = parse_meminfo(&text).total_bytes? / MEMORY_PART;
+    (wanted > most).then(|| {
+        format!(
+            "All blocks under way take {wanted} bytes, and {most} is a quarter of this host's \
+             memory; give less depth, smaller blocks or fewer jobs."
+        )
+    })
+}

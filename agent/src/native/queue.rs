@@ -1,0 +1,77 @@
+//! What the loop of a worker wants of the kernel, in whichever way that is asked.
+
+use std::io;
+
+use super::buffer::Block;
+use super::mix::Way;
+
+/// What is done with a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Act {
+    /// It is read.
+    Read = 0,
+    /// It is written.
+    Write = 1,
+    /// It is given back.
+    Trim = 2,
+    /// What was written before is kept.
+    Sync = 3,
+}
+
+/// How many acts there are.
+pub const ACTS: usize = 4;
+
+impl From<Way> for Act {
+    #[inline]
+    fn from(way: Way) -> Self {
+        match way {
+            Way::Read => Self::Read,
+            Way::Write => Self::Write,
+            Way::Trim => Self::Trim,
+        }
+    }
+}
+
+/// One I/O for the kernel. Its block is left alone until it is reaped.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// By what it is known when it is reaped.
+    pub slot: u32,
+    /// What is to be done.
+    pub act: Act,
+    /// On which target, by its place among all.
+    pub target: u32,
+    /// Where in the target.
+    pub offset: u64,
+    /// With which memory.
+    pub block: Block,
+    /// How many bytes; of a trim more than the block has.
+    pub bytes: u32,
+    /// Which registered buffer the block lies in.
+    pub buffer: u16,
+}
+
+/// How long to wait for a completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Not at all.
+    No,
+    /// Until there is one.
+    One,
+    /// Until there is one, but at most so many nanoseconds.
+    AtMost(u64),
+}
+
+/// A way to have the kernel do many I/Os at a time.
+pub trait Queue {
+    /// Add a request; there is room for as many as there are slots.
+    fn push(&mut self, request: &Request);
+
+    /// Give the kernel all that was pushed, and wait. It may return early.
+    fn enter(&mut self, wait: Wait) -> io::Result<()>;
+
+    /// Call `each` with the slot and the result of every request that has ended: bytes, or a
+    /// negative errno.
+    fn reap(&mut self, each: impl FnMut(u32, i32));
+}

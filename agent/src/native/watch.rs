@@ -1,0 +1,237 @@
+//! The thread that tells: when it began, each interval, and the end with all sums.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::crew::{Ground, Threads};
+use super::lines::{Snapshot, say};
+use super::worker::{Ended, Times};
+use crate::error::errno_name;
+use crate::sys::block::keep;
+use crate::sys::thread::{Usage, process_usage};
+use crate::sys::time::{SECOND_NS, real_ns, sleep_until_real};
+
+/// Threads are let off so long before the start: all have woken by then.
+const GATE_AHEAD_NS: u64 = 20_000_000;
+/// Without a time to start at, threads are given so long to wake up.
+const LEAD_NS: u64 = 2_000_000;
+/// A rate counts as unreached when the last arrivals were late by more than this part of the time.
+const LAG_PART: f64 = 0.01;
+
+/// The moments of a run, in ticks and in real time.
+struct Course<'a> {
+    ground: &'a Ground,
+    times: Times,
+    start_real_ns: u64,
+}
+
+/// What was used, and stolen from this machine, up to a moment.
+struct Used {
+    usage: Usage,
+    steal_ticks: u64,
+}
+
+/// Start the threads, tell what they do, and tell the sums when they have ended.
+///
+/// `start_real_ns` is when to start; at once when it is past or None.
+pub fn watch(ground: &Ground, threads: &Threads, start_real_ns: Option<u64>, depth: Value) {
+    if let Some(at_ns) = start_real_ns {
+        sleep_until_real(at_ns.saturating_sub(GATE_AHEAD_NS));
+    }
+    let course = Course::begin(ground, start_real_ns);
+    threads.start(course.times);
+    sleep_until_real(course.start_real_ns);
+    let before = Used::now();
+    say(&json!({
+        "started_real_ns": course.start_real_ns,
+        "late_ns": start_real_ns.map_or(0, |at_ns| course.start_real_ns.saturating_sub(at_ns)),
+    }));
+    let (all, used) = course.follow(threads, &before);
+    let kept = keep_files(ground);
+    course.sum_up(threads, &all, &used, depth, kept);
+}
+
+impl<'a> Course<'a> {
+    fn begin(ground: &'a Ground, wanted: Option<u64>) -> Self {
+        let (now, now_real_ns) = (ground.clock.ticks(), real_ns());
+        let start_real_ns = wanted.unwrap_or(0).max(now_real_ns + LEAD_NS);
+        let start = now + ground.clock.ticks_of(start_real_ns - now_real_ns);
+        let runtime = ground.spec.runtime_s.map(|seconds| (seconds * SECOND_NS as f64) as u64);
+        let deadline = runtime.map_or(u64::MAX, |ns| start + ground.clock.ticks_of(ns));
+        Self { ground, times: Times { start, deadline }, start_real_ns }
+    }
+
+    /// Nanoseconds since the start.
+    fn since_start_ns(&self, ticks: u64) -> u64 {
+        self.ground.clock.ns(ticks.saturating_sub(self.times.start))
+    }
+
+    /// Tell each interval until all threads have ended; how they did, and what was used until
+    /// submission stopped.
+    fn follow(&self, threads: &Threads, before: &Used) -> (Vec<Ended>, Used) {
+        let clock = self.ground.clock;
+        let interval_ns = self.ground.spec.interval_ms * (SECOND_NS / 1000);
+        let runtime_ns = self.since_start_ns(self.times.deadline);
+        let mut all = Vec::with_capacity(threads.count());
+        let mut told = Snapshot::of(&threads.scores);
+        let mut teller = Teller { course: self, seq: 0, told_ns: 0 };
+        let mut used = None;
+        while all.len() < threads.count() {
+            let tick_ns = (teller.told_ns / interval_ns + 1) * interval_ns;
+            let until_ns = if used.is_none() { tick_ns.min(runtime_ns) } else { tick_ns };
+            let left_ns = until_ns.saturating_sub(self.since_start_ns(clock.ticks()));
+            match threads.ended.recv_timeout(Duration::from_nanos(left_ns)) {
+                Ok(ended) => all.push(ended),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    let now_ns = self.since_start_ns(clock.ticks());
+                    if now_ns >= runtime_ns && used.is_none() {
+                        used = Some(Used::now().since(before));
+                    }
+                    told = teller.tell(threads, &told, now_ns);
+                }
+            }
+        }
+        let used = used.unwrap_or_else(|| Used::now().since(before));
+        let last = all.iter().map(|ended| ended.last).max().unwrap_or(self.times.start);
+        teller.tell_last(threads, &told, self.since_start_ns(last));
+        (all, used)
+    }
+
+    fn sum_up(
+        &self,
+        threads: &Threads,
+        all: &[Ended],
+        used: &Used,
+        depth: Value,
+        (kept_ns, unkept): (Option<u64>, BTreeMap<String, u64>),
+    ) {
+        let whole = Snapshot::of(&threads.scores);
+        let last_ns = all.iter().map(|ended| self.since_start_ns(ended.last)).max().unwrap_or(0);
+        let runtime_ns = self.since_start_ns(self.times.deadline);
+        // Jobs that ended by their bytes did not last until the deadline.
+        let measured_ns = if whole.drained() > 0 { runtime_ns } else { last_ns.min(runtime_ns) };
+        let mut end = whole.whole();
+        let broken: BTreeMap<_, _> = all
+            .iter()
+            .filter_map(|ended| ended.broken)
+            .map(|errno| (errno_name(errno).unwrap_or("EIO"), 1))
+            .collect();
+        let mut errors = whole.errors();
+        for (errno, count) in unkept {
+            *errors.entry("sync").or_default().entry(errno).or_default() += count;
+        }
+        let rest = json!({
+            "start_real_ns": self.start_real_ns,
+            "end_real_ns": self.start_real_ns + last_ns,
+            "errors": errors,
+            "retries": whole.retries(),
+            "broken": broken,
+            "cpu": {
+                "user_s": used.usage.user_ns as f64 / 1e9,
+                "system_s": used.usage.system_ns as f64 / 1e9,
+            },
+            "measured_ns": measured_ns,
+            "drain_ns": last_ns.saturating_sub(measured_ns),
+            "drained_ios": whole.drained(),
+            "lateness": whole.lateness(),
+            "unreached": self.is_unreached(all, measured_ns),
+            "verify": Value::Null,
+            "depth": depth,
+            "context_switches": {
+                "voluntary": used.usage.waits,
+                "involuntary": used.usage.preemptions,
+            },
+            "steal_ticks": used.steal_ticks,
+            "end_fsync_ns": kept_ns,
+        });
+        if let Value::Object(rest) = rest {
+            end.extend(rest);
+        }
+        say(&json!({ "end": end }));
+    }
+
+    /// Whether arrivals were far behind when submission stopped.
+    fn is_unreached(&self, all: &[Ended], measured_ns: u64) -> bool {
+        let oldest = all.iter().filter_map(|ended| ended.oldest_due).min();
+        let lag_ns = oldest.map_or(0, |due| measured_ns.saturating_sub(self.ground.clock.ns(due)));
+        lag_ns as f64 > LAG_PART * measured_ns as f64
+    }
+}
+
+/// Says the intervals.
+struct Teller<'a> {
+    course: &'a Course<'a>,
+    seq: u64,
+    told_ns: u64,
+}
+
+impl Teller<'_> {
+    fn tell(&mut self, threads: &Threads, told: &Snapshot, now_ns: u64) -> Snapshot {
+        let now = Snapshot::of(&threads.scores);
+        let (directions, _) = now.since(told);
+        self.say(directions, now_ns);
+        now
+    }
+
+    /// What ended after the last interval; nothing when that is nothing.
+    fn tell_last(&mut self, threads: &Threads, told: &Snapshot, last_ns: u64) {
+        let (directions, ios) = Snapshot::of(&threads.scores).since(told);
+        if ios > 0 || self.seq == 0 {
+            self.say(directions, last_ns.max(self.told_ns + 1));
+        }
+    }
+
+    fn say(&mut self, mut directions: serde_json::Map<String, Value>, now_ns: u64) {
+        directions.insert("seq".into(), self.seq.into());
+        directions.insert("end_real_ns".into(), (self.course.start_real_ns + now_ns).into());
+        directions.insert("span_ns".into(), (now_ns - self.told_ns).into());
+        say(&Value::Object(directions));
+        self.seq += 1;
+        self.told_ns = now_ns;
+    }
+}
+
+impl Used {
+    fn now() -> Self {
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        // cpu  user nice system idle iowait irq softirq steal …
+        let steal = stat.lines().next().and_then(|all| all.split_whitespace().nth(8)?.parse().ok());
+        Self { usage: process_usage(), steal_ticks: steal.unwrap_or(0) }
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        let (now, then) = (self.usage, before.usage);
+        let usage = Usage {
+            user_ns: now.user_ns - then.user_ns,
+            system_ns: now.system_ns - then.system_ns,
+            waits: now.waits - then.waits,
+            preemptions: now.preemptions - then.preemptions,
+        };
+        Self { usage, steal_ticks: self.steal_ticks - before.steal_ticks }
+    }
+}
+
+/// Keep all that jobs with `end_fsync` wrote; how long that took, and what failed by errno.
+fn keep_files(ground: &Ground) -> (Option<u64>, BTreeMap<String, u64>) {
+    let (start, mut failed) = (Instant::now(), BTreeMap::new());
+    let mut places: Vec<u32> = Vec::new();
+    for (job, own) in ground.spec.jobs.iter().zip(ground.of_jobs.iter()) {
+        if job.end_fsync {
+            places.extend(own);
+        }
+    }
+    places.sort_unstable();
+    places.dedup();
+    for &place in &places {
+        if let Err(error) = keep(&ground.targets[place as usize].file) {
+            let name = error.raw_os_error().and_then(errno_name).unwrap_or("EIO");
+            *failed.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+    ((!places.is_empty()).then(|| start.elapsed().as_nanos() as u64), failed)
+}
