@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.e2e.targets import command
+from tests.e2e.targets import command, xfs_on_device
 
 ZRAM = Path("/sys/class/zram-control")
+READ_LIMITS = Path("/sys/fs/cgroup/blkio/blkio.throttle.read_iops_device")
+"""The block layer's limits of reads a second, of every process."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,27 @@ def spare_zram(size_bytes: int = 64 << 20) -> Iterator[Spare]:
     finally:
         Path(f"/sys/block/{name}/reset").write_text("1", encoding="ascii")
         (ZRAM / "hot_remove").write_text(number, encoding="ascii")
+
+
+@contextmanager
+def slow_loop(reads_per_s: int) -> Iterator[str]:
+    """The path of a loop device whose reads take as long as those of a device that gives so many.
+
+    It stands for a file on another one, and the kernel holds back what is read from that: to all
+    above it is the upper one that is slow.
+    """
+    with spare_loop(640 << 20) as below, xfs_on_device(below.path) as under:
+        number = Path(f"/sys/block/{below.name}/dev").read_text(encoding="ascii").strip()
+        image = under.path / "image"
+        with image.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 400 << 20)
+        path = command("losetup", "--find", "--show", "--direct-io=on", image)
+        try:
+            READ_LIMITS.write_text(f"{number} {reads_per_s}", encoding="ascii")
+            yield path
+        finally:
+            READ_LIMITS.write_text(f"{number} 0", encoding="ascii")
+            command("losetup", "--detach", path)
 
 
 def write_at(path: str, offset: int, content: bytes) -> None:

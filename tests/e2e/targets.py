@@ -54,6 +54,18 @@ def xfs_on_loop(size_bytes: int = 1 << 30, backing: Path = Path("/var/tmp")) -> 
 
 
 @contextmanager
+def xfs_on_device(device: str) -> Iterator[Target]:
+    """An XFS on a block device of our own."""
+    with tempfile.TemporaryDirectory(prefix="iolab-test-") as folder:
+        command("mkfs.xfs", "-q", "-f", device)
+        command("mount", "-o", "noatime", device, folder)
+        try:
+            yield Target(Path(folder), Path(device).name)
+        finally:
+            command("umount", folder)
+
+
+@contextmanager
 def tmpfs(size_bytes: int) -> Iterator[Path]:
     """A tmpfs of that size."""
     with tempfile.TemporaryDirectory(prefix="iolab-test-") as folder:

@@ -29,7 +29,8 @@ def test_the_story_of_two_configurations() -> None:
     )
     sentences = [re.sub(r" \([^)]*\)", "", one.text) for one in story(study, found)]
     assert sentences == [
-        "For capacity first: old-ssd, with 100 TB usable for each 1000 EUR, 2 times that of new-ssd.",
+        "For capacity first: old-ssd, with 100 TB usable for each 1000 EUR, 2 times that of "
+        "new-ssd.",
         "For performance: old-ssd, 25 % faster than new-ssd by best rates over 1 workload.",
         "For performance at its cost: old-ssd, 2.5 times as much as new-ssd of best rates for each "
         "1000 EUR over 1 workload.",

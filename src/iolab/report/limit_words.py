@@ -11,7 +11,7 @@ from iolab.analyse.limits.use import Resource, Use
 from iolab.analyse.limits.watched import Watched
 from iolab.model.host import Role
 from iolab.plan.load import LOCAL_HOST
-from iolab.report.phrases import LEVELS, Names, joined, percent, place, step_words
+from iolab.report.phrases import LEVELS, Names, joined, part, place, step_words
 from iolab.report.wording import show_value
 
 STOLEN_TOLD: Final = 0.02
@@ -74,7 +74,7 @@ def _seen(seen: Watched) -> Iterator[str]:
     for resource, text in told:
         use = seen.most(resource)
         if use is not None and use.share is not None and use.share >= QUIET:
-            yield text.format(name=use.name, share=percent(use.share))
+            yield text.format(name=use.name, share=part(use.share))
 
 
 def _device(one: Limited) -> str:
@@ -90,8 +90,8 @@ def _device_open(one: Limited) -> str:
     use = one.decision.use
     if use is None:
         return _none(one)
-    part = one.seen.flight.at_device if one.seen.flight else None
-    there = "" if part is None else f", with {percent(part)} of the latency there"
+    at_device = one.seen.flight.at_device if one.seen.flight else None
+    there = "" if at_device is None else f", with {part(at_device)} of the latency there"
     return (
         f"keeps {use_words(use)} busy {_share(use)} of the time{there}; whether more load would "
         f"raise the rate was not measured{_also(one)}"
@@ -100,7 +100,7 @@ def _device_open(one: Limited) -> str:
 
 def _took(one: Limited) -> str:
     at_device = one.seen.flight.at_device if one.seen.flight else None
-    return "" if at_device is None else f" and took {percent(at_device)} of the latency"
+    return "" if at_device is None else f" and took {part(at_device)} of the latency"
 
 
 def _processors(one: Limited) -> str:
@@ -136,14 +136,16 @@ def _port(one: Limited) -> str:
         return _none(one)
     way = "received" if use.name.endswith(" in") else "sent"
     rate = show_value(use.rate, "bytes/s")
-    return f"is limited by {use_words(use)}: it {way} {rate}, {_share(use)} of its speed"
+    return (
+        f"is limited by {use_words(use)}: it {way} {rate}, {_share(use)} of its speed{_also(one)}"
+    )
 
 
 def _rate(one: Limited) -> str:
     flight = one.seen.flight
     if flight is None or flight.target_rate is None:
         return "is limited by the rate that was asked for"
-    kept = percent(min(flight.rate / flight.target_rate, 1.0))
+    kept = part(flight.rate / flight.target_rate)
     rate = show_value(flight.target_rate, "1/s")
     return f"is limited by the rate that was asked for: {kept} of {rate} were kept"
 
@@ -157,9 +159,10 @@ def _one_at_a_time(one: Limited) -> str:
     text = "is limited by its load of one I/O at a time"
     if flight is not None:
         latency = show_value(flight.latency_ns, "ns")
-        part = flight.at_device
         text += f", whose latency is {latency}"
-        text += "" if part is None else f", {percent(part)} of it at the device"
+        text += (
+            "" if flight.at_device is None else f", {part(flight.at_device)} of it at the device"
+        )
     if step is not None:
         text += f": {step_words(step.axis, step.load, step.further, step.gain)}"
     return text
@@ -185,7 +188,8 @@ def _engine(one: Limited) -> str:
 
 
 def _software(one: Limited) -> str:
-    return f"is limited by software, as by locks or serial work: {_bends(one)}{_law(one)}"
+    kinds = "as by locks, serial work or a limit that it sets"
+    return f"is limited by software, {kinds}: {_bends(one)}{_law(one)}"
 
 
 def _beyond(one: Limited) -> str:
@@ -203,7 +207,7 @@ def _law(one: Limited) -> str:
     law = one.law
     if law is None or law.sigma < SERIAL_TOLD:
         return ""
-    return f"; by the Universal Scalability Law {percent(law.sigma)} of the work is serial"
+    return f"; by the Universal Scalability Law {part(law.sigma)} of the work is serial"
 
 
 def _none(one: Limited) -> str:
@@ -234,7 +238,7 @@ _CAUSES: Final[Mapping[Cause, Callable[[Limited], str]]] = {
 
 
 def _share(use: Use | None) -> str:
-    return percent(min(use.share, 1.0)) if use is not None and use.share is not None else ""
+    return part(use.share) if use is not None and use.share is not None else ""
 
 
 def _is(one: Limited) -> str:
@@ -249,7 +253,7 @@ def _also(one: Limited) -> str:
 def _stolen(one: Limited) -> str:
     if one.seen.stolen < STOLEN_TOLD:
         return ""
-    return f", of which a hypervisor took {percent(one.seen.stolen)} for others"
+    return f", of which a hypervisor took {part(one.seen.stolen)} for others"
 
 
 def _doubt(one: Limited) -> str:

@@ -46,6 +46,12 @@ def percent(share: float) -> str:
     return f"{percent:.0f} %" if abs(percent) >= 9.95 else f"{percent:.2g} %"
 
 
+def part(share: float) -> str:
+    """A part of a whole that is there in full at 100 %, as of time or of a link's speed."""
+    told = min(100 * share, 100.0)
+    return f"{told:.0f} %" if told >= 9.95 else f"{told:.2g} %"
+
+
 def joined(parts: Sequence[str]) -> str:
     """Parts of a sentence: `one, two and three`."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -72,7 +72,7 @@ def test_all_cores_at_their_limit() -> None:
     for step in (None, BENT):
         found = decide(watched(record(growth)), step)
         assert (found.cause, found.sure) == (Cause.PROCESSORS, True)
-    assert [one.resource for one in found.also] == [Resource.CORE]
+        assert found.also == ()
 
 
 def test_jobs_that_use_a_whole_core_each() -> None:
@@ -100,6 +100,8 @@ def test_a_port_at_98_per_cent_of_its_speed() -> None:
     assert found.use is not None
     assert found.use.name == "ens1 in"
     assert found.use.share == pytest.approx(0.98)
+    both = watched(record({**growth, **cores(*[0.97] * 8)}, burst=burst))
+    assert [one.resource for one in decide(both, BENT).also] == [Resource.PROCESSORS]
 
 
 def test_a_port_that_others_fill_is_not_the_limit() -> None:

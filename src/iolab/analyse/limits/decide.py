@@ -87,9 +87,11 @@ def decide(seen: Watched, step: Step | None) -> Decision:
     processors = bool(full) and full[0].resource is not Resource.PORT
     if device is not None and processors and _explains(seen) and not _pays(step):
         # Both are at their limits: I/Os wait where most of their latency arises.
-        return _of_device(device, step, full)
+        return _of_device(device, step, full[:1])
     if full:
-        return Decision(_CAUSES[full[0].resource], sure=True, use=full[0], also=full[1:])
+        # A core that is full with all others is nothing more; beside a port they are.
+        also = () if processors else full[1:2]
+        return Decision(_CAUSES[full[0].resource], sure=True, use=full[0], also=also)
     alone = step is None and flight is not None and flight.one_each
     if device is not None and not alone and not _pays(step) and _may_explain(seen):
         return _of_device(device, step, ())

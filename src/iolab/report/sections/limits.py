@@ -17,7 +17,7 @@ from iolab.report.detail import RunKey
 from iolab.report.figures.choose import Look
 from iolab.report.limit_words import owner
 from iolab.report.page_parts import ChartGroup, Section
-from iolab.report.phrases import percent, place
+from iolab.report.phrases import part, place
 from iolab.report.table import Cell, Table, columns, verdict_cell
 from iolab.report.wording import NOTHING
 
@@ -112,12 +112,12 @@ def _used(one: Limited, resource: Resource) -> str:
     if use is None or use.share is None:
         return NOTHING
     names = " ".join(part for part in (use.name, owner(use)) if part)
-    return f"{percent(min(use.share, 1.0))}{f' ({names})' if names else ''}"
+    return f"{part(use.share)}{f' ({names})' if names else ''}"
 
 
 def _at_device(one: Limited) -> str:
     share = one.seen.flight.at_device if one.seen.flight else None
-    return NOTHING if share is None else percent(share)
+    return NOTHING if share is None else part(share)
 
 
 def _in_flight(one: Limited) -> str:

@@ -1,0 +1,62 @@
+"""What limits, of bottlenecks that are there: a device of a known rate, and a processor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.devices import slow_loop, spare_zram
+from tests.e2e.sessions import iolab, shown, write_study
+from tests.e2e.targets import Target, xfs_on_device
+
+pytestmark = pytest.mark.e2e
+
+STUDY = """
+format = 1
+id = "limits"
+title = "What limits"
+
+[[workload]]
+id = "rand-read"
+rw = "randread"
+bs = "4k"
+iodepth = {depths}
+filesize = "64m"
+
+[method]
+warmup = "1s"
+runtime = "4s"
+repeats = 2
+settle = "0s"
+"""
+
+READS_PER_S = 2000
+
+
+def told(target: Target, folder: Path, depths: str) -> tuple[list[str], Path]:
+    """The sentences of a session's report on limits."""
+    session, report = folder / "session", folder / "report.md"
+    study = write_study(folder, STUDY.format(depths=depths))
+    iolab("run", study, "--path", target.path, "--out", session, "--quiet")
+    iolab("report", session, "--md", report)
+    lines = report.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if " limited by " in line or "at its limit" in line], session
+
+
+def test_a_device_of_a_known_rate_is_named_as_the_limit(tmp_path: Path) -> None:
+    with slow_loop(READS_PER_S) as device, xfs_on_device(device) as target:
+        sentences, session = told(target, tmp_path, "[1, 8, 32]")
+    (sentence,) = sentences
+    assert f"limited by the device {target.device}, which was busy" in sentence
+    rates = [one["metrics"]["iops"]["value"] for one in shown(session)["results"]]
+    assert max(rates) == pytest.approx(READS_PER_S, rel=0.1)
+
+
+def test_a_client_without_a_processor_left_is_named_on_a_fast_device(tmp_path: Path) -> None:
+    # Memory answers at once: each read costs the job's processor alone.
+    with spare_zram(400 << 20) as device, xfs_on_device(device.path) as target:
+        sentences, _ = told(target, tmp_path, "[16]")
+    (sentence,) = sentences
+    assert "limited by the processors: " in sentence
+    assert sentence.rstrip().endswith(("indicative only.", ")"))
