@@ -149,9 +149,16 @@ def test_what_stands_among_tables_moves_no_subject() -> None:
 @pytest.mark.parametrize("raw_tb", ["0", "-1475", "-0.5"])
 def test_nothing_is_derived_from_a_capacity_that_is_none(raw_tb: str) -> None:
     text = text_of("ssd-cluster").replace("raw_tb = 1475", f"raw_tb = {raw_tb}")
-    rules = [(one.rule, one.subject) for one in audited(text)]
+    bare = audited(text.replace("ssd_tb = 30.72\n", ""))
+    rules = [(one.rule, one.subject) for one in bare]
     assert ("per-terabyte", "mainstream") in rules
-    assert rules.count(("per-terabyte", "high-capacity")) == 1
+    assert ("per-terabyte", "high-capacity") not in rules
+
+
+def test_figures_per_terabyte_are_held_against_the_drives_where_these_are_told() -> None:
+    text = text_of("ssd-cluster").replace("raw_tb = 1475", "raw_tb = 1575")
+    assert levels(audited(text), "per-terabyte") == {Agreement.AGREES: 9}
+    assert levels(audited(text), "raw-capacity")[Agreement.CONTRADICTS] == 1
 
 
 def test_a_figure_twice_of_one_subject_is_none_of_two() -> None:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
-from iolab.analyse.audit.document import MODULES, Published, label, span
-from iolab.analyse.audit.figure import Span, exact, product
+from iolab.analyse.against.given import given_capacities, given_quotients
+from iolab.analyse.audit.document import MODULES, Published, label
+from iolab.analyse.audit.figure import Span, exact
 from iolab.analyse.audit.outcome import Outcome
 from iolab.analyse.audit.relation import agreement, compared, number
-
-GB_PER_TB: Final = 1000.0
-
-_READS: Final = ("randread", "read")
-"""Access patterns that only read."""
 
 
 def modules(published: Published) -> Iterator[Outcome]:
@@ -42,59 +38,16 @@ def _said_again(subject: str, name: str, made: Span, table: Mapping[str, Any]) -
 
 def raw_capacity(published: Published) -> Iterator[Outcome]:
     """Nodes times drives times the size of one."""
-    for table in published.tables("configuration"):
-        parts = [span(table.get(name)) for name in ("nodes", "ssds_per_node")]
-        size, stated = _size(table), span(table.get("raw_tb"))
-        if None in parts or size is None or stated is None:
-            continue
-        made = product([*(exact(part.middle) for part in parts if part), size])
-        yield compared("raw-capacity", label(table), f"{table['raw_tb']} TB", stated, made, "TB")
-    yield from _from_words(published)
-
-
-def _from_words(published: Published) -> Iterator[Outcome]:
-    """The same where the drives of a node stand in one text with its processors."""
-    hardware, nodes = published.table("hardware"), span(published.table("method").get("nodes"))
-    stated = span(hardware.get("cluster_raw_tb"))
-    drives = [m for m in MODULES.finditer(str(hardware.get("node", ""))) if m[4] == "T"]
-    if stated is None or nodes is None or len(drives) != 1:
-        return
-    (drive,) = drives
-    made = product([exact(nodes.middle), exact(int(drive[1])), exact(float(drive[3]))])
-    said = f"{hardware['cluster_raw_tb']} TB"
-    yield compared("raw-capacity", "the cluster", said, stated, made, "TB")
+    for one in given_capacities(published):
+        yield compared("raw-capacity", one.subject, f"{one.said} TB", one.stated, one.bounds, "TB")
 
 
 def per_terabyte(published: Published) -> Iterator[Outcome]:
     """Figures per node and per terabyte against what they were derived from."""
-    owners = {str(table.get("id")): table for table in published.tables("configuration")}
-    reads = {
-        str(table.get("id")) for table in published.tables("workload") if table.get("rw") in _READS
-    }
-    for derived in published.tables("printed_derivation"):
-        owner = owners.get(str(derived.get("configuration")), {})
-        raw, size = number(owner.get("raw_tb")), _size(owner)
-        sources = {
-            "tb_per_node": None
-            if size is None
-            else product([size, exact(number(owner.get("ssds_per_node")) or 0)]),
-            "read_gb_s_per_tb": _best(owner.get("peak_gb_s"), reads, raw),
-            "read_iops_per_tb": _best(owner.get("peak_iops"), reads, raw),
-        }
-        for name, made in sources.items():
-            stated = span(derived.get(name))
-            if stated is None or made is None:
-                continue
-            unit = name.replace("_per_", "/").replace("_s/", "/s/").replace("_", " ")
-            yield compared("per-terabyte", label(owner), f"{derived[name]}", stated, made, unit)
-
-
-def _best(peaks: object, reads: set[Any], raw_tb: float | None) -> Span | None:
-    """The highest of the reading workloads over the raw capacity."""
-    if not isinstance(peaks, dict) or raw_tb is None or raw_tb <= 0:
-        return None
-    found = [one for name, value in peaks.items() if name in reads and (one := span(value))]
-    return max(found, key=lambda one: one.middle) / exact(raw_tb) if found else None
+    for one in given_quotients(published):
+        if one.computed is not None:
+            said = f"{one.said} ({one.what})"
+            yield compared("per-terabyte", one.subject, said, one.stated, one.bounds, one.unit)
 
 
 def ranks(published: Published) -> Iterator[Outcome]:
@@ -117,9 +70,3 @@ def ranks(published: Published) -> Iterator[Outcome]:
     if count and clients and "-N" in flags:
         made = exact(clients * int(flags["-N"]))
         yield compared("command", "metadata", f"{count:g} ranks", exact(count), made, "ranks")
-
-
-def _size(table: Mapping[str, Any]) -> Span | None:
-    """The size of one drive: exact, as drives are sold by it."""
-    size = number(table.get("ssd_tb"))
-    return None if size is None else exact(size)
