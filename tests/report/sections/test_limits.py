@@ -32,13 +32,14 @@ def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
     assert {row["Configuration"].text for row in rows} == {"Alpha", "Beta"}
     first = rows[0]
     assert (first["Workload"].text, first["At"].text) == ("rand-read-4k", "iodepth 16")
-    assert first["Workload"].anchor in anchors.values()
+    assert first["Verdict"].anchor in anchors.values()
     # As the counters were made: 93 % busy, cores at 20, 35, 50 and 65 %, bytes and 3 % of 25 GB/s.
-    assert first["Device busy"].text == "93 % (nvme1n1 client-1)"
-    assert first["All cores"].text == "42 % (client-1)"
-    assert first["Busiest core"].text == "65 % (3 client-1)"
-    assert first["Port"].text.startswith("2.6 % (ens1f0np0 in client-1)")
+    shares = [first[name].text for name in ("Device", "All cores", "One core", "Each job", "Port")]
+    assert shares == ["93 %", "42 %", "65 %", "–", "2.6 %"]
     assert first["In flight"].text.endswith(" of 64")
+    ((names, _),) = group.more
+    texts = [cell.text for cell in names.rows[0]]
+    assert texts[2:] == ["nvme1n1 of client-1", "3 of client-1", "ens1f0np0 in of client-1"]
 
 
 def test_one_configuration_is_not_named() -> None:

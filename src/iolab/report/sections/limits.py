@@ -28,27 +28,35 @@ _LEDE: Final = (
     "where the I/Os in flight were (Little's law), and by whether more load still raised the rate."
 )
 _NOTE: Final = (
-    "Means over the measured window of one run of each best point. A device that serves many I/Os "
+    "Means over the measured window of one run of each best point: the share of the time that the "
+    "busiest device, all cores and the busiest core were busy, the share of a core that each job "
+    "used, and of its speed that the fullest port carried. A device that serves many I/Os "
     "at once may be busy all the time and still have more to give: it counts as the limit only "
-    "where more load no longer raised the rate. A port is held against its speed where this is "
-    "known; latency at the device is the share that its own I/Os took of the engine's."
+    "where more load no longer raised the rate. Latency at the device is the share that "
+    "its own I/Os took of the engine's."
 )
 
+_NAMES_NOTE: Final = "Of several hosts the one with the busiest is named."
+
 _RESOURCES: Final = (
-    (Resource.DEVICE, "Device busy"),
+    (Resource.DEVICE, "Device"),
     (Resource.PROCESSORS, "All cores"),
-    (Resource.CORE, "Busiest core"),
-    (Resource.JOB, "Each job, of a core"),
+    (Resource.CORE, "One core"),
+    (Resource.JOB, "Each job"),
     (Resource.PORT, "Port"),
 )
+"""The heads of their columns; the note says what the shares are of."""
+
+_NAMED: Final = (Cause.DEVICE, Cause.DEVICE_OPEN, Cause.CORE, Cause.PORT)
+"""Limits of which there may be several on a host."""
 
 _WORDS: Final[Mapping[Cause, str]] = {
     Cause.DEVICE: "device",
-    Cause.DEVICE_OPEN: "device or depth",
+    Cause.DEVICE_OPEN: "load, or device",
     Cause.PROCESSORS: "processors",
-    Cause.CORE: "one core",
-    Cause.JOB: "processors, one core each job",
-    Cause.PORT: "network port",
+    Cause.CORE: "core",
+    Cause.JOB: "a core for each job",
+    Cause.PORT: "port",
     Cause.RATE: "rate asked for",
     Cause.PACE: "pauses of the load",
     Cause.ONE_AT_A_TIME: "one I/O at a time",
@@ -72,47 +80,78 @@ def limits(
     if not found:
         return None
     table = limits_table(study, found, anchors)
-    return Section(ANCHOR, "What limits", _LEDE, (ChartGroup("", (), table, _NOTE),))
+    names = (places_table(study, found), _NAMES_NOTE)
+    return Section(ANCHOR, "What limits", _LEDE, (ChartGroup("", (), table, _NOTE, (names,)),))
 
 
 def limits_table(study: Study, found: Sequence[Limited], anchors: Mapping[RunKey, str]) -> Table:
-    """A row for each best point: its limit, then each resource with its name and host."""
+    """A row for each best point: its limit, then how much of each resource was used."""
     several = len(study.configurations) > 1
-    titles = {one.id: one.title for one in study.configurations}
-    heads = ("Workload", *(("Configuration",) if several else ()), "At", "Limit")
     shares = tuple(name for _, name in _RESOURCES)
     rows = tuple(
         (
-            Cell(one.workload, anchor=anchors.get(one.runs[0])),
-            *((Cell(titles.get(one.configuration, one.configuration)),) if several else ()),
+            *_names(study, one),
             Cell(place(one.axis) or NOTHING),
             Cell(_limit(one)),
-            verdict_cell(one.level),
             *(Cell(_used(one, resource)) for resource, _ in _RESOURCES),
             Cell(_at_device(one)),
             Cell(_in_flight(one)),
+            verdict_cell(one.level, anchors.get(one.runs[0])),
         )
         for one in found
     )
+    numbers = columns((), (*shares, "Latency at device", "In flight"))
+    heads = (*_heads(several=several), "At", "Limit")
     return Table(
-        "What limits each best point",
-        columns((*heads, "Verdict"), (*shares, "Latency at device", "In flight")),
+        "What limits each best point", (*columns(heads), *numbers, *columns(("Verdict",))), rows
+    )
+
+
+def places_table(study: Study, found: Sequence[Limited]) -> Table:
+    """The names behind the shares: the busiest of each resource, with its host."""
+    kinds = (Resource.DEVICE, Resource.CORE, Resource.PORT)
+    rows = tuple(
+        (*_names(study, one), *(Cell(_named(one, resource)) for resource in kinds)) for one in found
+    )
+    heads = _heads(several=len(study.configurations) > 1)
+    return Table(
+        "The busiest of each resource",
+        columns((*heads, "Device", "Core", "Port")),
         rows,
     )
 
 
+def _heads(*, several: bool) -> tuple[str, ...]:
+    return ("Workload", "Configuration") if several else ("Workload",)
+
+
+def _names(study: Study, one: Limited) -> tuple[Cell, ...]:
+    titles = {known.id: known.title for known in study.configurations}
+    if len(titles) == 1:
+        return (Cell(one.workload),)
+    return (Cell(one.workload), Cell(titles.get(one.configuration, one.configuration)))
+
+
 def _limit(one: Limited) -> str:
-    """The cause, with a question mark where an interval speaks against it."""
-    doubt = "" if one.decision.sure or one.decision.step is None else " (not sure)"
-    return f"{_WORDS[one.decision.cause]}{doubt}"
+    """The cause with the name of what it is, and whether an interval speaks against it."""
+    decision = one.decision
+    name = decision.use.name if decision.cause in _NAMED and decision.use else ""
+    told = decision.sure or decision.step is None or decision.cause is Cause.NONE
+    doubt = "" if told else ", not sure"
+    return f"{_WORDS[decision.cause]}{f' {name}' if name else ''}{doubt}"
 
 
 def _used(one: Limited, resource: Resource) -> str:
     use = one.seen.most(resource)
-    if use is None or use.share is None:
+    return NOTHING if use is None or use.share is None else part(use.share)
+
+
+def _named(one: Limited, resource: Resource) -> str:
+    use = one.seen.most(resource)
+    if use is None:
         return NOTHING
-    names = " ".join(part for part in (use.name, owner(use)) if part)
-    return f"{part(use.share)}{f' ({names})' if names else ''}"
+    where = owner(use)
+    return f"{use.name} of {where}" if where else use.name
 
 
 def _at_device(one: Limited) -> str:
