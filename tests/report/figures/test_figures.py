@@ -167,3 +167,14 @@ def test_a_line_without_points_is_told_by_its_name_as_it_is_written() -> None:
     ):
         figure = tradeoff_figure("s", "iodepth", drawn, rate_of(Indicator.IOPS), "1/s", (MEAN,))
         assert figure.finding.startswith(says)
+
+
+def test_arrows_on_a_tradeoff_point_to_more_load_also_where_the_line_turns_back() -> None:
+    found = points([result(1, 20_000.0), result(4, 90_000.0), result(8, 50_000.0)])
+    drawn = [Line("c", SERIES[0], (), found)]
+    figure = tradeoff_figure("s", "iodepth", drawn, rate_of(Indicator.IOPS), "1/s", (MEAN,))
+    (heads,) = [layer for layer in figure.spec["layer"] if "angle" in layer["encoding"]]
+    forth, back = heads["data"]["values"]
+    assert 0 < forth["a"] < 180
+    assert -180 < back["a"] < 0
+    assert figure.title.endswith("against IOPS")

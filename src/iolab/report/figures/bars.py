@@ -1,7 +1,8 @@
 """A rate for each value of an axis: a bar for each configuration, as published briefs show it.
 
-A bar of a valid point is plain; on others stands the marker of the verdict. The line through its
-end is the 95 % interval. One bar may be named: the largest gain over the baseline.
+A bar of a valid point is plain; others are hatched, and on them stands the marker of the verdict.
+The line through a bar's end is the 95 % interval. One bar may be named: the largest gain over the
+baseline.
 """
 
 from __future__ import annotations
@@ -36,12 +37,17 @@ from iolab.report.figures.frame import (
     top_level,
     unit_mark,
 )
+from iolab.report.figures.hatch import HATCHED, Box, hatching
 from iolab.report.figures.ticks import tick_labels
 from iolab.report.palette import INK, PAPER
 from iolab.report.wording import count
 
 HEIGHT: Final = 190
 HEAD: Final = 32
+
+_INNER: Final = 0.25
+_OUTER: Final = 0.12
+"""Room between and around the steps of the axis, in steps."""
 
 _NO_METRIC: Final = Metric(None, "")
 
@@ -70,16 +76,25 @@ def bars_figure(
     found = {axis_value(point, axis) for line in drawn for point in line.points}
     places = sorted(value for value in found if value is not None)
     x = _places(axis, places, len(drawn))
+    boxes = _doubted(drawn, places, axis, quantity.key, scale)
     layers = [
-        layer
-        for index, line in enumerate(drawn)
-        for layer in _bars(line, index, axis, quantity.key, scale, x)
+        *(
+            layer
+            for i, line in enumerate(drawn)
+            for layer in _bars(line, i, axis, quantity.key, scale, x)
+        ),
+        *hatching(boxes),
+        *(
+            layer
+            for i, line in enumerate(drawn)
+            for layer in _over(line, i, axis, quantity.key, scale, x)
+        ),
     ]
     layers += _text(named, drawn, axis, quantity.key, scale, x) if named else []
     ends = [end for line in drawn for end in line_ends(line, axis, quantity.key, scale, line.name)]
     left_out = len(lines) - len(drawn)
-    note = "Bars start at zero. A line through a bar’s end is its 95 % interval; a marker on it "
-    note += "says that it is not valid."
+    note = "Bars start at zero. A line through a bar’s end is its 95 % interval."
+    note += f" {HATCHED}" if boxes else ""
     note += f" {count(left_out, 'configuration')} more in the table." if left_out > 0 else ""
     return Figure(
         subject=subject,
@@ -106,7 +121,7 @@ def _places(axis: str, places: Sequence[float], lines: int) -> Spec:
         "x": {
             "field": "x",
             "type": "ordinal",
-            "scale": {"domain": list(places), "paddingInner": 0.25, "paddingOuter": 0.12},
+            "scale": {"domain": list(places), "paddingInner": _INNER, "paddingOuter": _OUTER},
             "axis": {
                 "labelAngle": 0,
                 "title": axis,
@@ -120,20 +135,41 @@ def _places(axis: str, places: Sequence[float], lines: int) -> Spec:
 
 
 def _bars(line: Line, index: int, axis: str, key: str, scale: Scale, places: Spec) -> list[Spec]:
-    """A line's bars, their intervals, and the markers of those that are not valid."""
-    y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
-    colour = line.token.stand_in
+    """A line's bars; no layer where it has none."""
     points = points_on(line, axis, key)
     rows = [{"x": at, "n": index, "y": scale.of(value)} for at, value, _ in points]
     if not rows:
         return []
-    layers: list[Spec] = [
+    return [
         {
             "data": {"values": rows},
-            "mark": {"type": "bar", "fill": colour, "stroke": None},
-            "encoding": {**places, "y": {**y, "stack": None}},
+            "mark": {"type": "bar", "fill": line.token.stand_in, "stroke": None},
+            "encoding": {**places, "y": {**_y(scale), "stack": None}},
         }
     ]
+
+
+def _doubted(
+    lines: Sequence[Line], places: Sequence[float], axis: str, key: str, scale: Scale
+) -> list[Box]:
+    """Where the bars of points that are not valid stand: by Vega's formula for a band scale."""
+    step = PLOT_WIDTH / max(len(places) - _INNER + 2 * _OUTER, 1)
+    start = (PLOT_WIDTH - step * (len(places) - _INNER)) / 2
+    width = step * (1 - _INNER) / max(len(lines), 1)
+    return [
+        Box(left, HEIGHT * (1 - scale.share(scale.of(value))), left + width, HEIGHT)
+        for index, line in enumerate(lines)
+        for at, value, level in points_on(line, axis, key)
+        if level is not Level.VALID
+        for left in [start + step * places.index(at) + width * index]
+    ]
+
+
+def _over(line: Line, index: int, axis: str, key: str, scale: Scale, places: Spec) -> list[Spec]:
+    """The intervals of a line's bars, and the markers of those that are not valid."""
+    y = _y(scale)
+    points = points_on(line, axis, key)
+    layers: list[Spec] = []
     ends = [row for point in line.points for row in _interval(point, index, axis, key, scale)]
     if ends:
         layers.append(
@@ -165,6 +201,10 @@ def _bars(line: Line, index: int, axis: str, key: str, scale: Scale, places: Spe
                 }
             )
     return layers
+
+
+def _y(scale: Scale) -> Spec:
+    return {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
 
 
 def _interval(
@@ -199,12 +239,7 @@ def _text(
                     },
                     "encoding": {
                         **places,
-                        "y": {
-                            "field": "y",
-                            "type": "quantitative",
-                            "scale": scale.spec(),
-                            "axis": scale.axis(),
-                        },
+                        "y": _y(scale),
                         "text": {"field": "t", "type": "nominal"},
                     },
                 }

@@ -1,4 +1,4 @@
-"""Latency of a run over time as a heat map: the darker, the more of a moment's I/Os took so long.
+"""Latency of a run over time as a heat map: the stronger, the more of a moment's I/Os took so long.
 
 Cells of one shade are the segments of one thick line: as rectangles they would cost five times the
 bytes. Shades are shares of the run's own colour, so that they rise in light, dark and print alike
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from iolab.report.detail import HeatMap
@@ -57,7 +58,7 @@ _NEAR_S: Final = 0.05
 
 def heat_figure(subject: str, title: str, heat: HeatMap, token: Token) -> Figure:
     """The map in shades of the run's colour, with p50 and p99 over it."""
-    scale = log_scale("ns", [heat.edges_ns[0], heat.edges_ns[-1]])
+    scale = _scale(heat)
     x = seconds_axis(heat.edges_s[-1], "seconds since the first I/O")
     at_s = [(a + b) / 2 for a, b in zip(heat.edges_s, heat.edges_s[1:], strict=False)]
     named = (("p50", heat.p50_ns, ()), ("p99", heat.p99_ns, (4, 3)))
@@ -75,8 +76,8 @@ def heat_figure(subject: str, title: str, heat: HeatMap, token: Token) -> Figure
         title=title,
         finding=_finding(heat),
         note=(
-            f"Each column is {format_duration_s(heat.edges_s[1] - heat.edges_s[0])}; the darker a "
-            "cell, the more of that column’s I/Os took so long (key above, from that share on). "
+            f"Each column is {format_duration_s(heat.edges_s[1] - heat.edges_s[0])}; the stronger "
+            "a cell, the more of that column’s I/Os took so long (key above, from that share on). "
             "Lines: p50, and p99 dashed. Beyond a dotted upright: not part of the result."
         ),
         spec={
@@ -95,6 +96,15 @@ def heat_figure(subject: str, title: str, heat: HeatMap, token: Token) -> Figure
         height=HEAD + HEIGHT + BOTTOM,
         table=_table(title, heat),
     )
+
+
+def _scale(heat: HeatMap) -> Scale:
+    """From the first band's lower end to the last one's upper: all bands are equally high."""
+    found = log_scale("ns", [heat.edges_ns[0], heat.edges_ns[-1]])
+    low, high = (found.of(end) for end in (heat.edges_ns[0], heat.edges_ns[-1]))
+    ticks = [tick for tick in found.ticks if low <= tick <= high]
+    middle = float(f"{math.sqrt(low * high):.3g}")
+    return replace(found, low=low, high=high, ticks=tuple(ticks) or (middle,))
 
 
 def shade_of(count: int, total: int) -> int | None:
@@ -124,7 +134,7 @@ def segments(heat: HeatMap) -> dict[int, list[tuple[int, int, int]]]:
 def _cells(heat: HeatMap, scale: Scale, x: Spec, token: Token) -> Iterator[Spec]:
     """One layer a shade: a line as thick as a band, broken between its segments."""
     edges = [scale.of(edge) for edge in heat.edges_ns]
-    band_height = HEIGHT * (scale.share(edges[1]) - scale.share(edges[0]))
+    band_height = HEIGHT / (len(edges) - 1)
     y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
     for shade, found in segments(heat).items():
         rows: list[dict[str, float | None]] = []

@@ -48,6 +48,8 @@ _RATES: Final = {
     "iops": Quantity("iops", "IOPS"),
     "bw_bytes_per_s": Quantity("bw_bytes_per_s", "Bandwidth"),
 }
+_NAMED: Final = 3
+"""Of more lines the ideals are named by the note alone, for room."""
 _LAW_SAMPLES: Final = 32
 """Loads at which the law is drawn: a smooth line at this width."""
 
@@ -90,7 +92,7 @@ def growth_figure(subject: str, curves: Sequence[Drawn]) -> Figure:
         layers += _beside(one, scale, x)
         layers += line_layers(one.line, HOSTS, quantity.key, scale)
         ends += line_ends(one.line, HOSTS, quantity.key, scale, one.name)
-        ends += [("ideal", scale.of(end), MUTED.stand_in)] if len(drawn) == 1 else []
+        ends += [("ideal", scale.of(end), MUTED.stand_in)] if len(drawn) <= _NAMED else []
     metrics = [step.point.metrics[quantity.key] for one in drawn for step in one.scaling.steps]
     notes = [
         "Dotted: the ideal, where each gives what each of the fewest does.",
@@ -184,7 +186,7 @@ def _beside(one: Drawn, scale: Scale, x: Spec) -> list[Spec]:
             "data": {"values": [{"x": at, "y": scale.of(value)} for at, value in ends]},
             "mark": {
                 "type": "line",
-                "stroke": one.token.stand_in,
+                "stroke": MUTED.stand_in,
                 "strokeWidth": 1.1,
                 "strokeDash": [1.5, 3],
             },

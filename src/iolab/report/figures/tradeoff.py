@@ -1,12 +1,14 @@
 """Latency against performance: a line a configuration, a labelled point for each value of the load.
 
-Down and to the right is better. The points are joined in the order of the load, so that a line that
-turns back tells of more load for less performance.
+Down and to the right is better. The points are joined in the order of the load, and arrows on the
+line point to more of it, so that a line that turns back tells of more load for less performance.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from iolab.analyse.points import PointSummary
@@ -36,6 +38,12 @@ HEAD: Final = 32
 
 _ROOM: Final = 1.05
 """Beyond the last point, for its label."""
+
+_ARROW: Final = "M0,-.6L.5,.5L-.5,.5Z"
+"""A head that points up, in a unit square; it is turned to where the line goes."""
+
+_ARROW_ROOM: Final = 26.0
+"""Between nearer points the order of their numbers says it, and a head would hide the line."""
 
 _NO_METRIC: Final = Metric(None, "")
 _DASHES: Final = ((), (4, 3))
@@ -76,7 +84,8 @@ def tradeoff_figure(
             if found:
                 name = one.label if len(drawn) == 1 or dash else line.name
                 ends.append((name, y_scale.of(found[-1][2]), line.token.stand_in))
-    notes = [f"The number at a point is its {axis}; down and to the right is better."]
+    notes = [f"The number at a point is its {axis}, and arrows point to more of it; "]
+    notes[0] += "down and to the right is better."
     if len(latencies) > 1:
         notes.append(f"Solid: {latencies[0].label}; dashed: {latencies[1].label}.")
     metrics = [place[3].metrics.get(one.key, _NO_METRIC) for place in every for one in latencies]
@@ -87,7 +96,7 @@ def tradeoff_figure(
     named = " and ".join(one.name for one in latencies)
     return Figure(
         subject=subject,
-        title=f"{named[0].upper()}{named[1:]} against {performance.name.lower()}",
+        title=f"{named[0].upper()}{named[1:]} against {_in_words(performance.name)}",
         finding=_finding(drawn, axis, placed, latencies[-1], unit),
         note=" ".join(notes),
         spec={
@@ -102,6 +111,11 @@ def tradeoff_figure(
         height=HEAD + HEIGHT + BOTTOM,
         table=table_of(subject, axis, lines, (performance, *latencies)),
     )
+
+
+def _in_words(name: str) -> str:
+    """A quantity within a heading: an abbreviation stays one."""
+    return name if name.isupper() else name.lower()
 
 
 def places(line: Line, axis: str, rate: str, latency: str) -> list[Place]:
@@ -167,7 +181,48 @@ def _layers(
         ]
         if held:
             layers.append(markers(held, level, colour, encoding, small=False))
-    return [*layers, *_loads(rows, colour, encoding)] if rows else []
+    shares = [
+        (x_scale.share(x_scale.of(rate)), y_scale.share(y_scale.of(latency)))
+        for _, rate, latency, _ in found
+    ]
+    arrows = _arrows([(x * PLOT_WIDTH, (1 - y) * HEIGHT) for x, y in shares], colour)
+    return [*layers, *arrows, *_loads(rows, colour, encoding)] if rows else []
+
+
+def _arrows(pixels: Sequence[tuple[float, float]], colour: str) -> list[Spec]:
+    """A head in the middle of every stretch between two points that has room for it."""
+    rows = [
+        {
+            "x": round((x + x2) / 2, 1),
+            "y": round((y + y2) / 2, 1),
+            "a": round(math.degrees(math.atan2(x2 - x, y - y2))),
+        }
+        for (x, y), (x2, y2) in pairwise(pixels)
+        if math.hypot(x2 - x, y2 - y) >= _ARROW_ROOM
+    ]
+    if not rows:
+        return []
+    plain = {"type": "quantitative", "scale": None, "axis": None}
+    angle = {"field": "a", "type": "quantitative", "scale": None}
+    return [
+        {
+            "data": {"values": rows},
+            "mark": {
+                "type": "point",
+                "shape": _ARROW,
+                "size": 60,
+                "filled": True,
+                "fill": colour,
+                "stroke": None,
+                "opacity": 1,
+            },
+            "encoding": {
+                "x": {"field": "x", **plain},
+                "y": {"field": "y", **plain},
+                "angle": angle,
+            },
+        }
+    ]
 
 
 def _loads(rows: list[dict[str, object]], colour: str, encoding: Spec) -> list[Spec]:

@@ -23,6 +23,7 @@ from iolab.report.figures.frame import (
     linear_scale,
     top_level,
 )
+from iolab.report.figures.hatch import HATCHED, Box, hatching
 from iolab.report.palette import INK, MUTED, PAPER, Token
 from iolab.report.table import Table
 from iolab.report.wording import count, short
@@ -103,6 +104,7 @@ def lying_bars(
     unit = f"{scale.unit} for each {per}" if per else scale.unit
     layers = [
         *_bars(rows, scale, unit),
+        *hatching([_box(row, scale) for row in rows if _is_doubted(row.bar)]),
         *_intervals(rows, scale, unit),
         *_doubts(rows, scale, unit),
         *_texts(rows, titles, scale, unit, named=named),
@@ -193,6 +195,16 @@ def _bars(rows: Sequence[_Row], scale: Scale, unit: str) -> list[Spec]:
         }
         for token in tokens
     ]
+
+
+def _is_doubted(bar: Bar) -> bool:
+    return bar.level in (Level.INDICATIVE, Level.INVALID)
+
+
+def _box(row: _Row, scale: Scale) -> Box:
+    """Where a bar stands."""
+    end = BARS_START + (BARS_END - BARS_START) * scale.share(_of(scale, row.bar.value.value))
+    return Box(BARS_START, row.y - BAR / 2, end, row.y + BAR / 2)
 
 
 def _intervals(rows: Sequence[_Row], scale: Scale, unit: str) -> list[Spec]:
@@ -314,8 +326,8 @@ def _note(bars: Sequence[Bar], left_out: int) -> str:
         notes.append("A line through a bar’s end is its 95 % interval.")
     if any(one.bounded for one in spread):
         notes.append("A line through a bar’s end is what rounding leaves open.")
-    if any(bar.level in (Level.INDICATIVE, Level.INVALID) for bar in bars):
-        notes.append("A marker on a bar says that it is not valid.")
+    if any(_is_doubted(bar) for bar in bars):
+        notes.append(HATCHED)
     if left_out > 0:
         notes.append(f"{count(left_out, 'bar')} more in the table, or without a value.")
     return " ".join(notes)
