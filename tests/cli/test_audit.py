@@ -148,3 +148,19 @@ def test_all_sets_that_cannot_be_read_are_told_at_once(tmp_path: Path) -> None:
     assert "Did you mean 'cassandra'?" in done.stderr
     assert "broken.toml" in done.stderr
     assert done.stdout == ""
+
+
+def test_a_set_is_shown_with_what_our_own_functions_make_of_it() -> None:
+    shown = iolab("reference", "ssd-cluster").stdout
+    assert "Computed: best figures over size and cost" in shown
+    told = json.loads(iolab("reference", "ssd-cluster", "--json").stdout)["computed"]
+    assert all(one["agrees"] for one in told["printed"])
+    per_tb = {
+        one["configuration"]: round(one["value"])
+        for one in told["quotients"]
+        if (one["workload"], one["per"]) == ("rand-read-4k", "TB raw")
+    }
+    assert per_tb == {"high-capacity": 3526, "mainstream": 11068, "performance": 14323}
+    kpi = json.loads(iolab("reference", "cluster-kpi", "--json").stdout)["computed"]
+    assert len(kpi["clients"]) == 8
+    assert "its other figure was not printed" in iolab("reference", "rocksdb").stdout

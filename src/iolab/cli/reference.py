@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from iolab.analyse.audit.document import Published
+    from iolab.report.table import Table
 
 SECTION_ROWS_MAX: Final = 64
 """Published tables are short; the rest of a longer one stands in its file."""
@@ -45,7 +46,10 @@ def reference(
     if toml:
         raw_result(find_published(name).text)
     elif as_json:
-        result_json({"format": 1, **_heading(published), "content": _plain(published.tree)})
+        from iolab.report.given import computed_document
+
+        told = {"content": _plain(published.tree), "computed": computed_document(published)}
+        result_json({"format": 1, **_heading(published), **told})
     else:
         result_screen(*_set(published))
 
@@ -69,8 +73,9 @@ def _list(sets: list[Published]) -> Iterator[RenderableType]:
 
 
 def _set(published: Published) -> Iterator[RenderableType]:
-    """The source, then table after table of the file."""
-    from iolab.cli.screen import Heading, pairs, plain, table, title
+    """The source, table after table of the file, then what our own functions make of it."""
+    from iolab.cli.screen import pairs, plain, title
+    from iolab.report.given import computed_tables
     from iolab.report.reference import sections
 
     yield title(published.id)
@@ -81,12 +86,23 @@ def _set(published: Published) -> Iterator[RenderableType]:
         if section.table is None:
             yield pairs([(name, text) for name, text in section.pairs])
             continue
-        headings = [
-            Heading(column.title, number=column.number, main=not column.number)
-            for column in section.table.columns
-        ]
-        rows = section.table.rows[:SECTION_ROWS_MAX]
-        yield table(headings, [[plain(cell.text) for cell in row] for row in rows])
+        yield _table(section.table)
+    for one in computed_tables(published):
+        yield ""
+        yield title(f"Computed: {one.title[0].lower()}{one.title[1:]}")
+        yield _table(one)
+
+
+def _table(one: Table) -> RenderableType:
+    """The first rows; a verdict is a word as any other here."""
+    from iolab.cli.screen import Heading, plain, table
+
+    headings = [
+        Heading(column.title, number=column.number, main=not column.number)
+        for column in one.columns
+    ]
+    rows = one.rows[:SECTION_ROWS_MAX]
+    return table(headings, [[plain(cell.text) for cell in row] for row in rows])
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape

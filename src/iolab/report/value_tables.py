@@ -59,7 +59,7 @@ def maxima_table(
         ]
         texts += [factor_text(over(best, bases.get(best.workload)))] if several else []
         rows.append((*row(*texts), peak.verdict(anchors)))
-    return Table("Best figures", heads, tuple(rows))
+    return _filled(Table("Best figures", heads, tuple(rows)))
 
 
 def clients_table(
@@ -105,7 +105,8 @@ def clients_table(
         *columns(("Workload", "Configuration"), (*numbers, *alone)),
         *columns(("Verdict",)),
     )
-    return Table("One client and the fleet", heads, tuple(rows)) if rows else None
+    name = "One client and the fleet" if beside else "The mean of each host"
+    return _filled(Table(name, heads, tuple(rows))) if rows else None
 
 
 def normalised_table(
@@ -223,6 +224,20 @@ def factor_text(times: Metric | None) -> str:
     if times.low is None or times.high is None:
         return f"{times.value:.3g}"
     return f"{times.value:.3g} ({times.low:.3g} to {times.high:.3g})"
+
+
+def _filled(table: Table) -> Table:
+    """The table without columns in which no row has anything."""
+    kept = [
+        place
+        for place in range(len(table.columns))
+        if any(cells[place].text != NOTHING for cells in table.rows)
+    ]
+    return Table(
+        table.title,
+        tuple(table.columns[place] for place in kept),
+        tuple(tuple(cells[place] for place in kept) for cells in table.rows),
+    )
 
 
 def _order(one: Quotient) -> int:

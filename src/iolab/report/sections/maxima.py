@@ -60,7 +60,7 @@ def maxima(
     clients = clients_table(owners, peaks, found, anchors)
     if clients is not None:
         drawn = tuple(_shares(found, looks, clients))
-        groups.append(ChartGroup("One client and the fleet", drawn, clients, _CLIENTS))
+        groups.append(ChartGroup(clients.title, drawn, clients, _CLIENTS))
     return Section("maxima", "Best figures", _LEDE, tuple(groups))
 
 
