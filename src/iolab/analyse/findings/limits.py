@@ -26,10 +26,10 @@ def limited(
     }
     for best in found:
         key = next((run for run in best.runs if run in watched), None)
+        if key is None:
+            continue  # before points are looked through: few of thousands of bests were watched
         mine = [one for one in points if _is_of(one, best)]
-        point = next((one for one in mine if one.key.axis == best.axis), None)
-        if key is None or point is None:
-            continue
+        point = next(one for one in mine if one.key.axis == best.axis)
         # A latency is best where the load is least: a step from there tells of no limit.
         names = [] if best.value.unit == "ns" else axes.get(best.workload, [])
         step = _telling(mine, point, names, best.metric)
