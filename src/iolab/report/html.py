@@ -23,8 +23,8 @@ from iolab.model.metric import Level
 from iolab.report.brief import Brief
 from iolab.report.figures.frame import Figure
 from iolab.report.key_value.gains import GAIN_NOTE, LARGEST_NOTE
-from iolab.report.objections import run_name
-from iolab.report.page import make_page, where
+from iolab.report.objections import run_name, where, whose_run
+from iolab.report.page import make_page
 from iolab.report.palette import SERIES, declarations
 from iolab.report.render import draw_tied
 from iolab.report.said import FIRST as SAID_FIRST
@@ -137,7 +137,11 @@ def template_engine(*folders: Path) -> Environment:
         finalize=_final,
     )
     environment.globals.update(
-        mark=mark, run_name=run_name, where=where, evidence_text=evidence_text
+        mark=mark,
+        run_name=run_name,
+        whose_run=whose_run,
+        where=where,
+        evidence_text=evidence_text,
     )
     return environment
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from iolab.report.brief import Brief
-from iolab.report.objections import run_name
-from iolab.report.page import Page, make_page, where
+from iolab.report.objections import where, whose_run
+from iolab.report.page import Page, make_page
 from iolab.report.page_parts import ChartGroup
 from iolab.report.table import Cell, Table
 from iolab.report.wording import clean, mark
@@ -55,7 +55,8 @@ def _know(brief: Brief, page: Page) -> Iterator[str]:
     yield from ("", "## What to know about these numbers", "")
     for result in page.failures:
         level = result.verdict.level
-        why = f"{run_name(result)} did not end well. {result.failure or ''}".strip()
+        name = whose_run(result, several=len(brief.study.configurations) > 1)
+        why = f"{name} did not end well. {result.failure or ''}".strip()
         yield f"- {mark(level)} **{level.value}** {text(why)}"
     for item in page.objections:
         level = item.level

@@ -21,10 +21,9 @@ LABELS_SHOWN: Final = 8
 
 def facts_of(brief: Brief) -> tuple[tuple[str, str], ...]:
     """When was measured, on how many hosts, how many runs, at which scale, in which session."""
-    hosts = list(dict.fromkeys(h for one in brief.study.configurations for h in one.hosts))
     return (
         ("Measured", _when(brief)),
-        ("Hosts", hosts_word(brief.study, hosts)),
+        ("Hosts", _hosts(brief)),
         ("Runs", _run_count(brief)),
         ("Scale", brief.study.scale),
         _which(brief),
@@ -77,16 +76,27 @@ def _repeats(brief: Brief) -> str:
 
 def _when(brief: Brief) -> str:
     made = [one.session.created_real_ns for one in brief.sessions.members]
-    first, *others = sorted({moment(one) for one in made}) or [
-        moment(brief.session.created_real_ns)
-    ]
-    texts = [f"{one:%-d %B %Y, %H:%M}" for one in (first, *others[-1:])]
-    return f"{' to '.join(dict.fromkeys(texts))} UTC"
+    first, *others = sorted(map(moment, made)) or [moment(brief.session.created_real_ns)]
+    text = f"{first:%-d %B %Y, %H:%M}"
+    for last in others[-1:]:
+        form = "%H:%M" if last.date() == first.date() else "%-d %B %Y, %H:%M"
+        text += f" to {last:{form}}"
+    return f"{text} UTC"
 
 
 def moment(real_ns: int) -> datetime:
     """A stored moment (UTC, ns) as a date."""
     return datetime.fromtimestamp(real_ns / 1e9, tz=UTC)
+
+
+def _hosts(brief: Brief) -> str:
+    """How many hosts made load; of several sessions in each, since one host may be in many."""
+    studies = [one.study for one in brief.sessions.members] or [brief.study]
+    told: dict[str, None] = {}
+    for study in studies:
+        hosts = list(dict.fromkeys(h for one in study.configurations for h in one.hosts))
+        told[hosts_word(study, hosts)] = None
+    return f"{', '.join(told)} in each session" if brief.sessions.several else next(iter(told))
 
 
 def _which(brief: Brief) -> tuple[str, str]:

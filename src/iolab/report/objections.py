@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from iolab.model.metric import CheckResult, Level, Result
-from iolab.report.wording import axis_label
+from iolab.report.wording import axis_label, count, listing
+
+NAMES_SHOWN: Final = 4
+"""Runs named with an objection; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objection:
     """One check's objection at one level, and the runs that it was made to.
 
-    `says` is the sentence of the first run; `others` are sentences that differ, at most a few.
+    `says` is the sentence of the first run. With `several` configurations runs are named
+    with theirs.
     """
 
     code: str
@@ -21,6 +26,7 @@ class Objection:
     says: str
     runs: tuple[Result, ...]
     total: int
+    several: bool = False
 
     @property
     def everywhere(self) -> bool:
@@ -34,6 +40,7 @@ def objections(results: Sequence[Result]) -> tuple[Objection, ...]:
     for result in results:
         for check in result.verdict.objections:
             grouped.setdefault((check.level, check.code), []).append((result, check))
+    several = len({result.configuration for result in results}) > 1
     found = [
         Objection(
             code=code,
@@ -41,10 +48,24 @@ def objections(results: Sequence[Result]) -> tuple[Objection, ...]:
             says=hits[0][1].says,
             runs=tuple(result for result, _ in hits),
             total=len(results),
+            several=several,
         )
         for (level, code), hits in grouped.items()
     ]
     return tuple(sorted(found, key=lambda item: (-item.level.rank, -len(item.runs), item.code)))
+
+
+def where(item: Objection) -> str:
+    """To which runs an objection was made, in words."""
+    if item.everywhere:
+        return f"all {count(item.total, 'run')}" if item.total > 1 else "the only run"
+    names = listing([whose_run(result, several=item.several) for result in item.runs], NAMES_SHOWN)
+    return f"{len(item.runs)} of {count(item.total, 'run')}: {names}"
+
+
+def whose_run(result: Result, *, several: bool) -> str:
+    """A run's name, with its configuration where there are several."""
+    return f"{run_name(result)} of {result.configuration}" if several else run_name(result)
 
 
 def run_name(result: Result) -> str:

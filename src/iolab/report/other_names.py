@@ -15,6 +15,7 @@ from iolab.model.guest import GuestFleet
 from iolab.model.host import HostFacts, HostSpec
 from iolab.model.metric import HostResult, NodeResult, Result, Spread
 from iolab.model.run import Bystander, HostRun, Point
+from iolab.plan.load import DEFAULT_CONFIGURATION
 from iolab.store.documents import Manifest
 
 Names = Mapping[str, str]
@@ -91,13 +92,19 @@ def configurations_named(
         tuple(
             replace(
                 one,
-                id=f"{one.id} ({label})" if ids[one.id] > 1 else one.id,
-                title=f"{one.title} ({label})" if titles[one.title] > 1 else one.title,
+                id=_labelled(one.id, label, ids) if ids[one.id] > 1 else one.id,
+                title=_labelled(one.title, label, titles) if titles[one.title] > 1 else one.title,
             )
             for one in each
         )
         for label, each in zip(labels, sessions, strict=True)
     ]
+
+
+def _labelled(name: str, label: str, taken: Iterable[str]) -> str:
+    """A name with a label; what nobody has named is called by the label alone."""
+    unnamed = name == DEFAULT_CONFIGURATION and label not in taken
+    return label if unnamed else f"{name} ({label})"
 
 
 def with_hosts(configuration: Configuration, names: Names) -> Configuration:

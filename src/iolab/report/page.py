@@ -29,7 +29,7 @@ from iolab.report.machine import (
     same_hosts,
 )
 from iolab.report.masthead import alerts_of, facts_of, summary_of
-from iolab.report.objections import Objection, objections, run_name
+from iolab.report.objections import Objection, objections
 from iolab.report.operation_charts import operation_cards
 from iolab.report.operations import jobs_table, runs_table
 from iolab.report.page_parts import Card, ChartGroup, Entry, Section
@@ -160,14 +160,6 @@ def _hosts(brief: Brief) -> tuple[tuple[str, tuple[Table, ...]], ...]:
         (listing(names, 8), (host_table(facts), disks_table(names, facts), nics_table(facts)))
         for names, facts in same_hosts(brief.facts)
     )
-
-
-def where(item: Objection) -> str:
-    """To which runs an objection was made, in words."""
-    if item.everywhere:
-        return f"all {count(item.total, 'run')}" if item.total > 1 else "the only run"
-    names = listing([run_name(result) for result in item.runs], 4)
-    return f"{len(item.runs)} of {count(item.total, 'run')}: {names}"
 
 
 def _contents(

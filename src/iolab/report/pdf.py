@@ -15,8 +15,8 @@ from typing import Any, Final
 from iolab.model.metric import Level, Result
 from iolab.report.brief import Brief
 from iolab.report.figures.frame import Figure
-from iolab.report.objections import run_name
-from iolab.report.page import Page, make_page, where
+from iolab.report.objections import run_name, where, whose_run
+from iolab.report.page import Page, make_page
 from iolab.report.page_parts import ChartGroup
 from iolab.report.render import figure_pdf, typeset
 from iolab.report.run_parts import RunPart
@@ -106,10 +106,12 @@ class _Figures:
 
 def _front(brief: Brief, page: Page) -> dict[str, Any]:
     """The title page, what to know, and all sentences."""
+    several = len(brief.study.configurations) > 1
     failed = [
         {
             "level": _level(result.verdict.level),
-            "says": f"{run_name(result)} did not end well. {result.failure or ''}".strip(),
+            "says": f"{whose_run(result, several=several)} did not end well. "
+            f"{result.failure or ''}".strip(),
             "where": result.status.value,
         }
         for result in page.failures
