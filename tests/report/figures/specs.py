@@ -39,6 +39,7 @@ from iolab.report.palette import SERIES
 from iolab.report.table import Table
 from tests.report.figures.fleets import accounts, node
 from tests.report.figures.outcomes import WORKLOAD, points, result
+from tests.report.figures.values import value_figures
 from tests.report.growing import RATES, drawn
 
 GOLDEN: Final = Path(__file__).parents[2] / "golden" / "report"
@@ -136,6 +137,7 @@ def figures() -> dict[str, Figure]:
         "inside": inside_figure("node-1", "node-1 from inside", node()),
         "scaling": growth_figure("Random read", drawn(RATES)),
         **fleet_figures(),
+        **value_figures(),
     }
 
 

@@ -43,6 +43,10 @@ NAME_CHARACTERS: Final = 13
 TOLD_CHARACTERS: Final = 19
 TITLE_CHARACTERS: Final = 48
 
+_BEYOND: Final = 6
+_BEYOND_MARK: Final = 10
+"""How far values stand behind a bar's end, or its interval's; a verdict's marker takes room."""
+
 GROUPS_MAX: Final = 12
 """More workloads than this make a chart longer than a page; the others stand in the table."""
 
@@ -207,6 +211,15 @@ def _box(row: _Row, scale: Scale) -> Box:
     return Box(BARS_START, row.y - BAR / 2, end, row.y + BAR / 2)
 
 
+def _is_doubted(bar: Bar) -> bool:
+    return bar.level in (Level.INDICATIVE, Level.INVALID)
+
+
+def _box(row: _Row, scale: Scale) -> Box:
+    length = (BARS_END - BARS_START) * scale.share(scale.of(row.bar.value.value or 0.0))
+    return Box(BARS_START, row.y - BAR / 2, BARS_START + length, row.y + BAR / 2)
+
+
 def _intervals(rows: Sequence[_Row], scale: Scale, unit: str) -> list[Spec]:
     values = [
         {"x": _of(scale, row.bar.value.low), "x2": _of(scale, row.bar.value.high), "y": row.y}
@@ -262,27 +275,27 @@ def _texts(
     named: bool,
 ) -> list[Spec]:
     """Titles over the groups, names before the bars, values behind them."""
-    behind = [
-        {
-            "x": _of(scale, max(_ends(row.bar))),
-            "y": row.y + 0.5,
-            "text": _told(row.bar, scale),
-        }
-        for row in rows
-    ]
     before = [
         {"y": row.y + 0.5, "text": short(row.bar.name, NAME_CHARACTERS)} for row in rows if named
     ]
     over = [{"y": y, "text": short(text, TITLE_CHARACTERS)} for text, y in titles]
     mark = {"type": "text", "align": "left", "baseline": "middle", "fill": INK.stand_in}
     text = {"field": "text", "type": "nominal"}
-    layers: list[Spec] = [
-        {
-            "data": {"values": behind},
-            "mark": {**mark, "dx": 7},
-            "encoding": {"x": _x(scale, unit), "y": _y(), "text": text},
-        }
-    ]
+    layers: list[Spec] = []
+    for doubted, beyond in ((False, _BEYOND), (True, _BEYOND_MARK)):
+        behind = [
+            {"x": _of(scale, max(_ends(one.bar))), "y": one.y + 0.5, "text": _told(one.bar, scale)}
+            for one in rows
+            if _is_doubted(one.bar) is doubted
+        ]
+        if behind:
+            layers.append(
+                {
+                    "data": {"values": behind},
+                    "mark": {**mark, "dx": beyond},
+                    "encoding": {"x": _x(scale, unit), "y": _y(), "text": text},
+                }
+            )
     if before:
         layers.append(
             {
