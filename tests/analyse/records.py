@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from iolab.analyse.load import measure
+from iolab.analyse.service import service_of
 from iolab.analyse.view import RunView
 from iolab.model import host as h
 from iolab.model.engine import EngineName
@@ -35,6 +36,7 @@ from iolab.model.sample import (
     BinTable,
     Direction,
     IntervalTable,
+    ServiceTime,
     no_bins,
     no_counters,
     no_intervals,
@@ -69,7 +71,7 @@ class Burst:
     ios: int = 40_000
     lat_ns: int = 800_000
     span_s: float = 1.0
-    direction: Direction = Direction.READ
+    direction: Direction | ServiceTime = Direction.READ
     offset_ns: int = 0
     first_seq: int = 0
 
@@ -316,7 +318,8 @@ def view_of(
 ) -> RunView:
     """The record as checks see it, by default with the facts of every host."""
     known = {host.host: facts_of(host.host) for host in record.hosts} if facts is None else facts
-    return RunView(record, known, measure(record), telemetry)
+    load = measure(record)
+    return RunView(record, known, load, telemetry, service=service_of(record, load))
 
 
 def spell_record(spells: Sequence[Spell], hosts: int, job: Job = MIXED) -> RunRecord:

@@ -20,6 +20,7 @@ from iolab.analyse.key_value.summary import key_value_host_metrics, key_value_me
 from iolab.analyse.load import measure
 from iolab.analyse.metadata.phases import MetadataLoad, measure_metadata
 from iolab.analyse.metadata.summary import metadata_host_metrics, metadata_metrics
+from iolab.analyse.service import service_metrics, service_of
 from iolab.analyse.spread import key_value_spread, operation_spreads, spread_of
 from iolab.analyse.steady import steady_of
 from iolab.analyse.summary import fleet_metrics, host_metrics
@@ -81,16 +82,19 @@ class IoKind(Kind):
         """Sums by host and direction."""
         steady = steady_of(record)
         load = measure(record, steady.window if steady and record.rule else None)
-        return RunView(record, facts, load, telemetry, steady=steady)
+        service = service_of(record, load)
+        return RunView(record, facts, load, telemetry, steady=steady, service=service)
 
     def fleet(self, view: RunView) -> dict[str, Metric]:
         """See `summary`."""
         metrics = fleet_metrics(view.load, view.access)
-        return with_intervals(metrics, view.record, view.load, view.steady)
+        found = with_intervals(metrics, view.record, view.load, view.steady)
+        return found | service_metrics(view.service, _shared_hosts(view))
 
     def host(self, view: RunView, index: int) -> dict[str, Metric]:
         """See `summary`."""
-        return host_metrics(view.load, index, view.access)
+        found = host_metrics(view.load, index, view.access)
+        return found | service_metrics(view.service, [index])
 
     def spread(self, view: RunView) -> Spread | None:
         """By I/Os."""
@@ -99,6 +103,11 @@ class IoKind(Kind):
     def nodes(self, view: RunView) -> tuple[NodeResult, ...]:
         """See `guests.nodes`."""
         return node_results(view)
+
+
+def _shared_hosts(view: RunView) -> list[int]:
+    """The hosts that are one fleet: none without a common window."""
+    return list(range(len(view.hosts))) if view.load.shared else []
 
 
 class MetadataKind(Kind):

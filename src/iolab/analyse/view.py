@@ -11,6 +11,7 @@ import numpy as np
 from iolab.analyse.key_value.load import KeyValueLoad
 from iolab.analyse.load import Load
 from iolab.analyse.metadata.phases import MetadataLoad
+from iolab.analyse.service import Service
 from iolab.analyse.steady import Steady
 from iolab.analyse.window import Window, controller_ns
 from iolab.model.host import HostFacts, TargetFacts
@@ -35,6 +36,7 @@ class RunView:
     `metadata` is what its phases did where the job is one of metadata load, `key_value` what was
     done to a key-value store where it is one of that, else None; `load` is empty then, but for its
     cut and its seconds. `steady` is what the run's seconds say of it, None where they are too few.
+    `service` are the service times of an open loop, None where `load` has all there is.
     """
 
     record: RunRecord
@@ -44,6 +46,7 @@ class RunView:
     metadata: MetadataLoad | None = None
     steady: Steady | None = None
     key_value: KeyValueLoad | None = None
+    service: Service | None = None
     _places: Mapping[_Place, tuple[Series, ...]] = field(init=False, repr=False, compare=False)
     _ahead: Mapping[str, int] = field(init=False, repr=False, compare=False)
 

@@ -11,6 +11,7 @@ from iolab.model.metadata import ReportedRate
 from iolab.model.run import PlannedRun
 from iolab.run import measure as io_measure
 from iolab.run import prepare as io_prepare
+from iolab.run.ceiling import Ceilings
 from iolab.run.crew import Crew
 from iolab.run.db_bench_driver import DbBenchDriver
 from iolab.run.driver import Driver
@@ -24,8 +25,12 @@ from iolab.run.ycsb_driver import YcsbDriver
 class IoDriver(Driver):
     """I/O on files, by an engine that runs as one process on each host."""
 
+    def __init__(self) -> None:
+        self._ceilings = Ceilings()
+
     async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
-        """Extents proved, caches dropped, devices watched idle."""
+        """The generator's ceiling known, extents proved, caches dropped, devices watched idle."""
+        await self._ceilings.see(crew, run, evidence)
         await io_prepare.prepare(crew, run, evidence)
 
     async def measure(

@@ -26,7 +26,8 @@ class Evidence:
     `engine_version`, whether it was `halted`, and while files of it lie there is `unclean`.
     With `enough` seen, the load was halted by its rule. Load on a key-value store fills in
     `key_value`, and `span` where it has no reading: when its first and last operation ended.
-    `files` is whatever else its engine left, by name, beside the `output` that it printed.
+    `files` is whatever else its engine left, by name, beside the `output` that it printed, and
+    `ceiling_iops` what it reached on a target that does nothing.
     """
 
     site: Site
@@ -52,6 +53,7 @@ class Evidence:
     enough: bool = False
     key_value: KeyValueRun | None = None
     span: tuple[int, int] | None = None
+    ceiling_iops: float | None = None
 
     @property
     def name(self) -> str:
@@ -112,6 +114,7 @@ class Evidence:
             clock_error_after_ns=self.offset_after.error_ns if self.offset_after else None,
             read_from=self.site.read_from,
             key_value=self.key_value,
+            ceiling_iops=self.ceiling_iops,
         )
 
 

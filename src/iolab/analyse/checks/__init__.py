@@ -22,6 +22,7 @@ from iolab.analyse.checks.engine import (
     totals_disagree,
 )
 from iolab.analyse.checks.fleet import bystander_lost, clock_drift, start_skew, uneven_fleet
+from iolab.analyse.checks.generator import generator_bound, generator_late, wrong_blocks
 from iolab.analyse.checks.guest_bytes import guest_bytes
 from iolab.analyse.checks.guests import (
     emulated_guest,
@@ -84,6 +85,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     hosts_left_out,
     versions_differ,
     engine_errors,
+    wrong_blocks,
     totals_disagree,
     no_common_window,
     start_skew,
@@ -109,7 +111,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     littles_law,
     guest_bound,
     coordinated_omission,
+    generator_late,
     uneven_fleet,
+    generator_bound,
     cpu_bound_client,
     cpu_stolen,
     guest_starved,

@@ -18,6 +18,7 @@ from iolab.analyse.checks.registry import (
 )
 from iolab.analyse.littles_law import concurrency, is_closed_loop
 from iolab.analyse.view import RunView
+from iolab.model.workload import Job
 from iolab.units import format_count
 
 ACHIEVED_LEAST: Final = 0.99
@@ -45,6 +46,8 @@ def coordinated_omission(view: RunView) -> Said:
 def _kept(view: RunView, index: int) -> Said:
     host = view.hosts[index]
     job = view.record.run.point.io_on(host.host)
+    if view.service is not None:
+        return _reached(view, index, job)
     found = concurrency(view.load, index, job.depth_total)
     seconds = float(view.load.seconds[index])
     if found is None or seconds <= 0 or job.rate_iops is None:
@@ -78,6 +81,35 @@ def _kept(view: RunView, index: int) -> Said:
             **evidence,
         )
     return valid(f"{said}: the latencies are those at that rate.", **evidence)
+
+
+def _reached(view: RunView, index: int, job: Job) -> Said:
+    """Of latencies from when I/Os were due: nothing waits unseen, but a rate may be too high.
+
+    What is due then waits ever longer, and a latency says how long the run was.
+    """
+    host, seconds = view.hosts[index], float(view.load.seconds[index])
+    if seconds <= 0 or job.rate_iops is None:
+        return unchecked(f"no I/O was measured on {host.host}")
+    target = job.rate_iops * job.numjobs
+    achieved = float(view.load.ios[index].sum()) / seconds / target
+    generator = host.totals.generator if host.totals else None
+    unreached = generator is not None and generator.unreached
+    evidence: Numbers = {
+        "host": host.host,
+        "open_loop": True,
+        "target_iops": target,
+        "achieved": achieved,
+        "unreached": unreached,
+    }
+    said = f"{percent(achieved)} of {format_count(target)} IOPS were kept{view.on(host)}"
+    if achieved < ACHIEVED_LEAST or unreached:
+        return indicative(
+            f"{said}: what was due waited ever longer, so the latencies say how long the run was, "
+            "not what that rate costs.",
+            **evidence,
+        )
+    return valid(f"{said}, and latencies count from when each I/O was due.", **evidence)
 
 
 def _full_share(view: RunView, index: int, depth: int) -> float:

@@ -17,6 +17,7 @@ from iolab.analyse.checks.registry import (
 )
 from iolab.analyse.guests.bound import counted_guests, limited_guests
 from iolab.analyse.view import RunView
+from iolab.model.run import EngineTotals
 from iolab.units import format_count
 
 BUSY_CORES: Final = 0.90
@@ -45,6 +46,7 @@ def _busy(view: RunView, index: int, limited: Container[str]) -> Said:
     job = None
     if host.totals is not None:
         job = host.totals.user_cpu_percent + host.totals.system_cpu_percent
+        job *= _jobs_a_core(host.totals)
     evidence: Numbers = {
         "host": host.host,
         "cores_busy_share": cores,
@@ -69,6 +71,12 @@ def _busy(view: RunView, index: int, limited: Container[str]) -> Said:
         f"All cores{where} were {percent(cores)} busy, each job used {job:.0f} % of a core.",
         **evidence,
     )
+
+
+def _jobs_a_core(totals: EngineTotals) -> float:
+    """How many jobs share a thread: all of them together are then what one core can do."""
+    threads = totals.generator.threads if totals.generator else 0
+    return totals.jobs / threads if 0 < threads < totals.jobs else 1.0
 
 
 @check("cpu-stolen", "Processor time stolen by the hypervisor")

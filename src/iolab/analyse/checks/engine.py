@@ -20,11 +20,15 @@ from iolab.analyse.checks.registry import (
 from iolab.analyse.load import totals_by_way
 from iolab.analyse.view import RunView
 from iolab.model.run import HostRun, RunStatus
+from iolab.model.sample import ServiceTime
 from iolab.units import format_count
 
 RUNTIME_SHARE: Final = 0.95
 """Share of the asked seconds that an engine must have run unless it was told to stop."""
 
+
+ERRORS_SHOWN: Final = 4
+"""Kinds of errors that are named in a sentence, the most frequent first; a run has one or two."""
 
 DISAGREE_GOOD: Final = 0.001
 """Relative difference allowed between our sums and the engine's own totals: none is expected."""
@@ -94,8 +98,13 @@ def process_faults(host: HostRun) -> Iterator[str]:
     """What an engine can say or do wrong, the most telling first."""
     if host.error:
         yield f"failed: {host.error.rstrip('.')}"
-    if host.totals is not None and host.totals.error:
-        yield f"reported error {host.totals.error}"
+    totals = host.totals
+    if totals is not None and totals.generator and totals.generator.errors:
+        errors = totals.generator.errors
+        said = ", ".join(f"{format_count(count)} x {name}" for name, count in errors[:ERRORS_SHOWN])
+        yield f"failed {format_count(totals.generator.failed_ios)} I/Os ({said})"
+    elif totals is not None and totals.error:
+        yield f"reported error {totals.error}"
     if _is_stopped(host):
         return
     if host.exit_signal is not None:
@@ -115,9 +124,12 @@ def _is_stopped(host: HostRun) -> bool:
 def totals_disagree(view: RunView) -> Said:
     """Whether the intervals and bins add up to what the engine says of the whole run."""
     counted, binned = np.zeros((2, len(view.hosts)), dtype=np.int64)
-    np.add.at(counted, view.record.intervals.host, view.record.intervals.ios)
+    table = view.record.intervals
+    once = table.direction < ServiceTime.READ
+    np.add.at(counted, table.host[once], table.ios[once])
     for part in view.record.bins.chunks():
-        np.add.at(binned, part.host, part.count)
+        own = part.direction < ServiceTime.READ
+        np.add.at(binned, part.host[own], part.count[own])
     return worst(
         _sums(view, index, int(counted[index]), int(binned[index]))
         for index in range(len(view.hosts))

@@ -186,3 +186,12 @@ class Engine(Protocol):
 
     def reader(self, job: Job) -> OutputReader:
         """A new reader for the output of that job's `measure` command."""
+
+    def null(self, job: Job, directory: str, *, seconds: float) -> Command | None:
+        """Make the job's load, at full speed, on a target that does nothing.
+
+        None of an engine that takes longer to start than that would tell.
+        """
+
+    def null_reader(self, job: Job) -> OutputReader:
+        """A new reader for the output of that `null` command."""

@@ -115,6 +115,13 @@ class FioEngine:
         asked = ((Direction.READ, job.access.reads), (Direction.WRITE, job.access.writes))
         return FioReader([direction for direction, wanted in asked if wanted], job.numjobs)
 
+    def null(self, job: Job, directory: str, *, seconds: float) -> Command | None:
+        """None: fio takes most of a second to start, and as long to end."""
+
+    def null_reader(self, job: Job) -> OutputReader:
+        """A reader of writes."""
+        return FioReader((Direction.WRITE,), job.numjobs)
+
 
 def _command(directory: str, text: str, wall_limit_s: float) -> Command:
     return Command(

@@ -1,0 +1,92 @@
+"""Service time of an open loop: from submission to completion, beside the response time in `lat_*`.
+
+An engine that tells both has each I/O in two rows of a record's tables. Where there is none of the
+second, what `lat_*` says is service time already, and a result has no such metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from iolab.analyse.load import Load
+from iolab.analyse.percentiles import is_supported
+from iolab.model.histogram import BIN_COUNT, Histogram
+from iolab.model.metric import Metric
+from iolab.model.run import RunRecord
+from iolab.model.sample import Direction, Floats, Ints, ServiceTime
+
+NANOSECONDS: Final = "ns"
+
+SERVICE_PERCENTILES: Final = (("p50", 50.0), ("p99", 99.0), ("p99_9", 99.9))
+"""Those that tell whether a tail is the target's or of waiting for it."""
+
+_WAYS: Final = (ServiceTime.READ, ServiceTime.WRITE)
+_PREFIXES: Final[tuple[tuple[str, tuple[Direction, ...]], ...]] = (
+    ("", (Direction.READ, Direction.WRITE)),
+    ("read_", (Direction.READ,)),
+    ("write_", (Direction.WRITE,)),
+)
+_KEYS: Final = ("mean", *(name for name, _ in SERVICE_PERCENTILES))
+
+SERVICE_UNITS: Final[Mapping[str, str]] = {
+    f"{prefix}service_lat_ns_{key}": NANOSECONDS for prefix, _ in _PREFIXES for key in _KEYS
+}
+"""Every key of service time and its unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Service times in the measured window: H hosts, axis 1 is read, write.
+
+    `lat_sum_ns` is (H, 2), `bins` (H, 2, BIN_COUNT).
+    """
+
+    lat_sum_ns: Floats
+    bins: Ints
+
+
+def service_of(record: RunRecord, load: Load) -> Service | None:
+    """The service times of a record in the window of its load; None where none are told."""
+    table = record.intervals
+    first, last = int(_WAYS[0]), int(_WAYS[-1])
+    told = (table.direction >= first) & (table.direction <= last)
+    if not told.any():
+        return None
+    hosts = len(record.hosts)
+    rows = told & load.cut.intervals
+    sums = np.zeros((hosts, len(_WAYS)))
+    np.add.at(sums, (table.host[rows], table.direction[rows] - first), table.lat_sum_ns[rows])
+    bins = np.zeros((hosts, len(_WAYS), BIN_COUNT), dtype=np.int64)
+    start = 0
+    for part in record.bins.chunks():
+        inside = load.cut.bins[start : start + len(part)]
+        inside = inside & (part.direction >= first) & (part.direction <= last)
+        start += len(part)
+        place = (part.host[inside], part.direction[inside] - first, part.bin[inside])
+        np.add.at(bins, place, part.count[inside])
+    return Service(sums, bins)
+
+
+def service_metrics(service: Service | None, hosts: Sequence[int]) -> dict[str, Metric]:
+    """The metrics of those hosts together, merged bin by bin; no keys where no service is told."""
+    if service is None:
+        return {}
+    found = {key: Metric(None, unit) for key, unit in SERVICE_UNITS.items()}
+    if not hosts:
+        return found
+    for prefix, ways in _PREFIXES:
+        picked = np.ix_(list(hosts), [int(way) for way in ways])
+        histogram = Histogram(service.bins[picked].sum(axis=(0, 1)))
+        if not histogram.total:
+            continue
+        key = f"{prefix}service_lat_ns_"
+        mean = float(service.lat_sum_ns[picked].sum()) / histogram.total
+        found[f"{key}mean"] = Metric(mean, NANOSECONDS)
+        for name, percent in SERVICE_PERCENTILES:
+            if is_supported(histogram.total, percent):
+                found[f"{key}{name}"] = Metric(histogram.percentile_ns(percent), NANOSECONDS)
+    return found
