@@ -4,9 +4,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
+use super::aio::Aio;
 use super::counts::Scores;
 use super::plan::{Crew, Member};
 use super::queue::Queue;
+use super::ring::{Ring, Wish};
 use super::spec::{Method, Spec};
 use super::sync::OneByOne;
 use super::target::Target;
@@ -121,16 +123,50 @@ fn work(
     ready: Sender<Result<Vec<String>, String>>,
     tell: &Sender<Ended>,
 ) {
-    let queue = OneByOne::new(Arc::clone(&ground.targets));
-    let _ = member.method == Method::Sync;
-    let memory = match memory_of(&member) {
-        Ok(memory) => memory,
+    let mut notes = Vec::new();
+    let depth = member.lanes.iter().map(|lane| lane.depth).sum();
+    let prepared = memory_of(&member).and_then(|memory| {
+        let refused = |error| format!("The kernel gives no queue: {}.", sentence(&error));
+        let queue = match member.method {
+            Method::Sync => Any::Plain(OneByOne::new(Arc::clone(&ground.targets))),
+            Method::Libaio => Any::Aio(Aio::new(depth, &ground.targets).map_err(refused)?),
+            Method::IoUring => {
+                let Spec { poll, sqpoll, .. } = *ground.spec;
+                let targets: Vec<&Target> = ground.targets.iter().collect();
+                let wish = Wish { depth, poll, sqpoll };
+                let ring = Ring::new(wish, &targets, &memory.buffers, &mut notes);
+                Any::Ring(ring.map_err(refused)?)
+            }
+        };
+        Ok((queue, memory))
+    });
+    let (queue, memory) = match prepared {
+        Ok(prepared) => prepared,
         Err(fault) => return drop(ready.send(Err(fault))),
     };
-    let worker = Worker::new(queue, member.lanes, memory, ground.clock, scores);
-    let _ = ready.send(Ok(Vec::new()));
-    drop(ready); // Who waits for all to be ready waits until nobody has this any more.
-    live(worker, gate, tell);
+    let clock = ground.clock;
+    let be_ready = || {
+        let _ = ready.send(Ok(notes));
+        drop(ready); // Who waits for all to be ready waits until nobody has this any more.
+    };
+    match queue {
+        Any::Plain(queue) => {
+            live(Worker::new(queue, member.lanes, memory, clock, scores), be_ready, gate, tell)
+        }
+        Any::Aio(queue) => {
+            live(Worker::new(queue, member.lanes, memory, clock, scores), be_ready, gate, tell)
+        }
+        Any::Ring(queue) => {
+            live(Worker::new(queue, member.lanes, memory, clock, scores), be_ready, gate, tell)
+        }
+    }
+}
+
+/// A queue of whichever kind.
+enum Any {
+    Plain(OneByOne),
+    Aio(Aio),
+    Ring(Ring),
 }
 
 fn memory_of(member: &Member) -> Result<Memory, String> {
@@ -138,8 +174,9 @@ fn memory_of(member: &Member) -> Result<Memory, String> {
         .map_err(|error| format!("There is no memory for the blocks: {}.", sentence(&error)))
 }
 
-fn live<Q: Queue>(worker: Worker<Q>, gate: &Gate, tell: &Sender<Ended>) {
+fn live<Q: Queue>(worker: Worker<Q>, be_ready: impl FnOnce(), gate: &Gate, tell: &Sender<Ended>) {
     wake_sharply();
+    be_ready();
     let times = gate.wait();
     let _ = tell.send(worker.run(times));
 }

@@ -5,6 +5,7 @@
 //! has both sides. What comes before the start may take its time; from the start on a worker
 //! allocates nothing, takes no lock and formats nothing.
 
+pub mod aio;
 pub mod buffer;
 pub mod check;
 pub mod contents;
@@ -17,8 +18,10 @@ pub mod offsets;
 pub mod pace;
 mod permutation;
 pub mod plan;
+pub mod probe;
 pub mod queue;
 pub mod random;
+pub mod ring;
 pub mod source;
 pub mod spec;
 mod stamp;
@@ -40,7 +43,7 @@ use crate::job::START;
 use crate::sys::block::allowed_processors;
 use crew::{Ground, Threads};
 use plan::Crew;
-use spec::{Method, Spec};
+use spec::Spec;
 use target::Targets;
 use tsc::{Clock, Source};
 
@@ -81,7 +84,7 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
     let clock = Clock::calibrated();
     let processors = allowed_processors();
     let threads = spec.threads.map_or(processors, |threads| threads as usize);
-    let methods = vec![Method::Sync; spec.jobs.len()];
+    let methods = probe::methods(&spec, &targets, threads, &mut notes)?;
     let crew = Crew::of(&spec, &targets, &methods, (threads, clock), &mut notes)?;
     let depth = json!({ "asked": crew.depth_asked, "used": crew.depth_used });
     let is_direct = targets.all.iter().all(|target| target.is_direct);
@@ -104,6 +107,6 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
         "notes": notes,
     }));
     let start = env::var(START).ok().and_then(|at_ns| at_ns.parse().ok());
-    watch::watch(&ground, &threads, start, depth);
+    watch::watch(&ground, &threads, start, &depth);
     Ok(())
 }

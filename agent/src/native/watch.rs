@@ -38,7 +38,7 @@ struct Used {
 /// Start the threads, tell what they do, and tell the sums when they have ended.
 ///
 /// `start_real_ns` is when to start; at once when it is past or None.
-pub fn watch(ground: &Ground, threads: &Threads, start_real_ns: Option<u64>, depth: Value) {
+pub fn watch(ground: &Ground, threads: &Threads, start_real_ns: Option<u64>, depth: &Value) {
     if let Some(at_ns) = start_real_ns {
         sleep_until_real(at_ns.saturating_sub(GATE_AHEAD_NS));
     }
@@ -107,14 +107,15 @@ impl<'a> Course<'a> {
         threads: &Threads,
         all: &[Ended],
         used: &Used,
-        depth: Value,
+        depth: &Value,
         (kept_ns, unkept): (Option<u64>, BTreeMap<String, u64>),
     ) {
         let whole = Snapshot::of(&threads.scores);
         let last_ns = all.iter().map(|ended| self.since_start_ns(ended.last)).max().unwrap_or(0);
         let runtime_ns = self.since_start_ns(self.times.deadline);
         // Jobs that ended by their bytes did not last until the deadline.
-        let measured_ns = if whole.drained() > 0 { runtime_ns } else { last_ns.min(runtime_ns) };
+        let is_early = all.iter().all(|ended| ended.is_early || ended.broken.is_some());
+        let measured_ns = if is_early { last_ns.min(runtime_ns) } else { runtime_ns };
         let mut end = whole.whole();
         let broken: BTreeMap<_, _> = all
             .iter()

@@ -57,11 +57,14 @@ pub struct Ended {
     pub last: u64,
     /// The time of the earliest I/O that was due and not submitted, in ticks since the start.
     pub oldest_due: Option<u64>,
+    /// It had nothing left to do before the deadline.
+    pub is_early: bool,
     /// What broke it off: the kernel took or gave no more.
     pub broken: Option<i32>,
 }
 
 /// A lane at work.
+#[allow(clippy::struct_excessive_bools, reason = "each is looked at alone in the loop")]
 struct Track {
     feed: Feed,
     free: Box<[u32]>,
@@ -197,7 +200,10 @@ impl<Q: Queue> Worker<Q> {
         while now < times.deadline {
             let next_due = self.submit(now, times.start);
             let wait = self.wait_for(next_due.min(times.deadline), now);
-            let Some(wait) = wait else { break };
+            let Some(wait) = wait else {
+                ended.is_early = true;
+                break;
+            };
             if let Err(error) = self.queue.enter(wait) {
                 ended.broken = error.raw_os_error();
                 break;

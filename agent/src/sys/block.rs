@@ -17,6 +17,7 @@ const BLKSSZGET: libc::Ioctl = 0x1268;
 
 /// How a target is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of open")]
 pub struct Opening {
     /// For writing too.
     pub writes: bool,

@@ -1,0 +1,210 @@
+//! The queue of a thread with its own `io_uring`.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+
+use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::{Builder, IoUring, Probe, cqueue, opcode, squeue};
+
+use super::buffer::Block;
+use super::queue::{Act, Queue, Request, Wait};
+use super::target::Target;
+use crate::error::sentence;
+use crate::sys::time::SECOND_NS;
+
+/// The most files that a ring takes.
+const MAX_FIXED_FILES: usize = 32_768;
+/// How long the kernel's thread of a ring looks for submissions before it sleeps.
+const SQPOLL_IDLE_MS: u32 = 2000;
+
+/// What is wanted of a ring.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish {
+    /// I/Os under way at a time.
+    pub depth: u32,
+    /// Completions are polled for.
+    pub poll: bool,
+    /// A thread of the kernel looks for submissions.
+    pub sqpoll: bool,
+}
+
+/// A ring with its files and buffers.
+pub struct Ring {
+    kernel: IoUring,
+    files: Vec<RawFd>,
+    has_files: bool,
+    has_buffers: bool,
+    /// Completions only come when they are asked for.
+    must_ask: bool,
+}
+
+/// How rings are set up, the best first: what an older kernel refuses is left out.
+const SETUPS: [fn(&mut Builder<squeue::Entry, cqueue::Entry>); 3] = [
+    |ring| {
+        ring.setup_single_issuer().setup_defer_taskrun().setup_coop_taskrun().setup_taskrun_flag();
+    },
+    |ring| {
+        ring.setup_coop_taskrun().setup_taskrun_flag();
+    },
+    |_| {},
+];
+
+/// Why the kernel gives this process no ring that can read and write; None when it does.
+#[must_use]
+pub fn objection() -> Option<io::Error> {
+    let ring = match IoUring::new(1) {
+        Ok(ring) => ring,
+        Err(error) => return Some(error),
+    };
+    let mut probe = Probe::new();
+    let asked = ring.submitter().register_probe(&mut probe);
+    let is_able = asked.is_ok() && probe.is_supported(opcode::Read::CODE);
+    (!is_able).then(|| io::Error::from_raw_os_error(libc::ENOSYS))
+}
+
+impl Ring {
+    /// A ring of the calling thread, which no other may use; what could not be had is noted. The
+    /// targets stay open longer than it.
+    pub fn new(
+        wish: Wish,
+        targets: &[&Target],
+        buffers: &[Block],
+        notes: &mut Vec<String>,
+    ) -> io::Result<Self> {
+        let ring = build(wish)?;
+        let files: Vec<RawFd> = targets.iter().map(|target| target.file.as_raw_fd()).collect();
+        let submitter = ring.submitter();
+        let fixed = if files.len() <= MAX_FIXED_FILES {
+            submitter.register_files(&files)
+        } else {
+            Err(io::Error::from_raw_os_error(libc::EMFILE))
+        };
+        if let Err(error) = &fixed {
+            let why = sentence(error);
+            notes.push(format!("Files are not registered, which costs a little CPU: {why}."));
+        }
+        let parts: Vec<libc::iovec> = buffers
+            .iter()
+            .filter(|part| part.bytes() > 0)
+            .map(|part| libc::iovec { iov_base: part.start().cast(), iov_len: part.bytes() })
+            .collect();
+        // SAFETY: the parts are of a region, which is mapped as long as this process lives.
+        let registered = unsafe { submitter.register_buffers(&parts) };
+        if let Err(error) = &registered {
+            let why = sentence(error);
+            notes.push(format!(
+                "Buffers are not registered, which costs CPU: {why}. Raise the limit of locked \
+                 memory (ulimit -l)."
+            ));
+        }
+        Ok(Self {
+            must_ask: wish.poll,
+            kernel: ring,
+            files,
+            has_files: fixed.is_ok(),
+            has_buffers: registered.is_ok(),
+        })
+    }
+
+    #[inline]
+    fn entry(&self, request: &Request) -> squeue::Entry {
+        let fixed = Fixed(request.target);
+        if self.has_buffers && self.has_files {
+            let (start, bytes) = (request.block.start(), request.bytes);
+            return match request.act {
+                Act::Read => opcode::ReadFixed::new(fixed, start, bytes, request.buffer)
+                    .offset(request.offset)
+                    .build(),
+                Act::Write => opcode::WriteFixed::new(fixed, start, bytes, request.buffer)
+                    .offset(request.offset)
+                    .build(),
+                Act::Trim | Act::Sync => opcode::Fsync::new(fixed).build(),
+            };
+        }
+        self.plain_entry(request)
+    }
+
+    /// Without registered buffers or files.
+    #[cold]
+    fn plain_entry(&self, request: &Request) -> squeue::Entry {
+        let file = Fd(self.files[request.target as usize]);
+        let (start, bytes, offset) = (request.block.start(), request.bytes, request.offset);
+        match request.act {
+            Act::Read => opcode::Read::new(file, start, bytes).offset(offset).build(),
+            Act::Write => opcode::Write::new(file, start, bytes).offset(offset).build(),
+            Act::Trim | Act::Sync => opcode::Fsync::new(file).build(),
+        }
+    }
+}
+
+fn build(wish: Wish) -> io::Result<IoUring> {
+    let entries = wish.depth.next_power_of_two();
+    let mut last = io::Error::from_raw_os_error(libc::EINVAL);
+    for set_up in SETUPS {
+        let mut builder = IoUring::builder();
+        builder.setup_clamp();
+        if wish.poll {
+            builder.setup_iopoll();
+        }
+        if wish.sqpoll {
+            builder.setup_sqpoll(SQPOLL_IDLE_MS);
+        } else {
+            set_up(&mut builder);
+        }
+        match builder.build(entries) {
+            Ok(ring) => return Ok(ring),
+            Err(error) => last = error,
+        }
+        if last.raw_os_error() != Some(libc::EINVAL) {
+            break;
+        }
+    }
+    Err(last)
+}
+
+impl Queue for Ring {
+    #[inline]
+    fn push(&mut self, request: &Request) {
+        let entry = self.entry(request).user_data(u64::from(request.slot));
+        // SAFETY: the block is of a region, which is mapped as long as this process lives, and
+        // nothing else uses it until the request is reaped.
+        let pushed = unsafe { self.kernel.submission().push(&entry) };
+        debug_assert!(pushed.is_ok(), "a ring has room for all slots");
+    }
+
+    #[inline]
+    fn enter(&mut self, wait: Wait) -> io::Result<()> {
+        let entered = match wait {
+            Wait::One => self.kernel.submit_and_wait(1),
+            Wait::No => {
+                let submissions = self.kernel.submission();
+                let is_idle = submissions.is_empty()
+                    && !submissions.taskrun()
+                    && !submissions.cq_overflow()
+                    && !self.must_ask;
+                drop(submissions);
+                if is_idle { Ok(0) } else { self.kernel.submit() }
+            }
+            Wait::AtMost(ns) => {
+                let time = Timespec::new().sec(ns / SECOND_NS).nsec((ns % SECOND_NS) as u32);
+                self.kernel.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
+            }
+        };
+        match entered.map_err(|error| (error.raw_os_error(), error)) {
+            // The time is over; a signal came; there is no room now. What was not submitted stays
+            // in the ring for the next time.
+            Err((Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY), _)) | Ok(_) => {
+                Ok(())
+            }
+            Err((_, error)) => Err(error),
+        }
+    }
+
+    #[inline]
+    fn reap(&mut self, mut each: impl FnMut(u32, i32)) {
+        for entry in self.kernel.completion() {
+            each(entry.user_data() as u32, entry.result());
+        }
+    }
+}
