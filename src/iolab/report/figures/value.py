@@ -105,7 +105,7 @@ def lying_bars(
     scale = linear_scale(bars[0].value.unit, [end for bar in bars for end in _ends(bar)], ticks=3)
     named = len({bar.name for bar in bars}) > 1
     rows, titles, height = _places(drawn)
-    unit = f"{scale.unit} for each {per}" if per else scale.unit
+    unit = short(f"{scale.unit} for each {per}", TITLE_CHARACTERS) if per else scale.unit
     layers = [
         *_bars(rows, scale, unit),
         *hatching([_box(row, scale) for row in rows if _is_doubted(row.bar)]),
@@ -209,15 +209,6 @@ def _box(row: _Row, scale: Scale) -> Box:
     """Where a bar stands."""
     end = BARS_START + (BARS_END - BARS_START) * scale.share(_of(scale, row.bar.value.value))
     return Box(BARS_START, row.y - BAR / 2, end, row.y + BAR / 2)
-
-
-def _is_doubted(bar: Bar) -> bool:
-    return bar.level in (Level.INDICATIVE, Level.INVALID)
-
-
-def _box(row: _Row, scale: Scale) -> Box:
-    length = (BARS_END - BARS_START) * scale.share(scale.of(row.bar.value.value or 0.0))
-    return Box(BARS_START, row.y - BAR / 2, BARS_START + length, row.y + BAR / 2)
 
 
 def _intervals(rows: Sequence[_Row], scale: Scale, unit: str) -> list[Spec]:

@@ -1,0 +1,146 @@
+"""Configurations that tell what they are and cost, and a session of published maxima."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from iolab.analyse.against.given import configurations_of, maxima_of
+from iolab.analyse.audit.document import Published, read_published
+from iolab.analyse.points import summarise
+from iolab.analyse.value import Maximum
+from iolab.model.configuration import Capacity, Configuration, Cost
+from iolab.model.metric import HostResult, Level, Metric, Result
+from iolab.model.run import PlannedRun, RunStatus
+from iolab.model.workload import Access, Indicator
+from iolab.report.brief import Brief
+from iolab.report.figures.choose import looks_of
+from iolab.report.page_parts import Section
+from iolab.report.sections.every import Maker
+from tests.report.synthetic import VALID, Source, job, objecting, source_of, study_of, workload
+
+SETS: Final = Path(__file__).parents[2] / "studies" / "published"
+READ: Final = workload(
+    "rand-read-4k", "Random read", job(Access.RANDREAD, 4096), (1, 8), Indicator.IOPS
+)
+WRITE: Final = workload(
+    "seq-write-1m", "Sequential write", job(Access.WRITE, 1 << 20), (1, 8), Indicator.BANDWIDTH
+)
+DEPTHS: Final = (1, 4, 8, 16)
+LOWER: Final = 0.8
+"""What a published maximum's neighbours get of it."""
+
+
+def configuration(name: str, *, hosts: int = 2, cost: Cost | None = None) -> Configuration:
+    """Six nodes of 600 TB raw and 400 TB usable."""
+    return Configuration(
+        name,
+        name.title(),
+        tuple(f"client-{number}" for number in range(1, hosts + 1)),
+        f"/mnt/{name}",
+        6,
+        Capacity(600.0, 400.0),
+        cost,
+    )
+
+
+def euros(total: float) -> Cost:
+    """Half for servers, a tenth for the network."""
+    return Cost("EUR", 0.5 * total, 0.1 * total, 0.4 * total)
+
+
+def session(
+    configurations: tuple[Configuration, ...],
+    rates: Mapping[tuple[str, str, int], float],
+    levels: Mapping[tuple[str, str, int], Level] | None = None,
+) -> Source:
+    """Single runs of given rates by configuration, workload and depth, shared evenly by hosts.
+
+    Runs that no rate is given for have none.
+    """
+    found = source_of(study_of("s", "S", "?", configurations, (READ, WRITE)), seconds=2)
+    verdicts = levels or {}
+    return replace(
+        found,
+        results_given=tuple(
+            _result(found, run, rates.get(key), verdicts.get(key, Level.VALID))
+            for run in found.plan.runs
+            for key in [_key(run)]
+        ),
+    )
+
+
+def section(source: Source, make: Maker) -> Section | None:
+    """The section that a maker makes of a session, whose runs are not looked into."""
+    results, study = source.results(), source.study
+    brief = Brief(
+        session=source.session,
+        study=study,
+        plan=source.plan,
+        facts=source.facts,
+        results=results,
+        details={},
+        host_runs={},
+        damaged=(),
+    )
+    return make(brief, summarise(results, study), looks_of(study), {})
+
+
+def published(name: str) -> Published:
+    return read_published((SETS / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def published_session() -> Source:
+    """The published configurations of SSDs as a session: each maximum at the depth it was told."""
+    given = published("ssd-cluster")
+    bests = {(one.configuration, one.workload): one for one in maxima_of(given)}
+    owners = tuple(replace(one, path=f"/mnt/{one.id}") for one in configurations_of(given))
+    workloads = tuple(
+        workload(str(one["id"]), str(one["id"]), job(Access(one["rw"]), 4096), DEPTHS, _kind(one))
+        for one in given.tables("workload")
+    )
+    found = source_of(study_of("ssd-cluster", "SSDs", "?", owners, workloads), seconds=2)
+    results = tuple(
+        _result(found, run, _rate(bests[run.point.configuration, run.point.workload], run))
+        for run in found.plan.runs
+    )
+    return replace(found, results_given=results)
+
+
+def _kind(table: Mapping[str, object]) -> Indicator:
+    return Indicator.IOPS if str(table["rw"]).startswith("rand") else Indicator.BANDWIDTH
+
+
+def _rate(best: Maximum, run: PlannedRun) -> float:
+    depth = dict(run.point.axis)["iodepth"]
+    told = dict(best.axis).get("iodepth", DEPTHS[-1])
+    return (best.value.value or 0.0) * (1.0 if depth == told else LOWER)
+
+
+def _key(run: PlannedRun) -> tuple[str, str, int]:
+    depth = int(dict(run.point.axis)["iodepth"])
+    return run.point.configuration, run.point.workload, depth
+
+
+def _result(
+    found: Source, run: PlannedRun, rate: float | None, level: Level = Level.VALID
+) -> Result:
+    kind = next(one.indicator for one in found.study.workloads if one.id == run.point.workload)
+    name, unit = ("iops", "1/s") if kind is Indicator.IOPS else ("bw_bytes_per_s", "bytes/s")
+    owner = next(one for one in found.study.configurations if one.id == run.point.configuration)
+    share = None if rate is None else rate / max(len(owner.hosts), 1)
+    return Result(
+        configuration=run.point.configuration,
+        workload=run.point.workload,
+        axis=run.point.axis,
+        repeat=run.repeat,
+        digest=run.point.digest,
+        status=RunStatus.DONE,
+        failure=None,
+        window_s=30.0,
+        metrics={name: Metric(rate, unit)},
+        hosts=tuple(HostResult(host, {name: Metric(share, unit)}) for host in owner.hosts),
+        verdict=VALID if level is Level.VALID else objecting(level, "engine", "Doubtful."),
+    )
