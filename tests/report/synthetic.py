@@ -31,6 +31,7 @@ from iolab.model.run import (
     RunStatus,
 )
 from iolab.model.sample import BinTable, CounterTable, Floats, IntervalTable
+from iolab.model.state import EMPTY, Ledger
 from iolab.model.study import (
     Method,
     MethodKind,
@@ -61,6 +62,7 @@ class Source:
     verdicts: dict[tuple[str, int], Verdict] = field(default_factory=dict)
     failed: dict[tuple[str, int], str] = field(default_factory=dict)
     results_given: tuple[Result, ...] | None = None
+    ledger_given: Ledger = EMPTY
 
     @property
     def starts(self) -> tuple[HostsStart, ...]:
@@ -77,6 +79,9 @@ class Source:
     def record(self, digest: str, repeat: int) -> RunRecord:
         run = next(r for r in self.plan.runs if (r.point.digest, r.repeat) == (digest, repeat))
         return record_of(self, run)
+
+    def ledger(self) -> Ledger:
+        return self.ledger_given
 
     def manifest(self, digest: str, repeat: int) -> Manifest:
         record = self.record(digest, repeat)

@@ -30,6 +30,7 @@ from iolab.model.key_value_run import ServerRun
 from iolab.model.metric import Result
 from iolab.model.run import HostRun, Plan, RunRecord
 from iolab.model.sample import BinTable, CounterTable, Direction, IntervalTable, no_counters
+from iolab.model.state import Ledger, RoundsSeries
 from iolab.model.study import Study
 from iolab.report.detail import Curve, RunDetail, RunKey, Timeline
 from iolab.report.figures.choose import curve_name
@@ -82,6 +83,9 @@ class SessionSource(Protocol):
     def damaged(self) -> tuple[Damage, ...]:
         """The committed runs that cannot be read."""
 
+    def ledger(self) -> Ledger:
+        """What the session did to its targets."""
+
     def manifest(self, digest: str, repeat: int) -> Manifest:
         """A committed run's manifest."""
 
@@ -125,6 +129,8 @@ class Brief:
     """The sessions that it is made of, where there are several."""
     watched: Mapping[RunKey, Watched] = field(default_factory=dict)
     """What runs of the best points tell of the resources under their load."""
+    rounds: tuple[RoundsSeries, ...] = ()
+    """How targets came to their steady state before they were measured."""
 
     @property
     def engine_versions(self) -> tuple[str, ...]:
@@ -145,6 +151,7 @@ def build_brief(
     best = (*io_headlines(study, points), *key_headlines(study, results))
     chosen = select(results, best)
     reading = _Reading(source, list(source.damaged()), sessions)
+    rounds = reading.rounds()
     host_runs, servers = reading.key_values(_key_runs(results))
     fleets = reading.fleets(told_runs(fleet_groups(study, points), results))
     by_key = {(result.digest, result.repeat): result for result in results}
@@ -189,6 +196,7 @@ def build_brief(
         begun=tuple(start.real_ns for start in source.starts),
         sessions=sessions,
         watched=watched,
+        rounds=rounds,
     )
 
 
@@ -215,6 +223,15 @@ class _Reading:
         except StoreError as error:
             self._note(key, error)
             return None
+
+    def rounds(self) -> tuple[RoundsSeries, ...]:
+        """The rounds in which targets were brought to their steady state; none where damaged."""
+        try:
+            return self.source.ledger().rounds
+        except StoreError as error:
+            says = _PLACE.sub(r"'\1'", error.happened)
+            self.damaged.append(Damage("ledger.json", says))
+            return ()
 
     def key_values(
         self, keys: Iterable[RunKey]
@@ -252,7 +269,7 @@ class _Reading:
         self.damaged.append(Damage(f"{trace.label}: {run}" if trace.label else run, says))
 
 
-_PLACE: Final = re.compile(r"'/.*/(points/[^']*)'", re.DOTALL)
+_PLACE: Final = re.compile(r"'/.*/(points/[^']*|ledger\.json)'", re.DOTALL)
 """A file of a session; where that lies is nothing to whom a report is handed."""
 
 

@@ -21,6 +21,7 @@ from iolab.model.host import HostFacts
 from iolab.model.metric import Result
 from iolab.model.run import Plan, PlannedRun, Point
 from iolab.model.sample import BinTable, CounterTable, IntervalTable
+from iolab.model.state import Ledger
 from iolab.model.study import Study
 from iolab.plan.sweep import digest_of, point_at
 from iolab.report.brief import SessionSource
@@ -126,6 +127,17 @@ class United:
     def damaged(self) -> tuple[Damage, ...]:
         """The runs of all sessions that cannot be read."""
         return self.hurt
+
+    def ledger(self) -> Ledger:
+        """The rounds of all sessions; their targets are those of several ledgers."""
+        parts = {part.number: part for part, _ in self.places.values()}
+        return Ledger(
+            rounds=tuple(
+                replace(one, configuration=part.ids.get(one.configuration, one.configuration))
+                for _, part in sorted(parts.items())
+                for one in part.source.ledger().rounds
+            )
+        )
 
     def manifest(self, digest: str, repeat: int) -> Manifest:
         """A committed run's manifest."""

@@ -11,9 +11,9 @@ from iolab.report.detail import RunKey
 from iolab.report.figures.choose import Look
 from iolab.report.page_parts import Section
 from iolab.report.sections.against import against
+from iolab.report.sections.ground import ground
 from iolab.report.sections.limits import limits
 from iolab.report.sections.maxima import maxima
-from iolab.report.sections.scaling import scaling
 from iolab.report.sections.scaling import scaling
 from iolab.report.sections.value import value
 
@@ -22,7 +22,7 @@ Maker = Callable[
 ]
 """Makes a section of a brief, its points, its configurations' looks and its runs' anchors."""
 
-MAKERS: Final[tuple[Maker, ...]] = (maxima, scaling, value, limits, against)
+MAKERS: Final[tuple[Maker, ...]] = (maxima, scaling, value, limits, ground, against)
 
 
 def sections(
