@@ -22,6 +22,7 @@ from iolab.analyse.method.ratio import (
 )
 from iolab.analyse.method.variance import Prior
 from iolab.analyse.points import FIGURES, Axis, PointSummary, bin_error, value_of
+from iolab.analyse.sittings import session_of
 from iolab.model.metadata import MetadataJob, Operation
 from iolab.model.workload import Job, Workload
 
@@ -89,8 +90,7 @@ def objection(pair: Pair, metric: str) -> str:
 def compare_pair(pair: Pair, metric: str, prior: Prior, *, one_session: bool) -> Comparison:
     """The candidate against the baseline by run means; `objection` must have none.
 
-    Runs of one session are paired by repeat, since a repeat is a block in which both were measured;
-    but not where no repeat had both sides in one sitting.
+    Runs of one session are paired by repeat, since a repeat is a block in which both were measured.
     """
     better = better_of(pair[0].metrics[metric].unit)
     allowance = RATIO_ALLOWANCE + pair_bin_error(pair, metric)
@@ -98,19 +98,14 @@ def compare_pair(pair: Pair, metric: str, prior: Prior, *, one_session: bool) ->
         {run.repeat: value for run in side.results if (value := value_of(run, metric)) is not None}
         for side in pair
     )
+    runs = (*pair[0].results, *pair[1].results)
     both = sorted(mine.keys() & theirs.keys())
-    if one_session and len(both) > 1 and _in_blocks(pair):
+    if one_session and len(both) > 1 and len({session_of(run) for run in runs}) == 1:
         return compare_paired(
             _of(mine, both), _of(theirs, both), better, prior, allowance=allowance
         )
     values = (list(mine.values()), list(theirs.values()))
     return compare(*values, better, prior, allowance=allowance)
-
-
-def _in_blocks(pair: Pair) -> bool:
-    """Whether both sides were measured within one repeat of one sitting at any time."""
-    mine, theirs = ({(run.sitting, run.repeat) for run in side.results} for side in pair)
-    return bool(mine & theirs)
 
 
 def pair_bin_error(pair: Pair, metric: str) -> float:

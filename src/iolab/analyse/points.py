@@ -18,6 +18,7 @@ from iolab.analyse.key_value.summary import WHOLE_KEY
 from iolab.analyse.method.between import BIAS_ALLOWANCE, log_means, publish
 from iolab.analyse.method.quantiles import BIN_ERROR
 from iolab.analyse.method.variance import NO_PRIOR, Prior, own_spread, stratum_priors
+from iolab.analyse.sittings import session_of
 from iolab.model.key_value import KeyValueJob
 from iolab.model.metric import Level, Metric, Result
 from iolab.model.rule import SeriesStatus
@@ -101,9 +102,15 @@ def enters(result: Result) -> bool:
 
 
 def summarise(results: Sequence[Result], study: Study) -> tuple[PointSummary, ...]:
-    """Every point among the results, in the order of its first one."""
+    """Every point among the results, in the order of its first one.
+
+    Of several sessions each point's interval is that which its own session gives it.
+    """
     groups = grouped(results)
-    priors = priors_of(groups, study)
+    priors: dict[tuple[PointKey, str], Prior] = {}
+    for session in dict.fromkeys(session_of(runs[0]) for runs in groups.values()):
+        own = {key: runs for key, runs in groups.items() if session_of(runs[0]) == session}
+        priors |= priors_of(own, study)
     return tuple(_summary(key, runs, priors) for key, runs in groups.items())
 
 

@@ -15,6 +15,15 @@ CODE: Final = "mixed-sittings"
 """The check's code; docs/reference/checks/mixed-sittings.md says what it means."""
 
 
+OF_SESSION: Final = 1000
+"""Sittings of the n-th of several sessions count from n times this on; no session has as many."""
+
+
+def session_of(result: Result) -> int:
+    """Which of several sessions that are looked at together made a result; 0 where there is one."""
+    return result.sitting // OF_SESSION
+
+
 class Start(Protocol):
     """What a session found when it was started or resumed."""
 

@@ -15,6 +15,7 @@ from typing import Final
 from iolab.analyse.apart import shown_of
 from iolab.analyse.differences import Difference, differences
 from iolab.analyse.side import Side, read_side
+from iolab.analyse.sittings import OF_SESSION
 from iolab.errors import Fault, StoreError, UsageError
 from iolab.model.configuration import Configuration
 from iolab.model.host import HostFacts
@@ -89,7 +90,7 @@ class _Part:
             result_named(result, self.hosts),
             configuration=self.ids[result.configuration],
             digest=self.digests[result.digest],
-            sitting=self.number,
+            sitting=self.number * OF_SESSION,
             order=result.order + self.before if result.order else 0,
         )
 

@@ -1,0 +1,86 @@
+"""Sessions of the sweep to be united, and how they may differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from iolab.model.host import HostFacts
+from iolab.model.metric import Result
+from iolab.model.study import Method
+from iolab.report.brief import Brief, SessionSource, build_brief
+from iolab.report.table import Table
+from iolab.report.united import sessions_of, unite
+from tests.report.studies import sweep
+from tests.report.synthetic import Source
+
+
+def session(name: str, factor: float = 1.0) -> Source:
+    """A session of the sweep whose rates are so many times as high."""
+    source = sweep(seconds=4)
+    source.session = replace(
+        source.session,
+        id=f"id-{name}",
+        command=("/opt/bin/iolab", "run", "ssd-cluster", "--out", f"/home/me/secret/{name}"),
+    )
+    source.results_given = tuple(faster(result, factor) for result in source.results())
+    return source
+
+
+def faster(result: Result, factor: float) -> Result:
+    metrics = {
+        name: replace(one, value=one.value and one.value * factor)
+        for name, one in result.metrics.items()
+    }
+    return replace(result, metrics=metrics)
+
+
+def with_facts(source: Source, change: Callable[[HostFacts], HostFacts]) -> Source:
+    return replace(source, facts={name: change(facts) for name, facts in source.facts.items()})
+
+
+def newer_kernel(facts: HostFacts) -> HostFacts:
+    return replace(facts, kernel=replace(facts.kernel, release="9.9", boot_id="another"))
+
+
+def used_and_rebooted(facts: HostFacts) -> HostFacts:
+    target = facts.target and replace(facts.target, free_bytes=17)
+    return replace(facts, target=target, kernel=replace(facts.kernel, boot_id="another"))
+
+
+def with_method(source: Source, **settings: object) -> Source:
+    method: Method = replace(source.study.method, **settings)  # type: ignore[arg-type]
+    return replace(source, study=replace(source.study, method=method))
+
+
+def with_jobs(source: Source, **parts: object) -> Source:
+    """The session with that in every job, as asked for and as planned."""
+    workloads = tuple(
+        replace(one, job=replace(one.io, **parts))  # type: ignore[arg-type]
+        for one in source.study.workloads
+    )
+    runs = tuple(
+        replace(run, point=replace(run.point, job=replace(run.point.io, **parts)))  # type: ignore[arg-type]
+        for run in source.plan.runs
+    )
+    study = replace(source.study, workloads=workloads)
+    return replace(source, study=study, plan=replace(source.plan, runs=runs))
+
+
+def briefed(*sources: tuple[str, SessionSource]) -> Brief:
+    source = unite(sources)
+    return build_brief(source, None, sessions_of(source))
+
+
+def texts(table: Table) -> list[list[str]]:
+    return [[cell.text for cell in cells] for cells in table.rows]
+
+
+def scattered(name: str, by: float) -> Source:
+    """A session of two repeats a point that differ by that share."""
+    source = session(name)
+    again = [faster(replace(one, repeat=2), 1 + by) for one in source.results()]
+    source.results_given = (*source.results(), *again)
+    runs = source.plan.runs
+    later = tuple(replace(run, order=run.order + len(runs), repeat=2) for run in runs)
+    return replace(source, plan=replace(source.plan, runs=(*runs, *later)))

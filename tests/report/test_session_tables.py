@@ -1,0 +1,180 @@
+"""What a report on several sessions tells of them: what each is, what differs, where runs lie."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from iolab.errors import StoreError
+from iolab.model.engine import EngineName
+from iolab.model.event import SessionStatus
+from iolab.model.sample import BinTable
+from iolab.report.brief import Brief, SessionSource, build_brief
+from iolab.report.html import render_html
+from iolab.report.markdown import render_markdown
+from iolab.report.page import Page, make_page
+from iolab.report.united import sessions_of, unite
+from iolab.store.verify import Damage
+from tests.report.several import (
+    briefed,
+    newer_kernel,
+    session,
+    texts,
+    with_facts,
+    with_jobs,
+    with_method,
+)
+from tests.report.synthetic import Source
+
+
+@pytest.fixture(scope="module")
+def united() -> SessionSource:
+    return unite([("fast", session("one", 2.0)), ("slow", session("two"))])
+
+
+@pytest.fixture(scope="module")
+def brief(united: SessionSource) -> Brief:
+    return build_brief(united, None, sessions_of(united))
+
+
+@pytest.fixture(scope="module")
+def page(brief: Brief) -> Page:
+    return make_page(brief)
+
+
+def test_what_differs_stands_beside_the_first_session() -> None:
+    other = with_method(with_facts(session("two"), newer_kernel), runtime_s=99.0)
+    rows = texts(make_page(briefed(("a", session("one")), ("b", other))).sessions[1])
+    assert any(row[0] == "kernel" and row[2] == "9.9" for row in rows)
+    assert any(row[0] == "runtime s" and row[2] == "99" for row in rows)
+    assert not any(row[0].startswith("!") for row in rows)
+    assert list(sessions_of(unite([("a", session("one")), ("b", other)])).forbidding()) == []
+
+
+def test_nothing_differs_between_equal_sessions(page: Page) -> None:
+    assert texts(page.sessions[1]) == [["Nothing", "same", "same"]]
+
+
+def test_another_load_forbids_and_is_named_for_its_session() -> None:
+    deeper = with_jobs(session("three"), direct=False)
+    united = unite([("a", session("one")), ("b", session("two")), ("c", deeper)])
+    found = list(sessions_of(united).forbidding())
+    assert {label for label, _ in found} == {"c"}
+    assert {one.what.rpartition(": ")[2] for _, one in found} == {"direct"}
+    page = make_page(build_brief(united, None, sessions_of(united)))
+    assert any("not measured in the same way" in alert for alert in page.alerts)
+    assert any(row[0].startswith("! ") for row in texts(page.sessions[1]))
+    titles = [row[0] for row in texts(page.jobs[0])]
+    assert "Random read 4 KiB (a, b)" in titles
+    assert "Random read 4 KiB (c)" in titles
+
+
+def test_one_load_made_by_two_engines_stands_side_by_side() -> None:
+    native = with_jobs(session("two"), engine=EngineName.NATIVE, ioengine="auto")
+    united = unite([("fio", session("one")), ("native", native)])
+    assert list(sessions_of(united).forbidding()) == []
+    page = make_page(build_brief(united, None, sessions_of(united)))
+    rows = texts(page.sessions[1])
+    assert ["rand-read-4k: engine", "fio", "native"] in rows
+    engines = {row[7] for row in texts(page.jobs[0])}
+    assert len(engines) == 2
+    assert any("Default (native)" in one.text for one in page.said)
+
+
+def test_sessions_are_listed_with_what_each_is(page: Page) -> None:
+    rows = texts(page.sessions[0])
+    assert rows[0][0] == "fast"
+    assert rows[0][2:] == [
+        "ssd-cluster",
+        "small",
+        "Default (fast)",
+        "18 of 18",
+        "done",
+        "0.1.0",
+        "id-one",
+    ]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", rows[0][1])
+    assert dict(page.facts)["Sessions"] == "2: fast, slow"
+    assert ("sessions", "Sessions") in page.contents
+
+
+def test_the_worst_status_stands_for_all_and_names_its_session() -> None:
+    broken = session("two")
+    broken.session = replace(
+        broken.session, status=SessionStatus.INTERRUPTED, reason="The power was lost."
+    )
+    broken.results_given = broken.results()[:-3]
+    brief = briefed(("a", session("one")), ("b", broken))
+    assert brief.session.status is SessionStatus.INTERRUPTED
+    assert make_page(brief).alerts == (
+        "Session b was interrupted with 3 runs still to make. The power was lost.",
+    )
+    assert texts(make_page(brief).sessions[0])[1][5:7] == ["15 of 18", "interrupted"]
+
+
+class Damaged(Source):
+    """A session with a run that cannot be read, and another whose latencies cannot."""
+
+    def damaged(self) -> tuple[Damage, ...]:
+        return (Damage("points/abc/run-1", "It is no JSON."),)
+
+    def bins(self, digest: str, repeat: int) -> BinTable:
+        raise StoreError(
+            f"'/home/me/two/points/{digest}/run-{repeat}/bins.parquet' is damaged.", "Restore it."
+        )
+
+
+def test_damage_is_told_by_session_and_real_place() -> None:
+    sound = session("two")
+    hurt = Damaged(
+        sound.study, sound.plan, sound.facts, sound.session, sound.seconds, failed=sound.failed
+    )
+    brief = briefed(("a", session("one")), ("b", hurt))
+    first = brief.damaged[0]
+    assert first == Damage("b: points/abc/run-1", "It is no JSON.")
+    real = {run.point.digest for run in sound.plan.runs}
+    told = [re.match(r"b: (\w+), repeat 1$", one.path) for one in brief.damaged[1:]]
+    assert told
+    assert {match[1] for match in told if match} <= real
+    assert None not in told
+
+
+def test_every_run_of_the_report_says_where_it_is_stored(brief: Brief, page: Page) -> None:
+    for part in page.runs:
+        trace = brief.sessions.trace((part.result.digest, part.result.repeat))
+        name = {"fast": "fast (id-one)", "slow": "slow (id-two)"}[trace.label]
+        assert part.trace == f"Session {name}, points/{trace.digest}/run-{trace.repeat}"
+    assert page.places is not None
+    assert len(page.places.rows) == len(brief.results)
+    alone = make_page(build_brief(session("one")))
+    assert alone.places is None
+    result = alone.runs[0].result
+    wanted = f"Session id-one, points/{result.digest}/run-{result.repeat}"
+    assert alone.runs[0].trace == wanted
+
+
+def test_each_session_says_how_to_repeat_it_and_not_where_it_lay(page: Page, brief: Brief) -> None:
+    assert [one.label for one in page.repeats] == ["fast", "slow"]
+    assert all(one.study_file == "ssd-cluster.toml" for one in page.repeats)
+    for document in (render_html(brief), render_markdown(brief)):
+        assert "secret" not in document
+        assert "iolab run ssd-cluster --out one" in document
+        assert "id-two" in document
+
+
+def test_studies_of_one_id_with_other_texts_have_files_of_their_own() -> None:
+    other = session("two")
+    other = replace(other, study=replace(other.study, text="# another"))
+    page = make_page(briefed(("a", session("one")), ("b", other)))
+    assert [one.study_file for one in page.repeats] == ["ssd-cluster.toml", "ssd-cluster-b.toml"]
+    assert page.repeats[1].text == "# another"
+
+
+def test_methods_stand_side_by_side_where_they_differ(page: Page) -> None:
+    assert [column.title for column in page.method.columns] == ["What", "How, in each session"]
+    other = with_method(session("two"), repeats=7)
+    found = make_page(briefed(("a", session("one")), ("b", other)))
+    assert [column.title for column in found.method.columns] == ["What", "a", "b"]
+    assert "mean of its repeats" in found.summary
