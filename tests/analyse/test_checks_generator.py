@@ -9,6 +9,7 @@ import pytest
 
 from iolab.analyse.checks.arrivals import coordinated_omission
 from iolab.analyse.checks.client import cpu_bound_client
+from iolab.analyse.checks.depth import depth_not_reached
 from iolab.analyse.checks.engine import engine_errors, totals_disagree
 from iolab.analyse.checks.generator import generator_bound, generator_late, wrong_blocks
 from iolab.model.engine import EngineName
@@ -143,6 +144,12 @@ def test_failed_ios_are_named_by_direction_and_errno() -> None:
     answer = ask(engine_errors, record)
     assert answer.level is INVALID
     assert "failed 4 I/Os (3 x read EIO, 1 x write ENOSPC)" in answer.says
+
+
+@pytest.mark.parametrize(("used", "expected"), [(32, VALID), (31, INDICATIVE), (3, INVALID)])
+def test_the_kernel_may_grant_less_room_than_asked(used: int, expected: Level) -> None:
+    record = generated(healthy(NATIVE), depth_asked=32, depth_used=used)
+    assert level(depth_not_reached, record) is expected
 
 
 def test_jobs_of_one_thread_share_a_core() -> None:

@@ -15,12 +15,12 @@ def ours_on(target: Path) -> list[str]:
 
 
 def engines_on(target: Path) -> list[int]:
-    """The fio processes that name the target or sit in it."""
+    """The processes of fio and of the native engine that name the target or sit in it."""
     return list(_engines(target))
 
 
 def kill_engines(target: Path) -> None:
-    """Kill every fio on the target, as the kernel would when memory is short."""
+    """Kill every engine on the target, as the kernel would when memory is short."""
     for pid in _engines(target):
         os.kill(pid, signal.SIGKILL)
 
@@ -42,7 +42,8 @@ def _engines(target: Path) -> Iterator[int]:
             place = (entry / "cwd").readlink()
         except OSError:
             continue  # it has just ended
-        if Path(os.fsdecode(words[0])).name != "fio":
+        ours = words[1:2] == [b"engine"] and words[0].endswith(b"iolab-agent")
+        if Path(os.fsdecode(words[0])).name != "fio" and not ours:
             continue
         if place.is_relative_to(target) or str(target) in os.fsdecode(b" ".join(words)):
             yield int(entry.name)

@@ -43,7 +43,8 @@ class GeneratorTotals:
     threads did, `clock` what it timed by, `notes` what it did otherwise than asked. `errors` are
     I/Os that failed, by direction and the errno's name ("read EIO"); `retries` those that were
     submitted anew, by reason. After `measured_ns` nothing was submitted; `drained_ios` ended in the
-    `drain_ns` after it. `unreached` says that an asked rate was not kept.
+    `drain_ns` after it. `unreached` says that an asked rate was not kept. Of the I/Os that were to
+    be in flight, `depth_asked`, it had room for `depth_used`.
     """
 
     method: str
@@ -61,6 +62,8 @@ class GeneratorTotals:
     voluntary_switches: int
     involuntary_switches: int
     steal_ticks: int
+    depth_asked: int = 0
+    depth_used: int = 0
 
     @property
     def failed_ios(self) -> int:

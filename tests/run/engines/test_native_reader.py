@@ -59,7 +59,7 @@ def end(**more: Any) -> dict[str, Any]:
             "lateness": None,
             "unreached": False,
             "verify": None,
-            "depth": {"8": 30.0},
+            "depth": {"asked": 16, "used": 12},
             "context_switches": {"voluntary": 4, "involuntary": 1},
             "steal_ticks": 0,
             **more,
@@ -106,7 +106,7 @@ def test_the_last_line_has_the_totals() -> None:
     assert (totals.read.lat_min_ns, totals.read.lat_max_ns) == (100, 100)
     # Half a second and one and a half in two seconds, by two jobs.
     assert (totals.user_cpu_percent, totals.system_cpu_percent) == (12.5, 37.5)
-    assert totals.depth_percent == (("8", 100.0),)
+    assert (totals.generator.depth_asked, totals.generator.depth_used) == (16, 12)
     assert (totals.error, totals.write) == (0, None)
     assert (totals.generator.method, totals.generator.threads) == ("io_uring", 2)
     assert totals.generator.notes == ("the ring was given fewer entries",)
@@ -140,6 +140,14 @@ def test_errors_are_counted_by_direction_and_number() -> None:
     assert totals.read is not None
     assert totals.generator.errors == (("sync ENOSPC", 5), ("read EIO", 3))
     assert (totals.generator.failed_ios, totals.error, totals.read.short_ios) == (8, 28, 2)
+
+
+def test_a_thread_that_broke_off_is_an_error() -> None:
+    output = lines(HEAD, interval(0, read=way(1)), end(read=way(1), broken={"ENOMEM": 1}))
+    totals = told(output)[1].totals
+    assert totals is not None
+    assert totals.generator is not None
+    assert (totals.generator.errors, totals.error) == ((("thread ENOMEM", 1),), 12)
 
 
 def test_wrong_blocks_are_told() -> None:

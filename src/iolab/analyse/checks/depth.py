@@ -24,6 +24,7 @@ from iolab.analyse.littles_law import (
     tolerable_limit,
 )
 from iolab.analyse.view import RunView
+from iolab.model.generator import GeneratorTotals
 from iolab.model.run import HostRun
 
 DEPTH_SHARE_GOOD: Final = 0.90
@@ -57,6 +58,8 @@ def depth_level(iodepth: int) -> str:
 
 def _depth_of(view: RunView, host: HostRun) -> Said:
     job, where = view.job, view.on(host)
+    if host.totals and host.totals.generator and host.totals.generator.depth_asked:
+        return _room_for(host.totals.generator, host.host, where)
     shares: Mapping[str, float] = dict(host.totals.depth_percent) if host.totals else {}
     if not shares:
         return unchecked(f"the engine told no depths{where}")
@@ -71,6 +74,18 @@ def _depth_of(view: RunView, host: HostRun) -> Said:
         return invalid(f"{said}: the load is not what its label says.", **evidence)
     if share < DEPTH_SHARE_GOOD:
         return indicative(f"{said}: the queue often ran short.", **evidence)
+    return valid(f"{said}.", **evidence)
+
+
+def _room_for(generator: GeneratorTotals, host: str, where: str) -> Said:
+    """Of an engine that submits whenever it has room: how much room the kernel granted it."""
+    asked, used = generator.depth_asked, generator.depth_used
+    evidence: Numbers = {"host": host, "iodepth": asked, "room": used, "share": used / asked}
+    said = f"The engine{where} had room for {used} of {asked} I/Os in flight"
+    if used < DEPTH_SHARE_BAD * asked:
+        return invalid(f"{said}: the load is not what its label says.", **evidence)
+    if used < asked:
+        return indicative(f"{said}: the queue could not be as deep as asked.", **evidence)
     return valid(f"{said}.", **evidence)
 
 

@@ -58,7 +58,7 @@ def totals_of(
     measured_ns = count_of(end, "measured_ns")
     drain_ns = count_of(end, "drain_ns")
     wall_ns = measured_ns + drain_ns
-    errors = _errors(_inner(end, "errors"))
+    errors = _errors({**_inner(end, "errors"), "thread": _inner(end, "broken")})
     ways = {
         direction: _direction(_inner(end, name), wall_ns, _short(_inner(end, "errors"), name))
         for direction, name in ((Direction.READ, "read"), (Direction.WRITE, "write"))
@@ -69,7 +69,7 @@ def totals_of(
     return EngineTotals(
         read=ways.get(Direction.READ),
         write=ways.get(Direction.WRITE),
-        depth_percent=_depths(_inner(end, "depth")),
+        depth_percent=(),
         user_cpu_percent=100 * use[0] / jobs,
         system_cpu_percent=100 * use[1] / jobs,
         error=_errno(errors),
@@ -102,6 +102,8 @@ def _generator(
         voluntary_switches=_whole(switches, "voluntary"),
         involuntary_switches=_whole(switches, "involuntary"),
         steal_ticks=_whole(end, "steal_ticks"),
+        depth_asked=_whole(_inner(end, "depth"), "asked"),
+        depth_used=_whole(_inner(end, "depth"), "used"),
     )
 
 
@@ -160,13 +162,6 @@ def _errno(errors: tuple[tuple[str, int], ...]) -> int:
     name = errors[0][0].rpartition(" ")[2]
     numbers = {known: number for number, known in errno.errorcode.items()}
     return numbers.get(name, errno.EIO)
-
-
-def _depths(told: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
-    """The share of I/Os at each depth level, in percent, whether counts or shares are told."""
-    shares = {str(key): _number(told, key) for key in told}
-    whole = sum(shares.values())
-    return tuple((key, 100 * share / whole) for key, share in shares.items()) if whole else ()
 
 
 def _lateness(told: Mapping[str, Any]) -> Lateness | None:
