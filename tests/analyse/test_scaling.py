@@ -63,6 +63,12 @@ def test_the_law_is_that_of_rates_made_by_it() -> None:
     assert found.law.sigma == pytest.approx(0.1, abs=0.01)
 
 
+def test_what_is_hardly_known_has_no_law() -> None:
+    rates = {hosts: (hosts * 0.5e4, hosts * 1e4) for hosts in (1, 2, 4, 8)}
+    (found,) = scalings(STUDY, points(runs(rates)))
+    assert found.law is None
+
+
 def test_an_invalid_point_has_an_efficiency_without_an_interval() -> None:
     (found,) = scalings(STUDY, points(runs(RATES, {8: Level.INVALID})))
     last = found.steps[-1]

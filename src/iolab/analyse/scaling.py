@@ -23,6 +23,9 @@ from iolab.model.workload import Indicator, Job, Workload
 HOSTS: Final = "hosts"
 """The axis of a growing number of hosts."""
 
+LAW_HALF_WIDTH: Final = 0.1
+"""Half of a rate's interval up to which a law is held against it: any fits what is not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -41,7 +44,7 @@ class Scaling:
     """A workload of a configuration over its numbers of hosts, ascending; at least two.
 
     `fixed` are the values of its other axes, `metric` the rate that it is run for. `law` is the
-    Universal Scalability Law, None unless it describes every step.
+    Universal Scalability Law, None unless every step is well known and described by it.
     """
 
     workload: Workload
@@ -88,8 +91,20 @@ def _of_workload(
         curve = sorted(found, key=_hosts_of)
         if len(curve) > 1:
             steps = tuple(_steps(study, curve, metric))
-            law = law_of(curve, HOSTS, metric)
+            law = law_of(curve, HOSTS, metric) if _are_known(curve, metric) else None
             yield Scaling(workload, configuration, fixed, metric, steps, law)
+
+
+def _are_known(curve: Sequence[PointSummary], metric: str) -> bool:
+    """Whether every interval is narrow enough for a law to be wrong."""
+    found = [point.metrics[metric] for point in curve]
+    return all(
+        one.value is not None
+        and one.low is not None
+        and one.high is not None
+        and one.high - one.low <= 2 * LAW_HALF_WIDTH * one.value
+        for one in found
+    )
 
 
 def _steps(study: Study, curve: Sequence[PointSummary], metric: str) -> Iterator[Step]:
