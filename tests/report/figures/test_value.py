@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 from iolab.model.configuration import Cost
@@ -16,6 +17,7 @@ from iolab.report.figures.value import (
     lying_bars,
 )
 from iolab.report.palette import SERIES
+from iolab.report.render import draw
 from tests.report.figures.values import TABLE, bought, groups
 
 
@@ -124,3 +126,11 @@ def test_hostile_names_reach_no_expression() -> None:
     encoded = json.dumps([layer["encoding"] for layer in figure.spec["layer"]])
     assert "alert" not in encoded
     assert "\u202e" not in json.dumps(figure.spec, ensure_ascii=False)
+
+
+def test_strokes_of_hatching_do_not_run_on_into_each_other() -> None:
+    figure = drawn(*groups())
+    assert figure is not None
+    path = re.search(r'<path d="([^"]+)" stroke="var\(--paper\)"', draw(figure, "f"))
+    assert path is not None
+    assert all(part.count("L") == 1 for part in path[1].split("M") if part)

@@ -148,9 +148,9 @@ def _places(groups: Sequence[BarGroup]) -> tuple[list[_Row], list[tuple[str, flo
     return rows, titles, round(top)
 
 
-def _x(scale: Scale, unit: str, field: str = "x") -> Spec:
+def _x(scale: Scale, unit: str) -> Spec:
     return {
-        "field": field,
+        "field": "x",
         "type": "quantitative",
         "scale": {**scale.spec(), "range": [BARS_START, BARS_END]},
         "axis": {
@@ -167,9 +167,10 @@ def _x(scale: Scale, unit: str, field: str = "x") -> Spec:
     }
 
 
-def _y(field: str = "y") -> Spec:
-    """A place in pixels from the top."""
-    return {"field": field, "type": "quantitative", "scale": None, "axis": None}
+def _y() -> Spec:
+    """A place in pixels from the top; strokes of hatching break only where there is a scale."""
+    scale = {"domain": [0, 1], "range": [0, 1], "nice": False, "zero": False}
+    return {"field": "y", "type": "quantitative", "scale": scale, "axis": None}
 
 
 def _bars(rows: Sequence[_Row], scale: Scale, unit: str) -> list[Spec]:
