@@ -6,14 +6,17 @@ use std::thread::{Builder, JoinHandle};
 
 use super::aio::Aio;
 use super::counts::Scores;
+use super::lane::Lane;
 use super::plan::{Crew, Member};
+use super::proof::Book;
 use super::queue::Queue;
 use super::ring::{Ring, Wish};
+use super::slot::Memory;
 use super::spec::{Method, Spec};
 use super::sync::OneByOne;
 use super::target::Target;
 use super::tsc::Clock;
-use super::worker::{Ended, Memory, Times, Worker};
+use super::worker::{Ended, Times, Worker};
 use crate::error::sentence;
 use crate::sys::thread::wake_sharply;
 
@@ -50,6 +53,8 @@ pub struct Ground {
     pub of_jobs: Arc<Vec<Vec<u32>>>,
     /// By which clock.
     pub clock: Clock,
+    /// What proven jobs are held against.
+    pub book: Option<Arc<Book>>,
 }
 
 impl Gate {
@@ -125,7 +130,8 @@ fn work(
 ) {
     let mut notes = Vec::new();
     let depth = member.lanes.iter().map(|lane| lane.depth).sum();
-    let prepared = memory_of(&member).and_then(|memory| {
+    let prepared = memory_of(&member).and_then(|mut memory| {
+        memory.fill(&member.lanes);
         let refused = |error| format!("The kernel gives no queue: {}.", sentence(&error));
         let queue = match member.method {
             Method::Sync => Any::Plain(OneByOne::new(Arc::clone(&ground.targets))),
@@ -149,16 +155,11 @@ fn work(
         let _ = ready.send(Ok(notes));
         drop(ready); // Who waits for all to be ready waits until nobody has this any more.
     };
+    let life = Life { lanes: member.lanes, memory, scores, book: ground.book.clone(), clock };
     match queue {
-        Any::Plain(queue) => {
-            live(Worker::new(queue, member.lanes, memory, clock, scores), be_ready, gate, tell)
-        }
-        Any::Aio(queue) => {
-            live(Worker::new(queue, member.lanes, memory, clock, scores), be_ready, gate, tell)
-        }
-        Any::Ring(queue) => {
-            live(Worker::new(queue, member.lanes, memory, clock, scores), be_ready, gate, tell)
-        }
+        Any::Plain(queue) => life.live(queue, be_ready, gate, tell),
+        Any::Aio(queue) => life.live(queue, be_ready, gate, tell),
+        Any::Ring(queue) => life.live(queue, be_ready, gate, tell),
     }
 }
 
@@ -174,9 +175,21 @@ fn memory_of(member: &Member) -> Result<Memory, String> {
         .map_err(|error| format!("There is no memory for the blocks: {}.", sentence(&error)))
 }
 
-fn live<Q: Queue>(worker: Worker<Q>, be_ready: impl FnOnce(), gate: &Gate, tell: &Sender<Ended>) {
-    wake_sharply();
-    be_ready();
-    let times = gate.wait();
-    let _ = tell.send(worker.run(times));
+/// A thread's work but for its queue.
+struct Life {
+    lanes: Vec<Lane>,
+    memory: Memory,
+    scores: Arc<Scores>,
+    book: Option<Arc<Book>>,
+    clock: Clock,
+}
+
+impl Life {
+    fn live<Q: Queue>(self, queue: Q, be_ready: impl FnOnce(), gate: &Gate, tell: &Sender<Ended>) {
+        let worker = Worker::new(queue, self.lanes, self.memory, self.clock, self.scores);
+        let worker = worker.proving(self.book);
+        wake_sharply();
+        be_ready();
+        let _ = tell.send(worker.run(gate.wait()));
+    }
 }

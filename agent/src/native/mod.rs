@@ -11,6 +11,8 @@ pub mod check;
 pub mod contents;
 pub mod counts;
 pub mod crew;
+mod faults;
+mod lane;
 pub mod ledger;
 pub mod lines;
 pub mod mix;
@@ -19,9 +21,11 @@ pub mod pace;
 mod permutation;
 pub mod plan;
 pub mod probe;
+pub mod proof;
 pub mod queue;
 pub mod random;
 pub mod ring;
+mod slot;
 pub mod source;
 pub mod spec;
 mod stamp;
@@ -43,6 +47,7 @@ use crate::job::START;
 use crate::sys::block::allowed_processors;
 use crew::{Ground, Threads};
 use plan::Crew;
+use proof::Book;
 use spec::Spec;
 use target::Targets;
 use tsc::{Clock, Source};
@@ -88,11 +93,13 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
     let crew = Crew::of(&spec, &targets, &methods, (threads, clock), &mut notes)?;
     let depth = json!({ "asked": crew.depth_asked, "used": crew.depth_used });
     let is_direct = targets.all.iter().all(|target| target.is_direct);
+    let book = Book::open(&spec, &targets).map_err(|fault| vec![fault])?;
     let ground = Ground {
         spec: Arc::new(spec),
         targets: Arc::new(targets.all),
         of_jobs: Arc::new(targets.of_jobs),
         clock,
+        book: book.map(Arc::new),
     };
     let mut threads = Threads::set_up(&ground, crew)?;
     notes.append(&mut threads.notes);

@@ -3,13 +3,14 @@
 use std::fs;
 use std::sync::{Arc, Mutex};
 
+use super::contents::Contents;
 use super::counts::{Arrivals, Scores};
+use super::lane::Lane;
 use super::queue::Act;
 use super::source::{Feed, Source};
 use super::spec::{JobSpec, Method, Spec};
 use super::target::Targets;
 use super::tsc::Clock;
-use super::worker::Lane;
 use crate::probe::memory::parse_meminfo;
 
 /// I/Os under way in one ring: the most entries that the kernel lets a ring have.
@@ -140,6 +141,9 @@ fn lane_of(job: &JobSpec, feed: Feed, depth: u32, clock: Clock) -> Lane {
         is_paced: job.rate.is_some(),
         is_timed: job.arrivals.is_some(),
         think: (job.think_us > 0).then_some((job.think_every, pause)),
+        contents: job.writes().then(|| Contents::new(&job.contents(), job.seed)),
+        is_split: job.reads() && job.writes(),
+        is_proven: job.verify,
     }
 }
 

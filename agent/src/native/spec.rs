@@ -1,37 +1,12 @@
 //! What the engine is asked to do, and whether that can be meant; all faults are told at once.
 
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::contents::{ContentsKind, ContentsSpec};
 use super::offsets::Distribution;
 use super::pace::Kind;
-
-/// The format of the spec that this engine reads.
-const FORMAT: u32 = 1;
-/// Jobs of one engine: each has its own sequence, place in the files and I/Os under way.
-const MAX_JOBS: usize = 10_000;
-/// Files of all jobs; each is an open file.
-const MAX_FILES: usize = 100_000;
-/// What the kernel's own limits on requests under way are near to.
-const DEPTHS: RangeInclusive<u32> = 1..=65_536;
-/// Block sizes of one job.
-const MAX_BLOCKS: usize = 64;
-/// From a sector up to what one request may move with room to count it.
-const BLOCK_BYTES: RangeInclusive<u32> = 512..=(256 << 20);
-/// Every device has blocks of a multiple of this.
-const SECTOR_BYTES: u64 = 512;
-/// The shortest and the longest interval, as of a watch.
-const INTERVALS_MS: RangeInclusive<u64> = 100..=60_000;
-/// A year; longer is a mistake in the unit.
-const LONGEST_S: f64 = 366.0 * 86_400.0;
-/// Threads; more than any machine has processors.
-const MAX_THREADS: u32 = 4096;
-/// Operations a second of one job: more than any processor can be asked for.
-const MAX_RATE: f64 = 1e9;
-/// An hour: a longer pause is not one between two I/Os.
-const LONGEST_THINK_US: u64 = 3_600_000_000;
 
 /// All that one engine does.
 #[derive(Debug, Clone, Deserialize)]
@@ -116,7 +91,7 @@ pub struct JobSpec {
     pub end_fsync: bool,
     /// What is written.
     #[serde(default)]
-    pub contents: Option<serde_json::Value>,
+    pub contents: Option<ContentsSpec>,
     /// Writes bear a stamp with a checksum, which reads look for.
     #[serde(default)]
     pub verify: bool,
@@ -284,6 +259,13 @@ impl JobSpec {
         })
     }
 
+    /// What it writes: as incompressible and unlike as costs least, unless it says otherwise.
+    #[must_use]
+    pub fn contents(&self) -> ContentsSpec {
+        let kind = ContentsKind::Scrambled;
+        self.contents.unwrap_or(ContentsSpec { kind, compress_percent: 0, dedupe_percent: 0 })
+    }
+
     /// The length of its region in a file.
     #[must_use]
     pub fn region_bytes(&self, file: &FileSpec) -> u64 {
@@ -298,148 +280,6 @@ impl Spec {
         serde_json::from_slice(text).map_err(|error| {
             format!("The engine cannot read its spec: {error}. Give one JSON object as documented.")
         })
-    }
-
-    /// Every fault that needs no look at a target.
-    #[must_use]
-    pub fn faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
-        let mut must = |holds: bool, says: String| {
-            if !holds {
-                faults.push(says);
-            }
-        };
-        must(self.format == FORMAT, format!("format is {}; it must be {FORMAT}.", self.format));
-        let jobs = self.jobs.len();
-        must(
-            (1..=MAX_JOBS).contains(&jobs),
-            format!("There are {jobs} jobs; give 1 to {MAX_JOBS} of them."),
-        );
-        let files: usize = self.jobs.iter().map(|job| job.files.len()).sum();
-        must(
-            files <= MAX_FILES,
-            format!("There are {files} files; give at most {MAX_FILES} of them."),
-        );
-        must(
-            INTERVALS_MS.contains(&self.interval_ms),
-            format!("interval_ms is {}; give 100 to 60000.", self.interval_ms),
-        );
-        must(
-            self.runtime_s.is_none_or(|seconds| seconds > 0.0 && seconds <= LONGEST_S),
-            format!("runtime_s is {:?}; give a time above zero.", self.runtime_s.unwrap_or(0.0)),
-        );
-        must(
-            self.threads.is_none_or(|threads| (1..=MAX_THREADS).contains(&threads)),
-            format!("threads is {}; give 1 to {MAX_THREADS}.", self.threads.unwrap_or(0)),
-        );
-        must(
-            !(self.poll || self.sqpoll) || matches!(self.method, Wanted::Auto | Wanted::IoUring),
-            format!("poll and sqpoll need io_uring; method is {:?}.", self.method),
-        );
-        must(
-            !self.poll || self.direct,
-            "poll needs direct I/O; leave one of poll and direct = false out.".to_owned(),
-        );
-        for (nth, job) in self.jobs.iter().enumerate().take(MAX_JOBS) {
-            faults.extend(
-                self.job_faults(job).into_iter().map(|says| format!("jobs[{nth}]: {says}")),
-            );
-        }
-        faults
-    }
-
-    fn job_faults(&self, job: &JobSpec) -> Vec<String> {
-        let mut faults = job.shape_faults();
-        faults.extend(job.pace_faults());
-        if self.runtime_s.is_none() && job.io_bytes.is_none() {
-            faults.push("it would never end; give runtime_s or io_bytes.".into());
-        }
-        if job.rw.trims() && self.method != Wanted::Auto && self.method != Wanted::Sync {
-            faults.push("trims need the method auto or sync; there are no others for them.".into());
-        }
-        faults
-    }
-}
-
-impl JobSpec {
-    fn shape_faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
-        let mut must = |holds: bool, says: String| {
-            if !holds {
-                faults.push(says);
-            }
-        };
-        must(!self.files.is_empty(), "files is empty; give at least one.".into());
-        must(DEPTHS.contains(&self.depth), format!("depth is {}; give 1 to 65536.", self.depth));
-        let sizes = self.blocks.len();
-        must(
-            (1..=MAX_BLOCKS).contains(&sizes),
-            format!("blocks has {sizes} sizes; give 1 to {MAX_BLOCKS} of them."),
-        );
-        for block in self.blocks.iter().take(MAX_BLOCKS) {
-            must(
-                BLOCK_BYTES.contains(&block.bytes) && u64::from(block.bytes) % SECTOR_BYTES == 0,
-                format!("a block of {} bytes; give a multiple of 512 up to 256 MiB.", block.bytes),
-            );
-        }
-        for file in &self.files {
-            let region = self.region_bytes(file);
-            must(
-                region >= u64::from(self.largest_block()),
-                format!(
-                    "its region of {} has {region} bytes, and a block has {}; give it more.",
-                    file.path.display(),
-                    self.largest_block()
-                ),
-            );
-            must(
-                self.size_bytes.is_none_or(|bytes| {
-                    self.offset_bytes.checked_add(bytes).is_some_and(|end| end <= file.bytes)
-                }),
-                format!(
-                    "offset_bytes {} and size_bytes {} reach past the {} bytes of {}; give less.",
-                    self.offset_bytes,
-                    self.size_bytes.unwrap_or(0),
-                    file.bytes,
-                    file.path.display()
-                ),
-            );
-        }
-        must(self.io_bytes != Some(0), "io_bytes is 0; leave the job out.".into());
-        faults
-    }
-
-    fn pace_faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
-        let mut must = |holds: bool, says: String| {
-            if !holds {
-                faults.push(says);
-            }
-        };
-        if let Some(per_s) = self.ios_per_s() {
-            must(
-                per_s > 0.0 && per_s <= MAX_RATE,
-                format!("a rate of {per_s} I/Os a second; give one above 0 and up to 1e9."),
-            );
-        }
-        must(
-            self.arrivals.is_none() || self.rate.is_some(),
-            "arrivals without a rate; give a rate as well.".into(),
-        );
-        must(
-            self.arrivals.is_none() || self.think_us == 0,
-            "arrivals and think_us; what arrives does not think.".into(),
-        );
-        must(self.think_every > 0, "think_every is 0; give 1 or more.".into());
-        must(
-            self.think_us <= LONGEST_THINK_US,
-            format!("think_us is {}; give at most an hour.", self.think_us),
-        );
-        must(
-            self.fsync_every == 0 || self.writes(),
-            "fsync_every without writes; leave it out.".into(),
-        );
-        faults
     }
 }
 

@@ -43,6 +43,7 @@ pub fn watch(ground: &Ground, threads: &Threads, start_real_ns: Option<u64>, dep
         sleep_until_real(at_ns.saturating_sub(GATE_AHEAD_NS));
     }
     let course = Course::begin(ground, start_real_ns);
+    let none = Snapshot::of(&threads.scores);
     threads.start(course.times);
     sleep_until_real(course.start_real_ns);
     let before = Used::now();
@@ -50,7 +51,7 @@ pub fn watch(ground: &Ground, threads: &Threads, start_real_ns: Option<u64>, dep
         "started_real_ns": course.start_real_ns,
         "late_ns": start_real_ns.map_or(0, |at_ns| course.start_real_ns.saturating_sub(at_ns)),
     }));
-    let (all, used) = course.follow(threads, &before);
+    let (all, used) = course.follow(threads, none, &before);
     let kept = keep_files(ground);
     course.sum_up(threads, &all, &used, depth, kept);
 }
@@ -72,12 +73,11 @@ impl<'a> Course<'a> {
 
     /// Tell each interval until all threads have ended; how they did, and what was used until
     /// submission stopped.
-    fn follow(&self, threads: &Threads, before: &Used) -> (Vec<Ended>, Used) {
+    fn follow(&self, threads: &Threads, mut told: Snapshot, before: &Used) -> (Vec<Ended>, Used) {
         let clock = self.ground.clock;
         let interval_ns = self.ground.spec.interval_ms * (SECOND_NS / 1000);
         let runtime_ns = self.since_start_ns(self.times.deadline);
         let mut all = Vec::with_capacity(threads.count());
-        let mut told = Snapshot::of(&threads.scores);
         let mut teller = Teller { course: self, seq: 0, told_ns: 0 };
         let mut used = None;
         while all.len() < threads.count() {
@@ -141,7 +141,7 @@ impl<'a> Course<'a> {
             "drained_ios": whole.drained(),
             "lateness": whole.lateness(),
             "unreached": self.is_unreached(all, measured_ns),
-            "verify": Value::Null,
+            "verify": self.ground.book.as_ref().map(|book| book.told()),
             "depth": depth,
             "context_switches": {
                 "voluntary": used.usage.waits,

@@ -1,0 +1,180 @@
+//! Verification: every write of a proven job is in a ledger, and every read is held against it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::check::{Expected, Found, check};
+use super::ledger::{Ledger, Shape};
+use super::queue::Act;
+use super::source::Op;
+use super::spec::{JobSpec, Spec};
+use super::target::Targets;
+
+/// Sentences about what was found; all are counted.
+const MAX_SENTENCES: usize = 8;
+
+/// What all workers have in common.
+#[derive(Debug)]
+pub struct Book {
+    /// None where nothing is written and nothing was kept: a block must only bear its stamp.
+    ledger: Option<Ledger>,
+    sequence: AtomicU64,
+    block_bytes: u64,
+    names: Vec<String>,
+    checked: AtomicU64,
+    found: [AtomicU64; KINDS.len()],
+    first: Mutex<Vec<String>>,
+}
+
+/// What can be wrong with a block, in the order of the counters.
+const KINDS: [&str; 4] = ["torn", "stale", "misplaced", "corrupt"];
+
+/// One worker's proofs.
+#[derive(Debug)]
+pub struct Proof {
+    book: Arc<Book>,
+    known: Box<[Known]>,
+}
+
+/// Of the I/O in a slot.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    sequence: u64,
+    expected: Expected,
+}
+
+impl Book {
+    /// The book of an engine; None where no job is proven.
+    pub fn open(spec: &Spec, targets: &Targets) -> Result<Option<Self>, String> {
+        let proven: Vec<&JobSpec> = spec.jobs.iter().filter(|job| job.verify).collect();
+        let Some(first) = proven.first() else { return Ok(None) };
+        let block_bytes = first.smallest_block();
+        let mut longest = vec![0; targets.all.len()];
+        for (job, places) in spec.jobs.iter().zip(&targets.of_jobs) {
+            for (file, &place) in job.files.iter().zip(places) {
+                let bytes = &mut longest[place as usize];
+                *bytes = file.bytes.max(*bytes);
+            }
+        }
+        let blocks = longest.iter().map(|bytes| bytes.div_ceil(u64::from(block_bytes)));
+        let shape = Shape { block_bytes, seed: first.seed, target_blocks: blocks.collect() };
+        let ledger = match &spec.ledger {
+            Some(path) => Some(Ledger::open(path, &shape)?),
+            None if proven.iter().any(|job| job.writes()) => Some(Ledger::in_memory(&shape)?),
+            None => None,
+        };
+        Ok(Some(Self {
+            sequence: AtomicU64::new(ledger.as_ref().map_or(1, Ledger::first_sequence)),
+            ledger,
+            block_bytes: u64::from(block_bytes),
+            names: targets.all.iter().map(|target| target.path.display().to_string()).collect(),
+            checked: AtomicU64::new(0),
+            found: Default::default(),
+            first: Mutex::new(Vec::new()),
+        }))
+    }
+
+    /// What was found, as the end tells it.
+    #[must_use]
+    pub fn told(&self) -> Value {
+        let mut told = json!({
+            "checked": self.checked.load(Ordering::Relaxed),
+            "first": *self.first.lock().unwrap_or_else(PoisonError::into_inner),
+        });
+        for (kind, count) in KINDS.iter().zip(&self.found) {
+            told[kind] = count.load(Ordering::Relaxed).into();
+        }
+        told
+    }
+
+    /// Have the ledger outlive the host.
+    pub fn keep(&self) -> std::io::Result<()> {
+        self.ledger.as_ref().map_or(Ok(()), Ledger::sync)
+    }
+
+    /// What a read finds; without a ledger, anything that bears its stamp.
+    fn expected(&self, target: u32, offset: u64) -> Expected {
+        let block = offset / self.block_bytes;
+        self.ledger.as_ref().map_or(Expected::AtLeast(1), |ledger| ledger.expected(target, block))
+    }
+
+    #[cold]
+    fn blame(&self, found: Found, target: u32, offset: u64, expected: Expected) {
+        let kind = match found {
+            Found::Ok => return,
+            Found::Torn { .. } => 0,
+            Found::Stale { .. } => 1,
+            Found::Misplaced { .. } => 2,
+            Found::Corrupt { .. } => 3,
+        };
+        self.found[kind].fetch_add(1, Ordering::Relaxed);
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.len() < MAX_SENTENCES {
+            let name = self.names.get(target as usize).map_or("", String::as_str);
+            first.extend(found.sentence(name, offset, expected));
+        }
+    }
+}
+
+impl Proof {
+    /// For a worker with so many slots.
+    #[must_use]
+    pub fn new(book: Arc<Book>, slots: usize) -> Self {
+        let none = Known { sequence: 0, expected: Expected::AtLeast(0) };
+        Self { book, known: vec![none; slots].into() }
+    }
+
+    /// Before an I/O begins in a slot: the sequence of a write; None where it may not begin yet,
+    /// because another write of the block is under way.
+    pub fn begin(&mut self, slot: u32, op: &Op) -> Option<u64> {
+        let known = &mut self.known[slot as usize];
+        match (op.act, &self.book.ledger) {
+            (Act::Read, _) => known.expected = self.book.expected(op.target, op.offset),
+            (Act::Write, Some(ledger)) => {
+                if !ledger.begin(op.target, op.offset / self.book.block_bytes) {
+                    return None;
+                }
+                known.sequence = self.book.sequence.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+        Some(known.sequence)
+    }
+
+    /// A write has ended.
+    pub fn end_write(&self, slot: u32, target: u32, offset: u64, outcome: Outcome) {
+        let Some(ledger) = &self.book.ledger else { return };
+        let block = offset / self.book.block_bytes;
+        match outcome {
+            Outcome::Done => ledger.acknowledge(target, block, self.known[slot as usize].sequence),
+            Outcome::Failed => ledger.abandon(target, block),
+        }
+    }
+
+    /// A read has ended with these bytes.
+    pub fn end_read(&self, slot: u32, target: u32, offset: u64, bytes: &[u8]) {
+        let expected = self.known[slot as usize].expected;
+        // A write that began meanwhile may be in the block, wholly or in part.
+        let is_same = self.book.expected(target, offset) == expected;
+        let expected = match expected {
+            Expected::AtLeast(least) if !is_same => Expected::MixedFrom(least),
+            expected => expected,
+        };
+        self.book.checked.fetch_add(1, Ordering::Relaxed);
+        let found = check(bytes, target, offset, expected);
+        if found != Found::Ok {
+            self.book.blame(found, target, offset, expected);
+        }
+    }
+}
+
+/// How a write ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The kernel said that it is done.
+    Done,
+    /// It failed, or a part of it.
+    Failed,
+}
