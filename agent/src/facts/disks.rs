@@ -136,8 +136,10 @@ fn parents(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> {
         return whole.map(|name| name.to_string_lossy().into_owned()).into_iter().collect();
     }
     let mut parents = names(&folder.join("slaves"));
-    let backing = backing_file(&folder)
-        .and_then(|file| device_of(roots, mount_of(mounts, Path::new(&file))?));
+    let backing = backing_file(&folder).and_then(|file| {
+        backing_device(roots, &file)
+            .or_else(|| device_of(roots, mount_of(mounts, Path::new(&file))?))
+    });
     parents.extend(backing);
     parents.truncate(MAX_DEPTH * MAX_DEPTH);
     parents
@@ -147,6 +149,15 @@ fn parents(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> {
 #[must_use]
 pub fn backing_file(folder: &Path) -> Option<String> {
     text(&folder.join("loop/backing_file")).and_then(|text| non_empty(&text))
+}
+
+/// The block device that a loop device stands for instead of a file: its name under `/dev`.
+///
+/// That folder is a file system in memory, which says nothing of the device.
+#[must_use]
+pub fn backing_device(roots: &Roots, file: &str) -> Option<String> {
+    let name = file.strip_prefix("/dev/").filter(|name| !name.contains('/'))?;
+    roots.sys.join("class/block").join(name).exists().then(|| name.to_owned())
 }
 
 /// The PCI Express link of an `nvme` disk as it runs, `32.0 GT/s x4`, and what it could be if that

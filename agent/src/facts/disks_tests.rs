@@ -133,6 +133,20 @@ fn a_loop_on_a_file_on_a_volume_on_a_partition() {
 }
 
 #[test]
+fn a_loop_on_a_device_has_that_for_its_parent() {
+    let tree = Tree::new();
+    let below = [("size", "50\n"), ("loop/backing_file", "/srv/image\n")];
+    tree.device("virtual/block/loop1", "7:1", &below);
+    let above = [("size", "40\n"), ("loop/backing_file", "/dev/loop1\n")];
+    tree.device("virtual/block/loop2", "7:2", &above);
+    tree.device("virtual/block/dm-0", "253:0", &[("size", "60\n")]);
+    let mounts = tree.mounts(
+        "1 0 253:0 / / rw - xfs /dev/mapper/root rw\n2 1 0:5 / /dev rw - devtmpfs udev rw\n",
+    );
+    assert_eq!(chain(&tree.roots(), &mounts, "loop2"), ["loop2", "loop1", "dm-0"]);
+}
+
+#[test]
 fn devices_in_a_circle_end() {
     let tree = Tree::new();
     tree.device("virtual/block/dm-0", "253:0", &[("slaves/dm-1/size", "1")]);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::disks::{backing_file, chain, device_of, mounts};
+use super::disks::{backing_device, backing_file, chain, device_of, mounts};
 use crate::error::sentence;
 use crate::probe::mountinfo::{Mount, mount_of};
 use crate::roots::{Roots, names};
@@ -178,6 +178,7 @@ pub fn is_memory(roots: &Roots, mounts: &[Mount], devices: &[String]) -> bool {
     };
     let is_on_memory = |name: &String| {
         backing_file(&roots.sys.join("class/block").join(name))
+            .filter(|file| backing_device(roots, file).is_none())
             .and_then(|file| mount_of(mounts, Path::new(&file)))
             .is_some_and(|mount| IN_MEMORY.contains(&mount.fs_type.as_str()))
     };
@@ -241,11 +242,15 @@ mod tests {
         let tree = Folder::new();
         tree.put("class/block/loop1/loop/backing_file", "/dev/shm/image\n");
         tree.put("class/block/loop2/loop/backing_file", "/srv/image\n");
-        let text = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / /dev/shm rw - tmpfs tmpfs rw\n";
+        tree.put("class/block/loop3/loop/backing_file", "/dev/loop2\n");
+        tree.put("class/block/loop4/loop/backing_file", "/dev/image\n");
+        let text = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:5 / /dev rw - devtmpfs udev rw\n\
+                    3 2 0:9 / /dev/shm rw - tmpfs tmpfs rw\n";
         let mounts = parse_mountinfo(text);
         let roots = Roots { proc: "/nowhere".into(), sys: tree.path().to_owned() };
         let is_memory = |name: &str| is_memory(&roots, &mounts, &[name.to_owned()]);
         assert!(is_memory("zram0") && is_memory("ram1") && is_memory("loop1"));
+        assert!(is_memory("loop4") && !is_memory("loop3"));
         assert!(!is_memory("loop2") && !is_memory("sda") && !is_memory("rambus"));
     }
 
