@@ -42,7 +42,7 @@ ACCESSES: Final = (Access.RANDREAD, Access.RANDWRITE, Access.RANDRW, Access.READ
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large the session is; `cores`, `disks` and `nics` are those of each host."""
+    """How large the session is: points of each configuration, and each host's cores and devices."""
 
     points: int = 500
     seconds: int = 60
@@ -52,6 +52,13 @@ class Shape:
     cores: int = 16
     disks: int = 4
     nics: int = 2
+    configurations: int = 1
+
+    @property
+    def configuration_ids(self) -> tuple[str, ...]:
+        if self.configurations == 1:
+            return ("only",)
+        return tuple(f"design-{number}" for number in range(1, self.configurations + 1))
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -78,16 +85,17 @@ def make_study(shape: Shape) -> Study:
         title="A synthetic study",
         question="How long does it take to keep and to show this much?",
         source="made from a seed",
-        configurations=(
+        configurations=tuple(
             Configuration(
-                id="only",
-                title="The only configuration",
+                id=one,
+                title=f"Configuration {one}",
                 hosts=shape.host_names,
                 path="/srv/target",
                 nodes=3,
                 capacity=Capacity(raw_tb=46.08, usable_tb=15.36),
                 hardware=(("Drives", "12 × 3.84 TB"),),
-            ),
+            )
+            for one in shape.configuration_ids
         ),
         hosts=tuple(HostSpec(name, HostKind.LOCAL) for name in shape.host_names),
         workloads=workloads,
@@ -112,17 +120,26 @@ def make_study(shape: Shape) -> Study:
 def make_plan(shape: Shape) -> Plan:
     """The plan of `shape.points` points, each `shape.repeats` times."""
     points = [
-        _point(number, access, depth, block, shape)
-        for number, access in _workloads(shape)
-        for depth, block in itertools.product(DEPTHS, BLOCKS)
-    ][: shape.points]
+        _point(number, access, depth, block, shape, configuration)
+        for configuration in shape.configuration_ids
+        for number, access, depth, block in itertools.islice(
+            (
+                (number, access, depth, block)
+                for number, access in _workloads(shape)
+                for depth, block in itertools.product(DEPTHS, BLOCKS)
+            ),
+            shape.points,
+        )
+    ]
     planned = itertools.product(range(1, shape.repeats + 1), points)
     runs = tuple(PlannedRun(order, repeat, point) for order, (repeat, point) in enumerate(planned))
     seconds = float(len(runs) * shape.seconds)
     return Plan(
         study="synthetic",
         digest=digest_of(f"plan {shape}"),
-        data_sets=(DataSet("s1g", "only", shape.numjobs, 1, GIB),),
+        data_sets=tuple(
+            DataSet("s1g", one, shape.numjobs, 1, GIB) for one in shape.configuration_ids
+        ),
         runs=runs,
         budget=Budget(
             seconds, (("measure", seconds),), shape.numjobs * GIB, 0, shape.numjobs * GIB
@@ -193,11 +210,19 @@ def _workloads(shape: Shape) -> list[tuple[int, Access]]:
     return [(number + 1, ACCESSES[number % len(ACCESSES)]) for number in range(count)]
 
 
-def _point(number: int, access: Access, depth: int, block: tuple[str, int], shape: Shape) -> Point:
-    """One point of a workload."""
+def _point(
+    number: int,
+    access: Access,
+    depth: int,
+    block: tuple[str, int],
+    shape: Shape,
+    configuration: str,
+) -> Point:
+    """One point of a workload; that of the only configuration has the digest it always had."""
+    text = f"{number} {access} {depth} {block} {shape.numjobs}"
     return Point(
-        digest=digest_of(f"{number} {access} {depth} {block} {shape.numjobs}"),
-        configuration="only",
+        digest=digest_of(text if configuration == "only" else f"{configuration} {text}"),
+        configuration=configuration,
         workload=_workload_id(number),
         axis=(("iodepth", depth), ("bs", block[0])),
         job=_job(access, block[1], depth, shape),

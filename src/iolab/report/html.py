@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,12 +24,15 @@ from iolab.report.brief import Brief
 from iolab.report.figures.frame import Figure
 from iolab.report.key_value.gains import GAIN_NOTE, LARGEST_NOTE
 from iolab.report.objections import run_name, where, whose_run
-from iolab.report.page import make_page
+from iolab.report.page import Page, make_page
 from iolab.report.palette import SERIES, declarations
-from iolab.report.render import draw_tied
+from iolab.report.render import draw_tied, predraw
 from iolab.report.said import FIRST as SAID_FIRST
 from iolab.report.tables import evidence_text
 from iolab.report.wording import clean, mark
+
+ROWS_MOST: Final = 3000
+"""Rows of a table on a page: browsers take seconds for more. What is left out is said there."""
 
 _HERE: Final = Path(__file__).parent
 
@@ -55,9 +58,10 @@ def render_html(brief: Brief) -> str:
         policy=policy(style, script()),
         levels={level.value: level for level in Level},
         several=len(brief.study.configurations) > 1,
-        draw=_Pen(page.colours),
+        draw=_Pen(page.colours, predraw(_figures(page))),
         gain_notes=f"{GAIN_NOTE} {LARGEST_NOTE}",
         said_first=SAID_FIRST,
+        told=frozenset(part.anchor for part in page.runs),
     )
 
 
@@ -97,9 +101,9 @@ def digest_source(text: str) -> str:
 class _Pen:
     """Draws figures one after the other: ids are numbered, equal specs are drawn once."""
 
-    def __init__(self, colours: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, colours: Sequence[tuple[str, str]], drawn: dict[str, str]) -> None:
         self._names = {_TOKENS[css]: title for title, css in reversed(colours)}
-        self._cache: dict[str, str] = {}
+        self._cache = drawn
         self._count = 0
 
     def __call__(self, figures: Iterable[Figure]) -> list[Drawn]:
@@ -111,6 +115,13 @@ class _Pen:
             # What is foreign in either was escaped where it was written.
             drawn.append(Drawn(figure, Markup(made.svg), Markup(made.marks)))  # noqa: S704
         return drawn
+
+
+def _figures(page: Page) -> Iterator[Figure]:
+    """Every figure of the page."""
+    groups = (*page.workloads, *(group for one in page.sections for group in one.groups))
+    for part in (*groups, *page.runs):
+        yield from part.figures
 
 
 _TOKENS: Final = {token.css: token.name for token in SERIES}
@@ -136,6 +147,8 @@ def template_engine(*folders: Path) -> Environment:
         lstrip_blocks=True,
         finalize=_final,
     )
+    # What a page leads to of runs: nothing, where it does not tell of them one by one.
+    environment.globals.update(told=frozenset(), rows_most=ROWS_MOST)
     environment.globals.update(
         mark=mark,
         run_name=run_name,

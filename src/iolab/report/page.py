@@ -131,7 +131,9 @@ def make_page(brief: Brief) -> Page:
         sections=further,
         results=results_table(brief.study, brief.results, anchors),
         operation_results=_operation_results(brief, anchors),
-        runs=run_parts(brief, anchors, looks),
+        runs=run_parts(
+            brief, anchors, looks, (anchor for one in sentences for anchor, _ in one.links)
+        ),
         runs_note=runs_note(brief),
         configurations=configurations_table(brief.study.configurations),
         guests=guest_tables(brief),

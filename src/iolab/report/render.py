@@ -1,4 +1,4 @@
-"""The only door to vl_convert and typst: charts become SVG or PDF, and documents are typeset.
+"""Charts become SVG or PDF, and documents are typeset; the only door to typst.
 
 A chart's SVG is one that a page can style. What is drawn is rewritten: stand-in colours become CSS
 tokens, so one drawing serves light, dark and print; everything a strict Content-Security-Policy
@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree as ET
 
-import vl_convert
-
 from iolab.errors import ReportError
 from iolab.report.figures.frame import Figure, Spec
 from iolab.report.palette import TOKENS
 from iolab.report.tie import TIES, tie
+from iolab.report.vega import pdf_of, svg_of, svgs_of
 from iolab.report.wording import clean
 
 _STAND_INS: Final = {token.stand_in: token.css for token in TOKENS}
@@ -85,11 +84,11 @@ def draw_tied(
 
 def figure_pdf(figure: Figure) -> bytes:
     """The figure as a PDF of one page, in the colours of light paper. ReportError if it fails."""
-    text = json.dumps(figure.spec, sort_keys=True, allow_nan=False)
+    text = _text(figure.spec)
     for token in TOKENS:
         text = text.replace(token.stand_in, token.light)
     try:
-        return vl_convert.vegalite_to_pdf(text, allowed_base_urls=[])
+        return pdf_of(text)
     except ValueError as error:
         raise _undrawn(figure.title, error) from error
 
@@ -134,15 +133,24 @@ def _undrawn(title: str, error: ValueError) -> ReportError:
     )
 
 
+def predraw(figures: Iterable[Figure]) -> dict[str, str]:
+    """A cache for `draw_tied` with as many of these figures as are drawn faster together."""
+    return svgs_of([_text(figure.spec) for figure in figures])
+
+
 def _drawn(spec: Spec, title: str, cache: dict[str, str]) -> str:
-    """The raw SVG of a spec; data lie in the spec, so no address is allowed to be loaded."""
-    text = json.dumps(spec, sort_keys=True, allow_nan=False)
+    """The raw SVG of a spec."""
+    text = _text(spec)
     if text not in cache:
         try:
-            cache[text] = vl_convert.vegalite_to_svg(text, allowed_base_urls=[])
+            cache[text] = svg_of(text)
         except ValueError as error:
             raise _undrawn(title, error) from error
     return cache[text]
+
+
+def _text(spec: Spec) -> str:
+    return json.dumps(spec, sort_keys=True, allow_nan=False)
 
 
 def _write(element: ET.Element, name: str, out: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +31,9 @@ from iolab.report.operations import brief_rates
 from iolab.report.session_tables import trace_of
 from iolab.report.table import Table
 from iolab.report.wording import count, listing, show
+
+RUNS_TOLD: Final = 500
+"""Runs told in detail: each takes some KiB, and a page must open at once."""
 
 NAMES_SHOWN: Final = 8
 """Hosts named over what they have alike; the others are counted."""
@@ -61,17 +64,33 @@ class RunPart:
 
 
 def run_parts(
-    brief: Brief, anchors: Mapping[RunKey, str], looks: Mapping[str, Look]
+    brief: Brief,
+    anchors: Mapping[RunKey, str],
+    looks: Mapping[str, Look],
+    cited: Iterable[str] = (),
 ) -> tuple[RunPart, ...]:
-    """Every run, those with charts first."""
-    return tuple(_part(brief, result, anchors, looks) for result in _in_importance(brief))
+    """Every run, those with charts first; of very many those that `_told_of` chooses.
+
+    `cited` are the anchors that sentences lead to.
+    """
+    told = _told_of(brief, {anchor: key for key, anchor in anchors.items()}, cited)
+    return tuple(_part(brief, result, anchors, looks) for result in told)
 
 
-def _in_importance(brief: Brief) -> list[Result]:
-    """The runs with charts first, in the order in which they were chosen; then the others."""
+def _told_of(brief: Brief, keys: Mapping[str, RunKey], cited: Iterable[str]) -> list[Result]:
+    """The runs with charts first, in the order in which they were chosen; then the others.
+
+    Of more than `RUNS_TOLD` those that sentences lead to, then the worst verdicts, then the first.
+    """
     by_key = {(result.digest, result.repeat): result for result in brief.results}
     drawn = [key for key, detail in brief.details.items() if detail.timeline is not None]
-    return [by_key[key] for key in dict.fromkeys([*drawn, *by_key])]
+    order = list(dict.fromkeys([*drawn, *by_key]))
+    if len(order) > RUNS_TOLD:
+        worst = sorted(by_key, key=lambda key: -by_key[key].verdict.level.rank)
+        wanted = [*drawn, *(keys[one] for one in cited if one in keys), *worst]
+        kept = set(list(dict.fromkeys(wanted))[:RUNS_TOLD])
+        order = [key for key in order if key in kept]
+    return [by_key[key] for key in order]
 
 
 def _part(
@@ -181,6 +200,13 @@ def _figure(brief: Brief, result: Result) -> str:
 def runs_note(brief: Brief) -> str:
     """Which runs have charts."""
     drawn = sum(1 for detail in brief.details.values() if detail.timeline is not None)
+    if len(brief.results) > RUNS_TOLD:
+        return (
+            f"{RUNS_TOLD} of {count(len(brief.results), 'run')}: {drawn} headline runs and those "
+            "with the worst verdicts with their charts; those that sentences lead to, other runs "
+            "that are not valid, and the first of the others with their checks. Of each other run "
+            "iolab show tells the same, and iolab export lists them all."
+        )
     if drawn >= len(brief.results):
         return "Each run with its series, its latencies, and every check that was made."
     return (
