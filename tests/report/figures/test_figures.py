@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 
 import pytest
@@ -23,8 +24,17 @@ from iolab.report.figures.frame import LINE_GAP, linear_scale, log_scale, spread
 from iolab.report.figures.timeline import TABLE_ROWS, timeline_figure
 from iolab.report.figures.tradeoff import tradeoff_figure
 from iolab.report.palette import PAPER, SERIES
+from iolab.report.render import figure_pdf
 from tests.report.figures.outcomes import WORKLOAD, points, result
 from tests.report.figures.specs import CURVE, GOLDEN, figures, golden_text, lines
+
+
+@pytest.mark.parametrize("name", figures())
+def test_a_figure_has_its_whole_size_on_a_page_of_its_own(name: str) -> None:
+    figure = figures()[name]
+    found = re.findall(rb"/MediaBox ?\[0 0 ([\d.]+) ([\d.]+)\]", figure_pdf(figure))
+    assert found
+    assert [float(one) for one in found[0]] == [figure.width, figure.height]
 
 
 @pytest.mark.parametrize("name", figures())

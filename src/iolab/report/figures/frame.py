@@ -255,6 +255,25 @@ def config() -> Spec:
     }
 
 
+def stacked(panels: Sequence[Spec], width: int, height: int, *, top: int, gap: int) -> Spec:
+    """The frame of a spec of plots over each other, `gap` apart, within that size as a whole.
+
+    The size is stated as Vega's own signals: a drawing on its own page would else have the size of
+    the first plot alone.
+    """
+    size = {"width": width, "height": height}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "padding": {"left": LEFT, "right": RIGHT, "top": top, "bottom": BOTTOM},
+        "autosize": {"type": "none"},
+        "params": [{"name": name, "value": value} for name, value in size.items()],
+        "bounds": "flush",
+        "spacing": gap,
+        "vconcat": list(panels),
+        "config": config(),
+    }
+
+
 def top_level(width: int, height: int, *, top: int, bottom: int = BOTTOM) -> Spec:
     """The frame of a spec with a plot of that size; the layers are to be added."""
     return {

@@ -15,15 +15,13 @@ from iolab.model.metric import Outlier
 from iolab.report.detail import Panel, Trace
 from iolab.report.figures.frame import (
     BOTTOM,
-    LEFT,
     LINE_GAP,
     PLOT_WIDTH,
-    RIGHT,
     WIDTH,
     Figure,
     Spec,
-    config,
     end_labels,
+    stacked,
 )
 from iolab.report.figures.over_time import (
     Stroke,
@@ -100,26 +98,19 @@ def inside_figure(subject: str, title: str, seen: Seen, caveat: str = "") -> Fig
     """The panels stacked, the time under the last."""
     panels = list(seen.panels)
     heights = [_height(one.panel) for one in panels]
-    spec = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "padding": {"left": LEFT, "right": RIGHT, "top": HEAD, "bottom": BOTTOM},
-        "autosize": {"type": "none"},
-        "bounds": "flush",
-        "spacing": GAP,
-        "vconcat": [
-            _panel(one, seen, height, is_last=one is panels[-1])
-            for one, height in zip(panels, heights, strict=True)
-        ],
-        "config": config(),
-    }
+    height = sum(heights) + GAP * (len(panels) - 1)
+    plots = [
+        _panel(one, seen, own, is_last=one is panels[-1])
+        for one, own in zip(panels, heights, strict=True)
+    ]
     return Figure(
         subject=subject,
         title=title,
         finding=caveat + " ".join(_sentence(one, seen) for one in panels),
         note=_note(seen),
-        spec=spec,
+        spec=stacked(plots, PLOT_WIDTH, height, top=HEAD, gap=GAP),
         width=WIDTH,
-        height=HEAD + sum(heights) + GAP * (len(panels) - 1) + BOTTOM,
+        height=HEAD + height + BOTTOM,
         table=_table(title, seen),
     )
 

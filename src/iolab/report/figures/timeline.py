@@ -12,16 +12,14 @@ from typing import Final
 from iolab.report.detail import Panel, Timeline, Trace
 from iolab.report.figures.frame import (
     BOTTOM,
-    LEFT,
     PLOT_WIDTH,
     WIDTH,
     Figure,
     Spec,
-    config,
     end_labels,
     log_scale,
+    stacked,
 )
-from iolab.report.figures.frame import RIGHT as RIGHT_ROOM
 from iolab.report.figures.over_time import (
     Stroke,
     broken_line,
@@ -56,19 +54,11 @@ def timeline_figure(
     `noun` is what the load consists of.
     """
     panels = timeline.panels[:MAX_PANELS]
-    height = HEAD + len(panels) * PANEL_HEIGHT + (len(panels) - 1) * GAP + BOTTOM
-    spec = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "padding": {"left": LEFT, "right": RIGHT_ROOM, "top": HEAD, "bottom": BOTTOM},
-        "autosize": {"type": "none"},
-        "bounds": "flush",
-        "spacing": GAP,
-        "vconcat": [
-            _panel(panel, timeline, token, last_of=noun if panel is panels[-1] else "")
-            for panel in panels
-        ],
-        "config": config(),
-    }
+    height = len(panels) * PANEL_HEIGHT + (len(panels) - 1) * GAP
+    plots = [
+        _panel(panel, timeline, token, last_of=noun if panel is panels[-1] else "")
+        for panel in panels
+    ]
     return Figure(
         subject=subject,
         title=title,
@@ -77,9 +67,9 @@ def timeline_figure(
             f"Means over {format_duration_s(timeline.cell_s)} (p99: of all {noun}s in it). "
             "Shaded: not part of the result (warm-up, or not every host ran)."
         ),
-        spec=spec,
+        spec=stacked(plots, PLOT_WIDTH, height, top=HEAD, gap=GAP),
         width=WIDTH,
-        height=height,
+        height=HEAD + height + BOTTOM,
         table=_table(title, timeline, panels),
     )
 
