@@ -19,7 +19,7 @@ from iolab.report.figures.axis import (
     shape_of,
     throughput_figure,
 )
-from iolab.report.figures.distribution import MARKS, at_percent
+from iolab.report.figures.distribution import MARKS, Drawn, at_percent, distribution_figure
 from iolab.report.figures.frame import LINE_GAP, linear_scale, log_scale, spread, time_ticks
 from iolab.report.figures.timeline import TABLE_ROWS, timeline_figure
 from iolab.report.figures.tradeoff import tradeoff_figure
@@ -188,3 +188,23 @@ def test_arrows_on_a_tradeoff_point_to_more_load_also_where_the_line_turns_back(
     assert 0 < forth["a"] < 180
     assert -180 < back["a"] < 0
     assert figure.title.endswith("against IOPS")
+
+
+@pytest.mark.parametrize("decades", [4, 5, 6, 7])
+def test_an_axis_of_percentiles_names_99_99_wherever_it_is_reached(decades: int) -> None:
+    tail = tuple(10.0**step for step in range(decades + 1))
+    curve = Curve("read", 10 ** (decades + 2), (1.0, 2.0, *tail[1:]), (1e4,) * (decades + 2))
+    figure = distribution_figure("s", "t", [Drawn(curve, "read", SERIES[0])])
+    line, dots = figure.spec["layer"][:2]
+    names = line["encoding"]["x"]["axis"]["labelExpr"]
+    assert "'50 %'" in names
+    assert "'99.99 %'" in names
+    assert 4.0 in [row["x"] for row in dots["data"]["values"]]
+
+
+def test_an_axis_of_percentiles_ends_where_ios_become_too_few() -> None:
+    figure = distribution_figure("s", "t", [Drawn(CURVE, "read", SERIES[0])])
+    axis = figure.spec["layer"][0]["encoding"]["x"]
+    assert "99.9 %" in axis["axis"]["labelExpr"]
+    assert "99.99 %" not in axis["axis"]["labelExpr"]
+    assert axis["scale"]["domain"][1] == pytest.approx(3.0, abs=1e-3)

@@ -39,13 +39,23 @@ MAX_SENTENCES: Final = 2
 MARKS: Final = (50.0, 90.0, 99.0, 99.5, 99.9, 99.99, 99.999)
 """The percentiles that the table names."""
 
-_TICKS: Final = ((2, "50 %"), (10, "90 %"), (100, "99 %"), (1000, "99.9 %"))
-_MORE_TICKS: Final = ((1e4, "99.99 %"), (1e5, "99.999 %"), (1e6, "99.9999 %"))
+_TICKS: Final[tuple[tuple[float, str], ...]] = (
+    (2, "50 %"),
+    (1e4, "99.99 %"),
+    (100, "99 %"),
+    (10, "90 %"),
+    (1000, "99.9 %"),
+    (1e5, "99.999 %"),
+    (1e6, "99.9999 %"),
+)
+"""Percentiles and their names, those first that no axis may lack: published ones end at 99.99."""
 _SLACK: Final = 1e-6
 """Percentiles and their tails are inverse to each other only up to rounding."""
 
-_CHARACTER: Final = 7.2
-"""The width of a character of 12 units, generously."""
+_CHARACTER: Final = 6.7
+"""The width of a character of 12 units."""
+_BETWEEN: Final = 2.0
+"""The least room between two names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +158,18 @@ def _layers(one: Drawn, scale: Scale, reach: float, noun: str) -> list[Spec]:
 
 
 def _ticks(reach: float) -> list[tuple[float, str]]:
-    """The named percentiles within reach; long names only where they have room."""
-    ticks: list[tuple[float, str]] = [tick for tick in _TICKS if tick[0] <= reach]
+    """The named percentiles within reach, in their order, as far as their names have room."""
     decades = max(math.log10(reach), 1.0)
-    for tail, text in _MORE_TICKS:
-        room = (math.log10(tail) - math.log10(ticks[-1][0])) / decades * PLOT_WIDTH
-        if tail <= reach and room >= _CHARACTER * len(text):
-            ticks.append((tail, text))
-    return ticks
+    kept: list[tuple[float, float, str]] = []
+    for tail, text in _TICKS:
+        at, half = math.log10(tail) / decades * PLOT_WIDTH, _CHARACTER * len(text) / 2
+        fits = all(
+            abs(at - other) >= half + _CHARACTER * len(name) / 2 + _BETWEEN
+            for _, other, name in kept
+        )
+        if tail <= reach and fits:
+            kept.append((tail, at, text))
+    return [(tail, text) for tail, _, text in sorted(kept)]
 
 
 def _axis(reach: float, noun: str) -> Spec:
