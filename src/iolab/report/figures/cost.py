@@ -121,7 +121,7 @@ def _capacity(one: Bought, largest: float, top: float) -> list[Spec]:
     """Thin bars of raw and usable capacity, each with its size behind it."""
     layers = []
     for place, (name, size) in enumerate(_capacities(one.configuration)):
-        y = top + 18 + place * 13
+        y = top + 13 + place * 13
         end = CAPACITY_START + (CAPACITY_END - CAPACITY_START) * size / largest
         shade = SHADES[1] if name == "raw" else SHADES[0]
         layers.append(_rect(CAPACITY_START, end, y, y + THIN, one.token, shade))

@@ -74,6 +74,40 @@ class BarGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class _Plot:
+    """The scale of the values, the unit in words, and the height of all bars."""
+
+    scale: Scale
+    unit: str
+    height: int
+
+    def x(self) -> Spec:
+        """A value along the bars."""
+        return {
+            "field": "x",
+            "type": "quantitative",
+            "scale": {**self.scale.spec(), "range": [BARS_START, BARS_END]},
+            "axis": {
+                "values": list(self.scale.ticks),
+                "format": NUMBER_FORMAT,
+                "title": self.unit,
+                "titleAnchor": "start",
+                "titleX": BARS_START,
+                "titleAlign": "left",
+                "domain": False,
+                "ticks": False,
+                "labelPadding": 6,
+            },
+        }
+
+    def y(self) -> Spec:
+        """A place in pixels from the top; strokes of hatching break only where there is a scale."""
+        ends = [0, self.height]
+        scale = {"domain": ends, "range": ends, "nice": False, "zero": False}
+        return {"field": "y", "type": "quantitative", "scale": scale, "axis": None}
+
+
+@dataclass(frozen=True, slots=True)
 class _Row:
     """A bar with the middle of its place."""
 
@@ -106,12 +140,13 @@ def lying_bars(
     named = len({bar.name for bar in bars}) > 1
     rows, titles, height = _places(drawn)
     unit = short(f"{scale.unit} for each {per}", TITLE_CHARACTERS) if per else scale.unit
+    plot = _Plot(scale, unit, height)
     layers = [
-        *_bars(rows, scale, unit),
+        *_bars(rows, plot),
         *hatching([_box(row, scale) for row in rows if _is_doubted(row.bar)]),
-        *_intervals(rows, scale, unit),
-        *_doubts(rows, scale, unit),
-        *_texts(rows, titles, scale, unit, named=named),
+        *_intervals(rows, plot),
+        *_doubts(rows, plot),
+        *_texts(rows, titles, plot, named=named),
     ]
     return Figure(
         subject=subject,
@@ -148,32 +183,7 @@ def _places(groups: Sequence[BarGroup]) -> tuple[list[_Row], list[tuple[str, flo
     return rows, titles, round(top)
 
 
-def _x(scale: Scale, unit: str) -> Spec:
-    return {
-        "field": "x",
-        "type": "quantitative",
-        "scale": {**scale.spec(), "range": [BARS_START, BARS_END]},
-        "axis": {
-            "values": list(scale.ticks),
-            "format": NUMBER_FORMAT,
-            "title": unit,
-            "titleAnchor": "start",
-            "titleX": BARS_START,
-            "titleAlign": "left",
-            "domain": False,
-            "ticks": False,
-            "labelPadding": 6,
-        },
-    }
-
-
-def _y() -> Spec:
-    """A place in pixels from the top; strokes of hatching break only where there is a scale."""
-    scale = {"domain": [0, 1], "range": [0, 1], "nice": False, "zero": False}
-    return {"field": "y", "type": "quantitative", "scale": scale, "axis": None}
-
-
-def _bars(rows: Sequence[_Row], scale: Scale, unit: str) -> list[Spec]:
+def _bars(rows: Sequence[_Row], plot: _Plot) -> list[Spec]:
     """One layer for each colour."""
     tokens = dict.fromkeys(row.bar.token for row in rows)
     return [
@@ -182,7 +192,7 @@ def _bars(rows: Sequence[_Row], scale: Scale, unit: str) -> list[Spec]:
                 "values": [
                     {
                         "x": 0,
-                        "x2": _of(scale, row.bar.value.value),
+                        "x2": _of(plot.scale, row.bar.value.value),
                         "y": row.y - BAR / 2,
                         "y2": row.y + BAR / 2,
                     }
@@ -192,9 +202,9 @@ def _bars(rows: Sequence[_Row], scale: Scale, unit: str) -> list[Spec]:
             },
             "mark": {"type": "rect", "fill": token.stand_in, "stroke": None, "opacity": 1},
             "encoding": {
-                "x": _x(scale, unit),
+                "x": plot.x(),
                 "x2": {"field": "x2"},
-                "y": _y(),
+                "y": plot.y(),
                 "y2": {"field": "y2"},
             },
         }
@@ -212,9 +222,13 @@ def _box(row: _Row, scale: Scale) -> Box:
     return Box(BARS_START, row.y - BAR / 2, end, row.y + BAR / 2)
 
 
-def _intervals(rows: Sequence[_Row], scale: Scale, unit: str) -> list[Spec]:
+def _intervals(rows: Sequence[_Row], plot: _Plot) -> list[Spec]:
     values = [
-        {"x": _of(scale, row.bar.value.low), "x2": _of(scale, row.bar.value.high), "y": row.y}
+        {
+            "x": _of(plot.scale, row.bar.value.low),
+            "x2": _of(plot.scale, row.bar.value.high),
+            "y": row.y,
+        }
         for row in rows
         if _has_interval(row.bar)
     ]
@@ -224,17 +238,17 @@ def _intervals(rows: Sequence[_Row], scale: Scale, unit: str) -> list[Spec]:
         {
             "data": {"values": values},
             "mark": {"type": "rule", "stroke": INK.stand_in, "strokeWidth": 1.2},
-            "encoding": {"x": _x(scale, unit), "x2": {"field": "x2"}, "y": _y()},
+            "encoding": {"x": plot.x(), "x2": {"field": "x2"}, "y": plot.y()},
         }
     ]
 
 
-def _doubts(rows: Sequence[_Row], scale: Scale, unit: str) -> list[Spec]:
+def _doubts(rows: Sequence[_Row], plot: _Plot) -> list[Spec]:
     """The marker of the verdict on bars that are not valid."""
     layers: list[Spec] = []
     for level in (Level.INDICATIVE, Level.INVALID):
         values = [
-            {"x": _of(scale, row.bar.value.value), "y": row.y}
+            {"x": _of(plot.scale, row.bar.value.value), "y": row.y}
             for row in rows
             if row.bar.level is level
         ]
@@ -252,7 +266,7 @@ def _doubts(rows: Sequence[_Row], scale: Scale, unit: str) -> list[Spec]:
                         "strokeWidth": 1.6,
                         "opacity": 1,
                     },
-                    "encoding": {"x": _x(scale, unit), "y": _y()},
+                    "encoding": {"x": plot.x(), "y": plot.y()},
                 }
             )
     return layers
@@ -261,8 +275,7 @@ def _doubts(rows: Sequence[_Row], scale: Scale, unit: str) -> list[Spec]:
 def _texts(
     rows: Sequence[_Row],
     titles: Sequence[tuple[str, float]],
-    scale: Scale,
-    unit: str,
+    plot: _Plot,
     *,
     named: bool,
 ) -> list[Spec]:
@@ -276,7 +289,11 @@ def _texts(
     layers: list[Spec] = []
     for doubted, beyond in ((False, _BEYOND), (True, _BEYOND_MARK)):
         behind = [
-            {"x": _of(scale, max(_ends(one.bar))), "y": one.y + 0.5, "text": _told(one.bar, scale)}
+            {
+                "x": _of(plot.scale, max(_ends(one.bar))),
+                "y": one.y + 0.5,
+                "text": _told(one.bar, plot.scale),
+            }
             for one in rows
             if _is_doubted(one.bar) is doubted
         ]
@@ -285,7 +302,7 @@ def _texts(
                 {
                     "data": {"values": behind},
                     "mark": {**mark, "dx": beyond},
-                    "encoding": {"x": _x(scale, unit), "y": _y(), "text": text},
+                    "encoding": {"x": plot.x(), "y": plot.y(), "text": text},
                 }
             )
     if before:
@@ -293,7 +310,7 @@ def _texts(
             {
                 "data": {"values": before},
                 "mark": {**mark, "align": "right", "fill": MUTED.stand_in},
-                "encoding": {"x": {"value": NAMES_END}, "y": _y(), "text": text},
+                "encoding": {"x": {"value": NAMES_END}, "y": plot.y(), "text": text},
             }
         )
     if over:
@@ -302,7 +319,7 @@ def _texts(
             {
                 "data": {"values": over},
                 "mark": {**mark, "baseline": "alphabetic"},
-                "encoding": {"x": {"value": start}, "y": _y(), "text": text},
+                "encoding": {"x": {"value": start}, "y": plot.y(), "text": text},
             }
         )
     return layers
