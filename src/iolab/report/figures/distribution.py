@@ -52,8 +52,8 @@ _TICKS: Final[tuple[tuple[float, str], ...]] = (
 _SLACK: Final = 1e-6
 """Percentiles and their tails are inverse to each other only up to rounding."""
 
-_CHARACTER: Final = 6.7
-"""The width of a character of 12 units."""
+_CHARACTER: Final = 7.2
+"""The width of a character of 12 units, generously."""
 _BETWEEN: Final = 2.0
 """The least room between two names."""
 
