@@ -13,6 +13,7 @@ import typer
 
 from iolab.cli import (
     audit,
+    calibrate,
     check,
     choose,
     compare,
@@ -59,6 +60,7 @@ for _command, _name in (
     (audit.audit, "audit"),
     (choose.choose, "choose"),
     (doctor.doctor, "doctor"),
+    (calibrate.calibrate, "calibrate"),
     (studies.studies, "studies"),
 ):
     app.command(_name)(_command)
