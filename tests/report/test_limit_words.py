@@ -59,6 +59,13 @@ def test_a_device_by_a_step_that_is_not_sure() -> None:
     )
 
 
+def test_what_else_is_full_stands_behind_the_doubt() -> None:
+    both = watched(record({**FULL, **cores(*[0.97] * 8)}))
+    assert told(both, replace(BENT, sure=False)).endswith(
+        "the rate rises by 2 %, though not for sure; the processors of c1 had nothing left either."
+    )
+
+
 def test_a_device_at_one_load_alone() -> None:
     assert told(watched(record(FULL)), None) == (
         "rand-read-4k: the best at iodepth 8 keeps the device nvme0n1 of c1 busy 100 % of the "

@@ -51,8 +51,16 @@ def test_what_intervals_do_not_support_is_inconclusive() -> None:
     )
     alone = needs(rates=near, width=None)[Need.PERFORMANCE]
     assert need_words(alone, NAMES).endswith("by 0.99 %, by single runs.")
+    far = need_words(replace(alone, lead=49.2), NAMES)
+    assert far.endswith("for sure: Performance has 49 times what Mainstream has, by single runs.")
+    assert "has 1,230 times what" in need_words(replace(alone, lead=1230.4), NAMES)
     same = replace(found, lead=1.0)
     assert need_words(same, NAMES) == "For performance, Performance and Mainstream are alike."
+
+
+def test_large_capacities_have_all_their_digits() -> None:
+    large = replace(needs()[Need.CAPACITY], terabytes=12_345.6)
+    assert "with 12,346 TB usable, 3.2 times" in need_words(large, NAMES)
 
 
 def test_a_doubtful_verdict_is_told() -> None:

@@ -13,6 +13,7 @@ from iolab.model.host import Role
 from iolab.plan.load import LOCAL_HOST
 from iolab.report.phrases import LEVELS, Names, joined, part, place, step_words
 from iolab.report.wording import show_value
+from iolab.units import format_count
 
 STOLEN_TOLD: Final = 0.02
 """Share of the processors' time that others had from which it is told beside."""
@@ -34,7 +35,8 @@ def limit_words(one: Limited, names: Names) -> str:
     """The sentence on what limits a point."""
     who = names.of(one.configuration) if names.several else "the best"
     at = f" at {place(one.axis)}" if one.axis else ""
-    return f"{one.workload}: {who}{at} {_CAUSES[one.decision.cause](one)}{_doubt(one)}.{_end(one)}"
+    text = _CAUSES[one.decision.cause](one)
+    return f"{one.workload}: {who}{at} {text}{_doubt(one)}{_also(one)}.{LEVELS[one.level]}"
 
 
 def use_words(use: Use) -> str:
@@ -83,7 +85,7 @@ def _device(one: Limited) -> str:
         return "is limited by a device"
     busy = f"which was busy {_share(use)} of the time{_took(one)}"
     more = step_words(step.axis, step.load, step.further, step.gain)
-    return f"{_is(one)} limited by {use_words(use)}, {busy}: {more}{_also(one)}"
+    return f"{_is(one)} limited by {use_words(use)}, {busy}: {more}"
 
 
 def _device_open(one: Limited) -> str:
@@ -94,7 +96,7 @@ def _device_open(one: Limited) -> str:
     there = "" if at_device is None else f", with {part(at_device)} of the latency there"
     return (
         f"keeps {use_words(use)} busy {_share(use)} of the time{there}; whether more load would "
-        f"raise the rate was not measured{_also(one)}"
+        f"raise the rate was not measured"
     )
 
 
@@ -107,7 +109,7 @@ def _processors(one: Limited) -> str:
     use = one.decision.use
     share = _share(use) if use else ""
     where = use_words(use) if use else "processors"
-    return f"is limited by {where}: all cores were {share} busy{_stolen(one)}{_also(one)}"
+    return f"is limited by {where}: all cores were {share} busy{_stolen(one)}"
 
 
 def _core(one: Limited) -> str:
@@ -136,9 +138,7 @@ def _port(one: Limited) -> str:
         return _none(one)
     way = "received" if use.name.endswith(" in") else "sent"
     rate = show_value(use.rate, "bytes/s")
-    return (
-        f"is limited by {use_words(use)}: it {way} {rate}, {_share(use)} of its speed{_also(one)}"
-    )
+    return f"is limited by {use_words(use)}: it {way} {rate}, {_share(use)} of its speed"
 
 
 def _rate(one: Limited) -> str:
@@ -181,10 +181,8 @@ def _engine(one: Limited) -> str:
     flight = one.seen.flight
     if flight is None:
         return _none(one)
-    return (
-        f"is limited by its engine: of {flight.asked} I/Os asked for, {flight.in_flight:.3g} were "
-        f"in flight{seen_words(one.seen)}"
-    )
+    kept = f"of {flight.asked:,} I/Os asked for, {format_count(flight.in_flight)} were in flight"
+    return f"is limited by its engine: {kept}{seen_words(one.seen)}"
 
 
 def _software(one: Limited) -> str:
@@ -262,7 +260,3 @@ def _doubt(one: Limited) -> str:
     if decision.step is None or decision.sure:
         return ""
     return ", by single runs" if decision.step.single else ", though not for sure"
-
-
-def _end(one: Limited) -> str:
-    return LEVELS[one.level]

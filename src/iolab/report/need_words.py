@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from iolab.analyse.findings.finding import Need, Suits
-from iolab.report.phrases import LEVELS, Names, joined, percent
+from iolab.report.phrases import LEVELS, Names, joined, percent, terabytes, times
 from iolab.report.wording import count
 
 ALIKE: Final = 0.0005
@@ -37,13 +37,15 @@ def _undecided(one: Suits, best: str, second: str) -> str:
     if one.lead < 1 + ALIKE:
         return f"{best} and {second} are alike"
     why = "by single runs" if one.single else "by their intervals"
-    ahead = f"{best} is ahead of {second} by {percent(one.lead - 1)}"
+    ahead = f"{best} is ahead of {second} by {_percent_ahead(one)}"
+    if one.lead >= TWICE:
+        ahead = f"{best} has {_times(one)} what {second} has"
     return f"no configuration is the best for sure: {ahead}, {why}"
 
 
 def _capacity(one: Suits, second: str) -> str:
     kind = one.metric.removesuffix("_tb")
-    size = f"{one.terabytes or 0.0:.3g} TB {kind}"
+    size = f"{terabytes(one.terabytes or 0.0)} {kind}"
     more = f"{_times(one)} that of {second}" if one.lead >= TWICE else f"{_more(one)} than {second}"
     return f"with {size}{_each(one)}, {more}"
 
@@ -90,7 +92,7 @@ def _over(one: Suits) -> str:
 
 
 def _times(one: Suits) -> str:
-    return f"{one.lead:.2g} times"
+    return times(one.lead)
 
 
 def _percent_ahead(one: Suits) -> str:

@@ -52,6 +52,16 @@ def part(share: float) -> str:
     return f"{told:.0f} %" if told >= 9.95 else f"{told:.2g} %"
 
 
+def terabytes(size: float) -> str:
+    """A capacity with three digits, and no fewer than it has before the point."""
+    return f"{size:,.0f} TB" if size >= 999.5 else f"{size:.3g} TB"
+
+
+def times(factor: float) -> str:
+    """How many times, with two digits, and no fewer than it has before the point."""
+    return f"{factor:,.0f} times" if factor >= 9.95 else f"{factor:.2g} times"
+
+
 def joined(parts: Sequence[str]) -> str:
     """Parts of a sentence: `one, two and three`."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -27,7 +27,7 @@ from iolab.model.metric import Metric
 from iolab.model.study import Study
 from iolab.report.limit_words import limit_words
 from iolab.report.need_words import need_words
-from iolab.report.phrases import LEVELS, Names, joined, percent, place
+from iolab.report.phrases import LEVELS, Names, joined, percent, place, terabytes
 from iolab.report.wording import axis_word, count, listing, show, show_value
 
 ALIKE_NAMED: Final = 3
@@ -147,7 +147,7 @@ def _(bend: Bent, names: Names) -> str:
 
 @say.register
 def _(price: Priced, names: Names) -> str:
-    what = show_value(price.value, price.unit) if price.unit != "TB" else f"{price.value:.3g} TB"
+    what = terabytes(price.value) if price.unit == "TB" else show_value(price.value, price.unit)
     kind = f"{price.workload}: " if price.workload else ""
     of = "" if price.workload else f" of {price.metric.removesuffix('_tb')} capacity"
     return (

@@ -20,6 +20,7 @@ from iolab.report.page_parts import ChartGroup, Section
 from iolab.report.phrases import part, place
 from iolab.report.table import Cell, Table, columns, verdict_cell
 from iolab.report.wording import NOTHING
+from iolab.units import format_count
 
 ANCHOR: Final = "limits"
 
@@ -161,4 +162,4 @@ def _at_device(one: Limited) -> str:
 
 def _in_flight(one: Limited) -> str:
     flight = one.seen.flight
-    return NOTHING if flight is None else f"{flight.in_flight:.3g} of {flight.asked:,}"
+    return NOTHING if flight is None else f"{format_count(flight.in_flight)} of {flight.asked:,}"
