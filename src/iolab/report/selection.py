@@ -20,7 +20,7 @@ MAX_TIMELINES: Final = 16
 """Runs with their series drawn: each costs about 50 ms and 80 KiB of page."""
 
 MAX_HEAT_MAPS: Final = 10
-"""Runs whose latency over time is drawn: each costs up to 50 KiB of page."""
+"""Runs whose latency over time is drawn: each costs about 20 KiB of page."""
 
 MAX_DISTRIBUTIONS: Final = 64
 """Runs whose latency bins are read and drawn as a curve: each costs about 10 ms."""
