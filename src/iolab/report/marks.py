@@ -272,6 +272,8 @@ def _is_asked(layer: Layer, view: View) -> bool:
     fields = (layer.field("x"), layer.field("y"))
     if layer.kind not in _POINTS or not layer.rows or not any(fields):
         return False
+    if layer.encoding.get("y", {}).get("axis", {}) is None:
+        return False  # places in the drawing and no values, as of lying bars, which are labelled
     if layer.kind == "rect" and not all(fields):
         return False
     if layer.kind == "line" and layer.field("order") and layer.mark.get("invalid"):

@@ -16,6 +16,7 @@ from iolab.report.figures.value import (
     BarGroup,
     lying_bars,
 )
+from iolab.report.marks import marks_of, views_of
 from iolab.report.palette import SERIES
 from iolab.report.render import draw
 from tests.report.figures.values import TABLE, bought, groups
@@ -134,3 +135,9 @@ def test_strokes_of_hatching_do_not_run_on_into_each_other() -> None:
     path = re.search(r'<path d="([^"]+)" stroke="var\(--paper\)"', draw(figure, "f"))
     assert path is not None
     assert all(part.count("L") == 1 for part in path[1].split("M") if part)
+
+
+def test_places_of_bars_are_no_values_that_a_pointer_could_ask_for() -> None:
+    figure = drawn(*groups())
+    assert figure is not None
+    assert marks_of(figure, views_of(figure.spec), {}) == ()
