@@ -170,6 +170,19 @@ def test_a_start_in_the_past_is_at_once(agent: Agent) -> None:
     assert agent.run("true", start_at_real_ns=1)[-1]["code"] == 0
 
 
+def test_a_process_can_be_told_its_start_and_begin_before_that(agent: Agent) -> None:
+    at_ns = time.time_ns() + 600_000_000_000
+    said = agent.run("env", start_at_real_ns=at_ns, told_start=True)
+    assert f"IOLAB_START_REAL_NS={at_ns}" in output(said).decode().splitlines()
+    assert said[0]["real_ns"] < at_ns
+
+
+def test_the_agents_own_name_is_its_own_file(agent: Agent) -> None:
+    said = agent.run("iolab-agent", "--version", env={"PATH": "/nowhere"})
+    assert output(said).decode().startswith("iolab-agent ")
+    assert agent.run("iolab-agent", "engine", payload=b"{}")[-1]["code"] == 2
+
+
 def test_a_run_that_waits_for_its_start_can_be_called_off(agent: Agent) -> None:
     at_ns = time.time_ns() + 600_000_000_000
     run = agent.begin("run", argv=["true"], start_at_real_ns=at_ns)
