@@ -67,6 +67,12 @@ def test_the_policy_names_the_one_style_sheet_and_the_one_script(page: str) -> N
     assert policy(style_sheet(), script()).count("unsafe") == 0
 
 
+def test_five_workloads_fit_into_three_megabytes() -> None:
+    page = render_html(build_brief(sweep(("one", "two", "three"))))
+    assert page.count('<svg class="chart"') > 50
+    assert len(page.encode()) < 3_000_000
+
+
 def test_the_script_makes_no_code_and_no_markup_of_text() -> None:
     words = r"eval|Function\(|innerHTML|outerHTML|insertAdjacent|document\.write|fetch\(|XMLHttp"
     assert re.findall(words, script()) == []

@@ -119,9 +119,10 @@ class _Pen:
 
 def _figures(page: Page) -> Iterator[Figure]:
     """Every figure of the page."""
-    groups = (*page.workloads, *(group for one in page.sections for group in one.groups))
-    for part in (*groups, *page.runs):
-        yield from part.figures
+    for group in (*page.workloads, *(group for one in page.sections for group in one.groups)):
+        yield from group.figures
+    for run in page.runs:
+        yield from run.figures
 
 
 _TOKENS: Final = {token.css: token.name for token in SERIES}

@@ -138,13 +138,13 @@ def views_of(spec: Spec) -> tuple[View, ...]:
 def _view(spec: Spec, prefix: str, index: int) -> View:
     layers = tuple(_layers(spec, prefix, index, {}, None))
     title, unit = _heading(layers)
-    x = next((one.encoding["x"] for one in layers if one.field("x")), {})
+    x: Spec = next((one.encoding["x"] for one in layers if one.field("x")), {})
     x_title = str((x.get("axis") or {}).get("title") or "")
-    domain = (x.get("scale") or {}).get("domain")
+    domain = _range((x.get("scale") or {}).get("domain"))
     linear = x.get("type") == "quantitative" and (x.get("scale") or {}).get("type") != "log"
     kind = "ordinal" if x.get("type") in {"ordinal", "nominal"} else ""
     kind = "nines" if x_title.startswith(_NINES) else kind
-    y = next((one.encoding["y"] for one in layers if one.field("y")), {})
+    y: Spec = next((one.encoding["y"] for one in layers if one.field("y")), {})
     unit = unit or str((y.get("axis") or {}).get("title") or "")
     return View(
         group=prefix,
@@ -154,17 +154,17 @@ def _view(spec: Spec, prefix: str, index: int) -> View:
         unit=unit,
         x_title=x_title,
         x_kind=kind,
-        domain=(float(domain[0]), float(domain[1])) if linear and _is_range(domain) else None,
+        domain=domain if linear else None,
         layers=layers,
     )
 
 
-def _is_range(domain: object) -> bool:
-    return (
-        isinstance(domain, list)
-        and len(domain) == 2
-        and all(isinstance(end, int | float) for end in domain)
-    )
+def _range(domain: object) -> tuple[float, float] | None:
+    """The ends of a domain of numbers; None for one of names."""
+    match domain:
+        case [int() | float() as low, int() | float() as high]:
+            return float(low), float(high)
+    return None
 
 
 def _layers(
