@@ -163,18 +163,23 @@ impl Drop for Aio {
 impl Queue for Aio {
     #[inline]
     fn push(&mut self, request: &Request) {
-        self.controls[request.slot as usize] = Control {
+        let own = Control {
             data: u64::from(request.slot),
-            opcode: match request.act {
-                Act::Read => READ,
-                Act::Write => WRITE,
-                Act::Trim | Act::Sync => FSYNC,
-            },
             file: self.files[request.target as usize] as u32,
+            ..Control::default()
+        };
+        let of_block = |opcode| Control {
+            opcode,
             start: request.block.start() as u64,
             bytes: u64::from(request.bytes),
             offset: request.offset as i64,
-            ..Control::default()
+            ..own
+        };
+        self.controls[request.slot as usize] = match request.act {
+            Act::Read => of_block(READ),
+            Act::Write => of_block(WRITE),
+            // It must name no memory.
+            Act::Trim | Act::Sync => Control { opcode: FSYNC, ..own },
         };
         self.pushed.push(request.slot);
     }

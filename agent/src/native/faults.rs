@@ -84,6 +84,9 @@ impl Spec {
         if self.runtime_s.is_none() && job.io_bytes.is_none() {
             faults.push("it would never end; give runtime_s or io_bytes.".into());
         }
+        if job.fsync_every > 0 && self.poll {
+            faults.push("fsync_every with poll, which rings do not take; leave one out.".into());
+        }
         if job.rw.trims() && self.method != Wanted::Auto && self.method != Wanted::Sync {
             faults.push("trims need the method auto or sync; there are no others for them.".into());
         }

@@ -117,3 +117,6 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
     watch::watch(&ground, &threads, start, &depth);
     Ok(())
 }
+
+#[cfg(test)]
+mod engine_tests;

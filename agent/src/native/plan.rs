@@ -55,7 +55,7 @@ impl Crew {
         let mut sources = Vec::with_capacity(spec.jobs.len());
         for (nth, (job, places)) in spec.jobs.iter().zip(&targets.of_jobs).enumerate() {
             match Source::new(job, places, clock) {
-                Ok(source) => sources.push(source),
+                Ok(source) => sources.push(source.later(nth as f64 / spec.jobs.len() as f64)),
                 Err(says) => faults.extend(says.iter().map(|says| format!("jobs[{nth}]: {says}"))),
             }
         }

@@ -110,6 +110,16 @@ impl Source {
         })
     }
 
+    /// The same, its I/Os due later by a part (0 to 1) of the time between two: so that jobs with
+    /// the same rate take turns.
+    #[must_use]
+    pub fn later(mut self, part: f64) -> Self {
+        if let Some(Pace { arrivals, clock }) = self.pace.take() {
+            self.pace = Some(Pace { arrivals: arrivals.later(part), clock });
+        }
+        self
+    }
+
     /// The next I/O; None when the job has moved all that it shall.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "it is drawn from, not walked through")]

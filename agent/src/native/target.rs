@@ -185,6 +185,11 @@ impl<'a> Want<'a> {
             Err(error) => faults.push(format!("{name} has no size: {}.", sentence(&error))),
             Ok(_) => {}
         }
+        if spec.poll && !can_poll(target) {
+            faults.push(format!(
+                "poll, and the device of {name} has no queue to poll (io_poll is 0); leave it out."
+            ));
+        }
         let unit = target.alignment;
         for &nth in &self.jobs {
             let job = &spec.jobs[nth];
@@ -219,6 +224,18 @@ fn alignment(path: &Path, file: &File, is_device: IsDevice, direct: bool) -> u64
     }
     let sector = (is_device == IsDevice::Yes).then(|| device_sector_bytes(file).ok()).flatten();
     sector.or_else(|| direct_alignment(path)).unwrap_or(512).max(1)
+}
+
+/// Whether the device below a target has queues that are polled.
+fn can_poll(target: &Target) -> bool {
+    let Ok(meta) = target.file.metadata() else { return false };
+    let device = if target.is_device == IsDevice::Yes { meta.rdev() } else { meta.dev() };
+    let (major, minor) = (libc::major(device), libc::minor(device));
+    // A partition has its queue where its disk is.
+    ["queue", "../queue"].iter().any(|queue| {
+        fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/{queue}/io_poll"))
+            .is_ok_and(|polled| polled.trim() == "1")
+    })
 }
 
 /// Whether the process that started this one has the device open: an agent holds a device that

@@ -228,8 +228,9 @@ fn keep_files(ground: &Ground) -> (Option<u64>, BTreeMap<String, u64>) {
     }
     places.sort_unstable();
     places.dedup();
-    for &place in &places {
-        if let Err(error) = keep(&ground.targets[place as usize].file) {
+    let of_book = ground.book.iter().map(|book| book.keep());
+    for kept in places.iter().map(|&nth| keep(&ground.targets[nth as usize].file)).chain(of_book) {
+        if let Err(error) = kept {
             let name = error.raw_os_error().and_then(errno_name).unwrap_or("EIO");
             *failed.entry(name.to_owned()).or_default() += 1;
         }
