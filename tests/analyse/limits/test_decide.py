@@ -92,6 +92,24 @@ def test_processors_and_a_device_both_full_are_told_by_where_the_latency_is() ->
     assert decide(memory, BENT).cause is Cause.PROCESSORS  # its device is the processors' work
 
 
+def test_processors_that_others_use_do_not_hide_where_the_ios_wait() -> None:
+    aside = watched(record({**disk(0.9, each_ns=780_000), **cores(*[0.97] * 8)}))
+    found = decide(aside, BENT)
+    assert (found.cause, found.sure) == (Cause.DEVICE, False)  # it was not busy all the time
+    assert [one.resource for one in found.also] == [Resource.PROCESSORS]
+    assert decide(aside, PAYING).cause is Cause.LOAD
+    assert decide(aside, None).cause is Cause.DEVICE_OPEN
+    some = watched(record({**disk(0.9, each_ns=500_000), **cores(*[0.97] * 8)}))
+    assert decide(some, BENT).cause is Cause.PROCESSORS
+
+
+def test_a_job_that_has_no_core_left_is_the_limit_wherever_its_ios_are() -> None:
+    busy = replace(engine_totals(None, None), user_cpu_percent=31.0, system_cpu_percent=68.0)
+    base = record({**disk(1.0, each_ns=780_000), **cores(0.6, 0.6)})
+    hosts = (replace(host_run("c1", [Burst()]), totals=busy),)
+    assert decide(watched(replace(base, hosts=hosts)), BENT).cause is Cause.JOB
+
+
 def test_a_port_at_98_per_cent_of_its_speed() -> None:
     growth: Growth = {**QUIET, **port(0.98 * 1.25e9)}
     burst = Burst(ios=300_000, lat_ns=106_667)  # 1.23 GB/s

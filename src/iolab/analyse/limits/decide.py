@@ -28,6 +28,9 @@ HELD_RATE: Final = 0.99
 MOST_OF_LATENCY: Final = 0.5
 """Share of the latency from which a device is where the I/Os are, by Little's law."""
 
+NEARLY_ALL: Final = 0.8
+"""The same where processors are full, too: what is left of the latency may wait for these."""
+
 QUEUE_KEPT: Final = 0.8
 """Share of the I/Os asked for that must be in flight: with fewer the engine does not keep up."""
 
@@ -82,20 +85,16 @@ def decide(seen: Watched, step: Step | None) -> Decision:
         paced = _paced(flight)
         if paced is not None:
             return Decision(paced, sure=True)
-    full = _full(seen, step)
+    full, aside = _full(seen, step)
     device = _busy_device(seen)
-    processors = bool(full) and full[0].resource is not Resource.PORT
-    if device is not None and processors and _explains(seen) and not _pays(step):
-        # Both are at their limits: I/Os wait where most of their latency arises.
-        return _of_device(device, step, full[:1])
     if full:
         # A core that is full with all others is nothing more; beside a port they are.
-        also = () if processors else full[1:2]
+        also = (*full[1:], *aside)[:1] if full[0].resource is Resource.PORT else ()
         return Decision(_CAUSES[full[0].resource], sure=True, use=full[0], also=also)
     alone = step is None and flight is not None and flight.one_each
     if device is not None and not alone and not _pays(step) and _may_explain(seen):
-        return _of_device(device, step, ())
-    return _of_load(seen, step, device)
+        return _of_device(device, step, aside)
+    return _of_load(seen, step, device, aside)
 
 
 def _of_device(device: Use | None, step: Step | None, also: tuple[Use, ...]) -> Decision:
@@ -104,22 +103,27 @@ def _of_device(device: Use | None, step: Step | None, also: tuple[Use, ...]) -> 
     return Decision(Cause.DEVICE, sure=step.sure, use=device, step=step, also=also)
 
 
-def _of_load(seen: Watched, step: Step | None, device: Use | None) -> Decision:
+def _of_load(
+    seen: Watched, step: Step | None, device: Use | None, aside: tuple[Use, ...]
+) -> Decision:
     """Where no resource is at its limit: the load that was asked for, or what cannot be seen."""
-    flight = seen.flight
+    flight, nearest = seen.flight, seen.most(Resource.DEVICE)
     if flight is not None and flight.loop is Loop.CLOSED:
+        if flight.kept < QUEUE_KEPT and aside:
+            return Decision(Cause.PROCESSORS, sure=True, use=aside[0])
         if flight.kept < QUEUE_KEPT:
             return Decision(Cause.ENGINE, sure=True, step=step)
         if flight.one_each and (step is None or step.pays):
-            return Decision(Cause.ONE_AT_A_TIME, sure=True, use=device, step=step)
+            return Decision(Cause.ONE_AT_A_TIME, sure=True, use=device, step=step, also=aside)
+    if step is None and aside:
+        return _of_device(nearest, None, aside)
     if step is None:
         return Decision(Cause.NONE, sure=False, use=device)
     if step.pays:
-        return Decision(Cause.LOAD, sure=step.sure, use=device, step=step)
-    nearest = seen.most(Resource.DEVICE)
+        return Decision(Cause.LOAD, sure=step.sure, use=device, step=step, also=aside)
     if nearest is not None and _explains(seen):
         # I/Os are at a device that was not busy all the time, as one that is slowed down in turns.
-        return Decision(Cause.DEVICE, sure=False, use=nearest, step=step)
+        return Decision(Cause.DEVICE, sure=False, use=nearest, step=step, also=aside)
     if not step.sure:
         return Decision(Cause.NONE, sure=False, step=step)
     return Decision(Cause.SOFTWARE if seen.storage_seen else Cause.BEYOND, sure=True, step=step)
@@ -132,17 +136,22 @@ def _paced(flight: Flight) -> Cause | None:
     return Cause.RATE if flight.rate >= HELD_RATE * flight.target_rate else None
 
 
-def _full(seen: Watched, step: Step | None) -> tuple[Use, ...]:
-    """Resources whose limit is a hard one, the strongest evidence first."""
-    found = []
+def _full(seen: Watched, step: Step | None) -> tuple[tuple[Use, ...], tuple[Use, ...]]:
+    """Resources whose limit is a hard one, the strongest evidence first; and full processors aside.
+
+    Others may use the processors, too: while nearly all of the latency is spent at devices, the
+    load does not wait for them. A job that uses a whole core does.
+    """
+    found, aside = [], []
     for resource, limit in _LIMITS:
         use = seen.most(resource)
         if use is None or use.share is None or use.share < limit:
             continue
-        if resource is Resource.CORE and (_pays(step) or _explains(seen)):
-            continue  # something else may keep a core busy
-        found.append(use)
-    return tuple(found)
+        if resource is Resource.PROCESSORS and _explains(seen, NEARLY_ALL):
+            aside.append(use)
+        elif resource is not Resource.CORE or not (_pays(step) or _explains(seen)):
+            found.append(use)
+    return tuple(found), tuple(aside)
 
 
 _LIMITS: Final = (
@@ -161,14 +170,15 @@ _CAUSES: Final = {
 
 
 def _busy_device(seen: Watched) -> Use | None:
-    use = seen.most(Resource.DEVICE)
+    """The busiest device where it is always busy; memory is none, its work is the processors'."""
+    use = None if seen.memory_backed else seen.most(Resource.DEVICE)
     return use if use is not None and (use.share or 0.0) >= ALWAYS_BUSY else None
 
 
-def _explains(seen: Watched) -> bool:
-    """Whether devices take most of the latency by themselves, and not by the processors."""
+def _explains(seen: Watched, share: float = MOST_OF_LATENCY) -> bool:
+    """Whether devices take that share of the latency by themselves, and not by the processors."""
     known = None if seen.flight is None else seen.flight.at_device
-    return known is not None and known >= MOST_OF_LATENCY and not seen.memory_backed
+    return known is not None and known >= share and not seen.memory_backed
 
 
 def _may_explain(seen: Watched) -> bool:
