@@ -126,6 +126,7 @@ def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
         heading.append(f"  {result.status.value}  ", style=QUIET_STYLE)
         heading.append_text(verdict(result.verdict.level))
         yield heading
+        yield plain(f"points/{result.digest}/run-{result.repeat}", QUIET_STYLE)
         yield pairs(_known(result.metrics))
         if len(result.hosts) > 1:
             yield from _hosts(result)

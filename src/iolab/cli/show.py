@@ -43,6 +43,14 @@ def show(
         list[str] | None,
         typer.Option("--workload", "-w", metavar="ID", help="Only this workload; repeatable."),
     ] = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--run",
+            metavar="DIGEST",
+            help="Only the point of this digest, or of one that begins so; repeatable.",
+        ),
+    ] = None,
     details: Annotated[
         bool, typer.Option("--details", help="Every metric, host, check and its evidence.")
     ] = False,
@@ -58,10 +66,12 @@ def show(
 
     reader = SessionReader(session)
     study, every = shown_of(reader)
-    results = _chosen(study, every, workload)
-    shown = {result.workload for result in results}
+    results = _of_digests(_chosen(study, every, workload), run)
+    shown = {(result.workload, result.digest) for result in results}
     # An interval rests on the whole session, also where only a part of it is shown.
-    points = [point for point in summarise(every, study) if point.key.workload in shown]
+    points = [
+        point for point in summarise(every, study) if (point.key.workload, point.digest) in shown
+    ]
     if as_json:
         result_json(session_document(study, results, points))
     else:
@@ -129,3 +139,20 @@ def _chosen(
     if faults:
         raise UsageError("A workload is unknown.", "Name one of the study's.", faults)
     return tuple(result for result in results if result.workload in workloads)
+
+
+def _of_digests(results: Sequence[Result], wanted: list[str] | None) -> tuple[Result, ...]:
+    """The results of the points asked for; UsageError for a digest that none of them has."""
+    from iolab.errors import Fault, UsageError
+    from iolab.plan.wording import shown
+
+    if not wanted:
+        return tuple(results)
+    faults = tuple(
+        Fault(f"No run is of a point {shown(start)}.", "Name it as the report does.")
+        for start in wanted
+        if not any(result.digest.startswith(start) for result in results)
+    )
+    if faults:
+        raise UsageError("A point is unknown.", "List all of them without --run.", faults)
+    return tuple(result for result in results if result.digest.startswith(tuple(wanted)))
