@@ -28,6 +28,9 @@ from iolab.report.wording import NOTHING, axis_label, show, show_value
 
 Anchors = Mapping[RunKey, str]
 
+TIMES: Final = "Times"
+"""How the heading of factors over the first configuration begins."""
+
 _SMALL: Final = 1.0
 """Quotients below this keep three digits: rounded to hundredths they would be 0."""
 
@@ -43,7 +46,7 @@ def maxima_table(
     numbers = ("Best", "Interval", "Of points")
     heads = (
         *columns(("Workload", "Configuration", "At")),
-        *columns((), (*numbers, *((f"Times {titles[base]}",) if several else ()))),
+        *columns((), (*numbers, *((f"{TIMES} {titles[base]}",) if several else ()))),
         *columns(("Verdict",)),
     )
     rows = []

@@ -71,9 +71,11 @@ def test_intervals_of_chance_and_of_rounding_are_told_apart() -> None:
 
 
 def test_one_configuration_needs_no_names() -> None:
-    figure = drawn(BarGroup("Reads", (Bar("Only", SERIES[0], Metric(5.0, "1/s")),)))
-    assert figure is not None
-    assert "Only" not in texts(figure)
+    one = (BarGroup("Reads", (Bar("Only", SERIES[0], Metric(5.0, "1/s")),)),)
+    for named in (True, False):
+        figure = lying_bars("S", "T", one, finding="F.", table=TABLE, named=named)
+        assert figure is not None
+        assert ("Only" in texts(figure)) is named
 
 
 def test_nothing_is_drawn_of_no_values_and_no_more_than_fits() -> None:

@@ -52,6 +52,11 @@ def test_an_invalid_best_stands_only_where_there_is_no_other_and_claims_nothing(
     assert told(alone.table, "Times Plain")[1] == "–"
     assert "300 k IOPS by Plain" in alone.figures[0].finding
     assert "At worst invalid." in alone.figures[0].finding
+    both = {**levels, ("plain", "rand-read-4k", 8): Level.INVALID}
+    none, *_ = maxima(session(TWO, RATES, both)).groups
+    assert "at iodepth 8, invalid. All are invalid." in none.figures[0].finding
+    assert "Factors" in none.note
+    assert "Factors" not in maxima(session(TWO[:1], RATES)).groups[0].note
 
 
 def test_a_fleet_has_the_mean_of_its_hosts_and_stands_beside_one_of_them() -> None:

@@ -115,6 +115,9 @@ def test_an_invalid_figure_is_shown_and_never_the_most() -> None:
     assert told(figure.table, "Verdict") == ["valid", "invalid"]
     assert "Plain has the most" in figure.finding
     assert "Hatched" in figure.note
+    levels[("plain", "rand-read-4k", 8)] = Level.INVALID
+    (figure, *_) = groups(session(TWO, RATES, levels))["For each TB raw"].figures
+    assert figure.finding == "Random read: 1.5 k IOPS (Fast), invalid."
 
 
 def test_some_hosts_of_a_configuration_are_no_purchase_of_their_own() -> None:

@@ -123,10 +123,12 @@ def lying_bars(
     finding: str,
     table: Table,
     per: str = "",
+    named: bool = True,
 ) -> Figure | None:
     """The bars of all groups on one scale; None where none has a value.
 
-    All values have one unit. `per` is what they are told for: `TB raw`.
+    All values have one unit. `per` is what they are told for: `TB raw`. Without
+    `named` bars have no names: there is one configuration.
     """
     known = [
         BarGroup(one.title, tuple(bar for bar in one.bars[:MAX_LINES] if _ends(bar)))
@@ -137,7 +139,6 @@ def lying_bars(
         return None
     bars = [bar for one in drawn for bar in one.bars]
     scale = linear_scale(bars[0].value.unit, [end for bar in bars for end in _ends(bar)], ticks=3)
-    named = len({bar.name for bar in bars}) > 1
     rows, titles, height = _places(drawn)
     unit = short(f"{scale.unit} for each {per}", TITLE_CHARACTERS) if per else scale.unit
     plot = _Plot(scale, unit, height)

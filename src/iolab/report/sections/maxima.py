@@ -16,7 +16,7 @@ from iolab.report.figures.value import Bar, BarGroup, lying_bars
 from iolab.report.page_parts import ChartGroup, Section
 from iolab.report.peaks import Peak, peaks_of, sentence, singles_of, worst
 from iolab.report.table import Table
-from iolab.report.value_tables import clients_table, maxima_table
+from iolab.report.value_tables import TIMES, clients_table, maxima_table
 from iolab.report.wording import axis_label, axis_word, show
 
 _LEDE: Final = (
@@ -54,7 +54,7 @@ def maxima(
     owners = brief.study.configurations
     table = maxima_table(owners, peaks, anchors)
     figures = tuple(_figures(brief.study, peaks, looks, anchors))
-    groups = [ChartGroup("", figures, table, _note(several=len(owners) > 1))]
+    groups = [ChartGroup("", figures, table, _note(table))]
     alone = singles_of(brief.study, points)
     found = scaled(owners, [one.best for one in peaks], alone)
     clients = clients_table(owners, peaks, found, anchors)
@@ -64,9 +64,9 @@ def maxima(
     return Section("maxima", "Best figures", _LEDE, tuple(groups))
 
 
-def _note(*, several: bool) -> str:
+def _note(table: Table) -> str:
     note = "An interval is of 95 %, over the runs at that place."
-    return note + _FACTORS if several else note
+    return note + _FACTORS if any(one.title.startswith(TIMES) for one in table.columns) else note
 
 
 def _figures(
@@ -90,6 +90,7 @@ def _figures(
             groups,
             finding=_finding(mine, looks),
             table=maxima_table(study.configurations, mine, anchors),
+            named=len(looks) > 1,
         )
         if figure is not None:
             yield figure
@@ -113,7 +114,8 @@ def _finding(peaks: Sequence[Peak], looks: Mapping[str, Look]) -> str:
         best = pick(sound, key=lambda one: one.value.value or 0.0)
         who = f" by {looks[best.configuration].title}" if several and len(mine) > 1 else ""
         at = f" at {axis_label(best.axis)}" if best.axis else ""
-        said.append(f"{best.title}: {show(best.value)}{who}{at}")
+        doubt = "" if best.is_sound else ", invalid"
+        said.append(f"{best.title}: {show(best.value)}{who}{at}{doubt}")
     return f"{sentence(said)} {_trust(peaks)}"
 
 

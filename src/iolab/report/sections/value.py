@@ -170,6 +170,7 @@ def _figure(
         finding=_finding(list(groups.values()), looks),
         table=table,
         per=per,
+        named=len(looks) > 1,
     )
 
 
@@ -188,6 +189,8 @@ def _finding(groups: Sequence[Sequence[Quotient]], looks: Mapping[str, Look]) ->
     for of in groups:
         sound = [one for one in of if one.of.is_sound] or of
         best = max(sound, key=lambda one: one.value.value or 0.0)
-        who = f"{looks[best.of.configuration].title} has the most, " if len(of) > 1 else ""
-        said.append(f"{_title(best)}: {who}{value_text(best.value)}")
+        name = looks[best.of.configuration].title
+        who = f"{name} has the most, " if len(of) > 1 and best.of.is_sound else ""
+        doubt = "" if best.of.is_sound else f" ({name}), invalid"
+        said.append(f"{_title(best)}: {who}{value_text(best.value)}{doubt}")
     return sentence(said)
