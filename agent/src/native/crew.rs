@@ -119,6 +119,15 @@ impl Threads {
     }
 }
 
+impl Drop for Threads {
+    /// Threads that have said how they ended still give back what they hold in the kernel.
+    fn drop(&mut self) {
+        for handle in self.handles.drain(..) {
+            let _ = handle.join();
+        }
+    }
+}
+
 /// The whole life of one thread.
 fn work(
     ground: &Ground,

@@ -138,6 +138,20 @@ impl Ring {
     }
 }
 
+impl Drop for Ring {
+    /// The kernel takes a ring apart some time after its process has ended; the files would stay
+    /// in use, and their file system could not be unmounted meanwhile.
+    fn drop(&mut self) {
+        let submitter = self.kernel.submitter();
+        if self.has_files {
+            let _ = submitter.unregister_files();
+        }
+        if self.has_buffers {
+            let _ = submitter.unregister_buffers();
+        }
+    }
+}
+
 fn build(wish: Wish) -> io::Result<IoUring> {
     let entries = wish.depth.next_power_of_two();
     let mut last = io::Error::from_raw_os_error(libc::EINVAL);
