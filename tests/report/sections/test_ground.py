@@ -96,7 +96,7 @@ class Damaged(Source):
     """A source whose ledger cannot be read."""
 
     def ledger(self) -> Ledger:
-        raise StoreError("'/home/me/s/ledger.json' is damaged.", "Restore it.")
+        raise StoreError("'/srv/s/ledger.json' is damaged.", "Restore it.")
 
 
 def test_a_damaged_ledger_is_told_without_where_it_lies() -> None:
