@@ -48,7 +48,7 @@ def _sessions_table(members: Iterable[Member]) -> Table:
         )
         for one in members
     )
-    return Table("Sessions", columns((*texts, "iolab", "Id")), rows)
+    return Table("What each session is", columns((*texts, "iolab", "Id")), rows)
 
 
 def _made(member: Member) -> str:
