@@ -50,6 +50,7 @@ test-packages:
 	    "/usr/sbin/sshd:openssh-server:for the tests over ssh (tests/fleet)" \
 	    "ssh:openssh-client:for the tests over ssh (tests/fleet)" \
 	    "nsenter:util-linux:for the tests over ssh (tests/fleet)" \
+	    "fsfreeze:util-linux:for the tests of faults of the native engine (tests/e2e)" \
 	    "/usr/sbin/slurmctld:slurmctld:for the tests with a Slurm cluster (tests/fleet/test_slurm.py)" \
 	    "/usr/sbin/slurmd:slurmd:for the tests with a Slurm cluster (tests/fleet/test_slurm.py)" \
 	    "srun:slurm-client:for the tests with a Slurm cluster (tests/fleet/test_slurm.py)" \
