@@ -113,7 +113,7 @@ const PIECES: &[&str] = &[
     "\"verify\":true,",
 ];
 
-/// How often each kind of outcome came: inputs that are all refused at the first byte prove nothing.
+/// How often each outcome came: inputs that are all refused at the first byte prove nothing.
 #[derive(Default)]
 struct Outcomes {
     refused: u64,
