@@ -122,6 +122,7 @@ def _size(option: str, text: str, faults: list[Any]) -> int:
 
 def _screen(found: Calibration, rows: tuple[Row, ...]) -> tuple[RenderableType, ...]:
     from iolab.cli.screen import Heading, plain, table
+    from iolab.model.engine import EngineName
     from iolab.report.wording import show_value
 
     headings = [Heading(""), *(Heading(name, number=True) for name in ("fio", "native"))]
@@ -140,7 +141,8 @@ def _screen(found: Calibration, rows: tuple[Row, ...]) -> tuple[RenderableType, 
     shown = ["-" if value is None else show_value(value, "1/s") for value in ceilings.values()]
     lines.append(["ceiling, on /dev/null", *shown, "", ""])
     versions, methods = dict(found.versions), dict(found.methods)
-    said = ", ".join(f"{version} by {methods[name]}" for name, version in versions.items())
+    fio = methods[EngineName.FIO]
+    said = f"{versions[EngineName.FIO]} ({fio}), {versions[EngineName.NATIVE]}"
     count = len(found.trials) // 2
     return (table(headings, lines), "", plain(f"{count} pairs, order swapped: {said}."))
 

@@ -94,7 +94,7 @@ def test_a_run_however_it_is_cut(piece: int) -> None:
     assert [one.ios for one in live] == [10, 20]
     assert [one.iops for one in reading.intervals] == [10.0, 20.0]
     assert (reading.start_real_ns, reading.end_real_ns) == (START, START + 2 * SECOND)
-    assert (reading.version, reading.faults) == ("native-0.1.0", ())
+    assert (reading.version, reading.faults) == ("native-0.1.0 (io_uring)", ())
 
 
 def test_the_last_line_has_the_totals() -> None:

@@ -80,8 +80,11 @@ class NativeReader:
         )
 
     def _version(self) -> str:
-        version = self._head.get("version")
-        return f"native-{version}" if isinstance(version, str) else ""
+        """With the way to the kernel: hosts that have another one are not alike."""
+        version, method = self._head.get("version"), self._head.get("method")
+        if not isinstance(version, str):
+            return ""
+        return f"native-{version} ({method})" if isinstance(method, str) else f"native-{version}"
 
     def _totals(self) -> EngineTotals | None:
         if self._end is None:
