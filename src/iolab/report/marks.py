@@ -32,6 +32,7 @@ _WIDEST: Final = 4.0
 """Lines wider than this are areas of one colour, as in heat maps, and no series."""
 
 _LEVELS: Final = {shape_of(level): level.value for level in Level if level is not Level.VALID}
+_PAPER: Final = PAPER.stand_in
 _SERIES: Final = {token.stand_in: token.name for token in SERIES}
 _ELLIPSIS: Final = "…"
 _DRAWN: Final = frozenset({"line", "trail", "area", "point", "bar", "rect", "rule", "circle"})
@@ -57,12 +58,23 @@ class Layer:
     def colour(self) -> str:
         """The colour that tells what it belongs to: of filled marks the fill, else the stroke."""
         fill, stroke = (str(self.mark.get(key) or "") for key in ("fill", "stroke"))
-        return fill if fill in _SERIES or not stroke or stroke == PAPER.stand_in else stroke
+        return fill if fill in _SERIES or not stroke or (fill and stroke == _PAPER) else stroke
 
     def field(self, channel: str) -> str | None:
         """The field that a channel takes its values from."""
         found = self.encoding.get(channel)
         return found.get("field") if isinstance(found, dict) else None
+
+    def value(self, channel: str) -> str | None:
+        """The field of a channel that is a quantity, and not a mere place in the plot.
+
+        Of a piece that lies across the plot, as a bar from zero, its end is what it stands for.
+        """
+        found = self.encoding.get(channel)
+        if not isinstance(found, dict) or None in (found.get("scale", 0), found.get("axis", 0)):
+            return None
+        lies = channel == "x" and self.kind in {"rect", "bar"} and not self.value("y")
+        return (self.field("x2") if lies else None) or self.field(channel)
 
     def at(self, channel: str) -> float | None:
         """The constant pixel of a channel."""
@@ -272,20 +284,19 @@ def _is_asked(layer: Layer, view: View) -> bool:
     fields = (layer.field("x"), layer.field("y"))
     if layer.kind not in _POINTS or not layer.rows or not any(fields):
         return False
-    if layer.encoding.get("y", {}).get("axis", {}) is None:
-        return False  # places in the drawing and no values, as of lying bars, which are labelled
     if layer.kind == "rect" and not all(fields):
         return False
     if layer.kind == "line" and layer.field("order") and layer.mark.get("invalid"):
         return False  # pieces that have no order of their own, as the cells of a heat map
-    if layer.colour == PAPER.stand_in or float(layer.mark.get("strokeWidth") or 0) > _WIDEST:
+    if layer.colour == _PAPER or float(layer.mark.get("strokeWidth") or 0) > _WIDEST:
         return False
     alike = [one for one in view.layers if one.colour == layer.colour and one is not layer]
     if layer.kind in {"line", "trail"}:
         marked = {_place(one, row) for one in alike if _shown(one) for row in one.rows}
         return not all(_place(layer, row) in marked for row in layer.rows)
     lines = any(one.kind in {"line", "trail"} for one in alike)
-    doubts = layer.kind == "point" and any(one.kind == "bar" for one in view.layers)
+    pieces = any(one.kind in {"bar", "rect"} for one in view.layers)
+    doubts = layer.kind == "point" and pieces and layer.colour not in _SERIES
     return not doubts and (_shown(layer) or not lines)
 
 
@@ -301,7 +312,7 @@ def _verdict(layer: Layer) -> str:
         return _LEVELS[mark["shape"]]
     if mark.get("shape") != "circle":
         return ""
-    if mark.get("fill") == PAPER.stand_in:
+    if mark.get("fill") == _PAPER:
         return "predicted"
     return Level.VALID.value if mark.get("fill") == mark.get("stroke") else ""
 
@@ -316,7 +327,7 @@ def _marks(layer: Layer, view: View, name: str, *, judged: bool) -> Marks:
     rows = layer.rows
     if layer.kind in {"line", "trail"} and by:
         rows = tuple(sorted(rows, key=lambda row: row[by]))
-    x, y = layer.field("x"), layer.field("y")
+    x, y = layer.value("x"), layer.value("y")
     return Marks(
         layer=layer.name,
         view=layer.view,

@@ -139,7 +139,11 @@ def test_strokes_of_hatching_do_not_run_on_into_each_other() -> None:
     assert all(part.count("L") == 1 for part in path[1].split("M") if part)
 
 
-def test_places_of_bars_are_no_values_that_a_pointer_could_ask_for() -> None:
+def test_a_pointer_is_told_the_values_of_bars_and_not_their_places() -> None:
     figure = drawn(*groups())
     assert figure is not None
-    assert marks_of(figure, views_of(figure.spec), {}) == ()
+    views = views_of(figure.spec)
+    asked = marks_of(figure, views, {})
+    ends = [row["x2"] for one in views[0].layers if one.kind == "rect" for row in one.rows]
+    assert [x for one in asked for x in one.x] == ends
+    assert {y for one in asked for y in one.y} == {None}
