@@ -77,12 +77,13 @@ impl Threads {
         let gate = Arc::new(Gate::default());
         let mut handles = Vec::with_capacity(crew.members.len());
         let mut scores = Vec::with_capacity(crew.members.len());
-        for member in crew.members {
+        for (nth, member) in crew.members.into_iter().enumerate() {
             let own = Arc::new(member.scores(&ground.spec));
             scores.push(Arc::clone(&own));
             let (ground, gate) = (ground.clone(), Arc::clone(&gate));
             let (ready, tell) = (ready.clone(), tell.clone());
-            let work = move || work(&ground, member, own, &gate, ready, &tell);
+            let seat = Seat { member, scores: own, leads: nth == 0 };
+            let work = move || work(&ground, seat, &gate, ready, &tell);
             let thread = Builder::new().name("engine".into()).stack_size(STACK_BYTES).spawn(work);
             handles.push(thread.map_err(|error| {
                 vec![format!("A thread cannot be started: {}.", sentence(&error))]
@@ -128,11 +129,17 @@ impl Drop for Threads {
     }
 }
 
+/// One thread's part.
+struct Seat {
+    member: Member,
+    scores: Arc<Scores>,
+    leads: bool,
+}
+
 /// The whole life of one thread.
 fn work(
     ground: &Ground,
-    member: Member,
-    scores: Arc<Scores>,
+    Seat { member, scores, leads }: Seat,
     gate: &Gate,
     ready: Sender<Result<Vec<String>, String>>,
     tell: &Sender<Ended>,
@@ -164,7 +171,8 @@ fn work(
         let _ = ready.send(Ok(notes));
         drop(ready); // Who waits for all to be ready waits until nobody has this any more.
     };
-    let life = Life { lanes: member.lanes, memory, scores, book: ground.book.clone(), clock };
+    let book = ground.book.clone();
+    let life = Life { lanes: member.lanes, memory, scores, book, clock, leads };
     match queue {
         Any::Plain(queue) => life.live(queue, be_ready, gate, tell),
         Any::Aio(queue) => life.live(queue, be_ready, gate, tell),
@@ -191,12 +199,14 @@ struct Life {
     scores: Arc<Scores>,
     book: Option<Arc<Book>>,
     clock: Clock,
+    leads: bool,
 }
 
 impl Life {
     fn live<Q: Queue>(self, queue: Q, be_ready: impl FnOnce(), gate: &Gate, tell: &Sender<Ended>) {
         let worker = Worker::new(queue, self.lanes, self.memory, self.clock, self.scores);
         let worker = worker.proving(self.book);
+        let worker = if self.leads { worker.leading() } else { worker };
         wake_sharply();
         be_ready();
         let _ = tell.send(worker.run(gate.wait()));

@@ -74,6 +74,9 @@ pub struct Ground<'a, Q> {
     pub region: &'a mut Region,
     /// What proven lanes are held against.
     pub proof: &'a mut Option<Proof>,
+    /// Nothing is under way: there is nothing that more could march in step with. So it is always
+    /// where the kernel does I/O within the call that submits it.
+    pub is_idle: bool,
 }
 
 impl Track {
@@ -98,13 +101,15 @@ impl Track {
         }
     }
 
-    /// Push up to `cap` I/Os that are due; when the next one is, 0 for at once.
+    /// Push the I/Os that are due, up to `cap` where others are under way; when the next one is
+    /// due, 0 for at once.
     #[inline]
     pub fn submit<Q: Queue>(&mut self, ground: &mut Ground<Q>, now: u64, start: u64) -> u64 {
         if self.pause_until > now {
             return self.pause_until;
         }
-        let last = self.free_count.saturating_sub(self.cap);
+        let cap = if ground.is_idle { self.free_count } else { self.cap };
+        let last = self.free_count.saturating_sub(cap);
         while self.free_count > last {
             let may_wait = self.is_paced || self.is_proven;
             let ahead = if may_wait { self.ahead.take() } else { None };

@@ -12,7 +12,7 @@ use super::lines::{Snapshot, say};
 use super::worker::{Ended, Times};
 use crate::error::errno_name;
 use crate::sys::block::keep;
-use crate::sys::thread::{Usage, process_usage};
+use crate::sys::thread::Usage;
 use crate::sys::time::{SECOND_NS, real_ns, sleep_until_real};
 
 /// Threads are let off so long before the start: all have woken by then.
@@ -29,12 +29,6 @@ struct Course<'a> {
     start_real_ns: u64,
 }
 
-/// What was used, and stolen from this machine, up to a moment.
-struct Used {
-    usage: Usage,
-    steal_ticks: u64,
-}
-
 /// Start the threads, tell what they do, and tell the sums when they have ended.
 ///
 /// `start_real_ns` is when to start; at once when it is past or None.
@@ -46,14 +40,14 @@ pub fn watch(ground: &Ground, threads: &Threads, start_real_ns: Option<u64>, dep
     let none = Snapshot::of(&threads.scores);
     threads.start(course.times);
     sleep_until_real(course.start_real_ns);
-    let before = Used::now();
+    let before = steal_ticks();
     say(&json!({
         "started_real_ns": course.start_real_ns,
         "late_ns": start_real_ns.map_or(0, |at_ns| course.start_real_ns.saturating_sub(at_ns)),
     }));
-    let (all, used) = course.follow(threads, none, &before);
+    let (all, after) = course.follow(threads, none);
     let kept = keep_files(ground);
-    course.sum_up(threads, &all, &used, depth, kept);
+    course.sum_up(threads, &all, after.saturating_sub(before), depth, kept);
 }
 
 impl<'a> Course<'a> {
@@ -71,42 +65,42 @@ impl<'a> Course<'a> {
         self.ground.clock.ns(ticks.saturating_sub(self.times.start))
     }
 
-    /// Tell each interval until all threads have ended; how they did, and what was used until
-    /// submission stopped.
-    fn follow(&self, threads: &Threads, mut told: Snapshot, before: &Used) -> (Vec<Ended>, Used) {
+    /// Tell each interval until all threads have ended; how they did, and the ticks that were stolen
+    /// until submission stopped.
+    fn follow(&self, threads: &Threads, mut told: Snapshot) -> (Vec<Ended>, u64) {
         let clock = self.ground.clock;
         let interval_ns = self.ground.spec.interval_ms * (SECOND_NS / 1000);
         let runtime_ns = self.since_start_ns(self.times.deadline);
         let mut all = Vec::with_capacity(threads.count());
         let mut teller = Teller { course: self, seq: 0, told_ns: 0 };
-        let mut used = None;
+        let mut stolen = None;
         while all.len() < threads.count() {
             let tick_ns = (teller.told_ns / interval_ns + 1) * interval_ns;
-            let until_ns = if used.is_none() { tick_ns.min(runtime_ns) } else { tick_ns };
+            let until_ns = if stolen.is_none() { tick_ns.min(runtime_ns) } else { tick_ns };
             let left_ns = until_ns.saturating_sub(self.since_start_ns(clock.ticks()));
             match threads.ended.recv_timeout(Duration::from_nanos(left_ns)) {
                 Ok(ended) => all.push(ended),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     let now_ns = self.since_start_ns(clock.ticks());
-                    if now_ns >= runtime_ns && used.is_none() {
-                        used = Some(Used::now().since(before));
+                    if now_ns >= runtime_ns && stolen.is_none() {
+                        stolen = Some(steal_ticks());
                     }
                     told = teller.tell(threads, &told, now_ns);
                 }
             }
         }
-        let used = used.unwrap_or_else(|| Used::now().since(before));
+        let stolen = stolen.unwrap_or_else(steal_ticks);
         let last = all.iter().map(|ended| ended.last).max().unwrap_or(self.times.start);
         teller.tell_last(threads, &told, self.since_start_ns(last));
-        (all, used)
+        (all, stolen)
     }
 
     fn sum_up(
         &self,
         threads: &Threads,
         all: &[Ended],
-        used: &Used,
+        stolen_ticks: u64,
         depth: &Value,
         (kept_ns, unkept): (Option<u64>, BTreeMap<String, u64>),
     ) {
@@ -116,6 +110,7 @@ impl<'a> Course<'a> {
         // Jobs that ended by their bytes did not last until the deadline.
         let is_early = all.iter().all(|ended| ended.is_early || ended.broken.is_some());
         let measured_ns = if is_early { last_ns.min(runtime_ns) } else { runtime_ns };
+        let used = usage(all);
         let mut end = whole.whole();
         let broken: BTreeMap<_, _> = all
             .iter()
@@ -133,8 +128,8 @@ impl<'a> Course<'a> {
             "retries": whole.retries(),
             "broken": broken,
             "cpu": {
-                "user_s": used.usage.user_ns as f64 / 1e9,
-                "system_s": used.usage.system_ns as f64 / 1e9,
+                "user_s": used.user_ns as f64 / 1e9,
+                "system_s": used.system_ns as f64 / 1e9,
             },
             "measured_ns": measured_ns,
             "drain_ns": last_ns.saturating_sub(measured_ns),
@@ -144,10 +139,10 @@ impl<'a> Course<'a> {
             "verify": self.ground.book.as_ref().map(|book| book.told()),
             "depth": depth,
             "context_switches": {
-                "voluntary": used.usage.waits,
-                "involuntary": used.usage.preemptions,
+                "voluntary": used.waits,
+                "involuntary": used.preemptions,
             },
-            "steal_ticks": used.steal_ticks,
+            "steal_ticks": stolen_ticks,
             "end_fsync_ns": kept_ns,
         });
         if let Value::Object(rest) = rest {
@@ -197,24 +192,25 @@ impl Teller<'_> {
     }
 }
 
-impl Used {
-    fn now() -> Self {
-        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-        // cpu  user nice system idle iowait irq softirq steal …
-        let steal = stat.lines().next().and_then(|all| all.split_whitespace().nth(8)?.parse().ok());
-        Self { usage: process_usage(), steal_ticks: steal.unwrap_or(0) }
+/// What the process used from the start until the last thread submitted nothing more.
+fn usage(all: &[Ended]) -> Usage {
+    let then = all.iter().find_map(|ended| ended.used_before).unwrap_or_default();
+    let after = all.iter().map(|ended| ended.used_after);
+    let now = after.max_by_key(|usage| usage.user_ns + usage.system_ns).unwrap_or_default();
+    Usage {
+        user_ns: now.user_ns.saturating_sub(then.user_ns),
+        system_ns: now.system_ns.saturating_sub(then.system_ns),
+        waits: now.waits.saturating_sub(then.waits),
+        preemptions: now.preemptions.saturating_sub(then.preemptions),
     }
+}
 
-    fn since(&self, before: &Self) -> Self {
-        let (now, then) = (self.usage, before.usage);
-        let usage = Usage {
-            user_ns: now.user_ns - then.user_ns,
-            system_ns: now.system_ns - then.system_ns,
-            waits: now.waits - then.waits,
-            preemptions: now.preemptions - then.preemptions,
-        };
-        Self { usage, steal_ticks: self.steal_ticks - before.steal_ticks }
-    }
+/// What the hypervisor took from this machine since its start.
+fn steal_ticks() -> u64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    // cpu  user nice system idle iowait irq softirq steal …
+    let steal = stat.lines().next().and_then(|all| all.split_whitespace().nth(8)?.parse().ok());
+    steal.unwrap_or(0)
 }
 
 /// Keep all that jobs with `end_fsync` wrote; how long that took, and what failed by errno.

@@ -14,6 +14,7 @@ use super::proof::{Book, Proof};
 use super::queue::{Queue, Wait};
 use super::slot::{Memory, Slot};
 use super::tsc::Clock;
+use crate::sys::thread::{Usage, process_usage};
 
 /// Before something is due the thread stays awake for so long: timers wake it some tens of
 /// microseconds late.
@@ -37,6 +38,10 @@ pub struct Ended {
     pub oldest_due: Option<u64>,
     /// It had nothing left to do before the deadline.
     pub is_early: bool,
+    /// What the process had used at the start, as the first of the threads saw it.
+    pub used_before: Option<Usage>,
+    /// What it had used when this thread submitted nothing more.
+    pub used_after: Usage,
     /// What broke it off: the kernel took or gave no more.
     pub broken: Option<i32>,
 }
@@ -55,6 +60,7 @@ pub struct Worker<Q> {
     under_way: usize,
     region: Region,
     proof: Option<Proof>,
+    leads: bool,
 }
 
 impl<Q: Queue> Worker<Q> {
@@ -86,6 +92,7 @@ impl<Q: Queue> Worker<Q> {
             under_way: 0,
             region: memory.region,
             proof: None,
+            leads: false,
         }
     }
 
@@ -96,11 +103,19 @@ impl<Q: Queue> Worker<Q> {
         self
     }
 
+    /// Have it look at the start what the process has used: the thread that tells may wake later.
+    #[must_use]
+    pub fn leading(mut self) -> Self {
+        self.leads = true;
+        self
+    }
+
     /// Work from the start to the deadline, and until all that is under way has ended.
     pub fn run(mut self, times: Times) -> Ended {
         self.clock.wait_until(times.start);
+        let used_before = self.leads.then(process_usage);
         let mut now = self.clock.ticks();
-        let mut ended = Ended { last: now, ..Ended::default() };
+        let mut ended = Ended { last: now, used_before, ..Ended::default() };
         while now < times.deadline {
             let next_due = self.submit(now, times.start);
             let wait = self.wait_for(next_due.min(times.deadline), now);
@@ -117,6 +132,7 @@ impl<Q: Queue> Worker<Q> {
                 ended.last = now;
             }
         }
+        ended.used_after = process_usage();
         while self.under_way > 0 && ended.broken.is_none() {
             self.submit_again();
             if let Err(error) = self.queue.enter(Wait::One) {
@@ -148,7 +164,8 @@ impl<Q: Queue> Worker<Q> {
             self;
         let mut next_due = NEVER;
         let mut pushed = 0;
-        let mut ground = Ground { queue, slots, region, proof };
+        let is_idle = *under_way == 0;
+        let mut ground = Ground { queue, slots, region, proof, is_idle };
         for &lane in listed.iter() {
             let track = &mut tracks[lane as usize];
             track.free_before = track.free_count;
