@@ -190,6 +190,34 @@ def test_a_target_in_memory_without_direct_io(tmp_path: Path) -> None:
     assert checks["engine-errors"]["level"] == "valid"
 
 
+VERIFIED = ONE.replace('rw = "randread"', 'rw = "randrw"\nverify = true').replace(
+    'filesize = "16m"', 'filesize = "1m"'
+)
+
+
+def test_blocks_hold_what_was_written_and_a_flipped_bit_is_found(tmp_path: Path) -> None:
+    kept = VERIFIED + "\n[target]\nkeep_files = true\n"
+    with xfs_on_loop(512 << 20) as target:
+        study, first, second = write_study(tmp_path, kept), tmp_path / "S1", tmp_path / "S2"
+        iolab("run", study, "--path", target.path, "--out", first, "--quiet")
+        found = checks_of(first, "reads")["wrong-blocks"]
+        assert (found["level"], found["evidence"]["wrong"]) == ("valid", 0)
+        assert found["evidence"]["checked"] > 100
+        (damaged,) = target.path.glob("iolab*/s1mx2v.0.0")
+        # A bit in the middle of every block, behind all caches: whichever is read first shows it.
+        with damaged.open("r+b") as file:
+            for at in range(2000, 1 << 20, 4096):
+                file.seek(at)
+                byte = file.read(1)[0]
+                file.seek(at)
+                file.write(bytes([byte ^ 1]))
+            os.fsync(file.fileno())
+        iolab("run", study, "--path", target.path, "--out", second, "--quiet")
+        found = checks_of(second, "reads")["wrong-blocks"]
+    assert found["level"] == "invalid"
+    assert found["evidence"]["corrupt"] + found["evidence"]["torn"] > 0
+
+
 def test_both_engines_on_one_target_compare(target: Target, session: Path, tmp_path: Path) -> None:
     other = tmp_path / "fio"
     study = write_study(tmp_path, STUDY)
