@@ -21,7 +21,7 @@ def session(name: str, factor: float = 1.0) -> Source:
     source.session = replace(
         source.session,
         id=f"id-{name}",
-        command=("/opt/bin/iolab", "run", "ssd-cluster", "--out", f"/home/me/secret/{name}"),
+        command=("/opt/bin/iolab", "run", "ssd-cluster", "--out", f"/srv/secret/{name}"),
     )
     source.results_given = tuple(faster(result, factor) for result in source.results())
     return source
@@ -59,8 +59,12 @@ def with_jobs(source: Source, **parts: object) -> Source:
         replace(one, job=replace(one.io, **parts))  # type: ignore[arg-type]
         for one in source.study.workloads
     )
+    jobs = {
+        point.digest: replace(point.io, **parts)  # type: ignore[arg-type]
+        for point in source.plan.points
+    }
     runs = tuple(
-        replace(run, point=replace(run.point, job=replace(run.point.io, **parts)))  # type: ignore[arg-type]
+        replace(run, point=replace(run.point, job=jobs[run.point.digest]))
         for run in source.plan.runs
     )
     study = replace(source.study, workloads=workloads)
