@@ -122,7 +122,7 @@ class Damaged(Source):
 
     def bins(self, digest: str, repeat: int) -> BinTable:
         raise StoreError(
-            f"'/srv/secret/two/points/{digest}/run-{repeat}/bins.parquet' is damaged.", "Restore it."
+            f"'/srv/secret/points/{digest}/run-{repeat}/bins.parquet' is damaged.", "Restore it."
         )
 
 
