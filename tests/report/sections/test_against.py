@@ -14,6 +14,7 @@ from iolab.model.metric import Level, Metric
 from iolab.report.brief import Brief, build_brief
 from iolab.report.figures.beside import ROWS_MAX, Dot, beside_figure
 from iolab.report.figures.choose import looks_of
+from iolab.report.figures.frame import Spec
 from iolab.report.html import render_html
 from iolab.report.markdown import render_markdown
 from iolab.report.page_parts import Section
@@ -121,19 +122,19 @@ def dots(*ratios: Metric) -> list[Dot]:
     ]
 
 
-def figure(*ratios: Metric) -> dict[str, object]:
+def figure(*ratios: Metric) -> Spec:
     return beside_figure("a", "b", "c", "", dots(*ratios), Table("", (), ())).spec
 
 
-def layers(spec: object, kind: str) -> list[dict[str, object]]:
-    return [one for one in spec["layer"] if one["mark"]["type"] == kind]  # type: ignore[index]
+def layers(spec: Spec, kind: str) -> list[Spec]:
+    return [one for one in spec["layer"] if one["mark"]["type"] == kind]
 
 
 def test_one_is_always_on_the_axis_and_named() -> None:
     for ratios in ((3.0, 9.0), (0.001, 0.002), (1e-4, 1e4), (1.0,)):
         spec = figure(*(Metric(value, "") for value in ratios))
         (dot, *_) = layers(spec, "point")
-        x = dot["encoding"]["x"]  # type: ignore[index]
+        x = dot["encoding"]["x"]
         low, high = x["scale"]["domain"]
         assert low < 1 < high
         assert low < min(ratios)
@@ -145,9 +146,9 @@ def test_one_is_always_on_the_axis_and_named() -> None:
 def test_intervals_and_verdicts_are_drawn() -> None:
     spec = figure(Metric(0.5, "", 0.4, 0.6), Metric(2.0, ""), Metric(3.0, ""))
     points = layers(spec, "point")
-    assert [one["mark"]["fill"] == PAPER.stand_in for one in points] == [False, True, True]  # type: ignore[index]
-    bars = [one for one in layers(spec, "rule") if "x2" in one["data"]["values"][0]]  # type: ignore[index]
-    assert [one["data"]["values"] for one in bars] == [[{"x": 0.4, "x2": 0.6}]]  # type: ignore[index]
+    assert [one["mark"]["fill"] == PAPER.stand_in for one in points] == [False, True, True]
+    bars = [one for one in layers(spec, "rule") if "x2" in one["data"]["values"][0]]
+    assert [one["data"]["values"] for one in bars] == [[{"x": 0.4, "x2": 0.6}]]
 
 
 def test_many_rows_stay_within_their_limit() -> None:
