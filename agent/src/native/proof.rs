@@ -51,6 +51,9 @@ impl Book {
         let proven: Vec<&JobSpec> = spec.jobs.iter().filter(|job| job.verify).collect();
         let Some(first) = proven.first() else { return Ok(None) };
         let block_bytes = first.smallest_block();
+        if let Some(fault) = overlap(spec, targets, block_bytes) {
+            return Err(fault);
+        }
         let mut longest = vec![0; targets.all.len()];
         for (job, places) in spec.jobs.iter().zip(&targets.of_jobs) {
             for (file, &place) in job.files.iter().zip(places) {
@@ -116,6 +119,38 @@ impl Book {
             first.extend(found.sentence(name, offset, expected));
         }
     }
+}
+
+/// Why blocks of a proven job would not be as it wrote them, without any fault of the target.
+fn overlap(spec: &Spec, targets: &Targets, block_bytes: u32) -> Option<String> {
+    let mut proven = vec![false; targets.all.len()];
+    for (nth, (job, places)) in spec.jobs.iter().zip(&targets.of_jobs).enumerate() {
+        if !job.verify {
+            continue;
+        }
+        if job.smallest_block() != block_bytes || job.offset_bytes % u64::from(block_bytes) != 0 {
+            return Some(format!(
+                "jobs[{nth}]: verify with blocks of {} bytes from {} on, which may overlap other \
+                 jobs' blocks of {block_bytes}; give all proven jobs one size, and multiples of it.",
+                job.smallest_block(),
+                job.offset_bytes
+            ));
+        }
+        if job.rw.trims() {
+            return Some(format!("jobs[{nth}]: verify and trims; what is trimmed bears no stamp."));
+        }
+        places.iter().for_each(|&place| proven[place as usize] = true);
+    }
+    let mut jobs = spec.jobs.iter().zip(&targets.of_jobs);
+    let spoiler = jobs.position(|(job, places)| {
+        !job.verify && job.changes() && places.iter().any(|&place| proven[place as usize])
+    });
+    spoiler.map(|nth| {
+        format!(
+            "jobs[{nth}]: it changes what another job verifies; give it verify as well, or another \
+             file."
+        )
+    })
 }
 
 impl Proof {
