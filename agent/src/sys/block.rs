@@ -34,11 +34,17 @@ pub fn open_target(path: &Path, how: Opening) -> Result<File> {
     let direct = if how.direct { libc::O_DIRECT } else { 0 };
     let alone = if how.alone { libc::O_EXCL } else { 0 };
     let mut options = OpenOptions::new();
-    options.read(true).write(how.writes).custom_flags(direct | alone);
+    options.read(true).write(how.writes);
     if how.create {
         options.create(true).truncate(false).mode(0o600);
     }
-    options.open(path)
+    // Reads need not be noted in the file, as only its owner may say.
+    match options.custom_flags(direct | alone | libc::O_NOATIME).open(path) {
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
+            options.custom_flags(direct | alone).open(path)
+        }
+        opened => opened,
+    }
 }
 
 /// Read into a block; how many bytes came.
