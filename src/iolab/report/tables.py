@@ -33,6 +33,13 @@ SHOWN_METRICS: Final = (
 )
 """The metrics of the results table and their headings."""
 
+SERVICE_METRICS: Final = (
+    ("service_lat_ns_mean", "Service mean"),
+    ("service_lat_ns_p50", "Service p50"),
+    ("service_lat_ns_p99", "Service p99"),
+)
+"""Those beside them where latency counts from when I/Os were due."""
+
 
 def results_table(study: Study, results: Sequence[Result], anchors: Mapping[RunKey, str]) -> Table:
     """One row a run of I/O; `anchors` lead to what the report tells of it."""
@@ -45,6 +52,8 @@ def results_table(study: Study, results: Sequence[Result], anchors: Mapping[RunK
         for key, heading in SHOWN_METRICS
         if mixed or key not in {"read_iops", "write_iops"}
     ]
+    if any(key in result.metrics for result in results for key, _ in SERVICE_METRICS):
+        shown += SERVICE_METRICS
     return every_run("Every run", study, results, shown, anchors)
 
 
