@@ -139,7 +139,9 @@ fn overlap(spec: &Spec, targets: &Targets, block_bytes: u32) -> Option<String> {
         if job.rw.trims() {
             return Some(format!("jobs[{nth}]: verify and trims; what is trimmed bears no stamp."));
         }
-        places.iter().for_each(|&place| proven[place as usize] = true);
+        for &place in places {
+            proven[place as usize] = true;
+        }
     }
     let mut jobs = spec.jobs.iter().zip(&targets.of_jobs);
     let spoiler = jobs.position(|(job, places)| {
