@@ -94,6 +94,21 @@ def test_a_target_that_loses_and_tears_writes_is_caught(tmp_path: Path) -> None:
         assert found(run(once(target.path, "read", ledger))) == {"stale": 2, "torn": 1}
 
 
+def test_a_lost_write_is_stale_also_where_another_run_wrote_before() -> None:
+    last = SIZE - BLOCK
+    with faulty_file(SIZE) as target:
+        layout = job(target.path, SIZE, "write", verify=True, io_bytes=SIZE)
+        assert run(spec(layout, runtime_s=None)).count("write") == SIZE // BLOCK
+        target.keeps = lambda offset, length: 0 if offset == last else length
+        # Far fewer writes than those before, and no ledger that would know of them.
+        few = {"offset_bytes": SIZE - 4 * BLOCK, "io_bytes": 100 * BLOCK, "depth": 1}
+        outcome = run(spec(job(target.path, SIZE, "randrw", verify=True, **few), runtime_s=None))
+    verify = outcome.end["verify"]
+    assert verify["stale"] > 0
+    assert verify["torn"] == verify["misplaced"] == verify["corrupt"] == 0
+    assert all(f"The block at {last} of" in sentence for sentence in verify["first"])
+
+
 def test_reads_beside_writes_of_the_same_blocks_find_nothing_wrong(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(SIZE))

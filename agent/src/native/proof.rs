@@ -11,6 +11,7 @@ use super::queue::Act;
 use super::source::Op;
 use super::spec::{JobSpec, Spec};
 use super::target::Targets;
+use crate::sys::time::real_ns;
 
 /// Sentences about what was found; all are counted.
 const MAX_SENTENCES: usize = 8;
@@ -68,8 +69,11 @@ impl Book {
             None if proven.iter().any(|job| job.writes()) => Some(Ledger::in_memory(&shape)?),
             None => None,
         };
+        // Above what any run before this one wrote, or its blocks would pass for later writes: no
+        // run makes as many writes as nanoseconds pass.
+        let first_sequence = ledger.as_ref().map_or(1, Ledger::first_sequence).max(real_ns());
         Ok(Some(Self {
-            sequence: AtomicU64::new(ledger.as_ref().map_or(1, Ledger::first_sequence)),
+            sequence: AtomicU64::new(first_sequence),
             ledger,
             block_bytes: u64::from(block_bytes),
             names: targets.all.iter().map(|target| target.path.display().to_string()).collect(),
