@@ -93,8 +93,8 @@ impl Crew {
         let used = lanes.map(|lane| u64::from(lane.depth)).sum();
         if used < asked {
             notes.push(format!(
-                "Of a depth of {asked}, {used} can be had: a ring holds {RING_DEPTH} I/Os, and plain \
-                 calls are made by at most {MAX_LANES} threads."
+                "Of a depth of {asked}, {used} can be had: a ring holds {RING_DEPTH} I/Os, and \
+                 plain calls are made by at most {MAX_LANES} threads."
             ));
         }
         Ok(Self { members, depth_asked: asked, depth_used: used })

@@ -146,8 +146,8 @@ impl Chooser<'_> {
         let method = if plain > ring * ADVANTAGE { Method::Sync } else { Method::IoUring };
         let name = if method == Method::Sync { "Plain calls" } else { "io_uring" };
         self.notes.push(format!(
-            "{name} at depth 1: in a trial of reads, {plain:.0} a second by plain calls and {ring:.0} \
-             by io_uring."
+            "{name} at depth 1: in a trial of reads, {plain:.0} a second by plain calls and \
+             {ring:.0} by io_uring."
         ));
         method
     }

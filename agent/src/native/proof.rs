@@ -135,7 +135,8 @@ fn overlap(spec: &Spec, targets: &Targets, block_bytes: u32) -> Option<String> {
         if job.smallest_block() != block_bytes || job.offset_bytes % u64::from(block_bytes) != 0 {
             return Some(format!(
                 "jobs[{nth}]: verify with blocks of {} bytes from {} on, which may overlap other \
-                 jobs' blocks of {block_bytes}; give all proven jobs one size, and multiples of it.",
+                 jobs' blocks of {block_bytes}; give all proven jobs one size, and \
+                 multiples of it.",
                 job.smallest_block(),
                 job.offset_bytes
             ));

@@ -195,8 +195,8 @@ impl<'a> Want<'a> {
             let job = &spec.jobs[nth];
             for block in job.blocks.iter().filter(|block| u64::from(block.bytes) % unit != 0) {
                 faults.push(format!(
-                    "jobs[{nth}]: blocks of {} bytes, where direct I/O on {name} needs multiples of \
-                     {unit}; give one.",
+                    "jobs[{nth}]: blocks of {} bytes, where direct I/O on {name} needs \
+                     multiples of {unit}; give one.",
                     block.bytes
                 ));
             }

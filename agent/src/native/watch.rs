@@ -65,8 +65,8 @@ impl<'a> Course<'a> {
         self.ground.clock.ns(ticks.saturating_sub(self.times.start))
     }
 
-    /// Tell each interval until all threads have ended; how they did, and the ticks that were stolen
-    /// until submission stopped.
+    /// Tell each interval until all threads have ended; how they did, and the ticks that were
+    /// stolen until submission stopped.
     fn follow(&self, threads: &Threads, mut told: Snapshot) -> (Vec<Ended>, u64) {
         let clock = self.ground.clock;
         let interval_ns = self.ground.spec.interval_ms * (SECOND_NS / 1000);
