@@ -91,6 +91,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "hundreds of thousands of draws")]
     fn numbers_below_a_bound_are_alike_by_chi_square() {
         // 255 degrees of freedom: one stream in 10^6 has more than 375, or less than 160.
         for bound in [256, 3 * 256, 7 * 256] {
@@ -107,6 +108,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a hundred thousand draws")]
     fn a_unit_is_above_zero_and_reaches_one() {
         assert!(((u64::MAX >> 11) + 1) as f64 * UNIT >= 1.0);
         let mut random = Random::new(3);
