@@ -23,10 +23,10 @@ def test_with_costs() -> None:
         "Mainstream.",
         "For performance: Performance, 84 % faster than High-capacity by best rates over 3 "
         "workloads (geometric mean).",
-        "For performance at its cost: Performance, 11 % more than Mainstream of best rates for "
-        "each 1000 EUR over 3 workloads (geometric mean).",
-        "For balance: Mainstream, with at least 78 % of the best in everything for each 1000 EUR "
-        "(capacity 78 %, IOPS 100 % and bandwidth 79 %), where Performance has 45 %.",
+        "For performance at its cost: Performance, with best rates for each 1000 EUR 11 % above "
+        "those of Mainstream over 3 workloads (geometric mean).",
+        "For balance: Mainstream, whose shares of the best for each 1000 EUR are capacity 78 %, "
+        "IOPS 100 % and bandwidth 79 %, where Performance has 45 % at its weakest.",
     ]
 
 
@@ -36,9 +36,9 @@ def test_without_costs() -> None:
         "costs are not given, so they do not count.",
         "For performance: Performance, 84 % faster than High-capacity by best rates over 3 "
         "workloads (geometric mean).",
-        "For balance: High-capacity, with at least 49 % of the best in everything (capacity "
-        "100 %, IOPS 60 % and bandwidth 49 %), where Mainstream has 31 %; costs are not given, so "
-        "they do not count.",
+        "For balance: High-capacity, whose shares of the best are capacity 100 %, IOPS 60 % and "
+        "bandwidth 49 %, where Mainstream has 31 % at its weakest; costs are not given, so they "
+        "do not count.",
     ]
 
 
@@ -47,12 +47,14 @@ def test_what_intervals_do_not_support_is_inconclusive() -> None:
     found = needs(rates=near, width=0.02)[Need.PERFORMANCE]
     assert need_words(found, NAMES) == (
         "For performance, no configuration is the best for sure: Performance is ahead of "
-        "Mainstream by 0.99 %, by their intervals."
+        "Mainstream by 0.99 %, which their intervals leave open."
     )
     alone = needs(rates=near, width=None)[Need.PERFORMANCE]
-    assert need_words(alone, NAMES).endswith("by 0.99 %, by single runs.")
+    assert need_words(alone, NAMES).endswith("by 0.99 %, but by single runs.")
     far = need_words(replace(alone, lead=49.2), NAMES)
-    assert far.endswith("for sure: Performance has 49 times what Mainstream has, by single runs.")
+    assert far.endswith(
+        "for sure: Performance has 49 times what Mainstream has, but by single runs."
+    )
     assert "has 1,230 times what" in need_words(replace(alone, lead=1230.4), NAMES)
     same = replace(found, lead=1.0)
     assert need_words(same, NAMES) == "For performance, Performance and Mainstream are alike."

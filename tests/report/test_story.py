@@ -32,10 +32,10 @@ def test_the_story_of_two_configurations() -> None:
         "For capacity first: old-ssd, with 100 TB usable for each 1000 EUR, 2 times that of "
         "new-ssd.",
         "For performance: old-ssd, 25 % faster than new-ssd by best rates over 1 workload.",
-        "For performance at its cost: old-ssd, 2.5 times as much as new-ssd of best rates for each "
-        "1000 EUR over 1 workload.",
-        "For balance: old-ssd, with at least 100 % of the best in everything for each 1000 EUR, "
-        "where new-ssd has 40 %.",
+        "For performance at its cost: old-ssd, with best rates for each 1000 EUR 2.5 times those "
+        "of new-ssd over 1 workload.",
+        "For balance: old-ssd, the best in capacity and operations for each 1000 EUR, where "
+        "new-ssd has 40 % at its weakest.",
         "readrandom-4k: new-ssd has 10 % more operations a second than old-ssd at threads 4, its "
         "largest supported gain of 3 points.",
         "readrandom-4k: new-ssd has 9.1 % less read mean latency than old-ssd at threads 4, its "

@@ -36,7 +36,7 @@ def need_words(one: Suits, names: Names) -> str:
 def _undecided(one: Suits, best: str, second: str) -> str:
     if one.lead < 1 + ALIKE:
         return f"{best} and {second} are alike"
-    why = "by single runs" if one.single else "by their intervals"
+    why = "but by single runs" if one.single else "which their intervals leave open"
     ahead = f"{best} is ahead of {second} by {_percent_ahead(one)}"
     if one.lead >= TWICE:
         ahead = f"{best} has {_times(one)} what {second} has"
@@ -58,18 +58,22 @@ def _performance(one: Suits, second: str) -> str:
 
 
 def _value(one: Suits, second: str) -> str:
-    more = f"{_times(one)} as much as {second}"
+    rates = f"with best rates{_each(one)}"
     if one.lead < TWICE:
-        more = f"{_more(one)} than {second}"
-    return f"{more} of best rates{_each(one)}{_over(one)}"
+        return f"{rates} {_percent_ahead(one)} above those of {second}{_over(one)}"
+    return f"{rates} {_times(one)} those of {second}{_over(one)}"
 
 
 def _balance(one: Suits, second: str) -> str:
-    least = min(side.share for side in one.sides)
+    weakest = min(one.sides, key=lambda side: side.share)
+    least = percent(weakest.share / one.lead)
+    if weakest.share >= 1:
+        names = joined([side.name for side in one.sides])
+        return f"the best in {names}{_each(one)}, where {second} has {least} at its weakest"
     parts = [f"{side.name} {percent(side.share)}" for side in one.sides]
     return (
-        f"with at least {percent(least)} of the best in everything{_each(one)} "
-        f"({joined(parts)}), where {second} has {percent(least / one.lead)}"
+        f"whose shares of the best{_each(one)} are {joined(parts)}, where {second} has "
+        f"{least} at its weakest"
     )
 
 

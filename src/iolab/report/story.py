@@ -28,6 +28,7 @@ from iolab.model.study import Study
 from iolab.report.limit_words import limit_words
 from iolab.report.need_words import need_words
 from iolab.report.phrases import LEVELS, Names, joined, percent, place, terabytes
+from iolab.report.value_tables import value_text
 from iolab.report.wording import axis_word, count, listing, show, show_value
 
 ALIKE_NAMED: Final = 3
@@ -147,7 +148,11 @@ def _(bend: Bent, names: Names) -> str:
 
 @say.register
 def _(price: Priced, names: Names) -> str:
-    what = terabytes(price.value) if price.unit == "TB" else show_value(price.value, price.unit)
+    what = (
+        terabytes(price.value)
+        if price.unit == "TB"
+        else value_text(Metric(price.value, price.unit))
+    )
     kind = f"{price.workload}: " if price.workload else ""
     of = "" if price.workload else f" of {price.metric.removesuffix('_tb')} capacity"
     return (

@@ -158,3 +158,36 @@ def test_one_configuration_suits_nothing_better_than_another() -> None:
 
 def test_what_was_not_measured_says_nothing_of_performance() -> None:
     assert {one.need for one in suited(study(), [])} == {Need.CAPACITY}
+
+
+def test_balance_is_not_sure_where_the_best_of_a_side_may_be_another() -> None:
+    """By its IOPS the one with more capacity may have but 0.67 of the best, below the other's."""
+    rates = {"high-capacity": {"rand-read-4k": 1e6}, "mainstream": {"rand-read-4k": 0.99e6}}
+    first, second, _ = study().configurations
+    two = replace(
+        study(), configurations=(first, replace(second, capacity=Capacity(None, 0.9 * 973)))
+    )
+
+    def balance(width: float) -> Suits:
+        found = [
+            best(owner, "rand-read-4k", rates[owner]["rand-read-4k"], width) for owner in rates
+        ]
+        (told,) = [one for one in suited(two, found) if one.need is Need.BALANCE]
+        return told
+
+    wide, narrow = balance(0.2), balance(0.005)
+    assert wide.configuration == narrow.configuration == "high-capacity"
+    assert wide.lead == narrow.lead == pytest.approx(1 / 0.9)
+    assert (wide.sure, narrow.sure) == (False, True)
+
+
+def test_fewer_hosts_on_the_same_storage_are_no_choice() -> None:
+    whole, *others = study(PRICES).configurations
+    fleet = replace(whole, hosts=("c1", "c2"))
+    alone = replace(whole, id="alone", title="Alone", hosts=("c1",))
+    two = replace(study(), configurations=(fleet, alone))
+    found = [best("high-capacity", "rand-read-4k", 2e6), best("alone", "rand-read-4k", 1e6)]
+    assert list(suited(two, found)) == []
+    three = replace(study(), configurations=(fleet, alone, others[0]))
+    found += [best("mainstream", "rand-read-4k", 1e6)]
+    assert {one.of for one in suited(three, found)} == {2}

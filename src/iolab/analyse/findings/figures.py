@@ -11,7 +11,7 @@ from iolab.analyse.findings.finding import Bent, Best, Priced, RunKey
 from iolab.analyse.key_value.summary import NAMED_OPERATIONS, latency_key
 from iolab.analyse.limits.step import PAYS, REPLICATED
 from iolab.analyse.points import FIGURES, Axis, PointSummary
-from iolab.analyse.value import Maximum, Quotient, capacities, quotients
+from iolab.analyse.value import Maximum, Quotient, capacities, quotients, whole_ones
 from iolab.model.configuration import Configuration
 from iolab.model.metric import Metric
 from iolab.model.study import Study
@@ -77,8 +77,11 @@ def bends(study: Study, points: Sequence[PointSummary]) -> Iterator[Bent]:
 
 
 def prices(study: Study, found: Sequence[Best]) -> Iterator[Priced]:
-    """Bests over cost and size, and capacity over cost, where the study says these."""
-    owners = study.configurations
+    """Bests over cost and size, and capacity over cost, where the study says these.
+
+    What loads the storage of another with fewer hosts was not bought besides.
+    """
+    owners = whole_ones(study.configurations)
     offers = [*quotients(owners, map(_maximum, found)), *capacities(owners)]
     for (workload, metric, per), members in _by_kind(offers).items():
         ranked = sorted(members, key=lambda one: -(one.value.value or 0.0))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.analyse.findings.finding import Best, Need, RunKey, Side, Suits
-from iolab.analyse.value import MONEY, currencies
+from iolab.analyse.value import MONEY, currencies, whole_ones
 from iolab.model.configuration import Configuration
 from iolab.model.metric import Level, Metric
 from iolab.model.study import Study
@@ -78,8 +78,11 @@ class _Field:
 
 
 def suited(study: Study, found: Sequence[Best]) -> Iterator[Suits]:
-    """A finding for each need that the study can tell of; none of one configuration."""
-    field = _field_of(study.configurations, found)
+    """A finding for each need that the study can tell of; none of one configuration.
+
+    One that loads the storage of another with fewer hosts is no choice of its own.
+    """
+    field = _field_of(whole_ones(study.configurations), found)
     if len(field.owners) < 2:
         return
     if field.capacity:
@@ -184,19 +187,20 @@ def _over(score: _Score, size: float) -> _Score:
 
 
 def _shares(scores: _Scores) -> _Scores:
-    """Each as a share of the best, with the least and the most that both intervals allow."""
-    best = max(scores, key=lambda owner: scores[owner].value)
-    top = scores[best]
-    return {
-        owner: _Score(1.0, 1.0, 1.0)
-        if owner == best
-        else _Score(
-            one.value / top.value,
-            one.low / top.high if top.high < math.inf else 0.0,
-            one.high / top.low if top.low > 0 else math.inf,
-        )
-        for owner, one in scores.items()
-    }
+    """Each as a share of the best, with the least and the most that all intervals allow.
+
+    Where intervals overlap any of them may be the best: none is sure to have all of it.
+    """
+    top = max(one.value for one in scores.values())
+    found = {}
+    for owner, one in scores.items():
+        others = [other for name, other in scores.items() if name != owner]
+        most = max(other.high for other in others)
+        least = max(other.low for other in others)
+        low = 0.0 if one.low <= 0 else one.low / max(one.low, most)
+        high = 1.0 if one.high >= least else one.high / least
+        found[owner] = _Score(one.value / top, low, high)
+    return found
 
 
 def _least(shares: Sequence[_Score]) -> _Score:
