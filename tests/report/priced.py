@@ -75,17 +75,19 @@ def session(
 def section(source: Source, make: Maker) -> Section | None:
     """The section that a maker makes of a session, whose runs are not looked into."""
     results, study = source.results(), source.study
+    points = summarise(results, study)
     brief = Brief(
         session=source.session,
         study=study,
         plan=source.plan,
         facts=source.facts,
         results=results,
+        points=points,
         details={},
         host_runs={},
         damaged=(),
     )
-    return make(brief, summarise(results, study), looks_of(study), {})
+    return make(brief, points, looks_of(study), {})
 
 
 def published(name: str) -> Published:

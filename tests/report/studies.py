@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from iolab.analyse.points import summarise
 from iolab.model.configuration import Capacity, Configuration
-from iolab.model.metric import Level
+from iolab.model.metric import Level, Result
 from iolab.model.workload import Access, Indicator, Workload
+from iolab.report.brief import Brief
 from tests.report.synthetic import Source, job, objecting, source_of, study_of, workload
+
+
+def with_results(brief: Brief, results: tuple[Result, ...]) -> Brief:
+    """The brief with other results, and their repeats together."""
+    return replace(brief, results=results, points=summarise(results, brief.study))
 
 
 def one_configuration(*hosts: str) -> tuple[Configuration, ...]:

@@ -14,7 +14,7 @@ from iolab.report.brief import Brief, build_brief
 from iolab.report.html import policy, render_html, script, style_sheet
 from iolab.report.selection import MAX_TIMELINES
 from tests.report.hostile import EVERY, TURNED, hostile
-from tests.report.studies import kpi, sweep
+from tests.report.studies import kpi, sweep, with_results
 from tests.report.synthetic import Source
 
 FORBIDDEN = {"iframe", "object", "embed", "form", "base", "img", "audio", "video"}
@@ -191,12 +191,12 @@ def test_a_fleet_is_repeated_with_its_inventory_whose_text_is_not_told(brief: Br
 )
 def test_an_unfinished_session_says_so(brief: Brief, status: SessionStatus, told: str) -> None:
     session = replace(brief.session, status=status, reason="The disk is full.")
-    part = replace(brief, session=session, results=brief.results[:-3], details={})
+    part = with_results(replace(brief, session=session, details={}), brief.results[:-3])
     assert told in render_html(part)
 
 
 def test_a_session_without_any_run_is_a_page(brief: Brief) -> None:
-    nothing = replace(brief, results=(), details={}, host_runs={}, facts={})
+    nothing = with_results(replace(brief, details={}, host_runs={}, facts={}), ())
     page = render_html(nothing)
     assert "No run is committed yet." in page
     assert "No host was reached yet." in page
@@ -209,7 +209,7 @@ def many(source: Source, count: int) -> Brief:
         replace(brief.results[i % 12], digest=f"{i:016x}")
         for i in range(count - len(brief.results))
     )
-    return replace(brief, results=(*brief.results, *results))
+    return with_results(brief, (*brief.results, *results))
 
 
 def test_hundreds_of_runs_stay_rows_and_do_not_become_charts() -> None:

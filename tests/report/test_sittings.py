@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from iolab.report.brief import build_brief
 from iolab.report.repeat import spans, versions_table
-from tests.report.studies import kpi
+from tests.report.studies import kpi, with_results
 
 
 def test_runs_before_and_after_a_resume_are_told() -> None:
@@ -16,7 +16,7 @@ def test_runs_before_and_after_a_resume_are_told() -> None:
     first, *others = brief.results
     later = (first, *(replace(result, sitting=2) for result in others))
     hour_ns = 3_600_000_000_000
-    resumed = replace(brief, results=later, begun=(0, hour_ns))
+    resumed = with_results(replace(brief, begun=(0, hour_ns)), later)
     rows = [[cell.text for cell in row] for row in versions_table(resumed).rows]
     assert ["Measured at first", "1970-01-01 00:00 UTC: runs 1"] in rows
     last = len(brief.results)

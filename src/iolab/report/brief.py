@@ -20,7 +20,7 @@ from iolab.analyse.limits.telemetry import view_of
 from iolab.analyse.limits.watched import Watched, watch
 from iolab.analyse.load import DIRECTIONS, Load, measure
 from iolab.analyse.metadata.phases import measure_metadata
-from iolab.analyse.points import summarise
+from iolab.analyse.points import PointSummary, summarise
 from iolab.analyse.steady import measured_window
 from iolab.analyse.window import Window
 from iolab.errors import StoreError
@@ -103,10 +103,11 @@ class SessionSource(Protocol):
 class Brief:
     """A report's whole content.
 
-    `details` holds the runs that get charts; `host_runs` how each of them ran on each host, and
-    every run on a key-value store, whose `servers` told of themselves. `published` is what others
-    published of the same study. `fleets` are the guests of some runs, as their nodes told, and
-    `inside` is one of these nodes over one run.
+    `points` are the results' repeats together. `details` holds the runs that get charts;
+    `host_runs` how each of them ran on each host, and every run on a key-value store, whose
+    `servers` told of themselves. `published` is what others published of the same study. `fleets`
+    are the guests of some runs, as their nodes told, and `inside` is one of these nodes over one
+    run.
     """
 
     session: Session
@@ -114,6 +115,7 @@ class Brief:
     plan: Plan
     facts: Mapping[str, HostFacts]
     results: tuple[Result, ...]
+    points: tuple[PointSummary, ...]
     details: Mapping[RunKey, RunDetail]
     host_runs: Mapping[RunKey, tuple[HostRun, ...]]
     damaged: tuple[Damage, ...]
@@ -186,6 +188,7 @@ def build_brief(
         plan=source.plan,
         facts=source.facts,
         results=results,
+        points=points,
         details=details,
         host_runs=host_runs,
         inside=reading.inside(inside_run(source.plan, points)),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from iolab.analyse.points import NO_REPLICATE, summarise
+from iolab.analyse.points import NO_REPLICATE
 from iolab.model.metric import Metric, Result
 from iolab.model.run import RunStatus
 from iolab.model.workload import Indicator
@@ -87,7 +87,7 @@ class Page:
 
 def make_page(brief: Brief) -> Page:
     """The brief arranged; pure, and the same for the same brief."""
-    points = summarise(brief.results, brief.study)
+    points = brief.points
     found = io_headlines(brief.study, points)
     looks = looks_of(brief.study)
     anchors = {(r.digest, r.repeat): f"run-{i}" for i, r in enumerate(brief.results, 1)}
