@@ -18,7 +18,7 @@ import numpy as np
 from iolab.analyse.differences import Difference, differences
 from iolab.analyse.method.overall import Overall, geometric_mean, judged_together
 from iolab.analyse.method.ratio import Better, Comparison, Verdict
-from iolab.analyse.method.variance import NO_PRIOR, Prior
+from iolab.analyse.method.variance import Prior
 from iolab.analyse.pairs import (
     Pair,
     Skipped,
@@ -28,7 +28,7 @@ from iolab.analyse.pairs import (
     objection,
     pair_bin_error,
 )
-from iolab.analyse.points import Axis, PointKey, priors_of
+from iolab.analyse.points import Axis, PointKey, Priors, priors_of
 from iolab.analyse.side import Place, Side
 from iolab.model.metric import Level, Metric, Result
 from iolab.model.workload import Workload
@@ -114,7 +114,7 @@ def compare_sides(
             if why:
                 skipped.append(Skipped(*place, f"{metric}: {why}"))
             else:
-                prior = priors.get((_named(place, "baseline"), metric), NO_PRIOR)
+                prior = priors.of(_named(place, "baseline"), metric)
                 rows.append(_row(place, metric, (one, other), prior, (baseline, candidate)))
     judged = judged_together([row.comparison for row in rows])
     held = tuple(replace(row, comparison=one) for row, one in zip(rows, judged, strict=True))
@@ -154,7 +154,7 @@ def _workload(side: Side, place: Place) -> Workload:
     return next(one for one in side.study.workloads if one.id == place[0])
 
 
-def _priors(matched: Mapping[Place, Pair], baseline: Side) -> dict[tuple[PointKey, str], Prior]:
+def _priors(matched: Mapping[Place, Pair], baseline: Side) -> Priors:
     """What the points of both sides together say of the spread over runs.
 
     Within a cell the variance of runs is one side's own, so that a difference is not taken for it.

@@ -22,7 +22,6 @@ from iolab.analyse.method.between import CONFIDENT
 from iolab.analyse.method.overall import judged_together
 from iolab.analyse.method.ratio import Better, Comparison, Verdict
 from iolab.analyse.method.special import student_quantile
-from iolab.analyse.method.variance import NO_PRIOR
 from iolab.analyse.pairs import (
     Pair,
     Skipped,
@@ -191,7 +190,7 @@ def _gains(
             if why:
                 skipped.append(Skipped(workload, axis, f"{metric}: {why}"))
                 continue
-            prior = priors.get((pair[0].key, metric), NO_PRIOR)
+            prior = priors.of(pair[0].key, metric)
             comparison = compare_pair(pair, metric, prior, one_session=True)
             values = (pair[0].metrics[metric], pair[1].metrics[metric])
             level = max(pair[0].level, pair[1].level, key=lambda level: level.rank)

@@ -17,7 +17,14 @@ from typing import Final
 from iolab.analyse.key_value.summary import WHOLE_KEY
 from iolab.analyse.method.between import BIAS_ALLOWANCE, log_means, publish
 from iolab.analyse.method.quantiles import BIN_ERROR
-from iolab.analyse.method.variance import NO_PRIOR, Prior, own_spread, stratum_priors
+from iolab.analyse.method.variance import (
+    NO_PRIOR,
+    Prior,
+    Spread,
+    Strata,
+    fit_strata,
+    own_spread,
+)
 from iolab.analyse.sittings import session_of
 from iolab.model.key_value import KeyValueJob
 from iolab.model.metric import Level, Metric, Result
@@ -31,6 +38,9 @@ Axis = tuple[tuple[str, int | str], ...]
 
 NO_REPLICATE: Final = "n=1: no replicate"
 """A single run has no spread of its own; an interval beside this is borrowed from other points."""
+
+REPLICATED: Final = 2
+"""Runs of a point from which on its spread is known."""
 
 _MIX_AXIS: Final = "rwmixread"
 
@@ -107,11 +117,11 @@ def summarise(results: Sequence[Result], study: Study) -> tuple[PointSummary, ..
     Of several sessions each point's interval is that which its own session gives it.
     """
     groups = grouped(results)
-    priors: dict[tuple[PointKey, str], Prior] = {}
+    priors: dict[PointKey, Priors] = {}
     for session in dict.fromkeys(session_of(runs[0]) for runs in groups.values()):
         own = {key: runs for key, runs in groups.items() if session_of(runs[0]) == session}
-        priors |= priors_of(own, study)
-    return tuple(_summary(key, runs, priors) for key, runs in groups.items())
+        priors |= dict.fromkeys(own, priors_of(own, study))
+    return tuple(_summary(key, runs, priors[key]) for key, runs in groups.items())
 
 
 def grouped(results: Iterable[Result]) -> dict[PointKey, list[Result]]:
@@ -141,31 +151,41 @@ def is_quantile(metric: str) -> bool:
     return "lat_ns_p" in metric
 
 
-def priors_of(
-    groups: Mapping[PointKey, Sequence[Result]], study: Study
-) -> dict[tuple[PointKey, str], Prior]:
+@dataclass(frozen=True, slots=True)
+class Priors:
     """What each point's stratum says of the spread of each metric over runs.
 
     A stratum is a kind of load (I/O, metadata, keys) with one mix of reads and writes. A point that
     has too few siblings has the prior of its kind, or none.
     """
+
+    places: Mapping[PointKey, tuple[str, ...]]
+    strata: Mapping[tuple[str, str], Strata]
+    """By kind of load and metric."""
+
+    def of(self, key: PointKey, metric: str) -> Prior:
+        """The prior of a point that these are the priors of."""
+        kind, *mix = self.places[key]
+        strata = self.strata.get((kind, metric))
+        return NO_PRIOR if strata is None else strata.of(tuple(mix))
+
+
+def priors_of(groups: Mapping[PointKey, Sequence[Result]], study: Study) -> Priors:
+    """The priors of these points. One that has a single run says nothing, and asks nothing here."""
     workloads = {workload.id: workload for workload in study.workloads}
-    members: dict[tuple[str, str], dict[PointKey, list[float]]] = {}
     places = {key: _place(workloads.get(key.workload), key) for key in groups}
+    cells: dict[tuple[str, str], list[tuple[tuple[str, ...], Spread]]] = {}
     for key, runs in groups.items():
         used = [run for run in runs if enters(run)]
+        if len(used) < REPLICATED:
+            continue
+        kind, *mix = places[key]
         for metric in dict.fromkeys(name for run in used for name in run.metrics):
             values = positive_values(used, metric)
-            if values:
-                members.setdefault((places[key][0], metric), {})[key] = values
-    return {
-        (key, metric): prior
-        for (_, metric), cells in members.items()
-        for key, prior in stratum_priors(
-            {key: own_spread(log_means(values)) for key, values in cells.items()},
-            {key: places[key][1:] for key in cells},
-        ).items()
-    }
+            if len(values) >= REPLICATED:
+                spread = own_spread(log_means(values))
+                cells.setdefault((kind, metric), []).append((tuple(mix), spread))
+    return Priors(places, {place: fit_strata(spreads) for place, spreads in cells.items()})
 
 
 def _place(workload: Workload | None, key: PointKey) -> tuple[str, ...]:
@@ -181,9 +201,7 @@ def _place(workload: Workload | None, key: PointKey) -> tuple[str, ...]:
     return ("io", f"{job.access.value}{mix}")
 
 
-def _summary(
-    key: PointKey, runs: Sequence[Result], priors: Mapping[tuple[PointKey, str], Prior]
-) -> PointSummary:
+def _summary(key: PointKey, runs: Sequence[Result], priors: Priors) -> PointSummary:
     used = tuple(run for run in runs if enters(run))
     shown = used or tuple(run for run in runs if _has_values(run)) or tuple(runs)
     units = {name: metric.unit for run in shown for name, metric in run.metrics.items()}
@@ -193,7 +211,7 @@ def _summary(
         results=used,
         left_out=tuple(run for run in runs if run not in used),
         metrics={
-            name: _published(name, unit, used, priors.get((key, name), NO_PRIOR))
+            name: _published(name, unit, used, priors.of(key, name))
             if used
             else _unpublished(name, unit, shown)
             for name, unit in units.items()

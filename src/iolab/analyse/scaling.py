@@ -13,7 +13,6 @@ from typing import Final
 
 from iolab.analyse.limits.step import law_of
 from iolab.analyse.method.usl import Usl
-from iolab.analyse.method.variance import NO_PRIOR
 from iolab.analyse.pairs import compare_pair, objection
 from iolab.analyse.points import Axis, PointSummary, priors_of
 from iolab.model.metric import Metric
@@ -118,9 +117,7 @@ def _steps(study: Study, curve: Sequence[PointSummary], metric: str) -> Iterator
             values = [one.metrics[metric].value or 0.0 for one in pair]
             yield Step(_hosts_of(point), point, Metric(values[1] / values[0] * each, "share"))
             continue
-        ratio = compare_pair(
-            pair, metric, priors.get((first.key, metric), NO_PRIOR), one_session=True
-        )
+        ratio = compare_pair(pair, metric, priors.of(first.key, metric), one_session=True)
         low, high = (None if end is None else end * each for end in (ratio.low, ratio.high))
         share = Metric(ratio.ratio * each, "share", low, high, len(point.results))
         yield Step(_hosts_of(point), point, share)

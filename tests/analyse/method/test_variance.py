@@ -13,8 +13,8 @@ from iolab.analyse.method.variance import (
     NO_PRIOR,
     Spread,
     fit_prior,
+    fit_strata,
     own_spread,
-    stratum_priors,
 )
 
 
@@ -96,8 +96,10 @@ def test_a_single_zero_does_not_rule_the_fit() -> None:
 def test_small_strata_join_their_siblings() -> None:
     cells = dict(enumerate(drawn(30, 2, 6)))
     strata = {cell: ("read", "below" if cell < 20 else "above") for cell in cells}
-    priors = stratum_priors(cells, strata)
-    assert priors[0].cells == 20
-    assert priors[25].cells == 30
-    few = {cell: spread for cell, spread in cells.items() if cell < 5}
-    assert stratum_priors(few, strata)[0] is NO_PRIOR
+    fitted = fit_strata((strata[cell], spread) for cell, spread in cells.items())
+    assert fitted.of(("read", "below")).cells == 20
+    assert fitted.of(("read", "above")).cells == 30
+    assert fitted.of(("write", "below")).cells == 30
+    few = fit_strata((strata[cell], spread) for cell, spread in cells.items() if cell < 5)
+    assert few.of(strata[0]) is NO_PRIOR
+    assert fit_strata([]).of(()) is NO_PRIOR

@@ -93,8 +93,7 @@ class Log:
             metric = figure_of(self._workloads[key.workload])
             values = _values(runs, metric) if metric else []
             if runs[0].digest in digests and metric and len(log_means_of(values)) > 1:
-                prior = priors.get((key, metric))
-                made = publish(values) if prior is None else publish(values, prior)
+                made = publish(values, priors.of(key, metric))
                 found[runs[0].digest] = _narrower(made, found.get(runs[0].digest))
         return found
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from iolab.analyse.findings.finding import Bent, Best, Priced, RunKey
 from iolab.analyse.key_value.summary import NAMED_OPERATIONS, latency_key
-from iolab.analyse.limits.step import PAYS, REPLICATED
-from iolab.analyse.points import FIGURES, Axis, PointSummary
+from iolab.analyse.limits.step import PAYS
+from iolab.analyse.points import FIGURES, REPLICATED, Axis, PointSummary
 from iolab.analyse.value import Maximum, Quotient, capacities, quotients, whole_ones
 from iolab.model.configuration import Configuration
 from iolab.model.metric import Metric
@@ -29,7 +29,8 @@ def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:
         if key is None:
             continue
         less = workload.indicator is Indicator.LATENCY
-        known = [one for one in mine if one.trusted and _value(one, key) is not None]
+        told = [one for one in mine if _value(one, key) is not None]
+        known = [one for one in told if one.trusted]
         if not known:
             continue
         pick = min if less else max
@@ -45,6 +46,7 @@ def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:
             alike=tuple(one.key.axis for one in others if _overlap(one, best, key)),
             places=len(known),
             runs=runs_of([best]),
+            invalid=len(told) - len(known),
         )
 
 

@@ -21,7 +21,8 @@ class Best:
     """A configuration's best figure of a workload over all places of its axes.
 
     `level` is the worst verdict behind it. `alike` are other places whose interval reaches into
-    that of the best: they may be as good. `places` is of how many it is the best.
+    that of the best: they may be as good. `places` is of how many it is the best, `invalid` how
+    many more have a value that nothing may be said of.
     """
 
     configuration: str
@@ -33,6 +34,7 @@ class Best:
     alike: tuple[Axis, ...]
     places: int
     runs: tuple[RunKey, ...]
+    invalid: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from iolab.analyse.limits.step import Step, law_of, step_at
 from iolab.analyse.limits.watched import Watched
 from iolab.analyse.method.usl import Usl
 from iolab.analyse.points import PointSummary
+from iolab.analyse.scaling import HOSTS
 from iolab.model.study import Study
 
 
@@ -22,7 +23,8 @@ def limited(
 ) -> Iterator[Limited]:
     """What limits each best, of those with a run that was watched."""
     axes = {
-        one.id: [axis.name for axis in one.sweep if axis.name in LOADS] for one in study.workloads
+        one.id: [axis.name for axis in one.sweep if axis.name in (*LOADS, HOSTS)]
+        for one in study.workloads
     }
     for best in found:
         key = next((run for run in best.runs if run in watched), None)

@@ -25,6 +25,10 @@ would have slept more."""
 HELD_RATE: Final = 0.99
 """Share of the rate asked for from which it was kept: the load was what was asked."""
 
+OWN_PART: Final = 0.1
+"""Of full processors the part that the load's own jobs must use to be surely why they are full: the
+kernel's threads may do as much again for them, hardly nine times as much."""
+
 MOST_OF_LATENCY: Final = 0.5
 """Share of the latency from which a device is where the I/Os are, by Little's law."""
 
@@ -90,7 +94,8 @@ def decide(seen: Watched, step: Step | None) -> Decision:
     if full:
         # A core that is full with all others is nothing more; beside a port they are.
         also = (*full[1:], *aside)[:1] if full[0].resource is Resource.PORT else ()
-        return Decision(_CAUSES[full[0].resource], sure=True, use=full[0], also=also)
+        sure = not _is_of_others(full[0])
+        return Decision(_CAUSES[full[0].resource], sure=sure, use=full[0], also=also)
     alone = step is None and flight is not None and flight.one_each
     if device is not None and not alone and not _pays(step) and _may_explain(seen):
         return _of_device(device, step, aside)
@@ -127,6 +132,12 @@ def _of_load(
     if not step.sure:
         return Decision(Cause.NONE, sure=False, step=step)
     return Decision(Cause.SOFTWARE if seen.storage_seen else Cause.BEYOND, sure=True, step=step)
+
+
+def _is_of_others(use: Use) -> bool:
+    """Whether processors are full of what is hardly the load's: it may wait for these, or not."""
+    known = use.resource is Resource.PROCESSORS and use.own is not None and use.share is not None
+    return known and (use.own or 0.0) < OWN_PART * (use.share or 0.0)
 
 
 def _paced(flight: Flight) -> Cause | None:

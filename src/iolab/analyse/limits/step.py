@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.analyse.method.usl import Usl, fit
-from iolab.analyse.points import PointSummary
+from iolab.analyse.points import REPLICATED, PointSummary
 
 PAYS: Final = 0.5
 """A load that is doubled should give more than the square root of two; less is waiting."""
-
-REPLICATED: Final = 2
-"""Runs of a point from which on its spread is known."""
 
 USL_POINTS_LEAST: Final = 4
 """The law has three parameters: any three points lie on one."""

@@ -33,6 +33,8 @@ class Use:
     `name` is the device, core or port, empty for what a host has one of; a port's ends in its way.
     `share` is of the time, of a port's speed or of a core; None for a port of unknown speed. `rate`
     is what passed a second (a device's I/Os, a port's bytes), `queue` a device's I/Os in flight.
+    `own` is how much of a client's processors the load's jobs used by themselves, as a share of
+    all of them: the rest is the kernel's work for them, or others'.
     """
 
     resource: Resource
@@ -42,6 +44,7 @@ class Use:
     share: float | None
     rate: float | None = None
     queue: float | None = None
+    own: float | None = None
 
     @property
     def rank(self) -> tuple[float, float, float]:

@@ -126,8 +126,10 @@ def _client_uses(view: RunView) -> Iterator[Use]:
         window = view.measured(index)
         if window is None:
             continue
-        yield from _processor_uses(view, host.host, Role.CLIENT, window)
-        yield from _job_use(view, host)
+        jobs = _job_share(view, host)
+        yield from _processor_uses(view, host.host, Role.CLIENT, window, _own(view, host, jobs))
+        if jobs is not None:
+            yield Use(Resource.JOB, host.host, Role.CLIENT, "", jobs)
         target = view.target(host)
         if target is not None and target.devices:
             facts = view.facts_of(host)
@@ -151,25 +153,36 @@ def _node_uses(view: RunView) -> Iterator[Use]:
         yield from port_uses(view, node.host, node.role, facts, window, None)
 
 
-def _processor_uses(view: RunView, host: str, role: Role, window: Window) -> Iterator[Use]:
+def _processor_uses(
+    view: RunView, host: str, role: Role, window: Window, own: float | None = None
+) -> Iterator[Use]:
     found = means(view, host, "cpu", "busy_share", window)
     if ALL_CORES in found:
-        yield Use(Resource.PROCESSORS, host, role, "", found[ALL_CORES])
+        yield Use(Resource.PROCESSORS, host, role, "", found[ALL_CORES], own=own)
     cores = {name: share for name, share in found.items() if "@" in name}
     if cores:
         name = max(cores, key=lambda core: cores[core])
         yield Use(Resource.CORE, host, role, name.partition("@")[0], cores[name])
 
 
-def _job_use(view: RunView, host: HostRun) -> Iterator[Use]:
+def _job_share(view: RunView, host: HostRun) -> float | None:
     """What each job used of a core, as its engine counts it over the whole run."""
     job = view.record.run.point.job
     if host.totals is None or not isinstance(job, Job):
-        return
+        return None
     if any(f"{name}={value}".startswith(POLLING) for name, value in job.options):
-        return
+        return None
     percent = host.totals.user_cpu_percent + host.totals.system_cpu_percent
-    yield Use(Resource.JOB, host.host, Role.CLIENT, "", percent / 100)
+    return percent / 100
+
+
+def _own(view: RunView, host: HostRun, each: float | None) -> float | None:
+    """What all jobs of a host used of its processors."""
+    facts = view.facts_of(host)
+    if each is None or facts is None or facts.cpu.threads < 1:
+        return None
+    jobs = view.record.run.point.io_on(host.host).numjobs
+    return min(each * jobs / facts.cpu.threads, 1.0)
 
 
 def _stolen(view: RunView) -> float:

@@ -9,15 +9,16 @@ empirical Bayes methods for assessing differential expression", section 6.2; lim
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 
 from iolab.analyse.method.special import digamma, trigamma, trigamma_inverse
 
-Cell = TypeVar("Cell", bound=Hashable)
+Place = tuple[Hashable, ...]
+"""Where a cell stands among the others, from coarse to fine."""
 
 CELLS_MIN: Final = 12
 """Cells that a stratum needs before its prior is believed: with twelve, intervals of two runs cover
@@ -123,26 +124,28 @@ def _pooled(used: Sequence[Spread]) -> float:
     return sum(spread.variance * spread.df for spread in used) / total
 
 
-def stratum_priors(
-    cells: Mapping[Cell, Spread], strata: Mapping[Cell, tuple[Hashable, ...]]
-) -> dict[Cell, Prior]:
-    """Each cell's prior: that of the finest stratum that has cells enough.
+@dataclass(frozen=True, slots=True)
+class Strata:
+    """The priors of strata that lie within each other, each under its place from coarse to fine."""
 
-    `strata` gives each cell's place from coarse to fine, say (mix, below or above the knee). One
-    with fewer than CELLS_MIN cells joins its siblings, at last all cells of the study.
-    """
-    members: dict[tuple[Hashable, ...], list[Spread]] = {}
-    for cell, spread in cells.items():
-        place = strata[cell]
+    priors: Mapping[Place, Prior]
+
+    def of(self, place: Place) -> Prior:
+        """That of the finest stratum around a place that has cells enough, else NO_PRIOR.
+
+        A place is, say, (mix, below or above the knee).
+        """
+        for depth in range(len(place), -1, -1):
+            found = self.priors.get(place[:depth], NO_PRIOR)
+            if found.cells:
+                return found
+        return NO_PRIOR
+
+
+def fit_strata(cells: Iterable[tuple[Place, Spread]]) -> Strata:
+    """The prior of every stratum; the coarsest has the empty place and holds all cells."""
+    members: dict[Place, list[Spread]] = {}
+    for place, spread in cells:
         for depth in range(len(place) + 1):
             members.setdefault(place[:depth], []).append(spread)
-    priors = {place: fit_prior(spreads) for place, spreads in members.items()}
-    return {cell: _finest(priors, strata[cell]) for cell in cells}
-
-
-def _finest(priors: Mapping[tuple[Hashable, ...], Prior], place: tuple[Hashable, ...]) -> Prior:
-    for depth in range(len(place), -1, -1):
-        found = priors[place[:depth]]
-        if found.cells:
-            return found
-    return NO_PRIOR
+    return Strata({place: fit_prior(spreads) for place, spreads in members.items()})
