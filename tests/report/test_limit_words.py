@@ -89,6 +89,11 @@ def test_processors() -> None:
         "rand-read-4k: the best at iodepth 8 is limited by the processors of c1: all cores were "
         "97 % busy."
     )
+    of_others = replace(all_busy.uses[0], own=0.021)
+    assert told(replace(all_busy, uses=(of_others,)), None) == (
+        "rand-read-4k: the best at iodepth 8 seems limited by the processors of c1: all cores were "
+        "97 % busy, 2.1 % with its own jobs."
+    )
     stolen = replace(all_busy, stolen=0.12, uses=all_busy.uses[:1])
     assert "97 % busy, of which a hypervisor took 12 % for others." in told(stolen, None)
     assert told(watched(record({**quick, **cores(1.0, 0.1)}))) == (

@@ -58,6 +58,8 @@ class Headline:
     configuration: Configuration
     best: PointFigures | None
     point_count: int
+    compared: int
+    """Of how many points `best` is the best: of those not invalid, if there are any."""
     unmeasured: int
     """Runs that failed or have no value."""
 
@@ -100,7 +102,7 @@ def headline_of(
     best = max(trusted, key=lambda figures: sign * (figures.figure.value or 0.0), default=None)
     runs = [run for point in points for run in (*point.results, *point.left_out)]
     unmeasured = sum(1 for run in runs if value_of(run, key) is None)
-    return Headline(workload, configuration, best, len(points), unmeasured)
+    return Headline(workload, configuration, best, len(points), len(trusted), unmeasured)
 
 
 def point_figures(point: PointSummary, key: str) -> PointFigures | None:

@@ -109,7 +109,10 @@ def _processors(one: Limited) -> str:
     use = one.decision.use
     share = _share(use) if use else ""
     where = use_words(use) if use else "processors"
-    return f"is limited by {where}: all cores were {share} busy{_stolen(one)}"
+    own = ""
+    if use is not None and use.own is not None and not one.decision.sure:
+        own = f", {part(use.own)} with its own jobs"
+    return f"{_is(one)} limited by {where}: all cores were {share} busy{own}{_stolen(one)}"
 
 
 def _core(one: Limited) -> str:

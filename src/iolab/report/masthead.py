@@ -58,7 +58,10 @@ def summary_of(tallied: Tally, brief: Brief) -> str:
         if number
     ]
     number = _repeats(brief)
-    means = f" A figure is the geometric mean of {number} repeats." if number != "1" else ""
+    sound = ", without those that are invalid" if tallied.invalid < tallied.runs else ""
+    left_out = sound if tallied.invalid else ""
+    means = f" A figure is the geometric mean of {number} repeats{left_out}."
+    means = means if number != "1" else ""
     return (
         f"{count(tallied.runs, 'run')}: {', '.join(parts)}"
         f"{'; ' + ', '.join(ended) if ended else ''}.{means}"

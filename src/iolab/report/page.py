@@ -237,7 +237,7 @@ def _entry(
     number, _, unit = show(best.figure).rpartition(" ")
     rows = [("95 % interval", _interval(best.figure))]
     if best.axis:
-        of = f" (best of {headline.point_count})" if headline.point_count > 1 else ""
+        of = f" (best of {headline.compared})" if headline.compared > 1 else ""
         rows.append((f"at{of}", best.axis))
     if best.host_count > 1 and headline.workload.indicator is not Indicator.LATENCY:
         word = "guest" if best.shown.nodes else "host"

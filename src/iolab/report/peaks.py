@@ -93,7 +93,7 @@ def _peak(headline: Headline, name: str, title: str) -> Peak | None:
             level=best.level,
             runs=tuple((one.digest, one.repeat) for one in best.results),
             title=title,
-            places=headline.point_count,
+            places=headline.compared,
             hosts=0 if run.nodes else best.host_count,
         ),
         shown=(run.digest, run.repeat),

@@ -76,14 +76,15 @@ def say(finding: object, names: Names) -> str:
 @say.register
 def _(best: Best, names: Names) -> str:
     who = f"{names.of(best.configuration)} does its best" if names.several else "The best"
-    of = f" of {best.places} points measured" if best.places > 1 else ""
+    which = "that are not invalid" if best.invalid else "measured"
+    of = f" of {best.places} points {which}" if best.places > 1 else ""
     at = f" at {place(best.axis)}" if best.axis else ""
     verb = "with" if names.several else "is"
     text = f"{best.workload}: {who} {verb} {_with_interval(best.value)}{at}"
     text += f", the {'lowest' if best.value.unit == 'ns' else 'highest'}{of}" if of else ""
     if best.alike and best.value.low is not None:
         others = listing([place(one) for one in best.alike], ALIKE_NAMED)
-        text += f"; by its interval no better than {others}"
+        text += f"; by their intervals {others} may be as good"
     return f"{text}.{LEVELS[best.level]}"
 
 
@@ -158,6 +159,7 @@ def _(price: Priced, names: Names) -> str:
     return (
         f"{kind}{names.of(price.configuration)} gives the most for each {price.per}, "
         f"{what}{of}, of {count(price.of, 'configuration')}."
+        f"{LEVELS[price.level] if price.level is not None else ''}"
     )
 
 

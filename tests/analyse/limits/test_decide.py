@@ -164,3 +164,24 @@ def test_a_device_that_holds_the_latency_without_being_always_busy_is_not_sure()
 def test_where_nothing_is_at_its_limit_nothing_is_named() -> None:
     found = decide(watched(record(QUIET)), None)
     assert (found.cause, found.sure, found.use) == (Cause.NONE, False, None)
+
+
+def test_processors_that_are_full_of_what_is_hardly_the_loads_are_not_sure() -> None:
+    """A throttled device takes no latency by itself, and its jobs sleep while others compute."""
+    quick = disk(0.05, each_ns=80_000)
+    full = {**quick, **cores(*[0.97] * 8)}
+
+    def found_with(percent: float) -> tuple[Cause, bool, str]:
+        totals = replace(
+            engine_totals(None, None), user_cpu_percent=percent, system_cpu_percent=0.0
+        )
+        base = record(full)
+        run = replace(base, hosts=(replace(host_run("c1", [Burst()]), totals=totals),))
+        found = decide(watched(run), BENT)
+        assert found.use is not None
+        assert found.use.own is not None
+        return found.cause, found.sure, f"{found.use.own:.3g}"
+
+    # Four jobs on four processors: what each uses of a core is what all use of the host.
+    assert found_with(2.0) == (Cause.PROCESSORS, False, "0.02")
+    assert found_with(60.0) == (Cause.PROCESSORS, True, "0.6")

@@ -99,7 +99,7 @@ def test_configurations_keep_their_colours_and_stand_apart() -> None:
 def test_what_differs_in_hardware_and_method() -> None:
     *_, last = section(SWEEP, "ssd-cluster", "performance").groups
     assert last.table is not None
-    assert cells(last.table, "nic")[2] == "2x ConnectX-6 200Gb/s"
+    assert cells(last.table, "NIC")[2] == "2x ConnectX-6 200Gb/s"
     assert cells(last.table, "clients")[2] == "12"
     assert cells(last.table, "engine")[1:] == [own_words(SWEEP, "engine"), "fio 3.29"]
     assert own_words(SWEEP, "cpu").startswith("2x ")

@@ -31,8 +31,8 @@ def test_each_best_names_its_place_and_its_factor_over_the_first() -> None:
     assert cells(best.table) == [
         ["Random read", "Plain", "iodepth 8", "300 k IOPS", "n=1", "2", "–", "valid"],
         ["Random read", "Fast", "iodepth 8", "900 k IOPS", "n=1", "2", "3", "valid"],
-        ["Sequential write", "Plain", "iodepth 8", "6 GB/s", "n=1", "2", "–", "valid"],
-        ["Sequential write", "Fast", "iodepth 1", "12 GB/s", "n=1", "2", "2", "valid"],
+        ["Sequential write", "Plain", "iodepth 8", "6 GB/s", "n=1", "1", "–", "valid"],
+        ["Sequential write", "Fast", "iodepth 1", "12 GB/s", "n=1", "1", "2", "valid"],
     ]
     iops, bandwidth = best.figures
     assert iops.title == "Best IOPS, and where it was reached"

@@ -48,15 +48,22 @@ def tallied(found: Sequence[Gains], points: Sequence[PointSummary]) -> Iterator[
     """For each candidate and metric how many cells are better, worse, the same, or neither."""
     runs = _runs(points)
     for one in found:
+        told = {(cell.workload, cell.metric) for cell in one.cells}
+        silent = {out.workload for out in one.skipped} - {name for name, _ in told}
         for metric in one.metrics:
             cells = one.of(metric)
+            about = silent | {name for name, known in told if known == metric}
             counts = Counter(cell.comparison.verdict for cell in cells)
             yield Tallied(
                 baseline=one.baseline,
                 candidate=one.candidate,
                 metric=metric,
                 verdicts=tuple((verdict, counts[verdict]) for verdict in Verdict),
-                skipped=sum(1 for out in one.skipped if _speaks_of(out.reason, metric)),
+                skipped=sum(
+                    1
+                    for out in one.skipped
+                    if out.workload in about and _speaks_of(out.reason, metric)
+                ),
                 runs=tuple(key for cell in cells for key in _both(one, cell, runs)),
             )
 

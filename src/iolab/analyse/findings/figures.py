@@ -87,6 +87,7 @@ def prices(study: Study, found: Sequence[Best]) -> Iterator[Priced]:
     offers = [*quotients(owners, map(_maximum, found)), *capacities(owners)]
     for (workload, metric, per), members in _by_kind(offers).items():
         ranked = sorted(members, key=lambda one: -(one.value.value or 0.0))
+        levels = [one.of.level for one in members if one.of.level is not None]
         for place, one in enumerate(ranked):
             behind = ranked[place + 1 :]
             yield Priced(
@@ -99,6 +100,7 @@ def prices(study: Study, found: Sequence[Best]) -> Iterator[Priced]:
                 rank=place + 1,
                 of=len(ranked),
                 sure=all(_low(one.value) > _high(other.value) for other in behind),
+                level=max(levels, key=lambda level: level.rank, default=None),
                 runs=one.of.runs,
             )
 

@@ -129,7 +129,8 @@ class Priced:
 
     `per` is `1000 EUR`, `TB raw`, `TB usable` or `node`; `value` in the figure's unit for one of
     these. `rank` is its place among all configurations, from 1, of `of` that have both. `sure`
-    where its interval lies above those of all that are ranked behind it.
+    where its interval lies above those of all that are ranked behind it. `level` is the worst
+    verdict behind these, None of capacity.
     """
 
     configuration: str
@@ -141,6 +142,7 @@ class Priced:
     rank: int
     of: int
     sure: bool
+    level: Level | None
     runs: tuple[RunKey, ...]
 
 

@@ -111,7 +111,7 @@ def _card_rows(best: PointFigures, headline: Headline, group: Group) -> Iterator
         yield "95 % interval", interval
     own = tuple(pair for pair in best.shown.axis if pair[0] == group.axis)
     if own:
-        of = f" (best of {headline.point_count})" if headline.point_count > 1 else ""
+        of = f" (best of {headline.compared})" if headline.compared > 1 else ""
         yield f"at{of}", axis_label(own)
     if best.host_count > 1:
         yield f"mean per host ({best.host_count})", show(best.per_host)

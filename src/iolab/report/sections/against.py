@@ -201,17 +201,26 @@ def _differences(brief: Brief, told: Against, found: Sequence[Owner]) -> Table:
     each = {owner.name: owner for owner in found}
     several = len(each) > 1
     rows = [
-        row(f"{words(name)}{f' of {owner.name}' if several else ''}", own_words(brief, name), text)
+        row(f"{_what(name)}{f' of {owner.name}' if several else ''}", own_words(brief, name), text)
         for owner in each.values()
         for name, text in _of(owner)
     ]
     rows += [
-        row(words(name), own_words(brief, name), text)
+        row(_what(name), own_words(brief, name), text)
         for name, text in method_words(told.published)
         if name not in _UNTOLD
     ]
     return Table("What differs", columns(("What", "Here", "Published")), tuple(rows))
 
+
+def _what(key: str) -> str:
+    """A key for people, with what is always written large."""
+    return " ".join(_LARGE.get(word, word) for word in words(key).split())
+
+
+_LARGE: Final = {
+    name.lower(): name for name in ("TB", "SSD", "SSDs", "CPU", "CPUs", "DRAM", "NIC", "NICs", "OS")
+}
 
 _UNTOLD: Final = frozenset({"clients", "nodes", "statistic", "left_out", "reported"})
 """Told of the owner already, or words on how the figures were drawn."""

@@ -137,7 +137,8 @@ def _limit(one: Limited) -> str:
     """The cause with the name of what it is, and whether an interval speaks against it."""
     decision = one.decision
     name = decision.use.name if decision.cause in _NAMED and decision.use else ""
-    told = decision.sure or decision.step is None or decision.cause is Cause.NONE
+    open_ended = decision.step is None and decision.cause is not Cause.PROCESSORS
+    told = decision.sure or open_ended or decision.cause is Cause.NONE
     doubt = "" if told else ", not sure"
     return f"{_WORDS[decision.cause]}{f' {name}' if name else ''}{doubt}"
 
