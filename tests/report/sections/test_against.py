@@ -160,3 +160,18 @@ def test_many_rows_stay_within_their_limit() -> None:
 def test_a_chart_is_drawn_even_of_nothing(value: float | None) -> None:
     made = beside_figure("a", "b", "c", "", dots(Metric(value, "")), Table("", (), ()))
     assert figure_pdf(made).startswith(b"%PDF")
+
+
+def test_hardware_that_the_study_tells_stands_beside_what_was_printed() -> None:
+    """A host that makes the load has devices of its own; the storage's are the study's to tell."""
+    owners = tuple(
+        replace(one, hardware=(("ssd", f"SSD of {one.title}"),))
+        for one in SWEEP.study.configurations
+    )
+    told = replace(SWEEP, study=replace(SWEEP.study, configurations=owners))
+    assert own_words(told, "ssd") == ", ".join(f"SSD of {one.title}" for one in owners)
+
+
+def test_latencies_are_spoken_of_only_where_some_are_drawn() -> None:
+    charts, _ = section(SWEEP, "ssd-cluster", "performance").groups
+    assert [figure.note for figure in charts.figures] == [""]

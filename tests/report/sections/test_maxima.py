@@ -70,7 +70,7 @@ def test_a_fleet_has_the_mean_of_its_hosts_and_stands_beside_one_of_them() -> No
     ]  # fmt: skip
     assert told(clients.table, "One client alone") == ["200 k IOPS", "–", "–", "–"]
     (figure,) = clients.figures
-    assert "each of 2 does 75 % of what one does alone" in figure.finding
+    assert "each of 2 hosts of Plain does 75 % of what one does alone" in figure.finding
 
 
 def test_one_host_of_a_varied_number_is_the_single_client() -> None:

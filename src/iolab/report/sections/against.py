@@ -108,10 +108,13 @@ def _figure(
         subject=owner,
         title=f"Beside {owner}, for {words}",
         finding=_finding(owner, pairs, basis, words),
-        note="Latencies are told as they are: below 1 is faster here.",
+        note=_LATENCIES if any(one.printed.unit == NANOSECONDS for one in pairs) else "",
         dots=dots,
         table=table,
     )
+
+
+_LATENCIES: Final = "Latencies are told as they are: below 1 is faster here."
 
 
 def _finding(owner: str, pairs: Sequence[Beside], basis: Basis, words: str) -> str:

@@ -147,7 +147,8 @@ def _shares(
             )
             groups.append(BarGroup(one.fleet.title, bars))
             kept = 100 * (one.kept.value or 0.0)
-            said.append(f"{one.fleet.title}: {told} does {kept:.0f} % of what one does alone")
+            who = f"{told} hosts of {whole.title}" if len(looks) > 1 else told
+            said.append(f"{one.fleet.title}: {who} does {kept:.0f} % of what one does alone")
         if not groups:
             continue
         figure = lying_bars(

@@ -15,9 +15,21 @@ NAMED_MOST: Final = 4
 
 
 def own_words(brief: Brief, name: str) -> str:
-    """What is known of that here; a dash where nothing is, or where it has no counterpart."""
+    """What is known of that here; a dash where nothing is, or where it has no counterpart.
+
+    What the study tells of its hardware is of the same machines as what was published; facts are of
+    the hosts that made the load.
+    """
+    given = _given(brief, name)
     told = _OWN.get(name)
-    return (listing(list(dict.fromkeys(told(brief))), NAMED_MOST) if told else "") or NOTHING
+    found = given or (list(dict.fromkeys(told(brief))) if told else [])
+    return listing(found, NAMED_MOST) or NOTHING
+
+
+def _given(brief: Brief, name: str) -> list[str]:
+    """The rows of that name in the hardware of the study's configurations."""
+    rows = (dict(one.hardware) for one in brief.study.configurations)
+    return list(dict.fromkeys(row[name] for row in rows if row.get(name)))
 
 
 def _clients(brief: Brief) -> Iterator[str]:

@@ -192,5 +192,13 @@ def _finding(groups: Sequence[Sequence[Quotient]], looks: Mapping[str, Look]) ->
         name = looks[best.of.configuration].title
         who = f"{name} has the most, " if len(of) > 1 and best.of.is_sound else ""
         doubt = "" if best.of.is_sound else f" ({name}), invalid"
+        if who and any(_meet(best, other) for other in sound if other is not best):
+            doubt = ", though not for sure"
         said.append(f"{_title(best)}: {who}{value_text(best.value)}{doubt}")
     return sentence(said)
+
+
+def _meet(best: Quotient, other: Quotient) -> bool:
+    """Whether what both may be meets, as far as that is known."""
+    low, high = best.value.low, other.value.high
+    return low is not None and high is not None and low <= high
