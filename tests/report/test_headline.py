@@ -9,9 +9,9 @@ from iolab.model.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.model.run import RunStatus
 from iolab.model.workload import Access, Indicator
 from iolab.report.headline import headlines, median_repeat, tally
-from iolab.report.objections import objections
+from iolab.report.objections import names_among_several, objections, run_name, whose_run
 from iolab.report.selection import MAX_DISTRIBUTIONS, MAX_TIMELINES, select
-from tests.report.studies import one_configuration
+from tests.report.studies import one_configuration, sweep
 from tests.report.synthetic import job, objecting, study_of, workload
 
 STUDY = study_of(
@@ -132,3 +132,13 @@ def test_headline_runs_then_bad_runs_get_charts_within_the_limits() -> None:
 @pytest.mark.parametrize("iops", [None])
 def test_runs_without_a_value_get_no_chart(iops: float | None) -> None:
     assert select([result(1, iops)], ()).distributions == ()
+
+
+def test_runs_of_several_configurations_are_named_with_their_titles() -> None:
+    source = sweep(("alpha", "beta"), seconds=20)
+    names = names_among_several(source.study)
+    (first, *_) = source.results()
+    assert names == {one.id: one.title for one in source.study.configurations}
+    assert names[first.configuration] != first.configuration
+    assert whose_run(first, names) == f"{run_name(first)} of {names[first.configuration]}"
+    assert whose_run(first, names_among_several(sweep(seconds=20).study)) == run_name(first)

@@ -54,7 +54,8 @@ def test_every_part_is_there() -> None:
 def test_every_run_has_its_checks() -> None:
     checks = {check.code for result in BRIEF.results for check in result.verdict.checks}
     assert [code for code in checks if squeezed(code) not in squeezed(TEXT)] == []
-    titles = [f"{run_name(one)} ({one.configuration}, repeat 1)" for one in BRIEF.results]
+    owners = {one.id: one.title for one in BRIEF.study.configurations}
+    titles = [f"{run_name(one)} of {owners[one.configuration]}" for one in BRIEF.results]
     assert [title for title in titles if squeezed(title) not in squeezed(TEXT)] == []
 
 

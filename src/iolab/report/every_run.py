@@ -8,6 +8,7 @@ from typing import Final
 from iolab.model.metric import Level, Result
 from iolab.model.study import Study
 from iolab.report.detail import RunKey
+from iolab.report.objections import names_among_several
 from iolab.report.table import Cell, Table, columns, verdict_cell
 from iolab.report.wording import NOTHING, count, show, show_steadiness
 from iolab.units import format_duration_s
@@ -35,9 +36,9 @@ def every_run(
     not valid come before others, and the last row tells of what is left out.
     """
     axes = axis_names(results)
-    several = len(study.configurations) > 1
+    titles = names_among_several(study)
     steady = any(result.steadiness is not None for result in results)
-    names = ("Workload", *(("Configuration",) if several else ()))
+    names = ("Workload", *(("Configuration",) if titles else ()))
     heads = (
         *columns((*names, "Verdict", *(("Steady",) if steady else ()))),
         *columns((), (*axes, "Repeat", *(name for _, name in shown), "Window")),
@@ -45,7 +46,7 @@ def every_run(
     rows = tuple(
         (
             Cell(result.workload),
-            *((Cell(result.configuration),) if several else ()),
+            *((Cell(titles.get(result.configuration, NOTHING)),) if titles else ()),
             verdict_cell(result.verdict.level, anchors.get((result.digest, result.repeat))),
             *((Cell(show_steadiness(result) or NOTHING),) if steady else ()),
             *(Cell(str(dict(result.axis).get(axis, NOTHING))) for axis in axes),

@@ -23,7 +23,7 @@ from iolab.model.metric import Level
 from iolab.report.brief import Brief
 from iolab.report.figures.frame import Figure
 from iolab.report.key_value.gains import GAIN_NOTE, LARGEST_NOTE
-from iolab.report.objections import run_name, where, whose_run
+from iolab.report.objections import names_among_several, run_name, where, whose_run
 from iolab.report.page import Page, make_page
 from iolab.report.palette import SERIES, declarations
 from iolab.report.render import draw_tied, predraw
@@ -57,7 +57,7 @@ def render_html(brief: Brief) -> str:
         script=Markup(script()),  # noqa: S704 - the same
         policy=policy(style, script()),
         levels={level.value: level for level in Level},
-        several=len(brief.study.configurations) > 1,
+        names=names_among_several(brief.study),
         draw=_Pen(page.colours, predraw(_figures(page))),
         gain_notes=f"{GAIN_NOTE} {LARGEST_NOTE}",
         said_first=SAID_FIRST,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from iolab.report.brief import Brief
-from iolab.report.objections import where, whose_run
+from iolab.report.objections import names_among_several, where, whose_run
 from iolab.report.page import Page, make_page
 from iolab.report.page_parts import ChartGroup
 from iolab.report.table import Cell, Table
@@ -55,7 +55,7 @@ def _know(brief: Brief, page: Page) -> Iterator[str]:
     yield from ("", "## What to know about these numbers", "")
     for result in page.failures:
         level = result.verdict.level
-        name = whose_run(result, several=len(brief.study.configurations) > 1)
+        name = whose_run(result, names_among_several(brief.study))
         why = f"{name} did not end well. {result.failure or ''}".strip()
         yield f"- {mark(level)} **{level.value}** {text(why)}"
     for item in page.objections:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from iolab.model.metric import CheckResult, Level, Result
+from iolab.model.study import Study
 from iolab.report.wording import axis_label, count, listing
 
 NAMES_SHOWN: Final = 4
@@ -17,8 +19,8 @@ NAMES_SHOWN: Final = 4
 class Objection:
     """One check's objection at one level, and the runs that it was made to.
 
-    `says` is the sentence of the first run. With `several` configurations runs are named
-    with theirs.
+    `says` is the sentence of the first run. Of several configurations `names` are
+    those of all by id, and runs are named with theirs.
     """
 
     code: str
@@ -26,7 +28,7 @@ class Objection:
     says: str
     runs: tuple[Result, ...]
     total: int
-    several: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def everywhere(self) -> bool:
@@ -34,13 +36,19 @@ class Objection:
         return len(self.runs) == self.total
 
 
-def objections(results: Sequence[Result]) -> tuple[Objection, ...]:
-    """The objections over all runs: invalid before indicative, then the most frequent first."""
+def objections(
+    results: Sequence[Result], titles: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Objection, ...]:
+    """The objections over all runs: invalid before indicative, then the most frequent first.
+
+    `titles` name configurations by id; where they do not, the id does.
+    """
     grouped: dict[tuple[Level, str], list[tuple[Result, CheckResult]]] = {}
     for result in results:
         for check in result.verdict.objections:
             grouped.setdefault((check.level, check.code), []).append((result, check))
-    several = len({result.configuration for result in results}) > 1
+    owners = dict.fromkeys(result.configuration for result in results)
+    names = {owner: titles.get(owner, owner) for owner in owners} if len(owners) > 1 else {}
     found = [
         Objection(
             code=code,
@@ -48,7 +56,7 @@ def objections(results: Sequence[Result]) -> tuple[Objection, ...]:
             says=hits[0][1].says,
             runs=tuple(result for result, _ in hits),
             total=len(results),
-            several=several,
+            names=names,
         )
         for (level, code), hits in grouped.items()
     ]
@@ -59,13 +67,20 @@ def where(item: Objection) -> str:
     """To which runs an objection was made, in words."""
     if item.everywhere:
         return f"all {count(item.total, 'run')}" if item.total > 1 else "the only run"
-    names = listing([whose_run(result, several=item.several) for result in item.runs], NAMES_SHOWN)
+    names = listing([whose_run(result, item.names) for result in item.runs], NAMES_SHOWN)
     return f"{len(item.runs)} of {count(item.total, 'run')}: {names}"
 
 
-def whose_run(result: Result, *, several: bool) -> str:
-    """A run's name, with its configuration where there are several."""
-    return f"{run_name(result)} of {result.configuration}" if several else run_name(result)
+def whose_run(result: Result, names: Mapping[str, str]) -> str:
+    """A run's name, with its configuration where `names` has any: these are of several, by id."""
+    name = names.get(result.configuration)
+    return f"{run_name(result)} of {name}" if name else run_name(result)
+
+
+def names_among_several(study: Study) -> dict[str, str]:
+    """The titles of configurations by id, empty where there is one and no need to tell."""
+    found = {one.id: one.title for one in study.configurations}
+    return found if len(found) > 1 else {}
 
 
 def run_name(result: Result) -> str:

@@ -29,7 +29,7 @@ from iolab.report.machine import (
     same_hosts,
 )
 from iolab.report.masthead import alerts_of, facts_of, summary_of
-from iolab.report.objections import Objection, objections
+from iolab.report.objections import Objection, names_among_several, objections
 from iolab.report.operation_charts import operation_cards
 from iolab.report.operations import jobs_table, runs_table
 from iolab.report.page_parts import Card, ChartGroup, Entry, Section
@@ -119,7 +119,7 @@ def make_page(brief: Brief) -> Page:
         headline_table=_headline_table(found, anchors),
         largest=largest_table(groups, gained, looks),
         said=sentences,
-        objections=objections(brief.results),
+        objections=objections(brief.results, names_among_several(brief.study)),
         failures=failures[:MAX_FAILURES],
         more_failures=f"{count(hidden, 'more run')} did not end well." if hidden > 0 else "",
         anchors=anchors,

@@ -7,7 +7,7 @@ from hosts, files and studies goes in as JSON strings and is set as text.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ from typing import Any, Final
 from iolab.model.metric import Level, Result
 from iolab.report.brief import Brief
 from iolab.report.figures.frame import Figure
-from iolab.report.objections import run_name, where, whose_run
+from iolab.report.objections import names_among_several, where, whose_run
 from iolab.report.page import Page, make_page
 from iolab.report.page_parts import ChartGroup
 from iolab.report.render import figure_pdf, typeset
@@ -49,6 +49,7 @@ def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     """The document; the same brief gives the same bytes. ReportError if it cannot be made."""
     figures = _Figures()
     page = make_page(brief)
+    names = names_among_several(brief.study)
     document = {
         "paper": paper.told,
         **_front(brief, page),
@@ -63,7 +64,7 @@ def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
         ],
         **_back(brief, page),
         "runs": [
-            _run(part, figures if number < DRAWN_RUNS else None)
+            _run(part, names, figures if number < DRAWN_RUNS else None)
             for number, part in enumerate(page.runs)
         ],
     }
@@ -106,12 +107,11 @@ class _Figures:
 
 def _front(brief: Brief, page: Page) -> dict[str, Any]:
     """The title page, what to know, and all sentences."""
-    several = len(brief.study.configurations) > 1
+    names = names_among_several(brief.study)
     failed = [
         {
             "level": _level(result.verdict.level),
-            "says": f"{whose_run(result, several=several)} did not end well. "
-            f"{result.failure or ''}".strip(),
+            "says": f"{whose_run(result, names)} did not end well. {result.failure or ''}".strip(),
             "where": result.status.value,
         }
         for result in page.failures
@@ -161,11 +161,10 @@ def _back(brief: Brief, page: Page) -> dict[str, Any]:
     }
 
 
-def _run(part: RunPart, figures: _Figures | None) -> dict[str, Any]:
+def _run(part: RunPart, names: Mapping[str, str], figures: _Figures | None) -> dict[str, Any]:
     tables = [*([part.hosts] if part.hosts else []), *part.fleet, _checks(part.result)]
-    name = run_name(part.result)
     return {
-        "title": f"{name} ({part.result.configuration}, repeat {part.result.repeat})",
+        "title": whose_run(part.result, names),
         "level": _level(part.result.verdict.level),
         "trace": part.trace,
         "figures": figures.of(part.figures) if figures else [],

@@ -15,7 +15,7 @@ from iolab.report.detail import RunKey
 from iolab.report.every_run import every_run
 from iolab.report.key_value.measures import on_keys
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
-from iolab.report.wording import NOTHING, show
+from iolab.report.wording import NOTHING, count, show
 from iolab.units import format_bytes, format_duration_s
 
 SHOWN_METRICS: Final = (
@@ -98,7 +98,7 @@ def method_table(study: Study, plan: Plan) -> Table:
         else "as written"
     )
     files = ", ".join(
-        f"{data_set.id}: {data_set.numjobs * data_set.files_per_job} files of "
+        f"{data_set.id}: {count(data_set.numjobs * data_set.files_per_job, 'file')} of "
         f"{format_bytes(data_set.file_bytes)} on each host"
         for data_set in plan.data_sets
     )
