@@ -33,12 +33,12 @@ def test_with_costs() -> None:
 def test_without_costs() -> None:
     assert told(needs()) == [
         "For capacity first: High-capacity, with 973 TB usable, 3.2 times that of Mainstream; "
-        "costs are not given, so they do not count.",
+        "not all tell a cost in one currency, so costs do not count.",
         "For performance: Performance, 84 % faster than High-capacity by best rates over 3 "
         "workloads (geometric mean).",
         "For balance: High-capacity, whose shares of the best are capacity 100 %, IOPS 60 % and "
-        "bandwidth 49 %, where Mainstream has 31 % at its weakest; costs are not given, so they "
-        "do not count.",
+        "bandwidth 49 %, where Mainstream has 31 % at its weakest; not all tell a cost in one "
+        "currency, so costs do not count.",
     ]
 
 

@@ -108,6 +108,10 @@ def _more(one: Suits) -> str:
 
 
 def _without_cost(one: Suits) -> str:
-    """Where costs would weigh in and are not known of all."""
+    """Where costs would weigh in, and are not known of all in one currency."""
     weighs = one.need in (Need.CAPACITY, Need.BALANCE)
-    return "; costs are not given, so they do not count" if weighs and not one.per else ""
+    return (
+        "; not all tell a cost in one currency, so costs do not count"
+        if weighs and not one.per
+        else ""
+    )
