@@ -46,7 +46,7 @@ def reference(
     if toml:
         raw_result(find_published(name).text)
     elif as_json:
-        from iolab.report.given import computed_document
+        from iolab.report.computed import computed_document
 
         told = {"content": _plain(published.tree), "computed": computed_document(published)}
         result_json({"format": 1, **_heading(published), **told})
@@ -75,7 +75,7 @@ def _list(sets: list[Published]) -> Iterator[RenderableType]:
 def _set(published: Published) -> Iterator[RenderableType]:
     """The source, table after table of the file, then what our own functions make of it."""
     from iolab.cli.screen import pairs, plain, title
-    from iolab.report.given import computed_tables
+    from iolab.report.computed import computed_tables
     from iolab.report.reference import sections
 
     yield title(published.id)
