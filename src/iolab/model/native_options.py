@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from iolab.units import parse_size
+
 AUTO: Final = "auto"
 """The way to the kernel that the engine finds best on the target: what a job says that names no
 `ioengine`."""
@@ -42,6 +44,18 @@ OF_NO_MEANING: Final = (
 )
 """Options that tune fio and leave the load as it is."""
 
+WHOLE: Final = 100
+"""Percent."""
+
+SIZES_MAX: Final = 32
+ZONES_MAX: Final = 64
+THETA_MAX: Final = 100.0
+PAUSE_MAX_US: Final = 3_600_000_000
+"""What the engine takes: sizes of blocks and zones of a job, the steepest zipf, the longest pause
+(an hour)."""
+
+_UNITS_US: Final = {"": 1, "us": 1, "ms": 1000, "s": 1_000_000}
+_TIME: Final = re.compile(r"([0-9]+)(us|ms|s)?")
 _NUMBER: Final = r"[0-9]{1,6}(?:\.[0-9]{1,6})?"
 _ZONE: Final = "[0-9]{1,3}/[0-9]{1,3}"
 _NO: Final = "0"
@@ -91,4 +105,54 @@ NATIVE_OPTIONS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
 def is_native(name: str, text: str) -> bool:
     """Whether the native engine does what fio does with that option at that value."""
     pattern = NATIVE_OPTIONS.get(name)
-    return pattern is not None and pattern.fullmatch(text) is not None
+    if pattern is None or pattern.fullmatch(text) is None:
+        return False
+    match name:
+        case "bssplit":
+            return _can_split(text)
+        case "random_distribution":
+            return _can_draw(*text.partition(":")[::2])
+        case "thinktime":
+            return microseconds(text) <= PAUSE_MAX_US
+    return True
+
+
+def shares_of(bssplit: str) -> tuple[tuple[int, int], ...]:
+    """The sizes of fio's `bssplit` in bytes, each with its share in percent.
+
+    Sizes without a share divide what the others leave, in whole percents.
+    """
+    parts = [part.partition("/") for part in bssplit.split(":")]
+    known = sum(int(share) for _, _, share in parts if share)
+    blank = sum(1 for _, _, share in parts if not share)
+    each = max(WHOLE - known, 0) // max(blank, 1)
+    return tuple((parse_size(size), int(share) if share else each) for size, _, share in parts)
+
+
+def microseconds(text: str) -> int:
+    """A time as fio's options have it; 0 for what is none."""
+    match = _TIME.fullmatch(text)
+    return int(match[1]) * _UNITS_US[match[2] or ""] if match else 0
+
+
+def _can_split(text: str) -> bool:
+    """More than a hundred percent fio refuses; it cuts sizes to multiples of the smallest."""
+    shares = shares_of(text)
+    sizes = [size for size, share in shares if share]
+    if not sizes or len(sizes) > SIZES_MAX or sum(share for _, share in shares) > WHOLE:
+        return False
+    least = min(size for size, _ in shares)
+    return min(sizes) == least and not any(size % least for size in sizes)
+
+
+def _can_draw(kind: str, values: str) -> bool:
+    match kind:
+        case "zipf":
+            return 0 < float(values) <= THETA_MAX
+        case "pareto":
+            return 0 < float(values) < 1
+        case "zoned":
+            zones = [tuple(map(int, zone.split("/"))) for zone in values.split(":")]
+            sums = [sum(column) for column in zip(*zones, strict=True)]
+            return len(zones) <= ZONES_MAX and sums == [WHOLE, WHOLE]
+    return True

@@ -146,12 +146,24 @@ def test_words_of_fio_mean_the_same() -> None:
         {"bytes": 8192, "share": 20},
         {"bytes": 16384, "share": 20},
     ]
+    # What shares leave over is the last size's, as fio draws it.
+    assert [one["share"] for one in option("bssplit", "4k/30:64k/30")["blocks"]] == [30, 70]
+    assert [one["share"] for one in option("bssplit", "4k:8k:16k")["blocks"]] == [33, 33, 34]
+    assert [one["share"] for one in option("bssplit", "4k/90:8k/0:16k/10")["blocks"]] == [90, 10]
     assert option("thinktime", "2ms")["think_us"] == 2000
     assert option("thinktime", "5")["think_us"] == 5
     assert option("fsync", "32")["fsync_every"] == 32
     assert option("buffer_compress_percentage", "50")["contents"]["compress_percent"] == 50
     assert option("dedupe_percentage", "20")["contents"]["dedupe_percent"] == 20
     assert option("mem", "mmap") == measured(JOB)["jobs"][0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"access": Access.RANDREAD, "read_percent": None}, {"read_percent": 100}],
+)
+def test_where_nothing_is_written_nothing_is_flushed(changes: dict[str, Any]) -> None:
+    assert "fsync_every" not in option("fsync", "32", **changes)
 
 
 def test_options_of_the_whole_engine() -> None:
@@ -167,6 +179,8 @@ def test_options_of_the_whole_engine() -> None:
         ({"ioengine": "posixaio"}, "It has no ioengine 'posixaio'."),
         ({"options": (("blockalign", "64k"),)}, "It cannot do fio option blockalign = 64k."),
         ({"options": (("sync", "dsync"),)}, "It cannot do fio option sync = dsync."),
+        ({"options": (("bssplit", "4k/60:8k/60"),)}, "It cannot do fio option bssplit"),
+        ({"options": (("random_distribution", "pareto:2"),)}, "It cannot do fio option random"),
         ({"numjobs": 3}, "3 jobs need more than 2 jobs' files."),
         ({"file_bytes": 4096}, "The job asks for 2 files of 4096 bytes"),
     ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from iolab.model.sample import Direction, ServiceTime
 from iolab.run.engines.base import EngineReading, Interval
 from iolab.run.engines.native import NativeEngine
 from iolab.run.engines.native_reader import NativeReader
-from tests.run.engines.test_native import FILES
+from tests.run.engines.test_native import FILES, JOB
 
 START = 1_700_000_000_000_000_000
 SECOND = 1_000_000_000
@@ -167,12 +169,44 @@ def test_wrong_blocks_are_told() -> None:
         (lines({"fault": ["depth is 0; give 1.", "x."]}), "depth is 0; give 1"),
         (b"Killed\n", "it printed a line that is no JSON: Killed"),
         (b"[1]\n", "it printed a line that is no object"),
-        (lines({"seq": 0}), "it told no end_real_ns"),
+        (lines({"seq": 0, "read": way(1)}), "it told no end_real_ns"),
+        (lines(interval(0)), "it told nothing of 'read'"),
+        (lines(interval(0, read=None)), "it told nothing of 'read'"),
         (lines(interval(0, read={**way(2), "ios": 3})), "it counts 3 I/Os of 'read' and bins 2"),
         (lines(interval(0, read={**way(1), "bins": [[9999, 1]]})), "it told bins that are none"),
         (lines(interval(0, read={**way(1), "bins": ["x"]})), "it told bins that are none"),
         (lines(interval(0, read={**way(1), "ios": -1})), "it told no ios"),
+        (lines(interval(0, read={**way(1), "ios": 1.0})), "it told no ios"),
+        (lines(interval(0, read={**way(1), "bytes": 10**30})), "it told no bytes"),
+        (lines(interval(0, read={**way(1), "lat_sum_ns": float("nan")})), "it told no lat_sum_ns"),
+        (lines(interval(0, read={**way(1), "bins": [[1.5, 1]]})), "it told bins that are none"),
+        (lines(interval(0, read={**way(1), "bins": [[1, 10**30]]})), "it told bins that are none"),
+        (lines(interval(0, read={**way(1), "bins": [[-1, 1]]})), "it told bins that are none"),
+        (lines(interval(0, read={**way(1), "bins": [[1, 1, 2]]})), "it told bins that are none"),
+        (lines(interval(0, read={**way(1), "bins": [[1], [2, 3]]})), "it told bins that are none"),
+        (lines({**interval(0, read=way(1)), "end_real_ns": 10**30}), "it told no end_real_ns"),
+        (lines({**interval(0, read=way(1)), "span_ns": -1}), "it told no span_ns"),
+        (lines(interval(1, read=way(1))), "it told interval 1 where 0 was due"),
+        (
+            lines(interval(0, read=way(1)), {**interval(1, read=way(1)), "end_real_ns": START}),
+            "it told an interval that ends before the one before it",
+        ),
+        (lines({"started_real_ns": "now"}), "it told no started_real_ns"),
+        (b'{"seq": ' + b"9" * 5000 + b"}", "it printed a line that is no JSON"),
+        (b"[" * 100_000, "it printed a line that is no JSON"),
         (lines({"end": {}}), "it told no measured_ns"),
+        (lines({"end": 5}), "it printed a line that is no object"),
+        (lines(end()), "it told nothing of 'read'"),
+        (lines(end(read={**way(2), "ios": 3})), "it counts 3 I/Os of the whole run and bins 2"),
+        (lines(end(read={**way(1), "bins": [[-1, 1]]})), "it told bins that are none"),
+        (lines(end(read={**way(1), "max_ns": 10**400})), "it told no max_ns"),
+        (lines(end(read={**way(1), "min_ns": -5})), "it told no min_ns"),
+        (lines(end(read=way(1), cpu={"user_s": float("nan")})), "it told no user_s"),
+        (lines(end(read=way(1), cpu={"user_s": 10**400})), "it told no user_s"),
+        (lines(end(read=way(1), drained_ios=float("inf"))), "it told no drained_ios"),
+        (lines(end(read=way(1), errors={"read": {"EIO": "3"}})), "it told no EIO"),
+        (lines(end(read=way(1), end_real_ns=START - 1)), "it ended before it began"),
+        (lines(end(read=way(1), end_real_ns=None)), "it told no end_real_ns"),
         (b'{"end":', "it printed a line that is no JSON"),
         (b"x" * (3 << 20), "it printed a line without an end"),
     ],
@@ -180,6 +214,64 @@ def test_wrong_blocks_are_told() -> None:
 def test_what_is_no_run_is_a_fault(output: bytes, says: str) -> None:
     faults = told(output)[1].faults
     assert any(fault.startswith(says) for fault in faults), faults
+
+
+def test_spoilt_output_never_raises_and_a_cut_one_is_never_whole() -> None:
+    chance = random.Random(8)  # noqa: S311 - the same damage each time
+    for _ in range(400):
+        spoilt = bytearray(USUAL)
+        for _ in range(chance.randint(1, 4)):
+            spoilt[chance.randrange(len(spoilt))] = chance.choice(b'0123456789-.eE"[]{},:x\n')
+        told(bytes(spoilt))
+    for length in range(0, len(USUAL) - 2, 7):
+        assert told(USUAL[:length])[1].faults
+
+
+def test_a_lost_line_is_told_and_the_others_count() -> None:
+    output = lines(HEAD, interval(0, read=way(10)), interval(2, read=way(20)), end(read=way(35)))
+    reading = told(output)[1]
+    assert reading.faults == ("it told interval 2 where 1 was due",)
+    assert [one.ios for one in reading.intervals] == [10, 20]
+
+
+def test_a_run_that_ended_early_has_the_times_that_it_had() -> None:
+    early = end(
+        read=way(30), measured_ns=SECOND, drain_ns=SECOND // 2, end_real_ns=START + SECOND * 3 // 2
+    )
+    last = {**interval(1, read=way(20)), "end_real_ns": START + SECOND * 3 // 2}
+    last["span_ns"] = SECOND // 2
+    reading = told(lines(HEAD, interval(0, read=way(10)), last, early))[1]
+    assert reading.totals is not None
+    assert reading.totals.read is not None
+    assert reading.totals.generator is not None
+    assert [one.iops for one in reading.intervals] == [10.0, 40.0]
+    assert (reading.totals.read.iops, reading.totals.read.runtime_ms) == (20.0, 1500)
+    # Two seconds by two jobs within the second in which they were used.
+    assert (reading.totals.user_cpu_percent, reading.totals.system_cpu_percent) == (25.0, 75.0)
+    assert (reading.end_real_ns, reading.faults) == (START + SECOND * 3 // 2, ())
+
+
+def test_words_of_hosts_are_harmless() -> None:
+    head = {**HEAD, "method": "ring\x1b[2J", "notes": ["a\x1b]0;b" + "c" * 999]}
+    wrong = {"read": {"E\x1bIO": 1}}
+    reading = told(lines(head, interval(0, read=way(1)), end(read=way(1), errors=wrong)))[1]
+    assert reading.totals is not None
+    assert reading.totals.generator is not None
+    generator = reading.totals.generator
+    said = [reading.version, generator.method, *generator.notes, generator.errors[0][0]]
+    assert all(one.isprintable() and len(one) <= 300 for one in said)
+
+
+@pytest.mark.parametrize(("percent", "name"), [(100, "read"), (0, "write")])
+def test_a_mix_of_all_or_nothing_has_one_direction(percent: int, name: str) -> None:
+    reader = NativeEngine().reader(replace(JOB, read_percent=percent))
+    reader.feed(lines(HEAD, interval(0, **{name: way(3)}), end(**{name: way(3)})))
+    reading = reader.finish()
+    assert reading.faults == ()
+    assert reading.totals is not None
+    assert [one.ios for one in reading.intervals] == [3]
+    assert (reading.totals.read is None) is (name == "write")
+    assert (reading.totals.write is None) is (name == "read")
 
 
 def test_a_layout_that_wrote_too_little_says_why() -> None:

@@ -30,7 +30,9 @@ from iolab.run.engines.native_spec import (
     layout_spec,
     measure_spec,
     null_spec,
+    reads,
     told,
+    writes,
 )
 
 ARGV: Final = ("iolab-agent", "engine")
@@ -95,8 +97,8 @@ class NativeEngine:
         return NativeReader((Direction.WRITE,), job.numjobs)
 
     def reader(self, job: Job) -> OutputReader:
-        """A reader that expects the directions that the job's access pattern has."""
-        asked = ((Direction.READ, job.access.reads), (Direction.WRITE, job.access.writes))
+        """A reader that expects the directions that the job has: a mix of 100 % has only one."""
+        asked = ((Direction.READ, reads(job)), (Direction.WRITE, writes(job)))
         return NativeReader([direction for direction, wanted in asked if wanted], job.numjobs)
 
 

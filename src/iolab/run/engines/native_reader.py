@@ -11,14 +11,19 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import numpy as np
-
-from iolab.model.histogram import BIN_COUNT
 from iolab.model.run import EngineTotals
 from iolab.model.sample import Direction, ServiceTime
 from iolab.run.engines.base import DirectionInterval, EngineReading, Interval
 from iolab.run.engines.log import IntervalLog
-from iolab.run.engines.native_totals import LineFault, count_of, object_of, totals_of
+from iolab.run.engines.native_totals import (
+    LineFault,
+    bins_of,
+    count_of,
+    object_of,
+    part_of,
+    totals_of,
+)
+from iolab.run.hosts.text import printable, printable_bytes
 
 LINE_LIMIT_BYTES: Final = 2 << 20
 """The longest line: every bin of three directions, twice, is some 200 kB."""
@@ -69,11 +74,11 @@ class NativeReader:
         if self._rest.strip():
             self._take(self._rest)
         totals = self._totals()
-        end = self._end or {}
+        start_ns, end_ns = self._times()
         return EngineReading(
             version=self._version(),
-            start_real_ns=_whole(end.get("start_real_ns"), self._start_ns),
-            end_real_ns=_whole(end.get("end_real_ns"), self._last_ns),
+            start_real_ns=start_ns,
+            end_real_ns=end_ns,
             intervals=self._log,
             totals=totals,
             faults=tuple(self._faults),
@@ -84,7 +89,21 @@ class NativeReader:
         version, method = self._head.get("version"), self._head.get("method")
         if not isinstance(version, str):
             return ""
-        return f"native-{version} ({method})" if isinstance(method, str) else f"native-{version}"
+        told = f"native-{version} ({method})" if isinstance(method, str) else f"native-{version}"
+        return printable(told, TEXT_LIMIT)
+
+    def _times(self) -> tuple[int | None, int | None]:
+        """When it began and ended: as its last line says, else as the others do."""
+        start_ns, end_ns = self._start_ns, self._last_ns
+        if self._end is not None:
+            try:
+                start_ns = count_of(self._end, "start_real_ns")
+                end_ns = count_of(self._end, "end_real_ns")
+            except LineFault as fault:
+                self._fault(str(fault))
+        if start_ns is not None and end_ns is not None and end_ns < start_ns:
+            self._fault("it ended before it began")
+        return start_ns, end_ns
 
     def _totals(self) -> EngineTotals | None:
         if self._end is None:
@@ -111,7 +130,7 @@ class NativeReader:
         except LineFault as fault:
             self._fault(str(fault))
         except (ValueError, RecursionError):
-            words = line[:TEXT_LIMIT].decode("utf-8", "replace")
+            words = printable_bytes(line, TEXT_LIMIT)
             self._fault(f"it printed a line that is no JSON: {words}")
         return None
 
@@ -119,7 +138,7 @@ class NativeReader:
         if "fault" in said:
             faults = said["fault"] if isinstance(said["fault"], list) else [said["fault"]]
             for fault in faults:
-                self._fault(str(fault)[:TEXT_LIMIT].rstrip("."))
+                self._fault(printable(str(fault), TEXT_LIMIT).rstrip("."))
         elif "native" in said:
             self._head = said
         elif "started_real_ns" in said:
@@ -136,9 +155,9 @@ class NativeReader:
     def _interval(self, said: dict[str, Any]) -> Interval:
         parts = []
         for direction, name in NAMES.items():
-            told = said.get(name)
-            if not isinstance(told, dict):
+            if direction not in self._directions and name not in said:
                 continue
+            told = part_of(said, name)
             if direction not in self._directions and not count_of(told, "ios"):
                 continue
             parts.append(_part(direction, told))
@@ -146,6 +165,10 @@ class NativeReader:
             if isinstance(service, dict):
                 parts.append(_served(direction, parts[-1], service))
         end_ns, span_ns = count_of(said, "end_real_ns"), count_of(said, "span_ns")
+        if self._last_ns is not None and end_ns <= self._last_ns:
+            raise LineFault("it told an interval that ends before the one before it")
+        if count_of(said, "seq") != len(self._log):
+            self._fault(f"it told interval {said['seq']} where {len(self._log)} was due")
         return Interval(len(self._log), end_ns, span_ns, tuple(parts))
 
     def _fault(self, sentence: str) -> None:
@@ -154,7 +177,7 @@ class NativeReader:
 
 
 def _part(direction: Direction, told: dict[str, Any]) -> DirectionInterval:
-    bins, counts = _bins(told)
+    bins, counts = bins_of(told)
     ios = count_of(told, "ios")
     if int(counts.sum()) != ios:
         raise LineFault(f"it counts {ios} I/Os of '{NAMES[direction]}' and bins {counts.sum()}")
@@ -166,25 +189,7 @@ def _served(
     direction: Direction, part: DirectionInterval, told: dict[str, Any]
 ) -> DirectionInterval:
     """The same I/Os from their submission."""
-    bins, counts = _bins(told)
+    bins, counts = bins_of(told)
     way = ServiceTime(direction + ServiceTime.READ)
     sum_ns = float(count_of(told, "lat_sum_ns"))
     return DirectionInterval(way, part.ios, part.bytes, sum_ns, bins, counts)
-
-
-def _bins(told: dict[str, Any]) -> tuple[Any, Any]:
-    """The bins in use and their counts, each a column."""
-    rows = told.get("bins", [])
-    try:
-        table = np.array(rows, dtype=np.int64).reshape(-1, 2)
-    except (TypeError, ValueError, OverflowError):
-        raise LineFault("it told bins that are none") from None
-    bins, counts = table[:, 0], table[:, 1]
-    if table.size and (bins.min() < 0 or bins.max() >= BIN_COUNT or counts.min() < 0):
-        raise LineFault("it told bins that are none")
-    return bins.astype(np.int16), counts.copy()
-
-
-def _whole(value: object, otherwise: int | None) -> int | None:
-    known = isinstance(value, int) and not isinstance(value, bool)
-    return value if known and isinstance(value, int) else otherwise

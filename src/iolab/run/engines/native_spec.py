@@ -7,13 +7,12 @@ so a data set that one of the two laid out serves the other.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from iolab.errors import EngineError, Fault
 from iolab.model.fio_options import FIO_OPTIONS, value_fits
-from iolab.model.native_options import METHODS, is_native
+from iolab.model.native_options import METHODS, is_native, microseconds, shares_of
 from iolab.model.run import DataSet
 from iolab.model.workload import Arrivals, Contents, Job
 from iolab.run.engines.fio_job import (
@@ -25,7 +24,6 @@ from iolab.run.engines.fio_job import (
     fill_set,
     layout_block_bytes,
 )
-from iolab.units import parse_size
 
 FORMAT: Final = 1
 """The version of the format."""
@@ -42,13 +40,14 @@ INTERVAL_MS: Final = 1000
 SEEDS_APART: Final = 1 << 20
 """Seeds of a run's jobs follow each other; those of the next run begin so much further on."""
 
+ALL_READS: Final = 100
+"""The share of reads, in percent, of a mix without writes."""
+
 NULL_WRITES: Final = "/dev/null"
 NULL_BYTES: Final = 1 << 30
 """A target that does nothing, and the size that jobs work on there."""
 
 _BLOCK_BYTES_LEAST: Final = 512
-_UNITS_US: Final = {"": 1, "us": 1, "ms": 1000, "s": 1_000_000}
-_TIME: Final = re.compile(r"([0-9]+)(us|ms|s)?")
 _CONTENTS: Final = {
     Contents.SCRAMBLED: "scrambled",
     Contents.RANDOM: "random",
@@ -87,7 +86,7 @@ def null_spec(job: Job, seconds: float) -> Spec:
     """
     shape = _shape(job) | {"rw": "randwrite" if job.access.random else "write"}
     shape |= {"rate": None, "arrivals": None, "think_us": 0, "fsync_every": 0, "verify": False}
-    if not job.access.writes:
+    if not writes(job):
         shape["contents"] = _contents("zeros")
     whole = max(NULL_BYTES // job.block_bytes, 1) * job.block_bytes
     place = {"files": [{"path": NULL_WRITES, "bytes": whole}], **_without_usual(shape)}
@@ -117,6 +116,16 @@ def fill_spec(data_set: DataSet, passes: float, *, direct: bool, method: str, se
         for number, place in enumerate(_places(whole, whole.numjobs))
     ]
     return _written(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
+
+
+def reads(job: Job) -> bool:
+    """Whether the job reads anything: a mix need not."""
+    return job.access.reads and job.read_percent != 0
+
+
+def writes(job: Job) -> bool:
+    """Whether it writes anything."""
+    return job.access.writes and job.read_percent != ALL_READS
 
 
 def told(spec: Spec) -> str:
@@ -162,10 +171,11 @@ def _shape(job: Job) -> Spec:
         "depth": job.iodepth,
         "rate": None if job.rate_iops is None else {"iops": float(job.rate_iops)},
         "arrivals": _arrivals(job, options),
-        "think_us": _microseconds(options.get("thinktime", "0")),
+        "think_us": microseconds(options.get("thinktime", "0")),
         "think_every": int(options.get("thinktime_blocks", "1")),
         "distribution": _distribution(job, options),
-        "fsync_every": int(options.get("fsync", "0")),
+        # After so many writes: where there are none, fio does nothing and the engine would refuse.
+        "fsync_every": int(options.get("fsync", "0")) if writes(job) else 0,
         "contents": _contents(
             _CONTENTS[job.contents],
             int(options.get("buffer_compress_percentage", "0")),
@@ -219,21 +229,17 @@ def _without_usual(shape: Spec) -> Spec:
 
 
 def _blocks(job: Job, options: Mapping[str, str]) -> list[Spec]:
-    """One size, or fio's `bssplit`: sizes without a share divide what the others leave."""
+    """One size, or fio's `bssplit`: sizes without a share divide what the others leave.
+
+    What is left of a hundred after that goes to the last size that has a share, as fio does it.
+    """
     if "bssplit" not in options:
         return [{"bytes": job.block_bytes, "share": 100}]
-    parts = [part.partition("/") for part in options["bssplit"].split(":")]
-    known = sum(int(share) for _, _, share in parts if share)
-    blank = sum(1 for _, _, share in parts if not share)
-    rest, more = divmod(max(100 - known, 0), blank or 1)
-    blocks = []
-    for size, _, share in parts:
-        if share:
-            own = int(share)
-        else:
-            own, more = rest + more, 0
-        blocks.append({"bytes": parse_size(size), "share": own})
-    return [block for block in blocks if block["share"]]
+    blocks = [
+        {"bytes": size, "share": share} for size, share in shares_of(options["bssplit"]) if share
+    ]
+    blocks[-1]["share"] += 100 - sum(block["share"] for block in blocks)
+    return blocks
 
 
 def _arrivals(job: Job, options: Mapping[str, str]) -> str | None:
@@ -269,11 +275,6 @@ def _distribution(job: Job, options: Mapping[str, str]) -> Spec:
     lfsr = options.get("random_generator") == "lfsr"
     once = (options.get("norandommap") != "1" or lfsr) and "bssplit" not in options
     return {"kind": "permutation" if once and job.access.random else "uniform"}
-
-
-def _microseconds(text: str) -> int:
-    match = _TIME.fullmatch(text)
-    return int(match[1]) * _UNITS_US[match[2] or ""] if match else 0
 
 
 def _seed(seed: int, number: int) -> int:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import errno
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from iolab.model.generator import GeneratorTotals, Lateness, VerifyTotals
-from iolab.model.histogram import BIN_COUNT, Histogram
+from iolab.model.histogram import BIN_COUNT, Histogram, of_sparse
 from iolab.model.run import DirectionTotals, EngineTotals
-from iolab.model.sample import Direction
+from iolab.model.sample import Direction, Ints, Whole
+from iolab.run.hosts.text import printable
 
 NS_PER_S: Final = 1_000_000_000
 
@@ -31,6 +31,12 @@ TEXT_LIMIT: Final = 300
 NOTES_LIMIT: Final = 20
 """Notes that are kept; an engine has a handful."""
 
+KINDS_LIMIT: Final = 100
+"""Kinds of errors, or of retries, that are kept; a kernel has some 130 errors."""
+
+NUMBER_LIMIT: Final = 1 << 63
+"""What the columns of a record hold; three centuries in nanoseconds."""
+
 
 class LineFault(Exception):
     """A line cannot be used; the message says why."""
@@ -46,9 +52,37 @@ def object_of(value: object) -> dict[str, Any]:
 def count_of(told: Mapping[str, Any], key: str) -> int:
     """A whole number that is not negative. LineFault for anything else, or nothing."""
     value = told.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < NUMBER_LIMIT:
         raise LineFault(f"it told no {key}")
     return value
+
+
+def part_of(told: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What a line says of a direction that the job has. LineFault where it says nothing."""
+    part = told.get(name)
+    if not isinstance(part, dict):
+        raise LineFault(f"it told nothing of '{name}'")
+    return part
+
+
+def bins_of(told: Mapping[str, Any]) -> tuple[Whole, Ints]:
+    """The bins in use and their counts, each a column. LineFault for what cannot be that."""
+    rows = told.get("bins", [])
+    try:
+        table = np.array(rows)
+    except (TypeError, ValueError, OverflowError):
+        raise LineFault(_NO_BINS) from None
+    if isinstance(rows, list) and not rows:
+        table = table.astype(np.int64).reshape(0, 2)
+    if table.dtype != np.int64 or table.ndim != 2 or table.shape[1] != 2:
+        raise LineFault(_NO_BINS)
+    bins, counts = table[:, 0], table[:, 1]
+    if table.size and (bins.min() < 0 or bins.max() >= BIN_COUNT or counts.min() < 0):
+        raise LineFault(_NO_BINS)
+    return bins.astype(np.int16), counts.copy()
+
+
+_NO_BINS: Final = "it told bins that are none"
 
 
 def totals_of(
@@ -60,12 +94,13 @@ def totals_of(
     wall_ns = measured_ns + drain_ns
     errors = _errors({**_inner(end, "errors"), "thread": _inner(end, "broken")})
     ways = {
-        direction: _direction(_inner(end, name), wall_ns, _short(_inner(end, "errors"), name))
+        direction: _direction(part_of(end, name), wall_ns, _short(_inner(end, "errors"), name))
         for direction, name in ((Direction.READ, "read"), (Direction.WRITE, "write"))
         if direction in directions
     }
     cpu = _inner(end, "cpu")
-    use = [_number(cpu, key) * NS_PER_S / wall_ns if wall_ns else 0.0 for key in _CPU]
+    # It was used until nothing more was submitted, so what was waited for at the end is no part.
+    use = [_number(cpu, key) * NS_PER_S / measured_ns if measured_ns else 0.0 for key in _CPU]
     return EngineTotals(
         read=ways.get(Direction.READ),
         write=ways.get(Direction.WRITE),
@@ -85,14 +120,13 @@ def _generator(
     head: Mapping[str, Any], end: Mapping[str, Any], errors: tuple[tuple[str, int], ...]
 ) -> GeneratorTotals:
     switches = _inner(end, "context_switches")
-    notes = head.get("notes")
     return GeneratorTotals(
-        method=str(head.get("method", ""))[:TEXT_LIMIT],
+        method=printable(str(head.get("method", "")), TEXT_LIMIT),
         threads=_whole(head, "threads"),
-        clock=str(head.get("clock", ""))[:TEXT_LIMIT],
-        notes=_sentences(notes)[:NOTES_LIMIT],
+        clock=printable(str(head.get("clock", "")), TEXT_LIMIT),
+        notes=_sentences(head.get("notes"))[:NOTES_LIMIT],
         errors=errors,
-        retries=tuple((key, _whole(_inner(end, "retries"), key)) for key in _inner(end, "retries")),
+        retries=_retries(_inner(end, "retries")),
         lateness=_lateness(_inner(end, "lateness")),
         unreached=end.get("unreached") is True,
         measured_ns=count_of(end, "measured_ns"),
@@ -110,7 +144,7 @@ def _generator(
 def _direction(told: Mapping[str, Any], wall_ns: int, short: int) -> DirectionTotals:
     ios, moved = count_of(told, "ios"), count_of(told, "bytes")
     lowest, highest = _whole(told, "min_ns"), _whole(told, "max_ns")
-    histogram = Histogram(_counts(told), lowest, highest)
+    histogram = Histogram(_counts(told, ios), lowest, highest)
     values = ((rank, histogram.percentile_ns(rank)) for rank in PERCENTILES)
     mean = _number(told, "lat_sum_ns") / ios if ios else 0.0
     return DirectionTotals(
@@ -130,25 +164,29 @@ def _direction(told: Mapping[str, Any], wall_ns: int, short: int) -> DirectionTo
     )
 
 
-def _counts(told: Mapping[str, Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    counts = np.zeros(BIN_COUNT, dtype=np.int64)
-    try:
-        for place, count in told.get("bins", []):
-            counts[place] += count
-    except (TypeError, ValueError, IndexError, OverflowError):
-        raise LineFault("it told bins that are none") from None
-    return counts
+def _counts(told: Mapping[str, Any], ios: int) -> Ints:
+    """Dense counts; LineFault where they are not those of the I/Os."""
+    bins, counts = bins_of(told)
+    if int(counts.sum()) != ios:
+        raise LineFault(f"it counts {ios} I/Os of the whole run and bins {counts.sum()}")
+    return of_sparse(bins, counts)
 
 
 def _errors(told: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     """I/Os that failed, by direction and errno, most first; short ones are counted elsewhere."""
     found = [
-        (f"{way} {name}", _whole(_inner(told, way), name))
+        (printable(f"{way} {name}", TEXT_LIMIT), _whole(_inner(told, way), name))
         for way in told
         for name in _inner(told, way)
         if name != SHORT
     ]
-    return tuple(sorted((one for one in found if one[1]), key=lambda one: (-one[1], one[0])))
+    found = sorted((one for one in found if one[1]), key=lambda one: (-one[1], one[0]))
+    return tuple(found[:KINDS_LIMIT])
+
+
+def _retries(told: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    found = [(printable(reason, TEXT_LIMIT), _whole(told, reason)) for reason in told]
+    return tuple(found[:KINDS_LIMIT])
 
 
 def _short(told: Mapping[str, Any], way: str) -> int:
@@ -182,7 +220,7 @@ def _verify(told: Mapping[str, Any]) -> VerifyTotals | None:
 def _sentences(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         return ()
-    return tuple(str(one)[:TEXT_LIMIT] for one in value)
+    return tuple(printable(str(one), TEXT_LIMIT) for one in value)
 
 
 def _inner(told: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -191,12 +229,17 @@ def _inner(told: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _whole(told: Mapping[str, Any], key: str) -> int:
-    """A whole number, 0 where there is none."""
-    return int(_number(told, key))
+    """A whole number, 0 where there is none. LineFault for anything else that stands there."""
+    return 0 if told.get(key) is None else count_of(told, key)
 
 
 def _number(told: Mapping[str, Any], key: str) -> float:
+    """The same of a number of any kind."""
     value = told.get(key)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        return 0
-    return value
+    if value is None:
+        return 0.0
+    # Nothing is compared with what is no number, and nothing is less than it.
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    if not known or not 0 <= value < NUMBER_LIMIT:
+        raise LineFault(f"it told no {key}")
+    return float(value)
