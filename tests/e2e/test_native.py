@@ -203,7 +203,7 @@ def test_blocks_hold_what_was_written_and_a_flipped_bit_is_found(tmp_path: Path)
         found = checks_of(first, "reads")["wrong-blocks"]
         assert (found["level"], found["evidence"]["wrong"]) == ("valid", 0)
         assert found["evidence"]["checked"] > 100
-        (damaged,) = target.path.glob("iolab*/s1mx2v.0.0")
+        (damaged,) = target.path.glob("iolab*/s1mx2v4k.0.0")
         # A bit in the middle of every block, behind all caches: whichever is read first shows it.
         with damaged.open("r+b") as file:
             for at in range(2000, 1 << 20, 4096):

@@ -48,6 +48,78 @@ def test_what_it_cannot_do_is_refused_all_at_once_with_the_value() -> None:
     assert len(said) == 4
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("random_distribution", "zipf:0"),
+        ("random_distribution", "zipf:101"),
+        ("random_distribution", "pareto:0"),
+        ("random_distribution", "pareto:1.0"),
+        ("random_distribution", "zoned:60/40:30/60"),
+        ("random_distribution", "zipf:1.2:0.5"),
+        ("bssplit", "4k/60:8k/50"),
+        ("bssplit", "4k/0"),
+        ("bssplit", "4k/50:6k/50"),
+        ("bssplit", ":".join(f"{size}k/1" for size in range(4, 140, 4))),
+        ("thinktime", "3601s"),
+        ("fdatasync", 1),
+        ("thinktime_blocks", 0),
+    ],
+)
+def test_values_that_mean_something_else_are_refused(name: str, value: str | int) -> None:
+    said = told(workload(f"{NATIVE}fio = {{ {name} = {value!r} }}".replace("'", '"')))
+    assert any(f"cannot do fio option {name} = " in one for one in said), said
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ('iodepth = 8\nfio = { thinktime = "1ms" }', "thinktime and iodepth = 8"),
+        ('fio = { bssplit = "4k/50:8k/50" }', "bssplit without norandommap"),
+        ('fio = { random_distribution = "zoned:80/20:20/80" }', "without norandommap"),
+        ('fio = { bssplit = "4k/50:2m/50", norandommap = true }', "blocks of 2 MiB, more than"),
+        ('ioengine = "libaio"\nfio = { hipri = true }', "hipri and ioengine = 'libaio'"),
+        ("direct = false\nfio = { hipri = true }", "hipri and direct = false"),
+        ('contents = "zeros"\nfio = { dedupe_percentage = 5 }', "and contents = 'zeros'"),
+        ('contents = "zeros"\nverify = true', "verify and contents = 'zeros'"),
+        ("verify = true\nfio = { dedupe_percentage = 5 }", "whose copies are alike"),
+        (
+            'verify = true\nfio = { bssplit = "4k/50:8k/50", norandommap = true }',
+            "verify and fio option bssplit",
+        ),
+        ("verify = true\n[precondition]\nfill = 1", "verify and bs = 256 KiB"),
+    ],
+)
+def test_what_it_would_not_do_alike_is_refused_before_anything_runs(lines: str, says: str) -> None:
+    bs = '"256k"' if "fill" in lines else '"4k"'
+    said = told(workload(NATIVE + lines, bs=bs))
+    assert any(says in one for one in said), said
+
+
+def test_a_polled_ring_does_not_flush() -> None:
+    text = workload(f"{NATIVE}fio = {{ hipri = true, fsync = 8 }}", rw="randwrite")
+    assert any("hipri and fsync" in one for one in told(text))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'iodepth = 1\nfio = { thinktime = "1ms" }',
+        'fio = { bssplit = "4k/50:8k/50", norandommap = true }',
+        'fio = { random_distribution = "zoned:80/20:20/80", norandommap = true }',
+        'iodepth = 8\nfio = { thinktime = 0, random_distribution = "pareto:0.2" }',
+        "verify = true\nfio = { buffer_compress_percentage = 50 }",
+    ],
+)
+def test_what_it_does_alike_is_taken(lines: str) -> None:
+    assert study(workload(NATIVE + lines)).workloads[0].io.engine is EngineName.NATIVE
+
+
+def test_a_block_of_two_writes_is_not_verified() -> None:
+    text = workload(f"{NATIVE}verify = true").replace('"1m"', '"12k"').replace('"4k"', '"12k"')
+    assert any("verify and bs = 12 KiB" in one for one in told(text))
+
+
 def test_what_arrives_does_not_think() -> None:
     text = workload(NATIVE + 'rate_iops = 100\narrivals = "poisson"\nfio = { thinktime = "1ms" }')
     assert any("both arrivals and fio option thinktime" in one for one in told(text))
@@ -61,7 +133,12 @@ def test_fio_verifies_nothing() -> None:
 def test_verified_files_are_nobody_elses() -> None:
     plain = make_plan(study(workload(NATIVE))).data_sets[0].id
     verified = make_plan(study(workload(NATIVE + "verify = true"))).data_sets[0].id
-    assert (plain, verified) == ("s1m", "s1mv")
+    assert (plain, verified) == ("s1m", "s1mv4k")
+
+
+def test_verified_blocks_of_each_size_have_their_own() -> None:
+    sets = make_plan(study(workload(NATIVE + "verify = true", bs='["4k", "64k"]'))).data_sets
+    assert [one.id for one in sets] == ["s1mv4k", "s1mv64k"]
 
 
 def test_both_engines_use_the_same_files() -> None:

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Final
+
 from iolab.model.engine import EngineName
 from iolab.model.fio_options import FIO_OPTIONS, option_text, value_fits
-from iolab.model.native_options import METHODS, NATIVE_OPTIONS, is_native
+from iolab.model.native_options import (
+    METHODS,
+    NATIVE_OPTIONS,
+    is_native,
+    microseconds,
+    shares_of,
+)
+from iolab.model.workload import Contents
 from iolab.plan.document import Document, Faults
 from iolab.plan.study_file import WorkloadTable
 from iolab.plan.tables import Item, Tables, place, start
 from iolab.plan.wording import shown
+from iolab.units import format_bytes, parse_size
+
+LAID_OUT_BYTES: Final = 1 << 20
+FILLED_BYTES: Final = 128 << 10
+"""What is written at once by layouts and fills: a block that holds parts of two is no block of one
+write, so whoever verifies it would call it torn."""
+
+_USE_FIO: Final = "write engine = 'fio'"
 
 
 def check_native(document: Document, tables: Tables, faults: Faults) -> None:
@@ -17,6 +35,11 @@ def check_native(document: Document, tables: Tables, faults: Faults) -> None:
         if workload.engine is EngineName.NATIVE:
             _check_method(document, item, workload, faults)
             _check_options(document, item, workload, faults)
+            filled = tables.precondition.fill > 0
+            for key, says, do in (*_apart(workload), *_unverifiable(workload, filled=filled)):
+                happened = f"{start(document, item.path)} has {says}."
+                origin = document.where((*item.path, *key))
+                faults.add_once(origin, says, happened, do)
         elif workload.verify:
             happened = f"{start(document, item.path)} has verify, which fio is not asked to do."
             do = "Leave it out, or write engine = 'native'."
@@ -46,9 +69,88 @@ def _check_options(document: Document, item: Item, workload: WorkloadTable, faul
         happened = f"The native engine of {place(document, item.path)} cannot do {what}."
         do = "Leave it out, or write engine = 'fio'."
         faults.add_once(document.where((*item.path, "fio", name)), f"{name} native", happened, do)
-    poisson = option_text(workload.fio.get("rate_process", "")) == "poisson"
-    if "thinktime" in workload.fio and (workload.arrivals is not None or poisson):
-        happened = f"{start(document, item.path)} has both arrivals and fio option thinktime."
+
+
+_Told = Iterator[tuple[tuple[str, ...], str, str]]
+"""The key at fault, what the workload has, and what to do."""
+
+
+def _options(workload: WorkloadTable) -> dict[str, str]:
+    """What is written, but for values that are told of where options are looked at."""
+    texts = {name: option_text(value) for name, value in workload.fio.items()}
+    return {name: text for name, text in texts.items() if is_native(name, text)}
+
+
+def _apart(workload: WorkloadTable) -> _Told:
+    """Keys that each engine knows, and that mean another load together, or that only fio takes."""
+    options = _options(workload)
+    yield from _thinking(workload, options)
+    yield from _drawing(workload, options)
+    yield from _polling(workload, options)
+    for name in ("buffer_compress_percentage", "dedupe_percentage"):
+        if workload.contents is Contents.ZEROS and int(options.get(name, "0")):
+            says = f"fio option {name} and contents = 'zeros'"
+            yield ("fio", name), says, "Zeros are all alike: leave one of them out."
+
+
+def _thinking(workload: WorkloadTable, options: Mapping[str, str]) -> _Told:
+    key, depth = ("fio", "thinktime"), max(workload.iodepth)
+    if not microseconds(options.get("thinktime", "0")):
+        return
+    if workload.arrivals is not None or options.get("rate_process") == "poisson":
         do = "Leave one of them out: what arrives does not think."
-        origin = document.where((*item.path, "fio", "thinktime"))
-        faults.add_once(origin, "thinktime native", happened, do)
+        yield key, "both arrivals and fio option thinktime", do
+    if depth > 1:
+        says = f"fio option thinktime and iodepth = {depth}, all of which fio waits for first"
+        yield key, says, f"Write iodepth = 1, or {_USE_FIO}."
+
+
+def _drawing(workload: WorkloadTable, options: Mapping[str, str]) -> _Told:
+    split = options.get("bssplit")
+    zoned = options.get("random_distribution", "").startswith("zoned")
+    if workload.rw.random and options.get("norandommap") != "1":
+        for name, is_there in (("bssplit", bool(split)), ("random_distribution", zoned)):
+            if is_there:
+                says = f"fio option {name} without norandommap, by which fio goes elsewhere"
+                do = f"Add norandommap = true, which both engines do alike, or {_USE_FIO}."
+                yield ("fio", name), says, do
+    if split:
+        largest = max(size for size, _ in shares_of(split))
+        if largest > min(map(parse_size, workload.filesize)):
+            says = f"fio option bssplit with blocks of {format_bytes(largest)}, more than a file"
+            yield ("fio", "bssplit"), says, "Raise filesize, or leave those blocks out."
+
+
+def _polling(workload: WorkloadTable, options: Mapping[str, str]) -> _Told:
+    for name in ("hipri", "sqthread_poll"):
+        if options.get(name) != "1":
+            continue
+        if "ioengine" in workload.model_fields_set and workload.ioengine != "io_uring":
+            says = f"fio option {name} and ioengine = {shown(workload.ioengine)}"
+            yield ("fio", name), says, "Only io_uring polls: leave one of them out."
+    if options.get("hipri") == "1":
+        if not workload.direct:
+            do = "The page cache is not polled: leave one of them out."
+            yield ("fio", "hipri"), "fio option hipri and direct = false", do
+        if workload.rw.writes and int(options.get("fsync", "0")):
+            do = "A polled ring does not flush: leave one of them out."
+            yield ("fio", "hipri"), "fio options hipri and fsync", do
+
+
+def _unverifiable(workload: WorkloadTable, *, filled: bool) -> _Told:
+    """What cannot be verified: blocks without a stamp of their own, or with several."""
+    if not workload.verify:
+        return
+    options = _options(workload)
+    do = "Leave one of them out."
+    if workload.contents is Contents.ZEROS:
+        yield ("verify",), "verify and contents = 'zeros', which bear no stamps", do
+    if int(options.get("dedupe_percentage", "0")):
+        yield ("verify",), "verify and fio option dedupe_percentage, whose copies are alike", do
+    if "bssplit" in options:
+        yield ("verify",), "verify and fio option bssplit, whose blocks overlap", do
+    most = FILLED_BYTES if filled else LAID_OUT_BYTES
+    for size in map(parse_size, workload.bs):
+        if size > most or size & (size - 1):
+            says = f"verify and bs = {format_bytes(size)}, which would hold parts of two writes"
+            yield ("verify",), says, f"Give a power of two up to {format_bytes(most)}."

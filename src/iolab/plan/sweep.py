@@ -214,8 +214,8 @@ def _data_set_id(job: Job, configuration: str | None) -> str:
     """`s256m`, with `x4` for four files a job, `c` for compressible contents, the configuration.
 
     Compressible contents have files of their own: written over shared ones, they would make later
-    reads easier than they look. So have those that are verified (`v`): others write over them what
-    cannot be.
+    reads easier than they look. So have those that are verified, for each size of blocks (`v4k`):
+    others write over them what cannot be, and of a larger block smaller ones would be its parts.
     """
     parts = [f"s{_short_size(job.file_bytes)}"]
     if job.files_per_job > 1:
@@ -223,7 +223,7 @@ def _data_set_id(job: Job, configuration: str | None) -> str:
     if _compressible(job):
         parts.append("c")
     if job.verify:
-        parts.append("v")
+        parts.append(f"v{_short_size(job.block_bytes)}")
     if configuration is not None:
         parts.append(f"-{configuration}")
     return "".join(parts)
