@@ -139,6 +139,12 @@ def test_an_io_that_is_timed_twice_is_one() -> None:
     assert level(totals_disagree, open_loop()) is VALID
 
 
+def test_who_was_stopped_before_its_last_word_may_have_met_errors() -> None:
+    stopped = {"totals": None, "stopped_early": True}
+    assert level(engine_errors, healthy(NATIVE, **stopped)) is INDICATIVE
+    assert level(engine_errors, healthy(**stopped)) is VALID
+
+
 def test_failed_ios_are_named_by_direction_and_errno() -> None:
     record = generated(healthy(NATIVE), errors=(("read EIO", 3), ("write ENOSPC", 1)))
     answer = ask(engine_errors, record)

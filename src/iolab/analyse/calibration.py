@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from iolab.analyse.method.quantiles import BIN_ERROR
 from iolab.analyse.method.ratio import Better, Comparison, compare_paired
 from iolab.model.calibration import Trial
 from iolab.model.engine import EngineName
 
-BIN_ALLOWANCE: Final = 0.0078
-"""What a percentile read from a bin may be off, on either side."""
+BIN_ALLOWANCE: Final = 2 * BIN_ERROR
+"""What a ratio of percentiles may be off, a log ratio: both are known to their bins only."""
 
 
 @dataclass(frozen=True, slots=True)

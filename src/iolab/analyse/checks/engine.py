@@ -19,6 +19,7 @@ from iolab.analyse.checks.registry import (
 )
 from iolab.analyse.load import totals_by_way
 from iolab.analyse.view import RunView
+from iolab.model.engine import EngineName
 from iolab.model.run import HostRun, RunStatus
 from iolab.model.sample import ServiceTime
 from iolab.units import format_count
@@ -81,7 +82,9 @@ def _engine_answers(view: RunView, index: int) -> Iterator[Said]:
         yield invalid(f"The engine{where} {fault}.", **evidence)
     if window is not None and not view.load.ios[index].any():
         yield invalid(f"The engine{where} completed no I/O in the measured window.", **evidence)
-    if totals is None and not _is_stopped(host):
+    # Of an engine that goes on after an error only its last word tells of errors.
+    counts_them = view.record.run.point.job.engine is EngineName.NATIVE
+    if totals is None and (counts_them or not _is_stopped(host)):
         yield unchecked(f"the engine{where} left no totals", **evidence)
     if short:
         yield indicative(
