@@ -77,7 +77,7 @@ def _job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size: str)
     """The job that both do; UsageError with every fault."""
     from iolab.errors import Fault, UsageError
     from iolab.model.engine import EngineName
-    from iolab.model.fio_options import IOENGINES
+    from iolab.model.fio_options import IOENGINES, SYNC_IOENGINES
     from iolab.model.workload import Access, Job
 
     faults: list[Fault] = []
@@ -86,6 +86,13 @@ def _job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size: str)
         faults.append(Fault(f"--rw is {rw!r}.", f"Give one of {', '.join(patterns)}."))
     if ioengine not in IOENGINES:
         faults.append(Fault(f"--ioengine is {ioengine!r}.", f"Give one of {', '.join(IOENGINES)}."))
+    if ioengine in SYNC_IOENGINES and iodepth > 1:
+        faults.append(
+            Fault(
+                f"--ioengine {ioengine} keeps one I/O in flight, and --iodepth is {iodepth}.",
+                "Give --iodepth 1, or an --ioengine that keeps more.",
+            )
+        )
     block, whole = _size("--bs", bs, faults), _size("--size", size, faults)
     if block and whole and whole % block:
         faults.append(Fault(f"--size {size} is not a multiple of --bs {bs}.", "Give one."))

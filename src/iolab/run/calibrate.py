@@ -12,11 +12,11 @@ from typing import Final
 
 import numpy as np
 
-from iolab.errors import EngineError
+from iolab.errors import EngineError, HostError
 from iolab.model.calibration import Calibration, Trial
 from iolab.model.engine import EngineName
 from iolab.model.histogram import BIN_COUNT, Histogram
-from iolab.model.host import HostKind, HostSpec
+from iolab.model.host import HostFacts, HostKind, HostSpec, ToolFacts
 from iolab.model.native_options import AUTO
 from iolab.model.run import DataSet
 from iolab.model.sample import ServiceTime
@@ -28,10 +28,12 @@ from iolab.run.engines.fio import FioEngine
 from iolab.run.engines.native import NativeEngine
 from iolab.run.engines.native_spec import NULL_BYTES
 from iolab.run.folders import CLOSE_LIMIT_S, OPEN_LIMIT_S
-from iolab.run.hosts.answers import ScratchAnswer, read_answer
+from iolab.run.hosts.answers import ScratchAnswer, read_answer, read_facts
 from iolab.run.hosts.base import Host
 from iolab.run.hosts.reach import open_hosts
 from iolab.run.layout import layout_fault
+from iolab.run.survey import FACTS_LIMIT_S, tools_of
+from iolab.units import format_bytes
 
 ENGINES: Final[tuple[Engine, ...]] = (FioEngine(), NativeEngine())
 """The reference first."""
@@ -61,12 +63,16 @@ class Wish:
 async def calibrate(path: str, wish: Wish, say: Callable[[str], None]) -> Calibration:
     """Run all pairs on a scratch file below `path`, which is absolute, and the ceilings.
 
-    Nothing of it stays. Raises HostError and EngineError.
+    Nothing of it stays. Raises HostError and EngineError, before anything is written where there is
+    no fio or no room.
     """
     spec = HostSpec("local", HostKind.LOCAL, path=path)
     async with open_hosts([spec]) as hosts:
         host = hosts[spec.name]
         await host.connect()
+        tools = tools_of(ENGINES)
+        told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=path, tools=tools)
+        refuse_unready(read_facts(host.name, told), path, wish.job)
         opened = await host.ask(
             "scratch_open", deadline_s=OPEN_LIMIT_S, path=path, name=FOLDER, owner=FOLDER
         )
@@ -76,6 +82,21 @@ async def calibrate(path: str, wish: Wish, say: Callable[[str], None]) -> Calibr
         finally:
             if not host.lost:
                 await host.ask("scratch_close", deadline_s=CLOSE_LIMIT_S, dir=directory, keep=False)
+
+
+def refuse_unready(facts: HostFacts, path: str, job: Job) -> None:
+    """Nothing where both engines are there and the scratch files fit.
+
+    Else EngineError or HostError.
+    """
+    for engine in ENGINES:
+        name = engine.name.value
+        engine.check(facts.tool(name) or ToolFacts(name, None, None))
+    need = _files_of(job).bytes_per_host
+    if facts.target is not None and facts.target.free_bytes < need:
+        free = format_bytes(facts.target.free_bytes)
+        happened = f"{path} has {free} free, the scratch files need {format_bytes(need)}."
+        raise HostError(happened, "Make room there, or give a smaller --size or --numjobs.")
 
 
 @dataclass(frozen=True, slots=True)
