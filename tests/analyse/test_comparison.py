@@ -15,6 +15,7 @@ from iolab.analyse.metadata.phases import FILE_OPERATIONS
 from iolab.analyse.metadata.summary import rate_key, whole_key
 from iolab.analyse.method.quantiles import BIN_ERROR
 from iolab.analyse.method.ratio import RATIO_ALLOWANCE, Verdict
+from iolab.analyse.service import SERVICE_MEAN
 from iolab.analyse.side import Side
 from iolab.model.metadata import Operation
 from iolab.model.metric import Level, Metric, Result
@@ -68,6 +69,16 @@ def test_configurations_of_one_session_are_compared_in_pairs() -> None:
     found = row.comparison
     assert [found.low, found.high] == pytest.approx(widened(wanted, RATIO_ALLOWANCE))
     assert (found.paired, found.runs) == (True, (3, 3))
+
+
+def test_response_times_are_not_held_against_service_times() -> None:
+    plain = repeats(BASE, "lat_ns_p99")
+    service = {SERVICE_MEAN: Metric(50.0, "ns")}
+    both = [replace(one, metrics={**one.metrics, **service}) for one in plain]
+    found = compare_sides(side("a", plain), side("b", both), metrics=["lat_ns_p99"])
+    assert not found.rows
+    assert "from when I/Os were due" in found.skipped[0].reason
+    assert compare_sides(side("a", both), side("b", both), metrics=["lat_ns_p99"]).rows
 
 
 def test_of_percentiles_less_is_better_and_their_bins_widen_the_interval() -> None:

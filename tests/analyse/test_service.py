@@ -42,3 +42,32 @@ def test_a_percentile_needs_ios_behind_it() -> None:
     assert metrics["service_lat_ns_p99"].value is None
     assert metrics["service_lat_ns_mean"].value == pytest.approx(1000)
     assert metrics["write_service_lat_ns_mean"].value is None
+
+
+def test_hosts_are_merged_bin_by_bin() -> None:
+    # A hundredth and a bit more of all I/Os, those of the second host, are slow.
+    hosts = [
+        [Burst(ios=980, lat_ns=9_000_000), Burst(ios=980, lat_ns=1000, direction=ServiceTime.READ)],
+        [
+            Burst(ios=20, lat_ns=9_000_000),
+            Burst(ios=20, lat_ns=100_000, direction=ServiceTime.READ),
+        ],
+    ]
+    facts = {name: facts_of(name) for name in ("c1", "c2")}
+    metrics = judge(bursts_record(*hosts), facts).metrics
+    assert metrics["service_lat_ns_p50"].value == pytest.approx(1000, rel=0.01)
+    assert metrics["service_lat_ns_p99"].value == pytest.approx(100_000, rel=0.01)
+    assert metrics["service_lat_ns_mean"].value == pytest.approx((980 * 1000 + 20 * 100_000) / 1000)
+
+
+def test_the_warm_up_is_no_part_of_it() -> None:
+    slow, fast = 1_000_000, 1000
+    told = [
+        Burst(spans=5, ios=1000, lat_ns=slow),
+        Burst(spans=5, ios=1000, lat_ns=slow, direction=ServiceTime.READ),
+        Burst(start_s=5, first_seq=5, spans=30, ios=1000, lat_ns=slow),
+        Burst(start_s=5, first_seq=5, spans=30, ios=1000, lat_ns=fast, direction=ServiceTime.READ),
+    ]
+    metrics = judge(bursts_record(told, warmup_s=5.0), {"c1": facts_of()}).metrics
+    assert metrics["service_lat_ns_mean"].value == pytest.approx(fast)
+    assert metrics["service_lat_ns_p99"].value == pytest.approx(fast, rel=0.01)

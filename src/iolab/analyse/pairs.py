@@ -22,6 +22,7 @@ from iolab.analyse.method.ratio import (
 )
 from iolab.analyse.method.variance import Prior
 from iolab.analyse.points import FIGURES, Axis, PointSummary, bin_error, value_of
+from iolab.analyse.service import SERVICE_MEAN
 from iolab.analyse.sittings import session_of
 from iolab.model.metadata import MetadataJob, Operation
 from iolab.model.workload import Job, Workload
@@ -78,6 +79,8 @@ def _known(pair: Pair, metric: str) -> bool:
 
 def objection(pair: Pair, metric: str) -> str:
     """Why the metric cannot be compared at this point; empty when it can."""
+    if metric.startswith(_LATENCIES) and len({_is_response(side) for side in pair}) > 1:
+        return "one side counts from when I/Os were due, the other from their submission"
     for name, side in zip(("baseline", "candidate"), pair, strict=True):
         values = [value_of(run, metric) for run in side.results]
         if None in values:
@@ -85,6 +88,14 @@ def objection(pair: Pair, metric: str) -> str:
         if any(value is not None and value <= 0 for value in values):
             return f"a run of the {name} has the value 0, which has no ratio"
     return ""
+
+
+_LATENCIES: Final = ("lat_ns_", "read_lat_ns_", "write_lat_ns_")
+
+
+def _is_response(side: PointSummary) -> bool:
+    """Whether its latencies are response times: then service times stand beside them."""
+    return any(SERVICE_MEAN in run.metrics for run in side.results)
 
 
 def compare_pair(pair: Pair, metric: str, prior: Prior, *, one_session: bool) -> Comparison:

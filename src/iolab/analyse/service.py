@@ -37,6 +37,9 @@ SERVICE_UNITS: Final[Mapping[str, str]] = {
 }
 """Every key of service time and its unit."""
 
+SERVICE_MEAN: Final = "service_lat_ns_mean"
+"""One that a result has if and only if its `lat_*` are response times."""
+
 
 @dataclass(frozen=True, slots=True)
 class Service:
