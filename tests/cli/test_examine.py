@@ -46,6 +46,7 @@ def test_fio(tool: ToolFacts, state: State) -> None:
     (found,) = engine_findings(replace(FACTS, tools=(tool,)))
     assert found.state is state
     assert found.engine == (state is State.FAULT)
+    assert ("--engine native" in found.do) == (state is State.FAULT)
 
 
 def test_a_directory_on_storage() -> None:

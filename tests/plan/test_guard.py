@@ -138,6 +138,16 @@ def test_an_engine_that_cannot_serve(facts: HostFacts, says: str) -> None:
     assert says in str(fault)
 
 
+def test_the_native_engine_needs_nothing_installed() -> None:
+    bare, ready = {"local": replace(FACTS, tools=())}, {"local": PROBE}
+    assert any("--engine native" in fault.do for fault in refusal(bare["local"]).faults)
+    study = load(SMALL, "workload.*.engine=native")
+    check_ready(study, make_plan(study), bare, ready, {"local": 0})
+    mixed = load(SMALL, "workload.mix.engine=native")
+    with pytest.raises(EngineError):
+        check_ready(mixed, make_plan(mixed), bare, ready, {"local": 0})
+
+
 def test_all_reasons_come_at_once_and_a_host_decides_the_code() -> None:
     facts = replace(on(free_bytes=0), tools=())
     error = refusal(facts, replace(PROBE, direct_error="EINVAL", held_by="s-1"))

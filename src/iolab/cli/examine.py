@@ -79,7 +79,8 @@ async def _ask(host: Host, path: str, binary: str) -> tuple[Finding, ...]:
 def engine_findings(facts: HostFacts) -> Iterator[Finding]:
     """Whether fio is there, and new enough."""
     oldest = ".".join(str(part) for part in FIO_OLDEST)
-    do = f"Install fio {oldest} or newer, as with 'apt-get install fio'."
+    do = f"Install fio {oldest} or newer, as with 'apt-get install fio'; runs with --engine native "
+    do += "need none."
     tool = facts.tool(FIO)
     if tool is None or tool.path is None:
         yield Finding("fio", State.FAULT, "not found on PATH", do, engine=True)

@@ -124,7 +124,8 @@ def _uses_fio(study: Study, plan: Plan, host: str) -> bool:
 def _engine_faults(target: Target, facts: HostFacts) -> list[Fault]:
     name = shown(target.host)
     oldest = ".".join(str(part) for part in FIO_OLDEST)
-    do = f"Install fio {oldest} or newer there, as with 'apt-get install fio'."
+    do = f"Install fio {oldest} or newer there, as with 'apt-get install fio', or choose the "
+    do += "engine that needs nothing installed, with --engine native."
     tool = facts.tool(FIO)
     if tool is None or tool.path is None:
         return [Fault(f"There is no fio on host {name}.", do)]
