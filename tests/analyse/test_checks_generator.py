@@ -140,7 +140,7 @@ def test_an_io_that_is_timed_twice_is_one() -> None:
 
 
 def test_who_was_stopped_before_its_last_word_may_have_met_errors() -> None:
-    stopped = {"totals": None, "stopped_early": True}
+    stopped: dict[str, Any] = {"totals": None, "stopped_early": True}
     assert level(engine_errors, healthy(NATIVE, **stopped)) is INDICATIVE
     assert level(engine_errors, healthy(**stopped)) is VALID
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from iolab.errors import EngineError, HostError, Interrupted
+from iolab.model.engine import EngineName
 from iolab.model.event import Phase
 from iolab.model.run import DataSet, EngineTotals, PlannedRun
 from iolab.model.state import Purge, RoundsSeries
@@ -165,13 +166,26 @@ async def _round(
         ending, reading = await _driven(crew, site, command, engine.reader(job))
         if ending.halted:
             raise Interrupted("The preconditioning was stopped.", "Resume the session to go on.")
-        if ending.exited.code or ending.exited.signal or reading.totals is None:
-            words = printable("; ".join((*reading.faults, ending.stderr_tail.strip())), 200)
-            happened = f"{engine.name} failed in round {number} on host '{site.name}': {words}."
-            raise EngineError(happened, "Correct what it says and run again.")
+        fault = round_fault(engine.name, site.name, number, ending, reading)
+        if fault:
+            raise fault
         return reading.totals
 
     return dict((await together(sites, one)).complete())
+
+
+def round_fault(
+    engine: EngineName, host: str, number: int, ending: Ending, reading: EngineReading
+) -> EngineError | None:
+    """Why a round is not what was asked for; None when it is. A failed I/O is enough."""
+    exited, totals = ending.exited, reading.totals
+    if not exited.code and not exited.signal and totals is not None and not totals.error:
+        return None
+    errors = totals.generator.errors if totals and totals.generator else ()
+    failed = (f"{count} x {name}" for name, count in errors)
+    words = printable("; ".join((*reading.faults, *failed, ending.stderr_tail.strip())), 200)
+    happened = f"{engine} failed in round {number} on host '{host}': {words.rstrip('; ')}."
+    return EngineError(happened, "Correct what it says and run again.")
 
 
 async def _driven(
