@@ -9,7 +9,7 @@ import pytest
 
 from iolab.analyse.checks.arrivals import coordinated_omission
 from iolab.analyse.checks.client import cpu_bound_client
-from iolab.analyse.checks.depth import depth_not_reached
+from iolab.analyse.checks.depth import depth_not_reached, littles_law
 from iolab.analyse.checks.engine import engine_errors, totals_disagree
 from iolab.analyse.checks.generator import generator_bound, generator_late, wrong_blocks
 from iolab.model.engine import EngineName
@@ -137,6 +137,13 @@ def test_a_rate_that_was_not_kept_says_how_long_the_run_was(*, ios: int, unreach
 
 def test_an_io_that_is_timed_twice_is_one() -> None:
     assert level(totals_disagree, open_loop()) is VALID
+
+
+def test_what_waits_to_be_submitted_is_not_in_flight() -> None:
+    # 40,000 I/Os a second of 0.1 ms each, which had waited for nine times that before.
+    found = ask(littles_law, open_loop())
+    assert found.level is VALID
+    assert found.evidence["in_flight"] == pytest.approx(4.0)
 
 
 def test_who_was_stopped_before_its_last_word_may_have_met_errors() -> None:

@@ -15,6 +15,7 @@ from iolab.analyse.seconds import fleet_seconds
 from iolab.model.metric import Level, Result
 from iolab.model.rule import RuleSettings, SeriesStatus
 from iolab.model.run import RunRecord
+from iolab.model.sample import ServiceTime
 from iolab.report.wording import show
 from tests.analyse.records import GO_NS, JOB, SECOND, Burst, bursts_record, view_of
 
@@ -48,6 +49,13 @@ def test_seconds_of_hosts_add_up_from_the_latest_start() -> None:
     assert series is not None
     assert series.start_ns == GO_NS + SECOND // 2
     assert series.counts == pytest.approx([150.0] * 9)
+
+
+def test_an_io_that_is_timed_twice_is_one_io_of_its_second() -> None:
+    whole, service = Burst(ios=500), Burst(ios=500, lat_ns=1000, direction=ServiceTime.READ)
+    found = fleet_seconds(bursts_record([whole, service]))
+    assert found is not None
+    assert found.counts.tolist() == [500.0] * 30
 
 
 def test_a_missing_interval_is_a_second_without_io() -> None:

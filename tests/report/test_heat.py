@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from iolab.analyse.percentiles import is_supported
 from iolab.model.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Histogram, of_sparse
 from iolab.model.run import RunRecord
-from iolab.model.sample import no_bins
+from iolab.model.sample import BinTable, IntervalTable, ServiceTime, no_bins
 from iolab.report.brief import build_brief
 from iolab.report.detail import HeatMap
 from iolab.report.gather import heat_of
@@ -49,6 +49,20 @@ def bins_of(record: RunRecord, heat: HeatMap) -> list[dict[int, int]]:
         own = found[moment]
         own[int(index)] = own.get(int(index), 0) + int(count)
     return found
+
+
+def test_service_times_are_no_part_of_the_latencies(record: RunRecord) -> None:
+    rows, bins = record.intervals, record.bins
+    twice = replace(
+        record,
+        intervals=IntervalTable(
+            *(np.concatenate([getattr(rows, one.name)] * 2) for one in fields(rows))
+        ),
+        bins=BinTable(*(np.concatenate([getattr(bins, one.name)] * 2) for one in fields(bins))),
+    )
+    for table in (twice.intervals, twice.bins):
+        table.direction[len(table) // 2 :] += ServiceTime.READ
+    assert made(twice).counts == made(record).counts
 
 
 def test_cells_are_those_that_the_raw_bins_give(record: RunRecord) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.analyse.load import Load
+from iolab.analyse.service import Service
 from iolab.model.workload import Job
 
 DEEP: Final = 4
@@ -57,12 +58,19 @@ class Concurrency:
         return self.in_flight / self.asked
 
 
-def concurrency(load: Load, host: int, asked: int) -> Concurrency | None:
-    """One host's concurrency; None where it measured no I/O."""
+def concurrency(
+    load: Load, host: int, asked: int, service: Service | None = None
+) -> Concurrency | None:
+    """One host's concurrency; None where it measured no I/O.
+
+    Where `service` times are told, an I/O is in flight from its submission and not from when it was
+    due.
+    """
     seconds, ios = float(load.seconds[host]), int(load.ios[host].sum())
     if seconds <= 0 or ios == 0:
         return None
-    waited_s = float(load.lat_sum_ns[host].sum()) / 1e9
+    waited_ns = load.lat_sum_ns if service is None else service.lat_sum_ns
+    waited_s = float(waited_ns[host].sum()) / 1e9
     return Concurrency(waited_s / seconds, asked, waited_s / ios / seconds)
 
 

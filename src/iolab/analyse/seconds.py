@@ -18,7 +18,7 @@ from iolab.analyse.key_value.load import WHOLE
 from iolab.analyse.window import controller_ns
 from iolab.model.key_value import KeyValueJob
 from iolab.model.run import RunRecord
-from iolab.model.sample import Floats, Ints
+from iolab.model.sample import Floats, Ints, counted_once
 from iolab.model.ycsb import YcsbJob
 
 SECOND_NS: Final = 1_000_000_000
@@ -63,7 +63,7 @@ def _lines(record: RunRecord, host: int) -> list[_Line]:
     own, so that each has a line, with what makes a whole operation of it.
     """
     table = record.intervals
-    mine = np.flatnonzero(table.host == host)
+    mine = np.flatnonzero((table.host == host) & counted_once(table.direction))
     if mine.size == 0:
         return []
     if not isinstance(record.run.point.job, KeyValueJob | YcsbJob):

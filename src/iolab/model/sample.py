@@ -53,6 +53,11 @@ class ServiceTime(IntEnum):
         return Direction(self - ServiceTime.READ)
 
 
+def counted_once(directions: Whole) -> npt.NDArray[np.bool_]:
+    """Which rows of a table tell each I/O once: all but those of `ServiceTime`."""
+    return (directions < ServiceTime.READ) | (directions > ServiceTime.TRIM)
+
+
 @dataclass(frozen=True, slots=True)
 class IntervalTable:
     """What each host completed in each interval and direction.

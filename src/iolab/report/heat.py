@@ -10,7 +10,7 @@ import numpy as np
 from iolab.analyse.percentiles import is_supported
 from iolab.model.histogram import BIN_COUNT, LOWER_NS, MIDDLE_NS, UPPER_NS, Counts
 from iolab.model.run import RunRecord
-from iolab.model.sample import Floats
+from iolab.model.sample import Floats, counted_once
 from iolab.report.detail import HeatMap
 from iolab.report.grid import Grid
 
@@ -30,7 +30,8 @@ _NARROWEST: Final = 1.04
 def counts_by_cell(record: RunRecord, grid: Grid) -> Counts:
     """The I/Os of all hosts by cell of the grid and latency bin: shape (grid.size, BIN_COUNT).
 
-    An interval belongs to the cell in which its middle lies.
+    An interval belongs to the cell in which its middle lies. Latencies are response times where
+    service times stand beside them.
     """
     table, bins = record.intervals, record.bins
     counts = np.zeros((grid.size, BIN_COUNT), dtype=np.int64)
@@ -43,7 +44,7 @@ def counts_by_cell(record: RunRecord, grid: Grid) -> Counts:
     cell_by_interval[table.host * stride + table.seq] = cells
     for part in bins.chunks():
         where = cell_by_interval[part.host * stride + part.seq]
-        known = where >= 0
+        known = (where >= 0) & counted_once(part.direction)
         np.add.at(counts, (where[known], part.bin[known]), part.count[known])
     return counts
 

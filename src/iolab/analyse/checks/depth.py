@@ -99,7 +99,7 @@ def littles_law(view: RunView) -> Said:
 def _law_of(view: RunView, index: int, limited: Container[str]) -> Said:
     host = view.hosts[index]
     job = view.record.run.point.io_on(host.host)
-    found = concurrency(view.load, index, job.depth_total)
+    found = concurrency(view.load, index, job.depth_total, view.service)
     if found is None:
         return unchecked(f"no latency was measured on {host.host}")
     evidence: Numbers = {

@@ -196,7 +196,8 @@ def _flight(view: RunView) -> Flight | None:
     """Little's law over all hosts; None where no I/O was measured."""
     point, load = view.record.run.point, view.load
     jobs = [point.io_on(host.host) for host in view.hosts]
-    found = [concurrency(load, index, job.depth_total) for index, job in enumerate(jobs)]
+    service = view.service
+    found = [concurrency(load, index, job.depth_total, service) for index, job in enumerate(jobs)]
     known = [one for one in found if one is not None]
     ios = int(load.ios.sum())
     if not known or ios == 0:
@@ -213,7 +214,7 @@ def _flight(view: RunView) -> Flight | None:
         in_flight=sum(one.in_flight for one in known),
         asked=sum(job.depth_total for job in jobs),
         one_each=all(job.depth_total == 1 for job in jobs),
-        latency_ns=float(load.lat_sum_ns.sum()) / ios,
+        latency_ns=float((load if service is None else service).lat_sum_ns.sum()) / ios,
         device_ns=_device_ns(view) if point.io.direct else None,
         rate=float((load.ios.sum(axis=1) / seconds).sum()),
         target_rate=float(sum(asked_rates)) if asked_rates else None,
