@@ -83,7 +83,7 @@ def test_a_layout_makes_whole_files_that_can_be_verified() -> None:
     first = spec(command)["jobs"][0]
     assert first["files"][0]["create"] is True
     assert (first["rw"], first["io_bytes"], first["end_fsync"]) == ("write", 2 << 20, True)
-    assert (first["blocks"], first["verify"]) == ([{"bytes": 1 << 20, "share": 100}], True)
+    assert (first["blocks"], first["verify"]) == ([{"bytes": 1 << 20}], True)
     assert first["contents"]["kind"] == "random"
     assert (spec(command)["runtime_s"], command.told_start) == (None, False)
 
@@ -195,11 +195,14 @@ def test_as_many_jobs_as_a_study_may_ask_for_fit() -> None:
     many = replace(FILES, numjobs=4096, files_per_job=1)
     job = replace(JOB, numjobs=4096, files_per_job=1)
     assert len(measured(job, many)["jobs"]) == 4096
+    named = replace(many, id="s1024mv128k-a-configuration", file_bytes=1 << 30)
+    laid_out = NATIVE.layout(named, "/t", direct=True, ioengine="libaio", seed=2**32 - 1)
+    assert len(spec(laid_out)["jobs"]) == 4096
 
 
 def test_more_than_it_reads_is_refused() -> None:
     many = replace(FILES, numjobs=4096, files_per_job=100)
-    with pytest.raises(EngineError, match="it reads 1 MiB"):
+    with pytest.raises(EngineError, match="a message holds 1 MiB"):
         measured(replace(JOB, numjobs=4096, files_per_job=100), many)
 
 

@@ -29,7 +29,7 @@ FORMAT: Final = 1
 """The version of the format."""
 
 SPEC_BYTES_MAX: Final = 1 << 20
-"""The engine reads no more."""
+"""What one message to the agent holds."""
 
 JOBS_MAX: Final = 10_000
 """The engine takes no more."""
@@ -132,7 +132,7 @@ def told(spec: Spec) -> str:
     """The specification as it is sent; EngineError where it is longer than the engine reads."""
     text = json.dumps(spec, separators=(",", ":"), sort_keys=True)
     if len(text) > SPEC_BYTES_MAX:
-        happened = f"What the native engine is told has {len(text)} bytes, it reads 1 MiB."
+        happened = f"What the native engine is told has {len(text)} bytes, a message holds 1 MiB."
         raise EngineError(happened, "Use fewer workload.*.numjobs or files.")
     return text
 
@@ -189,14 +189,14 @@ def _shape(job: Job) -> Spec:
 
 
 def _write_shape(block: int, depth: int, io_bytes: int, seed: int) -> Spec:
-    """One pass of sequential writes, or several, flushed at the end."""
+    """Sequential writes, flushed at the end; short, since thousands of jobs have to fit."""
     return {
         "rw": "write",
-        "blocks": [{"bytes": block, "share": 100}],
+        "blocks": [{"bytes": block}],
         "depth": depth,
         "io_bytes": io_bytes,
         "end_fsync": True,
-        "contents": _contents("random"),
+        "contents": {"kind": "random"},
         "verify": True,
         "seed": seed,
     }
