@@ -59,7 +59,7 @@ pub struct Job {
     /// Started at once and told the start, which it then waits for itself, all set up.
     #[serde(default)]
     pub told_start: bool,
-    /// Killed after this; never when null.
+    /// Killed after this, counted from its start at the earliest; never when null.
     #[serde(default)]
     pub wall_limit_s: Option<f64>,
     /// Output past this is read and thrown away.
@@ -161,8 +161,10 @@ fn check_limits(job: &Job) -> Result<Option<Duration>> {
         }
     }
     let Some(limit_s) = job.wall_limit_s else { return Ok(None) };
+    let told_ns = job.start_at_real_ns.filter(|_| job.told_start).unwrap_or(0);
+    let ahead = Duration::from_nanos(told_ns.saturating_sub(real_ns()));
     match Duration::try_from_secs_f64(limit_s) {
-        Ok(limit) if !limit.is_zero() => Ok(Some(limit)),
+        Ok(limit) if !limit.is_zero() => Ok(Some(limit.saturating_add(ahead))),
         _ => Err(Error::bad_request(format!("wall_limit_s {limit_s} is not a time above zero"))),
     }
 }

@@ -177,6 +177,15 @@ def test_a_process_can_be_told_its_start_and_begin_before_that(agent: Agent) -> 
     assert said[0]["real_ns"] < at_ns
 
 
+def test_a_wall_limit_counts_from_the_start_that_was_told(agent: Agent) -> None:
+    at_ns = time.time_ns() + 1_000_000_000
+    for seconds, is_over in (("0.5", False), ("60", True)):
+        said = agent.run(
+            "sleep", seconds, start_at_real_ns=at_ns, told_start=True, wall_limit_s=0.01
+        )
+        assert said[-1]["timed_out"] is is_over
+
+
 def test_the_agents_own_name_is_its_own_file(agent: Agent) -> None:
     said = agent.run("iolab-agent", "--version", env={"PATH": "/nowhere"})
     assert output(said).decode().startswith("iolab-agent ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +37,15 @@ def counted(device: str) -> Counted:
     return Counted(reads, read, writes, written, trims, trimmed)
 
 
+def counted_at_rest(device: str) -> Counted:
+    """The same, once nobody looks at a new device any more."""
+    before = None
+    while (now := counted(device)) != before:
+        before = now
+        time.sleep(0.2)
+    return now
+
+
 def counted_run(asked: Spec, device: str) -> tuple[Outcome, Counted, Counted]:
     """What it did, and what the kernel had counted when it began and after.
 
@@ -67,6 +77,19 @@ def test_a_device_has_done_what_was_counted(rw: str, method: str) -> None:
         outcome, before, after = counted_run(asked, device.name)
     assert outcome.hello["method"] == method
     assert_counts(outcome, before, after)
+
+
+@pytest.mark.parametrize("depth", [1, 8])
+def test_what_it_reads_before_the_start_is_told_as_well(depth: int) -> None:
+    with spare_loop(SIZE, "--direct-io=on") as device:
+        before = counted_at_rest(device.name)
+        outcome = ended(started(spec(job(device.path, SIZE, depth=depth))))
+        after = counted(device.name)
+    probes, read = outcome.hello["probes"]["read"], outcome.end["read"]
+    assert after.reads - before.reads == probes["ios"] + read["ios"]
+    assert after.bytes_read - before.bytes_read == probes["bytes"] + read["bytes"]
+    # A trial of both ways where there is one I/O at a time, else one look.
+    assert (probes["ios"] > 1) is (depth == 1)
 
 
 def test_what_is_drained_after_the_end_is_counted_and_set_apart() -> None:

@@ -34,8 +34,8 @@ unsafe impl Send for Block {}
 impl Region {
     /// Memory of at least so many bytes, present and zero.
     pub fn new(bytes: usize) -> io::Result<Self> {
-        let bytes = bytes.max(1).next_multiple_of(ALIGNMENT);
-        let spare = bytes + ALIGNMENT;
+        let bytes = bytes.max(1).next_multiple_of(BLOCK_ALIGNMENT);
+        let spare = bytes.next_multiple_of(ALIGNMENT) + ALIGNMENT;
         // SAFETY: a new anonymous mapping touches nothing that is there already.
         let mapped = unsafe {
             libc::mmap(
@@ -55,7 +55,10 @@ impl Region {
             .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         // SAFETY: the range lies within the mapping, which is `ALIGNMENT` larger. Advice may fail.
         unsafe {
-            libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
+            // One of thousands of threads with a block each must not take a huge page for it.
+            if bytes >= ALIGNMENT {
+                libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
+            }
             ptr::write_bytes(start.as_ptr(), 0, bytes);
         }
         Ok(Self { start, bytes })
@@ -134,6 +137,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "past the region")]
     fn no_block_lies_past_the_region() {
-        let _ = Region::new(1).unwrap().block(ALIGNMENT - 1, 2);
+        let _ = Region::new(1).unwrap().block(BLOCK_ALIGNMENT - 1, 2);
     }
 }

@@ -6,6 +6,7 @@ use std::thread::{Builder, JoinHandle};
 
 use super::aio::Aio;
 use super::counts::Scores;
+use super::halt::Halt;
 use super::lane::Lane;
 use super::plan::{Crew, Member};
 use super::proof::Book;
@@ -55,6 +56,8 @@ pub struct Ground {
     pub clock: Clock,
     /// What proven jobs are held against.
     pub book: Option<Arc<Book>>,
+    /// Whether it is to end early.
+    pub halt: Arc<Halt>,
 }
 
 impl Gate {
@@ -171,8 +174,8 @@ fn work(
         let _ = ready.send(Ok(notes));
         drop(ready); // Who waits for all to be ready waits until nobody has this any more.
     };
-    let book = ground.book.clone();
-    let life = Life { lanes: member.lanes, memory, scores, book, clock, leads };
+    let (book, halt) = (ground.book.clone(), Arc::clone(&ground.halt));
+    let life = Life { lanes: member.lanes, memory, scores, book, halt, clock, leads };
     match queue {
         Any::Plain(queue) => life.live(queue, be_ready, gate, tell),
         Any::Aio(queue) => life.live(queue, be_ready, gate, tell),
@@ -198,6 +201,7 @@ struct Life {
     memory: Memory,
     scores: Arc<Scores>,
     book: Option<Arc<Book>>,
+    halt: Arc<Halt>,
     clock: Clock,
     leads: bool,
 }
@@ -205,7 +209,7 @@ struct Life {
 impl Life {
     fn live<Q: Queue>(self, queue: Q, be_ready: impl FnOnce(), gate: &Gate, tell: &Sender<Ended>) {
         let worker = Worker::new(queue, self.lanes, self.memory, self.clock, self.scores);
-        let worker = worker.proving(self.book);
+        let worker = worker.proving(self.book).heeding(self.halt);
         let worker = if self.leads { worker.leading() } else { worker };
         wake_sharply();
         be_ready();

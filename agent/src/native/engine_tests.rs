@@ -3,12 +3,14 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::counts::{Arrivals, Scores};
+use super::halt::Halt;
 use super::lines::Snapshot;
-use super::plan::Crew;
+use super::plan::{Crew, RING_DEPTH};
 use super::proof::Book;
 use super::queue::{Act, Queue};
 use super::ring::{Ring, Wish};
@@ -18,7 +20,7 @@ use super::sync::OneByOne;
 use super::target::{Target, Targets};
 use super::tsc::Clock;
 use super::worker::{Ended, Times, Worker};
-use super::{aio, ring};
+use super::{aio, probe, ring};
 use crate::trial::Folder;
 
 const BLOCK: u64 = 4096;
@@ -70,9 +72,13 @@ struct Run {
 }
 
 fn run(spec: &Spec, method: Method) -> Run {
+    run_heeding(spec, method, &Arc::default())
+}
+
+fn run_heeding(spec: &Spec, method: Method, halt: &Arc<Halt>) -> Run {
     assert_eq!(spec.faults(), Vec::<String>::new());
     let mut notes = Vec::new();
-    let targets = Targets::open(spec, &mut notes).unwrap();
+    let targets = Targets::open(spec, 1, &mut notes).unwrap();
     let clock = Clock::of_kernel();
     let crew = Crew::of(spec, &targets, &[method], (1, clock), &mut notes).unwrap();
     let book = Book::open(spec, &targets).unwrap().map(Arc::new);
@@ -89,7 +95,7 @@ fn run(spec: &Spec, method: Method) -> Run {
         memory.fill(&member.lanes);
         let depth = member.lanes.iter().map(|lane| lane.depth).sum();
         let lanes = member.lanes;
-        let parts = (lanes, memory, clock, own, book.clone(), times);
+        let parts = (lanes, memory, clock, own, (book.clone(), Arc::clone(halt)), times);
         last = match method {
             Method::Sync => work(OneByOne::new(Arc::clone(&all)), parts),
             Method::Libaio => work(aio::Aio::new(depth, &all).unwrap(), parts),
@@ -105,10 +111,12 @@ fn run(spec: &Spec, method: Method) -> Run {
     Run { ended: last, now: Snapshot::of(&scores), told }
 }
 
-type Parts = (Vec<super::lane::Lane>, Memory, Clock, Arc<Scores>, Option<Arc<Book>>, Times);
+type Heeded = (Option<Arc<Book>>, Arc<Halt>);
+type Parts = (Vec<super::lane::Lane>, Memory, Clock, Arc<Scores>, Heeded, Times);
 
-fn work<Q: Queue>(queue: Q, (lanes, memory, clock, scores, book, times): Parts) -> Ended {
-    Worker::new(queue, lanes, memory, clock, scores).proving(book).run(times)
+fn work<Q: Queue>(queue: Q, (lanes, memory, clock, scores, heeded, times): Parts) -> Ended {
+    let (book, halt) = heeded;
+    Worker::new(queue, lanes, memory, clock, scores).proving(book).heeding(halt).run(times)
 }
 
 /// The methods that this machine's kernel has.
@@ -181,7 +189,7 @@ fn an_end_of_the_file_that_is_gone_is_a_short_read() {
 /// Run a job that was checked against a shorter file over the whole of it.
 fn run_beyond(spec: &Spec, method: Method) -> Run {
     let mut notes = Vec::new();
-    let targets = Targets::open(spec, &mut notes).unwrap();
+    let targets = Targets::open(spec, 1, &mut notes).unwrap();
     let mut longer = spec.clone();
     longer.jobs[0].files[0].bytes = BLOCK * BLOCKS;
     let clock = Clock::of_kernel();
@@ -192,7 +200,8 @@ fn run_beyond(spec: &Spec, method: Method) -> Run {
     let memory = Memory::of(&member.lanes).unwrap();
     let times = Times { start: 0, deadline: u64::MAX };
     let depth = member.lanes.iter().map(|lane| lane.depth).sum();
-    let parts = (member.lanes, memory, clock, Arc::clone(&scores), None, times);
+    let heeded = (None, Arc::default());
+    let parts = (member.lanes, memory, clock, Arc::clone(&scores), heeded, times);
     let ended = match method {
         Method::Sync => work(OneByOne::new(all), parts),
         Method::Libaio => work(aio::Aio::new(depth, &all).unwrap(), parts),
@@ -219,6 +228,81 @@ fn arrivals_are_counted_by_response_service_and_lateness() {
         assert!(sum(&whole["read"]) >= sum(&whole["read"]["service"]));
         assert_eq!(run.now.lateness()["count"], json!(100));
     }
+}
+
+#[test]
+fn a_halt_ends_a_wait_for_what_is_due_and_what_was_done_counts() {
+    let bed = Bed::new();
+    for method in methods() {
+        // Of these the first is due at once and the second a quarter of an hour later.
+        let keys = json!({"rate": {"iops": 0.001}, "arrivals": "fixed", "runtime_s": 3600.0});
+        let halt = Arc::new(Halt::default());
+        let other = Arc::clone(&halt);
+        let halting = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(30));
+            other.wish(Clock::of_kernel().ticks());
+        });
+        let run = run_heeding(&bed.spec(&keys), method, &halt);
+        halting.join().unwrap();
+        assert_eq!(counts(&run, "read"), (1, BLOCK, 1), "{method:?}");
+        assert!(halt.is_wished() && !run.ended.is_early);
+    }
+}
+
+#[test]
+fn a_halt_before_the_start_has_nothing_done() {
+    let bed = Bed::new();
+    for method in methods() {
+        let halt = Arc::new(Halt::default());
+        halt.wish(0);
+        let run = run_heeding(&bed.spec(&json!({})), method, &halt);
+        assert_eq!(counts(&run, "read"), (0, 0, 0), "{method:?}");
+        assert_eq!((run.now.drained(), run.ended.broken), (0, None));
+    }
+}
+
+#[test]
+fn no_ring_gets_more_than_it_holds_and_no_job_nothing() {
+    let bed = Bed::new();
+    let mut spec = bed.spec(&json!({}));
+    // Many jobs of one I/O at a time, and one that wants all.
+    spec.jobs = vec![spec.jobs[0].clone(); 9000];
+    spec.jobs.iter_mut().for_each(|job| job.depth = 1);
+    spec.jobs[4500].depth = 65_536;
+    let methods = vec![Method::IoUring; 9000];
+    let targets = Targets { all: Vec::new(), of_jobs: vec![vec![0]; 9000] };
+    let (clock, mut notes) = (Clock::of_kernel(), Vec::new());
+    let crew = Crew::of(&spec, &targets, &methods, (1, clock), &mut notes).unwrap();
+    let depths: Vec<u64> = crew.members[0].lanes.iter().map(|lane| lane.depth.into()).collect();
+    assert_eq!((depths.len(), depths.iter().min()), (9000, Some(&1)));
+    assert_eq!(depths.iter().sum::<u64>(), u64::from(RING_DEPTH));
+    assert!(notes[0].contains("32768"), "{notes:?}");
+}
+
+#[test]
+fn what_probes_read_is_told_and_each_bed_is_tried_once() {
+    let bed = Bed::new();
+    let mut spec = bed.spec(&json!({"depth": 4}));
+    spec.jobs.push(spec.jobs[0].clone());
+    let mut notes = Vec::new();
+    let targets = Targets::open(&spec, 1, &mut notes).unwrap();
+    let found = probe::methods(&spec, &targets, 2, &mut notes).unwrap();
+    assert_eq!(found.methods.len(), 2);
+    // At most a block, where it was in the page cache.
+    assert!(found.reads.ios <= 1 && found.reads.bytes == found.reads.ios * BLOCK, "{found:?}");
+    spec.jobs.iter_mut().for_each(|job| job.depth = 1);
+    let found = probe::methods(&spec, &targets, 2, &mut notes).unwrap();
+    let expected = if ring::objection().is_none() { Method::Sync } else { found.methods[0] };
+    assert_eq!(found.methods, [expected; 2]);
+    assert!(found.reads.ios <= 1, "{found:?}");
+}
+
+#[test]
+fn a_ledger_is_a_file() {
+    let bed = Bed::new();
+    let spec = bed.spec(&json!({"rw": "write", "verify": true, "ledger": "/dev/null"}));
+    let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
+    assert!(Book::open(&spec, &targets).unwrap_err().contains("/dev/null is no file"));
 }
 
 #[test]
@@ -266,7 +350,7 @@ fn all_faults_are_told_at_once_with_their_values() {
 #[test]
 fn targets_that_do_not_fit_are_told_with_their_values() {
     let bed = Bed::new();
-    let told = |spec: &Spec| Targets::open(spec, &mut Vec::new()).unwrap_err().join("\n");
+    let told = |spec: &Spec| Targets::open(spec, 1, &mut Vec::new()).unwrap_err().join("\n");
     let mut spec = bed.spec(&json!({}));
     spec.jobs[0].files[0].bytes += 1;
     assert!(told(&spec).contains("1048576 bytes, and a job wants 1048577"));
@@ -285,11 +369,17 @@ fn a_file_is_made_only_where_that_is_asked_for() {
     let bed = Bed::new();
     let mut spec = bed.spec(&json!({"rw": "write", "io_bytes": BLOCK}));
     spec.jobs[0].files[0].path = bed.folder.path().join("new");
-    assert!(Targets::open(&spec, &mut Vec::new()).is_err());
+    assert!(Targets::open(&spec, 1, &mut Vec::new()).is_err());
     assert!(!bed.folder.path().join("new").exists());
     spec.jobs[0].files[0].create = true;
-    let targets = Targets::open(&spec, &mut Vec::new()).unwrap();
+    let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
     assert_eq!(targets.all[0].file.metadata().unwrap().len(), BLOCK * BLOCKS);
+    // What lies behind a link is not in the folder.
+    let (link, behind) = (bed.folder.path().join("link"), bed.folder.path().join("behind"));
+    std::os::unix::fs::symlink(&behind, &link).unwrap();
+    spec.jobs[0].files[0].path = link;
+    let told = Targets::open(&spec, 1, &mut Vec::new()).unwrap_err();
+    assert!(told[0].contains("ELOOP") && !behind.exists(), "{told:?}");
 }
 
 #[test]

@@ -70,6 +70,10 @@ impl Ledger {
         let mut options = OpenOptions::new();
         let file =
             options.read(true).write(true).create(true).truncate(false).open(path).map_err(tell)?;
+        // The length of a device is zero, and what is on it would be written over.
+        if !file.metadata().map_err(tell)?.is_file() {
+            return Err(format!("The ledger {name} is no file; name one, or a new one."));
+        }
         if !try_lock(&file).map_err(tell)? {
             return Err(format!("The ledger {name} is in use by another engine."));
         }

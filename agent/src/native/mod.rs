@@ -12,6 +12,7 @@ pub mod contents;
 pub mod counts;
 pub mod crew;
 mod faults;
+pub mod halt;
 mod lane;
 pub mod ledger;
 pub mod lines;
@@ -43,10 +44,14 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::error::sentence;
 use crate::job::START;
 use crate::sys::block::allowed_processors;
+use crate::sys::signal;
 use crew::{Ground, Threads};
+use halt::Halt;
 use plan::Crew;
+use probe::Probed;
 use proof::Book;
 use spec::Spec;
 use target::Targets;
@@ -84,12 +89,17 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
     if !faults.is_empty() {
         return Err(faults);
     }
+    // Before there is any other thread, which would take the signals.
+    signal::block();
+    signal::end_without_reader();
     let mut notes = Vec::new();
-    let targets = Targets::open(&spec, &mut notes)?;
     let clock = Clock::calibrated();
+    let halt = Halt::by_signals(clock)
+        .map_err(|error| vec![format!("A thread cannot be started: {}.", sentence(&error))])?;
     let processors = allowed_processors();
     let threads = spec.threads.map_or(processors, |threads| threads as usize);
-    let methods = probe::methods(&spec, &targets, threads, &mut notes)?;
+    let targets = Targets::open(&spec, threads, &mut notes)?;
+    let Probed { methods, reads } = probe::methods(&spec, &targets, threads, &mut notes)?;
     let crew = Crew::of(&spec, &targets, &methods, (threads, clock), &mut notes)?;
     let depth = json!({ "asked": crew.depth_asked, "used": crew.depth_used });
     let is_direct = targets.all.iter().all(|target| target.is_direct);
@@ -100,6 +110,7 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
         of_jobs: Arc::new(targets.of_jobs),
         clock,
         book: book.map(Arc::new),
+        halt,
     };
     let mut threads = Threads::set_up(&ground, crew)?;
     notes.append(&mut threads.notes);
@@ -111,6 +122,7 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
         "clock": if clock.source() == Source::Tsc { "tsc" } else { "clock_gettime" },
         "threads": threads.count(),
         "cpus": processors,
+        "probes": { "read": reads },
         "notes": notes,
     }));
     let start = env::var(START).ok().and_then(|at_ns| at_ns.parse().ok());

@@ -157,14 +157,17 @@ fn lanes_of(spec: &Spec, methods: &[Method], job: &JobSpec) -> u32 {
     ((u64::from(job.depth) * MAX_LANES / all) as u32).max(1)
 }
 
-/// Have the lanes of one ring be no deeper than a ring can be.
+/// Have the lanes of one ring be no deeper together than a ring can be: each one deep, and all that
+/// is left shared in proportion to what they want beyond that.
 fn fit_ring(member: &mut Member) {
     let all: u64 = member.lanes.iter().map(|lane| u64::from(lane.depth)).sum();
     if all <= u64::from(RING_DEPTH) {
         return;
     }
+    let lanes = member.lanes.len() as u64;
+    let (left, wanted) = (u64::from(RING_DEPTH) - lanes, all - lanes);
     for lane in &mut member.lanes {
-        lane.depth = ((u64::from(lane.depth) * u64::from(RING_DEPTH) / all) as u32).max(1);
+        lane.depth = 1 + (u64::from(lane.depth - 1) * left / wanted) as u32;
     }
 }
 
@@ -173,7 +176,10 @@ fn memory_fault(spec: &Spec) -> Option<String> {
         .jobs
         .iter()
         .filter(|job| !job.rw.trims())
-        .map(|job| u64::from(job.depth) * u64::from(job.largest_block()))
+        .map(|job| {
+            let halves = if job.reads() && job.writes() { 2 } else { 1 };
+            halves * u64::from(job.depth) * u64::from(job.largest_block())
+        })
         .sum();
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let most = parse_meminfo(&text).total_bytes? / MEMORY_PART;

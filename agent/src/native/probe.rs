@@ -1,7 +1,14 @@
 //! Which way of asking the kernel suits each job: found out by trying, and said in the notes.
+//!
+//! What it reads for that is counted, as the target's device counts it too. What is found of one
+//! file holds for all of its file system.
 
+use std::cell::Cell;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
+
+use serde::Serialize;
 
 use super::aio;
 use super::buffer::{Block, Region};
@@ -10,7 +17,7 @@ use super::ring::{self, Ring, Wish};
 use super::spec::{JobSpec, Method, Spec, Wanted};
 use super::target::{Target, Targets};
 use crate::error::sentence;
-use crate::sys::block::{read_block, read_block_now};
+use crate::sys::block::{IsDevice, read_block, read_block_now};
 
 /// How long each way is tried at a time.
 const TRIAL_TIME: Duration = Duration::from_millis(3);
@@ -24,6 +31,24 @@ const ADVANTAGE: f64 = 1.02;
 /// What is wanted of a ring in a trial.
 const TRIAL: Wish = Wish { depth: 1, poll: false, sqpoll: false };
 
+/// What was found out.
+#[derive(Debug)]
+pub struct Probed {
+    /// The method of each job.
+    pub methods: Vec<Method>,
+    /// What it took.
+    pub reads: Reads,
+}
+
+/// Reads that moved something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Reads {
+    /// How many.
+    pub ios: u64,
+    /// What they moved.
+    pub bytes: u64,
+}
+
 /// What the kernel lets this process do.
 struct Offer {
     ring: Option<String>,
@@ -36,14 +61,26 @@ pub fn methods(
     targets: &Targets,
     threads: usize,
     notes: &mut Vec<String>,
-) -> Result<Vec<Method>, Vec<String>> {
+) -> Result<Probed, Vec<String>> {
     let offer = Offer {
         ring: ring::objection().map(|error| sentence(&error)),
         aio: aio::objection().map(|error| sentence(&error)),
     };
     let base = offer.base(spec, notes)?;
-    let mut chooser = Chooser { spec, targets, base, threads, notes, known: Vec::new() };
-    Ok(spec.jobs.iter().enumerate().map(|(nth, job)| chooser.choose(nth, job)).collect())
+    let (known, tried, reads) = (Vec::new(), Vec::new(), Cell::default());
+    let mut chooser = Chooser { spec, targets, base, threads, notes, known, tried, reads };
+    let methods = spec.jobs.iter().enumerate().map(|(nth, job)| chooser.choose(nth, job)).collect();
+    Ok(Probed { methods, reads: chooser.reads.get() })
+}
+
+impl Reads {
+    /// With one more; one that moved nothing reached no device.
+    fn and(self, bytes: usize) -> Self {
+        if bytes == 0 {
+            return self;
+        }
+        Self { ios: self.ios + 1, bytes: self.bytes + bytes as u64 }
+    }
 }
 
 impl Offer {
@@ -91,9 +128,15 @@ struct Chooser<'a> {
     base: Method,
     threads: usize,
     notes: &'a mut Vec<String>,
-    /// Targets by their place, and whether they can say that an I/O would wait.
-    known: Vec<(u32, bool)>,
+    /// Whether targets there can say that an I/O would wait.
+    known: Vec<(Ground, bool)>,
+    /// What was faster there with blocks of that size.
+    tried: Vec<((Ground, u32), Method)>,
+    reads: Cell<Reads>,
 }
+
+/// The device that a target is, or that its file system has.
+type Ground = (IsDevice, Option<u64>);
 
 impl Chooser<'_> {
     fn choose(&mut self, nth: usize, job: &JobSpec) -> Method {
@@ -119,14 +162,15 @@ impl Chooser<'_> {
     /// Whether the target can tell the ring that an I/O would wait. Where it cannot, the ring
     /// hands every I/O to a thread of the kernel, at twice the CPU.
     fn is_able(&mut self, place: u32, job: &JobSpec) -> bool {
-        if let Some((_, is_able)) = self.known.iter().find(|(known, _)| *known == place) {
+        let target = &self.targets.all[place as usize];
+        let ground = ground_of(target);
+        if let Some((_, is_able)) = self.known.iter().find(|(known, _)| *known == ground) {
             return *is_able;
         }
-        let target = &self.targets.all[place as usize];
         let read = trial_block(job)
-            .map(|(_, block)| read_block_now(&target.file, block, job.offset_bytes));
-        let errno = read.and_then(|read| read).err().and_then(|error| error.raw_os_error());
-        let is_able = errno != Some(libc::EOPNOTSUPP);
+            .and_then(|(_, block)| read_block_now(&target.file, block, job.offset_bytes));
+        self.reads.set(self.reads.get().and(*read.as_ref().unwrap_or(&0)));
+        let is_able = read.err().and_then(|error| error.raw_os_error()) != Some(libc::EOPNOTSUPP);
         if !is_able {
             self.notes.push(format!(
                 "Plain calls on {}: it cannot tell when an I/O would wait, so that io_uring would \
@@ -134,16 +178,26 @@ impl Chooser<'_> {
                 target.path.display()
             ));
         }
-        self.known.push((place, is_able));
+        self.known.push((ground, is_able));
         is_able
     }
 
-    /// One I/O at a time: whichever is faster in a short trial of reads.
+    /// One I/O at a time: whichever is faster in a short trial of reads. None is made through the
+    /// page cache, which would keep what it read: what is there is copied by a plain call.
     fn faster(&mut self, place: u32, job: &JobSpec) -> Method {
-        let Some((plain, ring)) = trial(&self.targets.all[place as usize], job) else {
+        let target = &self.targets.all[place as usize];
+        if !target.is_direct {
+            return Method::Sync;
+        }
+        let bed = (ground_of(target), job.smallest_block());
+        if let Some((_, method)) = self.tried.iter().find(|(tried, _)| *tried == bed) {
+            return *method;
+        }
+        let Some((plain, ring)) = trial(target, job, &self.reads) else {
             return self.base;
         };
         let method = if plain > ring * ADVANTAGE { Method::Sync } else { Method::IoUring };
+        self.tried.push((bed, method));
         let name = if method == Method::Sync { "Plain calls" } else { "io_uring" };
         self.notes.push(format!(
             "{name} at depth 1: in a trial of reads, {plain:.0} a second by plain calls and \
@@ -151,6 +205,15 @@ impl Chooser<'_> {
         ));
         method
     }
+}
+
+fn ground_of(target: &Target) -> Ground {
+    let meta = target.file.metadata().ok();
+    let device = meta.map(|meta| match target.is_device {
+        IsDevice::Yes => meta.rdev(),
+        IsDevice::No => meta.dev(),
+    });
+    (target.is_device, device)
 }
 
 fn trial_block(job: &JobSpec) -> std::io::Result<(Region, Block)> {
@@ -161,7 +224,7 @@ fn trial_block(job: &JobSpec) -> std::io::Result<(Region, Block)> {
 }
 
 /// Reads a second by plain calls and by a ring; None where one of them cannot be tried.
-fn trial(target: &Target, job: &JobSpec) -> Option<(f64, f64)> {
+fn trial(target: &Target, job: &JobSpec, reads: &Cell<Reads>) -> Option<(f64, f64)> {
     let (_region, block) = trial_block(job).ok()?;
     let bytes = block.bytes() as u64;
     let units = job.files.first().map_or(1, |file| job.region_bytes(file) / bytes).max(1);
@@ -173,25 +236,24 @@ fn trial(target: &Target, job: &JobSpec) -> Option<(f64, f64)> {
         let mut result = -1;
         let entered = ring.enter(Wait::One);
         ring.reap(|_, bytes| result = bytes);
-        entered.is_ok() && result >= 0
+        entered.ok()?;
+        usize::try_from(result).ok()
     };
     let (mut best_plain, mut best_ring) = (0.0_f64, 0.0_f64);
     for _ in 0..TRIALS {
-        let plain = rate(|nth| read_block(&target.file, block, place(nth)).is_ok())?;
+        let plain = rate(reads, |nth| read_block(&target.file, block, place(nth)).ok())?;
         best_plain = best_plain.max(plain);
-        best_ring = best_ring.max(rate(&mut read_by_ring)?);
+        best_ring = best_ring.max(rate(reads, &mut read_by_ring)?);
     }
     Some((best_plain, best_ring))
 }
 
-/// How often something can be done in a second; None when it fails.
-fn rate(mut once: impl FnMut(u64) -> bool) -> Option<f64> {
+/// How often a second something can be read, which tells its bytes; None when that fails.
+fn rate(reads: &Cell<Reads>, mut once: impl FnMut(u64) -> Option<usize>) -> Option<f64> {
     let start = Instant::now();
     let mut count = 0;
     while start.elapsed() < TRIAL_TIME {
-        if !once(count) {
-            return None;
-        }
+        reads.set(reads.get().and(once(count)?));
         count += 1;
     }
     Some(count as f64 / start.elapsed().as_secs_f64())

@@ -50,7 +50,8 @@ const SETUPS: [fn(&mut Builder<squeue::Entry, cqueue::Entry>); 3] = [
     |_| {},
 ];
 
-/// Why the kernel gives this process no ring that can read and write; None when it does.
+/// Why the kernel gives this process no ring that can read, write and wait for so long as it is
+/// told; None when it does.
 #[must_use]
 pub fn objection() -> Option<io::Error> {
     let ring = match IoUring::new(1) {
@@ -59,7 +60,10 @@ pub fn objection() -> Option<io::Error> {
     };
     let mut probe = Probe::new();
     let asked = ring.submitter().register_probe(&mut probe);
-    let is_able = asked.is_ok() && probe.is_supported(opcode::Read::CODE);
+    // Without the latter (before 5.11) no wait could end at a time.
+    let is_able = asked.is_ok()
+        && probe.is_supported(opcode::Read::CODE)
+        && ring.params().is_feature_ext_arg();
     (!is_able).then(|| io::Error::from_raw_os_error(libc::ENOSYS))
 }
 

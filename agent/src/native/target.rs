@@ -15,8 +15,8 @@ use crate::sys::process::parent_pid;
 use crate::sys::storage::direct_alignment;
 use crate::sys::thread::allow_open_files;
 
-/// Descriptors of the engine itself: rings, pipes, the ledger.
-const OWN_FILES: u64 = 4200;
+/// Descriptors of the engine itself beside those of its rings: pipes, the ledger, those of probes.
+const OWN_FILES: u64 = 32;
 /// Character devices that take everything or give zeros: what the generator itself can do.
 const NULL_TARGETS: [&str; 2] = ["/dev/null", "/dev/zero"];
 
@@ -54,8 +54,8 @@ struct Want<'a> {
 }
 
 impl Targets {
-    /// Open them all; or all that speaks against it.
-    pub fn open(spec: &Spec, notes: &mut Vec<String>) -> Result<Self, Vec<String>> {
+    /// Open them all, for so many threads; or all that speaks against it.
+    pub fn open(spec: &Spec, threads: usize, notes: &mut Vec<String>) -> Result<Self, Vec<String>> {
         let mut wants: Vec<Want> = Vec::new();
         let mut of_jobs = Vec::with_capacity(spec.jobs.len());
         let mut known: HashMap<&Path, u32> = HashMap::new();
@@ -70,7 +70,8 @@ impl Targets {
             });
             of_jobs.push(places.collect());
         }
-        let wanted = OWN_FILES + wants.len() as u64;
+        let rings = threads.min(spec.jobs.len()) as u64;
+        let wanted = OWN_FILES + rings + wants.len() as u64;
         allow_open_files(wanted).map_err(|error| {
             vec![format!("{wanted} files cannot be open at a time: {}.", sentence(&error))]
         })?;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::crew::{Ground, Threads};
+use super::halt::LOOK_NS;
 use super::lines::{Snapshot, say};
 use super::worker::{Ended, Times};
 use crate::error::errno_name;
@@ -22,6 +23,9 @@ const LEAD_NS: u64 = 2_000_000;
 /// A rate counts as unreached when the last arrivals were late by more than this part of the time.
 const LAG_PART: f64 = 0.01;
 
+/// In place of an errno, of threads that did not tell how they ended.
+const LOST: &str = "lost";
+
 /// The moments of a run, in ticks and in real time.
 struct Course<'a> {
     ground: &'a Ground,
@@ -31,11 +35,10 @@ struct Course<'a> {
 
 /// Start the threads, tell what they do, and tell the sums when they have ended.
 ///
-/// `start_real_ns` is when to start; at once when it is past or None.
+/// `start_real_ns` is when to start; at once when it is past or None, or when all is halted before:
+/// then nothing is done, and that is told.
 pub fn watch(ground: &Ground, threads: &Threads, start_real_ns: Option<u64>, depth: &Value) {
-    if let Some(at_ns) = start_real_ns {
-        sleep_until_real(at_ns.saturating_sub(GATE_AHEAD_NS));
-    }
+    let start_real_ns = start_real_ns.filter(|&at_ns| wait_for_gate(ground, at_ns));
     let course = Course::begin(ground, start_real_ns);
     let none = Snapshot::of(&threads.scores);
     threads.start(course.times);
@@ -48,6 +51,17 @@ pub fn watch(ground: &Ground, threads: &Threads, start_real_ns: Option<u64>, dep
     let (all, after) = course.follow(threads, none);
     let kept = keep_files(ground);
     course.sum_up(threads, &all, after.saturating_sub(before), depth, kept);
+}
+
+/// Sleep until shortly before the start; false when all is halted before.
+fn wait_for_gate(ground: &Ground, start_real_ns: u64) -> bool {
+    let gate_ns = start_real_ns.saturating_sub(GATE_AHEAD_NS);
+    let mut now_ns = real_ns();
+    while now_ns < gate_ns && !ground.halt.is_wished() {
+        sleep_until_real(gate_ns.min(now_ns + LOOK_NS));
+        now_ns = real_ns();
+    }
+    now_ns >= gate_ns
 }
 
 impl<'a> Course<'a> {
@@ -65,34 +79,55 @@ impl<'a> Course<'a> {
         self.ground.clock.ns(ticks.saturating_sub(self.times.start))
     }
 
+    /// Nanoseconds from the start to the end of submission, as far as is known now.
+    fn planned_ns(&self) -> u64 {
+        self.since_start_ns(self.times.deadline.min(self.ground.halt.at()))
+    }
+
+    /// The same of threads that have ended: jobs that end by their bytes do not last so long.
+    fn measured_ns(&self, all: &[Ended]) -> u64 {
+        let planned_ns = self.planned_ns();
+        if all.iter().all(|ended| ended.is_early || ended.broken.is_some()) {
+            return self.last_ns(all).min(planned_ns);
+        }
+        planned_ns
+    }
+
+    /// Nanoseconds from the start to the end of the last I/O.
+    fn last_ns(&self, all: &[Ended]) -> u64 {
+        all.iter().map(|ended| self.since_start_ns(ended.last)).max().unwrap_or(0)
+    }
+
     /// Tell each interval until all threads have ended; how they did, and the ticks that were
     /// stolen until submission stopped.
     fn follow(&self, threads: &Threads, mut told: Snapshot) -> (Vec<Ended>, u64) {
         let clock = self.ground.clock;
         let interval_ns = self.ground.spec.interval_ms * (SECOND_NS / 1000);
-        let runtime_ns = self.since_start_ns(self.times.deadline);
         let mut all = Vec::with_capacity(threads.count());
         let mut teller = Teller { course: self, seq: 0, told_ns: 0 };
         let mut stolen = None;
         while all.len() < threads.count() {
+            let planned_ns = self.planned_ns();
             let tick_ns = (teller.told_ns / interval_ns + 1) * interval_ns;
-            let until_ns = if stolen.is_none() { tick_ns.min(runtime_ns) } else { tick_ns };
+            let until_ns = if stolen.is_none() { tick_ns.min(planned_ns) } else { tick_ns };
             let left_ns = until_ns.saturating_sub(self.since_start_ns(clock.ticks()));
             match threads.ended.recv_timeout(Duration::from_nanos(left_ns)) {
                 Ok(ended) => all.push(ended),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     let now_ns = self.since_start_ns(clock.ticks());
-                    if now_ns >= runtime_ns && stolen.is_none() {
+                    if now_ns >= planned_ns && stolen.is_none() {
                         stolen = Some(steal_ticks());
                     }
-                    told = teller.tell(threads, &told, now_ns);
+                    // It may have been halted before it began, which is no interval.
+                    if now_ns > 0 {
+                        told = teller.tell(threads, &told, now_ns);
+                    }
                 }
             }
         }
         let stolen = stolen.unwrap_or_else(steal_ticks);
-        let last = all.iter().map(|ended| ended.last).max().unwrap_or(self.times.start);
-        teller.tell_last(threads, &told, self.since_start_ns(last));
+        teller.tell_last(threads, &told, self.last_ns(&all).max(self.measured_ns(&all)));
         (all, stolen)
     }
 
@@ -105,18 +140,9 @@ impl<'a> Course<'a> {
         (kept_ns, unkept): (Option<u64>, BTreeMap<String, u64>),
     ) {
         let whole = Snapshot::of(&threads.scores);
-        let last_ns = all.iter().map(|ended| self.since_start_ns(ended.last)).max().unwrap_or(0);
-        let runtime_ns = self.since_start_ns(self.times.deadline);
-        // Jobs that ended by their bytes did not last until the deadline.
-        let is_early = all.iter().all(|ended| ended.is_early || ended.broken.is_some());
-        let measured_ns = if is_early { last_ns.min(runtime_ns) } else { runtime_ns };
+        let (last_ns, measured_ns) = (self.last_ns(all), self.measured_ns(all));
         let used = usage(all);
         let mut end = whole.whole();
-        let broken: BTreeMap<_, _> = all
-            .iter()
-            .filter_map(|ended| ended.broken)
-            .map(|errno| (errno_name(errno).unwrap_or("EIO"), 1))
-            .collect();
         let mut errors = whole.errors();
         for (errno, count) in unkept {
             *errors.entry("sync").or_default().entry(errno).or_default() += count;
@@ -126,7 +152,7 @@ impl<'a> Course<'a> {
             "end_real_ns": self.start_real_ns + last_ns,
             "errors": errors,
             "retries": whole.retries(),
-            "broken": broken,
+            "broken": broken(all, threads.count()),
             "cpu": {
                 "user_s": used.user_ns as f64 / 1e9,
                 "system_s": used.system_ns as f64 / 1e9,
@@ -174,11 +200,12 @@ impl Teller<'_> {
         now
     }
 
-    /// What ended after the last interval; nothing when that is nothing.
-    fn tell_last(&mut self, threads: &Threads, told: &Snapshot, last_ns: u64) {
+    /// What was after the last interval up to `end_ns`, time without I/Os too: rates of intervals
+    /// would be too high without it. Nothing when there was neither time nor any I/O.
+    fn tell_last(&mut self, threads: &Threads, told: &Snapshot, end_ns: u64) {
         let (directions, ios) = Snapshot::of(&threads.scores).since(told);
-        if ios > 0 || self.seq == 0 {
-            self.say(directions, last_ns.max(self.told_ns + 1));
+        if ios > 0 || self.seq == 0 || end_ns > self.told_ns {
+            self.say(directions, end_ns.max(self.told_ns + 1));
         }
     }
 
@@ -190,6 +217,19 @@ impl Teller<'_> {
         self.seq += 1;
         self.told_ns = now_ns;
     }
+}
+
+/// How many threads the kernel broke off, by errno, and how many of `count` ended without a word:
+/// by a fault of the engine, of which standard error tells.
+fn broken(all: &[Ended], count: usize) -> BTreeMap<&'static str, usize> {
+    let mut broken = BTreeMap::new();
+    for errno in all.iter().filter_map(|ended| ended.broken) {
+        *broken.entry(errno_name(errno).unwrap_or("EIO")).or_default() += 1;
+    }
+    if all.len() < count {
+        broken.insert(LOST, count - all.len());
+    }
+    broken
 }
 
 /// What the process used from the start until the last thread submitted nothing more.

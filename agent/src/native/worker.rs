@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::buffer::Region;
 use super::counts::Scores;
+use super::halt::{Halt, LOOK_NS};
 use super::lane::{Ground, Lane, NEVER, Track};
 use super::proof::{Book, Proof};
 use super::queue::{Queue, Wait};
@@ -60,6 +61,7 @@ pub struct Worker<Q> {
     under_way: usize,
     region: Region,
     proof: Option<Proof>,
+    halt: Arc<Halt>,
     leads: bool,
 }
 
@@ -92,6 +94,7 @@ impl<Q: Queue> Worker<Q> {
             under_way: 0,
             region: memory.region,
             proof: None,
+            halt: Arc::default(),
             leads: false,
         }
     }
@@ -103,6 +106,13 @@ impl<Q: Queue> Worker<Q> {
         self
     }
 
+    /// Have it end early when that is wished.
+    #[must_use]
+    pub fn heeding(mut self, halt: Arc<Halt>) -> Self {
+        self.halt = halt;
+        self
+    }
+
     /// Have it look at the start what the process has used: the thread that tells may wake later.
     #[must_use]
     pub fn leading(mut self) -> Self {
@@ -110,13 +120,14 @@ impl<Q: Queue> Worker<Q> {
         self
     }
 
-    /// Work from the start to the deadline, and until all that is under way has ended.
+    /// Work from the start to the deadline, or to an earlier halt, and until all that is under way
+    /// has ended.
     pub fn run(mut self, times: Times) -> Ended {
         self.clock.wait_until(times.start);
         let used_before = self.leads.then(process_usage);
         let mut now = self.clock.ticks();
         let mut ended = Ended { last: now, used_before, ..Ended::default() };
-        while now < times.deadline {
+        while now < self.end_of(times) {
             let next_due = self.submit(now, times.start);
             let wait = self.wait_for(next_due.min(times.deadline), now);
             let Some(wait) = wait else {
@@ -145,6 +156,12 @@ impl<Q: Queue> Worker<Q> {
         }
         ended.oldest_due = self.tracks.iter_mut().filter_map(Track::oldest_due).min();
         ended
+    }
+
+    /// When submission ends, as far as is known now.
+    #[inline]
+    fn end_of(&self, times: Times) -> u64 {
+        times.deadline.min(self.halt.at())
     }
 
     /// Give the queue once more what did not go through.
@@ -197,15 +214,15 @@ impl<Q: Queue> Worker<Q> {
             std::hint::spin_loop();
             return Some(Wait::No);
         }
-        Some(Wait::AtMost(left_ns - AWAKE_NS))
+        Some(Wait::AtMost((left_ns - AWAKE_NS).min(LOOK_NS)))
     }
 
     /// Count what has ended; whether anything has.
     #[inline]
     fn reap(&mut self, now: u64, times: Times) -> bool {
+        let is_late = now >= self.end_of(times);
         let Self { queue, tracks, listed, slots, again, clock, scores, under_way, .. } = self;
         let (region, proof) = (&mut self.region, &self.proof);
-        let is_late = now >= times.deadline;
         let before = *under_way;
         queue.reap(|number, result| {
             let slot = &mut slots[number as usize];

@@ -25,7 +25,7 @@ pub struct Opening {
     pub direct: bool,
     /// Refused where the block device is mounted or held by somebody else.
     pub alone: bool,
-    /// Made if it is not there.
+    /// Made if it is not there; never through a link, which may lead out of the folder.
     pub create: bool,
 }
 
@@ -33,15 +33,17 @@ pub struct Opening {
 pub fn open_target(path: &Path, how: Opening) -> Result<File> {
     let direct = if how.direct { libc::O_DIRECT } else { 0 };
     let alone = if how.alone { libc::O_EXCL } else { 0 };
+    let own = if how.create { libc::O_NOFOLLOW } else { 0 };
+    let flags = direct | alone | own;
     let mut options = OpenOptions::new();
     options.read(true).write(how.writes);
     if how.create {
         options.create(true).truncate(false).mode(0o600);
     }
     // Reads need not be noted in the file, as only its owner may say.
-    match options.custom_flags(direct | alone | libc::O_NOATIME).open(path) {
+    match options.custom_flags(flags | libc::O_NOATIME).open(path) {
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
-            options.custom_flags(direct | alone).open(path)
+            options.custom_flags(flags).open(path)
         }
         opened => opened,
     }

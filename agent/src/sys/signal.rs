@@ -54,6 +54,13 @@ pub fn ask_self_to_end() {
     unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
 }
 
+/// Have this process end by its signal when it writes to a pipe that nobody reads any more, which
+/// Rust has it ignore.
+pub fn end_without_reader() {
+    // SAFETY: sets no handler.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
 /// Give a new process the defaults. Async-signal-safe: for the time between fork and exec.
 ///
 /// What was ignored when the agent was started - INT and QUIT of a job in the background of a
