@@ -22,6 +22,7 @@ from tests.analyse.records import (
     facts_of,
     healthy,
 )
+from tests.analyse.test_checks_generator import generated
 
 CLAIMED = 30 * 40_000 * 4096
 
@@ -69,6 +70,15 @@ def test_reads_of_a_pure_write_are_amplification() -> None:
     answer = ask(bytes_moved, healthy(WRITES, devices=(moved(read=0.2, write=1.0),)))
     assert answer.level is INDICATIVE
     assert "read-ahead or others' reads" in answer.says
+
+
+def test_what_the_engine_read_to_choose_its_way_is_nobody_s_excess() -> None:
+    record = healthy(WRITES, devices=(moved(read=0.2, write=1.0),))
+    probed = generated(record, probe_reads=100, probe_read_bytes=round(0.15 * CLAIMED))
+    answer = ask(bytes_moved, probed)
+    assert (answer.level, answer.evidence["probed_bytes"]) == (VALID, round(0.15 * CLAIMED))
+    fewer = generated(record, probe_reads=100, probe_read_bytes=round(0.05 * CLAIMED))
+    assert level(bytes_moved, fewer) is INDICATIVE
 
 
 def test_both_directions_count_in_a_mix() -> None:

@@ -44,7 +44,8 @@ class GeneratorTotals:
     I/Os that failed, by direction and the errno's name ("read EIO"); `retries` those that were
     submitted anew, by reason. After `measured_ns` nothing was submitted; `drained_ios` ended in the
     `drain_ns` after it. `unreached` says that an asked rate was not kept. Of the I/Os that were to
-    be in flight, `depth_asked`, it had room for `depth_used`.
+    be in flight, `depth_asked`, it had room for `depth_used`. Before the start `probe_reads` read
+    `probe_read_bytes`, which are in no other count, to see how the target is best asked.
     """
 
     method: str
@@ -64,6 +65,8 @@ class GeneratorTotals:
     steal_ticks: int
     depth_asked: int = 0
     depth_used: int = 0
+    probe_reads: int = 0
+    probe_read_bytes: int = 0
 
     @property
     def failed_ios(self) -> int:

@@ -25,6 +25,7 @@ HEAD = {
     "clock": "tsc",
     "threads": 2,
     "cpus": 2,
+    "probes": {"read": {"ios": 3, "bytes": 12288}},
     "notes": ["the ring was given fewer entries"],
 }
 
@@ -109,6 +110,7 @@ def test_the_last_line_has_the_totals() -> None:
     # Half a second and one and a half in two seconds, by two jobs.
     assert (totals.user_cpu_percent, totals.system_cpu_percent) == (12.5, 37.5)
     assert (totals.generator.depth_asked, totals.generator.depth_used) == (16, 12)
+    assert (totals.generator.probe_reads, totals.generator.probe_read_bytes) == (3, 12288)
     assert (totals.error, totals.write) == (0, None)
     assert (totals.generator.method, totals.generator.threads) == ("io_uring", 2)
     assert totals.generator.notes == ("the ring was given fewer entries",)

@@ -20,7 +20,7 @@ from iolab.analyse.checks.registry import (
 from iolab.analyse.checks.storage import is_accounted
 from iolab.analyse.view import RunView
 from iolab.model.host import HostFacts, TargetFacts
-from iolab.model.run import DeviceDelta
+from iolab.model.run import DeviceDelta, HostRun
 from iolab.model.sample import Direction
 from iolab.units import format_bytes
 
@@ -44,12 +44,15 @@ class Moved:
 
     `below_read` and `below_write` are what the leaves below it moved, None where it is a leaf.
     `opaque` is true where nothing tells what lies below (a loop device without known parents).
+    `probed` bytes may have been read there as well before the start, by engines that then claim
+    none of them.
     """
 
     device: str
     hosts: tuple[str, ...]
     claimed_read: int
     claimed_write: int
+    probed: int
     read_bytes: int
     write_bytes: int
     below_read: int | None
@@ -108,6 +111,7 @@ def _group(view: RunView, device: str, members: list[int]) -> Moved:
         hosts=tuple(view.hosts[index].host for index in members),
         claimed_read=sum(view.claimed_bytes(index, Direction.READ) for index in members),
         claimed_write=sum(view.claimed_bytes(index, Direction.WRITE) for index in members),
+        probed=sum(_probed(view.hosts[index]) for index in members),
         read_bytes=most(parts, Direction.READ),
         write_bytes=most(parts, Direction.WRITE),
         below_read=most(lower, Direction.READ) if lower else None,
@@ -115,6 +119,12 @@ def _group(view: RunView, device: str, members: list[int]) -> Moved:
         opaque=not lower and _is_opaque(facts, parts),
         seconds=max((span.seconds for span in spans if span is not None), default=0.0),
     )
+
+
+def _probed(host: HostRun) -> int:
+    """Bytes that the engine read to see how the target is best asked."""
+    generator = host.totals.generator if host.totals else None
+    return generator.probe_read_bytes if generator else 0
 
 
 def _is_opaque(facts: HostFacts | None, parts: list[str]) -> bool:
@@ -202,7 +212,7 @@ def _excess(group: Moved) -> Iterator[Said]:
     limit = max(EXCESS_SHARE * total, BACKGROUND_BYTES_PER_S * group.seconds)
     causes = {"read": "read-ahead or others' reads", "wrote": "amplification or others' writes"}
     for way, claimed, moved in (
-        ("read", group.claimed_read, group.read_bytes),
+        ("read", group.claimed_read, group.read_bytes - group.probed),
         ("wrote", group.claimed_write, group.write_bytes),
     ):
         if moved - claimed > limit:
@@ -219,6 +229,7 @@ def _evidence(group: Moved) -> Numbers:
         "hosts": " ".join(group.hosts),
         "claimed_read_bytes": group.claimed_read,
         "device_read_bytes": group.read_bytes,
+        "probed_bytes": group.probed,
         "claimed_write_bytes": group.claimed_write,
         "device_write_bytes": group.write_bytes,
         "below_read_bytes": group.below_read,

@@ -120,6 +120,7 @@ def _generator(
     head: Mapping[str, Any], end: Mapping[str, Any], errors: tuple[tuple[str, int], ...]
 ) -> GeneratorTotals:
     switches = _inner(end, "context_switches")
+    probes = _inner(_inner(head, "probes"), "read")
     return GeneratorTotals(
         method=printable(str(head.get("method", "")), TEXT_LIMIT),
         threads=_whole(head, "threads"),
@@ -138,6 +139,8 @@ def _generator(
         steal_ticks=_whole(end, "steal_ticks"),
         depth_asked=_whole(_inner(end, "depth"), "asked"),
         depth_used=_whole(_inner(end, "depth"), "used"),
+        probe_reads=_whole(probes, "ios"),
+        probe_read_bytes=_whole(probes, "bytes"),
     )
 
 
