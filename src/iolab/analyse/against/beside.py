@@ -15,6 +15,7 @@ from iolab.analyse.against.printed import Owner, Printed
 from iolab.analyse.audit.figure import Span, exact
 from iolab.analyse.points import Axis, PointSummary
 from iolab.analyse.summary import NANOSECONDS
+from iolab.analyse.value import divided
 from iolab.model.configuration import Configuration
 from iolab.model.metric import Level, Metric, Result
 from iolab.model.study import Study
@@ -132,17 +133,15 @@ def _their_sizes(owner: Owner) -> Iterator[tuple[Basis, Span]]:
 
 
 def _share(here: Metric, there: Span, here_size: float, there_size: Span) -> Share:
-    ends = [None if end is None else end / here_size for end in (here.value, here.low, here.high)]
-    value, low, high = ends
-    theirs = there / there_size
+    ours, theirs = divided(here, here_size), there / there_size
     return Share(
-        here=Metric(value, here.unit, low, high, here.n),
+        here=ours,
         there=theirs,
         ratio=Metric(
-            None if value is None else value / theirs.middle,
+            None if ours.value is None else ours.value / theirs.middle,
             "",
-            None if low is None else low / theirs.high,
-            None if high is None else high / theirs.low,
+            None if ours.low is None else ours.low / theirs.high,
+            None if ours.high is None else ours.high / theirs.low,
             here.n,
         ),
     )

@@ -23,7 +23,6 @@ from iolab.report.figures.axis import (
     line_ends,
     points_on,
     quantities_table,
-    shape_of,
 )
 from iolab.report.figures.frame import (
     BOTTOM,
@@ -37,9 +36,9 @@ from iolab.report.figures.frame import (
     top_level,
     unit_mark,
 )
-from iolab.report.figures.hatch import HATCHED, Box, hatching
+from iolab.report.figures.hatch import HATCHED, Box, doubt, hatching
 from iolab.report.figures.ticks import tick_labels
-from iolab.report.palette import INK, PAPER
+from iolab.report.palette import INK
 from iolab.report.wording import count
 
 HEIGHT: Final = 190
@@ -187,16 +186,7 @@ def _over(line: Line, index: int, axis: str, key: str, scale: Scale, places: Spe
             layers.append(
                 {
                     "data": {"values": doubted},
-                    "mark": {
-                        "type": "point",
-                        "shape": shape_of(level),
-                        "size": 60,
-                        "filled": False,
-                        "fill": PAPER.stand_in,
-                        "stroke": INK.stand_in,
-                        "strokeWidth": 1.6,
-                        "opacity": 1,
-                    },
+                    "mark": doubt(level),
                     "encoding": {**places, "y": y},
                 }
             )

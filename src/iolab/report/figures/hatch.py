@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from iolab.model.metric import Level
+from iolab.report.figures.axis import shape_of
 from iolab.report.figures.frame import Spec
-from iolab.report.palette import PAPER
+from iolab.report.palette import INK, PAPER
 
 GAP: Final = 6.0
 """Units from stroke to stroke, along an edge: two or three cross the narrowest bar."""
@@ -77,3 +79,17 @@ def strokes(box: Box) -> Iterator[tuple[float, float, float, float]]:
                 round(box.left + last, 1),
                 round(box.bottom - last - level, 1),
             )
+
+
+def doubt(level: Level) -> Spec:
+    """The marker that stands on the end of a bar that is not valid."""
+    return {
+        "type": "point",
+        "shape": shape_of(level),
+        "size": 60,
+        "filled": False,
+        "fill": PAPER.stand_in,
+        "stroke": INK.stand_in,
+        "strokeWidth": 1.6,
+        "opacity": 1,
+    }

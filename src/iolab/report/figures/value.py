@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.model.metric import Level, Metric
-from iolab.report.figures.axis import MAX_LINES, shape_of
+from iolab.report.figures.axis import MAX_LINES
 from iolab.report.figures.frame import (
     BOTTOM,
     NUMBER_FORMAT,
@@ -23,8 +23,8 @@ from iolab.report.figures.frame import (
     linear_scale,
     top_level,
 )
-from iolab.report.figures.hatch import HATCHED, Box, hatching
-from iolab.report.palette import INK, MUTED, PAPER, Token
+from iolab.report.figures.hatch import HATCHED, Box, doubt, hatching
+from iolab.report.palette import INK, MUTED, Token
 from iolab.report.table import Table
 from iolab.report.wording import count, short
 
@@ -257,16 +257,7 @@ def _doubts(rows: Sequence[_Row], plot: _Plot) -> list[Spec]:
             layers.append(
                 {
                     "data": {"values": values},
-                    "mark": {
-                        "type": "point",
-                        "shape": shape_of(level),
-                        "size": 60,
-                        "filled": False,
-                        "fill": PAPER.stand_in,
-                        "stroke": INK.stand_in,
-                        "strokeWidth": 1.6,
-                        "opacity": 1,
-                    },
+                    "mark": doubt(level),
                     "encoding": {"x": plot.x(), "y": plot.y()},
                 }
             )
