@@ -26,6 +26,30 @@ pub struct Tally {
     pub service: Option<Box<Counters>>,
     /// Bytes moved.
     pub bytes: AtomicU64,
+    /// I/Os whose latency was not taken; they are in no bin.
+    pub untimed: AtomicU64,
+}
+
+/// What a loop keeps of each I/O: known when it is compiled, so that it asks nothing meanwhile.
+pub trait Keeping {
+    /// When it began and how long it took, and not only that it was done.
+    const TIMES: bool;
+}
+
+/// Latencies are taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Timed;
+
+/// I/Os are only counted: what taking latencies costs is the difference.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted;
+
+impl Keeping for Timed {
+    const TIMES: bool = true;
+}
+
+impl Keeping for Counted {
+    const TIMES: bool = false;
 }
 
 /// Why an I/O is given to the kernel once more, in the order of their counters.
@@ -87,6 +111,13 @@ impl Tally {
     #[inline]
     pub fn add(&self, latency_ns: u64, bytes: u32) {
         self.response.add(latency_ns);
+        raise(&self.bytes, u64::from(bytes));
+    }
+
+    /// The same of one whose latency was not taken.
+    #[inline]
+    pub fn add_untimed(&self, bytes: u32) {
+        raise(&self.untimed, 1);
         raise(&self.bytes, u64::from(bytes));
     }
 }

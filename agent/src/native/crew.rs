@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use super::aio::Aio;
-use super::counts::Scores;
+use super::counts::{Counted, Scores, Timed};
 use super::halt::Halt;
 use super::lane::Lane;
 use super::plan::{Crew, Member};
@@ -175,7 +175,8 @@ fn work(
         drop(ready); // Who waits for all to be ready waits until nobody has this any more.
     };
     let (book, halt) = (ground.book.clone(), Arc::clone(&ground.halt));
-    let life = Life { lanes: member.lanes, memory, scores, book, halt, clock, leads };
+    let keeps = ground.spec.timed;
+    let life = Life { lanes: member.lanes, memory, scores, book, halt, clock, leads, keeps };
     match queue {
         Any::Plain(queue) => life.live(queue, be_ready, gate, tell),
         Any::Aio(queue) => life.live(queue, be_ready, gate, tell),
@@ -204,6 +205,8 @@ struct Life {
     halt: Arc<Halt>,
     clock: Clock,
     leads: bool,
+    /// Latencies, and not only counts.
+    keeps: bool,
 }
 
 impl Life {
@@ -213,6 +216,9 @@ impl Life {
         let worker = if self.leads { worker.leading() } else { worker };
         wake_sharply();
         be_ready();
-        let _ = tell.send(worker.run(gate.wait()));
+        let times = gate.wait();
+        let ended =
+            if self.keeps { worker.run::<Timed>(times) } else { worker.run::<Counted>(times) };
+        let _ = tell.send(ended);
     }
 }

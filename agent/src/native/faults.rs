@@ -84,6 +84,12 @@ impl Spec {
         if self.runtime_s.is_none() && job.io_bytes.is_none() {
             faults.push("it would never end; give runtime_s or io_bytes.".into());
         }
+        if !self.timed && (job.rate.is_some() || job.arrivals.is_some() || job.think_us > 0) {
+            faults.push(
+                "timed is false, and a rate, arrivals or think_us go by the clock; leave one out."
+                    .into(),
+            );
+        }
         if job.fsync_every > 0 && self.poll {
             faults.push("fsync_every with poll, which rings do not take; leave one out.".into());
         }

@@ -50,6 +50,7 @@ struct Counted {
     response: Counts,
     service: Option<Counts>,
     bytes: u64,
+    untimed: u64,
 }
 
 #[derive(Serialize)]
@@ -82,6 +83,7 @@ impl Snapshot {
                 response: Counts::of(tallies.iter().map(|tally| &tally.response)),
                 service: (!service.is_empty()).then(|| Counts::of(service)),
                 bytes: tallies.iter().map(|tally| tally.bytes.load(Ordering::Relaxed)).sum(),
+                untimed: tallies.iter().map(|tally| tally.untimed.load(Ordering::Relaxed)).sum(),
             };
             (!tallies.is_empty()).then_some((name, counted))
         });
@@ -113,7 +115,7 @@ impl Snapshot {
             let service = now.service.as_ref().zip(then.service.as_ref());
             let latency = since(&now.response, &then.response);
             let direction = Direction {
-                ios: latency.bins.iter().map(|(_, count)| count).sum(),
+                ios: binned(&latency) + now.untimed - then.untimed,
                 bytes: now.bytes - then.bytes,
                 latency,
                 service: service.map(|(now, then)| since(now, then)),
@@ -130,7 +132,7 @@ impl Snapshot {
         let whole = self.acts.iter().map(|(name, counted)| {
             let latency = total(&counted.response);
             let direction = Direction {
-                ios: latency.bins.iter().map(|(_, count)| count).sum(),
+                ios: binned(&latency) + counted.untimed,
                 bytes: counted.bytes,
                 latency,
                 service: counted.service.as_ref().map(total),
@@ -162,13 +164,17 @@ impl Snapshot {
         let Some(counts) = &self.lateness else { return Value::Null };
         let all = total(counts);
         json!({
-            "count": all.bins.iter().map(|(_, count)| count).sum::<u64>(),
+            "count": binned(&all),
             "p50_ns": quantile(&all.bins, 0.5),
             "p99_ns": quantile(&all.bins, 0.99),
             "max_ns": all.max_ns,
             "bins": all.bins,
         })
     }
+}
+
+fn binned(latency: &Latency) -> u64 {
+    latency.bins.iter().map(|(_, count)| count).sum()
 }
 
 fn total(counts: &Counts) -> Latency {

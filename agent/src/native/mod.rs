@@ -114,11 +114,15 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
     };
     let mut threads = Threads::set_up(&ground, crew)?;
     notes.append(&mut threads.notes);
+    if !ground.spec.timed {
+        notes.push("No latencies were taken: I/Os are only counted, as timed is false.".into());
+    }
     lines::say(&json!({
         "native": 1,
         "version": env!("CARGO_PKG_VERSION"),
         "method": methods.iter().min(),
         "direct": is_direct,
+        "timed": ground.spec.timed,
         "clock": if clock.source() == Source::Tsc { "tsc" } else { "clock_gettime" },
         "threads": threads.count(),
         "cpus": processors,
@@ -131,4 +135,8 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
 }
 
 #[cfg(test)]
+mod bed;
+#[cfg(test)]
 mod engine_tests;
+#[cfg(test)]
+mod set_up_tests;

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::buffer::{BLOCK_ALIGNMENT, Block, Region};
-use super::counts::{Reason, Scores};
+use super::counts::{Keeping, Reason, Scores};
 use super::lane::{Lane, Track};
 use super::proof::{Outcome, Proof};
 use super::queue::{Act, Request};
@@ -165,8 +165,12 @@ impl Slot {
 
     /// Count it as done.
     #[inline]
-    pub fn count(&self, track: &Track, scores: &Scores, clock: &Clock, now: u64) {
+    pub fn count<K: Keeping>(&self, track: &Track, scores: &Scores, clock: &Clock, now: u64) {
         let Some(tally) = scores.of(self.act) else { return };
+        if !K::TIMES {
+            tally.add_untimed(self.bytes + self.moved);
+            return;
+        }
         let service_ns = clock.ns(now.saturating_sub(self.stamp));
         if track.is_timed {
             tally.add(clock.ns(now.saturating_sub(self.due)), self.bytes + self.moved);

@@ -38,9 +38,15 @@ pub struct Spec {
     /// Between two lines of counts.
     #[serde(default = "one_second")]
     pub interval_ms: u64,
+    /// Each I/O's latency is taken; else I/Os are only counted.
+    #[serde(default = "yes")]
+    pub timed: bool,
     /// Where the last acknowledged write of each block is kept.
     #[serde(default)]
     pub ledger: Option<PathBuf>,
+    /// What a word of the ledger stands for, where later runs have smaller blocks; null: the block.
+    #[serde(default)]
+    pub ledger_block: Option<u32>,
 }
 
 /// One job: a pattern on its own files, region and depth.

@@ -3,12 +3,12 @@
 //! From the start on it allocates nothing, takes no lock (but where threads share a job) and
 //! formats nothing. The clock is read twice a turn: just before the kernel is asked, which is where
 //! the latency of all that is submitted begins, and when it has answered, where the latency of all
-//! that has ended ends.
+//! that has ended ends. A loop that keeps no times leaves the first of these out.
 
 use std::sync::Arc;
 
 use super::buffer::Region;
-use super::counts::Scores;
+use super::counts::{Keeping, Scores};
 use super::halt::{Halt, LOOK_NS};
 use super::lane::{Ground, Lane, NEVER, Track};
 use super::proof::{Book, Proof};
@@ -122,13 +122,13 @@ impl<Q: Queue> Worker<Q> {
 
     /// Work from the start to the deadline, or to an earlier halt, and until all that is under way
     /// has ended.
-    pub fn run(mut self, times: Times) -> Ended {
+    pub fn run<K: Keeping>(mut self, times: Times) -> Ended {
         self.clock.wait_until(times.start);
         let used_before = self.leads.then(process_usage);
         let mut now = self.clock.ticks();
         let mut ended = Ended { last: now, used_before, ..Ended::default() };
         while now < self.end_of(times) {
-            let next_due = self.submit(now, times.start);
+            let next_due = self.submit::<K>(now, times.start);
             let wait = self.wait_for(next_due.min(times.deadline), now);
             let Some(wait) = wait else {
                 ended.is_early = true;
@@ -139,7 +139,7 @@ impl<Q: Queue> Worker<Q> {
                 break;
             }
             now = self.clock.ticks();
-            if self.reap(now, times) {
+            if self.reap::<K>(now, times) {
                 ended.last = now;
             }
         }
@@ -150,7 +150,7 @@ impl<Q: Queue> Worker<Q> {
                 ended.broken = error.raw_os_error();
             }
             now = self.clock.ticks();
-            if self.reap(now, times) {
+            if self.reap::<K>(now, times) {
                 ended.last = now;
             }
         }
@@ -175,7 +175,7 @@ impl<Q: Queue> Worker<Q> {
     /// Give the queue what may be submitted now; when there is something to submit next: 0 for at
     /// once.
     #[inline]
-    fn submit(&mut self, now: u64, start: u64) -> u64 {
+    fn submit<K: Keeping>(&mut self, now: u64, start: u64) -> u64 {
         self.submit_again();
         let Self { queue, tracks, listed, slots, clock, scores, under_way, region, proof, .. } =
             self;
@@ -191,9 +191,11 @@ impl<Q: Queue> Worker<Q> {
         }
         if pushed > 0 {
             *under_way += pushed;
-            let stamp = clock.ticks();
-            for &lane in listed.iter() {
-                tracks[lane as usize].stamp(ground.slots, stamp, clock, scores);
+            if K::TIMES {
+                let stamp = clock.ticks();
+                for &lane in listed.iter() {
+                    tracks[lane as usize].stamp(ground.slots, stamp, clock, scores);
+                }
             }
         }
         listed.retain(|&lane| tracks[lane as usize].stays_listed());
@@ -219,7 +221,7 @@ impl<Q: Queue> Worker<Q> {
 
     /// Count what has ended; whether anything has.
     #[inline]
-    fn reap(&mut self, now: u64, times: Times) -> bool {
+    fn reap<K: Keeping>(&mut self, now: u64, times: Times) -> bool {
         let is_late = now >= self.end_of(times);
         let Self { queue, tracks, listed, slots, again, clock, scores, under_way, .. } = self;
         let (region, proof) = (&mut self.region, &self.proof);
@@ -229,7 +231,7 @@ impl<Q: Queue> Worker<Q> {
             let track = &mut tracks[slot.lane as usize];
             let is_done = result == slot.bytes as i32;
             if is_done {
-                slot.count(track, scores, clock, now);
+                slot.count::<K>(track, scores, clock, now);
             } else if slot.goes_on(result, scores) {
                 again.push(number);
                 return;

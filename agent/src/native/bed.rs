@@ -1,0 +1,168 @@
+//! A file of this machine, specs of one job on it, and a worker for each thread of them.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::counts::{Counted, Scores, Timed};
+use super::halt::Halt;
+use super::lines::Snapshot;
+use super::plan::{Crew, Member};
+use super::proof::Book;
+use super::queue::Queue;
+use super::ring::{Ring, Wish};
+use super::slot::Memory;
+use super::spec::{Method, Spec};
+use super::sync::OneByOne;
+use super::target::{Target, Targets};
+use super::tsc::Clock;
+use super::worker::{Ended, Times, Worker};
+use super::{aio, ring};
+use crate::trial::Folder;
+
+pub const BLOCK: u64 = 4096;
+pub const BLOCKS: u64 = 256;
+
+/// A folder with one file.
+pub struct Bed {
+    pub folder: Folder,
+}
+
+impl Bed {
+    pub fn new() -> Self {
+        let folder = Folder::new();
+        File::create(folder.path().join("f")).unwrap().set_len(BLOCK * BLOCKS).unwrap();
+        Self { folder }
+    }
+
+    pub fn file(&self) -> PathBuf {
+        self.folder.path().join("f")
+    }
+
+    /// A spec of one job, with these keys of it changed.
+    pub fn spec(&self, keys: &Value) -> Spec {
+        let mut job = json!({
+            "files": [{"path": self.file(), "bytes": BLOCK * BLOCKS}],
+            "rw": "randread", "blocks": [{"bytes": BLOCK}], "depth": 8, "seed": 3,
+        });
+        let mut all = json!({"format": 1, "direct": false, "runtime_s": 30.0});
+        for (key, value) in keys.as_object().unwrap() {
+            let place = if job.get(key).is_some() || !TOP.contains(&key.as_str()) {
+                &mut job
+            } else {
+                &mut all
+            };
+            place[key] = value.clone();
+        }
+        all["jobs"] = json!([job]);
+        Spec::read(all.to_string().as_bytes()).unwrap()
+    }
+}
+
+const TOP: [&str; 8] =
+    ["format", "direct", "runtime_s", "interval_ms", "threads", "method", "ledger", "timed"];
+
+/// What a run of a job by one method came to.
+pub struct Run {
+    /// How the last of its threads ended.
+    pub ended: Ended,
+    /// What all counted.
+    pub now: Snapshot,
+    /// What was verified.
+    pub told: Option<Value>,
+}
+
+/// Run the spec's job to its end.
+pub fn run(spec: &Spec, method: Method) -> Run {
+    run_heeding(spec, method, &Arc::default())
+}
+
+/// The same, to an earlier halt.
+pub fn run_heeding(spec: &Spec, method: Method, halt: &Arc<Halt>) -> Run {
+    assert_eq!(spec.faults(), Vec::<String>::new());
+    run_on(Targets::open(spec, 1, &mut Vec::new()).unwrap(), spec, method, halt)
+}
+
+/// The same on open targets, which need not be as the spec has them.
+pub fn run_on(targets: Targets, spec: &Spec, method: Method, halt: &Arc<Halt>) -> Run {
+    let clock = Clock::of_kernel();
+    let crew = Crew::of(spec, &targets, &[method], (1, clock), &mut Vec::new()).unwrap();
+    let book = Book::open(spec, &targets).unwrap().map(Arc::new);
+    let start = clock.ticks();
+    let runtime_ns = (spec.runtime_s.unwrap_or(3600.0) * 1e9) as u64;
+    let times = Times { start, deadline: start + runtime_ns };
+    let hand = Hand { spec, book, halt, clock, times, all: Arc::new(targets.all) };
+    let mut scores = Vec::new();
+    let mut ended = Ended::default();
+    for member in crew.members {
+        let own = Arc::new(member.scores(spec));
+        ended = hand.work(member, Arc::clone(&own));
+        scores.push(own);
+    }
+    Run { ended, now: Snapshot::of(&scores), told: hand.book.map(|book| book.told()) }
+}
+
+/// What all workers of a run share.
+struct Hand<'a> {
+    spec: &'a Spec,
+    book: Option<Arc<Book>>,
+    halt: &'a Arc<Halt>,
+    clock: Clock,
+    times: Times,
+    all: Arc<Vec<Target>>,
+}
+
+impl Hand<'_> {
+    fn work(&self, member: Member, scores: Arc<Scores>) -> Ended {
+        let mut memory = Memory::of(&member.lanes).unwrap();
+        memory.fill(&member.lanes);
+        let depth = member.lanes.iter().map(|lane| lane.depth).sum();
+        match member.method {
+            Method::Sync => {
+                self.drive(OneByOne::new(Arc::clone(&self.all)), member, memory, scores)
+            }
+            Method::Libaio => {
+                self.drive(aio::Aio::new(depth, &self.all).unwrap(), member, memory, scores)
+            }
+            Method::IoUring => {
+                let wish = Wish { depth, poll: false, sqpoll: false };
+                let targets: Vec<&Target> = self.all.iter().collect();
+                let ring = Ring::new(wish, &targets, &memory.buffers, &mut Vec::new()).unwrap();
+                self.drive(ring, member, memory, scores)
+            }
+        }
+    }
+
+    fn drive<Q: Queue>(
+        &self,
+        queue: Q,
+        member: Member,
+        memory: Memory,
+        scores: Arc<Scores>,
+    ) -> Ended {
+        let worker = Worker::new(queue, member.lanes, memory, self.clock, scores);
+        let worker = worker.proving(self.book.clone()).heeding(Arc::clone(self.halt));
+        if self.spec.timed {
+            worker.run::<Timed>(self.times)
+        } else {
+            worker.run::<Counted>(self.times)
+        }
+    }
+}
+
+/// The methods that this machine's kernel has.
+pub fn methods() -> Vec<Method> {
+    let ring = ring::objection().is_none().then_some(Method::IoUring);
+    let aio = aio::objection().is_none().then_some(Method::Libaio);
+    [Some(Method::Sync), ring, aio].into_iter().flatten().collect()
+}
+
+/// I/Os of a direction, their bytes, and how many are in bins.
+pub fn counts(run: &Run, way: &str) -> (u64, u64, u64) {
+    let whole = run.now.whole();
+    let bins = whole[way]["bins"].as_array().unwrap();
+    let sum = bins.iter().map(|bin| bin[1].as_u64().unwrap()).sum();
+    (whole[way]["ios"].as_u64().unwrap(), whole[way]["bytes"].as_u64().unwrap(), sum)
+}

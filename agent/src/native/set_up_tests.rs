@@ -1,0 +1,136 @@
+//! What comes before the loop: specs and their faults, targets, methods, and who does what.
+
+use serde_json::json;
+
+use super::bed::{BLOCK, BLOCKS, Bed};
+use super::plan::{Crew, RING_DEPTH};
+use super::proof::Book;
+use super::spec::{Method, Spec};
+use super::target::Targets;
+use super::tsc::Clock;
+use super::{probe, ring};
+
+#[test]
+fn no_ring_gets_more_than_it_holds_and_no_job_nothing() {
+    let bed = Bed::new();
+    let mut spec = bed.spec(&json!({}));
+    // Many jobs of one I/O at a time, and one that wants all.
+    spec.jobs = vec![spec.jobs[0].clone(); 9000];
+    spec.jobs.iter_mut().for_each(|job| job.depth = 1);
+    spec.jobs[4500].depth = 65_536;
+    let methods = vec![Method::IoUring; 9000];
+    let targets = Targets { all: Vec::new(), of_jobs: vec![vec![0]; 9000] };
+    let (clock, mut notes) = (Clock::of_kernel(), Vec::new());
+    let crew = Crew::of(&spec, &targets, &methods, (1, clock), &mut notes).unwrap();
+    let depths: Vec<u64> = crew.members[0].lanes.iter().map(|lane| lane.depth.into()).collect();
+    assert_eq!((depths.len(), depths.iter().min()), (9000, Some(&1)));
+    assert_eq!(depths.iter().sum::<u64>(), u64::from(RING_DEPTH));
+    assert!(notes[0].contains("32768"), "{notes:?}");
+}
+
+#[test]
+fn what_probes_read_is_told_and_each_bed_is_tried_once() {
+    let bed = Bed::new();
+    let mut spec = bed.spec(&json!({"depth": 4}));
+    spec.jobs.push(spec.jobs[0].clone());
+    let mut notes = Vec::new();
+    let targets = Targets::open(&spec, 1, &mut notes).unwrap();
+    let found = probe::methods(&spec, &targets, 2, &mut notes).unwrap();
+    assert_eq!(found.methods.len(), 2);
+    // At most a block, where it was in the page cache.
+    assert!(found.reads.ios <= 1 && found.reads.bytes == found.reads.ios * BLOCK, "{found:?}");
+    spec.jobs.iter_mut().for_each(|job| job.depth = 1);
+    let found = probe::methods(&spec, &targets, 2, &mut notes).unwrap();
+    let expected = if ring::objection().is_none() { Method::Sync } else { found.methods[0] };
+    assert_eq!(found.methods, [expected; 2]);
+    assert!(found.reads.ios <= 1, "{found:?}");
+}
+
+#[test]
+fn a_ledger_is_a_file() {
+    let bed = Bed::new();
+    let spec = bed.spec(&json!({"rw": "write", "verify": true, "ledger": "/dev/null"}));
+    let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
+    assert!(Book::open(&spec, &targets).unwrap_err().contains("/dev/null is no file"));
+}
+
+#[test]
+fn all_faults_are_told_at_once_with_their_values() {
+    let bed = Bed::new();
+    let spec = bed.spec(&json!({
+        "format": 2, "interval_ms": 5, "depth": 70_000, "blocks": [{"bytes": 1000}],
+        "think_every": 0, "arrivals": "poisson", "runtime_s": null,
+    }));
+    let told = spec.faults().join("\n");
+    for part in ["format is 2", "is 5;", "70000", "1000 bytes", "think_every", "rate", "never end"]
+    {
+        assert!(told.contains(part), "{told} lacks {part}");
+    }
+}
+
+#[test]
+fn targets_that_do_not_fit_are_told_with_their_values() {
+    let bed = Bed::new();
+    let told = |spec: &Spec| Targets::open(spec, 1, &mut Vec::new()).unwrap_err().join("\n");
+    let mut spec = bed.spec(&json!({}));
+    spec.jobs[0].files[0].bytes += 1;
+    assert!(told(&spec).contains("1048576 bytes, and a job wants 1048577"));
+    spec.jobs[0].files[0].path = bed.folder.path().join("none");
+    assert!(told(&spec).contains("ENOENT"));
+    spec.jobs[0].files[0].path = bed.folder.path().to_owned();
+    assert!(told(&spec).contains("neither a file nor a block device"));
+    spec.jobs[0].files[0].path = "/dev/tty".into();
+    assert!(told(&spec).contains("character device"));
+    spec.jobs[0].files[0].path = "/dev/null".into();
+    assert!(told(&spec).contains("nothing to read"));
+}
+
+#[test]
+fn a_file_is_made_only_where_that_is_asked_for() {
+    let bed = Bed::new();
+    let mut spec = bed.spec(&json!({"rw": "write", "io_bytes": BLOCK}));
+    spec.jobs[0].files[0].path = bed.folder.path().join("new");
+    assert!(Targets::open(&spec, 1, &mut Vec::new()).is_err());
+    assert!(!bed.folder.path().join("new").exists());
+    spec.jobs[0].files[0].create = true;
+    let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
+    assert_eq!(targets.all[0].file.metadata().unwrap().len(), BLOCK * BLOCKS);
+    // What lies behind a link is not in the folder.
+    let (link, behind) = (bed.folder.path().join("link"), bed.folder.path().join("behind"));
+    std::os::unix::fs::symlink(&behind, &link).unwrap();
+    spec.jobs[0].files[0].path = link;
+    let told = Targets::open(&spec, 1, &mut Vec::new()).unwrap_err();
+    assert!(told[0].contains("ELOOP") && !behind.exists(), "{told:?}");
+}
+
+#[test]
+fn too_much_memory_and_unknown_keys_are_refused() {
+    let bed = Bed::new();
+    let keys = json!({"depth": 65_536, "blocks": [{"bytes": 256 << 20}]});
+    let mut spec = bed.spec(&keys);
+    spec.jobs[0].files[0].bytes = 1 << 40;
+    let targets = Targets { all: Vec::new(), of_jobs: vec![vec![0]] };
+    let clock = Clock::of_kernel();
+    let crew = Crew::of(&spec, &targets, &[Method::Sync], (1, clock), &mut Vec::new());
+    assert!(crew.unwrap_err()[0].contains("17592186044416 bytes"));
+    assert!(
+        Spec::read(b"{\"format\": 1, \"jobs\": [], \"jbos\": 1}").unwrap_err().contains("jbos")
+    );
+}
+
+#[test]
+fn without_times_nothing_can_go_by_the_clock() {
+    let bed = Bed::new();
+    let slow = json!({"iops": 10.0});
+    for keys in [
+        json!({"rate": slow}),
+        json!({"rate": slow, "arrivals": "poisson"}),
+        json!({"think_us": 5}),
+    ] {
+        let mut spec = bed.spec(&keys);
+        assert_eq!(spec.faults(), Vec::<String>::new());
+        spec.timed = false;
+        let told = spec.faults();
+        assert!(told.len() == 1 && told[0].contains("timed is false"), "{told:?}");
+    }
+}
