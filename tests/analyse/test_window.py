@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from iolab.analyse.judge import judge
 from iolab.analyse.load import measure
-from iolab.analyse.window import EDGE_SLACK_NS, controller_ns, cut
+from iolab.analyse.window import EDGE_SLACK_NS, Window, controller_ns, cut
 from iolab.model.metric import Level
 from iolab.model.sample import no_bins, no_intervals
 from tests.analyse.records import GO_NS, SECOND, Burst, bursts_record, host_run, record_of
+from tests.analyse.test_checks_generator import CALM
 
 
 def test_a_clock_that_is_ahead_is_set_back() -> None:
@@ -113,3 +116,22 @@ def test_nothing_measured_is_cut_to_nothing() -> None:
     record = record_of([host_run("c1")], no_intervals(), no_bins())
     assert cut(record).hosts == (None,)
     assert measure(record).ios.shape == (1, 2)
+
+
+@pytest.mark.parametrize("drain_s", [0.003, 0.2, 3.0])
+def test_what_ends_after_the_last_submission_is_in_no_rate(drain_s: float) -> None:
+    # 64 I/Os of 100 ms are under way when submission ends: in 3 ms, they would be 21 k IOPS.
+    load = [Burst(ios=640, lat_ns=100_000_000)]
+    drain = Burst(start_s=30, spans=1, span_s=drain_s, ios=64, lat_ns=100_000_000, first_seq=30)
+    record = bursts_record([*load, drain])
+    drained = host_run("c1", [*load, drain], start_real_ns=GO_NS)
+    assert drained.totals is not None
+    told = replace(drained.totals, generator=replace(CALM, measured_ns=30 * SECOND))
+    record = record_of([replace(drained, totals=told)], record.intervals, record.bins)
+    measured = measure(record)
+    assert measured.seconds.tolist() == [30.0]
+    assert measured.ios.sum() == 30 * 640
+    assert cut(record).common == Window(GO_NS, GO_NS + 30 * SECOND)
+    whole = cut(record).hosts[0]
+    assert whole is not None
+    assert whole.end_ns > GO_NS + 30 * SECOND

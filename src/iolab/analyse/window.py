@@ -4,9 +4,10 @@ A host's clock differs from the controller's by `clock_offset_ns` (host minus co
 controller time = host time - offset; that sign is applied in `controller_ns` and nowhere else.
 
 The common window runs from the latest start plus the warm-up (but for its last moment) to the
-earliest end. Only intervals that lie wholly inside it count: an interval holds no finer time than
-its own ends, and sharing its I/Os out would invent when they were done. Hosts whose intervals never
-shared a window have no fleet rate.
+earliest end, which is where the first host submits nothing more: the I/Os that were under way then
+end in no time that could be divided by. Only intervals that lie wholly inside it count: an interval
+holds no finer time than its own ends, and sharing its I/Os out would invent when they were done.
+Hosts whose intervals never shared a window have no fleet rate.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def cut(record: RunRecord, measured: Window | None = None) -> Cut:
     warmup_ns = round(record.warmup_s * 1e9)
     early_ns = min(round(warmup_ns * WARMUP_SLACK_SHARE), WARMUP_SLACK_NS)
     early_ns = max(early_ns, EDGE_SLACK_NS)
-    common = _common(hosts, warmup_ns)
+    ends_ns = _measured_ends(record.hosts, hosts)
+    common = _common(hosts, ends_ns, warmup_ns)
     if common is not None and measured is not None:
         common = measured
         early_ns = WARMUP_SLACK_NS
@@ -87,8 +89,7 @@ def cut(record: RunRecord, measured: Window | None = None) -> Cut:
             common = None
     if common is None:
         own = np.array([0 if w is None else w.start_ns + warmup_ns for w in hosts], dtype=np.int64)
-        last = np.array([0 if w is None else w.end_ns for w in hosts], dtype=np.int64)
-        inside = _inside(starts, ends, own[table.host] - early_ns, last[table.host])
+        inside = _inside(starts, ends, own[table.host] - early_ns, ends_ns[table.host])
     return Cut(hosts, common, inside, _bins_inside(record, inside))
 
 
@@ -109,18 +110,30 @@ def _host_windows(record: RunRecord, starts: Ints, ends: Ints) -> tuple[Window |
     )
 
 
-def _common(hosts: tuple[Window | None, ...], warmup_ns: int) -> Window | None:
+def _measured_ends(hosts: tuple[HostRun, ...], windows: tuple[Window | None, ...]) -> Ints:
+    """When each host submitted nothing more: as its engine says, else its last end."""
+    last = np.array([0 if window is None else window.end_ns for window in windows], dtype=np.int64)
+    for index, host in enumerate(hosts):
+        generator = host.totals.generator if host.totals else None
+        if generator is not None and host.start_real_ns is not None:
+            end_ns = host.start_real_ns + generator.measured_ns - host.clock_offset_ns
+            last[index] = min(last[index], end_ns)
+    return last
+
+
+def _common(hosts: tuple[Window | None, ...], ends_ns: Ints, warmup_ns: int) -> Window | None:
     """From the latest start plus the warm-up to the earliest end, None when that is empty."""
     known = [window for window in hosts if window is not None]
     if not known or len(known) < len(hosts):
         return None
-    start = max(window.start_ns for window in known) + warmup_ns
-    end = min(window.end_ns for window in known)
+    start, end = max(window.start_ns for window in known) + warmup_ns, int(ends_ns.min())
     return Window(start, end) if end > start else None
 
 
 def _inside(starts: Ints, ends: Ints, low: Ints, high: Ints | int) -> Mask:
-    return np.asarray((starts >= low) & (ends <= high + EDGE_SLACK_NS))
+    """Within the slack, and mostly within: what came after the end may be shorter than the slack."""
+    middles = starts + (ends - starts) // 2
+    return np.asarray((starts >= low) & (ends <= high + EDGE_SLACK_NS) & (middles <= high))
 
 
 def _bins_inside(record: RunRecord, inside: Mask) -> Mask:
