@@ -3,8 +3,9 @@
 Needs a real mdtest: MDTEST names it, MPIEXEC the mpiexec of the MPI that it was built for (found on
 PATH else). Without one it says so and measures nothing. Each pair runs both on the same directory
 (BENCH_PATH, else that for temporary files), the order swapped each time, since machines drift.
-Prints for creates, stats and removes the median of the ratios ours / mdtest, the smallest and the
-largest. Ours takes all work over the whole phase, as mdtest 4.x does; 1.9 and 3.2 print more.
+Prints the median of the ratios ours / mdtest of each operation, the smallest and the largest. Files
+are empty but where they are read. Ours takes all work over the whole phase, as mdtest 4.x does; 1.9
+and 3.2 print more.
 
 BENCH_PAIRS, BENCH_RANKS and BENCH_FILES say how often, how many ranks, and files of each.
 """
@@ -17,6 +18,8 @@ import shutil
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from iolab.errors import IolabError
@@ -34,19 +37,66 @@ from iolab.run.hosts.local import LocalHost
 PAIRS: Final = int(os.environ.get("BENCH_PAIRS", "7"))
 RANKS: Final = int(os.environ.get("BENCH_RANKS", "2"))
 FILES: Final = int(os.environ.get("BENCH_FILES", "10000"))
-SHOWN: Final = (Operation.FILE_CREATE, Operation.FILE_STAT, Operation.FILE_REMOVE)
+READ_BYTES: Final = 3901
+"""Of a file that is read, as IO500 has it."""
 PHASE_LIMIT_S: Final = 600.0
 NS_PER_S: Final = 1_000_000_000
 
 Rates = dict[Operation, float]
 
 
-def job_of(mdtest: str, mpiexec: str) -> MetadataJob:
-    options = (("mdtest", mdtest), ("mpiexec", mpiexec), ("allow_run_as_root", "1"))
-    return MetadataJob(EngineName.MDTEST, RANKS, FILES, rank_shift=0, options=options)
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Ranks, files of each, bytes of a file, and the operations that are looked at."""
+
+    ranks: int
+    files: int
+    file_bytes: int
+    shown: tuple[Operation, ...]
+
+    def __str__(self) -> str:
+        """In words."""
+        size = f" of {self.file_bytes} bytes" if self.file_bytes else ""
+        return f"ranks: {self.ranks}, files of each: {self.files}{size}"
 
 
-async def ours(host: Host, folder: str, iteration: int) -> Rates:
+def loads(ranks: int, files: int) -> tuple[Load, ...]:
+    """Empty files for what goes by names alone; files with something in them to be read."""
+    named = (Operation.FILE_CREATE, Operation.FILE_STAT, Operation.FILE_REMOVE)
+    return (
+        Load(ranks, files, 0, named),
+        Load(ranks, files, READ_BYTES, (Operation.FILE_READ,)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """The mdtest to compare with, and what starts it."""
+
+    mdtest: str
+    mpiexec: str
+
+
+def programs() -> Programs | None:
+    """Those that the environment names, else those on PATH; None where one is missing."""
+    mdtest = os.environ.get("MDTEST") or shutil.which("mdtest")
+    mpiexec = os.environ.get("MPIEXEC") or shutil.which("mpiexec")
+    return Programs(mdtest, mpiexec) if mdtest and mpiexec else None
+
+
+def _job(found: Programs, load: Load) -> MetadataJob:
+    options = (("mdtest", found.mdtest), ("mpiexec", found.mpiexec), ("allow_run_as_root", "1"))
+    return MetadataJob(
+        EngineName.MDTEST,
+        load.ranks,
+        load.files,
+        rank_shift=0,
+        file_bytes=load.file_bytes,
+        options=options,
+    )
+
+
+async def _ours(host: Host, folder: str, load: Load, iteration: int) -> Rates:
     """All work of each phase over the time from its first start to its last end."""
     rates: Rates = {}
     for operation in Operation:
@@ -56,9 +106,10 @@ async def ours(host: Host, folder: str, iteration: int) -> Rates:
             dir=folder,
             phase=operation.word,
             first_rank=0,
-            ranks=RANKS,
-            total_ranks=RANKS,
-            files_per_rank=FILES,
+            ranks=load.ranks,
+            total_ranks=load.ranks,
+            files_per_rank=load.files,
+            file_bytes=load.file_bytes,
             iteration=iteration,
         )
         seen = told.header
@@ -69,63 +120,67 @@ async def ours(host: Host, folder: str, iteration: int) -> Rates:
     return rates
 
 
-async def theirs(host: Host, folder: str, job: MetadataJob, iteration: int) -> tuple[str, Rates]:
+async def _theirs(host: Host, folder: str, job: MetadataJob, iteration: int) -> tuple[str, Rates]:
     """What mdtest prints, and its version."""
     raw, words = bytearray(), bytearray()
     await drive(host, version_command(programs_of(job), folder), asyncio.Event(), words.extend)
     mpi = mpi_of(words.decode("utf-8", "replace"))
-    places = [Place(host.name, "localhost", RANKS)]
+    places = [Place(host.name, "localhost", job.ranks)]
     command = measure_command(mpi, job, places, folder, f"mdtest.{iteration}")
     ending = await drive(host, command, asyncio.Event(), raw.extend)
     output = parse(bytes(raw))
-    faults = faults_of(output, job, RANKS)
+    faults = faults_of(output, job, job.ranks)
     if faults or ending.exited.code:
         raise SystemExit(f"mdtest: {'; '.join((*faults, ending.stderr_tail))}")
     return f"mdtest {output.version}, {mpi}", {r.operation: r.ops_per_s for r in reported(output)}
 
 
-async def bench(mdtest: str, mpiexec: str, path: str) -> None:
-    job = job_of(mdtest, mpiexec)
+async def measure(
+    found: Programs, path: str, load: Load
+) -> tuple[str, dict[Operation, list[float]]]:
+    """Which mdtest it is, and ours / theirs of each operation, pair by pair, below a directory."""
     host = LocalHost(HostSpec("local", HostKind.LOCAL))
     await host.connect()
+    version, ratios = "", {operation: list[float]() for operation in load.shown}
     try:
         opened = await host.ask(
             "scratch_open", deadline_s=60, path=path, name="iolab-scratch-bench", owner="bench"
         )
         folder = read_answer(host.name, ScratchAnswer, opened).dir
-        ratios: dict[Operation, list[float]] = {operation: [] for operation in SHOWN}
+        job = _job(found, load)
         for pair in range(PAIRS):
             if pair % 2:
-                version, other = await theirs(host, folder, job, pair)
-                own = await ours(host, folder, pair)
+                version, other = await _theirs(host, folder, job, pair)
+                own = await _ours(host, folder, load, pair)
             else:
-                own = await ours(host, folder, pair)
-                version, other = await theirs(host, folder, job, pair)
-            for operation in SHOWN:
-                ratios[operation].append(own[operation] / other[operation])
-            line = "  ".join(
-                f"{operation.word} {own[operation]:.0f} / {other[operation]:.0f}"
-                for operation in SHOWN
-            )
-            print(f"pair {pair + 1}: {line}", flush=True)
-        print(f"ours / {version}; {RANKS} ranks of {FILES} files, {PAIRS} pairs:")
-        for operation, seen in ratios.items():
-            middle = statistics.median(seen)
-            print(f"  {operation.word:12} {middle:.2f}  ({min(seen):.2f} to {max(seen):.2f})")
+                own = await _ours(host, folder, load, pair)
+                version, other = await _theirs(host, folder, job, pair)
+            for operation, seen in ratios.items():
+                seen.append(own[operation] / other[operation])
         await host.ask("scratch_close", deadline_s=600, dir=folder, keep=False)
     finally:
         await host.close()
+    return version, ratios
+
+
+def shown(operation: Operation, seen: Sequence[float]) -> str:
+    """A line of the median, the smallest and the largest."""
+    spread = f"({min(seen):.2f} to {max(seen):.2f})"
+    return f"  {operation.word:12} {statistics.median(seen):.2f}  {spread}"
 
 
 def main() -> None:
-    mdtest = os.environ.get("MDTEST") or shutil.which("mdtest")
-    mpiexec = os.environ.get("MPIEXEC") or shutil.which("mpiexec")
-    if not mdtest or not mpiexec:
+    found = programs()
+    if found is None:
         print("metadata: no mdtest here to compare with; MDTEST=/path/to/mdtest names one")
         return
     path = os.environ.get("BENCH_PATH") or tempfile.gettempdir()
     try:
-        asyncio.run(bench(mdtest, mpiexec, path))
+        for load in loads(RANKS, FILES):
+            version, ratios = asyncio.run(measure(found, path, load))
+            print(f"ours / {version}; {load}; pairs: {PAIRS}")
+            for operation, seen in ratios.items():
+                print(shown(operation, seen), flush=True)
     except IolabError as error:
         sys.exit(f"{error.happened} {error.do}")
 

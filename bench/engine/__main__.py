@@ -4,15 +4,18 @@ Every round runs each engine once on the same file, on one pinned core, in an or
 the round, since machines drift. A ratio is taken round by round: I/Os for a second of processor
 time, user and system, ours over theirs; the median over BENCH_PAIRS rounds is what counts, with
 the smallest and the largest beside it. Latency bins are on in both. It says of each row which fio
-it is: as people run it, or with every option that was found to help.
+it is: as people run it, or with every option that was found to help. Metadata operations are held
+against mdtest -F -u, by the wall, one thread each.
 
 Needs root and zram. BENCH_PAIRS (7), BENCH_RUNTIME_S (2), BENCH_CORE (the last one), BENCH_PATH
-(/var/tmp, for the real disk), BENCH_T_IO_URING (fio's t/io_uring, where there is one).
+(/var/tmp, for the real disk), BENCH_T_IO_URING (fio's t/io_uring, where there is one); MDTEST and
+MPIEXEC, an mdtest and what starts it.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import statistics
 from collections.abc import Mapping, Sequence
@@ -31,14 +34,29 @@ from bench.engine.sides import (
     Side,
     native,
     native_end,
+    native_untimed,
     spec_of,
     t_io_uring,
 )
 from bench.engine.targets import FILE_BYTES, on_disk, on_zram
+from bench.metadata import loads, programs, shown
+from bench.metadata import measure as measure_metadata
+from iolab.model.metadata import Operation
 
 PAIRS: Final = int(os.environ.get("BENCH_PAIRS", "7"))
 T_IO_URING: Final = os.environ.get("BENCH_T_IO_URING", "")
 OPEN_LOOP_PER_S: Final = 200_000.0
+METADATA_FILES: Final = 20_000
+METADATA_WANTED: Final = {
+    Operation.FILE_STAT: 1.4,
+    Operation.FILE_READ: 1.25,
+    Operation.FILE_CREATE: 1.0,
+    Operation.FILE_REMOVE: 1.0,
+}
+MIDDLE_DEPTH: Final = 32
+UNTIMED: Final = "native without stamps"
+"""The same loop that looks at no clock for an I/O and fills no bins."""
+UNTIMED_WANTED: Final = 0.98
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +74,7 @@ OPPONENTS: Final[dict[str, Side]] = {
     "fio, io_uring as it comes": FIO_IO_URING,
     "fio, libaio as it comes": FIO_LIBAIO,
     "fio, psync as it comes": FIO_PSYNC,
+    UNTIMED: native_untimed,
 }
 if T_IO_URING:
     OPPONENTS["t/io_uring"] = t_io_uring(T_IO_URING)
@@ -69,6 +88,7 @@ def main() -> None:
         for case in (*_reads(file), _write(file)):
             _show(case, measure(case))
         _open_loop(file)
+        _metadata(file.parent)
     for case in _null():
         _show(case, measure(case))
     with on_disk() as file:
@@ -84,6 +104,8 @@ def _reads(file: Path) -> list[Case]:
         wanted = dict(zip((best, uring, libaio), goals, strict=True))
         if T_IO_URING:
             wanted["t/io_uring"] = 0.95
+        if depth == MIDDLE_DEPTH:
+            wanted[UNTIMED] = UNTIMED_WANTED
         load = Load(file, "randread", depth, FILE_BYTES)
         cases.append(Case(f"XFS on zram, random reads, depth {depth}", load, wanted))
     return cases
@@ -101,7 +123,7 @@ def _null() -> list[Case]:
         Case(
             f"/dev/null, random writes, depth {depth}",
             Load(Path("/dev/null"), "randwrite", depth, 1 << 30, direct=False),
-            {best: 2.0, uring: 4.3},
+            {best: 2.0, uring: 4.3} | ({UNTIMED: UNTIMED_WANTED} if depth == MIDDLE_DEPTH else {}),
         )
         for depth in (8, 32, 128)
     ]
@@ -136,9 +158,13 @@ def _show(case: Case, ratios: Mapping[str, Sequence[float]]) -> None:
     print(case.name)
     for name, found in ratios.items():
         middle, wanted = statistics.median(found), case.wanted[name]
-        verdict = "yes" if middle >= wanted else "FALLS SHORT"
         spread = f"[{min(found):.2f}-{max(found):.2f}]"
-        print(f"  {name:26} {middle:5.2f} {spread:13} wanted {wanted:.2f}: {verdict}")
+        said = _verdict(is_met=middle >= wanted)
+        print(f"  {name:26} {middle:5.2f} {spread:13} wanted {wanted:.2f}: {said}", flush=True)
+
+
+def _verdict(*, is_met: bool) -> str:
+    return "yes" if is_met else "FALLS SHORT"
 
 
 def _open_loop(file: Path) -> None:
@@ -154,9 +180,23 @@ def _open_loop(file: Path) -> None:
         errors.append(abs(per_s / OPEN_LOOP_PER_S - 1))
         late.append(end["lateness"]["p99_ns"] / 1e3)
     error, lateness = statistics.median(errors), statistics.median(late)
-    print(f"  rate error {error:.2%}, wanted 0.50 %: {'yes' if error <= 0.005 else 'FALLS SHORT'}")
-    met = "yes" if lateness <= 5 else "FALLS SHORT"
-    print(f"  lateness p99 {lateness:.1f} µs, wanted 5 µs: {met}")
+    print(f"  rate error {error:.2%}, wanted 0.50 %: {_verdict(is_met=error <= 0.005)}")
+    print(f"  lateness p99 {lateness:.1f} µs, wanted 5 µs: {_verdict(is_met=lateness <= 5)}")
+
+
+def _metadata(folder: Path) -> None:
+    """One thread's operations on files against those of mdtest's one process."""
+    found = programs()
+    if found is None:
+        print("metadata: no mdtest here to compare with; MDTEST=/path/to/mdtest names one")
+        return
+    for load in loads(1, METADATA_FILES):
+        version, ratios = asyncio.run(measure_metadata(found, str(folder), load))
+        print(f"metadata on XFS on zram, ours / {version}; {load}")
+        for operation, seen in ratios.items():
+            wanted = METADATA_WANTED[operation]
+            said = _verdict(is_met=statistics.median(seen) >= wanted)
+            print(f"{shown(operation, seen)} wanted {wanted:.2f}: {said}", flush=True)
 
 
 if __name__ == "__main__":

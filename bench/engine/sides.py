@@ -55,7 +55,15 @@ Side = Callable[[Load], Did]
 
 def native(load: Load) -> Did:
     """The agent's engine."""
-    end = native_end(spec_of(load))
+    return _did(native_end(spec_of(load)))
+
+
+def native_untimed(load: Load) -> Did:
+    """The agent's engine without stamps and bins: what it costs to time every I/O."""
+    return _did(native_end(spec_of(load) | {"timed": False}))
+
+
+def _did(end: Mapping[str, Any]) -> Did:
     did = sum(end[way]["ios"] for way in ("read", "write") if way in end) - end["drained_ios"]
     cpu = end["cpu"]
     return Did(did, cpu["user_s"] + cpu["system_s"], end["measured_ns"] / 1e9)
