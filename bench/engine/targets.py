@@ -36,7 +36,7 @@ def on_zram() -> Iterator[Path]:
             try:
                 yield _written(Path(folder) / "file", FILE_BYTES, random=False)
             finally:
-                _unmount(folder)
+                unmount(folder)
     finally:
         remove_zram(number)
 
@@ -49,7 +49,7 @@ def on_disk() -> Iterator[Path]:
         yield _written(Path(folder) / "file", FILE_BYTES, random=True)
 
 
-def _unmount(folder: str) -> None:
+def unmount(folder: str) -> None:
     """The kernel may hold a file of a ring for a moment after its process is gone."""
     for _ in range(_UNMOUNT_TRIES - 1):
         if subprocess.run(["umount", folder], check=False, capture_output=True).returncode == 0:

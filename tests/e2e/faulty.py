@@ -138,9 +138,9 @@ def _answer(file: FaultyFile, operation: int, node: int, body: bytes) -> bytes |
             if body.rstrip(b"\0") != NAME:
                 return errno.ENOENT
             lasting = struct.pack("<QQQQII", FILE_NODE, 0, CACHED_S, CACHED_S, 0, 0)
-            return lasting + _attributes(file, FILE_NODE)
+            return lasting + attributes(len(file.content), FILE_NODE)
         case Operation.GETATTR | Operation.SETATTR:
-            return struct.pack("<QII", CACHED_S, 0, 0) + _attributes(file, node)
+            return struct.pack("<QII", CACHED_S, 0, 0) + attributes(len(file.content), node)
         case Operation.OPEN:
             return struct.pack("<QII", 1, DIRECT_IO, 0)
         case Operation.READ:
@@ -157,8 +157,9 @@ def _answer(file: FaultyFile, operation: int, node: int, body: bytes) -> bytes |
             return errno.ENOSYS
 
 
-def _attributes(file: FaultyFile, node: int) -> bytes:
-    size = len(file.content) if node == FILE_NODE else 0
+def attributes(bytes_of_file: int, node: int) -> bytes:
+    """What is told of the file, or of the folder that it is in."""
+    size = bytes_of_file if node == FILE_NODE else 0
     mode = stat.S_IFREG | 0o600 if node == FILE_NODE else stat.S_IFDIR | 0o700
     times = (0, 0, 0, 0, 0, 0)
     return struct.pack(
