@@ -148,6 +148,23 @@ def test_two_engines_may_make_the_same_load_and_one_must_go_about_it_alike(side:
     assert alone.forbids
 
 
+def test_what_differs_alike_in_every_workload_is_told_once(side: Side) -> None:
+    def doubled(side: Side) -> Side:
+        again = {("again", *place[1:]): point for place, point in side.points.items()}
+        return replace(side, points={**side.points, **again})
+
+    one = doubled(side)
+    both = doubled(asked(side, engine=EngineName.NATIVE, ioengine="auto"))
+    assert [other.what for other in differences(one, both)] == [
+        "every workload: engine",
+        "every workload: ioengine",
+    ]
+    first = asked(side, engine=EngineName.NATIVE, ioengine="auto")
+    mixed = replace(both, points={**one.points, **first.points})
+    assert len(differences(one, mixed)) == 2
+    assert not any("every" in other.what for other in differences(one, mixed))
+
+
 def test_nothing_differs_from_itself_and_no_seed_matters(side: Side) -> None:
     assert differences(side, side) == ()
     assert differences(side, with_method(side, seed=99)) == ()

@@ -77,7 +77,26 @@ def _study(baseline: Side, candidate: Side) -> Iterator[Difference]:
 
 
 def _workloads(baseline: Side, candidate: Side) -> Iterator[Difference]:
-    """The load of the points that both have: each field once a workload, where it first differs."""
+    """The load of the points that both have: each field once a workload, where it first differs.
+
+    What differs alike in all workloads is told once.
+    """
+    compared = list(
+        dict.fromkeys(place[0] for place in baseline.points if place in candidate.points)
+    )
+    alike: dict[tuple[str, str, str, bool], list[str]] = {}
+    for workload, name, mine, theirs, forbids in _of_points(baseline, candidate):
+        alike.setdefault((name, mine, theirs, forbids), []).append(workload)
+    for (name, mine, theirs, forbids), workloads in alike.items():
+        every = len(workloads) > 1 and len(workloads) == len(compared)
+        for where in ["every workload"] if every else workloads:
+            yield Difference(Area.WORKLOAD, f"{where}: {name}", mine, theirs, forbids=forbids)
+    counts = (_clients(baseline), _clients(candidate))
+    yield from _unequal(Area.WORKLOAD, "clients", *counts, forbids=True)
+
+
+def _of_points(baseline: Side, candidate: Side) -> Iterator[tuple[str, str, str, str, bool]]:
+    """A workload, the name of a setting, both values in words, and whether that forbids."""
     seen: set[tuple[str, str]] = set()
     for place, point in baseline.points.items():
         other = candidate.points.get(place)
@@ -95,15 +114,8 @@ def _workloads(baseline: Side, candidate: Side) -> Iterator[Difference]:
         for name, mine, theirs in (*found, hosts):
             if mine != theirs and (workload, name) not in seen:
                 seen.add((workload, name))
-                yield Difference(
-                    Area.WORKLOAD,
-                    f"{workload}: {name.replace('_', ' ')}",
-                    _text(name, mine),
-                    _text(name, theirs),
-                    forbids=name not in free,
-                )
-    counts = (_clients(baseline), _clients(candidate))
-    yield from _unequal(Area.WORKLOAD, "clients", *counts, forbids=True)
+                values = (_text(name, mine), _text(name, theirs))
+                yield workload, name.replace("_", " "), *values, name not in free
 
 
 def _free(one: AnyJob, other: AnyJob) -> tuple[str, ...]:
