@@ -11,6 +11,7 @@ use std::{fs, thread};
 
 use crate::bound;
 use crate::error::{Error, Result};
+use crate::ledgers::Ledgers;
 use crate::metadata::{Phases, Place};
 use crate::prepare::filesystem::{FileSystem, Ground, Opened, Steps, mount_xfs};
 use crate::prepare::leave::Leave;
@@ -50,6 +51,8 @@ pub struct Lease {
     pub runs: Runs,
     /// The metadata phases.
     pub phases: Phases,
+    /// What engines wrote; the end of this process ends them.
+    pub ledgers: Ledgers,
     ended: AtomicBool,
     scratches: Mutex<HashMap<PathBuf, Held>>,
     asides: Mutex<Vec<PathBuf>>,
@@ -65,6 +68,7 @@ impl Default for Lease {
         Self {
             runs: Runs::default(),
             phases: Phases::default(),
+            ledgers: Ledgers::default(),
             ended: AtomicBool::default(),
             scratches: Mutex::default(),
             asides: Mutex::default(),

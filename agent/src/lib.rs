@@ -15,6 +15,7 @@ pub mod job;
 pub mod keeper;
 pub mod latency;
 pub mod lease;
+pub mod ledgers;
 pub mod metadata;
 pub mod native;
 pub mod own_run;

@@ -89,6 +89,12 @@ pub enum Request {
     FilesystemClose {
         dir: PathBuf,
     },
+    LedgerOpen {
+        name: String,
+    },
+    LedgerClose {
+        name: String,
+    },
     Extents {
         paths: Vec<PathBuf>,
     },
@@ -125,7 +131,7 @@ pub enum Request {
 }
 
 /// The verbs, as the hello tells them.
-pub const VERBS: [&str; 29] = [
+pub const VERBS: [&str; 31] = [
     "clock",
     "facts",
     "snapshot",
@@ -145,6 +151,8 @@ pub const VERBS: [&str; 29] = [
     "scratch_close",
     "filesystem_open",
     "filesystem_close",
+    "ledger_open",
+    "ledger_close",
     "extents",
     "evict",
     "device",

@@ -1,5 +1,6 @@
 //! The main flow: hello, then each request answered by a thread of its own, until the input ends.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -259,6 +260,12 @@ impl Service {
                 self.lease.let_go(&dir, leave)?;
                 self.done(id);
             }
+            Request::LedgerOpen { name } => {
+                self.outbox.say(id, "ledger", &self.lease.ledgers.open(name)?);
+            }
+            Request::LedgerClose { name } => {
+                self.outbox.say(id, "done", &self.lease.ledgers.close(&name)?);
+            }
             Request::Extents { paths } => {
                 self.outbox.say(id, "extents", &extents::prove(&paths)?);
             }
@@ -360,12 +367,8 @@ impl Service {
     }
 
     fn facts(&self, id: u64, path: Option<&Path>, tools: &facts::tools::Asked) {
-        #[derive(Serialize)]
-        struct Facts {
-            facts: facts::HostFacts,
-        }
         let facts = facts::gather(&Roots::default(), path, tools, &self.lease.runs);
-        self.outbox.say(id, "facts", &Facts { facts });
+        self.outbox.say(id, "facts", &BTreeMap::from([("facts", facts)]));
     }
 
     fn probe(&self, id: u64, path: &Path, rights: bool) -> Result<()> {

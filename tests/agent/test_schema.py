@@ -56,6 +56,8 @@ def some_of_every_message(agent: Agent, folder: Path) -> list[Said]:
         said += agent.rest(agent.begin("metadata", dir=opened["dir"], phase=phase, **ranks))
     said += connection(agent, opened["dir"])
     said += [agent.ask("scratch_close", dir=opened["dir"], keep=False)]
+    said.append(agent.ask("ledger_open", name="blocks"))
+    said.append(agent.ask("ledger_close", name="blocks"))
     said.append(agent.ask("extents", paths=[file]))
     said.append(agent.ask("evict", paths=[file], system=False))
     said.append(agent.ask("bye"))

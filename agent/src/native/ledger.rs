@@ -4,11 +4,14 @@
 //! cache, so it outlives this process, however that ends. It outlives an end of the host only as
 //! far as it was synced before; what is older than that is still a true lower bound, but blocks
 //! that were written since cannot be told from those that were under way. Keep the file on another
-//! file system than the one under test.
+//! file system than the one under test; an agent keeps it in memory (see `crate::ledgers`).
 //!
 //! A block has one write at a time: with two, nobody could say which of them should remain.
+//!
+//! The ledger is of the targets of the engine that made it. Later ones may use the first of these
+//! alone, and less of the last: runs of fewer jobs on the same data set do.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -17,20 +20,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::check::Expected;
 use super::random::split_mix;
 use crate::error::sentence;
+use crate::probe::memory::parse_meminfo;
 use crate::sys::file::try_lock;
 use crate::sys::map::SharedWords;
 
 /// Blocks of all targets: 2 GiB of memory, a TiB of target in blocks of 4 KiB.
 pub const MAX_BLOCKS: u64 = 1 << 28;
-/// Targets of one ledger: the files of ten thousand jobs, and half a megabyte of header.
+/// Targets of one ledger: the files of ten thousand jobs, and a megabyte of header.
 pub const MAX_TARGETS: usize = 65_536;
+/// A ledger may take one part of so many of all memory, where it is all the time.
+const MEMORY_PART: u64 = 4;
 /// The first word of the file.
 const MAGIC: u64 = u64::from_le_bytes(*b"iolabwl\n");
 /// Counted up when the layout changes.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// What the words begin at a multiple of: every page size of Linux divides it.
 const HEADER_UNIT_BYTES: u64 = 65_536;
 const WORD_BYTES: usize = size_of::<u64>();
+/// Words before those of the targets: magic, version, bytes of a block, count of targets.
+const HEAD_WORDS: usize = 4;
+/// Words of a target: its blocks and its name.
+const TARGET_WORDS: usize = 2;
 
 /// A write is under way.
 const BUSY: u64 = 1 << 63;
@@ -40,15 +50,31 @@ const UNSURE: u64 = 1 << 62;
 /// may have had under way when it was killed.
 const WRITER_GAP: u64 = 1 << 32;
 
-/// What a ledger is of. A ledger that exists is opened only for the same.
+/// What a ledger is of. A ledger that exists is opened only for the same, or a part of that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
-    /// Of the smallest block of any job.
+    /// What a word stands for.
     pub block_bytes: u32,
-    /// Of the run, so that nobody checks one run's blocks by the ledger of another.
-    pub seed: u64,
-    /// How many blocks each target has, in the order of their numbers.
-    pub target_blocks: Vec<u64>,
+    /// Each target, in the order of their numbers.
+    pub targets: Vec<Extent>,
+}
+
+/// A target as a ledger knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// How many blocks it has.
+    pub blocks: u64,
+    /// A number made of its name, so that nobody checks one file by the ledger of another.
+    pub name: u64,
+}
+
+impl Extent {
+    /// A target of that name.
+    #[must_use]
+    pub fn new(blocks: u64, name: &[u8]) -> Self {
+        let name = name.iter().fold(0, |sum, &byte| split_mix(sum, byte.into()));
+        Self { blocks, name }
+    }
 }
 
 /// The ledger of all targets of an engine.
@@ -64,7 +90,7 @@ pub struct Ledger {
 impl Ledger {
     /// Open the ledger in a file, or make one. What is in the way is told in a sentence or two.
     pub fn open(path: &Path, shape: &Shape) -> Result<Self, String> {
-        let (starts, blocks) = starts_of(shape)?;
+        starts_of(shape)?;
         let name = path.display();
         let tell = |error: io::Error| format!("The ledger {name} fails: {}.", sentence(&error));
         let mut options = OpenOptions::new();
@@ -77,13 +103,17 @@ impl Ledger {
         if !try_lock(&file).map_err(tell)? {
             return Err(format!("The ledger {name} is in use by another engine."));
         }
-        let header = header_of(shape);
-        if file.metadata().map_err(tell)?.len() == 0 {
-            file.write_all_at(&header, 0).map_err(tell)?;
-        } else if let Some(fault) = difference(&file, &header).map_err(tell)? {
-            return Err(format!("The ledger {name} {fault}. Name another file, or remove it."));
-        }
-        let words = SharedWords::of_file(&file, header.len() as u64, blocks).map_err(tell)?;
+        let whole = if file.metadata().map_err(tell)?.len() == 0 {
+            file.write_all_at(&header_of(shape), 0).map_err(tell)?;
+            shape.clone()
+        } else {
+            let found = shape_in(&file).map_err(tell)?.and_then(|found| found.covers(shape));
+            let other =
+                |fault| format!("The ledger {name} {fault}. Name another file, or remove it.");
+            found.map_err(other)?
+        };
+        let (starts, blocks) = starts_of(&whole)?;
+        let words = SharedWords::of_file(&file, header_bytes(&whole), blocks).map_err(tell)?;
         for word in &*words {
             if word.load(Ordering::Relaxed) & BUSY != 0 {
                 give_up(word);
@@ -105,6 +135,11 @@ impl Ledger {
     #[must_use]
     pub fn begin(&self, target: u32, block: u64) -> bool {
         self.word(target, block).fetch_or(BUSY, Ordering::Relaxed) & BUSY == 0
+    }
+
+    /// Say that it does not begin after all: nothing has become of the block.
+    pub fn withdraw(&self, target: u32, block: u64) {
+        self.word(target, block).fetch_and(!BUSY, Ordering::Relaxed);
     }
 
     /// Say that the write which began was told to be done.
@@ -154,20 +189,24 @@ fn give_up(word: &AtomicU64) {
 }
 
 fn starts_of(shape: &Shape) -> Result<(Box<[usize]>, usize), String> {
-    let targets = shape.target_blocks.len();
+    let targets = shape.targets.len();
     if targets > MAX_TARGETS {
         return Err(format!("A ledger takes {MAX_TARGETS} targets; these are {targets}."));
     }
     let mut blocks = 0_u64;
-    let starts = shape.target_blocks.iter().map(|&more| {
+    let starts = shape.targets.iter().map(|target| {
         let start = blocks as usize;
-        blocks = blocks.saturating_add(more);
+        blocks = blocks.saturating_add(target.blocks);
         start
     });
     let starts = starts.collect();
     match blocks {
         0 => Err("There is no block to keep a ledger of.".into()),
-        1..=MAX_BLOCKS => Ok((starts, blocks as usize)),
+        1..=MAX_BLOCKS => {
+            let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+            let fault = parse_meminfo(&text).total_bytes.and_then(|all| memory_fault(blocks, all));
+            fault.map_or(Ok((starts, blocks as usize)), Err)
+        }
         _ => Err(format!(
             "A ledger takes {MAX_BLOCKS} blocks, 8 bytes each; these are {blocks}. Verify larger \
              blocks, or less of the targets."
@@ -175,43 +214,107 @@ fn starts_of(shape: &Shape) -> Result<(Box<[usize]>, usize), String> {
     }
 }
 
-/// The header, whole pages of it: magic, version, shape and, last, a checksum of all before it.
+fn memory_fault(blocks: u64, memory_bytes: u64) -> Option<String> {
+    let most = memory_bytes / MEMORY_PART;
+    let wanted = blocks * WORD_BYTES as u64;
+    (wanted > most).then(|| {
+        format!(
+            "A ledger of {blocks} blocks takes {wanted} bytes, and {most} is a quarter of this \
+             host's memory; verify larger blocks, or less of the targets."
+        )
+    })
+}
+
+/// The bytes of the header of such a ledger, whole pages.
+fn header_bytes(shape: &Shape) -> u64 {
+    let words = HEAD_WORDS + TARGET_WORDS * shape.targets.len() + 1;
+    ((words * WORD_BYTES) as u64).next_multiple_of(HEADER_UNIT_BYTES)
+}
+
+/// The header: magic, version, shape and, last, a checksum of all before it.
 fn header_of(shape: &Shape) -> Vec<u8> {
-    let targets = shape.target_blocks.len() as u64;
-    let mut words = vec![MAGIC, VERSION, u64::from(shape.block_bytes), shape.seed, targets];
-    words.extend(&shape.target_blocks);
-    let bytes = (((words.len() + 1) * WORD_BYTES) as u64).next_multiple_of(HEADER_UNIT_BYTES);
-    words.resize(bytes as usize / WORD_BYTES - 1, 0);
-    words.push(words.iter().fold(0, |sum, &word| split_mix(sum, word)));
+    let targets = shape.targets.len() as u64;
+    let mut words = vec![MAGIC, VERSION, u64::from(shape.block_bytes), targets];
+    words.extend(shape.targets.iter().flat_map(|target| [target.blocks, target.name]));
+    words.resize(header_bytes(shape) as usize / WORD_BYTES - 1, 0);
+    words.push(checksum(&words));
     words.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
-/// How the header in a file differs from the one it should have; None when it does not.
-fn difference(file: &File, header: &[u8]) -> io::Result<Option<String>> {
-    let mut found = vec![0; header.len()];
+fn checksum(words: &[u64]) -> u64 {
+    words.iter().fold(0, |sum, &word| split_mix(sum, word))
+}
+
+/// The shape that a file tells of, or what is wrong with it.
+fn shape_in(file: &File) -> io::Result<Result<Shape, String>> {
+    let head = words_in(file, HEAD_WORDS)?;
+    let targets = match head[..] {
+        [MAGIC, VERSION, _, targets] if targets <= MAX_TARGETS as u64 => targets as usize,
+        [MAGIC, version, ..] if version != VERSION => {
+            return Ok(Err(format!("has the version {version}, and this engine {VERSION}")));
+        }
+        _ => return Ok(Err("is no ledger".into())),
+    };
+    let mut shape = Shape { block_bytes: head[2] as u32, targets: Vec::new() };
+    shape.targets.resize(targets, Extent { blocks: 0, name: 0 });
+    let words = words_in(file, header_bytes(&shape) as usize / WORD_BYTES)?;
+    if words.split_last().is_none_or(|(last, rest)| *last != checksum(rest)) {
+        return Ok(Err("is damaged: its header does not match its checksum".into()));
+    }
+    for (target, words) in shape.targets.iter_mut().zip(words[HEAD_WORDS..].chunks(TARGET_WORDS)) {
+        *target = Extent { blocks: words[0], name: words[1] };
+    }
+    // Who made it may have been killed before it had its words; it never had a part of them.
+    let (header, length) = (header_bytes(&shape), file.metadata()?.len());
+    let blocks: u64 = shape.targets.iter().map(|target| target.blocks).sum();
+    if length != header && length != header + blocks * WORD_BYTES as u64 {
+        return Ok(Err(format!("is damaged: it has {length} bytes")));
+    }
+    Ok(Ok(shape))
+}
+
+/// The first words of a file; zeros where it is shorter.
+fn words_in(file: &File, count: usize) -> io::Result<Vec<u64>> {
+    let mut bytes = vec![0; count * WORD_BYTES];
     let mut length = 0;
-    while length < found.len() {
-        match file.read_at(&mut found[length..], length as u64)? {
+    while length < bytes.len() {
+        match file.read_at(&mut bytes[length..], length as u64)? {
             0 => break,
             more => length += more,
         }
     }
-    if found == header {
-        return Ok(None);
+    let words = bytes.chunks_exact(WORD_BYTES);
+    Ok(words.map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())).collect())
+}
+
+impl Shape {
+    /// This shape where a ledger of it serves such jobs, or how it differs.
+    fn covers(self, jobs: &Self) -> Result<Self, String> {
+        if self.block_bytes != jobs.block_bytes {
+            let (theirs, ours) = (self.block_bytes, jobs.block_bytes);
+            return Err(format!("has blocks of {theirs} bytes, and these jobs {ours}"));
+        }
+        let (theirs, ours) = (self.targets.len(), jobs.targets.len());
+        if theirs < ours {
+            return Err(format!("has {theirs} targets, and these jobs {ours}"));
+        }
+        for (nth, (known, wanted)) in self.targets.iter().zip(&jobs.targets).enumerate() {
+            if known.name != wanted.name {
+                return Err(format!("is of other files: target {nth} has another name"));
+            }
+            // Where a target begins depends on the sizes of those before it, not on its own.
+            let fits = if nth + 1 < ours {
+                known.blocks == wanted.blocks
+            } else {
+                known.blocks >= wanted.blocks
+            };
+            if !fits {
+                let (known, wanted) = (known.blocks, wanted.blocks);
+                return Err(format!("has {known} blocks of target {nth}, and these jobs {wanted}"));
+            }
+        }
+        Ok(self)
     }
-    let [ours, theirs] = [header, &found].map(|bytes| {
-        let words = bytes.chunks_exact(WORD_BYTES).take(5);
-        let words = words.map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
-        words.collect::<Vec<_>>()
-    });
-    Ok(Some(match ours.iter().zip(&theirs).position(|(ours, theirs)| ours != theirs) {
-        Some(0) => "is no ledger".into(),
-        Some(1) => format!("has the version {}, and this engine {VERSION}", theirs[1]),
-        Some(2) => format!("has blocks of {} bytes, and these jobs {}", theirs[2], ours[2]),
-        Some(3) => format!("is of the seed {}, and these jobs of {}", theirs[3], ours[3]),
-        Some(4) => format!("has {} targets, and these jobs {}", theirs[4], ours[4]),
-        _ => "has targets of other sizes".into(),
-    }))
 }
 
 #[cfg(test)]

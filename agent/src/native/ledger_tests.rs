@@ -11,7 +11,14 @@ use crate::trial::Folder;
 const WRITER: &str = "IOLAB_TRIAL_LEDGER";
 
 fn shape() -> Shape {
-    Shape { block_bytes: 4096, seed: 7, target_blocks: vec![100, 50] }
+    shape_of([100, 50])
+}
+
+fn shape_of(blocks: impl IntoIterator<Item = u64>) -> Shape {
+    let names = (0..).map(|nth: u32| format!("file.{nth}"));
+    let targets = blocks.into_iter().zip(names);
+    let targets = targets.map(|(blocks, name)| Extent::new(blocks, name.as_bytes())).collect();
+    Shape { block_bytes: 4096, targets }
 }
 
 fn opened(path: &Path) -> Ledger {
@@ -131,9 +138,13 @@ fn another_ledger_is_refused_with_what_differs() {
         Ledger::open(&path, &other).expect_err("is of another shape")
     };
     assert!(told(|it| it.block_bytes = 512).contains("blocks of 4096 bytes, and these jobs 512"));
-    assert!(told(|it| it.seed = 8).contains("seed 7, and these jobs of 8"));
-    assert!(told(|it| it.target_blocks.push(1)).contains("2 targets, and these jobs 3"));
-    assert!(told(|it| it.target_blocks[1] = 51).contains("other sizes"));
+    let renamed = told(|it| it.targets[1] = Extent::new(50, b"else"));
+    assert!(renamed.contains("other files: target 1"), "{renamed}");
+    assert!(told(|it| it.targets.push(it.targets[0])).contains("2 targets, and these jobs 3"));
+    assert!(
+        told(|it| it.targets[1].blocks = 51).contains("50 blocks of target 1, and these jobs 51")
+    );
+    assert!(told(|it| it.targets[0].blocks = 99).contains("100 blocks of target 0"));
     let bytes = fs::read(&path).unwrap();
     let mut newer = bytes.clone();
     newer[8] = 9;
@@ -142,24 +153,70 @@ fn another_ledger_is_refused_with_what_differs() {
     let mut damaged = bytes.clone();
     damaged[100] ^= 1;
     fs::write(&path, damaged).unwrap();
-    assert!(Ledger::open(&path, &shape()).unwrap_err().contains("other sizes"));
+    assert!(Ledger::open(&path, &shape()).unwrap_err().contains("its checksum"));
     fs::write(&path, "something else").unwrap();
     assert!(Ledger::open(&path, &shape()).unwrap_err().contains("is no ledger"));
     assert_eq!(fs::read(&path).unwrap(), b"something else");
-    fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-    assert!(Ledger::open(&path, &shape()).is_err());
+    for length in [bytes.len() / 2, bytes.len() - 8] {
+        fs::write(&path, &bytes[..length]).unwrap();
+        assert!(Ledger::open(&path, &shape()).unwrap_err().contains("is damaged"));
+    }
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(opened(&path).expected(1, 49), Expected::AtLeast(0));
+}
+
+#[test]
+fn fewer_targets_and_less_of_the_last_are_held_against_the_same_words() {
+    let folder = Folder::new();
+    let path = folder.path().join("ledger");
+    let ledger = opened(&path);
+    for (target, block) in [(0, 99), (1, 0), (1, 29)] {
+        assert!(ledger.begin(target, block));
+        ledger.acknowledge(target, block, 7 + block);
+    }
+    drop(ledger);
+    let highest = 7 + 99;
+    for fewer in [shape_of([100]), shape_of([100, 30]), shape_of([10])] {
+        let ledger = Ledger::open(&path, &fewer).unwrap();
+        // Whatever it does not look at was written as well.
+        assert!(ledger.first_sequence() > highest);
+        if fewer.targets[0].blocks == 100 {
+            assert_eq!(ledger.expected(0, 99), Expected::AtLeast(106));
+        }
+        if let [_, _] = fewer.targets[..] {
+            assert_eq!(ledger.expected(1, 29), Expected::AtLeast(36));
+        }
+    }
+    // And the ledger is still of all of them.
+    assert_eq!(opened(&path).expected(1, 0), Expected::AtLeast(7));
+}
+
+#[test]
+fn what_does_not_begin_after_all_changes_nothing() {
+    let ledger = Ledger::in_memory(&shape()).unwrap();
+    assert!(ledger.begin(0, 3));
+    ledger.acknowledge(0, 3, 9);
+    assert!(ledger.begin(0, 3));
+    ledger.withdraw(0, 3);
+    assert_eq!(ledger.expected(0, 3), Expected::AtLeast(9));
+    assert!(ledger.begin(0, 3));
+    ledger.abandon(0, 3);
+    assert!(ledger.begin(0, 3));
+    ledger.withdraw(0, 3);
+    assert_eq!(ledger.expected(0, 3), Expected::MixedFrom(9));
 }
 
 #[test]
 fn too_many_blocks_are_refused_before_any_memory_is_taken() {
-    let told = |target_blocks| {
-        let shape = Shape { block_bytes: 4096, seed: 1, target_blocks };
-        Ledger::in_memory(&shape).expect_err("cannot be kept")
-    };
+    let told = |blocks: Vec<u64>| Ledger::in_memory(&shape_of(blocks)).expect_err("cannot be kept");
     assert!(told(vec![MAX_BLOCKS, 1]).contains("268435457"));
     assert!(told(vec![u64::MAX, u64::MAX]).contains(&u64::MAX.to_string()));
     assert!(told(vec![]).contains("no block"));
     assert!(told(vec![1; MAX_TARGETS + 1]).contains("65537"));
+    let fault = memory_fault(1 << 20, 32 << 20).map(|_| ());
+    assert_eq!(fault, None);
+    let fault = memory_fault((1 << 20) + 1, 32 << 20).unwrap();
+    assert!(fault.contains("8388616 bytes, and 8388608 is a quarter"), "{fault}");
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Verification: every write of a proven job is in a ledger, and every read is held against it.
 
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
 use super::check::{Expected, Found, check};
-use super::ledger::{Ledger, Shape};
+use super::ledger::{Extent, Ledger, Shape};
 use super::queue::Act;
 use super::source::Op;
 use super::spec::{JobSpec, Spec};
@@ -22,7 +24,10 @@ pub struct Book {
     /// None where nothing is written and nothing was kept: a block must only bear its stamp.
     ledger: Option<Ledger>,
     sequence: AtomicU64,
-    block_bytes: u64,
+    /// What a word of the ledger stands for: the blocks of the jobs, or a part of each.
+    unit_bytes: u64,
+    /// How many of these a block has.
+    units: usize,
     names: Vec<String>,
     checked: AtomicU64,
     found: [AtomicU64; KINDS.len()],
@@ -36,14 +41,17 @@ const KINDS: [&str; 4] = ["torn", "stale", "misplaced", "corrupt"];
 #[derive(Debug)]
 pub struct Proof {
     book: Arc<Book>,
+    /// By slot.
     known: Box<[Known]>,
+    /// By slot and unit of its block: what a read that is under way will find.
+    expected: Box<[Expected]>,
 }
 
-/// Of the I/O in a slot.
+/// Of the write in a slot.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     sequence: u64,
-    expected: Expected,
+    bytes: u32,
 }
 
 impl Book {
@@ -62,8 +70,18 @@ impl Book {
                 *bytes = file.bytes.max(*bytes);
             }
         }
-        let blocks = longest.iter().map(|bytes| bytes.div_ceil(u64::from(block_bytes)));
-        let shape = Shape { block_bytes, seed: first.seed, target_blocks: blocks.collect() };
+        let unit_bytes = spec.ledger_block.unwrap_or(block_bytes);
+        if unit_bytes == 0 || block_bytes % unit_bytes != 0 {
+            return Err(format!(
+                "ledger_block is {unit_bytes}, and blocks of {block_bytes} bytes are no multiple \
+                 of that; give a size of which all proven blocks are multiples."
+            ));
+        }
+        let extents = targets.all.iter().zip(longest).map(|(target, bytes)| {
+            let blocks = bytes.div_ceil(u64::from(unit_bytes));
+            Extent::new(blocks, target.path.as_os_str().as_bytes())
+        });
+        let shape = Shape { block_bytes: unit_bytes, targets: extents.collect() };
         let ledger = match &spec.ledger {
             Some(path) => Some(Ledger::open(path, &shape)?),
             None if proven.iter().any(|job| job.writes()) => Some(Ledger::in_memory(&shape)?),
@@ -72,10 +90,13 @@ impl Book {
         // Above what any run before this one wrote, or its blocks would pass for later writes: no
         // run makes as many writes as nanoseconds pass.
         let first_sequence = ledger.as_ref().map_or(1, Ledger::first_sequence).max(real_ns());
+        // Without a ledger there is nothing to be known of the parts of a block.
+        let unit_bytes = if ledger.is_some() { unit_bytes } else { block_bytes };
         Ok(Some(Self {
             sequence: AtomicU64::new(first_sequence),
             ledger,
-            block_bytes: u64::from(block_bytes),
+            unit_bytes: u64::from(unit_bytes),
+            units: (block_bytes / unit_bytes) as usize,
             names: targets.all.iter().map(|target| target.path.display().to_string()).collect(),
             checked: AtomicU64::new(0),
             found: Default::default(),
@@ -103,8 +124,13 @@ impl Book {
 
     /// What a read finds; without a ledger, anything that bears its stamp.
     fn expected(&self, target: u32, offset: u64) -> Expected {
-        let block = offset / self.block_bytes;
-        self.ledger.as_ref().map_or(Expected::AtLeast(1), |ledger| ledger.expected(target, block))
+        let unit = offset / self.unit_bytes;
+        self.ledger.as_ref().map_or(Expected::AtLeast(1), |ledger| ledger.expected(target, unit))
+    }
+
+    /// The units that a block begins and ends with.
+    fn units_of(&self, offset: u64, bytes: u32) -> Range<u64> {
+        offset / self.unit_bytes..(offset + u64::from(bytes)).div_ceil(self.unit_bytes)
     }
 
     #[cold]
@@ -164,21 +190,30 @@ impl Proof {
     /// For a worker with so many slots.
     #[must_use]
     pub fn new(book: Arc<Book>, slots: usize) -> Self {
-        let none = Known { sequence: 0, expected: Expected::AtLeast(0) };
-        Self { book, known: vec![none; slots].into() }
+        let expected = vec![Expected::AtLeast(0); slots * book.units].into();
+        Self { book, known: vec![Known { sequence: 0, bytes: 0 }; slots].into(), expected }
     }
 
     /// Before an I/O begins in a slot: the sequence of a write; None where it may not begin yet,
     /// because another write of the block is under way.
     pub fn begin(&mut self, slot: u32, op: &Op) -> Option<u64> {
-        let known = &mut self.known[slot as usize];
+        let slot = slot as usize;
+        let known = &mut self.known[slot];
         match (op.act, &self.book.ledger) {
-            (Act::Read, _) => known.expected = self.book.expected(op.target, op.offset),
+            (Act::Read, _) => {
+                let places = (op.offset..).step_by(self.book.unit_bytes as usize);
+                let expected = &mut self.expected[slot * self.book.units..][..self.book.units];
+                let end = op.offset + u64::from(op.bytes);
+                for (expected, here) in expected.iter_mut().zip(places.take_while(|at| *at < end)) {
+                    *expected = self.book.expected(op.target, here);
+                }
+            }
             (Act::Write, Some(ledger)) => {
-                if !ledger.begin(op.target, op.offset / self.book.block_bytes) {
+                if !begin_all(ledger, op.target, self.book.units_of(op.offset, op.bytes)) {
                     return None;
                 }
                 known.sequence = self.book.sequence.fetch_add(1, Ordering::Relaxed);
+                known.bytes = op.bytes;
             }
             _ => {}
         }
@@ -188,28 +223,45 @@ impl Proof {
     /// A write has ended.
     pub fn end_write(&self, slot: u32, target: u32, offset: u64, outcome: Outcome) {
         let Some(ledger) = &self.book.ledger else { return };
-        let block = offset / self.book.block_bytes;
-        match outcome {
-            Outcome::Done => ledger.acknowledge(target, block, self.known[slot as usize].sequence),
-            Outcome::Failed => ledger.abandon(target, block),
+        let Known { sequence, bytes } = self.known[slot as usize];
+        for unit in self.book.units_of(offset, bytes) {
+            match outcome {
+                Outcome::Done => ledger.acknowledge(target, unit, sequence),
+                Outcome::Failed => ledger.abandon(target, unit),
+            }
         }
     }
 
-    /// A read has ended with these bytes.
+    /// A read has ended with these bytes. A block is blamed once, for the first of its units.
     pub fn end_read(&self, slot: u32, target: u32, offset: u64, bytes: &[u8]) {
-        let expected = self.known[slot as usize].expected;
-        // A write that began meanwhile may be in the block, wholly or in part.
-        let is_same = self.book.expected(target, offset) == expected;
-        let expected = match expected {
-            Expected::AtLeast(least) if !is_same => Expected::MixedFrom(least),
-            expected => expected,
-        };
         self.book.checked.fetch_add(1, Ordering::Relaxed);
-        let found = check(bytes, target, offset, expected);
-        if found != Found::Ok {
-            self.book.blame(found, target, offset, expected);
+        let expected = &self.expected[slot as usize * self.book.units..];
+        let places = (offset..).step_by(self.book.unit_bytes as usize);
+        let units = bytes.chunks(self.book.unit_bytes as usize).zip(expected).zip(places);
+        for ((unit, &expected), here) in units {
+            // A write that began meanwhile may be in the block, wholly or in part.
+            let is_same = self.book.expected(target, here) == expected;
+            let expected = match expected {
+                Expected::AtLeast(least) if !is_same => Expected::MixedFrom(least),
+                expected => expected,
+            };
+            let found = check(unit, target, here, expected);
+            if found != Found::Ok {
+                return self.book.blame(found, target, here, expected);
+            }
         }
     }
+}
+
+/// Begin a write of all these units, or of none where one of them is being written.
+fn begin_all(ledger: &Ledger, target: u32, units: Range<u64>) -> bool {
+    let busy = units.clone().find(|&unit| !ledger.begin(target, unit));
+    if let Some(busy) = busy {
+        for unit in units.start..busy {
+            ledger.withdraw(target, unit);
+        }
+    }
+    busy.is_none()
 }
 
 /// How a write ended.
@@ -220,3 +272,7 @@ pub enum Outcome {
     /// It failed, or a part of it.
     Failed,
 }
+
+#[cfg(test)]
+#[path = "proof_tests.rs"]
+mod tests;

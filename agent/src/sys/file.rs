@@ -1,6 +1,6 @@
 //! Files by descriptor: locks, names relative to an open folder, space, advice.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
@@ -50,6 +50,16 @@ pub fn open_folder_in(folder: &File, name: &std::ffi::OsStr) -> io::Result<File>
 pub fn open_file_in(folder: &File, name: &str) -> io::Result<File> {
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_NOFOLLOW | libc::O_NONBLOCK;
     open_at(Some(folder), name.as_ref(), flags)
+}
+
+/// A file that lies nowhere but in memory, as long as anybody has it open; the name is for people
+/// who look. A program that is started does not inherit it.
+pub fn memory_file(name: &CStr) -> io::Result<File> {
+    // SAFETY: the name ends with NUL; the new descriptor is owned by nobody else.
+    unsafe {
+        let fd = check(libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC))?;
+        Ok(File::from_raw_fd(fd))
+    }
 }
 
 fn open_at(folder: Option<&File>, name: &std::ffi::OsStr, flags: i32) -> io::Result<File> {
