@@ -60,6 +60,7 @@ JOB: Final = Job(
 )
 WRITES: Final = replace(JOB, access=Access.RANDWRITE)
 MIXED: Final = replace(JOB, access=Access.RANDRW, read_percent=50)
+TRIMS: Final = replace(JOB, access=Access.RANDTRIM)
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ def engine_totals(
 def host_run(name: str = "local", bursts: Sequence[Burst] = (), **changes: Any) -> HostRun:
     """A healthy host that ran those bursts."""
     ways = {}
-    for way in (Direction.READ, Direction.WRITE):
+    for way in Direction:
         mine = [b for b in bursts if b.direction is way]
         ios = sum(b.ios * b.spans for b in mine)
         lats = [b.lat_ns for b in mine] or [0]
@@ -194,7 +195,7 @@ def host_run(name: str = "local", bursts: Sequence[Burst] = (), **changes: Any) 
         exit_code=0,
         exit_signal=None,
         stopped_early=False,
-        totals=engine_totals(read, write),
+        totals=replace(engine_totals(read, write), trim=ways[Direction.TRIM]),
         devices=(
             DeviceDelta(DEVICE, read.bytes if read else 0, write.bytes if write else 0, 1, 1),
         ),
@@ -247,6 +248,7 @@ def healthy(job: Job = JOB, **changes: Any) -> RunRecord:
         Access.RANDREAD: [Burst()],
         Access.RANDWRITE: [Burst(direction=Direction.WRITE)],
         Access.RANDRW: [Burst(ios=20_000), Burst(ios=20_000, direction=Direction.WRITE)],
+        Access.RANDTRIM: [Burst(direction=Direction.TRIM)],
     }[job.access]
     record = bursts_record(bursts, job=job)
     return replace(record, hosts=(replace(record.hosts[0], **changes),))

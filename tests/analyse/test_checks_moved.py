@@ -15,6 +15,7 @@ from tests.analyse.records import (
     DEVICE,
     JOB,
     MIXED,
+    TRIMS,
     WRITES,
     Burst,
     bursts_record,
@@ -163,3 +164,30 @@ def test_one_host_that_read_from_memory_is_enough() -> None:
     answer = ask(bytes_moved, replace(record, hosts=(record.hosts[0], cached)))
     assert answer.level is INVALID
     assert answer.evidence["hosts"] == "c2"
+
+
+@pytest.mark.parametrize(
+    ("share", "expected", "says"),
+    [
+        (1.0, VALID, "moved the"),
+        (0.95, INDICATIVE, "discarded 95 %"),
+        (0.5, INVALID, "the rest had not reached it"),
+        (1.5, INDICATIVE, "others' trims"),
+        (None, INDICATIVE, "does not count discards"),
+    ],
+)
+def test_trims_are_held_against_the_discards(
+    share: float | None, expected: Level, says: str
+) -> None:
+    discarded = None if share is None else round(share * CLAIMED)
+    delta = DeviceDelta(DEVICE, 0, 0, 0, 0, discard_bytes=discarded, discard_ios=discarded)
+    answer = ask(bytes_moved, healthy(TRIMS, devices=(delta,)))
+    assert (answer.level, says in answer.says) == (expected, True), answer.says
+    assert answer.evidence["claimed_trim_bytes"] == CLAIMED
+    assert answer.evidence["device_discard_bytes"] == discarded
+
+
+def test_discards_beside_writes_are_the_file_system_s_own() -> None:
+    delta = replace(moved(write=1.0), discard_bytes=CLAIMED, discard_ios=9)
+    answer = ask(bytes_moved, healthy(WRITES, devices=(delta,)))
+    assert (answer.level, "claimed_trim_bytes" in answer.evidence) == (VALID, False)

@@ -16,8 +16,8 @@ from iolab.analyse.checks import KEY_VALUE_CHECKS, METADATA_CHECKS
 from iolab.analyse.checks.registry import Check
 from iolab.analyse.key_value.summary import KEY_VALUE_UNITS
 from iolab.analyse.metadata.summary import METADATA_UNITS
-from iolab.analyse.service import SERVICE_UNITS
-from iolab.analyse.summary import METRIC_UNITS
+from iolab.analyse.service import SERVICE_TRIM_UNITS, SERVICE_UNITS
+from iolab.analyse.summary import METRIC_UNITS, TRIM_UNITS
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 PAGES = REFERENCE / "checks"
@@ -69,4 +69,6 @@ def test_every_metric_is_documented_with_its_unit() -> None:
     text = (REFERENCE / "metrics.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`.+`) \| (\S+) \|", text, flags=re.MULTILINE)
     documented = {key: unit for keys, unit in rows for key in re.findall(r"`(\w+)`", keys)}
-    assert documented == {**METRIC_UNITS, **SERVICE_UNITS, **METADATA_UNITS, **KEY_VALUE_UNITS}
+    trims = {**TRIM_UNITS, **SERVICE_TRIM_UNITS}
+    others = {**METRIC_UNITS, **SERVICE_UNITS, **METADATA_UNITS, **KEY_VALUE_UNITS}
+    assert documented == {**others, **trims}

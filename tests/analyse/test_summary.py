@@ -10,12 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab.analyse.load import measure
-from iolab.analyse.summary import METRIC_UNITS, fleet_metrics, host_metrics
+from iolab.analyse.summary import METRIC_UNITS, TRIM_UNITS, fleet_metrics, host_metrics
 from iolab.model.histogram import LOWER_NS, UPPER_NS, bin_of_ns, of_latencies
 from iolab.model.metric import Metric
 from iolab.model.sample import Direction
 from iolab.model.workload import Access
-from tests.analyse.records import BLOCK, GO_NS, SECOND, Burst, Spell, bursts_record, spell_record
+from tests.analyse.records import (
+    BLOCK,
+    GO_NS,
+    SECOND,
+    TRIMS,
+    Burst,
+    Spell,
+    bursts_record,
+    spell_record,
+)
 
 LATENCIES = st.lists(st.integers(0, 10**10), max_size=40).map(tuple)
 RANDOM = np.random.default_rng(7)
@@ -146,3 +155,13 @@ def test_the_maximum_of_a_cut_window_stays_within_its_last_bin() -> None:
     assert largest is not None
     index = int(bin_of_ns(800_000))
     assert LOWER_NS[index] <= 800_000 <= largest <= UPPER_NS[index]
+
+
+def test_trims_have_metrics_of_their_own_and_no_other_load_has() -> None:
+    record = bursts_record([Burst(ios=1000, direction=Direction.TRIM)], job=TRIMS)
+    metrics = fleet_metrics(measure(record), TRIMS.access)
+    assert list(metrics) == [*METRIC_UNITS, *TRIM_UNITS]
+    for key in ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99", "lat_ns_max"):
+        assert metrics[f"trim_{key}"] == metrics[key]
+    assert metrics["iops"].value == 1000.0
+    assert (metrics["read_iops"].value, metrics["write_iops"].value) == (None, None)

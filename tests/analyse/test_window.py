@@ -115,7 +115,7 @@ def test_a_warm_up_longer_than_the_run_leaves_nothing() -> None:
 def test_nothing_measured_is_cut_to_nothing() -> None:
     record = record_of([host_run("c1")], no_intervals(), no_bins())
     assert cut(record).hosts == (None,)
-    assert measure(record).ios.shape == (1, 2)
+    assert measure(record).ios.shape == (1, 3)
 
 
 @pytest.mark.parametrize("drain_s", [0.003, 0.2, 3.0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ def test_a_delta_is_what_moved_in_between() -> None:
     before = look_of(message(0, disk("sda", 10, 4096, 5, 512)))
     after = look_of(message(SECOND_NS, disk("sda", 30, 8192, 6, 1024)))
     expected = DeviceDelta("sda", read_bytes=4096, write_bytes=512, read_ios=20, write_ios=1)
+    expected = replace(expected, discard_bytes=0, discard_ios=0)
     assert deltas(before, after, ["sda"]) == (expected,)
 
 
@@ -77,3 +79,15 @@ def test_cpu_busy_is_a_share_of_all_cores() -> None:
     assert cpu_busy(after, after) is None
     assert cpu_busy(None, after) is None
     assert cpu_busy([["x"]], after) is None
+
+
+def test_discards_are_counted_where_the_kernel_does() -> None:
+    def trimmed(ios: int | None, moved: int | None) -> list[Any]:
+        return [*disk("sda", 1, 2, 3, 4)[:10], ios, moved, 0, None]
+
+    before, after = look_of(message(0, trimmed(5, 100))), look_of(message(1, trimmed(7, 300)))
+    (delta,) = deltas(before, after, ["sda"])
+    assert (delta.discard_ios, delta.discard_bytes) == (2, 200)
+    (older,) = deltas(look_of(message(0, trimmed(None, None))), after, ["sda"])
+    assert (older.discard_ios, older.discard_bytes) == (None, None)
+    assert deltas(after, before, ["sda"]) == ()

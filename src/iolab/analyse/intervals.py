@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analyse.load import DIRECTIONS, Load
+from iolab.analyse.load import Load
 from iolab.analyse.method.quantiles import block_count, decides, of_run_each
 from iolab.analyse.percentiles import PERCENTILES, STALL_DECIDED
 from iolab.analyse.seconds import SECOND_NS
@@ -22,7 +22,7 @@ from iolab.analyse.window import Cut, Window, controller_ns
 from iolab.model.histogram import BIN_COUNT, MIDDLE_NS
 from iolab.model.metric import Metric
 from iolab.model.run import RunRecord
-from iolab.model.sample import Ints
+from iolab.model.sample import Ints, ways_of
 from iolab.model.workload import Access
 
 _SAME_SIZE: Final = 1e-6
@@ -66,23 +66,21 @@ def without_rare_stalls(
 
 def _scopes(access: Access) -> list[tuple[str, list[int]]]:
     """Prefix of the keys and the directions that they speak of, as in `summary`."""
-    used = [way for way, on in zip((0, 1), (access.reads, access.writes), strict=True) if on]
-    return [("", used), *((f"{DIRECTIONS[way].name.lower()}_", [way]) for way in used)]
+    used = ways_of(access)
+    each = ((f"{way.name.lower()}_", [int(way)]) for way in used)
+    return [("", [int(way) for way in used]), *each]
 
 
 def _rate_keys(record: RunRecord, load: Load) -> list[str]:
     """The rates that are the rule's own, but for a constant factor."""
     job = record.run.point.io
-    prefixes = [prefix for prefix, ways in _scopes(job.access) if len(ways) == _width(job.access)]
+    width = len(ways_of(job.access))
+    prefixes = [prefix for prefix, ways in _scopes(job.access) if len(ways) == width]
     keys = [f"{prefix}iops" for prefix in prefixes]
     expected = int(load.ios.sum()) * job.block_bytes
     if abs(int(load.bytes.sum()) - expected) <= _SAME_SIZE * expected:
         keys += [f"{prefix}bw_bytes_per_s" for prefix in prefixes]
     return keys
-
-
-def _width(access: Access) -> int:
-    return int(access.reads) + int(access.writes)
 
 
 def rate_interval(metric: Metric, steady: Steady) -> Metric:

@@ -37,7 +37,7 @@ PACING_OPTIONS: Final = ("thinktime", "rate")
 def is_closed_loop(job: Job) -> bool:
     """Whether the job is meant to keep `iodepth` I/Os in flight all the time."""
     paced = any(name.startswith(PACING_OPTIONS) for name, _ in job.options)
-    return job.rate_iops is None and not paced
+    return job.asked_iops is None and not paced
 
 
 @dataclass(frozen=True, slots=True)

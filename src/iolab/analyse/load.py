@@ -15,7 +15,7 @@ from iolab.model.histogram import BIN_COUNT, Histogram
 from iolab.model.run import DirectionTotals, HostRun, RunRecord
 from iolab.model.sample import Direction, Floats, Ints
 
-DIRECTIONS: Final = (Direction.READ, Direction.WRITE)
+DIRECTIONS: Final = (Direction.READ, Direction.WRITE, Direction.TRIM)
 """The directions that have numbers, in the order of the arrays' second axis."""
 
 _WAYS: Final = len(DIRECTIONS)
@@ -23,10 +23,10 @@ _WAYS: Final = len(DIRECTIONS)
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Sums over the measured intervals; H hosts, axis 1 is read, write.
+    """Sums over the measured intervals; H hosts, axis 1 is read, write, trim.
 
-    `seconds` (H,) is the time covered by the intervals; `ios`, `bytes`, `lat_sum_ns` are (H, 2);
-    `bins` is (H, 2, BIN_COUNT); `lat_min_ns` and `lat_max_ns` (H, 2) are the engine's own extremes
+    `seconds` (H,) is the time covered by the intervals; `ios`, `bytes`, `lat_sum_ns` are (H, 3);
+    `bins` is (H, 3, BIN_COUNT); `lat_min_ns` and `lat_max_ns` (H, 3) are the engine's own extremes
     of the whole run, -1 where it gave none. `cut` says which intervals were summed.
     """
 
@@ -116,7 +116,8 @@ def _dense_bins(record: RunRecord, measured: Cut) -> Ints:
 
 def totals_by_way(host: HostRun) -> tuple[DirectionTotals | None, ...]:
     """The engine's own totals in the order of DIRECTIONS."""
-    return (None, None) if host.totals is None else (host.totals.read, host.totals.write)
+    totals = host.totals
+    return (None,) * _WAYS if totals is None else (totals.read, totals.write, totals.trim)
 
 
 def _extremes(hosts: tuple[HostRun, ...]) -> tuple[Ints, Ints]:

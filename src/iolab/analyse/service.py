@@ -12,8 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analyse.load import Load
+from iolab.analyse.load import DIRECTIONS, Load
 from iolab.analyse.percentiles import is_supported
+from iolab.analyse.summary import TRIMS
 from iolab.model.histogram import BIN_COUNT, Histogram
 from iolab.model.metric import Metric
 from iolab.model.run import RunRecord
@@ -24,18 +25,28 @@ NANOSECONDS: Final = "ns"
 SERVICE_PERCENTILES: Final = (("p50", 50.0), ("p99", 99.0), ("p99_9", 99.9))
 """Those that tell whether a tail is the target's or of waiting for it."""
 
-_WAYS: Final = (ServiceTime.READ, ServiceTime.WRITE)
+_WAYS: Final = (ServiceTime.READ, ServiceTime.WRITE, ServiceTime.TRIM)
 _PREFIXES: Final[tuple[tuple[str, tuple[Direction, ...]], ...]] = (
-    ("", (Direction.READ, Direction.WRITE)),
+    ("", DIRECTIONS),
     ("read_", (Direction.READ,)),
     ("write_", (Direction.WRITE,)),
+    ("trim_", (Direction.TRIM,)),
 )
 _KEYS: Final = ("mean", *(name for name, _ in SERVICE_PERCENTILES))
 
-SERVICE_UNITS: Final[Mapping[str, str]] = {
+_UNITS: Final[Mapping[str, str]] = {
     f"{prefix}service_lat_ns_{key}": NANOSECONDS for prefix, _ in _PREFIXES for key in _KEYS
 }
+
+SERVICE_UNITS: Final[Mapping[str, str]] = {
+    key: unit for key, unit in _UNITS.items() if not key.startswith(TRIMS)
+}
 """Every key of service time and its unit."""
+
+SERVICE_TRIM_UNITS: Final[Mapping[str, str]] = {
+    key: unit for key, unit in _UNITS.items() if key.startswith(TRIMS)
+}
+"""Those of trims, where there are any."""
 
 SERVICE_MEAN: Final = "service_lat_ns_mean"
 """One that a result has if and only if its `lat_*` are response times."""
@@ -43,9 +54,9 @@ SERVICE_MEAN: Final = "service_lat_ns_mean"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Service times in the measured window: H hosts, axis 1 is read, write.
+    """Service times in the measured window: H hosts, axis 1 is read, write, trim.
 
-    `lat_sum_ns` is (H, 2), `bins` (H, 2, BIN_COUNT).
+    `lat_sum_ns` is (H, 3), `bins` (H, 3, BIN_COUNT).
     """
 
     lat_sum_ns: Floats
@@ -78,7 +89,9 @@ def service_metrics(service: Service | None, hosts: Sequence[int]) -> dict[str, 
     """The metrics of those hosts together, merged bin by bin; no keys where no service is told."""
     if service is None:
         return {}
-    found = {key: Metric(None, unit) for key, unit in SERVICE_UNITS.items()}
+    trims = bool(service.bins[:, Direction.TRIM].any())
+    units = {**SERVICE_UNITS, **SERVICE_TRIM_UNITS} if trims else SERVICE_UNITS
+    found = {key: Metric(None, unit) for key, unit in units.items()}
     if not hosts:
         return found
     for prefix, ways in _PREFIXES:

@@ -17,7 +17,7 @@ from iolab.analyse.load import DIRECTIONS, Load
 from iolab.analyse.percentiles import PERCENTILES, is_supported
 from iolab.model.histogram import UPPER_NS, Histogram
 from iolab.model.metric import Metric
-from iolab.model.sample import Direction
+from iolab.model.sample import Direction, ways_of
 from iolab.model.workload import Access
 
 PER_SECOND: Final = "1/s"
@@ -29,26 +29,40 @@ _SCOPES: Final[tuple[tuple[str, tuple[Direction, ...]], ...]] = (
     ("", DIRECTIONS),
     ("read_", (Direction.READ,)),
     ("write_", (Direction.WRITE,)),
+    ("trim_", (Direction.TRIM,)),
 )
 """Prefix of a key and the directions that it speaks of."""
 
-METRIC_UNITS: Final[Mapping[str, str]] = {
+TRIMS: Final = "trim_"
+"""Begins the keys that only results of trims have."""
+
+_UNITS: Final[Mapping[str, str]] = {
     **{f"{prefix}iops": PER_SECOND for prefix, _ in _SCOPES},
     **{f"{prefix}bw_bytes_per_s": BYTES_PER_SECOND for prefix, _ in _SCOPES},
     **{f"{prefix}{key}": NANOSECONDS for prefix, _ in _SCOPES for key in _LATENCIES},
 }
+
+METRIC_UNITS: Final[Mapping[str, str]] = {
+    key: unit for key, unit in _UNITS.items() if not key.startswith(TRIMS)
+}
 """Every metric key of a result and its unit, in the order in which they are shown."""
 
+TRIM_UNITS: Final[Mapping[str, str]] = {
+    key: unit for key, unit in _UNITS.items() if key.startswith(TRIMS)
+}
+"""Those that results of trims have besides."""
 
-def no_metrics() -> dict[str, Metric]:
-    """Every metric without a value."""
-    return {key: Metric(None, unit) for key, unit in METRIC_UNITS.items()}
+
+def no_metrics(access: Access) -> dict[str, Metric]:
+    """Every metric of such load without a value."""
+    units = {**METRIC_UNITS, **TRIM_UNITS} if access.trims else METRIC_UNITS
+    return {key: Metric(None, unit) for key, unit in units.items()}
 
 
 def fleet_metrics(load: Load, access: Access) -> dict[str, Metric]:
     """The metrics of all hosts together; without a common window none has a value."""
     if not load.shared:
-        return no_metrics()
+        return no_metrics(access)
     return _metrics(load, list(range(len(load.seconds))), access)
 
 
@@ -59,18 +73,18 @@ def host_metrics(load: Load, host: int, access: Access) -> dict[str, Metric]:
 
 def group_metrics(load: Load, hosts: list[int], access: Access) -> dict[str, Metric]:
     """The metrics of some hosts together, merged as those of all; none without a common window."""
-    return _metrics(load, hosts, access) if load.shared and hosts else no_metrics()
+    return _metrics(load, hosts, access) if load.shared and hosts else no_metrics(access)
 
 
 def _metrics(load: Load, hosts: list[int], access: Access) -> dict[str, Metric]:
-    values: dict[str, float | None] = {}
+    found = no_metrics(access)
     if float(load.seconds[hosts].min()) > 0:
-        used = {Direction.READ: access.reads, Direction.WRITE: access.writes}
+        used = ways_of(access)
         for prefix, directions in _SCOPES:
-            ways = [int(direction) for direction in directions if used[direction]]
-            if ways:
-                values |= {f"{prefix}{k}": v for k, v in _scope(load, hosts, ways).items()}
-    return {key: Metric(values.get(key), unit) for key, unit in METRIC_UNITS.items()}
+            ways = [int(direction) for direction in directions if direction in used]
+            for key, value in _scope(load, hosts, ways).items() if ways else ():
+                found[f"{prefix}{key}"] = Metric(value, _UNITS[f"{prefix}{key}"])
+    return found
 
 
 def _scope(load: Load, hosts: list[int], ways: list[int]) -> dict[str, float | None]:

@@ -57,12 +57,24 @@ def _answers(server: ServerSettings) -> str:
 
 def _io_job(job: Job) -> str:
     mix = f" {job.read_percent}% read" if job.read_percent is not None else ""
-    rate = f", {job.rate_iops} IOPS a job at most" if job.rate_iops else ""
     buffered = "" if job.direct else ", buffered"
     return (
         f"{job.access.value}{mix} {format_bytes(job.block_bytes)}, {job.numjobs} x depth "
-        f"{job.iodepth}{rate}{buffered}"
+        f"{job.iodepth}{_rate(job)}{buffered}"
     )
+
+
+def _rate(job: Job) -> str:
+    """How fast, and how I/Os arrive where that is said."""
+    if job.rate_bytes_per_s is not None:
+        told = f"{format_rate_bytes(job.rate_bytes_per_s)} a job"
+    elif job.rate_iops is not None:
+        told = f"{job.rate_iops} IOPS a job"
+    else:
+        return ""
+    if job.fleet_rate_iops is not None:
+        told = f"{job.fleet_rate_iops} IOPS of the fleet, {told}"
+    return f", {told} at most" if job.arrivals is None else f", {told}, {job.arrivals} arrivals"
 
 
 def _metadata_job(job: MetadataJob) -> str:

@@ -64,13 +64,14 @@ def check_names(sides: Sequence[Side], workloads: Sequence[str], metrics: Sequen
     """UsageError for workloads and metrics that there are none of, all at once."""
     from iolab.analyse.key_value.summary import KEY_VALUE_UNITS
     from iolab.analyse.metadata.summary import METADATA_UNITS
-    from iolab.analyse.service import SERVICE_UNITS
-    from iolab.analyse.summary import METRIC_UNITS
+    from iolab.analyse.service import SERVICE_TRIM_UNITS, SERVICE_UNITS
+    from iolab.analyse.summary import METRIC_UNITS, TRIM_UNITS
     from iolab.errors import Fault, UsageError
     from iolab.plan.wording import shown, suggestion
 
     ids = list(dict.fromkeys(one.id for side in sides for one in side.study.workloads))
-    keys = [*METRIC_UNITS, *SERVICE_UNITS, *METADATA_UNITS, *KEY_VALUE_UNITS]
+    keys = [*METRIC_UNITS, *TRIM_UNITS, *SERVICE_UNITS, *SERVICE_TRIM_UNITS]
+    keys += [*METADATA_UNITS, *KEY_VALUE_UNITS]
     wanted = [("workload", name, ids) for name in workloads]
     wanted += [("metric", name, keys) for name in metrics]
     faults = tuple(

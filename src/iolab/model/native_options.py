@@ -129,6 +129,13 @@ def shares_of(bssplit: str) -> tuple[tuple[int, int], ...]:
     return tuple((parse_size(size), int(share) if share else each) for size, _, share in parts)
 
 
+def mean_bytes_of(bssplit: str) -> float:
+    """Bytes of an I/O in the mean; what is left of a hundred percent goes to the last size."""
+    drawn = [(size, share) for size, share in shares_of(bssplit) if share]
+    left = WHOLE - sum(share for _, share in drawn)
+    return (sum(size * share for size, share in drawn) + drawn[-1][0] * left) / WHOLE
+
+
 def microseconds(text: str) -> int:
     """A time as fio's options have it; 0 for what is none."""
     match = _TIME.fullmatch(text)

@@ -213,17 +213,23 @@ class EngineTotals:
     error: int
     jobs: int
     generator: GeneratorTotals | None = None
+    trim: DirectionTotals | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceDelta:
-    """What one block device moved between the moments just before and just after the engine ran."""
+    """What one block device moved between the moments just before and just after the engine ran.
+
+    Discards are what it was told to forget; None where its kernel does not count them.
+    """
 
     device: str
     read_bytes: int
     write_bytes: int
     read_ios: int
     write_ios: int
+    discard_bytes: int | None = None
+    discard_ios: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

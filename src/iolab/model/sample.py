@@ -16,6 +16,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from iolab.model.workload import Access
+
 Ints = npt.NDArray[np.int64]
 Whole = npt.NDArray[np.signedinteger[Any]]
 """Whole numbers of any width: int64, or the narrowest that holds them (see `narrow`)."""
@@ -34,6 +36,16 @@ class Direction(IntEnum):
     READ = 0
     WRITE = 1
     TRIM = 2
+
+
+def ways_of(access: Access) -> tuple[Direction, ...]:
+    """The directions that I/Os of an access pattern go."""
+    asked = {
+        Direction.READ: access.reads,
+        Direction.WRITE: access.writes,
+        Direction.TRIM: access.trims,
+    }
+    return tuple(way for way, wanted in asked.items() if wanted)
 
 
 class ServiceTime(IntEnum):

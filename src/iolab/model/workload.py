@@ -8,6 +8,7 @@ from enum import StrEnum
 from iolab.model.engine import EngineName
 from iolab.model.key_value import KeyValueJob
 from iolab.model.metadata import MetadataJob
+from iolab.model.native_options import mean_bytes_of
 from iolab.model.objective import EVERY_POINT, Aim
 from iolab.model.ycsb import YcsbJob
 
@@ -21,16 +22,23 @@ class Access(StrEnum):
     RANDWRITE = "randwrite"
     RW = "rw"
     RANDRW = "randrw"
+    TRIM = "trim"
+    RANDTRIM = "randtrim"
 
     @property
     def reads(self) -> bool:
         """Whether any I/O of this pattern is a read."""
-        return self not in (Access.WRITE, Access.RANDWRITE)
+        return self in (Access.READ, Access.RANDREAD, Access.RW, Access.RANDRW)
 
     @property
     def writes(self) -> bool:
         """Whether any I/O of this pattern is a write."""
-        return self not in (Access.READ, Access.RANDREAD)
+        return self in (Access.WRITE, Access.RANDWRITE, Access.RW, Access.RANDRW)
+
+    @property
+    def trims(self) -> bool:
+        """Whether its I/Os are trims: discards, after which blocks hold nothing."""
+        return self in (Access.TRIM, Access.RANDTRIM)
 
     @property
     def mixed(self) -> bool:
@@ -67,8 +75,10 @@ class Arrivals(StrEnum):
 class Job:
     """One client's share of a workload with every number settled.
 
-    Bytes are bytes; `read_percent` is set for mixed access only; `rate_iops` is per job, None means
-    as fast as the target answers. `arrivals` is how I/Os come under that rate; None leaves it to
+    Bytes are bytes; `read_percent` is set for mixed access only. `rate_iops` and
+    `rate_bytes_per_s` are per job, at most one of them is set, and none means as fast as the target
+    answers; `fleet_rate_iops` is what all jobs of all hosts share, whose part of it a point has as
+    its `rate_iops`. `arrivals` is how I/Os come under a rate; None leaves it to
     the engine. `options` are further fio options, allow-listed by the engine. With `verify`, which
     the native engine alone can do, blocks that are read must hold what was last written there.
     """
@@ -88,6 +98,27 @@ class Job:
     options: tuple[tuple[str, str], ...] = ()
     arrivals: Arrivals | None = None
     verify: bool = False
+    rate_bytes_per_s: int | None = None
+    fleet_rate_iops: int | None = None
+
+    @property
+    def asked_iops(self) -> float | None:
+        """I/Os a second that one job shall make in the mean, None for as many as it can."""
+        if self.rate_iops is not None or self.rate_bytes_per_s is None:
+            return self.rate_iops
+        return self.rate_bytes_per_s / self.mean_block_bytes
+
+    @property
+    def mean_block_bytes(self) -> float:
+        """Bytes of an I/O in the mean, where sizes are mixed too (fio's `bssplit`)."""
+        split = dict(self.options).get("bssplit")
+        if split is None:
+            return self.block_bytes
+        reads, _, others = split.partition(",")
+        percent = 100 if not self.access.mixed else self.read_percent or 0
+        share = percent / 100 if self.access.reads else 0.0
+        mean = mean_bytes_of(reads) * share
+        return mean + (mean_bytes_of(others or reads) * (1 - share) if share < 1 else 0.0)
 
     @property
     def depth_total(self) -> int:

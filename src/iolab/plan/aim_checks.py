@@ -11,7 +11,7 @@ from iolab.plan.document import Document, Faults
 from iolab.plan.guest_tables import PER_NODE
 from iolab.plan.method_table import MethodTable
 from iolab.plan.searches import SEARCHED, axes_of_load
-from iolab.plan.study_file import WorkloadTable
+from iolab.plan.study_file import RATES, WorkloadTable
 from iolab.plan.sweep import RATE
 from iolab.plan.tables import Item, Tables, start
 from iolab.plan.wording import shown, suggestion
@@ -85,11 +85,16 @@ def _load_faults(item: Item, workload: WorkloadTable) -> Iterator[_Fault]:
     if workload.limit is None and "limit" not in item.written:
         do = "Write for example limit = 'p99 <= 2ms'."
         yield "objective", "has objective = 'max-load' but no limit", do
-    if workload.rate_iops is not None:
-        do = f"Leave {RATE} out: the search sets it."
-        yield RATE, f"has objective = 'max-load' and {RATE}", do
+    for key in RATES:
+        if getattr(workload, key) is not None:
+            do = f"Leave {key} out: the search sets {RATE}."
+            yield key, f"has objective = 'max-load' and {key}", do
     way = (workload.limit or "").split()[:1]
-    wrong = {"read": workload.rw.reads, "write": workload.rw.writes}
+    wrong = {
+        "read": workload.rw.reads,
+        "write": workload.rw.writes,
+        "trim": workload.rw.trims,
+    }
     if way and not wrong.get(way[0], True):
         happened = f"limits {way[0]} latency, but rw = {shown(workload.rw.value)}"
         yield "limit", happened, "Limit a latency that the workload has."

@@ -192,7 +192,8 @@ def _written_by_runs(study: Study, runs: Iterable[PlannedRun], rate: float) -> i
         own_rate = write_rate(study, job, hosts, rate)
         for host in hosts:
             jobs = run.point.io_on(host).numjobs
-            limit = job.rate_iops * jobs * job.block_bytes if job.rate_iops else math.inf
+            asked = job.asked_iops
+            limit = math.inf if asked is None else asked * jobs * job.mean_block_bytes
             total += min(own_rate, limit) * seconds
     return round(total)
 

@@ -274,6 +274,8 @@ def _job(table: WorkloadTable) -> Job:
         ioengine=_ioengine(table),
         contents=table.contents,
         rate_iops=table.rate_iops[0] if table.rate_iops else None,
+        rate_bytes_per_s=parse_size(table.rate[0]) if table.rate else None,
+        fleet_rate_iops=table.fleet_rate_iops[0] if table.fleet_rate_iops else None,
         arrivals=table.arrivals,
         verify=table.verify,
         options=tuple((name, option_text(value)) for name, value in table.fio.items()),

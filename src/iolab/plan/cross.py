@@ -9,7 +9,6 @@ from typing import Any, Final
 from iolab.model.engine import EngineName
 from iolab.model.fio_options import FIO_OPTIONS, SYNC_IOENGINES, option_text, value_fits
 from iolab.model.host import HostKind, Role
-from iolab.model.objective import Objective
 from iolab.plan.aim_checks import check_aims
 from iolab.plan.document import Document, Faults
 from iolab.plan.fleet import FILES_PER_HOST_MAX, check_fleet
@@ -19,6 +18,7 @@ from iolab.plan.key_value_checks import check_key_values
 from iolab.plan.metadata_checks import check_metadata
 from iolab.plan.method_table import check_method
 from iolab.plan.native_checks import check_native
+from iolab.plan.rate_checks import check_rates
 from iolab.plan.study_file import (
     EVERY_AXIS,
     ITEMS,
@@ -49,7 +49,7 @@ def check_tables(document: Document, tables: Tables, faults: Faults) -> None:
         _check_hosts_known(document, item, configuration, tables, faults)
     for item, workload in tables.read("workload", WorkloadTable):
         _check_mix(document, item, workload, faults)
-        _check_arrivals(document, item, workload, faults)
+        check_rates(document, item, workload, faults)
         _check_depth(document, item, workload, faults)
         _check_sizes(document, item, workload, faults)
     for item in tables.items["workload"]:
@@ -204,23 +204,6 @@ def _check_mix(document: Document, item: Item, workload: WorkloadTable, faults: 
         do = "Leave rwmixread out, or write rw = 'randrw' or 'rw'."
         origin = document.where((*item.path, "rwmixread"))
         faults.add_once(origin, "rwmixread", happened, do)
-
-
-def _check_arrivals(
-    document: Document, item: Item, workload: WorkloadTable, faults: Faults
-) -> None:
-    """Arrivals need a rate, and are told by their own key alone."""
-    if workload.arrivals is None:
-        return
-    if workload.rate_iops is None and workload.objective is not Objective.MAX_LOAD:
-        happened = f"{start(document, item.path)} has arrivals but no rate_iops."
-        do = "Write rate_iops, the I/Os that arrive at a job in a second, or leave arrivals out."
-        faults.add_once(document.where((*item.path, "arrivals")), "arrivals", happened, do)
-    option = "rate_process"
-    if option in workload.fio:
-        happened = f"{start(document, item.path)} has both arrivals and fio option {option}."
-        do = "Leave one of them out: arrivals sets the option."
-        faults.add_once(document.where((*item.path, "fio", option)), option, happened, do)
 
 
 def _check_depth(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:

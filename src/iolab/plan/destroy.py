@@ -7,6 +7,7 @@ from typing import Final
 from iolab.model.host import HostKind
 from iolab.model.state import Purge
 from iolab.model.study import Study
+from iolab.model.workload import Job
 from iolab.plan.targets import targets_of
 from iolab.plan.wording import shown
 
@@ -21,6 +22,8 @@ _WAYS: Final = {
 def destroyed(study: Study) -> tuple[str, ...]:
     """One sentence for each device whose content will be lost."""
     way = _WAYS.get(study.precondition.purge, _WAYS[Purge.NONE])
+    if any(isinstance(one.job, Job) and one.job.access.trims for one in study.workloads):
+        way = f"{way} and trimmed"
     if study.target.make_xfs:
         way = "formatted: an XFS is made on it"
     return tuple(

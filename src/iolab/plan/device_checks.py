@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from iolab.model.state import Purge
 from iolab.plan.document import Document, Faults
 from iolab.plan.filesystem_checks import check_filesystem
+from iolab.plan.guest_members import boots_guests
 from iolab.plan.key_value_tables import DbBenchTable, YcsbTable
 from iolab.plan.locate import Path
 from iolab.plan.study_file import ConfigurationTable, HostTable, MetadataTable, WorkloadTable
@@ -26,6 +27,7 @@ def check_devices(document: Document, tables: Tables, faults: Faults) -> None:
     folders = [path for path, table in places if table.path]
     if devices:
         _check_with_devices(document, tables, faults)
+    _check_trims(document, tables, faults, has_folder=bool(folders))
     _check_precondition(document, tables.precondition, devices, folders, faults)
     check_filesystem(document, tables, devices, folders, faults)
 
@@ -71,10 +73,31 @@ def _check_with_devices(document: Document, tables: Tables, faults: Faults) -> N
         do = f"Write filesystem = '{XFS}' under [target] to make one there, or give a directory."
         faults.add(document.where(item.path), happened, do)
     for item, workload in tables.read("workload", WorkloadTable):
-        if tables.precondition.fill == 0 and workload.rw.reads:
-            happened = f"{start(document, item.path)} reads, but with fill = 0 nothing was written."
+        if tables.precondition.fill == 0 and not workload.rw.writes:
+            what = "trims" if workload.rw.trims else "reads"
+            happened = (
+                f"{start(document, item.path)} {what}, but with fill = 0 nothing was written."
+            )
             do = "Set precondition.fill = 1 or more, or keep to workloads that write."
             faults.add(document.where(item.path), happened, do)
+
+
+def _check_trims(document: Document, tables: Tables, faults: Faults, *, has_folder: bool) -> None:
+    """Trims are of a block device: fio has none of files, and those of guests stay in the guest."""
+    if boots_guests(tables):
+        where = "the disks of booted guests do not pass on"
+    elif tables.target.filesystem == XFS:
+        where = "files on an XFS do not take"
+    elif has_folder:
+        where = "files in a directory do not take"
+    else:
+        return
+    for item, workload in tables.read("workload", WorkloadTable):
+        if workload.rw.trims:
+            happened = f"{start(document, item.path)} has rw = {shown(workload.rw.value)}, "
+            happened += f"which {where}."
+            do = "Give a block device as the target (device and serial), or another rw."
+            faults.add_once(document.where((*item.path, "rw")), "rw trims", happened, do)
 
 
 def _check_precondition(

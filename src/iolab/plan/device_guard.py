@@ -60,6 +60,7 @@ def device_faults(
         do = "Set a smaller workload.*.filesize or numjobs, or name a larger device."
         faults.append(Fault(f"{happened}.", do))
     faults += _purge_faults(study.precondition.purge, where, seen, facts)
+    faults += _trim_faults(plan, target, where, seen)
     return faults + _block_faults(plan, target, where, seen)
 
 
@@ -77,6 +78,14 @@ def _purge_faults(purge: Purge, where: str, seen: DeviceFacts, facts: HostFacts)
         happened = f"There is no nvme-cli on the host of {where[:1].lower()}{where[1:]}."
         faults.append(Fault(happened, "Install it there, as with 'apt-get install nvme-cli'."))
     return faults
+
+
+def _trim_faults(plan: Plan, target: Target, where: str, seen: DeviceFacts) -> list[Fault]:
+    jobs = (p.job for p in plan.points if p.configuration in target.configurations)
+    if seen.discards or not any(isinstance(job, Job) and job.access.trims for job in jobs):
+        return []
+    happened = f"{where} takes no discards, which rw = 'trim' and 'randtrim' are."
+    return [Fault(happened, "Name a device that does, or leave those workloads out.")]
 
 
 def _block_faults(plan: Plan, target: Target, where: str, seen: DeviceFacts) -> list[Fault]:

@@ -16,6 +16,7 @@ from iolab.plan.device_checks import check_devices
 from iolab.plan.document import Document, Faults, Origin, read_document
 from iolab.plan.expand import expand_hosts
 from iolab.plan.inventory import Inventory, read_inventory, take_hosts
+from iolab.plan.rate_checks import check_shares
 from iolab.plan.tables import read_tables
 from iolab.plan.target_options import drop_hidden_target, set_in_target, set_path
 from iolab.plan.wording import shown, suggestion
@@ -131,13 +132,15 @@ def _load(
     if faults.all:
         return None
     inventory = options.inventory.text if options.inventory else ""
-    return build_study(
+    study = build_study(
         tables,
         scale=options.scale,
         text=text,
         overrides=tuple(overrides),
         inventory=inventory,
     )
+    check_shares(document, study, faults)
+    return None if faults.all else study
 
 
 def _fill_in(document: Document) -> None:

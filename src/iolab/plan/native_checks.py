@@ -14,9 +14,9 @@ from iolab.model.native_options import (
     microseconds,
     shares_of,
 )
-from iolab.model.workload import Contents
+from iolab.model.workload import Arrivals, Contents
 from iolab.plan.document import Document, Faults
-from iolab.plan.study_file import WorkloadTable
+from iolab.plan.study_file import RATES, WorkloadTable
 from iolab.plan.tables import Item, Tables, place, start
 from iolab.plan.wording import shown
 from iolab.units import format_bytes, parse_size
@@ -36,14 +36,13 @@ def check_native(document: Document, tables: Tables, faults: Faults) -> None:
             _check_method(document, item, workload, faults)
             _check_options(document, item, workload, faults)
             filled = tables.precondition.fill > 0
-            for key, says, do in (*_apart(workload), *_unverifiable(workload, filled=filled)):
-                happened = f"{start(document, item.path)} has {says}."
-                origin = document.where((*item.path, *key))
-                faults.add_once(origin, says, happened, do)
-        elif workload.verify:
-            happened = f"{start(document, item.path)} has verify, which fio is not asked to do."
-            do = "Leave it out, or write engine = 'native'."
-            faults.add_once(document.where((*item.path, "verify")), "verify", happened, do)
+            told = (*_apart(workload), *_unverifiable(workload, filled=filled))
+        else:
+            told = tuple(_by_fio(workload))
+        for key, says, do in told:
+            happened = f"{start(document, item.path)} has {says}."
+            origin = document.where((*item.path, *key))
+            faults.add_once(origin, says, happened, do)
 
 
 def _check_method(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
@@ -73,6 +72,31 @@ def _check_options(document: Document, item: Item, workload: WorkloadTable, faul
 
 _Told = Iterator[tuple[tuple[str, ...], str, str]]
 """The key at fault, what the workload has, and what to do."""
+
+
+def _by_fio(workload: WorkloadTable) -> _Told:
+    """What fio would not do."""
+    if workload.verify:
+        do = "Leave it out, or write engine = 'native'."
+        yield ("verify",), "verify, which fio is not asked to do", do
+    if workload.rw.trims and max(workload.iodepth) > 1:
+        says = f"rw = {shown(workload.rw.value)} and iodepth = {max(workload.iodepth)}, but fio "
+        says += "trims one at a time"
+        do = "Write iodepth = 1 and raise numjobs, or write engine = 'native'."
+        yield ("iodepth",), says, do
+    yield from _fio_rates(workload)
+
+
+def _fio_rates(workload: WorkloadTable) -> _Told:
+    """Of fio, which reckons with the smallest block where it should with their mean."""
+    poisson = workload.arrivals is Arrivals.POISSON
+    poisson = poisson or workload.fio.get("rate_process") == "poisson"
+    counted = workload.rate_iops is not None or workload.fleet_rate_iops is not None
+    if "bssplit" in workload.fio and (counted or (poisson and workload.rate is not None)):
+        key = next(key for key in RATES if getattr(workload, key) is not None)
+        says = f"{key} and fio option bssplit, whose rate fio reckons from the smallest block"
+        do = "Write rate without Poisson arrivals, or engine = 'native'."
+        yield ("fio", "bssplit"), says, do
 
 
 def _options(workload: WorkloadTable) -> dict[str, str]:
@@ -132,6 +156,9 @@ def _polling(workload: WorkloadTable, options: Mapping[str, str]) -> _Told:
         if not workload.direct:
             do = "The page cache is not polled: leave one of them out."
             yield ("fio", "hipri"), "fio option hipri and direct = false", do
+        if workload.rw.trims:
+            do = "Trims are plain calls: leave it out."
+            yield ("fio", "hipri"), f"fio option hipri and rw = {shown(workload.rw.value)}", do
         if workload.rw.writes and int(options.get("fsync", "0")):
             do = "A polled ring does not flush: leave one of them out."
             yield ("fio", "hipri"), "fio options hipri and fsync", do
@@ -143,6 +170,8 @@ def _unverifiable(workload: WorkloadTable, *, filled: bool) -> _Told:
         return
     options = _options(workload)
     do = "Leave one of them out."
+    if workload.rw.trims:
+        yield ("verify",), f"verify and rw = {shown(workload.rw.value)}, which leaves no stamps", do
     if workload.contents is Contents.ZEROS:
         yield ("verify",), "verify and contents = 'zeros', which bear no stamps", do
     if int(options.get("dedupe_percentage", "0")):

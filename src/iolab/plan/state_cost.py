@@ -81,14 +81,25 @@ def spared_seconds(study: Study, runs: tuple[PlannedRun, ...]) -> float:
 
 
 def restorations(study: Study, runs: Iterable[PlannedRun]) -> int:
-    """How often the start state is made."""
-    match study.precondition.restore:
-        case Restore.EACH_POINT:
-            return sum(1 for _ in runs)
-        case Restore.EACH_WORKLOAD:
-            return _turns((run.point.configuration, run.point.workload) for run in runs)
-        case Restore.ONCE:
-            return len({run.point.configuration for run in runs})
+    """How often the start state is made: after a run that trims there is none any more."""
+    runs = tuple(runs)
+    restore = study.precondition.restore
+    if restore is Restore.EACH_POINT:
+        return len(runs)
+    count, before = 0, None
+    stands: set[str] = set()
+    for run in runs:
+        here, turn = run.point.configuration, (run.point.configuration, run.point.workload)
+        turned = restore is Restore.EACH_WORKLOAD and turn != before
+        count += turned or here not in stands
+        before = turn
+        stands = stands - {here} if trims(run) else stands | {here}
+    return count
+
+
+def trims(run: PlannedRun) -> bool:
+    """Whether nothing is left of what the run works on."""
+    return isinstance(run.point.job, Job) and run.point.job.access.trims
 
 
 def steady_series(study: Study, runs: tuple[PlannedRun, ...]) -> int:

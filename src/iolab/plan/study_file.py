@@ -43,7 +43,10 @@ from iolab.plan.wording import nearest, shown
 FORMAT: Final = 1
 """The only version of the file format so far."""
 
-AXES: Final = ("bs", "iodepth", "numjobs", "rwmixread", "filesize", "rate_iops", PER_NODE, HOSTS)
+RATES: Final = ("rate_iops", "rate", "fleet_rate_iops")
+"""Keys of a workload that say how fast it goes, of which it has one at most."""
+
+AXES: Final = ("bs", "iodepth", "numjobs", "rwmixread", "filesize", *RATES, PER_NODE, HOSTS)
 """Keys of a workload that may be lists; several lists make a product, the first varies slowest."""
 
 METADATA_AXES: Final = ("ranks", "files_per_rank")
@@ -82,6 +85,12 @@ FILES_MAX: Final = 10_000
 RATE_MAX: Final = 100_000_000
 """I/Os per second of one job; no job comes near."""
 
+RATE_BYTES_MAX: Final = 1 << 40
+"""The same in bytes: more than any host's memory moves."""
+
+FLEET_RATE_MAX: Final = RATE_MAX * 1000
+"""The same of all jobs of all hosts."""
+
 ROOM_MAX: Final = 65536
 """More cores, NUMA nodes or queues than any machine has."""
 
@@ -100,6 +109,8 @@ IoDepth = Annotated[int, values.whole(1, IODEPTH_MAX)]
 NumJobs = Annotated[int, values.whole(1, NUMJOBS_MAX)]
 Percent = Annotated[int, values.whole(0, 100)]
 Rate = Annotated[int, values.whole(1, RATE_MAX)]
+RateBytes = Annotated[int | str, values.size(1, RATE_BYTES_MAX, multiple=1)]
+FleetRate = Annotated[int, values.whole(1, FLEET_RATE_MAX)]
 Port = Annotated[int, values.whole(1, routes.PORT_MAX)]
 Devices = Annotated[list[Annotated[str, values.block_device()]], values.Listed(lone=True)]
 Room = Annotated[int, values.whole(1, ROOM_MAX)]
@@ -194,6 +205,8 @@ class WorkloadTable(AimTable):
     files: Annotated[int, values.whole(1, FILES_MAX)] = 1
     rwmixread: Annotated[list[Percent], Numbers] | None = None
     rate_iops: Annotated[list[Rate], Numbers] | None = None
+    rate: Annotated[list[RateBytes], Sizes] | None = None
+    fleet_rate_iops: Annotated[list[FleetRate], Numbers] | None = None
     vms_per_node: Annotated[list[PerNode], Numbers] | None = None
     hosts: Annotated[list[PerNode], Numbers] | None = None
     arrivals: Annotated[Arrivals, values.choice(Arrivals, "arrivals")] | None = None

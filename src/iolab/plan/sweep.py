@@ -119,6 +119,10 @@ def _point(
     per_node, host_count = (int(dict(axis).get(name, 0)) for name in (PER_NODE, HOSTS))
     hosts = participants(study, configuration.id, per_node, host_count)
     own = _host_numjobs(study, hosts)
+    if job.fleet_rate_iops is not None:
+        # Whatever does not come out even was refused when the study was read.
+        jobs = sum(dict(own).get(name, job.numjobs) for name in hosts)
+        job = replace(job, rate_iops=max(job.fleet_rate_iops // max(jobs, 1), 1))
     content: dict[str, object] = {
         "configuration": configuration.id,
         "hosts": hosts,
@@ -201,6 +205,8 @@ def _job_at(job: Job, axis: tuple[tuple[str, int | str], ...]) -> Job:
                 changes["block_bytes"] = parse_size(value)
             case "filesize":
                 changes["file_bytes"] = parse_size(value)
+            case "rate":
+                changes["rate_bytes_per_s"] = parse_size(value)
             case "rwmixread":
                 changes["read_percent"] = value
             case "vms_per_node" | "hosts":

@@ -122,7 +122,7 @@ def _counted_s(record: RunRecord, grid: Grid, window: Window | None) -> tuple[fl
 def _load_panels(record: RunRecord, grid: Grid) -> list[Panel]:
     """Throughput and latency of all hosts together."""
     table = record.intervals
-    directions = [d for d in (Direction.READ, Direction.WRITE) if np.any(table.direction == d)]
+    directions = [d for d in Direction if np.any(table.direction == d)]
     seconds = grid.covered_s
     ios = {d: _spread(record, grid, table.ios.astype(np.float64), d) for d in directions}
     moved = {d: _spread(record, grid, table.bytes.astype(np.float64), d) for d in directions}

@@ -148,8 +148,13 @@ def _workload_row(workload: Workload) -> tuple[Cell, ...]:
     mix = swept.get("rwmixread", job.read_percent)
     access = job.access.value + (f", {mix} % reads" if job.access.mixed else "")
     options = [f"{name}={value}" for name, value in job.options]
-    if job.rate_iops is not None or "rate_iops" in swept:
-        options.append(f"rate_iops={swept.get('rate_iops', job.rate_iops)}")
+    rates = {
+        "rate_iops": job.rate_iops,
+        "rate": job.rate_bytes_per_s,
+        "fleet_rate_iops": job.fleet_rate_iops,
+    }
+    told = ((name, swept.get(name, rate)) for name, rate in rates.items())
+    options += [f"{name}={rate}" for name, rate in told if rate is not None]
     return row(
         workload.title,
         access,

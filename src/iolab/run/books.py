@@ -93,13 +93,20 @@ def workload_key(run: PlannedRun) -> str:
 
 
 def begun(account: LedgerTarget, run: PlannedRun) -> LedgerTarget:
-    """The account with the run under way; the first of a sweep is what others compare with."""
+    """The account with the run under way; the first of a sweep is what others compare with.
+
+    Of what a run trims nothing is left: from its beginning on there is no start state any more, so
+    that it is made again before the next run, whatever becomes of this one.
+    """
     key = workload_key(run)
     sweeps = account.sweeps
     if key not in dict(sweeps):
         sweeps = (*sweeps, (key, account.written_bytes))
-    under_way = f"{run.point.digest} {run.repeat}" if run.point.io.access.writes else ""
-    return replace(account, sweeps=sweeps, under_way=under_way)
+    access = run.point.io.access
+    changes = access.writes or access.trims
+    under_way = f"{run.point.digest} {run.repeat}" if changes else ""
+    new = replace(account, sweeps=sweeps, under_way=under_way)
+    return replace(new, filled=0.0, restored_for=None, steady=()) if access.trims else new
 
 
 def state_of(account: LedgerTarget, run: PlannedRun) -> TargetState:

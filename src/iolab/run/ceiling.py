@@ -54,6 +54,8 @@ def _kind_of(job: Job) -> Job:
     return replace(
         job,
         rate_iops=None,
+        rate_bytes_per_s=None,
+        fleet_rate_iops=None,
         arrivals=None,
         file_bytes=0,
         files_per_job=1,

@@ -19,6 +19,8 @@ class DiskCounts:
     read_bytes: int
     write_ios: int
     write_bytes: int
+    discard_ios: int | None = None
+    discard_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ def deltas(before: Look, after: Look, devices: Iterable[str]) -> tuple[DeviceDel
     """
     found = []
     for name in devices:
-        then = before.disks.get(name, DiskCounts(0, 0, 0, 0))
+        then = before.disks.get(name, DiskCounts(0, 0, 0, 0, 0, 0))
         now = after.disks.get(name)
         if now is None:
             continue
@@ -56,9 +58,11 @@ def deltas(before: Look, after: Look, devices: Iterable[str]) -> tuple[DeviceDel
             write_bytes=now.write_bytes - then.write_bytes,
             read_ios=now.read_ios - then.read_ios,
             write_ios=now.write_ios - then.write_ios,
+            discard_bytes=_less(now.discard_bytes, then.discard_bytes),
+            discard_ios=_less(now.discard_ios, then.discard_ios),
         )
         moved = (delta.read_bytes, delta.write_bytes, delta.read_ios, delta.write_ios)
-        if min(moved) >= 0:
+        if min(*moved, delta.discard_bytes or 0, delta.discard_ios or 0) >= 0:
             found.append(delta)
     return tuple(found)
 
@@ -90,6 +94,11 @@ def cpu_busy(before: object, after: object) -> float | None:
     return 1 - idle_ns / span if span > 0 else None
 
 
+def _less(now: int | None, then: int | None) -> int | None:
+    """What was counted in between; None where it is not counted."""
+    return None if now is None or then is None else now - then
+
+
 def _cpu_ns(rows: object) -> tuple[int, int]:
     if not isinstance(rows, list):
         raise TypeError("no list of cores")
@@ -106,8 +115,15 @@ def _disk(row: object) -> tuple[str, DiskCounts]:
         read_bytes=_count(row[2]),
         write_ios=_count(row[4]),
         write_bytes=_count(row[5]),
+        discard_ios=_counted(row, 10),
+        discard_bytes=_counted(row, 11),
     )
     return row[0], counts
+
+
+def _counted(row: list[object], place: int) -> int | None:
+    """What a kernel older than 4.18, which has no such counter, leaves out."""
+    return None if len(row) <= place or row[place] is None else _count(row[place])
 
 
 def _count(value: object) -> int:

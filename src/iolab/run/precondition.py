@@ -52,10 +52,15 @@ class Preconditioner:
             await self._restore(run, sites)
         if self._wish.steady and run.point.io.access.writes:
             await self._make_steady(run, sites)
-        accounts = {site.key: begun(self._books.of(site), run) for site in sites}
+        before = {site.key: self._books.of(site) for site in sites}
+        accounts = {key: begun(account, run) for key, account in before.items()}
         self._books.keep(*accounts.values())
-        self._states = states_of(accounts, sites, run)
-        return tuple(_with_filled(site, accounts[site.key]) for site in sites)
+        found = {
+            key: replace(accounts[key], filled=one.filled, steady=one.steady)
+            for key, one in before.items()
+        }
+        self._states = states_of(found, sites, run)
+        return tuple(_with_filled(site, before[site.key]) for site in sites)
 
     async def account(self, record: RunRecord, sites: Sequence[Site]) -> RunRecord:
         """The record with the states in which it began; what it wrote is in the ledger."""

@@ -236,3 +236,12 @@ def test_a_fill_of_files_has_a_job_for_each_jobs_files() -> None:
 def test_a_device_whose_name_fio_could_misread_is_refused(name: str) -> None:
     with pytest.raises(EngineError):
         measure_job(JOB, replace(FILES, device=name), 1000, 1)
+
+
+def test_trims_and_rates_in_bytes_are_told_in_fios_words() -> None:
+    job = replace(JOB, access=Access.RANDTRIM, iodepth=1, rate_bytes_per_s=1 << 20)
+    assert {"rw": "randtrim", "rate": "1048576"}.items() <= told(job).items()
+    assert "rate_iops" not in told(job)
+    mixed = replace(JOB, access=Access.RANDRW, read_percent=75, rate_bytes_per_s=4000)
+    assert told(mixed)["rate"] == "3000,1000"
+    assert told(replace(mixed, arrivals=Arrivals.POISSON))["rate_process"] == "poisson"

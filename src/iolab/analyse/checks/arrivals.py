@@ -35,7 +35,7 @@ more than the hundredth part that a p99 leaves out. A stall hides from the avera
 @check("coordinated-omission", "Latency of a rate that was not kept")
 def coordinated_omission(view: RunView) -> Said:
     """Whether I/Os under a rate were issued when they were due, so that none waited unseen."""
-    if view.job.rate_iops is None:
+    if view.job.asked_iops is None:
         loop = "Closed loop" if is_closed_loop(view.job) else "Paced by think time"
         return valid(
             f"{loop}: latencies are service times at the load's concurrency.", open_loop=False
@@ -50,9 +50,9 @@ def _kept(view: RunView, index: int) -> Said:
         return _reached(view, index, job)
     found = concurrency(view.load, index, job.depth_total)
     seconds = float(view.load.seconds[index])
-    if found is None or seconds <= 0 or job.rate_iops is None:
+    if found is None or seconds <= 0 or job.asked_iops is None:
         return unchecked(f"no I/O was measured on {host.host}")
-    target = job.rate_iops * job.numjobs
+    target = job.asked_iops * job.numjobs
     achieved = float(view.load.ios[index].sum()) / seconds / target
     evidence: Numbers = {
         "host": host.host,
@@ -89,9 +89,9 @@ def _reached(view: RunView, index: int, job: Job) -> Said:
     What is due then waits ever longer, and a latency says how long the run was.
     """
     host, seconds = view.hosts[index], float(view.load.seconds[index])
-    if seconds <= 0 or job.rate_iops is None:
+    if seconds <= 0 or job.asked_iops is None:
         return unchecked(f"no I/O was measured on {host.host}")
-    target = job.rate_iops * job.numjobs
+    target = job.asked_iops * job.numjobs
     achieved = float(view.load.ios[index].sum()) / seconds / target
     generator = host.totals.generator if host.totals else None
     unreached = generator is not None and generator.unreached

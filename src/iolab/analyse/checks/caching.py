@@ -43,7 +43,7 @@ def buffered_io(view: RunView) -> Said:
 def cache_hits(view: RunView) -> Said:
     """Whether the reads can have been answered by the hosts' memory."""
     if not view.access.reads:
-        return valid("The workload only writes.", reads=False)
+        return valid("The workload reads nothing.", reads=False)
     if view.job.direct:
         return valid("O_DIRECT reads pass the page cache by.", direct=True)
     if _is_proved_cold(view):
@@ -114,7 +114,7 @@ def _memory_target(target: TargetFacts | None, host: str) -> Said:
 def holes(view: RunView) -> Said:
     """Whether all that is read was written before."""
     if not view.access.reads:
-        return valid("The workload only writes.", reads=False)
+        return valid("The workload reads nothing.", reads=False)
     return worst(_proved_written(host) for host in view.hosts)
 
 

@@ -16,10 +16,10 @@ from iolab.analyse.checks.registry import (
     valid,
     worst,
 )
+from iolab.analyse.load import DIRECTIONS
 from iolab.analyse.view import RunView
 from iolab.model.generator import GeneratorTotals
 from iolab.model.run import HostRun
-from iolab.model.sample import Direction
 from iolab.units import format_count, format_ns
 
 LATE_SHARE: Final = 0.1
@@ -45,15 +45,15 @@ def generator_late(view: RunView) -> Said:
 
 def _late(view: RunView, index: int) -> Said:
     host, job = view.hosts[index], view.record.run.point.io_on(view.hosts[index].host)
-    if view.service is None or job.rate_iops is None:
+    if view.service is None or job.asked_iops is None:
         return valid("No I/O was due at a set time, so none was late.", open_loop=False)
     generator = _generator(host)
     if generator is None or generator.lateness is None:
         return unchecked(f"the engine{view.on(host)} told no lateness", host=host.host)
-    ways = [int(way) for way in (Direction.READ, Direction.WRITE)]
+    ways = [int(way) for way in DIRECTIONS]
     response_ns = view.load.histogram([index], ways).percentile_ns(99.0)
     late = generator.lateness
-    interval_ns = _NS_PER_S / (job.rate_iops * job.numjobs)
+    interval_ns = _NS_PER_S / (job.asked_iops * job.numjobs)
     share = late.p99_ns / response_ns if response_ns else None
     evidence: Numbers = {
         "host": host.host,

@@ -44,6 +44,7 @@ class Moved:
 
     `below_read` and `below_write` are what the leaves below it moved, None where it is a leaf.
     `opaque` is true where nothing tells what lies below (a loop device without known parents).
+    `discard_bytes` is None where its kernel does not count what is trimmed.
     `probed` bytes may have been read there as well before the start, by engines that then claim
     none of them.
     """
@@ -59,6 +60,8 @@ class Moved:
     below_write: int | None
     opaque: bool
     seconds: float
+    claimed_trim: int = 0
+    discard_bytes: int | None = None
 
 
 def moved_by_device(view: RunView) -> tuple[Moved, ...] | None:
@@ -118,6 +121,15 @@ def _group(view: RunView, device: str, members: list[int]) -> Moved:
         below_write=most(lower, Direction.WRITE) if lower else None,
         opaque=not lower and _is_opaque(facts, parts),
         seconds=max((span.seconds for span in spans if span is not None), default=0.0),
+        claimed_trim=sum(view.claimed_bytes(index, Direction.TRIM) for index in members),
+        discard_bytes=max(
+            (
+                told
+                for index in members
+                if (told := _discarded(view.hosts[index], parts)) is not None
+            ),
+            default=None,
+        ),
     )
 
 
@@ -140,6 +152,13 @@ def _moved(deltas: tuple[DeviceDelta, ...], names: list[str], way: Direction) ->
         for delta in deltas
         if delta.device in names
     )
+
+
+def _discarded(host: HostRun, names: list[str]) -> int | None:
+    """Bytes that those devices were told to forget; None where one of them does not count it."""
+    told = [delta.discard_bytes for delta in host.devices if delta.device in names]
+    known = [count for count in told if count is not None]
+    return sum(known) if len(known) == len(told) else None
 
 
 @check("bytes-moved", "Bytes claimed and bytes moved")
@@ -173,12 +192,29 @@ def _answers(group: Moved) -> Iterator[Said]:
                 f"{format_bytes(claimed)} {way}: the rest {where}.",
                 **evidence,
             )
+    yield from _trimmed(group)
     yield from _missing_below(group)
     yield from _excess(group)
-    claimed = group.claimed_read + group.claimed_write
+    claimed = group.claimed_read + group.claimed_write + group.claimed_trim
     yield valid(
         f"{group.device} moved the {format_bytes(claimed)} that the engine claims.", **evidence
     )
+
+
+def _trimmed(group: Moved) -> Iterator[Said]:
+    """Trims that the device's kernel did not count, or not as many, were none of the device's."""
+    claimed, counted = group.claimed_trim, group.discard_bytes
+    if not claimed:
+        return
+    if counted is None:
+        yield unchecked(f"the kernel of {group.device} does not count discards", **_evidence(group))
+    elif counted < MISSING_GOOD * claimed:
+        verdict = invalid if counted < MISSING_BAD * claimed else indicative
+        yield verdict(
+            f"{group.device} discarded {percent(counted / claimed)} of the "
+            f"{format_bytes(claimed)} trimmed: the rest had not reached it.",
+            **_evidence(group),
+        )
 
 
 def _missing_below(group: Moved) -> Iterator[Said]:
@@ -208,12 +244,19 @@ def _lacks(below: int | None, above: int) -> bool:
 
 
 def _excess(group: Moved) -> Iterator[Said]:
-    total = group.claimed_read + group.claimed_write
+    total = group.claimed_read + group.claimed_write + group.claimed_trim
     limit = max(EXCESS_SHARE * total, BACKGROUND_BYTES_PER_S * group.seconds)
-    causes = {"read": "read-ahead or others' reads", "wrote": "amplification or others' writes"}
+    causes = {
+        "read": "read-ahead or others' reads",
+        "wrote": "amplification or others' writes",
+        "discarded": "others' trims",
+    }
+    # Where nothing is trimmed, discards are a file system's own and no load.
+    discarded = (group.discard_bytes or 0) if group.claimed_trim else 0
     for way, claimed, moved in (
         ("read", group.claimed_read, group.read_bytes - group.probed),
         ("wrote", group.claimed_write, group.write_bytes),
+        ("discarded", group.claimed_trim, discarded),
     ):
         if moved - claimed > limit:
             yield indicative(
@@ -232,6 +275,11 @@ def _evidence(group: Moved) -> Numbers:
         "probed_bytes": group.probed,
         "claimed_write_bytes": group.claimed_write,
         "device_write_bytes": group.write_bytes,
+        **(
+            {"claimed_trim_bytes": group.claimed_trim, "device_discard_bytes": group.discard_bytes}
+            if group.claimed_trim
+            else {}
+        ),
         "below_read_bytes": group.below_read,
         "below_write_bytes": group.below_write,
     }

@@ -202,8 +202,7 @@ def _flight(view: RunView) -> Flight | None:
     ios = int(load.ios.sum())
     if not known or ios == 0:
         return None
-    rates = [None if job.rate_iops is None else job.rate_iops * job.numjobs for job in jobs]
-    asked_rates = [rate for rate in rates if rate is not None]
+    asked_rates = [job.asked_iops * job.numjobs for job in jobs if job.asked_iops is not None]
     seconds = np.maximum(load.seconds, 1e-9)
     return Flight(
         loop=Loop.RATE

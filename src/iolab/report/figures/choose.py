@@ -26,7 +26,7 @@ DASHES: Final = ((), (6, 3), (2, 3), (8, 3, 2, 3))
 """Lines of one configuration that differ in a second parameter differ in their dash."""
 
 _MAIN_AXES: Final = (
-    *("vms_per_node", "iodepth", "numjobs", "threads", "rate_iops", "rate"),
+    *("vms_per_node", "iodepth", "numjobs", "threads", "rate_iops", "fleet_rate_iops", "rate"),
     *("bs", "filesize", "block_size", "rwmixread"),
 )
 """Which parameter becomes the axis when several are varied."""

@@ -14,7 +14,7 @@ from iolab.errors import EngineError
 from iolab.model.engine import EngineName
 from iolab.model.host import ToolFacts
 from iolab.model.run import DataSet
-from iolab.model.sample import Direction
+from iolab.model.sample import Direction, ways_of
 from iolab.model.workload import Job
 from iolab.run.engines.base import Command, OutputReader
 from iolab.run.engines.fio_document import Document
@@ -112,8 +112,7 @@ class FioEngine:
 
     def reader(self, job: Job) -> OutputReader:
         """A reader that expects the directions that the job's access pattern has."""
-        asked = ((Direction.READ, job.access.reads), (Direction.WRITE, job.access.writes))
-        return FioReader([direction for direction, wanted in asked if wanted], job.numjobs)
+        return FioReader(ways_of(job.access), job.numjobs)
 
     def null(self, job: Job, directory: str, *, seconds: float) -> Command | None:
         """None: fio takes most of a second to start, and as long to end."""

@@ -94,13 +94,12 @@ class Document:
         """
         printed = _jobs(_parsed(self.text))
         parts: dict[Direction, DirectionTotals | None] = {}
-        for direction in (Direction.READ, Direction.WRITE):
+        for direction in Direction:
             blocks = [job[NAMES[direction]] for job in printed]
             progress = self.progress[direction]
             asked = direction in directions or progress.ios > 0
             parts[direction] = _totals(blocks, progress.counts) if asked else None
-        read, write = parts[Direction.READ], parts[Direction.WRITE]
-        return engine_totals(printed, read, write, error=self.error, jobs=jobs)
+        return engine_totals(printed, parts, error=self.error, jobs=jobs)
 
 
 def read_document(text: bytes) -> Document:

@@ -192,13 +192,15 @@ def _mix_and_rate(job: Job) -> tuple[str, ...]:
     """The mix and the rate: fio's rate holds for each direction, ours for both together."""
     percent = job.read_percent if job.access.mixed else None
     mix = () if percent is None else (f"rwmixread={percent}",)
-    if job.rate_iops is None:
+    key, rate = ("rate_iops", job.rate_iops)
+    if rate is None:
+        key, rate = ("rate", job.rate_bytes_per_s)
+    if rate is None:
         return mix
     if percent is None:
-        return (f"rate_iops={job.rate_iops}", *_arrivals(job))
-    reads = round(job.rate_iops * percent / 100)
-    rate = f"rate_iops={max(reads, 1)},{max(job.rate_iops - reads, 1)}"
-    return (*mix, rate, *_arrivals(job))
+        return (f"{key}={rate}", *_arrivals(job))
+    reads = round(rate * percent / 100)
+    return (*mix, f"{key}={max(reads, 1)},{max(rate - reads, 1)}", *_arrivals(job))
 
 
 def _arrivals(job: Job) -> tuple[str, ...]:
@@ -229,6 +231,8 @@ def _job_faults(job: Job) -> Iterable[Fault]:
     yield from _range_faults("numjobs", job.numjobs, 1, MAX_JOBS)
     if job.rate_iops is not None:
         yield from _range_faults("rate_iops", job.rate_iops, 1, 1 << 31)
+    if job.rate_bytes_per_s is not None:
+        yield from _range_faults("rate", job.rate_bytes_per_s, 1, 1 << 40)
     if job.read_percent is not None:
         yield from _range_faults("rwmixread", job.read_percent, 0, 100)
     for name, value in job.options:

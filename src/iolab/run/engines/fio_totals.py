@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from iolab.model.histogram import Counts, Histogram
 from iolab.model.run import DirectionTotals, EngineTotals
+from iolab.model.sample import Direction
 
 Block = Mapping[str, Any]
 
@@ -48,21 +49,21 @@ def direction_totals(blocks: Sequence[Block], counts: Counts) -> DirectionTotals
 
 def engine_totals(
     blocks: Sequence[Block],
-    read: DirectionTotals | None,
-    write: DirectionTotals | None,
+    ways: Mapping[Direction, DirectionTotals | None],
     *,
     error: int,
     jobs: int,
 ) -> EngineTotals:
     """The whole run: depth shares weighted by I/Os, CPU as the mean over the printed jobs."""
     weights = [
-        sum(_of(_inner(job, name), "total_ios") for name in ("read", "write")) for job in blocks
+        sum(_of(_inner(job, way.name.lower()), "total_ios") for way in Direction) for job in blocks
     ]
     depths = [_inner(job, "iodepth_level") for job in blocks]
     shares = tuple((key, _pooled([_of(d, key) for d in depths], weights)) for key in DEPTH_LEVELS)
     return EngineTotals(
-        read=read,
-        write=write,
+        read=ways.get(Direction.READ),
+        write=ways.get(Direction.WRITE),
+        trim=ways.get(Direction.TRIM),
         depth_percent=shares,
         user_cpu_percent=sum(_of(job, "usr_cpu") for job in blocks) / len(blocks),
         system_cpu_percent=sum(_of(job, "sys_cpu") for job in blocks) / len(blocks),

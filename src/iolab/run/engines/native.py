@@ -13,7 +13,7 @@ from typing import Final
 from iolab.model.engine import EngineName
 from iolab.model.host import ToolFacts
 from iolab.model.run import DataSet, EngineTotals
-from iolab.model.sample import Direction
+from iolab.model.sample import Direction, ways_of
 from iolab.model.workload import Job
 from iolab.run.engines.base import Command, OutputReader
 from iolab.run.engines.fio import (
@@ -88,8 +88,13 @@ class NativeEngine:
         spec = measure_spec(job, data_set, seconds, seed)
         return _command(directory, spec, seconds + END_LIMIT_S, told_start=True)
 
-    def null(self, job: Job, directory: str, *, seconds: float) -> Command:
-        """The same jobs for so many seconds on a target that does nothing."""
+    def null(self, job: Job, directory: str, *, seconds: float) -> Command | None:
+        """The same jobs for so many seconds on a target that does nothing; None of trims.
+
+        Nothing that is there without a device takes those.
+        """
+        if job.access.trims:
+            return None
         return _command(directory, null_spec(job, seconds), seconds + END_LIMIT_S, told_start=False)
 
     def null_reader(self, job: Job) -> OutputReader:
@@ -98,8 +103,9 @@ class NativeEngine:
 
     def reader(self, job: Job) -> OutputReader:
         """A reader that expects the directions that the job has: a mix of 100 % has only one."""
-        asked = ((Direction.READ, reads(job)), (Direction.WRITE, writes(job)))
-        return NativeReader([direction for direction, wanted in asked if wanted], job.numjobs)
+        none = {Direction.READ: not reads(job), Direction.WRITE: not writes(job)}
+        ways = [way for way in ways_of(job.access) if not none.get(way, False)]
+        return NativeReader(ways, job.numjobs)
 
 
 def _lacks(wanted: int) -> Callable[[EngineTotals], str | None]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from iolab.errors import EngineError, Fault
 from iolab.model.fio_options import FIO_OPTIONS, value_fits
-from iolab.model.native_options import METHODS, is_native, microseconds, shares_of
+from iolab.model.native_options import AUTO, METHODS, is_native, microseconds, shares_of
 from iolab.model.run import DataSet
 from iolab.model.workload import Arrivals, Contents, Job
 from iolab.run.engines.fio_job import (
@@ -39,6 +39,9 @@ INTERVAL_MS: Final = 1000
 
 SEEDS_APART: Final = 1 << 20
 """Seeds of a run's jobs follow each other; those of the next run begin so much further on."""
+
+SEED_LIMIT: Final = 1 << 64
+"""Seeds are numbers of 64 bits."""
 
 ALL_READS: Final = 100
 """The share of reads, in percent, of a mix without writes."""
@@ -143,7 +146,8 @@ def _whole(job: Job, jobs: list[Spec], seconds: float | None) -> Spec:
         "format": FORMAT,
         "jobs": jobs,
         "direct": job.direct,
-        "method": METHODS[job.ioengine],
+        # Trims are plain calls, whatever other I/O of the workload file goes through; so are fio's.
+        "method": METHODS[AUTO if job.access.trims else job.ioengine],
         "poll": options.get("hipri") == "1",
         "sqpoll": options.get("sqthread_poll") == "1",
         "runtime_s": seconds,
@@ -169,7 +173,7 @@ def _shape(job: Job) -> Spec:
         "rw": job.access.value,
         "blocks": _blocks(job, options),
         "depth": job.iodepth,
-        "rate": None if job.rate_iops is None else {"iops": float(job.rate_iops)},
+        "rate": _rate(job),
         "arrivals": _arrivals(job, options),
         "think_us": microseconds(options.get("thinktime", "0")),
         "think_every": int(options.get("thinktime_blocks", "1")),
@@ -242,9 +246,16 @@ def _blocks(job: Job, options: Mapping[str, str]) -> list[Spec]:
     return blocks
 
 
+def _rate(job: Job) -> Spec | None:
+    if job.rate_iops is not None:
+        return {"iops": float(job.rate_iops)}
+    told = job.rate_bytes_per_s
+    return None if told is None else {"bytes_per_s": float(told)}
+
+
 def _arrivals(job: Job, options: Mapping[str, str]) -> str | None:
     """When I/Os are due under a rate; None for I/Os that a closed loop paces."""
-    if job.rate_iops is None:
+    if job.asked_iops is None:
         return None
     poisson = job.arrivals is Arrivals.POISSON or options.get("rate_process") == "poisson"
     if poisson:
@@ -278,7 +289,7 @@ def _distribution(job: Job, options: Mapping[str, str]) -> Spec:
 
 
 def _seed(seed: int, number: int) -> int:
-    return seed * SEEDS_APART + number
+    return (seed * SEEDS_APART + number) % SEED_LIMIT
 
 
 def _job_faults(job: Job) -> Iterable[Fault]:

@@ -95,7 +95,7 @@ def totals_of(
     errors = _errors({**_inner(end, "errors"), "thread": _inner(end, "broken")})
     ways = {
         direction: _direction(part_of(end, name), wall_ns, _short(_inner(end, "errors"), name))
-        for direction, name in ((Direction.READ, "read"), (Direction.WRITE, "write"))
+        for direction, name in ((way, way.name.lower()) for way in Direction)
         if direction in directions
     }
     cpu = _inner(end, "cpu")
@@ -104,6 +104,7 @@ def totals_of(
     return EngineTotals(
         read=ways.get(Direction.READ),
         write=ways.get(Direction.WRITE),
+        trim=ways.get(Direction.TRIM),
         depth_percent=(),
         user_cpu_percent=100 * use[0] / jobs,
         system_cpu_percent=100 * use[1] / jobs,

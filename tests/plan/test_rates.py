@@ -1,0 +1,144 @@
+"""Rates of jobs in I/Os and bytes, of the whole fleet, and workloads that trim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iolab.cli.jobs import job_text
+from iolab.model.run import Plan
+from iolab.model.workload import Access
+from iolab.plan.load import LoadOptions, parse_study
+from iolab.plan.schedule import make_plan
+from iolab.plan.state_cost import restorations
+from tests.plan.studies import FILE, load, told, workload
+from tests.plan.test_devices import DEVICE, TARGET, refused, study_of
+
+HOSTS = '[[host]]\nname = "c[1-4]"\n'
+TRIM = '[[workload]]\nid = "t"\nrw = "{rw}"\nbs = "64k"\nfilesize = "1m"\n{more}'
+
+
+def plan_of(text: str) -> Plan:
+    return make_plan(load(text))
+
+
+def trims(more: str = "", rw: str = "randtrim", target: str = TARGET) -> str:
+    return 'format = 1\nid = "s"\n' + TRIM.format(rw=rw, more=more) + target
+
+
+def test_a_rate_in_bytes_is_an_axis() -> None:
+    points = plan_of(workload('rate = ["1m", "20m"]\narrivals = "poisson"')).points
+    assert [point.io.rate_bytes_per_s for point in points] == [1 << 20, 20 << 20]
+    assert [point.axis for point in points] == [(("rate", "1m"),), (("rate", "20m"),)]
+    assert points[0].io.asked_iops == 256.0
+    assert job_text(points[0].io).endswith("1.05 MB/s a job, poisson arrivals")
+
+
+def test_a_rate_in_bytes_of_mixed_blocks_is_a_rate_of_their_mean() -> None:
+    job = load(workload('rate = "1m"\nfio = { bssplit = "4k/75:16k/25" }')).workloads[0].io
+    assert job.asked_iops == (1 << 20) / (4096 * 0.75 + 16384 * 0.25)
+    apart = replace(job, options=(("bssplit", "4k,8k"),))
+    assert (apart.mean_block_bytes, replace(apart, access=Access.RANDWRITE).mean_block_bytes) == (
+        4096,
+        8192,
+    )
+
+
+def test_a_rate_of_the_fleet_is_shared_by_all_jobs_of_a_point() -> None:
+    text = workload("fleet_rate_iops = 12000\nnumjobs = [1, 3]\nhosts = [1, 4]") + HOSTS
+    points = plan_of(text).points
+    assert [point.io.rate_iops for point in points] == [12000, 3000, 4000, 1000]
+    assert "12000 IOPS of the fleet, 1000 IOPS a job" in job_text(points[-1].io)
+
+
+def test_jobs_of_a_hosts_own_number_have_the_same_share_each() -> None:
+    own = HOSTS + '[[host]]\nname = "big"\nnumjobs = 6\n'
+    (point,) = plan_of(workload("fleet_rate_iops = 1000") + own).points
+    assert (point.io.rate_iops, point.io_on("big").numjobs) == (100, 6)
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("fleet_rate_iops = 1001", "is 1001, which 4 jobs of all hosts cannot share"),
+        ("fleet_rate_iops = 1001", "Give 1000 or 1004."),
+        ("fleet_rate_iops = 3", "Give 4."),
+        ("fleet_rate_iops = [4, 11]\nnumjobs = [1, 3]", "Give 12."),
+        ("fleet_rate_iops = 0", "fleet_rate_iops"),
+        ("rate_iops = 9\nfleet_rate_iops = 4", "has rate_iops and fleet_rate_iops"),
+        ('rate_iops = 9\nrate = "1m"', "has rate_iops and rate"),
+        ('rate = ["1m", "2k"]', "less than one block of 4 KiB a second"),
+        ('rate = "fast"', "which is not a size"),
+        ('objective = "max-load"\nlimit = "p99 <= 2ms"\nrate = "1m"', "'max-load' and rate"),
+        ('arrivals = "fixed"', "has arrivals but no rate_iops"),
+    ],
+)
+def test_rates_that_cannot_be_are_refused_with_their_value(lines: str, says: str) -> None:
+    said = told(workload(lines) + HOSTS)
+    assert any(says in one for one in said), said
+
+
+@pytest.mark.parametrize(
+    ("lines", "key"),
+    [
+        ("rate_iops = 100", "rate_iops"),
+        ("fleet_rate_iops = 100", "fleet_rate_iops"),
+        ('rate = "1m"\narrivals = "poisson"', "rate"),
+    ],
+)
+def test_what_fio_reckons_from_the_smallest_block_is_refused(lines: str, key: str) -> None:
+    split = 'fio = { bssplit = "4k/50:8k/50", norandommap = true }\n'
+    said = told(workload(f"{lines}\n{split}"))
+    assert any(f"has {key} and fio option bssplit" in one for one in said), said
+    assert load(workload(f'engine = "native"\n{lines}\n{split}'))
+
+
+def test_trims_need_a_block_device() -> None:
+    study = parse_study(trims(), FILE, LoadOptions())
+    assert study.workloads[0].io.access.trims
+    assert parse_study(trims(target=""), FILE, LoadOptions(path_required=False))
+    for target in ('[target]\npath = "/mnt"\n', TARGET + 'filesystem = "xfs"\n'):
+        said = told(trims(target=target), path=None)
+        assert any("has rw = 'randtrim', which files" in one for one in said), said
+    said = told(trims("", "trim", ""))
+    assert any("which files in a directory do not take" in one for one in said), said
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("iodepth = [1, 4]\n", "iodepth = 4, but fio trims one at a time"),
+        ('engine = "native"\nverify = true\n', "verify and rw = 'randtrim'"),
+        ('engine = "native"\nfio = { hipri = true }\n', "hipri and rw = 'randtrim'"),
+        ("rwmixread = 50\n", "does not mix"),
+        ("[precondition]\nfill = 0\n", "trims, but with fill = 0 nothing was written"),
+    ],
+)
+def test_trims_that_cannot_be_are_refused(more: str, says: str) -> None:
+    said = told(trims(more), path=None)
+    assert any(says in one for one in said), said
+
+
+def test_the_native_engine_trims_at_a_depth() -> None:
+    text = trims('engine = "native"\nioengine = "libaio"\niodepth = 16\n')
+    assert parse_study(text, FILE, LoadOptions()).workloads[0].io.iodepth == 16
+
+
+def test_a_device_that_takes_no_discards_is_refused_for_trims_alone() -> None:
+    none = replace(DEVICE, discards=False)
+    study = study_of(TRIM.format(rw="trim", more="") + TARGET)
+    assert "takes no discards, which rw = 'trim'" in refused(study, none)
+    assert refused(study, DEVICE) == refused(study_of(), none) == ""
+
+
+def test_the_plan_fills_again_after_trims_and_says_what_becomes_of_the_device() -> None:
+    study = study_of(TRIM.format(rw="trim", more="") + TARGET + "[method]\nrepeats = 2\n")
+    plan = make_plan(study)
+    labels = [run.point.workload for run in plan.runs]
+    assert labels == ["w", "w", "t", "w", "w", "t"]
+    # Once for the first writes and the trim, once after it.
+    assert restorations(study, plan.runs) == 2
+    assert restorations(study, (*plan.runs, plan.runs[0])) == 3
+    assert any("2 x fill" in says for says, _ in plan.budget.reasons)
+    assert "written over and trimmed" in plan.destroys[0]
