@@ -25,10 +25,12 @@
     try {
       const answer = await fetch(location.href, { cache: "no-store" });
       const text = await answer.text();
+      if (answer.status >= 500) throw new Error();
+      // A page of another kind has a policy of its own: ours would object to it when it is parsed.
+      if (!answer.ok || !text.includes('id="pulse"')) return location.reload();
       const next = new DOMParser().parseFromString(text, "text/html");
       const fresh = next.getElementById("main");
-      if (answer.status >= 500) throw new Error();
-      if (!answer.ok || !fresh || !next.getElementById("pulse")) return location.reload();
+      if (!fresh) return location.reload();
       if (!paused) {
         const chosen = [...main.querySelectorAll("input:checked")].map((one) => [one.name, one.value]);
         const held = document.activeElement && document.activeElement.getAttribute("aria-label");
