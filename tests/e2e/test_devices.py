@@ -81,12 +81,16 @@ def test_a_mounted_device_is_refused_with_all_its_faults(agent: Agent, tmp_path:
         command("mkfs.xfs", "-q", spare.path)
         assert codes(agent, spare.path) == ["file-system"]
         assert "xfs" in taken(agent, spare)
-        command("mount", spare.path, tmp_path)
+        place = tmp_path / "mount"
+        place.mkdir()
+        command("mount", spare.path, place)
         try:
             assert codes(agent, spare.path, serial="S5") == ["mounted", "other-serial", "in-use"]
             assert taken(agent, spare, overwrite=True).startswith("refused: ")
         finally:
-            command("umount", tmp_path)
+            command("umount", place)
+            # Name spaces that were begun meanwhile have it, too: it goes with its place.
+            place.rmdir()
         assert taken(agent, spare, overwrite=True) == "taken"
 
 

@@ -235,7 +235,9 @@ def test_a_signal_to_end_is_a_clean_stop(number: int, target: Path, study: Path)
 
 def test_a_session_can_be_shown_and_reported_while_it_runs(target: Path, study: Path) -> None:
     session = study.parent / "S"
-    process, talk = running(target, study, session, lambda line: line.startswith("result "))
+    slower = study.parent / "slower.toml"
+    slower.write_text(STUDY.replace('runtime = "2s"', 'runtime = "4s"'), encoding="utf-8")
+    process, talk = running(target, slower, session, lambda line: line.startswith("result "))
     during = iolab("show", session)
     assert during.returncode == 0
     assert "running — 1 of 3 runs" in during.stdout
@@ -250,7 +252,8 @@ def test_a_session_can_be_shown_and_reported_while_it_runs(target: Path, study: 
 
 def test_a_second_session_on_the_same_target_is_refused(target: Path, study: Path) -> None:
     longer = study.parent / "longer.toml"
-    longer.write_text(STUDY.replace('runtime = "2s"', 'runtime = "6s"'), encoding="utf-8")
+    reads = STUDY[: STUDY.index('[[workload]]\nid = "writes"')]
+    longer.write_text(reads.replace('runtime = "2s"', 'runtime = "6s"'), encoding="utf-8")
     first, talk = running(target, longer, study.parent / "first", lambda line: " IOPS, " in line)
     second = iolab("run", study, "--path", target, "--out", study.parent / "second")
     assert second.returncode == 3
