@@ -104,6 +104,23 @@ pub fn run_on(targets: Targets, spec: &Spec, method: Method, halt: &Arc<Halt>) -
     Run { ended, now: Snapshot::of(&scores), told: hand.book.map(|book| book.told()) }
 }
 
+/// Run the spec's job with a queue of one's own.
+pub fn run_with<Q: Queue>(spec: &Spec, queue: Q) -> Run {
+    let (halt, clock) = (Arc::default(), Clock::of_kernel());
+    let targets = Targets::open(spec, 1, &mut Vec::new()).unwrap();
+    let methods = [Method::IoUring];
+    let mut crew = Crew::of(spec, &targets, &methods, (1, clock), &mut Vec::new()).unwrap();
+    let member = crew.members.remove(0);
+    let (memory, scores) = (Memory::of(&member.lanes).unwrap(), Arc::new(member.scores(spec)));
+    let start = clock.ticks();
+    let runtime_ns = (spec.runtime_s.unwrap_or(3600.0) * 1e9) as u64;
+    let times = Times { start, deadline: start + runtime_ns };
+    let all = Arc::new(targets.all);
+    let hand = Hand { spec, book: None, halt: &halt, clock, times, all };
+    let ended = hand.drive(queue, member, memory, Arc::clone(&scores));
+    Run { ended, now: Snapshot::of(&[scores]), told: None }
+}
+
 /// What all workers of a run share.
 struct Hand<'a> {
     spec: &'a Spec,

@@ -15,6 +15,8 @@ pub struct Scores {
     pub retries: [AtomicU64; REASONS.len()],
     /// I/Os that ended after submission had stopped.
     pub drained: AtomicU64,
+    /// I/Os that have not ended, as of the last call into the kernel.
+    pub under_way: AtomicU64,
 }
 
 /// What one kind of I/O did.
@@ -89,6 +91,20 @@ impl Scores {
     /// Count an I/O that is given to the kernel once more.
     pub fn retry(&self, reason: Reason) {
         raise(&self.retries[reason as usize], 1);
+    }
+
+    /// How many ended after submission had stopped, or were tried once more: it grows as long as the
+    /// kernel answers.
+    #[must_use]
+    pub fn ends(&self) -> u64 {
+        let retries: u64 = self.retries.iter().map(|one| one.load(Ordering::Relaxed)).sum();
+        self.drained.load(Ordering::Relaxed) + retries
+    }
+
+    /// Tell how many have not ended: who looks may never be told again.
+    #[inline]
+    pub fn tell_under_way(&self, count: usize) {
+        self.under_way.store(count as u64, Ordering::Relaxed);
     }
 
     /// Count one that ended after submission had stopped.

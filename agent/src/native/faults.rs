@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use super::plan::MAX_LANES;
 use super::spec::{JobSpec, Spec, Wanted};
 
 /// The format of the spec that this engine reads.
@@ -61,6 +62,14 @@ impl Spec {
         must(
             self.threads.is_none_or(|threads| (1..=MAX_THREADS).contains(&threads)),
             format!("threads is {}; give 1 to {MAX_THREADS}.", self.threads.unwrap_or(0)),
+        );
+        let is_plain = |job: &&JobSpec| self.method == Wanted::Sync || job.rw.trims();
+        let plain = self.jobs.iter().filter(is_plain).count();
+        must(
+            plain <= MAX_LANES,
+            format!(
+                "{plain} jobs with plain calls, each a thread of its own; give at most {MAX_LANES}."
+            ),
         );
         must(
             !(self.poll || self.sqpoll) || matches!(self.method, Wanted::Auto | Wanted::IoUring),

@@ -1,12 +1,15 @@
 //! A job's part in a worker: when its next I/O begins, and which slots are free for that.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::buffer::Region;
 use super::contents::Contents;
 use super::counts::Scores;
 use super::proof::Proof;
 use super::queue::{Act, Queue};
 use super::slot::Slot;
-use super::source::{Feed, Op};
+use super::source::{Feed, Op, Waiting};
 use super::tsc::Clock;
 
 /// When a job has nothing that is due.
@@ -28,14 +31,23 @@ pub struct Lane {
     pub is_paced: bool,
     /// Latency begins when an I/O is due, not when it is submitted.
     pub is_timed: bool,
-    /// After how many I/Os it pauses, and for how many ticks.
-    pub think: Option<(u32, u64)>,
+    /// Its pauses.
+    pub think: Option<Arc<Think>>,
     /// What it writes, where it does.
     pub contents: Option<Contents>,
     /// It reads too, with memory of its own: what is written must not be overwritten.
     pub is_split: bool,
     /// Its writes are in the ledger and its reads are checked.
     pub is_proven: bool,
+}
+
+/// The pauses of a job, which all threads that work on it keep together.
+#[derive(Debug)]
+pub struct Think {
+    every: u64,
+    ticks: u64,
+    done: AtomicU64,
+    until: AtomicU64,
 }
 
 /// A lane at work.
@@ -50,12 +62,9 @@ pub struct Track {
     cap: usize,
     /// The next I/O, where it is known and not yet due.
     ahead: Option<Op>,
-    /// Nothing is submitted before this.
-    pause_until: u64,
     /// When the first slot came free after none was.
     room_since: u64,
-    done: u32,
-    think: Option<(u32, u64)>,
+    think: Option<Arc<Think>>,
     contents: Option<Contents>,
     is_paced: bool,
     pub(super) is_timed: bool,
@@ -79,6 +88,26 @@ pub struct Ground<'a, Q> {
     pub is_idle: bool,
 }
 
+impl Think {
+    /// After so many I/Os, for so many ticks.
+    #[must_use]
+    pub fn new(every: u32, ticks: u64) -> Self {
+        Self { every: every.into(), ticks, done: AtomicU64::new(0), until: AtomicU64::new(0) }
+    }
+
+    /// When the pause ends that there is now.
+    fn pause(&self, now: u64) -> Option<u64> {
+        Some(self.until.load(Ordering::Relaxed)).filter(|&until| until > now)
+    }
+
+    /// An I/O has ended.
+    fn count(&self, now: u64) {
+        if (self.done.fetch_add(1, Ordering::Relaxed) + 1) % self.every == 0 {
+            self.until.fetch_max(now + self.ticks, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Track {
     pub fn new(lane: Lane, free: Box<[u32]>) -> Self {
         Self {
@@ -88,9 +117,7 @@ impl Track {
             cap: cap_of(lane.depth as usize),
             free,
             ahead: None,
-            pause_until: 0,
             room_since: 0,
-            done: 0,
             think: lane.think,
             contents: lane.contents,
             is_paced: lane.is_paced,
@@ -105,8 +132,8 @@ impl Track {
     /// due, 0 for at once.
     #[inline]
     pub fn submit<Q: Queue>(&mut self, ground: &mut Ground<Q>, now: u64, start: u64) -> u64 {
-        if self.pause_until > now {
-            return self.pause_until;
+        if let Some(pause) = self.think.as_ref().and_then(|think| think.pause(now)) {
+            return pause;
         }
         let cap = if ground.is_idle { self.free_count } else { self.cap };
         let last = self.free_count.saturating_sub(cap);
@@ -161,12 +188,21 @@ impl Track {
         }
     }
 
-    /// When the first I/O is due that was not submitted, in ticks since the start.
-    pub fn oldest_due(&mut self) -> Option<u64> {
+    /// What was due by then, in ticks since the start, and was not submitted; told by the rate
+    /// where that is more than so many.
+    pub fn unsubmitted(&mut self, until: u64, draws: u64) -> Waiting {
         if !self.is_paced || self.has_ended {
-            return None;
+            return Waiting::default();
         }
-        self.ahead.or_else(|| self.feed.next()).map(|op| op.due).filter(|&due| due > 0)
+        match self.ahead.take().map(|op| op.due) {
+            // What comes after it is due later still.
+            Some(due) if due > until => Waiting::default(),
+            Some(due) if due > 0 => {
+                let others = self.feed.waiting(until, draws);
+                Waiting { count: others.count + 1, oldest: Some(due) }
+            }
+            _ => self.feed.waiting(until, draws),
+        }
     }
 
     #[inline]
@@ -183,12 +219,8 @@ impl Track {
         }
         self.free[self.free_count] = number;
         self.free_count += 1;
-        if let Some((every, ticks)) = self.think {
-            self.done += 1;
-            if self.done >= every {
-                self.done = 0;
-                self.pause_until = now + ticks;
-            }
+        if let Some(think) = &self.think {
+            think.count(now);
         }
         !std::mem::replace(&mut self.is_listed, true) && !self.has_ended
     }

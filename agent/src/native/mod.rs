@@ -139,4 +139,6 @@ mod bed;
 #[cfg(test)]
 mod engine_tests;
 #[cfg(test)]
+mod patience_tests;
+#[cfg(test)]
 mod set_up_tests;

@@ -53,6 +53,12 @@ impl Arrivals {
         self
     }
 
+    /// Nanoseconds between two, in the mean.
+    #[must_use]
+    pub fn gap_ns(&self) -> f64 {
+        self.gap_ns
+    }
+
     /// When the next I/O is to start; never before the one told before it.
     #[inline]
     pub fn next_ns(&mut self) -> u64 {

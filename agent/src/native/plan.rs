@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::contents::Contents;
 use super::counts::{Arrivals, Scores};
-use super::lane::Lane;
+use super::lane::{Lane, Think};
 use super::queue::Act;
 use super::source::{Feed, Source};
 use super::spec::{JobSpec, Method, Spec};
@@ -16,7 +16,7 @@ use crate::probe::memory::parse_meminfo;
 /// I/Os under way in one ring: the most entries that the kernel lets a ring have.
 pub const RING_DEPTH: u32 = 32_768;
 /// Threads of all jobs that are done with plain calls; more would measure the scheduler.
-const MAX_LANES: u64 = 2048;
+pub const MAX_LANES: usize = 2048;
 /// Buffers may take one part of so many of all memory: the rest is for what is measured.
 const MEMORY_PART: u64 = 4;
 
@@ -75,7 +75,7 @@ impl Crew {
                 members.extend(plain(job, nth as u32, source, depth, clock));
                 continue;
             }
-            let lane = lane_of(job, Feed::Own(Box::new(source)), depth, clock);
+            let lane = lane_of(job, Feed::Own(Box::new(source)), depth, think_of(job, clock));
             if turn < wanted {
                 members.push(Member { method, lanes: vec![lane], jobs: vec![nth as u32] });
             } else {
@@ -120,27 +120,33 @@ impl Member {
 
 /// A thread for each I/O under way; they share the job's stream.
 fn plain(job: &JobSpec, nth: u32, source: Source, threads: u32, clock: Clock) -> Vec<Member> {
-    let one = |feed| Member {
+    let one = |feed, think| Member {
         method: Method::Sync,
-        lanes: vec![lane_of(job, feed, 1, clock)],
+        lanes: vec![lane_of(job, feed, 1, think)],
         jobs: vec![nth],
     };
     if threads == 1 {
-        return vec![one(Feed::Own(Box::new(source)))];
+        return vec![one(Feed::Own(Box::new(source)), think_of(job, clock))];
     }
-    let shared = Arc::new(Mutex::new(source));
-    (0..threads).map(|_| one(Feed::Shared(Arc::clone(&shared)))).collect()
+    let (shared, think) = (Arc::new(Mutex::new(source)), think_of(job, clock));
+    let all = (0..threads).map(|_| one(Feed::Shared(Arc::clone(&shared)), think.clone()));
+    all.collect()
 }
 
-fn lane_of(job: &JobSpec, feed: Feed, depth: u32, clock: Clock) -> Lane {
+/// The pauses of a job; None where it makes none.
+fn think_of(job: &JobSpec, clock: Clock) -> Option<Arc<Think>> {
     let pause = clock.ticks_of(job.think_us * 1000);
+    (job.think_us > 0).then(|| Arc::new(Think::new(job.think_every, pause)))
+}
+
+fn lane_of(job: &JobSpec, feed: Feed, depth: u32, think: Option<Arc<Think>>) -> Lane {
     Lane {
         feed,
         depth,
         block_bytes: if job.rw.trims() { 0 } else { job.largest_block() },
         is_paced: job.rate.is_some(),
         is_timed: job.arrivals.is_some(),
-        think: (job.think_us > 0).then_some((job.think_every, pause)),
+        think,
         contents: job.writes().then(|| Contents::new(&job.contents(), job.seed)),
         is_split: job.reads() && job.writes(),
         is_proven: job.verify,
@@ -149,12 +155,15 @@ fn lane_of(job: &JobSpec, feed: Feed, depth: u32, clock: Clock) -> Lane {
 
 /// As many threads as the job is deep, unless all jobs together would have too many.
 fn lanes_of(spec: &Spec, methods: &[Method], job: &JobSpec) -> u32 {
-    let plain = spec.jobs.iter().zip(methods).filter(|(_, method)| **method == Method::Sync);
-    let all: u64 = plain.map(|(job, _)| u64::from(job.depth)).sum();
-    if all <= MAX_LANES {
+    let plain = || spec.jobs.iter().zip(methods).filter(|(_, method)| **method == Method::Sync);
+    let all: u64 = plain().map(|(job, _)| u64::from(job.depth)).sum();
+    if all <= MAX_LANES as u64 {
         return job.depth;
     }
-    ((u64::from(job.depth) * MAX_LANES / all) as u32).max(1)
+    // One each, and what is left in proportion to what they want beyond that.
+    let jobs = plain().count() as u64;
+    let (left, wanted) = ((MAX_LANES as u64).saturating_sub(jobs), all - jobs);
+    1 + (u64::from(job.depth - 1) * left / wanted.max(1)) as u32
 }
 
 /// Have the lanes of one ring be no deeper together than a ring can be: each one deep, and all that

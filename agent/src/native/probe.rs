@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::aio;
 use super::buffer::{Block, Region};
+use super::plan::MAX_LANES;
 use super::queue::{Act, Queue, Request, Wait};
 use super::ring::{self, Ring, Wish};
 use super::spec::{JobSpec, Method, Spec, Wanted};
@@ -69,8 +70,18 @@ pub fn methods(
     let base = offer.base(spec, notes)?;
     let (known, tried, reads) = (Vec::new(), Vec::new(), Cell::default());
     let mut chooser = Chooser { spec, targets, base, threads, notes, known, tried, reads };
-    let methods = spec.jobs.iter().enumerate().map(|(nth, job)| chooser.choose(nth, job)).collect();
-    Ok(Probed { methods, reads: chooser.reads.get() })
+    let mut methods: Vec<Method> =
+        spec.jobs.iter().enumerate().map(|(nth, job)| chooser.choose(nth, job)).collect();
+    chooser.spare_threads(&mut methods);
+    let reads = chooser.reads.get();
+    let plain = methods.iter().filter(|method| **method == Method::Sync).count();
+    if plain > MAX_LANES {
+        return Err(vec![format!(
+            "{plain} jobs need plain calls, each a thread of its own, and at most {MAX_LANES} are \
+             started; give fewer jobs."
+        )]);
+    }
+    Ok(Probed { methods, reads })
 }
 
 impl Reads {
@@ -157,6 +168,24 @@ impl Chooser<'_> {
             return self.faster(place, job);
         }
         self.base
+    }
+
+    /// Have jobs do without plain calls that need none, where these would take too many threads.
+    fn spare_threads(&mut self, methods: &mut [Method]) {
+        let plain = methods.iter().filter(|method| **method == Method::Sync).count();
+        if plain <= MAX_LANES || self.base == Method::Sync {
+            return;
+        }
+        for (method, job) in methods.iter_mut().zip(&self.spec.jobs) {
+            if !job.rw.trims() {
+                *method = self.base;
+            }
+        }
+        let name = if self.base == Method::Libaio { "libaio" } else { "io_uring" };
+        self.notes.push(format!(
+            "{name} all the same: {plain} jobs with plain calls would need as many threads, and at \
+             most {MAX_LANES} are started."
+        ));
     }
 
     /// Whether the target can tell the ring that an I/O would wait. Where it cannot, the ring

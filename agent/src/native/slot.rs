@@ -10,8 +10,13 @@ use super::queue::{Act, Request};
 use super::source::Op;
 use super::tsc::Clock;
 
-/// An I/O that the kernel refuses so often for lack of room counts as failed.
+/// An I/O that the kernel refuses so often for lack of room counts as failed: after some 5 s.
 const MAX_TRIES: u16 = 1000;
+/// What met EAGAIN waits for so long, and every further time for twice as long: no storm of calls
+/// that take away the time in which room could be made.
+const FIRST_PAUSE_NS: u64 = 10_000;
+/// But no longer than this, so that it begins soon after there is room.
+const LONGEST_PAUSE_NS: u64 = 5_000_000;
 /// A registered buffer may not be longer.
 const BUFFER_BYTES: usize = 1 << 30;
 
@@ -40,6 +45,17 @@ pub struct Memory {
     seats: Vec<Seat>,
     /// The parts of the region to be registered.
     pub buffers: Vec<Block>,
+}
+
+/// What becomes of an I/O that did not do all it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// It has failed.
+    Over,
+    /// The kernel is given it, or the rest of it, at once.
+    AtOnce,
+    /// The same after so many nanoseconds.
+    After(u64),
 }
 
 /// The place of a slot.
@@ -182,9 +198,9 @@ impl Slot {
         }
     }
 
-    /// Whether an I/O that did not do all it should goes on; else it is counted as failed.
+    /// What becomes of an I/O that did not do all it should; one that is over is counted as failed.
     #[cold]
-    pub fn goes_on(&mut self, result: i32, scores: &Scores) -> bool {
+    pub fn next(&mut self, result: i32, scores: &Scores) -> Next {
         let reason = match -result {
             libc::EAGAIN => Reason::Again,
             libc::EINTR => Reason::Interrupted,
@@ -200,17 +216,26 @@ impl Slot {
                 if let Some(tally) = scores.of(self.act) {
                     tally.response.fail((!is_short).then_some(errno));
                 }
-                return false;
+                return Next::Over;
             }
         };
         self.tries += 1;
         if self.tries < MAX_TRIES {
             scores.retry(reason);
-            return true;
+            return match reason {
+                Reason::Again => Next::After(pause_ns(self.tries)),
+                Reason::Interrupted | Reason::Short => Next::AtOnce,
+            };
         }
         if let Some(tally) = scores.of(self.act) {
             tally.response.fail((result < 0).then_some(-result));
         }
-        false
+        Next::Over
     }
+}
+
+/// Before that try.
+fn pause_ns(tries: u16) -> u64 {
+    let doubled = 2_u64.saturating_pow(u32::from(tries.saturating_sub(1)));
+    FIRST_PAUSE_NS.saturating_mul(doubled).min(LONGEST_PAUSE_NS)
 }

@@ -157,6 +157,42 @@ impl Source {
     }
 }
 
+/// I/Os that were due and not submitted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// How many.
+    pub count: u64,
+    /// When the first of them was due, in ticks since the start.
+    pub oldest: Option<u64>,
+}
+
+impl Source {
+    /// What is due by then, in ticks since the start: drawn up to so many, and what is more told by
+    /// the rate, as it would take too long.
+    pub fn waiting(&mut self, until: u64, draws: u64) -> Waiting {
+        let (mut waiting, mut last, mut bytes) = (Waiting::default(), 0, 0);
+        while waiting.count < draws {
+            match self.next() {
+                Some(op) if op.act == Act::Sync => {}
+                Some(op) if op.due <= until => {
+                    waiting.oldest.get_or_insert(op.due);
+                    waiting.count += 1;
+                    last = op.due;
+                    bytes += u64::from(op.bytes);
+                }
+                _ => return waiting,
+            }
+        }
+        let Some(Pace { arrivals, clock }) = &self.pace else { return waiting };
+        let gap = clock.ticks_of(1_000_000_000) as f64 / 1e9 * arrivals.gap_ns();
+        let by_rate = (until.saturating_sub(last) as f64 / gap) as u64;
+        let mean = (bytes / waiting.count.max(1)).max(1);
+        let left = self.left_bytes.map_or(u64::MAX, |left| left.div_ceil(mean));
+        waiting.count += by_rate.min(left);
+        waiting
+    }
+}
+
 impl Place {
     #[inline]
     fn next(&mut self, way: Way, block: u32, random: &mut Random) -> (u64, u32) {
@@ -224,6 +260,16 @@ impl Feed {
         match self {
             Self::Own(source) => source.next(),
             Self::Shared(source) => source.lock().unwrap_or_else(PoisonError::into_inner).next(),
+        }
+    }
+
+    /// See there.
+    pub fn waiting(&mut self, until: u64, draws: u64) -> Waiting {
+        match self {
+            Self::Own(source) => source.waiting(until, draws),
+            Self::Shared(source) => {
+                source.lock().unwrap_or_else(PoisonError::into_inner).waiting(until, draws)
+            }
         }
     }
 }

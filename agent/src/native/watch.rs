@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::process;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::counts::Scores;
 use super::crew::{Ground, Threads};
 use super::halt::LOOK_NS;
 use super::lines::{Snapshot, say};
 use super::worker::{Ended, Times};
 use crate::error::errno_name;
 use crate::sys::block::keep;
-use crate::sys::thread::Usage;
+use crate::sys::thread::{Usage, process_usage};
 use crate::sys::time::{SECOND_NS, real_ns, sleep_until_real};
 
 /// Threads are let off so long before the start: all have woken by then.
@@ -22,6 +25,13 @@ const GATE_AHEAD_NS: u64 = 20_000_000;
 const LEAD_NS: u64 = 2_000_000;
 /// A rate counts as unreached when the last arrivals were late by more than this part of the time.
 const LAG_PART: f64 = 0.01;
+
+/// After the end of submission nothing may end for so long before what is under way counts as hung:
+/// long for a device that has trouble, and shorter than the 15 s after which iolab ends an engine
+/// that it has asked to.
+const HUNG_NS: u64 = 10 * SECOND_NS;
+/// Between two looks at that.
+const HUNG_LOOK_NS: u64 = 200_000_000;
 
 /// In place of an errno, of threads that did not tell how they ended.
 const LOST: &str = "lost";
@@ -43,14 +53,63 @@ pub fn watch(ground: &Ground, threads: &Threads, start_real_ns: Option<u64>, dep
     let none = Snapshot::of(&threads.scores);
     threads.start(course.times);
     sleep_until_real(course.start_real_ns);
-    let before = steal_ticks();
+    let before = Moment::now();
     say(&json!({
         "started_real_ns": course.start_real_ns,
         "late_ns": start_real_ns.map_or(0, |at_ns| course.start_real_ns.saturating_sub(at_ns)),
     }));
-    let (all, after) = course.follow(threads, none);
-    let kept = keep_files(ground);
-    course.sum_up(threads, &all, after.saturating_sub(before), depth, kept);
+    let followed = course.follow(threads, none);
+    let kept = if followed.hung > 0 { Default::default() } else { keep_files(ground) };
+    course.sum_up(threads, &followed, before, depth, kept);
+    if followed.hung > 0 {
+        // Threads that the kernel does not let go would be waited for in vain.
+        process::exit(0);
+    }
+}
+
+/// What was used and stolen up to a moment.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    stolen_ticks: u64,
+    used: Usage,
+}
+
+impl Moment {
+    fn now() -> Self {
+        Self { stolen_ticks: steal_ticks(), used: process_usage() }
+    }
+}
+
+/// How all threads ended.
+struct Followed {
+    /// Those that told.
+    all: Vec<Ended>,
+    /// I/Os that have not ended, and were given up.
+    hung: u64,
+    /// When the last I/O was seen to end, nanoseconds since the start; 0 where nothing is hung.
+    last_ns: u64,
+    /// When submission stopped.
+    stopped: Moment,
+}
+
+/// Whether anything ends after submission has stopped.
+#[derive(Default)]
+struct Quiet {
+    seen: u64,
+    since_ns: u64,
+}
+
+impl Quiet {
+    /// Look; the I/Os that are given up, once nothing has ended for too long.
+    fn look(&mut self, threads: &Threads, ended: usize, now_ns: u64) -> Option<u64> {
+        let sum = |of: fn(&Scores) -> u64| threads.scores.iter().map(|one| of(one)).sum::<u64>();
+        let seen = sum(Scores::ends) + ended as u64;
+        if seen != self.seen || self.since_ns == 0 {
+            (self.seen, self.since_ns) = (seen, now_ns);
+        }
+        let is_hung = now_ns - self.since_ns >= HUNG_NS;
+        is_hung.then(|| sum(|one| one.under_way.load(Ordering::Relaxed)).max(1))
+    }
 }
 
 /// Sleep until shortly before the start; false when all is halted before.
@@ -85,63 +144,75 @@ impl<'a> Course<'a> {
     }
 
     /// The same of threads that have ended: jobs that end by their bytes do not last so long.
-    fn measured_ns(&self, all: &[Ended]) -> u64 {
-        let planned_ns = self.planned_ns();
-        if all.iter().all(|ended| ended.is_early || ended.broken.is_some()) {
-            return self.last_ns(all).min(planned_ns);
+    fn measured_ns(&self, followed: &Followed) -> u64 {
+        let (all, planned_ns) = (&followed.all, self.planned_ns());
+        if followed.hung == 0 && all.iter().all(|ended| ended.is_early || ended.broken.is_some()) {
+            return self.last_ns(followed).min(planned_ns);
         }
         planned_ns
     }
 
     /// Nanoseconds from the start to the end of the last I/O.
-    fn last_ns(&self, all: &[Ended]) -> u64 {
-        all.iter().map(|ended| self.since_start_ns(ended.last)).max().unwrap_or(0)
+    fn last_ns(&self, followed: &Followed) -> u64 {
+        let told = followed.all.iter().map(|ended| self.since_start_ns(ended.last));
+        told.max().unwrap_or(0).max(followed.last_ns)
     }
 
-    /// Tell each interval until all threads have ended; how they did, and the ticks that were
-    /// stolen until submission stopped.
-    fn follow(&self, threads: &Threads, mut told: Snapshot) -> (Vec<Ended>, u64) {
+    /// Tell each interval until all threads have ended, or are given up; how they did.
+    fn follow(&self, threads: &Threads, mut told: Snapshot) -> Followed {
         let clock = self.ground.clock;
         let interval_ns = self.ground.spec.interval_ms * (SECOND_NS / 1000);
         let mut all = Vec::with_capacity(threads.count());
         let mut teller = Teller { course: self, seq: 0, told_ns: 0 };
-        let mut stolen = None;
-        while all.len() < threads.count() {
+        let (mut stopped, mut quiet, mut hung) = (None, Quiet::default(), None);
+        while all.len() < threads.count() && hung.is_none() {
             let planned_ns = self.planned_ns();
             let tick_ns = (teller.told_ns / interval_ns + 1) * interval_ns;
-            let until_ns = if stolen.is_none() { tick_ns.min(planned_ns) } else { tick_ns };
-            let left_ns = until_ns.saturating_sub(self.since_start_ns(clock.ticks()));
+            let now_ns = self.since_start_ns(clock.ticks());
+            let look_ns = if stopped.is_none() { planned_ns } else { now_ns + HUNG_LOOK_NS };
+            let left_ns = tick_ns.min(look_ns).saturating_sub(now_ns);
             match threads.ended.recv_timeout(Duration::from_nanos(left_ns)) {
                 Ok(ended) => all.push(ended),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     let now_ns = self.since_start_ns(clock.ticks());
-                    if now_ns >= planned_ns && stolen.is_none() {
-                        stolen = Some(steal_ticks());
+                    let stops = now_ns >= planned_ns && stopped.is_none();
+                    if stops {
+                        stopped = Some(Moment::now());
+                    }
+                    if stopped.is_some() {
+                        hung = quiet.look(threads, all.len(), now_ns);
                     }
                     // It may have been halted before it began, which is no interval.
-                    if now_ns > 0 {
+                    if now_ns > 0 && (stops || now_ns >= tick_ns) {
                         told = teller.tell(threads, &told, now_ns);
                     }
                 }
             }
         }
-        let stolen = stolen.unwrap_or_else(steal_ticks);
-        teller.tell_last(threads, &told, self.last_ns(&all).max(self.measured_ns(&all)));
-        (all, stolen)
+        let followed = Followed {
+            all,
+            hung: hung.unwrap_or(0),
+            last_ns: if hung.is_some() { quiet.since_ns } else { 0 },
+            stopped: stopped.unwrap_or_else(Moment::now),
+        };
+        let last_ns = self.last_ns(&followed).max(self.measured_ns(&followed));
+        teller.tell_last(threads, &told, last_ns);
+        followed
     }
 
     fn sum_up(
         &self,
         threads: &Threads,
-        all: &[Ended],
-        stolen_ticks: u64,
+        followed: &Followed,
+        before: Moment,
         depth: &Value,
         (kept_ns, unkept): (Option<u64>, BTreeMap<String, u64>),
     ) {
         let whole = Snapshot::of(&threads.scores);
-        let (last_ns, measured_ns) = (self.last_ns(all), self.measured_ns(all));
-        let used = usage(all);
+        let all = &followed.all;
+        let (last_ns, measured_ns) = (self.last_ns(followed), self.measured_ns(followed));
+        let used = usage(followed, before);
         let mut end = whole.whole();
         let mut errors = whole.errors();
         for (errno, count) in unkept {
@@ -152,7 +223,8 @@ impl<'a> Course<'a> {
             "end_real_ns": self.start_real_ns + last_ns,
             "errors": errors,
             "retries": whole.retries(),
-            "broken": broken(all, threads.count()),
+            "broken": broken(all, if followed.hung > 0 { all.len() } else { threads.count() }),
+            "hung": followed.hung,
             "cpu": {
                 "user_s": used.user_ns as f64 / 1e9,
                 "system_s": used.system_ns as f64 / 1e9,
@@ -162,13 +234,14 @@ impl<'a> Course<'a> {
             "drained_ios": whole.drained(),
             "lateness": whole.lateness(),
             "unreached": self.is_unreached(all, measured_ns),
+            "unsubmitted": self.unsubmitted(all, measured_ns),
             "verify": self.ground.book.as_ref().map(|book| book.told()),
             "depth": depth,
             "context_switches": {
                 "voluntary": used.waits,
                 "involuntary": used.preemptions,
             },
-            "steal_ticks": stolen_ticks,
+            "steal_ticks": followed.stopped.stolen_ticks.saturating_sub(before.stolen_ticks),
             "end_fsync_ns": kept_ns,
         });
         if let Value::Object(rest) = rest {
@@ -177,11 +250,25 @@ impl<'a> Course<'a> {
         say(&json!({ "end": end }));
     }
 
+    /// How long the oldest I/O was due that was not submitted; None where each was.
+    fn lag_ns(&self, all: &[Ended], measured_ns: u64) -> Option<u64> {
+        let oldest = all.iter().filter_map(|ended| ended.oldest_due).min();
+        oldest.map(|due| measured_ns.saturating_sub(self.ground.clock.ns(due)))
+    }
+
     /// Whether arrivals were far behind when submission stopped.
     fn is_unreached(&self, all: &[Ended], measured_ns: u64) -> bool {
-        let oldest = all.iter().filter_map(|ended| ended.oldest_due).min();
-        let lag_ns = oldest.map_or(0, |due| measured_ns.saturating_sub(self.ground.clock.ns(due)));
+        let lag_ns = self.lag_ns(all, measured_ns).unwrap_or(0);
         lag_ns as f64 > LAG_PART * measured_ns as f64
+    }
+
+    /// What was due and not submitted; null where nothing is due at a time.
+    fn unsubmitted(&self, all: &[Ended], measured_ns: u64) -> Value {
+        if self.ground.spec.jobs.iter().all(|job| job.rate.is_none()) {
+            return Value::Null;
+        }
+        let count: u64 = all.iter().map(|ended| ended.unsubmitted).sum();
+        json!({ "count": count, "oldest_ns": self.lag_ns(all, measured_ns) })
     }
 }
 
@@ -232,10 +319,13 @@ fn broken(all: &[Ended], count: usize) -> BTreeMap<&'static str, usize> {
     broken
 }
 
-/// What the process used from the start until the last thread submitted nothing more.
-fn usage(all: &[Ended]) -> Usage {
-    let then = all.iter().find_map(|ended| ended.used_before).unwrap_or_default();
-    let after = all.iter().map(|ended| ended.used_after);
+/// What the process used from the start until the last thread submitted nothing more; of threads
+/// that did not tell, as it was seen from here.
+fn usage(followed: &Followed, before: Moment) -> Usage {
+    let all = &followed.all;
+    let then = all.iter().find_map(|ended| ended.used_before).unwrap_or(before.used);
+    let seen = (followed.hung > 0).then_some(followed.stopped.used);
+    let after = all.iter().map(|ended| ended.used_after).chain(seen);
     let now = after.max_by_key(|usage| usage.user_ns + usage.system_ns).unwrap_or_default();
     Usage {
         user_ns: now.user_ns.saturating_sub(then.user_ns),

@@ -13,13 +13,17 @@ use super::halt::{Halt, LOOK_NS};
 use super::lane::{Ground, Lane, NEVER, Track};
 use super::proof::{Book, Proof};
 use super::queue::{Queue, Wait};
-use super::slot::{Memory, Slot};
+use super::slot::{Memory, Next, Slot};
 use super::tsc::Clock;
 use crate::sys::thread::{Usage, process_usage};
 
 /// Before something is due the thread stays awake for so long: timers wake it some tens of
 /// microseconds late.
 const AWAKE_NS: u64 = 100_000;
+
+/// How many I/Os that were due and not submitted are drawn to be counted, of all lanes together: for
+/// some tens of milliseconds. More of them are told by the rate.
+const MAX_DRAWS: u64 = 1 << 20;
 
 /// When a worker begins, and when it submits nothing more, in ticks.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +39,9 @@ pub struct Times {
 pub struct Ended {
     /// When its last I/O ended, in ticks.
     pub last: u64,
-    /// The time of the earliest I/O that was due and not submitted, in ticks since the start.
+    /// I/Os that were due and not submitted.
+    pub unsubmitted: u64,
+    /// When the first of them was due, in ticks since the start.
     pub oldest_due: Option<u64>,
     /// It had nothing left to do before the deadline.
     pub is_early: bool,
@@ -58,6 +64,9 @@ pub struct Worker<Q> {
     slots: Vec<Slot>,
     /// Slots whose I/O is given to the kernel once more.
     again: Vec<u32>,
+    /// The same, but not before `later_at`.
+    later: Vec<u32>,
+    later_at: u64,
     under_way: usize,
     region: Region,
     proof: Option<Proof>,
@@ -90,6 +99,8 @@ impl<Q: Queue> Worker<Q> {
             listed: (0..tracks.len() as u32).collect(),
             tracks,
             again: Vec::with_capacity(slots.len()),
+            later: Vec::with_capacity(slots.len()),
+            later_at: 0,
             slots,
             under_way: 0,
             region: memory.region,
@@ -134,6 +145,7 @@ impl<Q: Queue> Worker<Q> {
                 ended.is_early = true;
                 break;
             };
+            self.scores.tell_under_way(self.under_way);
             if let Err(error) = self.queue.enter(wait) {
                 ended.broken = error.raw_os_error();
                 break;
@@ -145,8 +157,9 @@ impl<Q: Queue> Worker<Q> {
         }
         ended.used_after = process_usage();
         while self.under_way > 0 && ended.broken.is_none() {
-            self.submit_again();
-            if let Err(error) = self.queue.enter(Wait::One) {
+            self.submit_again(now);
+            self.scores.tell_under_way(self.under_way);
+            if let Err(error) = self.queue.enter(self.wait_for_any(now)) {
                 ended.broken = error.raw_os_error();
             }
             now = self.clock.ticks();
@@ -154,7 +167,14 @@ impl<Q: Queue> Worker<Q> {
                 ended.last = now;
             }
         }
-        ended.oldest_due = self.tracks.iter_mut().filter_map(Track::oldest_due).min();
+        self.scores.tell_under_way(0);
+        let until = self.end_of(times).min(now).saturating_sub(times.start);
+        let draws = MAX_DRAWS / self.tracks.len().max(1) as u64;
+        for track in &mut self.tracks {
+            let left = track.unsubmitted(until, draws);
+            ended.unsubmitted += left.count;
+            ended.oldest_due = [ended.oldest_due, left.oldest].into_iter().flatten().min();
+        }
         ended
     }
 
@@ -164,9 +184,12 @@ impl<Q: Queue> Worker<Q> {
         times.deadline.min(self.halt.at())
     }
 
-    /// Give the queue once more what did not go through.
+    /// Give the queue once more what did not go through, if its time has come.
     #[inline]
-    fn submit_again(&mut self) {
+    fn submit_again(&mut self, now: u64) {
+        if now >= self.later_at && !self.later.is_empty() {
+            self.again.append(&mut self.later);
+        }
         for number in self.again.drain(..) {
             self.queue.push(&self.slots[number as usize].request(number));
         }
@@ -176,7 +199,7 @@ impl<Q: Queue> Worker<Q> {
     /// once.
     #[inline]
     fn submit<K: Keeping>(&mut self, now: u64, start: u64) -> u64 {
-        self.submit_again();
+        self.submit_again(now);
         let Self { queue, tracks, listed, slots, clock, scores, under_way, region, proof, .. } =
             self;
         let mut next_due = NEVER;
@@ -209,21 +232,35 @@ impl<Q: Queue> Worker<Q> {
             return Some(Wait::No);
         }
         if self.listed.is_empty() {
-            return (self.under_way > 0).then_some(Wait::One);
+            return (self.under_way > 0).then(|| self.wait_for_any(now));
         }
         let left_ns = self.clock.ns(next_due.saturating_sub(now));
         if left_ns <= AWAKE_NS {
             std::hint::spin_loop();
             return Some(Wait::No);
         }
-        Some(Wait::AtMost((left_ns - AWAKE_NS).min(LOOK_NS)))
+        let left_ns = (left_ns - AWAKE_NS).min(LOOK_NS);
+        match self.wait_for_any(now) {
+            Wait::AtMost(again_ns) => Some(Wait::AtMost(left_ns.min(again_ns))),
+            _ => Some(Wait::AtMost(left_ns)),
+        }
+    }
+
+    /// How long to wait for what is under way alone: until some of it is to be tried again.
+    #[inline]
+    fn wait_for_any(&self, now: u64) -> Wait {
+        if self.later.is_empty() {
+            return Wait::One;
+        }
+        Wait::AtMost(self.clock.ns(self.later_at.saturating_sub(now)).min(LOOK_NS))
     }
 
     /// Count what has ended; whether anything has.
     #[inline]
     fn reap<K: Keeping>(&mut self, now: u64, times: Times) -> bool {
         let is_late = now >= self.end_of(times);
-        let Self { queue, tracks, listed, slots, again, clock, scores, under_way, .. } = self;
+        let Self { queue, tracks, listed, slots, clock, scores, under_way, .. } = self;
+        let (again, later, later_at) = (&mut self.again, &mut self.later, &mut self.later_at);
         let (region, proof) = (&mut self.region, &self.proof);
         let before = *under_way;
         queue.reap(|number, result| {
@@ -232,9 +269,17 @@ impl<Q: Queue> Worker<Q> {
             let is_done = result == slot.bytes as i32;
             if is_done {
                 slot.count::<K>(track, scores, clock, now);
-            } else if slot.goes_on(result, scores) {
-                again.push(number);
-                return;
+            } else {
+                match slot.next(result, scores) {
+                    Next::Over => {}
+                    Next::AtOnce => return again.push(number),
+                    Next::After(ns) => {
+                        if later.is_empty() {
+                            *later_at = now + clock.ticks_of(ns);
+                        }
+                        return later.push(number);
+                    }
+                }
             }
             if track.is_proven {
                 if let Some(proof) = proof {
