@@ -23,6 +23,7 @@ from iolab.run.hosts.answers import PurgedAnswer, read_answer
 from iolab.run.hosts.text import printable
 from iolab.run.layout import layout_fault
 from iolab.run.site import Site
+from iolab.run.streams import seed_on
 from iolab.units import format_bytes
 
 DISCARD_LIMIT_S: Final = 3600.0
@@ -161,7 +162,8 @@ async def _round(
     async def one(site: Site) -> EngineTotals | None:
         job = run.point.io_on(site.name)
         mine = site.holding(data_set)
-        seconds, seed = crew.study.precondition.round_s, crew.study.method.seed + number - 1
+        seconds = crew.study.precondition.round_s
+        seed = seed_on(crew.study, run.point, site.name, number)
         command = engine.measure(job, mine, site.dir, seconds=seconds, seed=seed)
         ending, reading = await _driven(crew, site, command, engine.reader(job))
         if ending.halted:

@@ -16,6 +16,7 @@ from iolab.run.evidence import Evidence
 from iolab.run.looking import Looking
 from iolab.run.outcome import engine_fault
 from iolab.run.start import NS_PER_S
+from iolab.run.streams import seed_on
 from iolab.run.telemetry.decode import CounterCollector
 
 OUTPUT_KEPT_BYTES: Final = 512 << 20
@@ -79,8 +80,7 @@ class _Listener:
             mine.site.holding(crew.plan.data_set(run.point.data_set)),
             mine.site.dir,
             seconds=longest_s,
-            # Each repeat draws other offsets, and every host of a repeat the same.
-            seed=crew.study.method.seed + run.repeat - 1,
+            seed=seed_on(crew.study, run.point, mine.name, run.repeat),
         )
         self._crew = crew
         self._run = run

@@ -1,0 +1,56 @@
+"""Streams of a fleet: each host draws its own offsets, contents and arrivals, and tells it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from iolab.model.run import DataSet
+from iolab.model.workload import Arrivals, Job
+from iolab.plan.guests import makers_of
+from iolab.run.engines.native import NativeEngine
+from iolab.run.hosts.fake_fio import FakeLoad
+from iolab.run.hosts.fake_script import FakeScript
+from iolab.run.streams import seed_on
+from tests.run.session.stage import Stage
+
+FLEET = {name: FakeScript(loads=(FakeLoad(iops=1000),)) for name in ("c1", "c2", "c3")}
+
+
+def seed_line(job_file: str) -> int:
+    (line,) = [line for line in job_file.splitlines() if line.startswith("randseed=")]
+    return int(line.partition("=")[2])
+
+
+def test_each_host_is_told_a_seed_of_its_own_and_the_same_when_made_again() -> None:
+    first, again = (Stage(FLEET).play().records[0] for _ in range(2))
+    seeds = [seed_line(host.job_file) for host in first.hosts]
+    assert len(set(seeds)) == 3
+    assert seeds == [seed_line(host.job_file) for host in again.hosts]
+
+
+def test_the_first_host_draws_as_a_host_alone_does() -> None:
+    alone = Stage().play().records[0].hosts[0]
+    fleet = Stage(FLEET).play().records[0].hosts[0]
+    assert seed_line(alone.job_file) == seed_line(fleet.job_file)
+
+
+def test_no_two_hosts_and_repeats_have_one_seed_and_all_fit_the_engine() -> None:
+    stage = Stage(FLEET)
+    point, seed = stage.plan.runs[0].point, 2**32 - 1
+    study = replace(stage.study, method=replace(stage.study.method, seed=seed))
+    hosts = makers_of(study, point)
+    seeds = {seed_on(study, point, host, number) for host in hosts for number in range(1, 100)}
+    assert len(seeds) == 3 * 99
+    assert isinstance(point.job, Job)
+    job = replace(point.job, ioengine="auto", rate_iops=10, arrivals=Arrivals.POISSON)
+    files = DataSet("f", "default", job.numjobs, job.files_per_job, job.file_bytes)
+    told = {
+        one["seed"]
+        for number in (max(seeds), min(seeds), (1 << 44) * 3 + 1)
+        for one in json.loads(
+            NativeEngine().measure(job, files, "/t", seconds=1, seed=number).job_file
+        )["jobs"]
+    }
+    assert len(told) == 3 * job.numjobs
+    assert all(0 <= one < 1 << 64 for one in told)
