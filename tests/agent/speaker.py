@@ -19,7 +19,7 @@ from typing import Any, Final
 PATIENCE_S: Final = 20.0
 FINAL: Final = {
     "clock", "facts", "done", "exited", "probed", "scratch", "extents", "evicted", "measured",
-    "device", "filesystem", "purged", "use", "closed", "error",
+    "device", "filesystem", "ledger", "purged", "use", "closed", "error",
 }  # fmt: skip
 
 

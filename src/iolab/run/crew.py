@@ -10,6 +10,7 @@ from iolab.model.event import Event, Phase, PhaseStarted, Recorder
 from iolab.model.run import Plan, PlannedRun
 from iolab.model.study import Study
 from iolab.plan.guests import makers_of
+from iolab.run.block_ledgers import BlockLedgers
 from iolab.run.clock import Clock
 from iolab.run.engines.base import Engine
 from iolab.run.hosts.base import Host
@@ -23,6 +24,7 @@ class Crew:
 
     A host that was lost and reached again takes its place in `hosts` or `bystanders`. `left_out`
     are hosts that failed and take no further part. `rule_for` gives the rules that end runs early.
+    `ledgers` tell what blocks of verified data sets must hold.
     """
 
     study: Study
@@ -36,6 +38,7 @@ class Crew:
     bystanders: dict[str, Host] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
     rule_for: RuleFor | None = None
+    ledgers: BlockLedgers = field(default_factory=BlockLedgers)
 
     @property
     def owner(self) -> str:

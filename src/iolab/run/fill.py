@@ -19,6 +19,7 @@ from iolab.run.barrier import alongside, together
 from iolab.run.crew import Crew
 from iolab.run.drive import Ending, drive
 from iolab.run.engines.base import Command, EngineReading, OutputReader
+from iolab.run.engines.native_ledger import with_ledger
 from iolab.run.hosts.answers import PurgedAnswer, read_answer
 from iolab.run.hosts.text import printable
 from iolab.run.layout import layout_fault
@@ -110,6 +111,7 @@ async def write_over(
     async def write(site: Site) -> int:
         mine = site.holding(data_set)
         command = engine.fill(mine, site.dir, passes, job, seed=crew.study.method.seed)
+        command = with_ledger(command, crew.ledgers.of(site, data_set) if job.verify else None)
         ending, reading = await _driven(crew, site, command, engine.fill_reader(mine, passes))
         if ending.halted:
             raise Interrupted("The preconditioning was stopped.", "Resume the session to go on.")
@@ -165,6 +167,7 @@ async def _round(
         seconds = crew.study.precondition.round_s
         seed = seed_on(crew.study, run.point, site.name, number)
         command = engine.measure(job, mine, site.dir, seconds=seconds, seed=seed)
+        command = with_ledger(command, crew.ledgers.of(site, data_set) if job.verify else None)
         ending, reading = await _driven(crew, site, command, engine.reader(job))
         if ending.halted:
             raise Interrupted("The preconditioning was stopped.", "Resume the session to go on.")

@@ -17,6 +17,7 @@ from iolab.run.barrier import alongside, together
 from iolab.run.crew import Crew
 from iolab.run.drive import Ending, drive
 from iolab.run.engines.base import EngineReading
+from iolab.run.engines.native_ledger import with_ledger
 from iolab.run.extents import PROVING_METHODS, prove, unproved
 from iolab.run.hosts.base import Refusal
 from iolab.run.hosts.text import printable
@@ -29,13 +30,19 @@ async def lay_out(crew: Crew, sites: Sequence[Site], data_set: DataSet, job: Job
 
     Raises HostError, EngineError, and Interrupted when the user wanted to stop.
 
-    Files that an earlier session kept, and that are whole, are used as they are. Files of a layout
-    that fails stay in the scratch folder, which goes with the session.
+    Files that an earlier session kept, and that are whole, are used as they are, unless they are to
+    be verified: nobody knows their last writes any more. Files of a layout that fails stay in the
+    scratch folder, which goes with the session.
     """
     present = (
         await together(sites, lambda site: present_bytes(site, data_set.on(site.name)))
     ).complete()
-    missing = [site for site in sites if not present[site.name]]
+    block_bytes = _verified_block(crew, job)
+    missing = [
+        site
+        for site in sites
+        if not present[site.name] or (block_bytes and not crew.ledgers.know(site, data_set))
+    ]
     if not missing:
         return
     most = max(data_set.on(site.name).bytes_per_host for site in missing)
@@ -61,8 +68,18 @@ async def present_bytes(site: Site, data_set: DataSet) -> int:
     return proof.size_bytes if whole and proved else 0
 
 
+def _verified_block(crew: Crew, job: Job) -> int | None:
+    """What a ledger of the job's files counts in; None where there is none to be kept.
+
+    Files that clients hand on are written by several, none of which knows of the others' writes.
+    """
+    return job.block_bytes if job.verify and not crew.study.target.rotate else None
+
+
 async def _write(crew: Crew, site: Site, data_set: DataSet, job: Job) -> None:
     engine = crew.engines[job.engine]
+    block_bytes = _verified_block(crew, job)
+    ledger = await crew.ledgers.begin(site, data_set, block_bytes) if block_bytes else None
     command = engine.layout(
         data_set,
         site.dir,
@@ -70,6 +87,7 @@ async def _write(crew: Crew, site: Site, data_set: DataSet, job: Job) -> None:
         ioengine=job.ioengine,
         seed=crew.study.method.seed,
     )
+    command = with_ledger(command, ledger)
     reader = engine.layout_reader(data_set)
     halt = asyncio.Event()
 
@@ -87,6 +105,7 @@ async def _write(crew: Crew, site: Site, data_set: DataSet, job: Job) -> None:
             f"{format_bytes(unproved(proof))} of its files are not written."
         )
         raise HostError(happened, "See whether something else changes files in that folder.")
+    crew.ledgers.written(site, data_set)
 
 
 def layout_fault(

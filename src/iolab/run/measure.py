@@ -12,6 +12,7 @@ from iolab.model.run import PlannedRun
 from iolab.run.common_start import Go, drive_between_looks, load_at_once
 from iolab.run.crew import Crew
 from iolab.run.engines.log import IntervalLog
+from iolab.run.engines.native_ledger import with_ledger
 from iolab.run.evidence import Evidence
 from iolab.run.looking import Looking
 from iolab.run.outcome import engine_fault
@@ -75,13 +76,16 @@ class _Listener:
         self.mine = mine
         self.engine = crew.engine_of(run)
         _, longest_s = crew.study.method.load_s
-        self.command = mine.command = self.engine.measure(
-            run.point.io_on(mine.name),
-            mine.site.holding(crew.plan.data_set(run.point.data_set)),
+        job, data_set = run.point.io_on(mine.name), crew.plan.data_set(run.point.data_set)
+        command = self.engine.measure(
+            job,
+            mine.site.holding(data_set),
             mine.site.dir,
             seconds=longest_s,
             seed=seed_on(crew.study, run.point, mine.name, run.repeat),
         )
+        ledger = crew.ledgers.of(mine.site, data_set) if job.verify else None
+        self.command = mine.command = with_ledger(command, ledger)
         self._crew = crew
         self._run = run
         self._packer = packer

@@ -48,8 +48,11 @@ class Preconditioner:
         if not self._concerns(run, sites):
             return tuple(sites)
         await self._look(sites)
-        if any(self._is_due(self._books.of(site), run) for site in sites):
+        due = (self._is_due(self._books.of(site), run) for site in sites)
+        if any(due) or self._is_unverifiable(run, sites):
             await self._restore(run, sites)
+        if not run.point.io.verify and _changes(run):
+            await self._forget_blocks(run, sites)
         if self._wish.steady and run.point.io.access.writes:
             await self._make_steady(run, sites)
         before = {site.key: self._books.of(site) for site in sites}
@@ -121,8 +124,44 @@ class Preconditioner:
             case Restore.EACH_POINT:
                 return f"{run.point.digest} {run.repeat} {run.attempt}"
 
+    def _is_unverifiable(self, run: PlannedRun, sites: Sequence[Site]) -> bool:
+        """Whether a device holds blocks of which nobody knows any more what they must hold."""
+        if not run.point.io.verify or self._wish.fill < 1:
+            return False
+        data_set = self._crew.plan.data_set(run.point.data_set)
+        return any(site.raw and not self._crew.ledgers.know(site, data_set) for site in sites)
+
+    async def _forget_blocks(self, run: PlannedRun, sites: Sequence[Site]) -> None:
+        """Devices are written to by whoever bears no stamps: what they must hold is not known."""
+        data_set = self._crew.plan.data_set(run.point.data_set)
+
+        async def forget(site: Site) -> None:
+            if site.raw:
+                await self._crew.ledgers.forget(site, data_set)
+
+        (await together(sites, forget)).complete()
+
+    async def _begin_blocks(self, run: PlannedRun, sites: Sequence[Site]) -> None:
+        """The ledgers of devices that are about to be written over; those of files go with these.
+
+        Workloads with other blocks may verify the same device: the smallest counts.
+        """
+        data_set = self._crew.plan.data_set(run.point.data_set)
+        points = (point for point in self._crew.plan.points if isinstance(point.job, Job))
+        least = min(point.io.block_bytes for point in points if point.io.verify)
+
+        async def begin(site: Site) -> None:
+            if site.raw:
+                await self._crew.ledgers.begin(site, data_set, least)
+
+        (await together(sites, begin)).complete()
+
     async def _restore(self, run: PlannedRun, sites: Sequence[Site]) -> None:
         self._mark(sites)
+        if run.point.io.verify:
+            await self._begin_blocks(run, sites)
+        else:
+            await self._forget_blocks(run, sites)
         purge = self._wish.purge
         if purge is not Purge.NONE:
             where = ", ".join(self._targets[site.key].path for site in sites[:1])
@@ -162,8 +201,12 @@ class Preconditioner:
         written = {site.name: 0 for site in sites}
         if passes > 0:
             for data_set in self._filled_sets(run, sites):
-                new = await write_over(self._crew, sites, data_set, passes, run.point.io)
+                job = self._writer_of(data_set, run, sites)
+                new = await write_over(self._crew, sites, data_set, passes, job)
                 written = {name: written[name] + new[name] for name in written}
+                if passes >= 1:
+                    for site in sites:
+                        self._crew.ledgers.written(site, data_set)
         accounts = []
         for site in sites:
             old = self._books.of(site)
@@ -184,6 +227,12 @@ class Preconditioner:
             if item.configuration in target.configurations
         ]
         return (max(every, key=lambda item: item.bytes_per_host),)
+
+    def _writer_of(self, data_set: DataSet, run: PlannedRun, sites: Sequence[Site]) -> Job:
+        """Who writes as a fill does: on files their own jobs, as only these may stamp them."""
+        if sites[0].device:
+            return run.point.io
+        return next(p.io for p in self._crew.plan.points if p.data_set == data_set.id)
 
     async def _make_steady(self, run: PlannedRun, sites: Sequence[Site]) -> None:
         key = workload_key(run)
@@ -216,6 +265,12 @@ class Preconditioner:
             account = replace(self._books.of(site), under_way="", restored_for=turn)
             self._books.keep(account)
             self._books.seen(site, looks[site.name])
+
+
+def _changes(run: PlannedRun) -> bool:
+    """Whether a run does anything but read."""
+    access = run.point.io.access
+    return access.writes or access.trims
 
 
 def _fresh(account: LedgerTarget) -> LedgerTarget:

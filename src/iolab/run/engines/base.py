@@ -46,6 +46,17 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockLedger:
+    """Where an engine keeps which write of every block was last acknowledged, on its host.
+
+    It counts in blocks of `block_bytes`, of which all that is written and read are multiples.
+    """
+
+    path: str
+    block_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class DirectionInterval:
     """What completed in one direction during an interval: `counts[i]` I/Os fell into `bins[i]`.
 

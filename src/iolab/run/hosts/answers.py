@@ -45,6 +45,12 @@ class ScratchAnswer(_Answer):
     left_over_bytes: Count = 0
 
 
+class LedgerAnswer(_Answer):
+    """Where processes of the agent find a ledger that it keeps in its memory."""
+
+    path: Annotated[str, Field(min_length=1, max_length=4096)]
+
+
 class FilesystemAnswer(_Answer):
     """A file system of the session's own: where it is mounted, and the name of its block device.
 

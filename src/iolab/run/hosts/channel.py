@@ -37,6 +37,7 @@ FINAL: Final[Mapping[str, str]] = {
     "device": "device",
     "device_open": "device",
     "filesystem_open": "filesystem",
+    "ledger_open": "ledger",
     "discard": "purged",
     "trim": "purged",
     "metadata": "measured",

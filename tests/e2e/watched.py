@@ -1,0 +1,48 @@
+"""A session in this process, each of whose events a test can act upon before the next one comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from iolab.cli.conduct import Order, conduct
+from iolab.cli.live import QuietView
+from iolab.cli.options import load_study
+from iolab.model.event import Event, SessionStatus
+from iolab.plan.schedule import make_plan
+from iolab.run.session import NOTHING
+from iolab.store.writer import SessionWriter
+from tests.e2e.devices import Spare
+
+Act = Callable[[Event], None]
+
+
+class ActingView(QuietView):
+    """Sees nothing but what the test sees."""
+
+    def __init__(self, act: Act) -> None:
+        self._act = act
+
+    def see(self, event: Event) -> None:
+        """Take one event of the session."""
+        self._act(event)
+
+
+def run_watched(
+    study: Path, session: Path, act: Act, *, path: Path | None = None, spare: Spare | None = None
+) -> SessionStatus:
+    """`iolab run` on a directory or on a device, with `act` called at each event."""
+    device, serial = (spare.path, spare.serial) if spare else (None, None)
+    read = load_study(
+        str(study), None if path is None else str(path), "full", None, device=device, serial=serial
+    )
+    plan = make_plan(read)
+    order = Order(
+        study=read,
+        plan=plan,
+        session_id=session.name,
+        earlier=NOTHING,
+        open_writer=lambda _: SessionWriter.create(session, read, plan, session.name, ["iolab"]),
+    )
+    return asyncio.run(conduct(order, ActingView(act)))
