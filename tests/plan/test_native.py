@@ -9,6 +9,7 @@ from iolab.model.engine import EngineName
 from iolab.model.study import Study
 from iolab.plan.load import LoadOptions, options_of, parse_study
 from iolab.plan.schedule import make_plan
+from tests.plan.guest_studies import FLEET
 from tests.plan.studies import FILE, SMALL, told, workload
 
 META = '[[workload]]\nid = "meta"\nengine = "metadata"\nranks = 1\nfiles_per_rank = 9\n'
@@ -171,3 +172,16 @@ def test_a_study_without_io_has_no_engine_to_choose() -> None:
 @pytest.mark.parametrize("name", ["registerfiles", "hipri"])
 def test_options_of_io_uring_need_no_ioengine(name: str) -> None:
     assert study(workload(NATIVE + f"fio = {{ {name} = true }}")).workloads[0].io.options
+
+
+def test_more_than_a_ledger_holds_is_refused() -> None:
+    large = workload(NATIVE + "verify = true\nnumjobs = 4").replace('"1m"', '"257g"')
+    assert any("269484032 blocks on a host" in one for one in told(large)), told(large)
+    many = workload(NATIVE + "verify = true\nnumjobs = [1, 7]\nfiles = 10000")
+    assert any("70000 files on a host" in one for one in told(many)), told(many)
+    assert study(workload(NATIVE + "verify = true\nnumjobs = 4").replace('"1m"', '"256g"'))
+
+
+def test_disks_of_booted_guests_are_not_verified() -> None:
+    verified = FLEET.replace('rw = "randrw"', f'{NATIVE}verify = true\nrw = "randrw"')
+    assert any("laid out without stamps" in one for one in told(verified)), told(verified)

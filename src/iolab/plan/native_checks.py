@@ -16,6 +16,7 @@ from iolab.model.native_options import (
 )
 from iolab.model.workload import Arrivals, Contents
 from iolab.plan.document import Document, Faults
+from iolab.plan.guest_members import boots_guests
 from iolab.plan.study_file import RATES, WorkloadTable
 from iolab.plan.tables import Item, Tables, place, start
 from iolab.plan.wording import shown
@@ -25,6 +26,10 @@ LAID_OUT_BYTES: Final = 1 << 20
 FILLED_BYTES: Final = 128 << 10
 """What is written at once by layouts and fills: a block that holds parts of two is no block of one
 write, so whoever verifies it would call it torn."""
+
+LEDGER_BLOCKS_MAX: Final = 1 << 28
+LEDGER_FILES_MAX: Final = 1 << 16
+"""What the ledger of a verified data set holds on each host: 2 GiB of its memory."""
 
 _USE_FIO: Final = "write engine = 'fio'"
 
@@ -37,6 +42,8 @@ def check_native(document: Document, tables: Tables, faults: Faults) -> None:
             _check_options(document, item, workload, faults)
             filled = tables.precondition.fill > 0
             told = (*_apart(workload), *_unverifiable(workload, filled=filled))
+            if workload.verify:
+                told = (*told, *_unknowable(tables, workload))
         else:
             told = tuple(_by_fio(workload))
         for key, says, do in told:
@@ -183,3 +190,19 @@ def _unverifiable(workload: WorkloadTable, *, filled: bool) -> _Told:
         if size > most or size & (size - 1):
             says = f"verify and bs = {format_bytes(size)}, which would hold parts of two writes"
             yield ("verify",), says, f"Give a power of two up to {format_bytes(most)}."
+
+
+def _unknowable(tables: Tables, workload: WorkloadTable) -> _Told:
+    """Of what blocks nobody could know what they must hold."""
+    if boots_guests(tables):
+        says = "verify, and the disks of booted guests are laid out without stamps"
+        yield ("verify",), says, "Leave it out."
+    files = max(workload.numjobs) * workload.files
+    if files > LEDGER_FILES_MAX:
+        says = f"verify and {files} files on a host, where a ledger takes {LEDGER_FILES_MAX}"
+        yield ("verify",), says, "Use fewer files or numjobs."
+    least = min(map(parse_size, workload.bs))
+    blocks = files * max(map(parse_size, workload.filesize)) // least
+    if blocks > LEDGER_BLOCKS_MAX:
+        says = f"verify and {blocks} blocks on a host, where a ledger takes {LEDGER_BLOCKS_MAX}"
+        yield ("verify",), says, "Raise bs, or use less filesize, files or numjobs."
