@@ -61,8 +61,17 @@ impl Bed {
     }
 }
 
-const TOP: [&str; 8] =
-    ["format", "direct", "runtime_s", "interval_ms", "threads", "method", "ledger", "timed"];
+const TOP: [&str; 9] = [
+    "format",
+    "direct",
+    "runtime_s",
+    "interval_ms",
+    "threads",
+    "method",
+    "ledger",
+    "timed",
+    "later",
+];
 
 /// What a run of a job by one method came to.
 pub struct Run {

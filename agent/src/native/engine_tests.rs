@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use super::bed::{BLOCK, BLOCKS, Bed, counts, methods, run, run_heeding, run_on};
 use super::halt::Halt;
+use super::plan::{Crew, Member};
+use super::spec::Method;
 use super::target::Targets;
 use super::tsc::Clock;
 
@@ -79,6 +81,25 @@ fn arrivals_are_counted_by_response_service_and_lateness() {
         assert_eq!(counts(&run, "read").0, 100, "{method:?}");
         assert!(sum(&whole["read"]) >= sum(&whole["read"]["service"]));
         assert_eq!(run.now.lateness()["count"], json!(100));
+    }
+}
+
+#[test]
+fn jobs_and_hosts_with_a_fixed_rate_take_turns() {
+    let bed = Bed::new();
+    for later in [0.0, 0.5] {
+        let rate = json!({"iops": 10.0});
+        let keys = json!({"rate": rate, "arrivals": "fixed", "depth": 1, "later": later});
+        let mut spec = bed.spec(&keys);
+        spec.jobs.push(spec.jobs[0].clone());
+        let (clock, methods) = (Clock::of_kernel(), [Method::Sync; 2]);
+        let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
+        let crew = Crew::of(&spec, &targets, &methods, (1, clock), &mut Vec::new()).unwrap();
+        let due = |mut one: Member| one.lanes[0].feed.next().unwrap().due;
+        let dues: Vec<u64> = crew.members.into_iter().map(due).collect();
+        // Each job has one every 100 ms, and both together one every 50.
+        let parts = [later * 50e6, (1.0 + later) * 50e6];
+        assert_eq!(dues, parts.map(|ns| clock.ticks_of(ns as u64).max(1)), "{later}");
     }
 }
 

@@ -60,6 +60,10 @@ impl Spec {
             format!("runtime_s is {:?}; give a time above zero.", self.runtime_s.unwrap_or(0.0)),
         );
         must(
+            (0.0..1.0).contains(&self.later),
+            format!("later is {}; give a part of 1, from 0 on.", self.later),
+        );
+        must(
             self.threads.is_none_or(|threads| (1..=MAX_THREADS).contains(&threads)),
             format!("threads is {}; give 1 to {MAX_THREADS}.", self.threads.unwrap_or(0)),
         );

@@ -55,7 +55,10 @@ impl Crew {
         let mut sources = Vec::with_capacity(spec.jobs.len());
         for (nth, (job, places)) in spec.jobs.iter().zip(&targets.of_jobs).enumerate() {
             match Source::new(job, places, clock) {
-                Ok(source) => sources.push(source.later(nth as f64 / spec.jobs.len() as f64)),
+                Ok(source) => {
+                    let part = (nth as f64 + spec.later) / spec.jobs.len() as f64;
+                    sources.push(source.later(part));
+                }
                 Err(says) => faults.extend(says.iter().map(|says| format!("jobs[{nth}]: {says}"))),
             }
         }

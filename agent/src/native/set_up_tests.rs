@@ -59,11 +59,19 @@ fn all_faults_are_told_at_once_with_their_values() {
     let bed = Bed::new();
     let spec = bed.spec(&json!({
         "format": 2, "interval_ms": 5, "depth": 70_000, "blocks": [{"bytes": 1000}],
-        "think_every": 0, "arrivals": "poisson", "runtime_s": null,
+        "think_every": 0, "arrivals": "poisson", "runtime_s": null, "later": 1.0,
     }));
     let told = spec.faults().join("\n");
-    for part in ["format is 2", "is 5;", "70000", "1000 bytes", "think_every", "rate", "never end"]
-    {
+    for part in [
+        "format is 2",
+        "is 5;",
+        "70000",
+        "1000 bytes",
+        "think_every",
+        "rate",
+        "never end",
+        "later is 1",
+    ] {
         assert!(told.contains(part), "{told} lacks {part}");
     }
 }

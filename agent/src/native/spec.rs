@@ -41,6 +41,10 @@ pub struct Spec {
     /// Each I/O's latency is taken; else I/Os are only counted.
     #[serde(default = "yes")]
     pub timed: bool,
+    /// By which part (0 to 1) of the time between two of its arrivals this host is later than the
+    /// first of its fleet, so that hosts with fixed arrivals take turns.
+    #[serde(default)]
+    pub later: f64,
     /// Where the last acknowledged write of each block is kept.
     #[serde(default)]
     pub ledger: Option<PathBuf>,

@@ -17,7 +17,7 @@ from iolab.run.evidence import Evidence
 from iolab.run.looking import Looking
 from iolab.run.outcome import engine_fault
 from iolab.run.start import NS_PER_S
-from iolab.run.streams import seed_on
+from iolab.run.streams import seed_on, turn_of
 from iolab.run.telemetry.decode import CounterCollector
 
 OUTPUT_KEPT_BYTES: Final = 512 << 20
@@ -83,6 +83,7 @@ class _Listener:
             mine.site.dir,
             seconds=longest_s,
             seed=seed_on(crew.study, run.point, mine.name, run.repeat),
+            later=turn_of(crew.study, run.point, mine.name),
         )
         ledger = crew.ledgers.of(mine.site, data_set) if job.verify else None
         self.command = mine.command = with_ledger(command, ledger)

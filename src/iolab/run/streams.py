@@ -23,3 +23,12 @@ def seed_on(study: Study, point: Point, host: str, number: int) -> int:
     """
     place = makers_of(study, point).index(host)
     return study.method.seed + number - 1 + place * HOSTS_APART
+
+
+def turn_of(study: Study, point: Point, host: str) -> float:
+    """By which part, from 0 to below 1, of the time between two arrivals a host's come later.
+
+    So do fixed arrivals of a fleet lie evenly between each other, as far as clocks agree.
+    """
+    hosts = makers_of(study, point)
+    return hosts.index(host) / len(hosts)

@@ -11,7 +11,7 @@ from iolab.plan.guests import makers_of
 from iolab.run.engines.native import NativeEngine
 from iolab.run.hosts.fake_fio import FakeLoad
 from iolab.run.hosts.fake_script import FakeScript
-from iolab.run.streams import seed_on
+from iolab.run.streams import seed_on, turn_of
 from tests.run.session.stage import Stage
 
 FLEET = {name: FakeScript(loads=(FakeLoad(iops=1000),)) for name in ("c1", "c2", "c3")}
@@ -54,3 +54,24 @@ def test_no_two_hosts_and_repeats_have_one_seed_and_all_fit_the_engine() -> None
     }
     assert len(told) == 3 * job.numjobs
     assert all(0 <= one < 1 << 64 for one in told)
+
+
+def test_hosts_of_a_fleet_take_turns_and_one_alone_begins_at_once() -> None:
+    stage = Stage(FLEET)
+    point = stage.plan.runs[0].point
+    turns = [turn_of(stage.study, point, host) for host in makers_of(stage.study, point)]
+    assert turns == [0.0, 1 / 3, 2 / 3]
+    alone = Stage()
+    assert turn_of(alone.study, alone.plan.runs[0].point, "local") == 0.0
+
+
+def test_the_native_engine_is_told_the_turn_where_there_is_a_rate() -> None:
+    job = replace(Stage().plan.runs[0].point.io, ioengine="auto", rate_iops=None)
+    files = DataSet("f", "default", job.numjobs, job.files_per_job, job.file_bytes)
+
+    def told(job: Job, later: float) -> object:
+        command = NativeEngine().measure(job, files, "/t", seconds=1, seed=1, later=later)
+        return json.loads(command.job_file).get("later")
+
+    paced = replace(job, rate_iops=10)
+    assert (told(job, 0.5), told(paced, 0.0), told(paced, 0.5)) == (None, None, 0.5)

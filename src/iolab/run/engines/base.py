@@ -188,11 +188,20 @@ class Engine(Protocol):
         """A new reader for the output of that `fill` command; too few bytes are a fault."""
 
     def measure(
-        self, job: Job, data_set: DataSet, directory: str, *, seconds: float, seed: int
+        self,
+        job: Job,
+        data_set: DataSet,
+        directory: str,
+        *,
+        seconds: float,
+        seed: int,
+        later: float = 0.0,
     ) -> Command:
         """Make the job's load on the laid-out files for so many seconds (warm-up included).
 
-        `seed` fixes the order of offsets. EngineError when a value cannot be told to the engine.
+        `seed` fixes the order of offsets. Arrivals at a fixed rate begin `later` by that part, from
+        0 to below 1, of the time between two of this host, where an engine can.
+        EngineError when a value cannot be told to the engine.
         """
 
     def reader(self, job: Job) -> OutputReader:

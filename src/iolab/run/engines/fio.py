@@ -104,7 +104,14 @@ class FioEngine:
         return FioReader((Direction.WRITE,), whole.numjobs, missing)
 
     def measure(
-        self, job: Job, data_set: DataSet, directory: str, *, seconds: float, seed: int
+        self,
+        job: Job,
+        data_set: DataSet,
+        directory: str,
+        *,
+        seconds: float,
+        seed: int,
+        later: float = 0.0,  # noqa: ARG002 - fio begins at once
     ) -> Command:
         """Make the job's load on the laid-out files for so many seconds."""
         text = measure_job(job, data_set, max(math.ceil(seconds * 1000), 1), seed)

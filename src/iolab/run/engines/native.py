@@ -82,10 +82,17 @@ class NativeEngine:
         return NativeReader((Direction.WRITE,), whole.numjobs, _lacks(wanted))
 
     def measure(
-        self, job: Job, data_set: DataSet, directory: str, *, seconds: float, seed: int
+        self,
+        job: Job,
+        data_set: DataSet,
+        directory: str,
+        *,
+        seconds: float,
+        seed: int,
+        later: float = 0.0,
     ) -> Command:
         """Make the job's load on the laid-out files for so many seconds."""
-        spec = measure_spec(job, data_set, seconds, seed)
+        spec = measure_spec(job, data_set, seconds, seed, later=later)
         return _command(directory, spec, seconds + END_LIMIT_S, told_start=True)
 
     def null(self, job: Job, directory: str, *, seconds: float) -> Command | None:

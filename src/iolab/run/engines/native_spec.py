@@ -71,15 +71,21 @@ _USUAL: Final[Spec] = {
 """What the engine takes for a key that is left out."""
 
 
-def measure_spec(job: Job, data_set: DataSet, seconds: float, seed: int) -> Spec:
-    """The load of a job on files that are there; EngineError with all that cannot be told."""
+def measure_spec(
+    job: Job, data_set: DataSet, seconds: float, seed: int, *, later: float = 0.0
+) -> Spec:
+    """The load of a job on files that are there; EngineError with all that cannot be told.
+
+    Jobs with a rate begin `later` by that part of the time between two I/Os of all of them.
+    """
     _refuse((*_job_faults(job), *_fit_faults(job, data_set)))
     shape = _shape(job)
     jobs = [
         {**place, **_without_usual(shape), "seed": _seed(seed, number)}
         for number, place in enumerate(_places(data_set, job.numjobs))
     ]
-    return _whole(job, jobs, seconds)
+    turn = {"later": later} if later and job.asked_iops is not None else {}
+    return _whole(job, jobs, seconds) | turn
 
 
 def null_spec(job: Job, seconds: float) -> Spec:
