@@ -133,6 +133,24 @@ def test_a_rate_that_was_not_kept_says_how_long_the_run_was(*, ios: int, unreach
     answer = ask(coordinated_omission, open_loop(ios=ios, unreached=unreached))
     assert answer.level is INDICATIVE
     assert "how long the run was" in answer.says
+    assert "never begun" not in answer.says
+
+
+def test_response_times_that_are_missing_are_told() -> None:
+    left: dict[str, Any] = {"unsubmitted": 12_345, "oldest_unsubmitted_ns": 3_000_000_000}
+    answer = ask(coordinated_omission, open_loop(ios=30_000, unreached=True, **left))
+    assert answer.level is INDICATIVE
+    assert "12.3 k more I/Os were due and never begun, the oldest for 3 s" in answer.says
+    assert answer.evidence["unsubmitted"] == 12_345
+
+
+def test_ios_that_hung_void_a_run_also_one_that_was_stopped() -> None:
+    for stopped in (False, True):
+        record = generated(healthy(), hung_ios=3)
+        hosts = tuple(replace(host, stopped_early=stopped) for host in record.hosts)
+        answer = ask(engine_errors, replace(record, hosts=hosts))
+        assert answer.level is INVALID
+        assert "gave up 3 I/Os that hung" in answer.says
 
 
 def test_an_io_that_is_timed_twice_is_one() -> None:

@@ -43,8 +43,10 @@ class GeneratorTotals:
     threads did, `clock` what it timed by, `notes` what it did otherwise than asked. `errors` are
     I/Os that failed, by direction and the errno's name ("read EIO"); `retries` those that were
     submitted anew, by reason. After `measured_ns` nothing was submitted; `drained_ios` ended in the
-    `drain_ns` after it. `unreached` says that an asked rate was not kept. Of the I/Os that were to
-    be in flight, `depth_asked`, it had room for `depth_used`. Before the start `probe_reads` read
+    `drain_ns` after it. `unreached` says that an asked rate was not kept; `unsubmitted` I/Os were
+    due by then and never begun, the oldest of them for `oldest_unsubmitted_ns`. `hung_ios` were
+    begun and given up, as nothing had ended for long. Of the I/Os that were to be in flight,
+    `depth_asked`, it had room for `depth_used`. Before the start `probe_reads` read
     `probe_read_bytes`, which are in no other count, to see how the target is best asked.
     """
 
@@ -67,6 +69,9 @@ class GeneratorTotals:
     depth_used: int = 0
     probe_reads: int = 0
     probe_read_bytes: int = 0
+    unsubmitted: int = 0
+    oldest_unsubmitted_ns: int = 0
+    hung_ios: int = 0
 
     @property
     def failed_ios(self) -> int:

@@ -117,6 +117,17 @@ def test_the_last_line_has_the_totals() -> None:
     assert (totals.generator.lateness, totals.generator.verify) == (None, None)
 
 
+def test_what_was_never_begun_or_hung_is_told() -> None:
+    left = {"unsubmitted": {"count": 7, "oldest_ns": 5000}, "hung": 2}
+    generators = [
+        totals.generator
+        for totals in (told(lines(HEAD, end(read=way(0), **more)))[1].totals for more in (left, {}))
+        if totals is not None and totals.generator is not None
+    ]
+    found = [(one.unsubmitted, one.oldest_unsubmitted_ns, one.hung_ios) for one in generators]
+    assert found == [(7, 5000, 2), (0, 0, 0)]
+
+
 def test_an_open_loop_has_both_times() -> None:
     late = {"count": 30, "p50_ns": 50, "p99_ns": 900, "max_ns": 2000, "bins": []}
     output = lines(

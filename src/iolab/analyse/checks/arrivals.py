@@ -18,8 +18,9 @@ from iolab.analyse.checks.registry import (
 )
 from iolab.analyse.littles_law import concurrency, is_closed_loop
 from iolab.analyse.view import RunView
+from iolab.model.generator import GeneratorTotals
 from iolab.model.workload import Job
-from iolab.units import format_count
+from iolab.units import format_count, format_ns
 
 ACHIEVED_LEAST: Final = 0.99
 """Share of the asked rate below which the target set the pace and not the rate."""
@@ -95,21 +96,33 @@ def _reached(view: RunView, index: int, job: Job) -> Said:
     achieved = float(view.load.ios[index].sum()) / seconds / target
     generator = host.totals.generator if host.totals else None
     unreached = generator is not None and generator.unreached
+    unsubmitted = generator.unsubmitted if generator else 0
     evidence: Numbers = {
         "host": host.host,
         "open_loop": True,
         "target_iops": target,
         "achieved": achieved,
         "unreached": unreached,
+        "unsubmitted": unsubmitted,
     }
     said = f"{percent(achieved)} of {format_count(target)} IOPS were kept{view.on(host)}"
     if achieved < ACHIEVED_LEAST or unreached:
         return indicative(
             f"{said}: what was due waited ever longer, so the latencies say how long the run was, "
-            "not what that rate costs.",
+            f"not what that rate costs{_missing(generator)}.",
             **evidence,
         )
     return valid(f"{said}, and latencies count from when each I/O was due.", **evidence)
+
+
+def _missing(generator: GeneratorTotals | None) -> str:
+    """What the latencies lack of I/Os that were due and never begun."""
+    if generator is None or not generator.unsubmitted:
+        return ""
+    return (
+        f"; {format_count(generator.unsubmitted)} more I/Os were due and never begun, the oldest "
+        f"for {format_ns(generator.oldest_unsubmitted_ns)}: their response times are missing"
+    )
 
 
 def _full_share(view: RunView, index: int, depth: int) -> float:

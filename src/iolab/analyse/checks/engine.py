@@ -108,6 +108,9 @@ def process_faults(host: HostRun) -> Iterator[str]:
         yield f"failed {format_count(totals.generator.failed_ios)} I/Os ({said})"
     elif totals is not None and totals.error:
         yield f"reported error {totals.error}"
+    if totals is not None and totals.generator and totals.generator.hung_ios:
+        hung = format_count(totals.generator.hung_ios)
+        yield f"gave up {hung} I/Os that hung: nothing ended for 10 s after submission had stopped"
     if _is_stopped(host):
         return
     if host.exit_signal is not None:

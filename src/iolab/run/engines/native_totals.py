@@ -122,6 +122,7 @@ def _generator(
 ) -> GeneratorTotals:
     switches = _inner(end, "context_switches")
     probes = _inner(_inner(head, "probes"), "read")
+    unsubmitted = _inner(end, "unsubmitted")
     return GeneratorTotals(
         method=printable(str(head.get("method", "")), TEXT_LIMIT),
         threads=_whole(head, "threads"),
@@ -142,6 +143,9 @@ def _generator(
         depth_used=_whole(_inner(end, "depth"), "used"),
         probe_reads=_whole(probes, "ios"),
         probe_read_bytes=_whole(probes, "bytes"),
+        unsubmitted=_whole(unsubmitted, "count"),
+        oldest_unsubmitted_ns=_whole(unsubmitted, "oldest_ns"),
+        hung_ios=_whole(end, "hung"),
     )
 
 
