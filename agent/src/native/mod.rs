@@ -97,7 +97,7 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
     let halt = Halt::by_signals(clock)
         .map_err(|error| vec![format!("A thread cannot be started: {}.", sentence(&error))])?;
     let processors = allowed_processors();
-    let threads = spec.threads.map_or(processors, |threads| threads as usize);
+    let threads = threads_of(&spec, processors, &mut notes);
     let targets = Targets::open(&spec, threads, &mut notes)?;
     let Probed { methods, reads } = probe::methods(&spec, &targets, threads, &mut notes)?;
     let crew = Crew::of(&spec, &targets, &methods, (threads, clock), &mut notes)?;
@@ -132,6 +132,19 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
     let start = env::var(START).ok().and_then(|at_ns| at_ns.parse().ok());
     watch::watch(&ground, &threads, start, &depth);
     Ok(())
+}
+
+/// How many threads share the jobs. Those of the kernel that look for submissions need processors
+/// as well, one beside each ring.
+fn threads_of(spec: &Spec, processors: usize, notes: &mut Vec<String>) -> usize {
+    if spec.sqpoll {
+        notes.push(format!(
+            "A thread of the kernel looks for submissions beside each ring; cpu counts it too{}.",
+            if processors == 1 { ", and it shares the one processor" } else { "" }
+        ));
+    }
+    let seats = if spec.sqpoll { (processors / 2).max(1) } else { processors };
+    spec.threads.map_or(seats, |threads| threads as usize)
 }
 
 #[cfg(test)]

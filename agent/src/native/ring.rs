@@ -1,6 +1,7 @@
 //! The queue of a thread with its own `io_uring`.
 #![allow(unsafe_code)]
 
+use std::hint::spin_loop;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -129,6 +130,13 @@ impl Ring {
         self.plain_entry(request)
     }
 
+    /// Wait for room, which there always is but where a thread of the kernel is late to make it.
+    #[cold]
+    fn make_room(&self) {
+        let _ = self.kernel.submitter().squeue_wait();
+        spin_loop();
+    }
+
     /// Without registered buffers or files.
     #[cold]
     fn plain_entry(&self, request: &Request) -> squeue::Entry {
@@ -157,7 +165,10 @@ impl Drop for Ring {
 }
 
 fn build(wish: Wish) -> io::Result<IoUring> {
-    let entries = wish.depth.next_power_of_two();
+    // The kernel's thread tells that it has taken I/Os only when it is done with all that it found:
+    // as many as are under way may then be in the ring beside those that follow them.
+    let room = if wish.sqpoll { 2 * wish.depth } else { wish.depth };
+    let entries = room.next_power_of_two();
     let mut last = io::Error::from_raw_os_error(libc::EINVAL);
     for set_up in SETUPS {
         let mut builder = IoUring::builder();
@@ -187,8 +198,9 @@ impl Queue for Ring {
         let entry = self.entry(request).user_data(u64::from(request.slot));
         // SAFETY: the block is of a region, which is mapped as long as this process lives, and
         // nothing else uses it until the request is reaped.
-        let pushed = unsafe { self.kernel.submission().push(&entry) };
-        debug_assert!(pushed.is_ok(), "a ring has room for all slots");
+        while unsafe { self.kernel.submission().push(&entry) }.is_err() {
+            self.make_room();
+        }
     }
 
     #[inline]
