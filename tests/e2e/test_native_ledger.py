@@ -6,7 +6,10 @@ Every fault is planted between two runs of a real session, in its files or below
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +17,10 @@ from typing import Any
 import pytest
 
 from iolab.model.event import Event, IntervalSeen, Phase, PhaseStarted, RunFinished, SessionStatus
-from tests.e2e.devices import Spare
+from tests.e2e.devices import Spare, spare_loop
 from tests.e2e.faulty import faulty_file
 from tests.e2e.left import await_none_on, kill_engines
-from tests.e2e.sessions import iolab, result_of, shown, write_study
+from tests.e2e.sessions import IOLAB, descendants, iolab, result_of, shown, write_study
 from tests.e2e.targets import command
 from tests.e2e.watched import run_watched
 
@@ -184,6 +187,62 @@ def test_a_session_resumed_after_a_killed_writer_begins_its_ledger_anew(
         level, evidence, _ = verdict_of(session, workload)
         assert level == "valid"
     assert evidence["checked"] >= SIZE // BLOCK
+
+
+def test_after_a_killed_agent_the_files_and_their_ledger_begin_anew(
+    target: Path, tmp_path: Path
+) -> None:
+    session, killed = tmp_path / "session", []
+
+    def act(event: Event) -> None:
+        if isinstance(event, IntervalSeen) and _writes(event.run.point.workload) and not killed:
+            killed.append(_agent())
+            os.kill(killed[0], signal.SIGKILL)
+
+    study = write_study(tmp_path, STUDY + 'on_failure = "retry"\n')
+    assert run_watched(study, session, act, path=target) is SessionStatus.DONE
+    assert result_of(shown(session), "write")["attempt"] == 2
+    for workload in ("write", "read"):
+        level, evidence, _ = verdict_of(session, workload)
+        assert level == "valid"
+    assert (evidence["wrong"], evidence["checked"] >= SIZE // BLOCK) == (0, True)
+
+
+def _agent() -> int:
+    """The agent that serves this process: the one below its keeper."""
+    agents = {pid for pid, name in descendants(os.getpid()).items() if name == "iolab-agent"}
+    (serving,) = (pid for pid in agents if _parent(pid) in agents)
+    return serving
+
+
+def _parent(pid: int) -> int:
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def test_a_device_is_filled_anew_where_its_ledger_went_with_the_controller(
+    tmp_path: Path,
+) -> None:
+    session, study = tmp_path / "session", write_study(tmp_path, STUDY)
+    with spare_loop(16 << 20) as spare:
+        device = ["--device", spare.path, "--serial", spare.serial]
+        words = [str(IOLAB), "run", str(study), *device, "--out", str(session), "--quiet"]
+        controller = subprocess.Popen(words)
+        try:
+            _await(lambda: bool(list(session.glob("points/*/run-1/manifest.json"))))
+        finally:
+            controller.kill()
+            controller.wait()
+        iolab("resume", session, "--quiet")
+    level, evidence, _ = verdict_of(session, "read")
+    assert (level, evidence["wrong"], evidence["checked"] >= SIZE // BLOCK) == ("valid", 0, True)
+
+
+def _await(seen: Callable[[], bool], limit_s: float = 60.0) -> None:
+    end = time.monotonic() + limit_s
+    while not seen():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_a_device_that_loses_a_write_is_caught(tmp_path: Path) -> None:
