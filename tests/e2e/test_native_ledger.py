@@ -192,7 +192,8 @@ def test_a_session_resumed_after_a_killed_writer_begins_its_ledger_anew(
 def test_after_a_killed_agent_the_files_and_their_ledger_begin_anew(
     target: Path, tmp_path: Path
 ) -> None:
-    session, killed = tmp_path / "session", []
+    session = tmp_path / "session"
+    killed: list[int] = []
 
     def act(event: Event) -> None:
         if isinstance(event, IntervalSeen) and _writes(event.run.point.workload) and not killed:
