@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from iolab.model.engine import EngineName
 from iolab.model.run import DataSet, Plan
 from iolab.model.study import Study
 from iolab.plan.budget import (
@@ -15,6 +16,7 @@ from iolab.plan.budget import (
     SESSION_OVERHEAD_S,
     with_spare,
 )
+from iolab.plan.ceilings import LOOK_S
 from iolab.plan.schedule import make_plan
 from iolab.plan.sweep import expand
 from tests.plan.studies import SMALL, load, workload
@@ -160,6 +162,7 @@ def test_the_budget_says_where_the_time_goes() -> None:
         round(layout, 6),
         105.0,
         3 * RUN_OVERHEAD_S,
+        3 * LOOK_S[EngineName.FIO],
         6.0,
     ]
     assert budget.seconds == pytest.approx(sum(seconds for _, seconds in budget.reasons))

@@ -10,34 +10,34 @@ import typer
 from iolab.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from iolab.analyse.calibration import Row
-    from iolab.model.calibration import Calibration
+    from iolab.model.host import HostSpec
     from iolab.model.workload import Job
 
 PAIRS_MAX: Final = 100
 SECONDS_MAX: Final = 3600.0
 """Longer is a study."""
 
-HEADINGS: Final = {
-    "iops": "IOPS",
-    "lat_ns_mean": "latency, mean",
-    "lat_ns_p50": "latency, p50",
-    "lat_ns_p99": "latency, p99",
-    "cpu_ns_per_io": "CPU an I/O",
-}
-"""What each figure is called."""
-
 
 def calibrate(
     *,
     path: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--path", metavar="DIR", help="A directory on the target.", show_default=False
+            "--path",
+            metavar="DIR",
+            help="A directory on the target; with --hosts for every host that names none itself.",
+            show_default=False,
         ),
-    ],
+    ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            "--hosts",
+            metavar="HOSTS",
+            help="Calibrate all these hosts in step instead of this machine: an inventory's file, "
+            "slurm, mpi:FILE or k8s:NAMESPACE/SELECTOR.",
+        ),
+    ] = None,
     rw: Annotated[str, typer.Option("--rw", help="Access pattern, in fio's words.")] = "randread",
     bs: Annotated[str, typer.Option("--bs", metavar="SIZE", help="Block size.")] = "4k",
     iodepth: Annotated[int, typer.Option("--iodepth", min=1, max=65536, help="Depth a job.")] = 32,
@@ -59,18 +59,48 @@ def calibrate(
     """Hold the native engine against fio on a target."""
     import asyncio
 
-    from iolab.analyse.calibration import rows_of
+    from iolab.cli.calibration import calibration_document, calibration_screen
     from iolab.cli.talk import result_json, result_screen, say
     from iolab.run.calibrate import Wish
     from iolab.run.calibrate import calibrate as run_all
 
     wish = Wish(_job(rw, bs, iodepth, numjobs, ioengine, size), pairs, seconds)
-    found = asyncio.run(run_all(str(Path(path).absolute()), wish, say))
-    rows = rows_of(found.trials)
+    found = asyncio.run(run_all(_specs(path, hosts), wish, say))
     if as_json:
-        result_json(_document(found, rows))
+        result_json(calibration_document(found))
     else:
-        result_screen(*_screen(found, rows))
+        result_screen(*calibration_screen(found))
+
+
+def _specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
+    """This machine, or all clients of an inventory, each with its path; UsageError with faults."""
+    from dataclasses import replace
+
+    from iolab.errors import Fault, UsageError
+    from iolab.model.host import HostKind, HostSpec, Role
+
+    absolute = None if path is None else str(Path(path).absolute())
+    if hosts is None:
+        if absolute is None:
+            happened = "Nothing is said to be calibrated."
+            raise UsageError(happened, "Give --path DIR, and --hosts HOSTS for a fleet.")
+        return (HostSpec("local", HostKind.LOCAL, path=absolute),)
+
+    from iolab.cli.fleet import read_hosts
+
+    clients = [spec for spec in read_hosts(hosts) if spec.role is Role.CLIENT]
+    faults = []
+    for spec in clients:
+        if spec.serial is not None:
+            happened = f"The target of host '{spec.name}' is a whole device."
+            faults.append(Fault(happened, "Give a directory: scratch files are laid out there."))
+        elif spec.path is None and absolute is None:
+            faults.append(Fault(f"Host '{spec.name}' has no path.", "Write one, or give --path."))
+    if not clients:
+        faults.append(Fault("The inventory has no client.", "Describe hosts that make load."))
+    if faults:
+        raise UsageError("These hosts cannot be calibrated.", "Correct them.", tuple(faults))
+    return tuple(replace(spec, path=spec.path or absolute) for spec in clients)
 
 
 def _job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size: str) -> Job:
@@ -81,7 +111,7 @@ def _job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size: str)
     from iolab.model.workload import Access, Job
 
     faults: list[Fault] = []
-    patterns = [access.value for access in Access]
+    patterns = [access.value for access in Access if access.reads or access.writes]
     if rw not in patterns:
         faults.append(Fault(f"--rw is {rw!r}.", f"Give one of {', '.join(patterns)}."))
     if ioengine not in IOENGINES:
@@ -125,69 +155,3 @@ def _size(option: str, text: str, faults: list[Any]) -> int:
         faults.append(Fault(f"{option} is {text!r}.", "Give a multiple of 512 bytes, as 4k or 1g."))
         return 0
     return found
-
-
-def _screen(found: Calibration, rows: tuple[Row, ...]) -> tuple[RenderableType, ...]:
-    from iolab.cli.screen import Heading, plain, table
-    from iolab.model.engine import EngineName
-    from iolab.report.wording import show_value
-
-    headings = [Heading(""), *(Heading(name, number=True) for name in ("fio", "native"))]
-    headings += [Heading("native / fio", number=True), Heading("", main=True)]
-    lines = [
-        [
-            HEADINGS[row.key],
-            show_value(row.fio, row.unit),
-            show_value(row.native, row.unit),
-            _ratio(row),
-            row.comparison.verdict.value,
-        ]
-        for row in rows
-    ]
-    ceilings = dict(found.ceilings)
-    shown = ["-" if value is None else show_value(value, "1/s") for value in ceilings.values()]
-    lines.append(["ceiling, on /dev/null", *shown, "", ""])
-    versions, methods = dict(found.versions), dict(found.methods)
-    fio = methods[EngineName.FIO]
-    said = f"{versions[EngineName.FIO]} ({fio}), {versions[EngineName.NATIVE]}"
-    count = len(found.trials) // 2
-    return (table(headings, lines), "", plain(f"{count} pairs, order swapped: {said}."))
-
-
-def _ratio(row: Row) -> str:
-    one = row.comparison
-    if one.low is None or one.high is None:
-        return f"{one.ratio:.3f}"
-    return f"{one.ratio:.3f} [{one.low:.3f}, {one.high:.3f}]"
-
-
-def _document(found: Calibration, rows: tuple[Row, ...]) -> dict[str, Any]:
-    """The same for programs, with every run."""
-    from dataclasses import asdict
-
-    return {
-        "format": 1,
-        "engines": [
-            {
-                "engine": name.value,
-                "version": version,
-                "method": dict(found.methods)[name],
-                "ceiling_iops": dict(found.ceilings)[name],
-            }
-            for name, version in found.versions
-        ],
-        "rows": [
-            {
-                "key": row.key,
-                "unit": row.unit,
-                "fio": row.fio,
-                "native": row.native,
-                "ratio": row.comparison.ratio,
-                "low": row.comparison.low,
-                "high": row.comparison.high,
-                "verdict": row.comparison.verdict.value,
-            }
-            for row in rows
-        ],
-        "trials": [{**asdict(one), "engine": one.engine.value} for one in found.trials],
-    }

@@ -22,6 +22,7 @@ class Phase(StrEnum):
     DROP_CACHES = "drop caches"
     PURGE = "purge"
     PRECONDITION = "precondition"
+    CEILING = "generator's ceiling"
     IDLE = "idle watch"
     MEASURE = "measure"
     SETTLE = "settle"

@@ -292,7 +292,8 @@ class HostRun:
     before the run and again after it (None when that failed): the difference is its drift.
     `phases` are those of metadata load, `key_value` is what load on a key-value store told.
     `read_from` is the host whose files this one read, empty for its own. `ceiling_iops` is what
-    the engine reached there with the same jobs on a target that does nothing, None if not measured.
+    the engine reached there with the same jobs on a target that does nothing, None if not measured;
+    `ceiling_fault` says why it could not be, where it should have been.
     """
 
     host: str
@@ -321,6 +322,7 @@ class HostRun:
     read_from: str = ""
     key_value: KeyValueRun | None = None
     ceiling_iops: float | None = None
+    ceiling_fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from iolab.model.metadata import MetadataJob
 from iolab.model.run import Budget, DataSet, PlannedRun
 from iolab.model.study import Study
 from iolab.model.workload import Job
+from iolab.plan.ceilings import ceiling_reasons
 from iolab.plan.guest_cost import (
     guest_reasons,
     guests_per_node,
@@ -161,6 +162,7 @@ def _reasons(
         *(((f"{timed} runs: {length}", timed * most_s),) if timed else ()),
         *_metadata_reasons(planned),
         *(((proving, others * RUN_OVERHEAD_S),) if others else ()),
+        *ceiling_reasons(study, planned),
         *(((settling, runs * method.settle_s),) if method.settle_s else ()),
     )
 

@@ -1,54 +1,55 @@
-"""Two engines in turn on one target of this machine: pairs of short runs, and what each can at all.
+"""Two engines in turn on one target: pairs of short runs, and what each can at all.
 
 The order of a pair is swapped from one to the next, so that a drift of the target favours neither.
+Several hosts run one engine at a time, all from one moment on: a target that they share meets one
+engine only, as it would in a study.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
 from iolab.errors import EngineError, HostError
-from iolab.model.calibration import Calibration, Trial
+from iolab.model.calibration import Calibration, HostCalibration, Trial
 from iolab.model.engine import EngineName
-from iolab.model.histogram import BIN_COUNT, Histogram
-from iolab.model.host import HostFacts, HostKind, HostSpec, ToolFacts
+from iolab.model.host import HostFacts, HostSpec, ToolFacts
 from iolab.model.native_options import AUTO
 from iolab.model.run import DataSet
-from iolab.model.sample import ServiceTime
-from iolab.model.workload import Access, Job
+from iolab.model.workload import Job
+from iolab.plan.ceilings import kind_of
+from iolab.run.barrier import together
 from iolab.run.ceiling import null_rate
-from iolab.run.drive import Ending, drive
+from iolab.run.clock import SYSTEM_CLOCK, Clock, ClockOffset, measure_offset
+from iolab.run.drive import drive
 from iolab.run.engines.base import NS_PER_S, Command, Engine, EngineReading, OutputReader
 from iolab.run.engines.fio import FioEngine
 from iolab.run.engines.native import NativeEngine
-from iolab.run.engines.native_spec import NULL_BYTES
 from iolab.run.folders import CLOSE_LIMIT_S, OPEN_LIMIT_S
 from iolab.run.hosts.answers import ScratchAnswer, read_answer, read_facts
 from iolab.run.hosts.base import Host
 from iolab.run.hosts.reach import open_hosts
 from iolab.run.layout import layout_fault
+from iolab.run.site import scratch_name
+from iolab.run.start import ROUND_TRIPS_TO_START
+from iolab.run.streams import HOSTS_APART
 from iolab.run.survey import FACTS_LIMIT_S, tools_of
+from iolab.run.trials import Tally, tally_of, trial_of
 from iolab.units import format_bytes
 
 ENGINES: Final[tuple[Engine, ...]] = (FioEngine(), NativeEngine())
 """The reference first."""
 
-FOLDER: Final = "iolab-scratch-calibrate"
-"""The scratch folder that is made on the target, and removed at the end."""
+SUFFIX: Final = "-calibrate"
+"""What sets the scratch folder of a host, which is removed at the end, apart from a session's."""
 
-FIO_NULL_S: Final = 2.0
-NATIVE_NULL_S: Final = 1.0
-"""How long each engine works on the target that does nothing; fio reports once a second."""
+NULL_S: Final = 1.0
+"""How long each engine works on the target that does nothing."""
 
-NULL_DEVICE: Final = "null"
-NULL_FOLDER: Final = "/dev"
-
-PERCENTS: Final = (50.0, 99.0)
+START_ALLOWANCE_S: Final = 0.2
+"""From the decision to the common start of several hosts, beyond the way of the messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +61,36 @@ class Wish:
     seconds: float
 
 
-async def calibrate(path: str, wish: Wish, say: Callable[[str], None]) -> Calibration:
-    """Run all pairs on a scratch file below `path`, which is absolute, and the ceilings.
+async def calibrate(
+    specs: Iterable[HostSpec], wish: Wish, say: Callable[[str], None]
+) -> Calibration:
+    """Run all pairs on scratch files below each host's path, which is absolute, and the ceilings.
 
-    Nothing of it stays. Raises HostError and EngineError, before anything is written where there is
-    no fio or no room.
+    Nothing of it stays. Raises HostError and EngineError, before anything is written where a host
+    has no fio or no room.
     """
-    spec = HostSpec("local", HostKind.LOCAL, path=path)
-    async with open_hosts([spec]) as hosts:
-        host = hosts[spec.name]
-        await host.connect()
-        tools = tools_of(ENGINES)
-        told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=path, tools=tools)
-        refuse_unready(read_facts(host.name, told), path, wish.job)
-        opened = await host.ask(
-            "scratch_open", deadline_s=OPEN_LIMIT_S, path=path, name=FOLDER, owner=FOLDER
-        )
-        directory = read_answer(host.name, ScratchAnswer, opened).dir
-        try:
-            return await _on(_Bench(host, directory, wish, say))
-        finally:
-            if not host.lost:
-                await host.ask("scratch_close", deadline_s=CLOSE_LIMIT_S, dir=directory, keep=False)
+    async with open_hosts(specs) as hosts:
+        return await calibrate_on(hosts, wish, say, SYSTEM_CLOCK)
+
+
+async def calibrate_on(
+    hosts: Mapping[str, Host], wish: Wish, say: Callable[[str], None], clock: Clock
+) -> Calibration:
+    """The same on hosts that somebody else opens and closes."""
+    alone = len(hosts) == 1
+    places = tuple(
+        _Place(host, wish.job, number, alone=alone) for number, host in enumerate(hosts.values())
+    )
+    (await together(places, _get_ready)).complete()
+    try:
+        (await together(places, _open)).complete()
+        found = await _Bench(places, wish, say, clock).run()
+    except BaseException:
+        # What ended this is what is told; a folder that cannot be closed goes with the connection.
+        await together(places, _close)
+        raise
+    (await together(places, _close)).complete()
+    return found
 
 
 def refuse_unready(facts: HostFacts, path: str, job: Job) -> None:
@@ -99,39 +108,141 @@ def refuse_unready(facts: HostFacts, path: str, job: Job) -> None:
         raise HostError(happened, "Make room there, or give a smaller --size or --numjobs.")
 
 
+class _Place:
+    """One host, the scratch folder that is held there, and what it is asked to do."""
+
+    def __init__(self, host: Host, job: Job, number: int, *, alone: bool) -> None:
+        own = host.spec.numjobs
+        self.host = host
+        self.job = job if own is None else replace(job, numjobs=own)
+        self.where = "" if alone else f" on host '{host.name}'"
+        self.seed = number * HOSTS_APART
+        self.dir = ""
+
+    @property
+    def name(self) -> str:
+        """The host's name."""
+        return self.host.name
+
+    @property
+    def path(self) -> str:
+        """Below which all is written."""
+        return self.host.spec.path or ""
+
+
+async def _get_ready(place: _Place) -> None:
+    host = place.host
+    await host.connect()
+    told = await host.ask(
+        "facts", deadline_s=FACTS_LIMIT_S, path=place.path, tools=tools_of(ENGINES)
+    )
+    try:
+        refuse_unready(read_facts(host.name, told), place.path, place.job)
+    except (EngineError, HostError) as fault:
+        if not place.where:
+            raise
+        raise type(fault)(f"Host '{host.name}': {fault.happened}", fault.do) from None
+
+
+async def _open(place: _Place) -> None:
+    opened = await place.host.ask(
+        "scratch_open",
+        deadline_s=OPEN_LIMIT_S,
+        path=place.path,
+        name=scratch_name(place.name) + SUFFIX,
+        owner="iolab calibrate",
+    )
+    place.dir = read_answer(place.name, ScratchAnswer, opened).dir
+
+
+async def _close(place: _Place) -> None:
+    directory, place.dir = place.dir, ""
+    if directory and not place.host.lost:
+        await place.host.ask("scratch_close", deadline_s=CLOSE_LIMIT_S, dir=directory, keep=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What one process on one host came to; `rate` is by its own count of the time."""
+
+    tally: Tally
+    version: str
+    method: str
+    rate: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    host: Host
-    directory: str
+    """All hosts, in step: nobody begins a run before everybody has ended the one before."""
+
+    places: tuple[_Place, ...]
     wish: Wish
     say: Callable[[str], None]
+    clock: Clock
+
+    async def run(self) -> Calibration:
+        """Files laid out, all pairs, and the ceilings."""
+        wish = self.wish
+        self.say("Laying out the scratch files.")
+        (await together(self.places, _lay_out)).complete()
+        made: dict[tuple[int, EngineName], Mapping[str, _Made]] = {}
+        for pair, engine in _turns(wish.pairs):
+            self.say(f"Pair {pair} of {wish.pairs}: {engine.name}.")
+            made[pair, engine.name] = await self._at_once(engine, _measuring(engine, wish, pair))
+        ceilings: dict[EngineName, Mapping[str, _Made]] = {}
+        for engine in ENGINES:
+            self.say(f"The ceiling of {engine.name}.")
+            ceilings[engine.name] = await self._at_once(engine, _nulling(engine))
+        return _calibration(wish.job, self.places, made, ceilings)
+
+    async def _at_once(
+        self, engine: Engine, load: Callable[[_Place], _Load]
+    ) -> Mapping[str, _Made]:
+        """The engine's load on every host; where one fails, the others are told to end."""
+        starts = await self._starts()
+        halt = asyncio.Event()
+
+        async def one(place: _Place) -> _Made | None:
+            try:
+                return await _driven(place, engine, load(place), starts.get(place.name), halt)
+            except (HostError, EngineError):
+                halt.set()
+                raise
+
+        done = (await together(self.places, one)).complete()
+        return {name: made for name, made in done.items() if made is not None}
+
+    async def _starts(self) -> Mapping[str, _Start]:
+        """One moment on the clock of each of several hosts; a lone one begins when it is asked."""
+        if len(self.places) == 1:
+            return {}
+
+        async def ask(place: _Place) -> ClockOffset:
+            return await measure_offset(place.host, self.clock)
+
+        offsets = (await together(self.places, ask)).complete()
+        slowest_ns = max(offset.rtt_ns for offset in offsets.values())
+        lead_s = START_ALLOWANCE_S + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
+        start_ns = self.clock.real_ns() + round(lead_s * NS_PER_S)
+        return {
+            name: _Start(start_ns + offset.offset_ns, lead_s) for name, offset in offsets.items()
+        }
 
 
-async def _on(bench: _Bench) -> Calibration:
-    wish = bench.wish
-    data_set = _files_of(wish.job)
-    bench.say("Laying out the scratch file.")
-    await _lay_out(bench, data_set)
-    trials: list[Trial] = []
-    readings: dict[EngineName, EngineReading] = {}
-    for pair, engine in _turns(wish.pairs):
-        bench.say(f"Pair {pair} of {wish.pairs}: {engine.name}.")
-        job = _of_engine(wish.job, engine.name)
-        command = engine.measure(job, data_set, bench.directory, seconds=wish.seconds, seed=pair)
-        reading, ending = await _run(bench, engine, command, engine.reader(job))
-        readings[engine.name] = reading
-        trials.append(_trial(engine.name, pair, reading, ending))
-    ceilings = []
-    for engine in ENGINES:
-        bench.say(f"The ceiling of {engine.name}.")
-        ceilings.append((engine.name, await _ceiling(bench, engine)))
-    return Calibration(
-        job=wish.job,
-        trials=tuple(trials),
-        ceilings=tuple(ceilings),
-        versions=tuple((name, reading.version) for name, reading in readings.items()),
-        methods=tuple((name, _method(wish.job, reading)) for name, reading in readings.items()),
-    )
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """When to begin on a host's own clock, and how far ahead that was when chosen."""
+
+    real_ns: int
+    lead_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """One process to run, and who reads it."""
+
+    command: Command
+    reader: OutputReader
 
 
 def _turns(pairs: int) -> Iterator[tuple[int, Engine]]:
@@ -139,6 +250,34 @@ def _turns(pairs: int) -> Iterator[tuple[int, Engine]]:
     for pair in range(1, pairs + 1):
         for engine in ENGINES if pair % 2 else reversed(ENGINES):
             yield pair, engine
+
+
+def _measuring(engine: Engine, wish: Wish, pair: int) -> Callable[[_Place], _Load]:
+    """A run on the scratch files."""
+
+    def load(place: _Place) -> _Load:
+        job, files = _of_engine(place.job, engine.name), _files_of(place.job)
+        command = engine.measure(
+            job, files, place.dir, seconds=wish.seconds, seed=place.seed + pair
+        )
+        return _Load(command, engine.reader(job))
+
+    return load
+
+
+def _nulling(engine: Engine) -> Callable[[_Place], _Load]:
+    """The same where nothing has to be done for it."""
+
+    def load(place: _Place) -> _Load:
+        kind = kind_of(_of_engine(place.job, engine.name))
+        command = engine.null(kind, seconds=NULL_S)
+        if command is None:
+            raise EngineError(
+                f"{engine.name} has no target that does nothing.", "Use another --rw."
+            )
+        return _Load(command, engine.null_reader(kind))
+
+    return load
 
 
 def _of_engine(job: Job, engine: EngineName) -> Job:
@@ -151,14 +290,12 @@ def _files_of(job: Job) -> DataSet:
     return DataSet("calibrate", "", job.numjobs, job.files_per_job, job.file_bytes)
 
 
-async def _lay_out(bench: _Bench, data_set: DataSet) -> None:
-    engine = ENGINES[-1]
-    command = engine.layout(data_set, bench.directory, direct=True, ioengine=AUTO, seed=0)
-    reader = engine.layout_reader(data_set)
-    ending = await drive(bench.host, command, asyncio.Event(), _into(reader))
-    fault = layout_fault(
-        bench.host.name, bench.directory, data_set, engine.name, ending, reader.finish()
-    )
+async def _lay_out(place: _Place) -> None:
+    engine, files = ENGINES[-1], _files_of(place.job)
+    command = engine.layout(files, place.dir, direct=True, ioengine=AUTO, seed=place.seed)
+    reader = engine.layout_reader(files)
+    ending = await drive(place.host, command, asyncio.Event(), _into(reader))
+    fault = layout_fault(place.name, place.dir, files, engine.name, ending, reader.finish())
     if fault:
         raise fault
 
@@ -170,72 +307,61 @@ def _into(reader: OutputReader) -> Callable[[bytes], None]:
     return hear
 
 
-async def _run(
-    bench: _Bench, engine: Engine, command: Command, reader: OutputReader
-) -> tuple[EngineReading, Ending]:
-    ending = await drive(bench.host, command, asyncio.Event(), _into(reader))
-    reading = reader.finish()
+async def _driven(
+    place: _Place, engine: Engine, load: _Load, start: _Start | None, halt: asyncio.Event
+) -> _Made | None:
+    """What the process told; None of one that was told to end because another host failed."""
+    ending = await drive(
+        place.host,
+        load.command,
+        halt,
+        _into(load.reader),
+        start_at_real_ns=start.real_ns if start else None,
+        lead_s=start.lead_s if start else 0.0,
+    )
+    if ending.halted:
+        return None
+    reading = load.reader.finish()
     said = "; ".join((*reading.faults, *ending.stderr_tail.strip().splitlines()[-2:]))
     if ending.exited.code != 0 or reading.faults or reading.totals is None:
-        happened = f"{engine.name} did not make its run ({said or 'it said nothing'})."
+        happened = f"{engine.name} did not make its run{place.where} ({said or 'it said nothing'})."
         raise EngineError(happened, "Correct what it says and run again.")
     if reading.totals.error:
-        happened = f"{engine.name} met errors of the target ({reading.totals.error})."
+        happened = f"{engine.name} met errors of the target{place.where} ({reading.totals.error})."
         raise EngineError(happened, "Look at the kernel's log, and use a sound target.")
-    return reading, ending
-
-
-def _trial(name: EngineName, pair: int, reading: EngineReading, ending: Ending) -> Trial:
-    """The whole run: every I/O, over the time that all intervals cover."""
-    bins = np.zeros(BIN_COUNT, dtype=np.int64)
-    ios, span_ns, waited_ns = 0, 0, 0.0
-    for interval in reading.intervals:
-        span_ns += interval.span_ns
-        for part in interval.directions:
-            if isinstance(part.direction, ServiceTime):
-                continue
-            ios += part.ios
-            waited_ns += part.lat_sum_ns
-            np.add.at(bins, part.bins.astype(np.int64), part.counts)
-    if not ios or not span_ns:
-        raise EngineError(f"{name} completed no I/O.", "Ask for longer runs, with --seconds.")
-    histogram = Histogram(bins)
-    p50, p99 = (histogram.percentile_ns(percent) or 0.0 for percent in PERCENTS)
-    cpu_s = ending.exited.user_s + ending.exited.system_s
-    return Trial(
-        engine=name,
-        pair=pair,
-        iops=ios * NS_PER_S / span_ns,
-        lat_ns_mean=waited_ns / ios,
-        lat_ns_p50=p50,
-        lat_ns_p99=p99,
-        cpu_ns_per_io=cpu_s * NS_PER_S / ios,
+    return _Made(
+        tally=tally_of(engine.name, reading, ending),
+        version=reading.version,
+        method=_method(place.job, reading),
+        rate=null_rate(reading.totals),
     )
 
 
-async def _ceiling(bench: _Bench, engine: Engine) -> float | None:
-    """What the engine makes of the same job where nothing has to be done for it."""
-    job = _of_engine(bench.wish.job, engine.name)
-    command = engine.null(job, bench.directory, seconds=NATIVE_NULL_S)
-    reader = engine.null_reader(job)
-    if command is None:
-        command = engine.measure(
-            _on_null(job), _null_set(job), NULL_FOLDER, seconds=FIO_NULL_S, seed=0
+def _calibration(
+    job: Job,
+    places: tuple[_Place, ...],
+    made: Mapping[tuple[int, EngineName], Mapping[str, _Made]],
+    ceilings: Mapping[EngineName, Mapping[str, _Made]],
+) -> Calibration:
+    def trials(names: tuple[str, ...]) -> tuple[Trial, ...]:
+        return tuple(
+            trial_of(engine, pair, [by_host[name].tally for name in names])
+            for (pair, engine), by_host in made.items()
         )
-    reading, _ = await _run(bench, engine, command, reader)
-    return null_rate(reading.totals) if reading.totals else None
 
+    def of_host(place: _Place) -> HostCalibration:
+        last = {engine: by_host[place.name] for (_, engine), by_host in made.items()}
+        return HostCalibration(
+            host=place.name,
+            job=place.job,
+            trials=trials((place.name,)),
+            ceilings={name: by_host[place.name].rate for name, by_host in ceilings.items()},
+            versions={name: one.version for name, one in last.items()},
+            methods={name: one.method for name, one in last.items()},
+        )
 
-def _on_null(job: Job) -> Job:
-    access = Access.RANDWRITE if job.access.random else Access.WRITE
-    size = _null_set(job).file_bytes
-    return replace(job, access=access, read_percent=None, direct=False, file_bytes=size)
-
-
-def _null_set(job: Job) -> DataSet:
-    """The device of no storage, as one that has a region for each job."""
-    size = max(NULL_BYTES // job.block_bytes, 1) * job.block_bytes
-    return DataSet("calibrate", "", job.numjobs, 1, size, device=NULL_DEVICE)
+    hosts = tuple(of_host(place) for place in places)
+    return Calibration(job, hosts, trials(tuple(place.name for place in places)))
 
 
 def _method(job: Job, reading: EngineReading) -> str:

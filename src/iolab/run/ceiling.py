@@ -8,66 +8,72 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Final
 
+from iolab.model.event import Phase
 from iolab.model.run import EngineTotals, PlannedRun
 from iolab.model.workload import Job
+from iolab.plan.ceilings import LOAD_S, LOOK_S, kind_of
 from iolab.run.barrier import alongside
 from iolab.run.crew import Crew
-from iolab.run.drive import drive
-from iolab.run.engines.base import NS_PER_S, Engine
+from iolab.run.drive import Ending, drive
+from iolab.run.engines.base import NS_PER_S, Engine, EngineReading
 from iolab.run.evidence import Evidence, on_each
+from iolab.run.hosts.text import printable
 
-CEILING_S: Final = 0.3
-"""Long enough for millions of I/Os, short enough to be had for every kind of job."""
+WORDS_LIMIT: Final = 200
+"""Characters of an engine's own words that are kept."""
 
 _Kind = tuple[str, Job]
 """A host, and what of a job decides how fast its generator can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """I/Os a second; None where there is none, and then why if it should have been had."""
+
+    iops: float | None
+    fault: str = ""
 
 
 class Ceilings:
     """The ceilings that a session knows, each measured when its first run comes."""
 
     def __init__(self) -> None:
-        self._known: dict[_Kind, float | None] = {}
+        self._known: dict[_Kind, Ceiling] = {}
 
     async def see(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
-        """Give each host's evidence its ceiling, None where it could not be had.
+        """Give each host's evidence its ceiling, those not known yet measured on all at once.
 
-        Raises HostError when a host is lost.
+        Raises HostError when a host is lost. Measures nothing when the user wants to stop.
         """
         engine = crew.engine_of(run)
+        kinds = {mine.name: kind_of(run.point.io_on(mine.name)) for mine in evidence}
+        new = [mine for mine in evidence if (mine.name, kinds[mine.name]) not in self._known]
 
         async def look(mine: Evidence) -> None:
-            job = run.point.io_on(mine.name)
-            kind = (mine.name, _kind_of(job))
-            if kind not in self._known:
-                self._known[kind] = await _measured(crew, engine, job, mine)
-            mine.ceiling_iops = self._known[kind]
+            kind = kinds[mine.name]
+            found = await _measured(crew, engine, kind, mine)
+            if not crew.stop.requested:
+                self._known[mine.name, kind] = found
 
-        await on_each(evidence, look)
-
-
-def _kind_of(job: Job) -> Job:
-    """The job without what the generator's own speed does not depend on."""
-    return replace(
-        job,
-        rate_iops=None,
-        rate_bytes_per_s=None,
-        fleet_rate_iops=None,
-        arrivals=None,
-        file_bytes=0,
-        files_per_job=1,
-        direct=False,
-        verify=False,
-    )
+        if new and not crew.stop.requested:
+            detail = f"what {engine.name} makes on a target that does nothing"
+            crew.begin(Phase.CEILING, run, detail, LOOK_S[engine.name])
+            await on_each(new, look)
+        for mine in evidence:
+            found = self._known.get((mine.name, kinds[mine.name]), _STOPPED)
+            mine.ceiling_iops, mine.ceiling_fault = found.iops, found.fault
 
 
-async def _measured(crew: Crew, engine: Engine, job: Job, mine: Evidence) -> float | None:
-    command = engine.null(job, mine.site.dir, seconds=CEILING_S)
+_STOPPED: Final = Ceiling(None)
+
+
+async def _measured(crew: Crew, engine: Engine, job: Job, mine: Evidence) -> Ceiling:
+    command = engine.null(job, seconds=LOAD_S[engine.name])
     if command is None:
-        return None
+        return Ceiling(None)
     reader = engine.null_reader(job)
     halt = asyncio.Event()
 
@@ -76,8 +82,17 @@ async def _measured(crew: Crew, engine: Engine, job: Job, mine: Evidence) -> flo
 
     work = drive(mine.site.host, command, halt, hear)
     ending = await alongside(work, crew.stop.pass_on(halt))
-    totals = reader.finish().totals
-    return null_rate(totals) if totals and ending.exited.code == 0 and not ending.halted else None
+    return ceiling_of(ending, reader.finish())
+
+
+def ceiling_of(ending: Ending, reading: EngineReading) -> Ceiling:
+    """What a run on the target that does nothing tells."""
+    totals = reading.totals
+    rate = null_rate(totals) if totals else None
+    if rate is not None and ending.exited.code == 0 and not reading.faults:
+        return Ceiling(rate)
+    said = (*reading.faults, *ending.stderr_tail.strip().splitlines()[-1:])
+    return Ceiling(None, printable("; ".join(said) or "it told nothing", WORDS_LIMIT))
 
 
 def null_rate(totals: EngineTotals) -> float | None:

@@ -27,7 +27,7 @@ class Evidence:
     With `enough` seen, the load was halted by its rule. Load on a key-value store fills in
     `key_value`, and `span` where it has no reading: when its first and last operation ended.
     `files` is whatever else its engine left, by name, beside the `output` that it printed, and
-    `ceiling_iops` what it reached on a target that does nothing.
+    `ceiling_iops` what it reached on a target that does nothing (`ceiling_fault`: why it did not).
     """
 
     site: Site
@@ -54,6 +54,7 @@ class Evidence:
     key_value: KeyValueRun | None = None
     span: tuple[int, int] | None = None
     ceiling_iops: float | None = None
+    ceiling_fault: str = ""
 
     @property
     def name(self) -> str:
@@ -115,6 +116,7 @@ class Evidence:
             read_from=self.site.read_from,
             key_value=self.key_value,
             ceiling_iops=self.ceiling_iops,
+            ceiling_fault=self.ceiling_fault,
         )
 
 

@@ -112,7 +112,7 @@ def _on(disk: DataSet) -> Job:
 
 def test_the_null_target_gets_the_same_jobs_at_full_speed() -> None:
     slow = replace(JOB, access=Access.RANDREAD, read_percent=None, rate_iops=10, numjobs=3)
-    command = NATIVE.null(slow, "/t", seconds=0.3)
+    command = NATIVE.null(slow, seconds=0.3)
     assert command is not None
     told = spec(command)
     assert (told["direct"], told["runtime_s"], len(told["jobs"])) == (False, 0.3, 3)
@@ -217,7 +217,7 @@ def test_trims_are_plain_calls_and_have_no_null_target() -> None:
     job = replace(JOB, access=Access.RANDTRIM, read_percent=None, ioengine="libaio")
     told = measured(job)
     assert (told["method"], {one["rw"] for one in told["jobs"]}) == ("auto", {"randtrim"})
-    assert NATIVE.null(job, "/t", seconds=0.3) is None
+    assert NATIVE.null(job, seconds=0.3) is None
 
 
 def test_a_rate_in_bytes_is_told_as_one() -> None:

@@ -107,7 +107,7 @@ def test_holes_that_come_later_fail_the_run_before_the_engine_starts() -> None:
     assert record.hosts[0].extents.hole_bytes == 3 << 20
     assert record.hosts[0].argv == ()
     layouts = len(stage.plan.data_sets)
-    assert len(stage.hosts["local"].asked("run")) == layouts + 1
+    assert len(stage.hosts["local"].runs) == layouts + 1
 
 
 @pytest.mark.parametrize("method", ["blocks", "none"])

@@ -24,7 +24,7 @@ def test_files_lie_in_it_and_its_facts_are_told_before_the_first_run() -> None:
     host = stage.hosts["local"]
     (asked,) = host.asked("filesystem_open")
     assert (asked["dir"], asked["image_bytes"], asked["serial"]) == (FOLDER, 1 << 30, None)
-    places = {request["cwd"] for request in host.asked("run")}
+    places = {request["cwd"] for request in host.runs}
     assert places == {f"{FOLDER}/fs"}
     (closed,) = host.asked("scratch_close")
     assert (closed["dir"], closed["keep"]) == (FOLDER, False)

@@ -16,15 +16,13 @@ def test_a_host_that_must_lay_out_first_is_waited_for() -> None:
     laid_out = [
         name
         for name, host in stage.hosts.items()
-        if any(request["start_at_real_ns"] is None for request in host.asked("run"))
+        if any(request["start_at_real_ns"] is None for request in host.runs)
     ]
     assert laid_out == ["c2"]
     phases = [event.phase for event in stage.notes.of(PhaseStarted)]
     assert phases.index(Phase.LAY_OUT) < phases.index(Phase.MEASURE)
     for record in stage.records:
-        starts = {
-            host: stage.hosts[host].asked("run")[-1]["start_at_real_ns"] for host in ("c1", "c2")
-        }
+        starts = {host: stage.hosts[host].runs[-1]["start_at_real_ns"] for host in ("c1", "c2")}
         assert None not in starts.values()
         result = judge(record, {})
         assert result.spread is not None

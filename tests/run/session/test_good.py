@@ -64,8 +64,9 @@ def test_the_events_tell_each_phase_before_it_happens(alone: Stage) -> None:
         == [Phase.LAY_OUT] * (len(alone.plan.data_sets)) + first[2 + len(alone.plan.data_sets) : 6]
     )
     begun = first.index(RunStarted)
-    assert first[begun : begun + 7] == [
+    assert first[begun : begun + 8] == [
         RunStarted,
+        Phase.CEILING,
         Phase.PROVE,
         Phase.DROP_CACHES,
         Phase.IDLE,

@@ -29,7 +29,7 @@ def test_each_client_reads_what_another_wrote(rotate: int) -> None:
     assert stage.status is SessionStatus.DONE, stage.fault
     for place, name in enumerate(NAMES):
         owner = NAMES[(place + rotate) % len(NAMES)]
-        runs = stage.hosts[name].asked("run")
+        runs = stage.hosts[name].runs
         # Two layouts of its own would be one data set here; then two reads, then the writes.
         assert [request["cwd"] for request in runs] == [
             FOLDERS[name],

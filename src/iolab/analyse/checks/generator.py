@@ -1,4 +1,4 @@
-"""Checks of the native engine itself: its pace, its own limit, and the blocks that it looked at."""
+"""Checks of the engine itself: its pace, its own limit, and the blocks that it looked at."""
 
 from __future__ import annotations
 
@@ -86,10 +86,17 @@ def generator_bound(view: RunView) -> Said:
 
 
 def _bound(view: RunView, index: int) -> Said:
-    """A run without a ceiling is no objection: what its jobs used of their cores is checked too."""
+    """A run without a ceiling is no objection: what its jobs used of their cores is checked too.
+
+    One whose ceiling should have been had, and was not, is.
+    """
     host, seconds = view.hosts[index], float(view.load.seconds[index])
+    engine = view.record.run.point.io_on(host.host).engine
+    if host.ceiling_fault:
+        why = f"{engine} did not make its load on a target that does nothing{view.on(host)}"
+        return unchecked(f"{why} ({host.ceiling_fault})", host=host.host)
     if host.ceiling_iops is None or seconds <= 0:
-        return valid(f"No ceiling of the generator is known{view.on(host)}.", host=host.host)
+        return valid(f"No ceiling of {engine} is known{view.on(host)}.", host=host.host)
     iops = float(view.load.ios[index].sum()) / seconds
     share = iops / host.ceiling_iops
     evidence: Numbers = {
@@ -100,10 +107,10 @@ def _bound(view: RunView, index: int) -> Said:
     }
     said = (
         f"The load{view.on(host)} was {percent(share)} of the {format_count(host.ceiling_iops)} "
-        "IOPS that the generator reaches on a target that does nothing"
+        f"IOPS that {engine} makes there on a target that does nothing"
     )
     if share >= BOUND_SHARE:
-        return indicative(f"{said}: the generator may be the limit.", **evidence)
+        return indicative(f"{said}: {engine} may be the limit.", **evidence)
     return valid(f"{said}.", **evidence)
 
 

@@ -207,10 +207,10 @@ class Engine(Protocol):
     def reader(self, job: Job) -> OutputReader:
         """A new reader for the output of that job's `measure` command."""
 
-    def null(self, job: Job, directory: str, *, seconds: float) -> Command | None:
+    def null(self, job: Job, *, seconds: float) -> Command | None:
         """Make the job's load, at full speed, on a target that does nothing.
 
-        None of an engine that takes longer to start than that would tell.
+        None where there is no such target for its I/O. It says what it made at its end.
         """
 
     def null_reader(self, job: Job) -> OutputReader:

@@ -19,6 +19,7 @@ from iolab.model.workload import Job
 from iolab.run.engines.base import Command, OutputReader
 from iolab.run.engines.fio_document import Document
 from iolab.run.engines.fio_job import fill_job, fill_job_bytes, fill_set, layout_job, measure_job
+from iolab.run.engines.fio_null import NULL_ARGV, NULL_FOLDER, null_job
 from iolab.run.engines.fio_reader import FioReader
 
 OLDEST: Final = (3, 16)
@@ -121,17 +122,22 @@ class FioEngine:
         """A reader that expects the directions that the job's access pattern has."""
         return FioReader(ways_of(job.access), job.numjobs)
 
-    def null(self, job: Job, directory: str, *, seconds: float) -> Command | None:
-        """None: fio takes most of a second to start, and as long to end."""
+    def null(self, job: Job, *, seconds: float) -> Command | None:
+        """The same jobs for so many seconds on `/dev/null`, which takes no trims: None of those."""
+        if job.access.trims:
+            return None
+        return _command(NULL_FOLDER, null_job(job, seconds), seconds + END_LIMIT_S, NULL_ARGV)
 
     def null_reader(self, job: Job) -> OutputReader:
         """A reader of writes."""
         return FioReader((Direction.WRITE,), job.numjobs)
 
 
-def _command(directory: str, text: str, wall_limit_s: float) -> Command:
+def _command(
+    directory: str, text: str, wall_limit_s: float, argv: tuple[str, ...] = _ARGV
+) -> Command:
     return Command(
-        argv=_ARGV,
+        argv=argv,
         cwd=directory,
         stdin=text.encode("ascii"),
         job_file=text,

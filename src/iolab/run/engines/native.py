@@ -23,6 +23,7 @@ from iolab.run.engines.fio import (
     SPARE_REPORTS,
 )
 from iolab.run.engines.fio_job import fill_job_bytes, fill_set
+from iolab.run.engines.fio_null import NULL_FOLDER
 from iolab.run.engines.native_reader import NativeReader
 from iolab.run.engines.native_spec import (
     Spec,
@@ -95,14 +96,15 @@ class NativeEngine:
         spec = measure_spec(job, data_set, seconds, seed, later=later)
         return _command(directory, spec, seconds + END_LIMIT_S, told_start=True)
 
-    def null(self, job: Job, directory: str, *, seconds: float) -> Command | None:
+    def null(self, job: Job, *, seconds: float) -> Command | None:
         """The same jobs for so many seconds on a target that does nothing; None of trims.
 
         Nothing that is there without a device takes those.
         """
         if job.access.trims:
             return None
-        return _command(directory, null_spec(job, seconds), seconds + END_LIMIT_S, told_start=False)
+        spec = null_spec(job, seconds)
+        return _command(NULL_FOLDER, spec, seconds + END_LIMIT_S, told_start=False)
 
     def null_reader(self, job: Job) -> OutputReader:
         """A reader for the output of `null`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from iolab.model.host import HostKind, HostSpec
+from iolab.run.engines.fio_null import NULL_FOLDER
 from iolab.run.hosts.fake_agent import FakeAgent
 from iolab.run.hosts.fake_guests import FakeNodeAgent
 from iolab.run.hosts.fake_script import FakeScript
@@ -38,6 +39,11 @@ class FakeHost(LinkedHost):
     def asked(self, verb: str) -> list[dict[str, object]]:
         """Every request with that verb, in order."""
         return [request for name, request in self.agent.asked if name == verb]
+
+    @property
+    def runs(self) -> list[dict[str, object]]:
+        """What ran on the host's own target: not what was to see the generator's ceiling."""
+        return [request for request in self.asked("run") if request["cwd"] != NULL_FOLDER]
 
     @property
     def left_behind(self) -> list[str]:

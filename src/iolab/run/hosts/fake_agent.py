@@ -8,15 +8,14 @@ import json
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
-from itertools import chain, repeat
 from typing import Any, ClassVar
 
 from iolab.run.hosts.fake_fio import FakeJob, FakeLoad, ios_until, read_job
 from iolab.run.hosts.fake_machine import DEVICE, LOOP, DiskUse, device_facts, machine_facts, on_loop
 from iolab.run.hosts.fake_metadata import FakePhase
 from iolab.run.hosts.fake_process import Mortal, comes_within, exited
-from iolab.run.hosts.fake_programs import FakeCall, FakeRun, moved, opened_ledger, remove_inside
-from iolab.run.hosts.fake_script import FakeScript, loop_real_ns
+from iolab.run.hosts.fake_programs import FakeCall, FakeRun, moved, remove_inside
+from iolab.run.hosts.fake_script import FakeProcesses, FakeScript, loop_real_ns
 from iolab.run.hosts.frames import encode_frame
 
 
@@ -64,8 +63,7 @@ class FakeAgent:
         self._tasks: set[asyncio.Task[None]] = set()
         self._watches: dict[int, asyncio.Event] = {}
         self._samples = 0
-        self._loads = chain(script.loads, repeat(script.loads[-1]))
-        self._layouts = chain(script.layouts, repeat(script.layouts[-1]))
+        self._engine = FakeProcesses(script)
 
     def greet(self) -> None:
         """The hello."""
@@ -288,8 +286,7 @@ class FakeAgent:
         if self.script.programs and name != "fio":
             return await self._run_program(request, name)
         job = read_job(request.content.decode())
-        load = next(self._layouts if job.runtime_s is None else self._loads)
-        process = self.processes[request.id] = self.script.process(self, request.id, job, load)
+        process = self.processes[request.id] = self._engine.start(self, request.id, job)
         try:
             start_ns = request.arguments["start_at_real_ns"] or 0
             code, signal = await process.live(start_ns)
@@ -303,7 +300,8 @@ class FakeAgent:
         asked = request.arguments
         if name not in self.script.programs:
             raise FakeRefusal("ENOENT", f"cannot start {asked['argv'][0]}: no such program on PATH")
-        call = FakeCall(tuple(asked["argv"]), asked["env"], self.contents, self, request.id)
+        words, told = tuple(asked["argv"]), request.content
+        call = FakeCall(words, asked["env"], self.contents, self, request.id, told)
         run = self.processes[request.id] = FakeRun(call, self.script.programs[name])
         try:
             code, signal = await run.live(asked["start_at_real_ns"] or 0)
@@ -336,6 +334,8 @@ class FakeAgent:
 
     def work(self, job: FakeJob, load: FakeLoad, from_s: float, until_s: float) -> None:
         """Count on the disk what the engine did in between."""
+        if job.null:
+            return
         before, after = ios_until(job, load, from_s), ios_until(job, load, until_s)
         reads, writes = after["read"] - before["read"], after["write"] - before["write"]
         self.disk.read_ios += reads
@@ -388,8 +388,6 @@ class FakeAgent:
         "device_close": _device_close,
         "filesystem_open": _filesystem_open,
         "filesystem_close": _filesystem_close,
-        "ledger_open": opened_ledger,
-        "ledger_close": _done,
         "discard": _purge,
         "trim": _purge,
         "run": _run,

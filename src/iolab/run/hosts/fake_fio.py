@@ -52,7 +52,7 @@ class FakeLoad:
 
 @dataclass(frozen=True, slots=True)
 class FakeJob:
-    """The few options of a job file that decide what fio prints."""
+    """The few options of a job file that decide what fio prints; `null` is on no disk."""
 
     access: str
     block_bytes: int
@@ -63,6 +63,7 @@ class FakeJob:
     file_bytes: int
     files_per_job: int
     io_bytes: int = 0
+    null: bool = False
 
     @property
     def seconds(self) -> float:
@@ -84,6 +85,7 @@ def read_job(text: str) -> FakeJob:
         file_bytes=parse_size(options.get("filesize") or options.get("size", "0")),
         files_per_job=int(options.get("nrfiles", "1")),
         io_bytes=parse_size(options.get("io_size", "0")),
+        null=options.get("filename") == "null",
     )
 
 

@@ -27,13 +27,14 @@ class FakeKill(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FakeCall:
-    """One start of a program, as it sees it: its words, the host's files, and its two streams."""
+    """One start of a program, as it sees it: its words, the host's files, and its streams."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     files: dict[str, bytes]
     machine: Machine
     request_id: int
+    stdin: bytes = b""
 
     @property
     def flags(self) -> dict[str, str]:
@@ -55,11 +56,6 @@ class FakeCall:
             for path, content in self.files.items()
             if path.startswith(prefix)
         }
-
-
-async def opened_ledger(agent: Any, _: object) -> dict[str, Any]:
-    """A file for a ledger, another one at each request."""
-    return {"is": "ledger", "path": f"/proc/4242/fd/{len(agent.asked)}"}
 
 
 FakeProgram = Callable[[FakeCall], Awaitable[int]]

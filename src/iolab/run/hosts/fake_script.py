@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import Final
 
 from iolab.model.host import HostFacts, TargetProbe
@@ -45,6 +46,7 @@ class FakeGuest:
 
 
 _OPERATIONS: Final = FakeMetadata()
+_NULL: Final = FakeLoad(iops=1_000_000, lat_ns=1000)
 _FREE: Final = TargetProbe(direct_error=None, direct_align_bytes=512, held_by=None)
 
 
@@ -54,7 +56,8 @@ class FakeScript:
 
     `silent`, `dies` and `garbage` name verbs that are never answered, at which the host breaks
     off, or which it answers with nonsense; `refuses` gives (code, sentence) by verb. `loads` are
-    the engine's measured runs in order, the last one again and again; `layouts` likewise.
+    the engine's measured runs in order, the last one again and again; `layouts` likewise, and
+    `null` is every run on the device that does nothing.
     `offset_ns` is how far its clock is ahead, `delay_s` how long each way of a message takes.
     `shared` are the files of a file system that all hosts with the same dict see.
     `objections` are the words that speak against its disk as a target.
@@ -78,6 +81,7 @@ class FakeScript:
     refuses: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     loads: tuple[FakeLoad, ...] = (FakeLoad(),)
     layouts: tuple[FakeLoad, ...] = (FakeLoad(),)
+    null: FakeLoad = _NULL
     hole_bytes: int = 0
     extents_method: str = "fiemap"
     resident_bytes: int = 1 << 20
@@ -95,6 +99,22 @@ class FakeScript:
     process: Callable[[Machine, int, FakeJob, FakeLoad], FakeProcess] = FakeProcess
     guests: Callable[[str, int], FakeGuest] | None = None
     machine: Callable[[DiskUse, int, int, int], dict[str, object]] = sample
+
+
+class FakeProcesses:
+    """Starts the engine on a host: each process with the next load of its kind in the script."""
+
+    def __init__(self, script: FakeScript) -> None:
+        self._script = script
+        self._loads = chain(script.loads, repeat(script.loads[-1]))
+        self._layouts = chain(script.layouts, repeat(script.layouts[-1]))
+
+    def start(self, machine: Machine, request_id: int, job: FakeJob) -> FakeProcess:
+        """A process for the job; on the device that does nothing always a plain one."""
+        if job.null:
+            return FakeProcess(machine, request_id, job, self._script.null)
+        load = next(self._layouts if job.runtime_s is None else self._loads)
+        return self._script.process(machine, request_id, job, load)
 
 
 class LoopClock:

@@ -1,0 +1,86 @@
+"""Which jobs share a ceiling of their generator, and what it costs to look."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from iolab.model.engine import EngineName
+from iolab.model.workload import Access, Arrivals, Contents, Job
+from iolab.plan.ceilings import LOOK_S, ceiling_reasons, kind_of
+from iolab.plan.schedule import make_plan
+from tests.plan.studies import SMALL, load
+from tests.plan.test_metadata import metadata
+
+READS = Job(EngineName.FIO, Access.RANDREAD, 4096, 32, 4, 1 << 30)
+WRITES = replace(READS, access=Access.RANDWRITE)
+TRIMS = replace(READS, access=Access.RANDTRIM)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"file_bytes": 1 << 20},
+        {"files_per_job": 7},
+        {"direct": False},
+        {"rate_iops": 10, "arrivals": Arrivals.POISSON},
+        {"rate_bytes_per_s": 4096},
+        {"options": (("fsync", "1"), ("thinktime", "1ms"), ("hipri", "1"))},
+    ],
+)
+@pytest.mark.parametrize("job", [READS, WRITES])
+def test_what_makes_a_job_wait_is_not_the_generators(job: Job, changes: dict[str, Any]) -> None:
+    assert kind_of(replace(job, **changes)) == kind_of(job)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"engine": EngineName.NATIVE},
+        {"access": Access.READ},
+        {"iodepth": 1},
+        {"numjobs": 1},
+        {"ioengine": "io_uring"},
+        {"options": (("iodepth_batch", "8"),)},
+    ],
+)
+def test_how_ios_are_made_is(changes: dict[str, Any]) -> None:
+    assert kind_of(replace(READS, **changes)) != kind_of(READS)
+
+
+def test_only_blocks_that_are_filled_have_a_size() -> None:
+    large: dict[str, Any] = {"block_bytes": 1 << 20, "contents": Contents.RANDOM}
+    assert kind_of(replace(READS, **large)) == kind_of(READS)
+    assert kind_of(replace(WRITES, **large)) != kind_of(WRITES)
+    alike = (("dedupe_percentage", "50"),)
+    assert kind_of(replace(READS, options=alike)) == kind_of(READS)
+    assert kind_of(replace(WRITES, options=alike)) != kind_of(WRITES)
+
+
+def test_a_mix_is_as_costly_as_its_writes() -> None:
+    mixed = replace(WRITES, access=Access.RANDRW, read_percent=70)
+    assert kind_of(mixed) == kind_of(WRITES)
+    assert kind_of(mixed).access is Access.RANDWRITE
+
+
+def test_trims_stay_trims() -> None:
+    assert kind_of(TRIMS).access is Access.RANDTRIM
+
+
+def test_each_kind_is_looked_at_once_for_each_set_of_hosts() -> None:
+    study = load(SMALL, "method.repeats=3")
+    ((says, seconds),) = ceiling_reasons(study, make_plan(study).runs)
+    assert seconds == 3 * LOOK_S[EngineName.FIO]  # depths 1 and 8, and the mix
+    assert says.startswith("3 kinds of job: what fio makes at all")
+    two = SMALL.replace("iodepth = [1, 8]", "iodepth = 1\nhosts = [1, 2]")
+    two += '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
+    study = load(two)
+    ((_, seconds),) = ceiling_reasons(study, make_plan(study).runs)
+    assert seconds == 3 * LOOK_S[EngineName.FIO]
+
+
+def test_who_makes_no_io_has_no_ceiling() -> None:
+    study = load(metadata())
+    assert ceiling_reasons(study, make_plan(study).runs) == ()
