@@ -185,6 +185,17 @@ def _write(file: FaultyFile, body: bytes) -> bytes | int:
     return struct.pack("<II", length, 0)
 
 
+def stuck(file: FaultyFile, after: int) -> Fault:
+    """No answer to any transfer after so many, until the file vanishes."""
+
+    def hold(_offset: int, _length: int) -> int:
+        if file.requests > after:
+            file.gone.wait()
+        return 0
+
+    return hold
+
+
 def late(seconds: float, fault: Fault = _no_fault) -> Fault:
     """The same fault, so much later."""
 

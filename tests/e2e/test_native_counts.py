@@ -9,7 +9,17 @@ from typing import NamedTuple
 import pytest
 
 from tests.e2e.devices import spare_loop, spare_zram
-from tests.e2e.native_engine import MIB, Outcome, Spec, ended, job, lines_of, spec, started
+from tests.e2e.native_engine import (
+    MIB,
+    Outcome,
+    Spec,
+    ended,
+    job,
+    lines_of,
+    run,
+    spec,
+    started,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -119,3 +129,27 @@ def test_a_job_ends_with_the_bytes_that_it_was_to_move() -> None:
     assert_counts(outcome, before, after)
     # The last block may reach past it, as it is a whole one.
     assert SIZE <= outcome.end["write"]["bytes"] < SIZE + 65536
+
+
+@pytest.mark.parametrize("method", ["io_uring", "sync"])
+def test_pauses_are_of_a_job_however_many_threads_it_has(method: str) -> None:
+    asked = job("/dev/null", MIB, "randwrite", depth=4, think_us=50_000, think_every=10)
+    outcome = run(spec(asked, method=method))
+    # Ten in each of ten pauses, and what was under way when one began; a machine may be slow.
+    assert 10 < outcome.count("write") <= 11 * (10 + 4)
+
+
+def test_what_is_not_timed_is_counted_all_the_same() -> None:
+    with spare_zram(SIZE) as device:
+        asked = spec(job(device.path, SIZE, "randread"), method="io_uring", timed=False)
+        outcome, before, after = counted_run(asked, device.name)
+    end, read = outcome.end, outcome.end["read"]
+    assert (after.reads - before.reads, after.bytes_read - before.bytes_read) == (
+        read["ios"],
+        read["bytes"],
+    )
+    assert read["ios"] == sum(line["read"]["ios"] for line in outcome.lines if "seq" in line) > 0
+    assert (read["bins"], read["min_ns"], read["max_ns"], end["errors"]) == ([], None, None, {})
+    assert any("No latencies were taken" in note for note in outcome.hello["notes"])
+    slow = job("/dev/null", MIB, "randwrite", rate={"iops": 10.0})
+    assert "timed is false" in run(spec(slow, timed=False)).faults

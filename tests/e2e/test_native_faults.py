@@ -7,12 +7,13 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.devices import Spare, spare_loop, spare_zram
-from tests.e2e.faulty import faulty_file, late
+from tests.e2e.faulty import faulty_file, late, stuck
 from tests.e2e.forbidden import IO_SETUP_X86, IO_URING_SETUP, forbidding
 from tests.e2e.native_engine import (
     KIB,
@@ -119,6 +120,19 @@ def test_ten_thousand_jobs_run_and_one_more_does_not() -> None:
     assert "10001 jobs" in run(spec(*many, many[0])).faults
 
 
+def test_more_jobs_than_threads_do_without_plain_calls() -> None:
+    # Files of which each job would be done with plain calls: in memory, one I/O at a time.
+    with tmpfs(8 * MIB) as folder:
+        path = laid_out(folder / "file", MIB)
+        many = [job(path, MIB, depth=1, seed=seed) for seed in range(2049)]
+        outcome = run(spec(*many, direct=False))
+    assert outcome.hello["method"] == "io_uring"
+    assert outcome.hello["threads"] <= (os.cpu_count() or 1)
+    assert outcome.count("read") > 2049
+    assert any("2049 jobs with plain calls" in note for note in outcome.hello["notes"])
+    assert "2049 jobs with plain calls" in run(spec(*many, direct=False, method="sync")).faults
+
+
 def test_buffers_that_would_fill_the_memory_are_a_fault() -> None:
     large = job("/dev/null", 1 << 30, "write", depth=4096, blocks=[{"bytes": 64 * MIB, "share": 1}])
     assert str(4096 * 64 * MIB) in run(spec(large)).faults
@@ -198,9 +212,42 @@ def test_a_file_that_is_cut_short_gives_short_reads(tmp_path: Path) -> None:
     assert set(outcome.failures("read")) == {"short"}
 
 
+def test_what_hangs_is_told_and_not_waited_for_for_ever() -> None:
+    methods = ("io_uring", "libaio", "sync")
+    with ExitStack() as stack:
+        targets = [stack.enter_context(faulty_file(SIZE)) for _ in methods]
+        for target in targets:
+            target.on_read = stuck(target, after=100)
+        # All at once, as it takes its time.
+        engines = [
+            started(spec(job(target.path, SIZE), method=method))
+            for target, method in zip(targets, methods, strict=True)
+        ]
+        said = [until_end(engine) for engine in engines]
+        # What is held by the kernel ends with it.
+        for target in targets:
+            target.vanish()
+        outcomes = [ended(engine, *one) for engine, one in zip(engines, said, strict=True)]
+    for outcome, method in zip(outcomes, methods, strict=True):
+        end = outcome.end
+        assert (outcome.hello["method"], outcome.count("read"), end["hung"]) == (method, 100, 8)
+        assert not end["broken"]
+        assert end["measured_ns"] == pytest.approx(500_000_000, abs=1000)
+
+
+def until_end(engine: subprocess.Popen[str]) -> list[str]:
+    """All lines up to the last: its process may not end yet."""
+    said: list[str] = []
+    while not said or '"end":' not in said[-1]:
+        said += lines_of(engine, 1)
+        assert said[-1], said
+    return said
+
+
 # What cannot be kept up with.
 
 
+@pytest.mark.alone
 def test_a_rate_that_cannot_be_reached_is_said_and_waiting_counts() -> None:
     with faulty_file(SIZE) as target:
         target.on_read = late(0.002)
@@ -208,18 +255,25 @@ def test_a_rate_that_cannot_be_reached_is_said_and_waiting_counts() -> None:
         outcome = run(spec(asked, runtime_s=1.0))
     end = outcome.end
     assert end["unreached"] is True
+    # Some 500 a second are served of 5000.
+    left = end["unsubmitted"]
+    assert outcome.count("read") + left["count"] == pytest.approx(5000, abs=500)
+    assert left["oldest_ns"] > 300_000_000
     # The last of them waited for most of the run, and were served in some milliseconds.
     assert quantile_ns(end["read"]["bins"], 0.9) > 300_000_000
     assert quantile_ns(end["read"]["service"]["bins"], 0.9) < 150_000_000
 
 
+@pytest.mark.alone
 def test_a_rate_that_is_kept_is_not_called_unreached() -> None:
     asked = job("/dev/null", MIB, "randwrite", rate={"iops": 500.0}, arrivals="poisson")
     outcome = run(spec(asked, runtime_s=1.0))
     assert outcome.end["unreached"] is False
+    assert outcome.end["unsubmitted"]["count"] <= 2
     assert 350 < outcome.count("write") < 650
 
 
+@pytest.mark.alone
 def test_a_stall_of_the_target_shows_in_response_and_not_in_service_time() -> None:
     stall_s = 0.05
     with spare_zram(512 * MIB) as device, xfs_on_device(device.path) as target:
