@@ -12,6 +12,8 @@ AGENT_SOURCES := agent/Cargo.toml agent/Cargo.lock $(shell find agent/src -name 
 # Where `make demo` makes its load. Name a file system on the storage that you want to know about.
 DEMO_PATH ?= scratch/demo
 PYTEST_WORKERS ?= 2
+# End-to-end tests mostly wait. More than two at a time want more than two processors.
+E2E_WORKERS ?= 2
 
 # A real mdtest for `make mdtest-test`, and the mpiexec of the MPI that it was built for.
 MDTEST ?=
@@ -109,7 +111,11 @@ unit: setup
 	@$(BIN)/python -m pytest -m "not e2e" -n $(PYTEST_WORKERS)
 
 e2e: setup
-	@$(BIN)/python -m pytest -m e2e --durations 12
+	@failed=0; \
+	$(BIN)/python -m pytest -m "e2e and not alone" -n $(E2E_WORKERS) --dist loadfile \
+	    --no-loadscope-reorder --durations 12 || failed=1; \
+	$(BIN)/python -m pytest -m "e2e and alone" --durations 12 || failed=1; \
+	exit $$failed
 
 mdtest-test: setup ## the same tests of mdtest with a real one: MDTEST=/path/mdtest MPIEXEC=mpiexec.mpich
 	@test -n "$(MDTEST)" || { echo "name a real mdtest: make mdtest-test MDTEST=/path/to/mdtest" >&2; exit 2; }

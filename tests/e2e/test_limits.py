@@ -10,7 +10,7 @@ from tests.e2e.devices import slow_loop, spare_zram
 from tests.e2e.sessions import iolab, shown, write_study
 from tests.e2e.targets import Target, xfs_on_device
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 STUDY = """
 format = 1

@@ -109,6 +109,7 @@ def test_each_workload_begins_anew(spare: Spare, tmp_path: Path) -> None:
     assert {state["written_bytes"] for state in found.values()} == {16 << 20}
 
 
+@pytest.mark.alone
 def test_rounds_go_on_until_they_are_steady(spare: Spare, tmp_path: Path) -> None:
     session = session_of(spare, tmp_path, "steady = true\nround = 1")
     (series,) = ledger(session)["rounds"]

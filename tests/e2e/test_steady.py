@@ -16,7 +16,7 @@ from iolab.analyse.method.between import publish
 from tests.e2e.fresh import Fading, FreshDevice, fresh_device
 from tests.e2e.sessions import write_study
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 STUDY = """
 format = 1
