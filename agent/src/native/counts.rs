@@ -93,8 +93,8 @@ impl Scores {
         raise(&self.retries[reason as usize], 1);
     }
 
-    /// How many ended after submission had stopped, or were tried once more: it grows as long as the
-    /// kernel answers.
+    /// How many ended after submission had stopped, or were tried once more: it grows as long as
+    /// the kernel answers.
     #[must_use]
     pub fn ends(&self) -> u64 {
         let retries: u64 = self.retries.iter().map(|one| one.load(Ordering::Relaxed)).sum();

@@ -21,8 +21,8 @@ use crate::sys::thread::{Usage, process_usage};
 /// microseconds late.
 const AWAKE_NS: u64 = 100_000;
 
-/// How many I/Os that were due and not submitted are drawn to be counted, of all lanes together: for
-/// some tens of milliseconds. More of them are told by the rate.
+/// How many I/Os that were due and not submitted are drawn to be counted, of all lanes together:
+/// for some tens of milliseconds. More of them are told by the rate.
 const MAX_DRAWS: u64 = 1 << 20;
 
 /// When a worker begins, and when it submits nothing more, in ticks.
