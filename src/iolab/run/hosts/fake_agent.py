@@ -14,7 +14,7 @@ from iolab.run.hosts.fake_fio import FakeJob, FakeLoad, ios_until, read_job
 from iolab.run.hosts.fake_machine import DEVICE, LOOP, DiskUse, device_facts, machine_facts, on_loop
 from iolab.run.hosts.fake_metadata import FakePhase
 from iolab.run.hosts.fake_process import Mortal, comes_within, exited
-from iolab.run.hosts.fake_programs import FakeCall, FakeRun, moved, remove_inside
+from iolab.run.hosts.fake_programs import FakeCall, FakeRun, moved, opened_ledger, remove_inside
 from iolab.run.hosts.fake_script import FakeProcesses, FakeScript, loop_real_ns
 from iolab.run.hosts.frames import encode_frame
 
@@ -388,6 +388,8 @@ class FakeAgent:
         "device_close": _device_close,
         "filesystem_open": _filesystem_open,
         "filesystem_close": _filesystem_close,
+        "ledger_open": opened_ledger,
+        "ledger_close": _done,
         "discard": _purge,
         "trim": _purge,
         "run": _run,

@@ -58,6 +58,11 @@ class FakeCall:
         }
 
 
+async def opened_ledger(agent: Any, _: object) -> dict[str, Any]:
+    """A file for a ledger, another one at each request."""
+    return {"is": "ledger", "path": f"/proc/4242/fd/{len(agent.asked)}"}
+
+
 FakeProgram = Callable[[FakeCall], Awaitable[int]]
 """Does its work and gives its exit code, or raises FakeKill."""
 
