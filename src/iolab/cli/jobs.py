@@ -58,9 +58,10 @@ def _answers(server: ServerSettings) -> str:
 def _io_job(job: Job) -> str:
     mix = f" {job.read_percent}% read" if job.read_percent is not None else ""
     buffered = "" if job.direct else ", buffered"
+    shared = ", on one file" if job.shared_file else ""
     return (
         f"{job.access.value}{mix} {format_bytes(job.block_bytes)}, {job.numjobs} x depth "
-        f"{job.iodepth}{_rate(job)}{buffered}"
+        f"{job.iodepth}{_rate(job)}{shared}{buffered}"
     )
 
 

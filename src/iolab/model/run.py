@@ -26,7 +26,7 @@ class DataSet:
 
     File names are `<id>.<job number>.<file number>`; all have `file_bytes`. `host_numjobs` are the
     clients that have files for another number of jobs than `numjobs`. On a block `device`, named as
-    it is in its folder, each job has its own region instead, one after the other from the start.
+    it is in its folder, or in a `shared_file`, each job has its own region, one after the other.
     """
 
     id: str
@@ -36,11 +36,17 @@ class DataSet:
     file_bytes: int
     host_numjobs: tuple[tuple[str, int], ...] = ()
     device: str = ""
+    shared_file: bool = False
 
     @property
     def job_bytes(self) -> int:
         """What one job works on."""
         return self.files_per_job * self.file_bytes
+
+    @property
+    def regions_of(self) -> str:
+        """The name of what all jobs have regions of; empty where each has files of its own."""
+        return self.device or (self.file_names()[0] if self.shared_file else "")
 
     @property
     def bytes_per_host(self) -> int:
@@ -54,11 +60,9 @@ class DataSet:
 
     def file_names(self, numjobs: int | None = None) -> tuple[str, ...]:
         """The names of the files that the first `numjobs` jobs use (all by default)."""
-        return tuple(
-            f"{self.id}.{job}.{file}"
-            for job in range(self.numjobs if numjobs is None else numjobs)
-            for file in range(self.files_per_job)
-        )
+        jobs = 1 if self.shared_file else self.numjobs if numjobs is None else numjobs
+        files = range(self.files_per_job)
+        return tuple(f"{self.id}.{job}.{file}" for job in range(jobs) for file in files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +222,7 @@ class EngineTotals:
 
 @dataclass(frozen=True, slots=True)
 class DeviceDelta:
-    """What one block device moved between the moments just before and just after the engine ran.
-
-    Discards are what it was told to forget; None where its kernel does not count them.
-    """
+    """What one block device moved around the engine's run; discards None where not counted."""
 
     device: str
     read_bytes: int

@@ -79,7 +79,8 @@ class Job:
     `rate_bytes_per_s` are per job, at most one of them is set, and none means as fast as the target
     answers; `fleet_rate_iops` is what all jobs of all hosts share, whose part of it a point has as
     its `rate_iops`. `arrivals` is how I/Os come under a rate; None leaves it to
-    the engine. `options` are further fio options, allow-listed by the engine. With `verify`, which
+    the engine. With `shared_file` the jobs of a host have one file, each its own part of it.
+    `options` are further fio options, allow-listed by the engine. With `verify`, which
     the native engine alone can do, blocks that are read must hold what was last written there.
     """
 
@@ -100,6 +101,7 @@ class Job:
     verify: bool = False
     rate_bytes_per_s: int | None = None
     fleet_rate_iops: int | None = None
+    shared_file: bool = False
 
     @property
     def asked_iops(self) -> float | None:

@@ -269,6 +269,7 @@ def _job(table: WorkloadTable) -> Job:
         numjobs=table.numjobs[0],
         file_bytes=parse_size(table.filesize[0]),
         files_per_job=table.files,
+        shared_file=table.shared_file,
         read_percent=mix if table.rw.mixed else None,
         direct=table.direct,
         ioengine=_ioengine(table),

@@ -228,6 +228,10 @@ def _check_sizes(document: Document, item: Item, workload: WorkloadTable, faults
             do = f"Give a multiple of {format_bytes(parse_size(blocks[0]))}."
             origin = document.where((*item.path, "filesize", index))
             faults.add_once(origin, "filesize", happened, do)
+    if workload.shared_file and workload.files > 1:
+        happened = f"{start(document, item.path)} has shared_file and files = {workload.files}."
+        do = "Leave one of them out: all jobs share one file, or each has its own."
+        faults.add_once(document.where((*item.path, "shared_file")), "shared_file", happened, do)
     files = max(workload.numjobs) * workload.files
     if files > FILES_PER_HOST_MAX:
         happened = f"{start(document, item.path)} makes {files} files on each host."

@@ -206,7 +206,7 @@ def _space_faults(
         )
         do = "Make room, give another path, or set a smaller workload.*.filesize or numjobs."
         faults.append(Fault(happened, do))
-    files = sum(item.numjobs * item.files_per_job for item in sets)
+    files = sum(len(item.file_names()) for item in sets)
     # Some file systems have no fixed number of inodes and say 0.
     if 0 < seen.free_inodes < files and not present_bytes:
         happened = f"{where} has {seen.free_inodes} inodes free, the plan makes {files} files."

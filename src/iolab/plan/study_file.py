@@ -210,6 +210,7 @@ class WorkloadTable(AimTable):
     vms_per_node: Annotated[list[PerNode], Numbers] | None = None
     hosts: Annotated[list[PerNode], Numbers] | None = None
     arrivals: Annotated[Arrivals, values.choice(Arrivals, "arrivals")] | None = None
+    shared_file: Flag = False
     direct: Flag = True
     ioengine: Annotated[str, values.word(IOENGINES, "I/O engines")] = "libaio"
     contents: Annotated[Contents, values.choice(Contents, "contents")] = Contents.SCRAMBLED

@@ -88,6 +88,7 @@ def data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:
             files_per_job=point.io.files_per_job,
             file_bytes=point.job.file_bytes,
             host_numjobs=own,
+            shared_file=point.io.shared_file,
         )
     return tuple(found.values())
 
@@ -217,15 +218,18 @@ def _job_at(job: Job, axis: tuple[tuple[str, int | str], ...]) -> Job:
 
 
 def _data_set_id(job: Job, configuration: str | None) -> str:
-    """`s256m`, with `x4` for four files a job, `c` for compressible contents, the configuration.
+    """`s256m`, with `x4` for four files a job, `shared`, `c`, `v4k`, the configuration.
 
-    Compressible contents have files of their own: written over shared ones, they would make later
-    reads easier than they look. So have those that are verified, for each size of blocks (`v4k`):
-    others write over them what cannot be, and of a larger block smaller ones would be its parts.
+    One file of all jobs is `shared`. Compressible contents (`c`) have files of their own: written
+    over shared ones, they would make later reads easier than they look. So have those that are
+    verified, for each size of blocks (`v4k`): others write over them what cannot be, and of a
+    larger block smaller ones would be its parts.
     """
     parts = [f"s{_short_size(job.file_bytes)}"]
     if job.files_per_job > 1:
         parts.append(f"x{job.files_per_job}")
+    if job.shared_file:
+        parts.append("shared")
     if _compressible(job):
         parts.append("c")
     if job.verify:

@@ -98,8 +98,8 @@ def method_table(study: Study, plan: Plan) -> Table:
         else "as written"
     )
     files = ", ".join(
-        f"{data_set.id}: {count(data_set.numjobs * data_set.files_per_job, 'file')} of "
-        f"{format_bytes(data_set.file_bytes)} on each host"
+        f"{data_set.id}: {count(len(data_set.file_names()), 'file')} of "
+        f"{format_bytes(data_set.bytes_per_host // len(data_set.file_names()))} on each host"
         for data_set in plan.data_sets
     )
     layout = files or NOTHING
@@ -171,4 +171,6 @@ def _workload_row(workload: Workload) -> tuple[Cell, ...]:
 
 def _files(job: Job, swept: str | None) -> str:
     size = swept or format_bytes(job.file_bytes)
+    if job.shared_file:
+        return f"{size} of one for all jobs"
     return size if job.files_per_job == 1 else f"{job.files_per_job} of {size}"

@@ -112,7 +112,8 @@ def axis_number(name: str, value: int | str) -> float | None:
     if isinstance(value, int):
         return float(value)
     try:
-        return float(parse_size(value)) if name in _SIZE_AXES else float(value)
+        # Rates that are no number are in bytes, as study files have them.
+        return float(parse_size(value)) if name in {*_SIZE_AXES, "rate"} else float(value)
     except ValueError:
         return None
 

@@ -83,7 +83,7 @@ class FioEngine:
             wanted = data_set.bytes_per_host
             return None if written == wanted else f"fio wrote {written} of {wanted} bytes"
 
-        return FioReader((Direction.WRITE,), data_set.numjobs, missing)
+        return FioReader((Direction.WRITE,), fill_set(data_set).numjobs, missing)
 
     def fill(
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int

@@ -88,16 +88,17 @@ def layout_job(data_set: DataSet, *, direct: bool, ioengine: str, seed: int) -> 
     Space is reserved first (`fallocate`), so that writing 64 files at once does not interleave
     their extents, and everything is flushed before fio ends.
     """
-    block = layout_block_bytes(data_set.file_bytes)
-    _refuse((*_layout_faults(data_set, block, ioengine), *_seed_faults(seed)))
+    whole = fill_set(data_set)
+    block = layout_block_bytes(whole.file_bytes)
+    _refuse((*_layout_faults(whole, block, ioengine), *_seed_faults(seed)))
     lines = [
         f"ioengine={ioengine}",
         f"direct={int(direct and block >= DIRECT_ALIGN_BYTES)}",
         "rw=write",
         f"bs={block}",
         f"iodepth={LAYOUT_DEPTH}",
-        f"numjobs={data_set.numjobs}",
-        *_files(data_set),
+        f"numjobs={whole.numjobs}",
+        *_files(whole),
         "openfiles=1",
         "file_service_type=sequential",
         "fallocate=native",
@@ -140,8 +141,8 @@ def fill_job(data_set: DataSet, passes: float, *, direct: bool, ioengine: str, s
 
 
 def fill_set(data_set: DataSet) -> DataSet:
-    """The data set as a fill goes over it: a device as one region, files as they are."""
-    if not data_set.device:
+    """The data set as a fill goes over it: a device or shared file as one region, else as it is."""
+    if not data_set.regions_of:
         return data_set
     return replace(data_set, numjobs=1, files_per_job=1, file_bytes=data_set.bytes_per_host)
 
@@ -163,9 +164,9 @@ def layout_block_bytes(file_bytes: int) -> int:
 
 
 def _files(data_set: DataSet) -> tuple[str, ...]:
-    if data_set.device:
+    if data_set.regions_of:
         return (
-            f"filename={data_set.device}",
+            f"filename={data_set.regions_of}",
             f"size={data_set.job_bytes}",
             f"offset_increment={data_set.job_bytes}",
         )

@@ -66,7 +66,8 @@ class NativeEngine:
 
     def layout_reader(self, data_set: DataSet) -> OutputReader:
         """A reader that finds fault with a layout that wrote less than the data set."""
-        return NativeReader((Direction.WRITE,), data_set.numjobs, _lacks(data_set.bytes_per_host))
+        jobs = fill_set(data_set).numjobs
+        return NativeReader((Direction.WRITE,), jobs, _lacks(data_set.bytes_per_host))
 
     def fill(
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int

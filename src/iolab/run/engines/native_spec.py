@@ -105,11 +105,12 @@ def null_spec(job: Job, seconds: float) -> Spec:
 
 def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> Spec:
     """Write every byte of the data set once, random and with stamps that can be verified."""
-    block = layout_block_bytes(data_set.file_bytes)
+    whole = fill_set(data_set)
+    block = layout_block_bytes(whole.file_bytes)
     _refuse(_name_faults(data_set))
     jobs = [
-        {**place, **_write_shape(block, LAYOUT_DEPTH, data_set.job_bytes, number + seed)}
-        for number, place in enumerate(_places(data_set, data_set.numjobs, create=True))
+        {**place, **_write_shape(block, LAYOUT_DEPTH, whole.job_bytes, number + seed)}
+        for number, place in enumerate(_places(whole, whole.numjobs, create=True))
     ]
     return _written(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
 
@@ -221,13 +222,13 @@ def _contents(kind: str, compress_percent: int = 0, dedupe_percent: int = 0) -> 
 
 
 def _places(data_set: DataSet, numjobs: int, *, create: bool = False) -> Iterable[Spec]:
-    """Where each job works: on files of its own, or on its region of a device."""
-    size = data_set.job_bytes
-    file: Spec = {"bytes": data_set.file_bytes, **({"create": True} if create else {})}
+    """Where each job works: on files of its own, or its region of a device or shared file."""
+    size, made = data_set.job_bytes, {"create": True} if create else {}
+    file: Spec = {"bytes": data_set.file_bytes, **made}
     for job in range(numjobs):
-        if data_set.device:
-            device = {"path": data_set.device, "bytes": data_set.bytes_per_host}
-            yield {"files": [device], "offset_bytes": job * size, "size_bytes": size}
+        if data_set.regions_of:
+            one = {"path": data_set.regions_of, "bytes": data_set.bytes_per_host, **made}
+            yield {"files": [one], "offset_bytes": job * size, "size_bytes": size}
         else:
             names = (f"{data_set.id}.{job}.{number}" for number in range(data_set.files_per_job))
             yield {"files": [{"path": name, **file} for name in names]}
