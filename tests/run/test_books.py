@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from iolab.model.engine import EngineName
+from iolab.model.run import PlannedRun, Point
 from iolab.model.state import Ledger, LedgerTarget
+from iolab.model.workload import Access, Job
 from iolab.plan.targets import Target
-from iolab.run.books import PREPARING, Books
+from iolab.run.books import PREPARING, Books, begun
 from iolab.run.counters import DiskCounts, Look
 from iolab.run.devices import with_device
 from iolab.run.hosts.fake import FakeHost
@@ -81,3 +84,20 @@ def test_files_of_a_new_sitting_are_in_no_state_yet() -> None:
     books.open(folder, TARGET, FACTS, look(9000), 1 << 20)
     account = books.of(folder)
     assert (account.restored_for, account.filled, account.foreign_bytes) == ("once", 2.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("access", "kept", "marked"),
+    [(Access.RANDREAD, True, False), (Access.WRITE, True, True), (Access.RANDTRIM, False, True)],
+)
+def test_the_start_state_is_gone_with_the_first_trim(
+    access: Access, *, kept: bool, marked: bool
+) -> None:
+    job = Job(EngineName.FIO, access, 4096, 1, 1, 1 << 20)
+    run = PlannedRun(1, 1, Point("digest", "fleet", "w", (), job, "s1m"))
+    made = replace(KNOWN, restored_for="once", steady=(("fleet/w", True),))
+    account = begun(made, run)
+    assert (account.filled, account.restored_for) == ((1.0, "once") if kept else (0.0, None))
+    assert bool(account.steady) is kept
+    assert account.under_way == ("digest 1" if marked else "")
+    assert account.written_bytes == made.written_bytes

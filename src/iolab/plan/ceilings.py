@@ -79,6 +79,7 @@ def kind_of(job: Job) -> Job:
         arrivals=None,
         file_bytes=0,
         files_per_job=1,
+        shared_file=False,
         direct=False,
         verify=False,
     )
