@@ -133,6 +133,11 @@ def test_workloads_that_verify_nothing_have_no_ledger() -> None:
     assert opened(stage.hosts["local"]) == []
 
 
+def test_a_device_that_is_not_filled_has_no_ledger() -> None:
+    _, told = play(WRITE, more='[precondition]\npurge = "discard"\nfill = 0\n')
+    assert told.ledgers == [("randwrite", None)]
+
+
 def test_a_later_sitting_fills_a_device_anew_as_nobody_knows_its_blocks() -> None:
     first, _ = play(WRITE, READ)
     left = first.notes.of(LedgerKept)[-1].ledger
