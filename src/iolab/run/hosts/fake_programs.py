@@ -9,12 +9,16 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final
 
 from iolab.run.hosts.fake_process import Machine, comes_within
 
 PIECE_BYTES: Final = 3000
 """Output comes in pieces that cut lines anywhere."""
+
+_DESCRIPTORS: Final = count(9)
+"""Of files that agents have open."""
 
 
 class FakeKill(Exception):
@@ -58,9 +62,9 @@ class FakeCall:
         }
 
 
-async def opened_ledger(agent: Any, _: object) -> dict[str, Any]:
+async def opened_ledger(_agent: object, _: object) -> dict[str, Any]:
     """A file for a ledger, another one at each request."""
-    return {"is": "ledger", "path": f"/proc/4242/fd/{len(agent.asked)}"}
+    return {"is": "ledger", "path": f"/proc/4242/fd/{next(_DESCRIPTORS)}"}
 
 
 FakeProgram = Callable[[FakeCall], Awaitable[int]]
