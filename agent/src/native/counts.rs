@@ -123,18 +123,18 @@ pub enum Arrivals {
 }
 
 impl Tally {
-    /// Count an I/O that moved all its bytes.
+    /// Count I/Os that moved all their bytes and took equally long.
     #[inline]
-    pub fn add(&self, latency_ns: u64, bytes: u32) {
-        self.response.add(latency_ns);
-        raise(&self.bytes, u64::from(bytes));
+    pub fn add(&self, latency_ns: u64, bytes: u32, count: u64) {
+        self.response.add_alike(latency_ns, count);
+        raise(&self.bytes, u64::from(bytes) * count);
     }
 
-    /// The same of one whose latency was not taken.
+    /// The same of some whose latency was not taken.
     #[inline]
-    pub fn add_untimed(&self, bytes: u32) {
-        raise(&self.untimed, 1);
-        raise(&self.bytes, u64::from(bytes));
+    pub fn add_untimed(&self, bytes: u32, count: u64) {
+        raise(&self.untimed, count);
+        raise(&self.bytes, u64::from(bytes) * count);
     }
 }
 

