@@ -14,6 +14,8 @@ DEMO_PATH ?= scratch/demo
 PYTEST_WORKERS ?= 2
 # End-to-end tests mostly wait. More than two at a time want more than two processors.
 E2E_WORKERS ?= 2
+# Where they are: to look for them in all tests takes longer than most of them.
+E2E_TESTS := tests/e2e tests/fleet tests/run
 
 # A real mdtest for `make mdtest-test`, and the mpiexec of the MPI that it was built for.
 MDTEST ?=
@@ -113,8 +115,8 @@ unit: setup
 e2e: setup
 	@failed=0; \
 	$(BIN)/python -m pytest -m "e2e and not alone" -n $(E2E_WORKERS) --dist loadfile \
-	    --no-loadscope-reorder --durations 12 || failed=1; \
-	$(BIN)/python -m pytest -m "e2e and alone" --durations 12 || failed=1; \
+	    --no-loadscope-reorder --durations 12 $(E2E_TESTS) || failed=1; \
+	$(BIN)/python -m pytest -m "e2e and alone" --durations 12 $(E2E_TESTS) || failed=1; \
 	exit $$failed
 
 mdtest-test: setup ## the same tests of mdtest with a real one: MDTEST=/path/mdtest MPIEXEC=mpiexec.mpich

@@ -1,4 +1,4 @@
-"""Lanes of end-to-end tests: each is of files that are there, and the longest begin first."""
+"""Where end-to-end tests are looked for, and their lanes: of files that are there."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from tests.lanes import FIRST, TOGETHER, lane_of, turn_of
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = [path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")]
+MARK = "mark.e" + "2e"
+
+
+def test_make_looks_for_end_to_end_tests_where_they_are() -> None:
+    lines = (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
+    (told,) = (line for line in lines if line.startswith("E2E_TESTS := "))
+    places = tuple(f"{place}/" for place in told.split()[2:])
+    marked = [file for file in FILES if MARK in (ROOT / file).read_text(encoding="utf-8")]
+    assert len(marked) > 50
+    assert [file for file in marked if not file.startswith(places)] == []
 
 
 @pytest.mark.parametrize("begin", TOGETHER)
