@@ -11,7 +11,7 @@ from iolab.model.run import Plan
 from iolab.model.workload import Access
 from iolab.plan.load import LoadOptions, parse_study
 from iolab.plan.schedule import make_plan
-from iolab.plan.state_cost import restorations
+from iolab.plan.state_cost import restorations, steady_series
 from tests.plan.studies import FILE, load, told, workload
 from tests.plan.test_devices import DEVICE, TARGET, refused, study_of
 
@@ -142,3 +142,11 @@ def test_the_plan_fills_again_after_trims_and_says_what_becomes_of_the_device() 
     assert restorations(study, (*plan.runs, plan.runs[0])) == 3
     assert any("2 x fill" in says for says, _ in plan.budget.reasons)
     assert "written over and trimmed" in plan.destroys[0]
+
+
+def test_a_steady_state_is_made_again_after_trims() -> None:
+    wish = "[precondition]\nsteady = true\n[method]\nrepeats = 2\n"
+    study = study_of(TRIM.format(rw="trim", more="") + TARGET + wish)
+    runs = make_plan(study).runs
+    assert steady_series(study, runs) == 2
+    assert steady_series(study, tuple(run for run in runs if run.point.workload == "w")) == 1

@@ -103,21 +103,16 @@ def trims(run: PlannedRun) -> bool:
 
 
 def steady_series(study: Study, runs: tuple[PlannedRun, ...]) -> int:
-    """How often a writing workload is brought to its steady state."""
+    """How often a writing workload is brought to its steady state, which no trim leaves."""
     if not study.precondition.steady:
         return 0
-    writing = [
-        run for run in runs if isinstance(run.point.job, Job) and run.point.job.access.writes
-    ]
-    if study.precondition.restore is Restore.EACH_POINT:
-        return len(writing)
-    return _turns((run.point.configuration, run.point.workload) for run in writing)
-
-
-def _turns(keys: Iterable[tuple[str, str]]) -> int:
-    """How often a key differs from the one before it; the first does."""
+    again = study.precondition.restore is Restore.EACH_POINT
     count, before = 0, None
-    for key in keys:
-        count += key != before
-        before = key
+    for run in runs:
+        if trims(run):
+            before = None
+        elif isinstance(run.point.job, Job) and run.point.job.access.writes:
+            turn = (run.point.configuration, run.point.workload)
+            count += again or turn != before
+            before = turn
     return count
