@@ -90,7 +90,7 @@ def objection(pair: Pair, metric: str) -> str:
     return ""
 
 
-_LATENCIES: Final = ("lat_ns_", "read_lat_ns_", "write_lat_ns_")
+_LATENCIES: Final = ("lat_ns_", "read_lat_ns_", "write_lat_ns_", "trim_lat_ns_")
 
 
 def _is_response(side: PointSummary) -> bool:

@@ -25,7 +25,7 @@ IN_FLIGHT_MOST: Final = 1.05
 """More in flight than was asked for cannot be; the edges of a window make up for a few per cent."""
 
 _RATES: Final = ("iops", "bw_bytes_per_s")
-_WAYS: Final = ("", "read_", "write_")
+_WAYS: Final = ("", "read_", "write_", "trim_")
 
 
 def audit_session(results: tuple[Result, ...], points: Mapping[str, Point]) -> tuple[Outcome, ...]:
