@@ -111,9 +111,19 @@ def ended(engine: subprocess.Popen[str], *said: str) -> Outcome:
 
 
 def lines_of(engine: subprocess.Popen[str], count: int) -> list[str]:
-    """The next lines of an engine that runs."""
+    """The next lines of an engine that runs; empty ones where it has ended.
+
+    Not a byte more is read: `ended` would not see it.
+    """
+    return [_line_of(engine) for _ in range(count)]
+
+
+def _line_of(engine: subprocess.Popen[str]) -> str:
     assert engine.stdout is not None
-    return [engine.stdout.readline() for _ in range(count)]
+    line = b""
+    while not line.endswith(b"\n") and (more := os.read(engine.stdout.fileno(), 1)):
+        line += more
+    return line.decode("utf-8")
 
 
 def run(asked: Spec, *, before: Sequence[str] = ()) -> Outcome:
