@@ -131,7 +131,7 @@ def _common(hosts: tuple[Window | None, ...], ends_ns: Ints, warmup_ns: int) -> 
 
 
 def _inside(starts: Ints, ends: Ints, low: Ints, high: Ints | int) -> Mask:
-    """Within the slack, and mostly within: what came after the end may be shorter than the slack."""
+    """Within the slack, and mostly within: what comes after the end may be shorter than that."""
     middles = starts + (ends - starts) // 2
     return np.asarray((starts >= low) & (ends <= high + EDGE_SLACK_NS) & (middles <= high))
 

@@ -24,7 +24,7 @@ from iolab.run.hosts.answers import PurgedAnswer, read_answer
 from iolab.run.hosts.text import printable
 from iolab.run.layout import layout_fault
 from iolab.run.site import Site
-from iolab.run.streams import seed_on
+from iolab.run.streams import seed_of_contents, seed_on
 from iolab.units import format_bytes
 
 DISCARD_LIMIT_S: Final = 3600.0
@@ -110,7 +110,8 @@ async def write_over(
 
     async def write(site: Site) -> int:
         mine = site.holding(data_set)
-        command = engine.fill(mine, site.dir, passes, job, seed=crew.study.method.seed)
+        seed = seed_of_contents(crew.study, site.name)
+        command = engine.fill(mine, site.dir, passes, job, seed=seed)
         command = with_ledger(command, crew.ledgers.of(site, data_set) if job.verify else None)
         ending, reading = await _driven(crew, site, command, engine.fill_reader(mine, passes))
         if ending.halted:

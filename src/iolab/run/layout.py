@@ -22,6 +22,7 @@ from iolab.run.extents import PROVING_METHODS, prove, unproved
 from iolab.run.hosts.base import Refusal
 from iolab.run.hosts.text import printable
 from iolab.run.site import Site
+from iolab.run.streams import seed_of_contents
 from iolab.units import format_bytes
 
 
@@ -85,7 +86,7 @@ async def _write(crew: Crew, site: Site, data_set: DataSet, job: Job) -> None:
         site.dir,
         direct=job.direct,
         ioengine=job.ioengine,
-        seed=crew.study.method.seed,
+        seed=seed_of_contents(crew.study, site.name),
     )
     command = with_ledger(command, ledger)
     reader = engine.layout_reader(data_set)

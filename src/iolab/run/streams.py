@@ -25,6 +25,15 @@ def seed_on(study: Study, point: Point, host: str, number: int) -> int:
     return study.method.seed + number - 1 + place * HOSTS_APART
 
 
+def seed_of_contents(study: Study, host: str) -> int:
+    """The seed of what layouts and fills write on a host, by its place among the study's hosts.
+
+    A target that stores the same blocks once would hold the files of a whole fleet in one's place.
+    """
+    place = [spec.name for spec in study.hosts].index(host)
+    return study.method.seed + place * HOSTS_APART
+
+
 def turn_of(study: Study, point: Point, host: str) -> float:
     """By which part, from 0 to below 1, of the time between two arrivals a host's come later.
 

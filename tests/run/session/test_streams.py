@@ -8,10 +8,11 @@ from dataclasses import replace
 from iolab.model.run import DataSet
 from iolab.model.workload import Arrivals, Job
 from iolab.plan.guests import makers_of
+from iolab.run.engines.fio import FioEngine
 from iolab.run.engines.native import NativeEngine
 from iolab.run.hosts.fake_fio import FakeLoad
 from iolab.run.hosts.fake_script import FakeScript
-from iolab.run.streams import seed_on, turn_of
+from iolab.run.streams import seed_of_contents, seed_on, turn_of
 from tests.run.session.stage import Stage
 
 FLEET = {name: FakeScript(loads=(FakeLoad(iops=1000),)) for name in ("c1", "c2", "c3")}
@@ -54,6 +55,23 @@ def test_no_two_hosts_and_repeats_have_one_seed_and_all_fit_the_engine() -> None
     }
     assert len(told) == 3 * job.numjobs
     assert all(0 <= one < 1 << 64 for one in told)
+
+
+def test_no_two_hosts_lay_out_the_same_blocks() -> None:
+    stage = Stage(FLEET)
+    files = DataSet("f", "default", 2, 1, 1 << 20)
+    for engine in (FioEngine(), NativeEngine()):
+        told = {
+            engine.layout(
+                files,
+                "/t",
+                direct=True,
+                ioengine="libaio",
+                seed=seed_of_contents(stage.study, host),
+            ).job_file
+            for host in FLEET
+        }
+        assert len(told) == len(FLEET)
 
 
 def test_hosts_of_a_fleet_take_turns_and_one_alone_begins_at_once() -> None:
