@@ -68,6 +68,14 @@ def committed(session: Path) -> dict[str, str]:
     }
 
 
+def await_commit(session: Path) -> None:
+    """Until a run is done: on a busy machine every kill so far may have come too early."""
+    deadline = time.monotonic() + LAST_LIMIT_S
+    while not committed(session):
+        assert time.monotonic() < deadline, "no run was done"
+        time.sleep(0.05)
+
+
 def test_twenty_kills_change_nothing(fleet: Bed, tmp_path: Path) -> None:
     dice = random.Random(SEED)  # noqa: S311 - moments, not secrets
     study, session = tmp_path / "killed.toml", tmp_path / "session"
@@ -77,13 +85,15 @@ def test_twenty_kills_change_nothing(fleet: Bed, tmp_path: Path) -> None:
     for number in range(KILLS):
         controller = start(again(session, begin), tmp_path)
         time.sleep(dice.uniform(*(LATE_S if number % 4 == 3 else EARLY_S)))
+        if number == KILLS - 1 and not kept:
+            await_commit(session)
         assert controller.poll() is None, (tmp_path / "log").read_text("utf-8")
         controller.kill()
         controller.wait()
         now = committed(session)
         assert kept.items() <= now.items()
         kept = now
-    assert kept, "no run was committed between two kills: they came too early"
+    assert kept
     last = start(again(session, begin), tmp_path)
     assert last.wait(LAST_LIMIT_S) == 0, (tmp_path / "log").read_text("utf-8")
     assert kept.items() <= committed(session).items()
