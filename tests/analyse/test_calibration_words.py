@@ -72,8 +72,11 @@ def test_a_difference_is_said_with_its_side() -> None:
     said = about(calibration(trials(iops=1.2, p99=0.7), local=(1e6, 4e6)))
     assert said["IOPS"].tone is Tone.WARNING
     assert "native has 20 % more IOPS than fio" in said["IOPS"].says
-    assert "native has 30 % less p99 than fio" in said["latency"].says
+    assert "native has 30 % lower p99 than fio" in said["latency"].says
     assert "their own limit" not in said["IOPS"].says
+    assert said["limit"].tone is Tone.WARNING
+    assert "IOPS that depend on the engine are partly its own" in said["limit"].says
+    assert "results here are the target's" not in said["limit"].says
 
 
 def test_a_difference_at_the_ceiling_is_the_engines_own() -> None:

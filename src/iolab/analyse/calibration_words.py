@@ -96,7 +96,7 @@ def meanings(
         _overlay("IOPS", [by_key["iops"]], pairs, bound),
         _overlay("latency", [by_key["lat_ns_p50"], by_key["lat_ns_p99"]], pairs, bound),
         _cost(by_key["cpu_ns_per_io"]),
-        *_ceiling(shares, hosts),
+        *_ceiling(shares, hosts, apart=_state(by_key["iops"]) is Tone.WARNING),
     )
 
 
@@ -133,7 +133,9 @@ def _said(row: Row, state: Tone) -> str:
     if state is Tone.GOOD:
         return f"{name} of both {verb} within {percent(limit)}"
     if state is Tone.WARNING:
-        return f"native has {_changed(one.ratio)} {name} than fio"
+        higher = "more" if name == "IOPS" else "higher"
+        lower = "less" if name == "IOPS" else "lower"
+        return f"native has {_changed(one.ratio, higher, lower)} {name} than fio"
     furthest = _furthest(one)
     return f"{name} of both may differ" + (f" by up to {percent(furthest)}" if furthest else "")
 
@@ -144,9 +146,9 @@ def _furthest(one: Comparison) -> float | None:
     return max(one.high - 1, 1 / one.low - 1)
 
 
-def _changed(ratio: float) -> str:
+def _changed(ratio: float, higher: str = "more", lower: str = "less") -> str:
     """`12 % more`; of a ratio below one `12 % less`."""
-    return f"{percent(ratio - 1)} more" if ratio > 1 else f"{percent(1 - ratio)} less"
+    return f"{percent(ratio - 1)} {higher}" if ratio > 1 else f"{percent(1 - ratio)} {lower}"
 
 
 def _cost(row: Row) -> Meaning:
@@ -159,8 +161,8 @@ def _cost(row: Row) -> Meaning:
     return Meaning("CPU", Tone.GOOD, f"{said}, {_changed(one.ratio)}.")
 
 
-def _ceiling(shares: Sequence[Share], hosts: int) -> Iterator[Meaning]:
-    """Whose limit the figures are."""
+def _ceiling(shares: Sequence[Share], hosts: int, *, apart: bool) -> Iterator[Meaning]:
+    """Whose limit the figures are; `apart` where the engines' IOPS surely differ."""
     if not shares:
         return
     parts = [
@@ -170,6 +172,14 @@ def _ceiling(shares: Sequence[Share], hosts: int) -> Iterator[Meaning]:
     ]
     said = "; ".join(parts)
     bound = [one.engine.value for one in shares if one.bound]
+    if not bound and apart:
+        yield Meaning(
+            "limit",
+            Tone.WARNING,
+            f"{said}: below {percent(BOUND_SHARE)} of that, but IOPS that depend on the engine are "
+            "partly its own, as where a target answers within the submitting call.",
+        )
+        return
     if not bound:
         yield Meaning(
             "limit",
