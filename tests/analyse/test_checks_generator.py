@@ -144,6 +144,31 @@ def test_response_times_that_are_missing_are_told() -> None:
     assert answer.evidence["unsubmitted"] == 12_345
 
 
+@pytest.mark.parametrize("how", ["drained_ios", "unsubmitted"])
+@pytest.mark.parametrize(
+    ("lost", "response_ns", "expected"),
+    [
+        # Of 1.2 million I/Os 0.002 %, 0.1 % beyond the 40 that are always under way, and 0.4 %.
+        (24, 1_000_000, VALID),
+        (1_241, 1_000_000, VALID),
+        (1_242, 1_000_000, INDICATIVE),
+        (4_800, 1_000_000, INDICATIVE),
+        # Where 4000 are always under way, a few more at the end are no stall.
+        (4_800, 100_000_000, VALID),
+    ],
+)
+def test_a_target_that_stalls_at_the_end_hides_its_slowest_ios(
+    how: str, lost: int, response_ns: int, expected: Level
+) -> None:
+    left: dict[str, Any] = {how: lost}
+    answer = ask(coordinated_omission, open_loop(response_ns=response_ns, **left))
+    assert answer.level is expected
+    drained = lost if how == "drained_ios" else 0
+    assert (answer.evidence["drained"], answer.evidence["unsubmitted"]) == (drained, lost - drained)
+    missing = "still under way or not begun at the end, where 40 were on average"
+    assert (missing in answer.says) is (expected is INDICATIVE)
+
+
 def test_ios_that_hung_void_a_run_also_one_that_was_stopped() -> None:
     for stopped in (False, True):
         record = generated(healthy(), hung_ios=3)

@@ -18,6 +18,7 @@ from iolab.model.run import RunRecord
 from iolab.model.sample import ServiceTime
 from iolab.report.wording import show
 from tests.analyse.records import GO_NS, JOB, SECOND, Burst, bursts_record, view_of
+from tests.analyse.test_checks_generator import generated
 
 RULE = RuleSettings(shortest_s=60, longest_s=200, step_s=10, retained_s=30)
 
@@ -63,6 +64,19 @@ def test_a_missing_interval_is_a_second_without_io() -> None:
     series = fleet_seconds(bursts_record(bursts))
     assert series is not None
     assert list(series.counts) == [10, 10, 10, 0, 10, 10, 10]
+
+
+@pytest.mark.parametrize("drain_s", [0.003, 0.2, 3.0])
+def test_what_drains_is_no_second_of_a_run(drain_s: float) -> None:
+    drain = Burst(start_s=30, spans=1, span_s=drain_s, ios=64, first_seq=30)
+    record = generated(bursts_record([Burst(ios=640), drain]), measured_ns=30 * SECOND - 1)
+    series = fleet_seconds(record)
+    (host,) = record.hosts
+    started = fleet_seconds(replace(record, hosts=(replace(host, start_real_ns=GO_NS),)))
+    assert series is not None
+    assert started is not None
+    assert started.counts.tolist() == [640.0] * 30
+    assert len(series.counts) == 30 + int(drain_s)
 
 
 def test_live_sees_the_seconds_that_are_stored() -> None:

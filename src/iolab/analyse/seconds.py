@@ -3,8 +3,9 @@
 Of load on a key-value store they are whole operations, each counted once (`key_value.load`).
 
 Second k lies between k and k + 1 seconds after the latest first I/O of any host, on the
-controller's clock; the last whole one ends before the earliest end. Engines report about once a
-second, each at moments of its own: an interval's I/Os are taken as spread evenly over it.
+controller's clock; the last whole one ends before the earliest end, which is where a host submits
+nothing more, as in the window: what drains is no load any more. Engines report about once a second,
+each at moments of its own: an interval's I/Os are taken as spread evenly over it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Final
 import numpy as np
 
 from iolab.analyse.key_value.load import WHOLE
-from iolab.analyse.window import controller_ns
+from iolab.analyse.window import EDGE_SLACK_NS, controller_ns, submitted_until_ns
 from iolab.model.key_value import KeyValueJob
-from iolab.model.run import RunRecord
+from iolab.model.run import HostRun, RunRecord
 from iolab.model.sample import Floats, Ints, counted_once
 from iolab.model.ycsb import YcsbJob
 
@@ -45,7 +46,7 @@ def fleet_seconds(record: RunRecord) -> FleetSeconds | None:
     if not hosts or not all(hosts):
         return None
     start_ns = max(min(int(times[0]) for times, _ in lines) for lines in hosts)
-    end_ns = min(max(int(times[-1]) for times, _ in lines) for lines in hosts)
+    end_ns = min(_end_ns(host, lines) for host, lines in zip(record.hosts, hosts, strict=True))
     whole = (end_ns - start_ns) // SECOND_NS
     if whole < 1:
         return None
@@ -54,6 +55,12 @@ def fleet_seconds(record: RunRecord) -> FleetSeconds | None:
     each = [line for lines in hosts for line in lines]
     done = sum(np.interp(edges, times - start_ns, counts) for times, counts in each)
     return FleetSeconds(start_ns, np.asarray(np.diff(done), dtype=np.float64))
+
+
+def _end_ns(host: HostRun, lines: list[_Line]) -> int:
+    """A host's last second may end by the slack of edges after its last submission."""
+    last_ns = max(int(times[-1]) for times, _ in lines)
+    return min(last_ns, submitted_until_ns(host, last_ns) + EDGE_SLACK_NS)
 
 
 def _lines(record: RunRecord, host: int) -> list[_Line]:

@@ -40,6 +40,17 @@ def controller_ns(host_ns: Ints, offset_ns: Ints | int) -> Ints:
     return np.asarray(host_ns - offset_ns, dtype=np.int64)
 
 
+def submitted_until_ns(host: HostRun, last_ns: int) -> int:
+    """When a host submitted nothing more, on the controller's clock.
+
+    As its engine tells it; else `last_ns`, when its last interval ended.
+    """
+    generator = host.totals.generator if host.totals else None
+    if generator is None or host.start_real_ns is None:
+        return last_ns
+    return min(last_ns, host.start_real_ns + generator.measured_ns - host.clock_offset_ns)
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """A span of the controller's clock, in ns since the epoch."""
@@ -113,12 +124,8 @@ def _host_windows(record: RunRecord, starts: Ints, ends: Ints) -> tuple[Window |
 def _measured_ends(hosts: tuple[HostRun, ...], windows: tuple[Window | None, ...]) -> Ints:
     """When each host submitted nothing more: as its engine says, else its last end."""
     last = np.array([0 if window is None else window.end_ns for window in windows], dtype=np.int64)
-    for index, host in enumerate(hosts):
-        generator = host.totals.generator if host.totals else None
-        if generator is not None and host.start_real_ns is not None:
-            end_ns = host.start_real_ns + generator.measured_ns - host.clock_offset_ns
-            last[index] = min(last[index], end_ns)
-    return last
+    ends = [submitted_until_ns(host, int(last[index])) for index, host in enumerate(hosts)]
+    return np.array(ends, dtype=np.int64)
 
 
 def _common(hosts: tuple[Window | None, ...], ends_ns: Ints, warmup_ns: int) -> Window | None:

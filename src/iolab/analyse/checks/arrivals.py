@@ -32,6 +32,10 @@ FULL_TOLERABLE: Final = 0.01
 """Share of the seconds in which that many were in flight: beyond it, waits that nobody counted are
 more than the hundredth part that a p99 leaves out. A stall hides from the average."""
 
+LOST_MOST: Final = 0.001
+"""Share of the I/Os that were due whose response times may be missing at the end: as many as a
+p99.9 leaves out. A target that stalls there keeps its slowest I/Os out of every percentile."""
+
 
 @check("coordinated-omission", "Latency of a rate that was not kept")
 def coordinated_omission(view: RunView) -> Said:
@@ -97,6 +101,7 @@ def _reached(view: RunView, index: int, job: Job) -> Said:
     generator = host.totals.generator if host.totals else None
     unreached = generator is not None and generator.unreached
     unsubmitted = generator.unsubmitted if generator else 0
+    drained = generator.drained_ios if generator else 0
     evidence: Numbers = {
         "host": host.host,
         "open_loop": True,
@@ -104,6 +109,7 @@ def _reached(view: RunView, index: int, job: Job) -> Said:
         "achieved": achieved,
         "unreached": unreached,
         "unsubmitted": unsubmitted,
+        "drained": drained,
     }
     said = f"{percent(achieved)} of {format_count(target)} IOPS were kept{view.on(host)}"
     if achieved < ACHIEVED_LEAST or unreached:
@@ -112,7 +118,29 @@ def _reached(view: RunView, index: int, job: Job) -> Said:
             f"not what that rate costs{_missing(generator)}.",
             **evidence,
         )
+    lost = drained + unsubmitted
+    share, usual = _lost(view, index, lost, job)
+    evidence |= {"lost": share, "in_flight": usual}
+    if share > LOST_MOST:
+        return indicative(
+            f"{said}, but {format_count(lost)} I/Os that were due were still under way or not "
+            f"begun at the end, where {usual:.3g} were on average: their response times are "
+            "missing, and the far percentiles are too small.",
+            **evidence,
+        )
     return valid(f"{said}, and latencies count from when each I/O was due.", **evidence)
+
+
+def _lost(view: RunView, index: int, lost: int, job: Job) -> tuple[float, float]:
+    """The share of `lost` I/Os, which had not ended at the end, and how many there were on average.
+
+    So many had not ended when the window began either, and count in it: they stand for as many at
+    its end, and only what is beyond them makes the share.
+    """
+    found = concurrency(view.load, index, job.depth_total)
+    usual = found.in_flight if found else 0.0
+    due = int(view.load.ios[index].sum()) + lost
+    return max(lost - usual, 0.0) / max(due, 1), usual
 
 
 def _missing(generator: GeneratorTotals | None) -> str:
