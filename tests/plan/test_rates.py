@@ -65,7 +65,11 @@ def test_jobs_of_a_hosts_own_number_have_the_same_share_each() -> None:
         ("fleet_rate_iops = 1001", "Give 1000 or 1004."),
         ("fleet_rate_iops = 3", "Give 4."),
         ("fleet_rate_iops = [4, 11]\nnumjobs = [1, 3]", "Give 12."),
-        ("fleet_rate_iops = 0", "fleet_rate_iops"),
+        ("fleet_rate_iops = 0", "fleet_rate_iops of workload 'w' is 0."),
+        ("fleet_rate_iops = 5000000000", "is 5000000000, 1250000000 for each job, which may have"),
+        ("fleet_rate_iops = 5000000000", "which may have 100000000. Give 400000000."),
+        ("fleet_rate_iops = 400000004", "Give 400000000."),
+        ("fleet_rate_iops = 5000000001", "Give 400000000."),
         ("rate_iops = 9\nfleet_rate_iops = 4", "has rate_iops and fleet_rate_iops"),
         ('rate_iops = 9\nrate = "1m"', "has rate_iops and rate"),
         ('rate = ["1m", "2k"]', "less than one block of 4 KiB a second"),
@@ -92,6 +96,64 @@ def test_what_fio_reckons_from_the_smallest_block_is_refused(lines: str, key: st
     said = told(workload(f"{lines}\n{split}"))
     assert any(f"has {key} and fio option bssplit" in one for one in said), said
     assert load(workload(f'engine = "native"\n{lines}\n{split}'))
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("rwmixread = 90", "of which fio makes 10 % writes: less than one block of 128 KiB a"),
+        ("rwmixread = 90", "Give at least 1310720 bytes a second, smaller blocks, or engine ="),
+        ("rwmixread = [50, 7]", "of which fio makes 7 % reads"),
+    ],
+)
+def test_a_direction_of_less_than_an_io_a_second_is_refused(lines: str, says: str) -> None:
+    text = f'rate = ["8m", "1m"]\narrivals = "poisson"\n{lines}\n'
+    (said,) = told(workload(text, rw="randrw", bs='["4k", "128k"]'))
+    assert "Poisson arrivals at rate = '1m'" in said
+    assert says in said
+    native = workload(f'engine = "native"\n{text}', rw="randrw", bs='["4k", "128k"]')
+    assert load(native)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'rate = 1310720\narrivals = "poisson"\nrwmixread = 90',
+        'rate = "1m"\narrivals = "poisson"\nrwmixread = [0, 100]',
+        'rate = "1m"\narrivals = "fixed"\nrwmixread = 90',
+        'rate = "1m"\nrwmixread = 90',
+    ],
+)
+def test_rates_that_fio_keeps_are_taken(lines: str) -> None:
+    assert load(workload(lines, rw="randrw", bs='"128k"'))
+
+
+def test_blocks_of_their_own_for_each_direction_make_no_mix_of_ios_at_a_rate_of_bytes() -> None:
+    split = 'rate = "1m"\nfio = { bssplit = "4k/100,64k/100" }\n'
+    (said,) = told(workload(split, rw="randrw"))
+    assert "of which fio would mix bytes where rwmixread means I/Os" in said
+    assert load(workload(split, rw="randwrite"))
+    assert load(workload(split.replace(",64k/100", ""), rw="randrw"))
+    assert load(workload(split.replace('rate = "1m"', ""), rw="randrw"))
+
+
+@pytest.mark.parametrize(
+    ("split", "says"),
+    [
+        ("4k/0", "come to 0 % in '4k/0'. Give shares of 1 to 100 %."),
+        ("4k/80:64k/80", "come to 160 % in '4k/80:64k/80'."),
+        ("4k/100,8k/0:16k/0", "come to 0 % in '8k/0:16k/0'."),
+    ],
+)
+def test_shares_of_blocks_that_cannot_be_drawn_are_refused(split: str, says: str) -> None:
+    (said,) = told(workload(f'rate = "1m"\nfio = {{ bssplit = "{split}" }}'))
+    assert f"The shares of fio option bssplit of workload 'w' {says}" in said
+
+
+@pytest.mark.parametrize("split", ["4k", "4k:8k:16k", "4k/100:8k", "4k/0:8k", "4k/60", "4k/1,8k"])
+def test_shares_that_leave_some_over_are_taken(split: str) -> None:
+    job = load(workload(f'rate = "1m"\nfio = {{ bssplit = "{split}" }}')).workloads[0].io
+    assert 4096 <= job.mean_block_bytes <= 16384
 
 
 def test_trims_need_a_block_device() -> None:
@@ -150,3 +212,36 @@ def test_a_steady_state_is_made_again_after_trims() -> None:
     runs = make_plan(study).runs
     assert steady_series(study, runs) == 2
     assert steady_series(study, tuple(run for run in runs if run.point.workload == "w")) == 1
+
+
+READ = '[[workload]]\nid = "r"\nrw = "randread"\nbs = "4k"\nfilesize = "1m"\n'
+
+
+@pytest.mark.parametrize(("restore", "series"), [("once", 1), ("each-workload", 2)])
+def test_a_state_that_is_made_anew_is_steady_no_more(restore: str, series: int) -> None:
+    wish = f'[precondition]\nsteady = true\nrestore = "{restore}"\n'
+    study = study_of(READ + TARGET + wish)
+    runs = {run.point.workload: run for run in make_plan(study).runs}
+    assert steady_series(study, (runs["w"], runs["r"], runs["w"])) == series
+
+
+@pytest.mark.parametrize(("other", "times"), [("9", 1), ("8", 2)])
+def test_configurations_that_share_a_device_share_its_state(other: str, times: int) -> None:
+    table = '[[configuration]]\nid = "{0}"\ndevice = "/dev/nvme{1}n1"\nserial = "S{1}"\n'
+    study = study_of(table.format("a", 9) + table.format("b", other))
+    runs = {run.point.configuration: run for run in make_plan(study).runs}
+    assert restorations(study, (runs["a"], runs["b"], runs["a"])) == times
+
+
+def test_a_turn_is_each_targets_own() -> None:
+    table = '[[configuration]]\nid = "{0}"\ndevice = "/dev/nvme{1}n1"\nserial = "S{1}"\n'
+    wish = '[precondition]\nrestore = "each-workload"\nsteady = true\n'
+    study = study_of(READ + wish + table.format("a", 9) + table.format("b", 8))
+    runs = {(one.point.configuration, one.point.workload): one for one in make_plan(study).runs}
+    course = (runs["a", "w"], runs["b", "w"], runs["a", "w"], runs["a", "r"], runs["b", "w"])
+    assert (restorations(study, course), steady_series(study, course)) == (3, 2)
+
+
+def test_where_nothing_is_asked_of_a_directory_nothing_is_made() -> None:
+    study = study_of('[target]\npath = "/mnt"\n')
+    assert restorations(study, make_plan(study).runs) == 0

@@ -9,8 +9,9 @@ from iolab.model.run import DataSet, PlannedRun
 from iolab.model.state import Purge, Restore
 from iolab.model.study import Study
 from iolab.model.workload import Job
+from iolab.plan.guests import makers_of
 from iolab.plan.steady_rounds import WINDOW
-from iolab.plan.targets import serial_of
+from iolab.plan.targets import serial_of, targets_of
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
 PURGE_S: Final = {
@@ -81,38 +82,105 @@ def spared_seconds(study: Study, runs: tuple[PlannedRun, ...]) -> float:
 
 
 def restorations(study: Study, runs: Iterable[PlannedRun]) -> int:
-    """How often the start state is made: after a run that trims there is none any more."""
-    runs = tuple(runs)
-    restore = study.precondition.restore
-    if restore is Restore.EACH_POINT:
-        return len(runs)
-    count, before = 0, None
-    stands: set[str] = set()
-    for run in runs:
-        here, turn = run.point.configuration, (run.point.configuration, run.point.workload)
-        turned = restore is Restore.EACH_WORKLOAD and turn != before
-        count += turned or here not in stands
-        before = turn
-        stands = stands - {here} if trims(run) else stands | {here}
-    return count
+    """How often the start state is made: also after a trim, and for blocks that nobody knows."""
+    return sum(made for _, _, made in _course(study, runs))
 
 
-def trims(run: PlannedRun) -> bool:
-    """Whether nothing is left of what the run works on."""
-    return isinstance(run.point.job, Job) and run.point.job.access.trims
+def turn_of(restore: Restore, run: PlannedRun) -> str:
+    """What the start state of a run is made for: it is made again when this changes."""
+    match restore:
+        case Restore.ONCE:
+            return "once"
+        case Restore.EACH_WORKLOAD:
+            return _workload_of(run)
+        case Restore.EACH_POINT:
+            return f"{run.point.digest} {run.repeat} {run.attempt}"
 
 
-def steady_series(study: Study, runs: tuple[PlannedRun, ...]) -> int:
-    """How often a writing workload is brought to its steady state, which no trim leaves."""
+def steady_series(study: Study, runs: Iterable[PlannedRun]) -> int:
+    """How often a writing workload is brought to its steady state, which no new start leaves."""
     if not study.precondition.steady:
         return 0
-    again = study.precondition.restore is Restore.EACH_POINT
-    count, before = 0, None
-    for run in runs:
-        if trims(run):
-            before = None
-        elif isinstance(run.point.job, Job) and run.point.job.access.writes:
-            turn = (run.point.configuration, run.point.workload)
-            count += again or turn != before
-            before = turn
+    count = 0
+    steady: dict[str, str] = {}
+    for run, places, made in _course(study, runs):
+        if made:
+            _drop(steady, places)
+        workload = _workload_of(run)
+        if run.point.io.access.writes and any(steady.get(one) != workload for one in places):
+            count += 1
+            steady |= dict.fromkeys(places, workload)
+        if run.point.io.access.trims:
+            _drop(steady, places)
     return count
+
+
+def _course(
+    study: Study, runs: Iterable[PlannedRun]
+) -> Iterator[tuple[PlannedRun, tuple[str, ...], bool]]:
+    """Each run, the keys of its targets, and whether their start state is made before it.
+
+    It is where a session makes it: on all targets of a run when one of them lacks it. Of what a run
+    trims nothing is left. What a device's blocks must hold is known after a fill for a run that
+    verifies, until one writes or trims that does not; a lost host is not foreseen.
+    """
+    wish = study.precondition
+    places_of, raw = _Places(study), _raw(study)
+    stands: dict[str, str] = {}
+    known: set[str] = set()
+    for run in runs:
+        if not isinstance(run.point.job, Job):
+            continue
+        places, job, turn = places_of(run), run.point.io, turn_of(wish.restore, run)
+        if not wish.is_asked and raw.isdisjoint(places):
+            yield run, places, False
+            continue
+        made = any(stands.get(one) != turn for one in places)
+        if job.verify and wish.fill >= 1:
+            made = made or any(one in raw and one not in known for one in places)
+        if made:
+            stands |= dict.fromkeys(places, turn)
+            known = known | set(places) if job.verify else known - set(places)
+        yield run, places, made
+        if job.access.trims:
+            _drop(stands, places)
+        if not job.verify and (job.access.writes or job.access.trims):
+            known = known - set(places)
+
+
+class _Places:
+    """The keys of the targets that runs work on; those of a configuration are looked up once."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._keys = {
+            (configuration, target.host): target.key
+            for target in targets_of(study)
+            for configuration in target.configurations
+        }
+        self._found: dict[tuple[str, int, int], tuple[str, ...]] = {}
+
+    def __call__(self, run: PlannedRun) -> tuple[str, ...]:
+        point = run.point
+        which = (point.configuration, point.per_node, point.host_count)
+        if which not in self._found:
+            hosts = makers_of(self._study, point)
+            self._found[which] = tuple(self._keys[point.configuration, host] for host in hosts)
+        return self._found[which]
+
+
+def _raw(study: Study) -> frozenset[str]:
+    """The keys of devices that are found as they are; the disks of booted guests were laid out."""
+    if study.guests is not None:
+        return frozenset()
+    return frozenset(target.key for target in targets_of(study) if target.serial is not None)
+
+
+def _workload_of(run: PlannedRun) -> str:
+    """A sweep by name, as the session's ledger has it."""
+    return f"{run.point.configuration}/{run.point.workload}"
+
+
+def _drop(states: dict[str, str], places: tuple[str, ...]) -> None:
+    for one in places:
+        states.pop(one, None)

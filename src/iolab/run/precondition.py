@@ -12,8 +12,9 @@ from iolab.errors import HostError, Interrupted
 from iolab.model.event import LedgerKept, Notice, Phase
 from iolab.model.host import HostFacts
 from iolab.model.run import DataSet, PlannedRun, RunRecord
-from iolab.model.state import Ledger, LedgerTarget, Purge, Restore, TargetState
+from iolab.model.state import Ledger, LedgerTarget, Purge, TargetState
 from iolab.model.workload import Job
+from iolab.plan.state_cost import turn_of
 from iolab.plan.targets import Target, data_sets_at, region_bytes, targets_of
 from iolab.run.barrier import together
 from iolab.run.books import PREPARING, UNSEEN, Books, begun, ended, states_of, workload_key
@@ -112,17 +113,8 @@ class Preconditioner:
     def _is_due(self, account: LedgerTarget, run: PlannedRun) -> bool:
         """Whether the start state is to be made, as there is none any more or the study wishes."""
         spoilt = account.under_way == PREPARING or account.unknown is not None
-        return spoilt or account.foreign_bytes > 0 or account.restored_for != self._turn(run)
-
-    def _turn(self, run: PlannedRun) -> str:
-        """What the start state is made for: it is made again when this changes."""
-        match self._wish.restore:
-            case Restore.ONCE:
-                return "once"
-            case Restore.EACH_WORKLOAD:
-                return workload_key(run)
-            case Restore.EACH_POINT:
-                return f"{run.point.digest} {run.repeat} {run.attempt}"
+        turn = turn_of(self._wish.restore, run)
+        return spoilt or account.foreign_bytes > 0 or account.restored_for != turn
 
     def _is_unverifiable(self, run: PlannedRun, sites: Sequence[Site]) -> bool:
         """Whether a device holds blocks of which nobody knows any more what they must hold."""
@@ -180,7 +172,7 @@ class Preconditioner:
         if purge in (Purge.FSTRIM, Purge.RECREATE):
             await self._sites.lay_out_again(run)
         await self._fill(run, sites)
-        await self._settle_books(sites, self._turn(run))
+        await self._settle_books(sites, turn_of(self._wish.restore, run))
 
     async def _purge(self, site: Site) -> None:
         purge, path = self._wish.purge, self._targets[site.key].path

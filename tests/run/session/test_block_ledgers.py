@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from iolab.model.event import LedgerKept, Phase, PhaseStarted, SessionStatus
+from iolab.plan.state_cost import restorations
 from iolab.run.hosts.fake import FakeHost
 from iolab.run.hosts.fake_programs import FakeCall
 from iolab.run.hosts.fake_script import FakeScript
@@ -125,6 +128,26 @@ def test_a_state_that_is_made_again_begins_a_ledger_anew() -> None:
     assert [does for does, _ in told.ledgers] == ["fill", "randwrite", "fill", "randread"]
     ledgers = [ledger for _, ledger in told.ledgers]
     assert ledgers[0] == ledgers[1] != ledgers[2] == ledgers[3]
+
+
+EACH_WORKLOAD = '[precondition]\nrestore = "each-workload"\n'
+
+
+@pytest.mark.parametrize(
+    ("workloads", "more", "fills"),
+    [
+        ((WRITE, READ), "", 1),
+        ((PLAIN,), "", 1),
+        # What was filled for one that verifies nothing has no ledger.
+        ((PLAIN, READ), "", 2),
+        ((WRITE, PLAIN, READ), "", 2),
+        ((PLAIN, WRITE, READ), EACH_WORKLOAD, 3),
+    ],
+)
+def test_the_plan_counts_every_fill(workloads: tuple[str, ...], more: str, fills: int) -> None:
+    stage, told = play(*workloads, more=more)
+    assert [does for does, _ in told.ledgers].count("fill") == fills
+    assert restorations(stage.study, stage.plan.runs) == fills
 
 
 def test_workloads_that_verify_nothing_have_no_ledger() -> None:
