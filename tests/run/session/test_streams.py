@@ -8,11 +8,13 @@ from dataclasses import replace
 from iolab.model.run import DataSet
 from iolab.model.workload import Arrivals, Job
 from iolab.plan.guests import makers_of
+from iolab.plan.schedule import make_plan
 from iolab.run.engines.fio import FioEngine
 from iolab.run.engines.native import NativeEngine
 from iolab.run.hosts.fake_fio import FakeLoad
 from iolab.run.hosts.fake_script import FakeScript
 from iolab.run.streams import seed_of_contents, seed_on, turn_of
+from tests.plan.studies import load, workload
 from tests.run.session.stage import Stage
 
 FLEET = {name: FakeScript(loads=(FakeLoad(iops=1000),)) for name in ("c1", "c2", "c3")}
@@ -55,6 +57,20 @@ def test_no_two_hosts_and_repeats_have_one_seed_and_all_fit_the_engine() -> None
     }
     assert len(told) == 3 * job.numjobs
     assert all(0 <= one < 1 << 64 for one in told)
+
+
+def test_jobs_of_a_fleet_draw_apart_also_where_fio_keeps_32_bits() -> None:
+    # fio draws from its seed times the job's number, of which it keeps the lowest 32 bits.
+    study = load(workload() + '[[host]]\nname = "c[1-300]"\n')
+    (point,) = make_plan(study).points
+    files = DataSet("f", "default", 1, 1, 1 << 20)
+    seeds = [seed_on(study, point, host, 1) for host in makers_of(study, point)]
+    told = [
+        seed_line(FioEngine().measure(point.io, files, "/t", seconds=1, seed=seed).job_file)
+        for seed in seeds
+    ]
+    drawn = {seed * job % 2**32 for seed in told for job in range(1, 17)}
+    assert len(drawn) == 300 * 16
 
 
 def test_no_two_hosts_lay_out_the_same_blocks() -> None:
