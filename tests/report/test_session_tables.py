@@ -77,7 +77,7 @@ def test_one_load_made_by_two_engines_stands_side_by_side() -> None:
     assert list(sessions_of(united).forbidding()) == []
     page = make_page(build_brief(united, None, sessions_of(united)))
     rows = texts(page.sessions[1])
-    assert ["rand-read-4k: engine", "fio", "native"] in rows
+    assert ["every workload: engine", "fio", "native"] in rows
     engines = {row[7] for row in texts(page.jobs[0])}
     assert len(engines) == 2
     assert any("Default (native)" in one.text for one in page.said)
