@@ -129,8 +129,16 @@ def shares_of(bssplit: str) -> tuple[tuple[int, int], ...]:
     return tuple((parse_size(size), int(share) if share else each) for size, _, share in parts)
 
 
+def whole_percent_of(bssplit: str) -> int:
+    """What all its shares come to: fio takes no more than a hundred, and of none no I/O."""
+    return sum(share for _, share in shares_of(bssplit))
+
+
 def mean_bytes_of(bssplit: str) -> float:
-    """Bytes of an I/O in the mean; what is left of a hundred percent goes to the last size."""
+    """Bytes of an I/O in the mean; what is left of a hundred percent goes to the last size.
+
+    Shares come to 1 to 100 percent: studies with others are refused.
+    """
     drawn = [(size, share) for size, share in shares_of(bssplit) if share]
     left = WHOLE - sum(share for _, share in drawn)
     return (sum(size * share for size, share in drawn) + drawn[-1][0] * left) / WHOLE

@@ -9,6 +9,7 @@ from typing import Any, Final
 from iolab.model.engine import EngineName
 from iolab.model.fio_options import FIO_OPTIONS, SYNC_IOENGINES, option_text, value_fits
 from iolab.model.host import HostKind, Role
+from iolab.model.native_options import WHOLE, whole_percent_of
 from iolab.plan.aim_checks import check_aims
 from iolab.plan.document import Document, Faults
 from iolab.plan.fleet import FILES_PER_HOST_MAX, check_fleet
@@ -256,6 +257,8 @@ def _check_options(document: Document, item: Item, faults: Faults) -> None:
             happened = f"fio option {name} of {place(document, item.path)} is {shown(value)}."
             faults.add_once(origin, name, happened, f"Write for example {shown(option.example)}.")
         by_fio = workload if workload and workload.engine is EngineName.FIO else None
+        if by_fio and name == "bssplit" and value_fits(name, option_text(value)):
+            _check_split(document, item, option_text(value), faults)
         if by_fio and option.ioengines and by_fio.ioengine not in option.ioengines:
             happened = (
                 f"fio option {name} of {place(document, item.path)} does not go with "
@@ -263,6 +266,17 @@ def _check_options(document: Document, item: Item, faults: Faults) -> None:
             )
             do = f"It belongs to {' and '.join(option.ioengines)}."
             faults.add_once(origin, f"{name} ioengine", happened, do)
+
+
+def _check_split(document: Document, item: Item, split: str, faults: Faults) -> None:
+    """Shares of blocks that fio can draw; what the native engine cannot is told with the rest."""
+    for side in split.split(","):
+        percent = whole_percent_of(side)
+        if not 0 < percent <= WHOLE:
+            happened = f"The shares of fio option bssplit of {place(document, item.path)} come to "
+            happened += f"{percent} % in {shown(side)}."
+            origin = document.where((*item.path, "fio", "bssplit"))
+            faults.add_once(origin, "bssplit shares", happened, "Give shares of 1 to 100 %.")
 
 
 def _instead_of(option: str) -> str:

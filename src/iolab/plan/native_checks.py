@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from iolab.model.engine import EngineName
@@ -10,11 +11,13 @@ from iolab.model.fio_options import FIO_OPTIONS, option_text, value_fits
 from iolab.model.native_options import (
     METHODS,
     NATIVE_OPTIONS,
+    WHOLE,
     is_native,
     microseconds,
     shares_of,
 )
 from iolab.model.workload import Arrivals, Contents
+from iolab.plan.build import DEFAULT_READ_PERCENT
 from iolab.plan.document import Document, Faults
 from iolab.plan.guest_members import boots_guests
 from iolab.plan.study_file import RATES, WorkloadTable
@@ -95,7 +98,7 @@ def _by_fio(workload: WorkloadTable) -> _Told:
 
 
 def _fio_rates(workload: WorkloadTable) -> _Told:
-    """Of fio, which reckons with the smallest block where it should with their mean."""
+    """Of fio, which reckons with the smallest block, or in bytes, where I/Os are meant."""
     poisson = workload.arrivals is Arrivals.POISSON
     poisson = poisson or workload.fio.get("rate_process") == "poisson"
     counted = workload.rate_iops is not None or workload.fleet_rate_iops is not None
@@ -104,6 +107,29 @@ def _fio_rates(workload: WorkloadTable) -> _Told:
         says = f"{key} and fio option bssplit, whose rate fio reckons from the smallest block"
         do = "Write rate without Poisson arrivals, or engine = 'native'."
         yield ("fio", "bssplit"), says, do
+    elif workload.rate is not None and workload.rw.mixed:
+        if "," in option_text(workload.fio.get("bssplit", "")):
+            says = "rate and fio option bssplit with blocks of their own for reads and writes, "
+            says += "of which fio would mix bytes where rwmixread means I/Os"
+            do = "Write the same blocks for both, or leave rate out."
+            yield ("fio", "bssplit"), says, do
+        elif poisson:
+            yield from _rare(workload, workload.rate)
+
+
+def _rare(workload: WorkloadTable, rates: Sequence[int | str]) -> _Told:
+    """Of Poisson arrivals fio divides by the whole I/Os of each direction in a second."""
+    mixes = workload.rwmixread or [DEFAULT_READ_PERCENT]
+    both = [(mix, "reads") for mix in mixes] + [(WHOLE - mix, "writes") for mix in mixes]
+    percent, way = min(one for one in both if one[0])
+    slow, block = min(rates, key=parse_size), max(map(parse_size, workload.bs))
+    # Less than a block a second of both together is told of where rates are looked at.
+    if block <= parse_size(slow) < block * WHOLE / percent:
+        says = f"Poisson arrivals at rate = {shown(slow)}, of which fio makes {percent} % {way}: "
+        says += f"less than one block of {format_bytes(block)} a second"
+        least = math.ceil(block * WHOLE / percent)
+        do = f"Give at least {least} bytes a second, smaller blocks, or engine = 'native'."
+        yield ("rate",), says, do
 
 
 def _options(workload: WorkloadTable) -> dict[str, str]:

@@ -9,7 +9,7 @@ from iolab.model.objective import Objective
 from iolab.model.study import Study
 from iolab.plan.document import Document, Faults
 from iolab.plan.guests import makers_of
-from iolab.plan.study_file import FLEET_RATE_MAX, RATES, WorkloadTable
+from iolab.plan.study_file import FLEET_RATE_MAX, RATE_MAX, RATES, WorkloadTable
 from iolab.plan.sweep import expand
 from iolab.plan.tables import Item, place, start
 from iolab.plan.wording import shown
@@ -52,14 +52,21 @@ def check_shares(document: Document, study: Study, faults: Faults) -> None:
             jobs = sum(point.io_on(host).numjobs for host in makers_of(study, point))
             shares.setdefault((point.workload, whole), set()).add(jobs)
     for (workload, whole), counts in shares.items():
-        odd = sorted(jobs for jobs in counts if whole % max(jobs, 1))
-        if not odd:
-            continue
-        where = ("workload", places[workload])
-        happened = f"fleet_rate_iops of {place(document, where)} is {whole}, "
-        happened += f"which {odd[0]} jobs of all hosts cannot share in whole I/Os a second."
-        origin = document.where((*where, "fleet_rate_iops"))
-        faults.add_once(origin, f"share {whole}", happened, f"Give {_nearest(whole, counts)}.")
+        says = _unshared(whole, counts)
+        if says:
+            where = ("workload", places[workload])
+            happened = f"fleet_rate_iops of {place(document, where)} is {whole}, {says}."
+            origin = document.where((*where, "fleet_rate_iops"))
+            faults.add_once(origin, f"share {whole}", happened, f"Give {_nearest(whole, counts)}.")
+
+
+def _unshared(whole: int, counts: Iterable[int]) -> str:
+    """Why so many jobs cannot share it: not in whole I/Os a second, or more than one may have."""
+    odd = sorted(jobs for jobs in counts if whole % max(jobs, 1))
+    if odd:
+        return f"which {odd[0]} jobs of all hosts cannot share in whole I/Os a second"
+    share = whole // max(min(counts), 1)
+    return f"{share} for each job, which may have {RATE_MAX}" if share > RATE_MAX else ""
 
 
 def _check_block(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
@@ -77,7 +84,7 @@ def _check_block(document: Document, item: Item, workload: WorkloadTable, faults
 
 def _nearest(whole: int, counts: Iterable[int]) -> str:
     """The nearest rates that all of those numbers of jobs can share."""
-    unit = math.lcm(*counts)
-    below = whole // unit * unit
-    near = [str(rate) for rate in (below, below + unit) if 0 < rate <= FLEET_RATE_MAX]
+    unit, most = math.lcm(*counts), min(FLEET_RATE_MAX, RATE_MAX * min(counts))
+    below = min(whole, most) // unit * unit
+    near = [str(rate) for rate in (below, below + unit) if 0 < rate <= most]
     return " or ".join(near) or "rate_iops, the rate of each job, instead"

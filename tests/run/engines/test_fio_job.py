@@ -90,6 +90,22 @@ def test_arrivals_are_told_and_submitted_where_fio_comes_to_its_end() -> None:
     assert "rate_process" not in told(replace(JOB, arrivals=Arrivals.FIXED))
 
 
+def test_poisson_arrivals_at_a_rate_of_bytes_are_told_in_ios_of_each_direction() -> None:
+    """fio divides by the whole I/Os a second of each, and cuts off what is left."""
+    bytes_ = replace(JOB, rate_bytes_per_s=4096 * 9 + 3000, arrivals=Arrivals.POISSON)
+    assert told(bytes_)["rate_iops"] == "10"
+    mixed = replace(bytes_, access=Access.RANDRW, read_percent=70)
+    assert told(mixed)["rate_iops"] == "7,3"
+    assert told(replace(mixed, read_percent=100))["rate_iops"] == "10,1"
+    by_option = replace(bytes_, arrivals=None, options=(("rate_process", "poisson"),))
+    assert told(by_option)["rate_iops"] == "10"
+    for poisson in (bytes_, mixed, by_option):
+        assert "rate" not in told(poisson)
+    even = replace(mixed, arrivals=Arrivals.FIXED, read_percent=50)
+    assert told(even)["rate"] == "19932,19932"
+    assert "rate_iops" not in told(even)
+
+
 def test_a_mix_of_one_direction_is_none() -> None:
     assert "rwmixread" not in told(replace(JOB, read_percent=70))
 

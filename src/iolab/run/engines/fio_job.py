@@ -190,18 +190,28 @@ def _common() -> tuple[str, ...]:
 
 
 def _mix_and_rate(job: Job) -> tuple[str, ...]:
-    """The mix and the rate: fio's rate holds for each direction, ours for both together."""
+    """The mix and the rate: fio's rate holds for each direction, ours for both together.
+
+    Of Poisson arrivals at a rate of bytes fio takes whole I/Os a second, and divides by them: so
+    they are told in I/Os, rounded and not cut off.
+    """
     percent = job.read_percent if job.access.mixed else None
     mix = () if percent is None else (f"rwmixread={percent}",)
-    key, rate = ("rate_iops", job.rate_iops)
-    if rate is None:
-        key, rate = ("rate", job.rate_bytes_per_s)
+    key, rate, unit = "rate_iops", job.rate_iops, 1
+    if rate is None and job.rate_bytes_per_s is not None:
+        rate = job.rate_bytes_per_s
+        key, unit = ("rate_iops", job.block_bytes) if _is_poisson(job) else ("rate", 1)
     if rate is None:
         return mix
-    if percent is None:
-        return (f"{key}={rate}", *_arrivals(job))
-    reads = round(rate * percent / 100)
-    return (*mix, f"{key}={max(reads, 1)},{max(rate - reads, 1)}", *_arrivals(job))
+    reads = rate if percent is None else round(rate * percent / 100)
+    shares = (reads,) if percent is None else (reads, rate - reads)
+    told = ",".join(str(max(round(share / unit), 1)) for share in shares)
+    return (*mix, f"{key}={told}", *_arrivals(job))
+
+
+def _is_poisson(job: Job) -> bool:
+    told = dict(job.options).get("rate_process")
+    return job.arrivals is Arrivals.POISSON or told == "poisson"
 
 
 def _arrivals(job: Job) -> tuple[str, ...]:
