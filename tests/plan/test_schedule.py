@@ -162,7 +162,7 @@ def test_the_budget_says_where_the_time_goes() -> None:
         round(layout, 6),
         105.0,
         3 * RUN_OVERHEAD_S,
-        3 * LOOK_S[EngineName.FIO],
+        2 * LOOK_S[EngineName.FIO],
         6.0,
     ]
     assert budget.seconds == pytest.approx(sum(seconds for _, seconds in budget.reasons))

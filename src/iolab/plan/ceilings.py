@@ -1,6 +1,6 @@
 """How much load a generator can make at all: what of a job decides it, and how long a look takes.
 
-Pure. A session looks once at each kind of job on each host, all hosts of a run at once.
+Pure. A session looks once at each kind of job on each set of hosts, all of them at once.
 """
 
 from __future__ import annotations
@@ -48,6 +48,9 @@ _TARGETS: Final = frozenset(
 )
 """Options by which a job waits, or asks its target for what a target that does nothing refuses."""
 
+MOSTLY_READS_PERCENT: Final = 50
+"""From this share of reads on, a look that filled every block would cost more than the mix does."""
+
 _CONTENTS: Final = frozenset(
     {"buffer_compress_chunk", "buffer_compress_percentage", "dedupe_percentage"}
 )
@@ -58,10 +61,11 @@ def kind_of(job: Job) -> Job:
     """The job with only what decides how fast its generator can be, at full speed.
 
     Reads and writes are writes there, since nothing can be read without a target that gives it:
-    those of a job that only reads cost nothing to fill, and then the size of a block matters no
-    more. Trims stay what they are.
+    those of a job that only or mostly reads cost nothing to fill, and then the size of a block
+    matters no more. Trims stay what they are.
     """
-    fills = job.access.writes
+    reads = job.read_percent if job.access.mixed else None
+    fills = job.access.writes and (reads is None or reads < MOSTLY_READS_PERCENT)
     dropped = _TARGETS if fills else _TARGETS | _CONTENTS
     options = tuple(item for item in job.options if item[0] not in dropped)
     sized = fills or any(name in ("bssplit", "blockalign") for name, _ in options)
@@ -87,13 +91,13 @@ def kind_of(job: Job) -> Job:
 
 def ceiling_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
     """What all looks of a session take, a reason for each engine."""
-    known: set[tuple[tuple[str, ...], tuple[tuple[str, int], ...], Job]] = set()
+    known: set[tuple[frozenset[str], tuple[tuple[str, int], ...], Job]] = set()
     looks: dict[EngineName, int] = {}
     for run in runs:
         point = run.point
         if not isinstance(point.job, Job) or point.job.access.trims:
             continue
-        kind = (makers_of(study, point), point.host_numjobs, kind_of(point.job))
+        kind = (frozenset(makers_of(study, point)), point.host_numjobs, kind_of(point.job))
         if kind not in known:
             looks[point.job.engine] = looks.get(point.job.engine, 0) + 1
         known.add(kind)

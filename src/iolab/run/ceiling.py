@@ -1,13 +1,13 @@
 """What an engine can make on each host at all: the jobs of a run, on a target that does nothing.
 
-Measured once a session for each kind of job, so that a run says how much of its time the generator
-itself had.
+Measured once a session for each kind of job and set of hosts, so that a run says how much of its
+time the generator itself had.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,8 +25,9 @@ from iolab.run.hosts.text import printable
 WORDS_LIMIT: Final = 200
 """Characters of an engine's own words that are kept."""
 
-_Kind = tuple[str, Job]
-"""A host, and what of a job decides how fast its generator can be."""
+_Kinds = frozenset[tuple[str, Job]]
+"""The hosts that look together, which may share processors, each with what of its job decides how
+fast its generator can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +39,48 @@ class Ceiling:
 
 
 class Ceilings:
-    """The ceilings that a session knows, each measured when its first run comes."""
+    """The ceilings that a session knows, each set of hosts' measured when its first run comes."""
 
     def __init__(self) -> None:
-        self._known: dict[_Kind, Ceiling] = {}
+        self._known: dict[_Kinds, Mapping[str, Ceiling]] = {}
 
     async def see(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
-        """Give each host's evidence its ceiling, those not known yet measured on all at once.
+        """Give each host's evidence its ceiling, measured on all at once where it is not known.
 
-        Raises HostError when a host is lost. Measures nothing when the user wants to stop.
+        Raises HostError when a host is lost. Measures nothing when the user wants to stop, and
+        nothing of trims, which have no ceiling.
         """
-        engine = crew.engine_of(run)
+        if run.point.io.access.trims:
+            return
         kinds = {mine.name: kind_of(run.point.io_on(mine.name)) for mine in evidence}
-        new = [mine for mine in evidence if (mine.name, kinds[mine.name]) not in self._known]
-
-        async def look(mine: Evidence) -> None:
-            kind = kinds[mine.name]
-            found = await _measured(crew, engine, kind, mine)
+        who = frozenset(kinds.items())
+        if who not in self._known and not crew.stop.requested:
+            found = await _looked(crew, run, kinds, evidence)
             if not crew.stop.requested:
-                self._known[mine.name, kind] = found
-
-        if new and not crew.stop.requested:
-            detail = f"what {engine.name} makes on a target that does nothing"
-            crew.begin(Phase.CEILING, run, detail, LOOK_S[engine.name])
-            await on_each(new, look)
+                self._known[who] = found
+        known = self._known.get(who, {})
         for mine in evidence:
-            found = self._known.get((mine.name, kinds[mine.name]), _STOPPED)
-            mine.ceiling_iops, mine.ceiling_fault = found.iops, found.fault
+            ceiling = known.get(mine.name, _STOPPED)
+            mine.ceiling_iops, mine.ceiling_fault = ceiling.iops, ceiling.fault
 
 
 _STOPPED: Final = Ceiling(None)
+
+
+async def _looked(
+    crew: Crew, run: PlannedRun, kinds: Mapping[str, Job], evidence: Sequence[Evidence]
+) -> Mapping[str, Ceiling]:
+    """What each host's job comes to while all the others' go on, too."""
+    engine = crew.engine_of(run)
+    found: dict[str, Ceiling] = {}
+
+    async def look(mine: Evidence) -> None:
+        found[mine.name] = await _measured(crew, engine, kinds[mine.name], mine)
+
+    detail = f"what {engine.name} makes on a target that does nothing"
+    crew.begin(Phase.CEILING, run, detail, LOOK_S[engine.name])
+    await on_each(evidence, look)
+    return found
 
 
 async def _measured(crew: Crew, engine: Engine, job: Job, mine: Evidence) -> Ceiling:

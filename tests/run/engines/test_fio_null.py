@@ -34,7 +34,7 @@ def test_reads_are_writes_that_cost_nothing_to_fill() -> None:
 
 
 def test_writes_are_filled_as_they_would_be() -> None:
-    writes = replace(READS, access=Access.RW, read_percent=50, contents=Contents.RANDOM)
+    writes = replace(READS, access=Access.RW, read_percent=49, contents=Contents.RANDOM)
     told = lines(replace(writes, block_bytes=1 << 20))
     for line in ("rw=write", "bs=1048576", "refill_buffers=1"):
         assert line in told

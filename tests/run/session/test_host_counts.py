@@ -31,7 +31,7 @@ def test_a_points_load_is_made_by_the_first_hosts_alone(grown: Stage) -> None:
 
 
 def test_hosts_that_idle_are_held_and_left_clean(grown: Stage) -> None:
-    runs = {name: len(host.asked("run")) for name, host in grown.hosts.items()}
+    runs = {name: len(host.runs) for name, host in grown.hosts.items()}
     assert runs["c2"] == runs["c3"]
     alone = sum(1 for record in grown.records if len(record.host_names) == 1)
     assert runs["c1"] == runs["c2"] + alone
