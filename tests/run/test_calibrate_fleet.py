@@ -14,7 +14,7 @@ from iolab.model.calibration import Calibration
 from iolab.model.engine import EngineName
 from iolab.model.host import ToolFacts
 from iolab.model.workload import Access, Job
-from iolab.run.calibrate import Wish, calibrate_on
+from iolab.run.calibrate import ELSEWISE, Calibrated, Wish, calibrate_on
 from iolab.run.engines.fio_null import NULL_FOLDER
 from iolab.run.hosts.fake import FakeHost
 from iolab.run.hosts.fake_fio import FakeLoad
@@ -42,7 +42,13 @@ def hosts(count: int, native: FakeNative | None = None, **changes: Any) -> dict[
 
 
 def played(made: dict[str, FakeHost], wish: Wish = WISH) -> Calibration:
-    async def body() -> Calibration:
+    done = ended(made, wish)
+    assert done.left is None
+    return done.found
+
+
+def ended(made: dict[str, FakeHost], wish: Wish = WISH) -> Calibrated:
+    async def body() -> Calibrated:
         try:
             return await calibrate_on(made, wish, lambda _: None, LoopClock())
         finally:
@@ -141,6 +147,24 @@ def test_a_folder_that_is_held_on_one_host_is_held_on_none_in_the_end() -> None:
     fault = refused(made)
     assert "Host 'c2' refused 'scratch_open': held by another" in fault.happened
     assert_nothing_stays(made)
+
+
+def test_a_folder_that_cannot_be_removed_costs_nothing_that_was_found() -> None:
+    made = hosts(2, refuses={"scratch_close": ("EBUSY", "somebody is in it")})
+    done = ended(made)
+    assert len(done.found.trials) == 4
+    assert isinstance(done.left, HostError)
+    (fault,) = done.left.faults
+    assert fault.happened.startswith("Below /mnt/t on host 'c2': ")
+    assert "somebody is in it" in fault.happened
+    assert_nothing_stays({"c1": made["c1"]})
+
+
+def test_who_makes_nothing_of_nothing_is_not_sent_for_longer_runs() -> None:
+    fault = refused(hosts(1, FakeNative(null_iops=0)))
+    assert (fault.happened, fault.do) == ("native completed no I/O.", ELSEWISE)
+    fault = refused(hosts(1, FakeNative(iops=0)))
+    assert "--seconds" in fault.do
 
 
 def test_an_engine_that_fails_on_one_host_ends_it_on_all() -> None:

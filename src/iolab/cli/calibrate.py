@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -65,11 +65,13 @@ def calibrate(
     from iolab.run.calibrate import calibrate as run_all
 
     wish = Wish(_job(rw, bs, iodepth, numjobs, ioengine, size), pairs, seconds)
-    found = asyncio.run(run_all(_specs(path, hosts), wish, say))
+    made = asyncio.run(run_all(_specs(path, hosts), wish, say))
     if as_json:
-        result_json(calibration_document(found))
+        result_json(calibration_document(made.found))
     else:
-        result_screen(*calibration_screen(found))
+        result_screen(*calibration_screen(made.found))
+    if made.left:
+        raise made.left
 
 
 def _specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
@@ -79,28 +81,30 @@ def _specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
     from iolab.errors import Fault, UsageError
     from iolab.model.host import HostKind, HostSpec, Role
 
-    absolute = None if path is None else str(Path(path).absolute())
     if hosts is None:
-        if absolute is None:
+        if path is None:
             happened = "Nothing is said to be calibrated."
             raise UsageError(happened, "Give --path DIR, and --hosts HOSTS for a fleet.")
-        return (HostSpec("local", HostKind.LOCAL, path=absolute),)
+        return (HostSpec("local", HostKind.LOCAL, path=str(Path(path).absolute())),)
 
     from iolab.cli.fleet import read_hosts
 
     clients = [spec for spec in read_hosts(hosts) if spec.role is Role.CLIENT]
     faults = []
+    if path is not None and not PurePosixPath(path).is_absolute():
+        happened = f"--path is {path!r}, which hosts would take from different places."
+        faults.append(Fault(happened, "Give a path that begins with /."))
     for spec in clients:
         if spec.serial is not None:
             happened = f"The target of host '{spec.name}' is a whole device."
             faults.append(Fault(happened, "Give a directory: scratch files are laid out there."))
-        elif spec.path is None and absolute is None:
+        elif spec.path is None and path is None:
             faults.append(Fault(f"Host '{spec.name}' has no path.", "Write one, or give --path."))
     if not clients:
         faults.append(Fault("The inventory has no client.", "Describe hosts that make load."))
     if faults:
         raise UsageError("These hosts cannot be calibrated.", "Correct them.", tuple(faults))
-    return tuple(replace(spec, path=spec.path or absolute) for spec in clients)
+    return tuple(replace(spec, path=spec.path or path) for spec in clients)
 
 
 def _job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size: str) -> Job:
@@ -125,7 +129,9 @@ def _job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size: str)
         )
     block, whole = _size("--bs", bs, faults), _size("--size", size, faults)
     if block and whole and whole % block:
-        faults.append(Fault(f"--size {size} is not a multiple of --bs {bs}.", "Give one."))
+        happened = f"--size {size} is not a multiple of --bs {bs}."
+        near = " or ".join(str(one * block) for one in (whole // block, whole // block + 1) if one)
+        faults.append(Fault(happened, f"Give --size {near}, or another --bs."))
     if faults:
         happened = "The calibration cannot be done as asked."
         raise UsageError(happened, "Correct the options.", tuple(faults))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -55,18 +55,20 @@ def calibration_screen(found: Calibration) -> tuple[RenderableType, ...]:
 
 
 def calibration_document(found: Calibration) -> dict[str, Any]:
-    """The same for programs, with every run; `hosts` have their own, the rest is all together."""
+    """The same for programs, with every run; `hosts` have their own, the rest is all together.
+
+    Versions and methods that differ between hosts are None there.
+    """
     rows, shares = rows_of(found.trials), shares_of(found)
     said = meanings(rows, shares, pairs=len(found.trials) // 2, hosts=len(found.hosts))
-    first = found.hosts[0]
     nearest = {one.engine: one.share for one in shares}
     return {
         "format": 1,
         "engines": [
             {
                 "engine": name.value,
-                "version": first.versions[name],
-                "method": first.methods[name],
+                "version": _shared(host.versions[name] for host in found.hosts),
+                "method": _shared(host.methods[name] for host in found.hosts),
                 "ceiling_iops": found.ceilings[name],
                 "ceiling_share": nearest.get(name),
             }
@@ -146,6 +148,12 @@ def _versions(found: Calibration) -> str:
         else:
             parts += [f"{one} on {listing(hosts, HOSTS_SHOWN)}" for one, hosts in told.items()]
     return ", ".join(parts)
+
+
+def _shared(told: Iterable[str]) -> str | None:
+    """What all hosts say; None where they differ."""
+    different = set(told)
+    return different.pop() if len(different) == 1 else None
 
 
 def _rate(value: float | None) -> str:

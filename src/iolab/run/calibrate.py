@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from iolab.errors import EngineError, HostError
+from iolab.errors import EngineError, Fault, HostError, IolabError
 from iolab.model.calibration import Calibration, HostCalibration, Trial
 from iolab.model.engine import EngineName
 from iolab.model.host import HostFacts, HostSpec, ToolFacts
@@ -52,6 +52,13 @@ START_ALLOWANCE_S: Final = 0.2
 """From the decision to the common start of several hosts, beyond the way of the messages."""
 
 
+LONGER: Final = "Ask for longer runs, with --seconds."
+"""What to do where a run on scratch files made nothing."""
+
+ELSEWISE: Final = "Look at /dev/null there, or ask for another --rw or --ioengine."
+"""The same where even what does nothing was not reached."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What to run: the job but for its engine, so many pairs of so many seconds each."""
@@ -61,13 +68,21 @@ class Wish:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What was found, and, where a scratch folder could not be removed, the error that says so."""
+
+    found: Calibration
+    left: HostError | None = None
+
+
 async def calibrate(
     specs: Iterable[HostSpec], wish: Wish, say: Callable[[str], None]
-) -> Calibration:
+) -> Calibrated:
     """Run all pairs on scratch files below each host's path, which is absolute, and the ceilings.
 
-    Nothing of it stays. Raises HostError and EngineError, before anything is written where a host
-    has no fio or no room.
+    Nothing of it stays, or it is told beside what was found. Raises HostError and EngineError,
+    before anything is written where a host has no fio or no room.
     """
     async with open_hosts(specs) as hosts:
         return await calibrate_on(hosts, wish, say, SYSTEM_CLOCK)
@@ -75,7 +90,7 @@ async def calibrate(
 
 async def calibrate_on(
     hosts: Mapping[str, Host], wish: Wish, say: Callable[[str], None], clock: Clock
-) -> Calibration:
+) -> Calibrated:
     """The same on hosts that somebody else opens and closes."""
     alone = len(hosts) == 1
     places = tuple(
@@ -89,8 +104,7 @@ async def calibrate_on(
         # What ended this is what is told; a folder that cannot be closed goes with the connection.
         await together(places, _close)
         raise
-    (await together(places, _close)).complete()
-    return found
+    return Calibrated(found, _left(places, (await together(places, _close)).failed))
 
 
 def refuse_unready(facts: HostFacts, path: str, job: Job) -> None:
@@ -159,6 +173,19 @@ async def _close(place: _Place) -> None:
     directory, place.dir = place.dir, ""
     if directory and not place.host.lost:
         await place.host.ask("scratch_close", deadline_s=CLOSE_LIMIT_S, dir=directory, keep=False)
+
+
+def _left(places: Iterable[_Place], failed: Mapping[str, IolabError]) -> HostError | None:
+    """What stays behind a calibration that is whole: no reason to throw away what it found."""
+    faults = tuple(
+        Fault(f"Below {place.path}{place.where}: {fault.happened}", fault.do)
+        for place in places
+        if (fault := failed.get(place.name))
+    )
+    if not faults:
+        return None
+    happened = "The calibration is whole, but a scratch folder could not be removed."
+    return HostError(happened, "Remove what is still there.", faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +266,11 @@ class _Start:
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """One process to run, and who reads it."""
+    """One process to run, who reads it, and what to do where it makes nothing."""
 
     command: Command
     reader: OutputReader
+    do: str
 
 
 def _turns(pairs: int) -> Iterator[tuple[int, Engine]]:
@@ -260,7 +288,7 @@ def _measuring(engine: Engine, wish: Wish, pair: int) -> Callable[[_Place], _Loa
         command = engine.measure(
             job, files, place.dir, seconds=wish.seconds, seed=place.seed + pair
         )
-        return _Load(command, engine.reader(job))
+        return _Load(command, engine.reader(job), LONGER)
 
     return load
 
@@ -275,7 +303,7 @@ def _nulling(engine: Engine) -> Callable[[_Place], _Load]:
             raise EngineError(
                 f"{engine.name} has no target that does nothing.", "Use another --rw."
             )
-        return _Load(command, engine.null_reader(kind))
+        return _Load(command, engine.null_reader(kind), ELSEWISE)
 
     return load
 
@@ -330,7 +358,7 @@ async def _driven(
         happened = f"{engine.name} met errors of the target{place.where} ({reading.totals.error})."
         raise EngineError(happened, "Look at the kernel's log, and use a sound target.")
     return _Made(
-        tally=tally_of(engine.name, reading, ending),
+        tally=tally_of(engine.name, reading, ending, load.do),
         version=reading.version,
         method=_method(place.job, reading),
         rate=null_rate(reading.totals),

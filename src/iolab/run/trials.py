@@ -33,8 +33,11 @@ class Tally:
     cpu_s: float
 
 
-def tally_of(name: EngineName, reading: EngineReading, ending: Ending) -> Tally:
-    """The whole run, over the time that all its intervals cover; EngineError without any I/O."""
+def tally_of(name: EngineName, reading: EngineReading, ending: Ending, do: str) -> Tally:
+    """The whole run, over the time that all its intervals cover.
+
+    EngineError, which says what to `do`, without any I/O.
+    """
     bins = np.zeros(BIN_COUNT, dtype=np.int64)
     ios, span_ns, waited_ns = 0, 0, 0.0
     for interval in reading.intervals:
@@ -46,7 +49,7 @@ def tally_of(name: EngineName, reading: EngineReading, ending: Ending) -> Tally:
             waited_ns += part.lat_sum_ns
             np.add.at(bins, part.bins.astype(np.int64), part.counts)
     if not ios or not span_ns:
-        raise EngineError(f"{name} completed no I/O.", "Ask for longer runs, with --seconds.")
+        raise EngineError(f"{name} completed no I/O.", do)
     cpu_s = ending.exited.user_s + ending.exited.system_s
     return Tally(ios, span_ns, waited_ns, bins, cpu_s)
 
