@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from iolab.analyse.iterations import is_metadata
@@ -10,13 +10,13 @@ from iolab.analyse.key_value.summary import is_key_value
 from iolab.model.metric import Evidence, Result
 from iolab.model.run import Plan
 from iolab.model.study import Method, Order, Study
-from iolab.model.workload import Job, Workload
+from iolab.model.workload import Axis, Job, Workload
 from iolab.report.detail import RunKey
 from iolab.report.every_run import every_run
 from iolab.report.key_value.measures import on_keys
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
 from iolab.report.wording import NOTHING, count, show
-from iolab.units import format_bytes, format_duration_s
+from iolab.units import format_bytes, format_duration_s, parse_size
 
 SHOWN_METRICS: Final = (
     ("iops", "IOPS"),
@@ -144,13 +144,13 @@ def workloads_table(study: Study) -> Table:
 
 def _workload_row(workload: Workload) -> tuple[Cell, ...]:
     job = workload.io
-    swept = {axis.name: ", ".join(str(value) for value in axis.values) for axis in workload.sweep}
+    swept = {axis.name: ", ".join(_axis_texts(axis)) for axis in workload.sweep}
     mix = swept.get("rwmixread", job.read_percent)
     access = job.access.value + (f", {mix} % reads" if job.access.mixed else "")
     options = [f"{name}={value}" for name, value in job.options]
     rates = {
         "rate_iops": job.rate_iops,
-        "rate": job.rate_bytes_per_s,
+        "rate": job.rate_bytes_per_s and _rate_text(job.rate_bytes_per_s),
         "fleet_rate_iops": job.fleet_rate_iops,
     }
     told = ((name, swept.get(name, rate)) for name, rate in rates.items())
@@ -167,6 +167,16 @@ def _workload_row(workload: Workload) -> tuple[Cell, ...]:
         job.contents.value,
         " ".join(options) or NOTHING,
     )
+
+
+def _axis_texts(axis: Axis) -> Iterator[str]:
+    """The values as they are written, but rates in bytes with their unit."""
+    for value in axis.values:
+        yield _rate_text(parse_size(value)) if axis.name == "rate" else str(value)
+
+
+def _rate_text(bytes_per_s: int) -> str:
+    return f"{format_bytes(bytes_per_s)}/s"
 
 
 def _files(job: Job, swept: str | None) -> str:
