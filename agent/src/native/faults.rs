@@ -64,6 +64,13 @@ impl Spec {
             format!("later is {}; give a part of 1, from 0 on.", self.later),
         );
         must(
+            self.ledger_block.is_none_or(|bytes| u64::from(bytes) % SECTOR_BYTES == 0 && bytes > 0),
+            format!(
+                "ledger_block is {}; give a multiple of 512, as each sector bears a stamp.",
+                self.ledger_block.unwrap_or(0)
+            ),
+        );
+        must(
             self.threads.is_none_or(|threads| (1..=MAX_THREADS).contains(&threads)),
             format!("threads is {}; give 1 to {MAX_THREADS}.", self.threads.unwrap_or(0)),
         );

@@ -86,7 +86,15 @@ fn runs_with_other_seeds_and_less_of_the_file_are_held_against_the_same_ledger()
 fn blocks_that_are_no_multiples_of_what_the_ledger_counts_in_are_refused() {
     let bed = Bed::new();
     let mut spec = spec(&bed, "write", BLOCK);
-    for unit in [0, 3000, 8192] {
+    for unit in [0, 256, 768, 3000] {
+        spec.ledger_block = Some(unit);
+        // Of blocks of 1536 bytes 768 would be a half.
+        spec.jobs[0].blocks[0].bytes = 1536;
+        let told = spec.faults().join("\n");
+        assert!(told.contains(&format!("ledger_block is {unit}; ")), "{told}");
+    }
+    spec.jobs[0].blocks[0].bytes = BLOCK as u32;
+    for unit in [0, 1536, 8192] {
         spec.ledger_block = Some(unit);
         let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
         let fault = Book::open(&spec, &targets).unwrap_err();
