@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::ptr;
 use std::time::Duration;
 
-use super::queue::{Act, Queue, Request, Wait};
+use super::queue::{Act, FIRST_PAUSE_NS, Queue, Request, Wait};
 use super::target::Target;
 use crate::sys::time::SECOND_NS;
 
@@ -192,6 +192,11 @@ impl Queue for Aio {
             return Ok(());
         }
         match wait {
+            // The call that submits found no room, and nothing ends that would make some.
+            _ if self.under_way == 0 && !self.pushed.is_empty() => {
+                std::thread::sleep(Duration::from_nanos(FIRST_PAUSE_NS));
+                Ok(())
+            }
             Wait::AtMost(ns) if self.under_way == 0 => {
                 std::thread::sleep(Duration::from_nanos(ns));
                 Ok(())

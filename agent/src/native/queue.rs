@@ -5,6 +5,10 @@ use std::io;
 use super::buffer::Block;
 use super::mix::Way;
 
+/// What the kernel had no room for waits for so long, and every further time for twice as long: no
+/// storm of calls that take away the time in which room could be made.
+pub const FIRST_PAUSE_NS: u64 = 10_000;
+
 /// What is done with a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

@@ -5,12 +5,14 @@ use std::hint::spin_loop;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, RawFd};
+use std::thread;
+use std::time::Duration;
 
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, Probe, cqueue, opcode, squeue};
 
 use super::buffer::Block;
-use super::queue::{Act, Queue, Request, Wait};
+use super::queue::{Act, FIRST_PAUSE_NS, Queue, Request, Wait};
 use super::target::Target;
 use crate::error::sentence;
 use crate::sys::time::SECOND_NS;
@@ -35,6 +37,7 @@ pub struct Wish {
 }
 
 /// A ring with its files and buffers.
+#[allow(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct Ring {
     kernel: IoUring,
     files: Vec<RawFd>,
@@ -42,6 +45,11 @@ pub struct Ring {
     has_buffers: bool,
     /// Completions only come when they are asked for.
     must_ask: bool,
+    /// A thread of the kernel takes what is in the ring at once.
+    is_watched: bool,
+    /// What that thread is not to see before all of it is stamped: it may begin an I/O as soon as
+    /// that is in the ring, and the latency would lack what came before the stamp.
+    staged: Vec<squeue::Entry>,
 }
 
 /// How rings are set up, the best first: what an older kernel refuses is left out.
@@ -108,7 +116,10 @@ impl Ring {
             ));
         }
         Ok(Self {
-            must_ask: wish.poll,
+            // Where a thread of the kernel looks for submissions, it polls as well.
+            must_ask: wish.poll && !wish.sqpoll,
+            is_watched: wish.sqpoll,
+            staged: Vec::with_capacity(if wish.sqpoll { wish.depth as usize } else { 0 }),
             kernel: ring,
             files,
             has_files: fixed.is_ok(),
@@ -140,6 +151,27 @@ impl Ring {
         // SAFETY: an entry is the kernel's `struct io_uring_sqe`: numbers without padding, of which
         // these are the first byte, the second, and so on, on a machine with the least byte first.
         unsafe { mem::transmute::<[u64; 8], squeue::Entry>(words) }
+    }
+
+    /// Put all that was staged into the ring.
+    #[cold]
+    fn publish(&mut self) {
+        let mut done = 0;
+        while done < self.staged.len() {
+            let mut submissions = self.kernel.submission();
+            for entry in &self.staged[done..] {
+                // SAFETY: see `push`.
+                if unsafe { submissions.push(entry) }.is_err() {
+                    break;
+                }
+                done += 1;
+            }
+            drop(submissions);
+            if done < self.staged.len() {
+                self.make_room();
+            }
+        }
+        self.staged.clear();
     }
 
     /// Wait for room, which there always is but where a thread of the kernel is late to make it.
@@ -210,6 +242,9 @@ impl Queue for Ring {
     #[allow(clippy::inline_always, reason = "see `entry`")]
     fn push(&mut self, request: &Request) {
         let entry = self.entry(request);
+        if self.is_watched {
+            return self.staged.push(entry);
+        }
         // SAFETY: the block is of a region, which is mapped as long as this process lives, and
         // nothing else uses it until the request is reaped.
         while unsafe { self.kernel.submission().push(&entry) }.is_err() {
@@ -219,6 +254,9 @@ impl Queue for Ring {
 
     #[inline]
     fn enter(&mut self, wait: Wait) -> io::Result<()> {
+        if !self.staged.is_empty() {
+            self.publish();
+        }
         let entered = match wait {
             Wait::One => self.kernel.submit_and_wait(1),
             Wait::No => {
@@ -230,15 +268,21 @@ impl Queue for Ring {
                 drop(submissions);
                 if is_idle { Ok(0) } else { self.kernel.submit() }
             }
+            // The kernel polls for as long as it takes, whatever the time it is given.
+            Wait::AtMost(_) if self.must_ask => self.kernel.submit(),
             Wait::AtMost(ns) => {
                 let time = Timespec::new().sec(ns / SECOND_NS).nsec((ns % SECOND_NS) as u32);
                 self.kernel.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
             }
         };
         match entered.map_err(|error| (error.raw_os_error(), error)) {
-            // The time is over; a signal came; there is no room now. What was not submitted stays
-            // in the ring for the next time.
-            Err((Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY), _)) | Ok(_) => {
+            // The time is over; a signal came.
+            Err((Some(libc::ETIME | libc::EINTR), _)) | Ok(_) => Ok(()),
+            // There is no room now. What was not submitted stays in the ring for the next time.
+            Err((Some(libc::EAGAIN | libc::EBUSY), _)) => {
+                if self.kernel.completion().is_empty() {
+                    thread::sleep(Duration::from_nanos(FIRST_PAUSE_NS));
+                }
                 Ok(())
             }
             Err((_, error)) => Err(error),
@@ -249,6 +293,49 @@ impl Queue for Ring {
     fn reap(&mut self, mut each: impl FnMut(u32, i32)) {
         for entry in self.kernel.completion() {
             each(entry.user_data() as u32, entry.result());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::bed::{BLOCK, Bed};
+    use crate::native::buffer::Region;
+    use crate::native::target::Targets;
+    use serde_json::json;
+
+    #[test]
+    fn a_thread_of_the_kernel_sees_nothing_before_it_is_all_stamped() {
+        if objection().is_some() {
+            return;
+        }
+        let bed = Bed::new();
+        let targets = Targets::open(&bed.spec(&json!({})), 1, &mut Vec::new()).unwrap();
+        let all: Vec<&Target> = targets.all.iter().collect();
+        let region = Region::new(2 * BLOCK as usize).unwrap();
+        let block = |slot| region.block(slot as usize * BLOCK as usize, BLOCK as usize);
+        let wish = Wish { depth: 2, poll: false, sqpoll: true };
+        let buffers = [region.block(0, 2 * BLOCK as usize)];
+        let mut ring = Ring::new(wish, &all, &buffers, &mut Vec::new()).unwrap();
+        let mut ended = Vec::new();
+        for turn in 1..=3 {
+            for slot in 0..2 {
+                let (act, target, bytes, buffer) = (Act::Read, 0, BLOCK as u32, 0);
+                let (offset, block) = (u64::from(slot) * BLOCK, block(slot));
+                ring.push(&Request { slot, act, target, offset, block, bytes, buffer });
+            }
+            // Time enough for a thread that sees them.
+            thread::sleep(Duration::from_millis(20));
+            ring.reap(|slot, _| ended.push(slot));
+            assert_eq!(ended.len(), 2 * (turn - 1));
+            while ended.len() < 2 * turn {
+                ring.enter(Wait::One).unwrap();
+                ring.reap(|slot, result| {
+                    assert_eq!(result, BLOCK as i32);
+                    ended.push(slot);
+                });
+            }
         }
     }
 }

@@ -6,16 +6,13 @@ use super::buffer::{BLOCK_ALIGNMENT, Block, Region};
 use super::counts::{Keeping, Reason, Scores};
 use super::lane::{Lane, Track};
 use super::proof::{Outcome, Proof};
-use super::queue::{Act, Request};
+use super::queue::{Act, FIRST_PAUSE_NS, Request};
 use super::source::Op;
 use super::tsc::Clock;
 
 /// An I/O that the kernel refuses so often for lack of room counts as failed: after some 5 s.
 const MAX_TRIES: u16 = 1000;
-/// What met EAGAIN waits for so long, and every further time for twice as long: no storm of calls
-/// that take away the time in which room could be made.
-const FIRST_PAUSE_NS: u64 = 10_000;
-/// But no longer than this, so that it begins soon after there is room.
+/// What met EAGAIN waits no longer than this, so that it begins soon after there is room.
 const LONGEST_PAUSE_NS: u64 = 5_000_000;
 /// A registered buffer may not be longer.
 const BUFFER_BYTES: usize = 1 << 30;
