@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.devices import Spare, spare_loop, spare_zram
-from tests.e2e.faulty import faulty_file, late, stuck
+from tests.e2e.faulty import FaultyFile, faulty_file, late, stuck
 from tests.e2e.forbidden import IO_SETUP_X86, IO_URING_SETUP, forbidding
 from tests.e2e.native_engine import (
     KIB,
@@ -215,24 +216,44 @@ def test_a_file_that_is_cut_short_gives_short_reads(tmp_path: Path) -> None:
 def test_what_hangs_is_told_and_not_waited_for_for_ever() -> None:
     methods = ("io_uring", "libaio", "sync")
     with ExitStack() as stack:
-        targets = [stack.enter_context(faulty_file(SIZE)) for _ in methods]
+        targets = [stack.enter_context(faulty_file(SIZE)) for _ in (*methods, "open loop")]
         for target in targets:
             target.on_read = stuck(target, after=100)
         # All at once, as it takes its time.
         engines = [
             started(spec(job(target.path, SIZE), method=method))
-            for target, method in zip(targets, methods, strict=True)
+            for target, method in zip(targets[:-1], methods, strict=True)
         ]
+        engines.append(open_loop_until_it_hangs(targets[-1]))
         said = [until_end(engine) for engine in engines]
         # What is held by the kernel ends with it.
         for target in targets:
             target.vanish()
-        outcomes = [ended(engine, *one) for engine, one in zip(engines, said, strict=True)]
+        *outcomes, open_loop = [
+            ended(engine, *one) for engine, one in zip(engines, said, strict=True)
+        ]
     for outcome, method in zip(outcomes, methods, strict=True):
         end = outcome.end
         assert (outcome.hello["method"], outcome.count("read"), end["hung"]) == (method, 100, 8)
         assert not end["broken"]
         assert end["measured_ns"] == pytest.approx(500_000_000, abs=1000)
+        assert (end["unreached"], end["unsubmitted"]) == (False, None)
+    end = open_loop.end
+    assert (open_loop.count("read"), end["hung"]) == (100, 8)
+    # Nobody knows what more was due.
+    assert (end["unreached"], end["unsubmitted"]) == (True, None)
+    assert end["measured_ns"] + end["drain_ns"] < 20_000_000_000
+
+
+def open_loop_until_it_hangs(target: FaultyFile) -> subprocess.Popen[str]:
+    """One that is told to end by a signal, long before any interval does."""
+    asked = job(target.path, SIZE, rate={"iops": 2000.0}, arrivals="fixed")
+    engine = started(spec(asked, method="io_uring", runtime_s=60.0, interval_ms=60_000))
+    while target.requests <= 100:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    engine.send_signal(signal.SIGTERM)
+    return engine
 
 
 def until_end(engine: subprocess.Popen[str]) -> list[str]:

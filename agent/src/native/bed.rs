@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 
 use serde_json::{Value, json};
 
@@ -75,7 +76,7 @@ const TOP: [&str; 9] = [
 
 /// What a run of a job by one method came to.
 pub struct Run {
-    /// How the last of its threads ended.
+    /// How its threads ended.
     pub ended: Ended,
     /// What all counted.
     pub now: Snapshot,
@@ -103,19 +104,34 @@ pub fn run_on(targets: Targets, spec: &Spec, method: Method, halt: &Arc<Halt>) -
     let runtime_ns = (spec.runtime_s.unwrap_or(3600.0) * 1e9) as u64;
     let times = Times { start, deadline: start + runtime_ns };
     let hand = Hand { spec, book, halt, clock, times, all: Arc::new(targets.all) };
-    let mut scores = Vec::new();
-    let mut ended = Ended::default();
-    for member in crew.members {
-        let own = Arc::new(member.scores(spec));
-        ended = hand.work(member, Arc::clone(&own));
-        scores.push(own);
-    }
+    let scores: Vec<Arc<Scores>> =
+        crew.members.iter().map(|member| Arc::new(member.scores(spec))).collect();
+    let ended = thread::scope(|scope| {
+        let begin = |(member, own): (Member, &Arc<Scores>)| {
+            let (hand, own) = (&hand, Arc::clone(own));
+            scope.spawn(move || hand.work(member, own))
+        };
+        let all: Vec<_> = crew.members.into_iter().zip(&scores).map(begin).collect();
+        all.into_iter().map(|one| one.join().unwrap()).reduce(together).unwrap()
+    });
     Run { ended, now: Snapshot::of(&scores), told: hand.book.map(|book| book.told()) }
 }
 
-/// Run the spec's job with a queue of one's own.
-pub fn run_with<Q: Queue>(spec: &Spec, queue: Q) -> Run {
-    let (halt, clock) = (Arc::default(), Clock::of_kernel());
+/// How two threads ended.
+fn together(one: Ended, other: Ended) -> Ended {
+    Ended {
+        last: one.last.max(other.last),
+        unsubmitted: one.unsubmitted + other.unsubmitted,
+        oldest_due: [one.oldest_due, other.oldest_due].into_iter().flatten().min(),
+        is_early: one.is_early && other.is_early,
+        broken: one.broken.or(other.broken),
+        ..other
+    }
+}
+
+/// Run the spec's job with a queue of one's own, to an earlier halt.
+pub fn run_with<Q: Queue>(spec: &Spec, queue: Q, halt: &Arc<Halt>) -> Run {
+    let clock = Clock::of_kernel();
     let targets = Targets::open(spec, 1, &mut Vec::new()).unwrap();
     let methods = [Method::IoUring];
     let mut crew = Crew::of(spec, &targets, &methods, (1, clock), &mut Vec::new()).unwrap();
@@ -125,7 +141,7 @@ pub fn run_with<Q: Queue>(spec: &Spec, queue: Q) -> Run {
     let runtime_ns = (spec.runtime_s.unwrap_or(3600.0) * 1e9) as u64;
     let times = Times { start, deadline: start + runtime_ns };
     let all = Arc::new(targets.all);
-    let hand = Hand { spec, book: None, halt: &halt, clock, times, all };
+    let hand = Hand { spec, book: None, halt, clock, times, all };
     let ended = hand.drive(queue, member, memory, Arc::clone(&scores));
     Run { ended, now: Snapshot::of(&[scores]), told: None }
 }

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::queue::{ACTS, Act};
 use crate::counters::Counters;
 
-/// All that one worker counts.
+/// All that one worker counts, on cache lines of its own: processors fetch them in pairs.
 #[derive(Default)]
+#[repr(align(128))]
 pub struct Scores {
     acts: [Option<Box<Tally>>; ACTS],
     /// How late the generator itself was, of I/Os that were to begin at a time.
@@ -15,7 +16,8 @@ pub struct Scores {
     pub retries: [AtomicU64; REASONS.len()],
     /// I/Os that ended after submission had stopped.
     pub drained: AtomicU64,
-    /// I/Os that have not ended, as of the last call into the kernel.
+    /// I/Os that have not ended, as of the last call into the kernel; of a thread that has ended,
+    /// those that were left when it was broken off.
     pub under_way: AtomicU64,
 }
 

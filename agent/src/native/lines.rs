@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -44,6 +44,7 @@ pub struct Snapshot {
     lateness: Option<Counts>,
     retries: [u64; REASONS.len()],
     drained: u64,
+    under_way: u64,
 }
 
 struct Counted {
@@ -89,14 +90,15 @@ impl Snapshot {
         });
         let late: Vec<&Counters> =
             scores.iter().filter_map(|one| one.lateness.as_deref()).collect();
-        let sum = |nth: usize| {
-            scores.iter().map(|one| one.retries[nth].load(Ordering::Relaxed)).sum::<u64>()
+        let sum = |of: &dyn Fn(&Scores) -> &AtomicU64| -> u64 {
+            scores.iter().map(|one| of(one).load(Ordering::Relaxed)).sum()
         };
         Self {
             acts: acts.collect(),
             lateness: (!late.is_empty()).then(|| Counts::of(late)),
-            retries: std::array::from_fn(sum),
-            drained: scores.iter().map(|one| one.drained.load(Ordering::Relaxed)).sum(),
+            retries: std::array::from_fn(|nth| sum(&|one| &one.retries[nth])),
+            drained: sum(&|one| &one.drained),
+            under_way: sum(&|one| &one.under_way),
         }
     }
 
@@ -104,6 +106,12 @@ impl Snapshot {
     #[must_use]
     pub fn drained(&self) -> u64 {
         self.drained
+    }
+
+    /// I/Os that have not ended.
+    #[must_use]
+    pub fn under_way(&self) -> u64 {
+        self.under_way
     }
 
     /// The directions as they changed since an earlier moment, and how many I/Os that were.

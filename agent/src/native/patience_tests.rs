@@ -1,17 +1,18 @@
 //! What is tried again, what waits, and what was never begun.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::bed::{BLOCK, Bed, counts, methods, run, run_with};
+use super::halt::Halt;
 use super::plan::{Crew, MAX_LANES};
 use super::probe;
 use super::queue::{Queue, Request, Wait};
-use super::source::{Source, Waiting};
+use super::source::{Feed, Source, Waiting};
 use super::spec::Method;
 use super::target::Targets;
 use super::tsc::Clock;
@@ -55,20 +56,95 @@ fn what_the_kernel_has_no_room_for_is_tried_again_after_ever_longer_pauses() {
     let calls = Arc::new(AtomicU64::new(0));
     let queue = Narrow { refusals: 12, ended: Vec::new(), calls: Arc::clone(&calls) };
     let begun = Instant::now();
-    let run = run_with(&bed.spec(&json!({"depth": 1, "io_bytes": BLOCK})), queue);
+    let spec = bed.spec(&json!({"depth": 1, "io_bytes": BLOCK}));
+    let run = run_with(&spec, queue, &Arc::default());
     assert_eq!((counts(&run, "read").0, run.now.retries()["EAGAIN"]), (1, 12));
     // 10, 20, … 2560 µs, and then 5 ms each.
     assert!(begun.elapsed() >= Duration::from_micros(5110 + 3 * 5000));
     assert!(calls.load(Ordering::Relaxed) <= 2 * 13, "{calls:?}");
 }
 
+/// A queue that has no room for the first `TRIES` requests of slot 3, and for every second of each
+/// other; it wishes the end when that of slot 3 has gone through.
+struct Picky {
+    /// When slot 3 was tried, with the requests of all others before.
+    tried: Arc<Mutex<Vec<(Instant, usize)>>>,
+    /// Requests of each other slot.
+    others: [usize; 3],
+    halt: Arc<Halt>,
+    ended: Vec<(u32, i32)>,
+}
+
+const TRIES: usize = 10;
+
+impl Queue for Picky {
+    fn push(&mut self, request: &Request) {
+        let is_refused = if let Some(count) = self.others.get_mut(request.slot as usize) {
+            *count += 1;
+            *count % 2 == 1
+        } else {
+            let mut tried = self.tried.lock().unwrap();
+            tried.push((Instant::now(), self.others.iter().sum()));
+            if tried.len() > TRIES {
+                self.halt.wish(0);
+            }
+            tried.len() <= TRIES
+        };
+        let result = if is_refused { -libc::EAGAIN } else { request.bytes as i32 };
+        self.ended.push((request.slot, result));
+    }
+
+    fn enter(&mut self, _: Wait) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn reap(&mut self, mut each: impl FnMut(u32, i32)) {
+        for (slot, result) in self.ended.drain(..) {
+            each(slot, result);
+        }
+    }
+}
+
 #[test]
 fn others_go_on_while_some_have_no_room() {
     let bed = Bed::new();
-    let queue = Narrow { refusals: 3, ended: Vec::new(), calls: Arc::default() };
-    let run = run_with(&bed.spec(&json!({"depth": 4, "io_bytes": 500 * BLOCK})), queue);
-    assert_eq!((counts(&run, "read").0, run.now.retries()["EAGAIN"]), (500, 3));
+    let (tried, halt) = (Arc::default(), Arc::default());
+    let (others, ended) = ([0; 3], Vec::new());
+    let queue = Picky { tried: Arc::clone(&tried), others, halt: Arc::clone(&halt), ended };
+    let run = run_with(&bed.spec(&json!({"depth": 4})), queue, &halt);
     assert!(run.now.errors().is_empty());
+    let tried = tried.lock().unwrap();
+    for (nth, pair) in tried.windows(2).enumerate() {
+        let pause = Duration::from_micros((10 << nth).min(5000));
+        assert!(pair[1].0.duration_since(pair[0].0) >= pause, "{nth}");
+    }
+    // Each of these waits 10 µs and not for that one, with which they would be two at each of its
+    // tries: hundreds in 10 ms.
+    assert!(tried[TRIES].1 > 2 * 3 * 2 * TRIES, "{:?}", tried[TRIES]);
+}
+
+/// A queue that the kernel takes nothing from any more.
+struct Broken;
+
+impl Queue for Broken {
+    fn push(&mut self, _: &Request) {}
+
+    fn enter(&mut self, _: Wait) -> io::Result<()> {
+        Err(io::Error::from_raw_os_error(libc::EIO))
+    }
+
+    fn reap(&mut self, _: impl FnMut(u32, i32)) {}
+}
+
+#[test]
+fn what_is_under_way_when_a_thread_is_broken_off_stays_counted() {
+    let bed = Bed::new();
+    let broken = run_with(&bed.spec(&json!({})), Broken, &Arc::default());
+    assert_eq!((broken.ended.broken, broken.now.under_way()), (Some(libc::EIO), 8));
+    for method in methods() {
+        let done = run(&bed.spec(&json!({"io_bytes": 20 * BLOCK})), method);
+        assert_eq!((done.ended.broken, done.now.under_way()), (None, 0), "{method:?}");
+    }
 }
 
 #[test]
@@ -106,6 +182,18 @@ fn what_was_due_and_not_begun_is_counted_and_beyond_a_limit_told_by_the_rate() {
     let short = json!({"rate": {"iops": 1000.0}, "io_bytes": 300 * BLOCK});
     for draws in [100, 1000] {
         assert_eq!(source(&short).waiting(second, draws).count, 300);
+    }
+}
+
+#[test]
+fn threads_that_share_a_job_count_what_it_leaves_once() {
+    let fixed = json!({"rate": {"iops": 1000.0}, "arrivals": "fixed"});
+    for draws in [100, 5000] {
+        let shared = Arc::new(Mutex::new(source(&fixed)));
+        let mut feeds = [(); 3].map(|()| Feed::Shared(Arc::clone(&shared)));
+        let told = feeds.each_mut().map(|feed| feed.waiting(1_000_000_000, draws));
+        let first = Waiting { count: 1001, oldest: Some(1) };
+        assert_eq!(told, [first, Waiting::default(), Waiting::default()], "{draws}");
     }
 }
 

@@ -168,7 +168,7 @@ pub struct Waiting {
 
 impl Source {
     /// What is due by then, in ticks since the start: drawn up to so many, and what is more told by
-    /// the rate, as it would take too long.
+    /// the rate, as it would take too long. That uses the source up: who shares it adds nothing.
     pub fn waiting(&mut self, until: u64, draws: u64) -> Waiting {
         let (mut waiting, mut last, mut bytes) = (Waiting::default(), 0, 0);
         while waiting.count < draws {
@@ -189,6 +189,7 @@ impl Source {
         let mean = (bytes / waiting.count.max(1)).max(1);
         let left = self.left_bytes.map_or(u64::MAX, |left| left.div_ceil(mean));
         waiting.count += by_rate.min(left);
+        self.left_bytes = Some(0);
         waiting
     }
 }

@@ -30,7 +30,9 @@ const LAG_PART: f64 = 0.01;
 /// long for a device that has trouble, and shorter than the 15 s after which iolab ends an engine
 /// that it has asked to.
 const HUNG_NS: u64 = 10 * SECOND_NS;
-/// Between two looks at that.
+/// Before the end of submission, whether that was wished earlier is looked at so often.
+const HALT_LOOK_NS: u64 = SECOND_NS;
+/// Between two looks at what hangs.
 const HUNG_LOOK_NS: u64 = 200_000_000;
 
 /// In place of an errno, of threads that did not tell how they ended.
@@ -169,7 +171,10 @@ impl<'a> Course<'a> {
             let planned_ns = self.planned_ns();
             let tick_ns = (teller.told_ns / interval_ns + 1) * interval_ns;
             let now_ns = self.since_start_ns(clock.ticks());
-            let look_ns = if stopped.is_none() { planned_ns } else { now_ns + HUNG_LOOK_NS };
+            let look_ns = match stopped {
+                None => planned_ns.min(now_ns + HALT_LOOK_NS),
+                Some(_) => now_ns + HUNG_LOOK_NS,
+            };
             let left_ns = tick_ns.min(look_ns).saturating_sub(now_ns);
             match threads.ended.recv_timeout(Duration::from_nanos(left_ns)) {
                 Ok(ended) => all.push(ended),
@@ -213,6 +218,8 @@ impl<'a> Course<'a> {
         let all = &followed.all;
         let (last_ns, measured_ns) = (self.last_ns(followed), self.measured_ns(followed));
         let used = usage(followed, before);
+        // What a thread left that the kernel broke off has not ended either.
+        let hung = followed.hung.max(whole.under_way());
         let mut end = whole.whole();
         let mut errors = whole.errors();
         for (errno, count) in unkept {
@@ -224,7 +231,7 @@ impl<'a> Course<'a> {
             "errors": errors,
             "retries": whole.retries(),
             "broken": broken(all, if followed.hung > 0 { all.len() } else { threads.count() }),
-            "hung": followed.hung,
+            "hung": hung,
             "cpu": {
                 "user_s": used.user_ns as f64 / 1e9,
                 "system_s": used.system_ns as f64 / 1e9,
@@ -233,8 +240,8 @@ impl<'a> Course<'a> {
             "drain_ns": last_ns.saturating_sub(measured_ns),
             "drained_ios": whole.drained(),
             "lateness": whole.lateness(),
-            "unreached": self.is_unreached(all, measured_ns),
-            "unsubmitted": self.unsubmitted(all, measured_ns),
+            "unreached": self.is_unreached(all, hung, measured_ns),
+            "unsubmitted": self.unsubmitted(all, hung, measured_ns),
             "verify": self.ground.book.as_ref().map(|book| book.told()),
             "depth": depth,
             "context_switches": {
@@ -256,15 +263,24 @@ impl<'a> Course<'a> {
         oldest.map(|due| measured_ns.saturating_sub(self.ground.clock.ns(due)))
     }
 
-    /// Whether arrivals were far behind when submission stopped.
-    fn is_unreached(&self, all: &[Ended], measured_ns: u64) -> bool {
+    /// Whether arrivals were far behind when submission stopped: as they were behind what hangs.
+    fn is_unreached(&self, all: &[Ended], hung: u64, measured_ns: u64) -> bool {
+        if hung > 0 && self.has_rate() {
+            return true;
+        }
         let lag_ns = self.lag_ns(all, measured_ns).unwrap_or(0);
         lag_ns as f64 > LAG_PART * measured_ns as f64
     }
 
-    /// What was due and not submitted; null where nothing is due at a time.
-    fn unsubmitted(&self, all: &[Ended], measured_ns: u64) -> Value {
-        if self.ground.spec.jobs.iter().all(|job| job.rate.is_none()) {
+    /// Whether anything is due at a time.
+    fn has_rate(&self) -> bool {
+        self.ground.spec.jobs.iter().any(|job| job.rate.is_some())
+    }
+
+    /// What was due and not submitted; null where nothing is due at a time, and where threads that
+    /// hang did not tell of it.
+    fn unsubmitted(&self, all: &[Ended], hung: u64, measured_ns: u64) -> Value {
+        if hung > 0 || !self.has_rate() {
             return Value::Null;
         }
         let count: u64 = all.iter().map(|ended| ended.unsubmitted).sum();

@@ -64,8 +64,9 @@ pub struct Worker<Q> {
     slots: Vec<Slot>,
     /// Slots whose I/O is given to the kernel once more.
     again: Vec<u32>,
-    /// The same, but not before `later_at`.
-    later: Vec<u32>,
+    /// The same, each not before its time.
+    later: Vec<(u64, u32)>,
+    /// The earliest of these times; `NEVER` where there are none.
     later_at: u64,
     under_way: usize,
     region: Region,
@@ -100,7 +101,7 @@ impl<Q: Queue> Worker<Q> {
             tracks,
             again: Vec::with_capacity(slots.len()),
             later: Vec::with_capacity(slots.len()),
-            later_at: 0,
+            later_at: NEVER,
             slots,
             under_way: 0,
             region: memory.region,
@@ -167,7 +168,8 @@ impl<Q: Queue> Worker<Q> {
                 ended.last = now;
             }
         }
-        self.scores.tell_under_way(0);
+        // Where it was broken off, these stay as they are for ever.
+        self.scores.tell_under_way(self.under_way);
         let until = self.end_of(times).min(now).saturating_sub(times.start);
         let draws = MAX_DRAWS / self.tracks.len().max(1) as u64;
         for track in &mut self.tracks {
@@ -187,12 +189,28 @@ impl<Q: Queue> Worker<Q> {
     /// Give the queue once more what did not go through, if its time has come.
     #[inline]
     fn submit_again(&mut self, now: u64) {
-        if now >= self.later_at && !self.later.is_empty() {
-            self.again.append(&mut self.later);
+        if now >= self.later_at {
+            self.take_later(now);
         }
         for number in self.again.drain(..) {
             self.queue.push(&self.slots[number as usize].request(number));
         }
+    }
+
+    /// Have what waited long enough among what is tried once more.
+    #[cold]
+    fn take_later(&mut self, now: u64) {
+        let Self { again, later, .. } = self;
+        let mut next_at = NEVER;
+        later.retain(|&(at, number)| {
+            if at <= now {
+                again.push(number);
+            } else {
+                next_at = next_at.min(at);
+            }
+            at > now
+        });
+        self.later_at = next_at;
     }
 
     /// Give the queue what may be submitted now; when there is something to submit next: 0 for at
@@ -275,10 +293,9 @@ impl<Q: Queue> Worker<Q> {
                     Next::Over => {}
                     Next::AtOnce => return again.push(number),
                     Next::After(ns) => {
-                        if later.is_empty() {
-                            *later_at = now + clock.ticks_of(ns);
-                        }
-                        return later.push(number);
+                        let at = now + clock.ticks_of(ns);
+                        *later_at = at.min(*later_at);
+                        return later.push((at, number));
                     }
                 }
             }
