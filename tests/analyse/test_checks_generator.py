@@ -169,6 +169,11 @@ def test_a_target_that_stalls_at_the_end_hides_its_slowest_ios(
     assert (missing in answer.says) is (expected is INDICATIVE)
 
 
+def test_what_was_due_while_ios_hung_is_not_known() -> None:
+    answer = ask(coordinated_omission, open_loop(ios=30_000, unreached=True, hung_ios=8))
+    assert "how many more were due and never begun is not known" in answer.says
+
+
 def test_ios_that_hung_void_a_run_also_one_that_was_stopped() -> None:
     for stopped in (False, True):
         record = generated(healthy(), hung_ios=3)

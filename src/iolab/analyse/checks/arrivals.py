@@ -145,7 +145,11 @@ def _lost(view: RunView, index: int, lost: int, job: Job) -> tuple[float, float]
 
 def _missing(generator: GeneratorTotals | None) -> str:
     """What the latencies lack of I/Os that were due and never begun."""
-    if generator is None or not generator.unsubmitted:
+    if generator is None:
+        return ""
+    if generator.hung_ios:
+        return "; I/Os hung, and how many more were due and never begun is not known"
+    if not generator.unsubmitted:
         return ""
     return (
         f"; {format_count(generator.unsubmitted)} more I/Os were due and never begun, the oldest "
