@@ -164,10 +164,29 @@ impl Chooser<'_> {
         if !self.is_able(place, job) {
             return Method::Sync;
         }
+        if job.depth == 1 && job.writes() && self.is_file(place) {
+            return self.without_hand_over();
+        }
         if job.depth == 1 && self.spec.jobs.len() <= self.threads {
             return self.faster(place, job);
         }
         self.base
+    }
+
+    fn is_file(&self, place: u32) -> bool {
+        self.targets.all[place as usize].file.metadata().is_ok_and(|meta| meta.is_file())
+    }
+
+    /// Plain calls, for one write at a time to a file: a write that changes the file's time, as one
+    /// does in every tick of the kernel, may have to wait for the file system's log, and a ring
+    /// hands it to a thread of the kernel.
+    fn without_hand_over(&mut self) -> Method {
+        let says = "Plain calls for writes to files at depth 1: io_uring would hand those that \
+                    change a file's time to a thread of the kernel.";
+        if !self.notes.iter().any(|note| note == says) {
+            self.notes.push(says.into());
+        }
+        Method::Sync
     }
 
     /// Have jobs do without plain calls that need none, where these would take too many threads.

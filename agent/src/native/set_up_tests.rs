@@ -5,7 +5,7 @@ use serde_json::json;
 use super::bed::{BLOCK, BLOCKS, Bed};
 use super::plan::{Crew, RING_DEPTH};
 use super::proof::Book;
-use super::spec::{Method, Spec};
+use super::spec::{Method, Spec, Wanted};
 use super::target::Targets;
 use super::tsc::Clock;
 use super::{probe, ring};
@@ -44,6 +44,31 @@ fn what_probes_read_is_told_and_each_bed_is_tried_once() {
     let expected = if ring::objection().is_none() { Method::Sync } else { found.methods[0] };
     assert_eq!(found.methods, [expected; 2]);
     assert!(found.reads.ios <= 1, "{found:?}");
+}
+
+#[test]
+fn one_write_at_a_time_to_a_file_is_made_by_a_plain_call() {
+    let bed = Bed::new();
+    let found = |depth: u32, rw: &str, path: Option<&str>| {
+        let mut spec = bed.spec(&json!({"depth": depth, "rw": rw}));
+        spec.method = Wanted::Auto;
+        if let Some(path) = path {
+            (spec.direct, spec.jobs[0].files[0].path) = (false, path.into());
+        }
+        // More than there are threads: no trial.
+        spec.jobs = vec![spec.jobs[0].clone(); 3];
+        let mut notes = Vec::new();
+        let targets = Targets::open(&spec, 1, &mut notes).unwrap();
+        let found = probe::methods(&spec, &targets, 2, &mut notes).unwrap();
+        let told = notes.iter().filter(|note| note.contains("writes to files at depth 1")).count();
+        (found.methods[0], told)
+    };
+    let base = found(2, "randread", None).0;
+    assert_eq!(found(1, "randrw", None), (Method::Sync, 1));
+    assert_eq!(found(1, "write", None), (Method::Sync, 1));
+    assert_eq!(found(2, "randrw", None), (base, 0));
+    assert_eq!(found(1, "randread", None), (base, 0));
+    assert_eq!(found(1, "randwrite", Some("/dev/null")), (base, 0));
 }
 
 #[test]
