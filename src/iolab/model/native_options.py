@@ -130,7 +130,7 @@ def shares_of(bssplit: str) -> tuple[tuple[int, int], ...]:
 
 
 def whole_percent_of(bssplit: str) -> int:
-    """What all its shares come to: fio takes no more than a hundred, and of none no I/O."""
+    """What all its shares come to; of none, or of more than a hundred, nobody could say a mean."""
     return sum(share for _, share in shares_of(bssplit))
 
 
