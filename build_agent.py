@@ -81,7 +81,11 @@ def build(root: Path) -> Path:
     # The target is named so that the flags hold for the agent alone: with the static flag, cargo
     # could not build the compiler plugins that run on this machine.
     outcome = subprocess.run(
-        [cargo, "build", "--release", "--locked", "--target", triple],
+        # Where the program is looked for below, wherever the user's other builds go.
+        [
+            *(cargo, "build", "--release", "--locked", "--target", triple),
+            *("--target-dir", str(root / "agent" / "target")),
+        ],
         cwd=root / "agent",
         env={**os.environ, flags: STATIC},
         check=False,
