@@ -19,7 +19,8 @@ SIZES = st.tuples(st.integers(1, 64), st.sampled_from(sorted(UNITS)))
 @st.composite
 def tables(draw: st.DrawFn) -> dict[str, object]:
     """The numbers of one workload, every one of them valid."""
-    access = draw(st.sampled_from(list(Access)))
+    # Trims want a device, and these studies have a directory.
+    access = draw(st.sampled_from([access for access in Access if not access.trims]))
     block = draw(st.integers(1, 64)) * 512
     return {
         "rw": access.value,
