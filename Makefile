@@ -1,5 +1,7 @@
 # iolab: everything a checkout needs, in one place. `make demo` and `make test` set up by themselves.
 SHELL := /bin/sh
+# Where a distribution has mkfs, losetup and sshd; not every user looks there.
+export PATH := $(PATH):/usr/sbin:/sbin
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -11,15 +13,21 @@ AGENT := src/iolab/_agent/iolab-agent
 AGENT_SOURCES := agent/Cargo.toml agent/Cargo.lock $(shell find agent/src -name '*.rs' 2>/dev/null) build_agent.py
 # Where `make demo` makes its load. Name a file system on the storage that you want to know about.
 DEMO_PATH ?= scratch/demo
-PYTEST_WORKERS ?= 2
-# End-to-end tests mostly wait, so two at a time take half the time. One at a time disturbs none.
-E2E_WORKERS ?= 1
-# Where they are: to look for them in all tests takes longer than most of them.
-E2E_TESTS := tests/e2e tests/fleet tests/run
+# Where its session goes.
+DEMO_OUT ?= scratch/sessions/demo-$(shell date -u +%Y%m%dT%H%M%SZ)
+# How many tests run at a time. End-to-end tests mostly wait.
+WORKERS ?= 2
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --durations 10 -rs --tb short
+# Where end-to-end tests are: to look for them in all tests takes longer than most of them.
+E2E := --dist loadfile --no-loadscope-reorder tests/e2e tests/fleet tests/campaign tests/session tests/hosts tests/guests tests/loads
 
 # A real mdtest for `make mdtest-test`, and the mpiexec of the MPI that it was built for.
 MDTEST ?=
 MPIEXEC ?= mpiexec
+
+# How many faults `make campaign` draws, and from what; without a seed from another each time.
+FAULTS ?= 500
+SEED ?=
 
 # How many ssh hosts `make fleet` makes.
 FLEET_HOSTS ?= 3
@@ -29,13 +37,16 @@ CLUSTER_NODES ?= 2
 CLUSTER_SSDS ?= 1
 CLUSTER_FOLDER ?= /var/tmp
 
-.PHONY: help setup packages test-packages demo test java-kits guest-kit lint unit e2e mdtest-test bench fleet fleet-down cluster cluster-down clean
+.PHONY: help setup packages test-packages all-packages demo test test-all java-kits guest-kit \
+    lint rust unit e2e e2e-long e2e-alone properties mdtest-test campaign mutation mutation-rust \
+    bench \
+    fleet fleet-down cluster cluster-down clean
 
 help: ## show what can be made
-	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z0-9-]*\):[^=]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup: packages .venv/.synced $(AGENT) ## install everything that iolab needs, ending in .venv/bin/iolab
-	@$(BIN)/iolab --version
+	@[ $(MAKELEVEL) -gt 0 ] || $(BIN)/iolab --version
 
 packages:
 	@tools/packages.sh required \
@@ -45,31 +56,35 @@ packages:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "missing: Python 3.11 or newer ($(PYTHON) is older); set PYTHON=..." >&2; exit 1; }
 
+# Without them the tests that need them are skipped with that reason; with CI set they fail.
 test-packages:
 	@tools/packages.sh optional \
-	    "mkfs.xfs:xfsprogs:for the tests on an XFS of their own (tests/e2e)" \
-	    "losetup:mount:for the tests on loop devices (tests/e2e)" \
-	    "db_bench:rocksdb-tools:for the tests with the real db_bench (tests/e2e, tests/run)" \
-	    "ip:iproute2:for the tests over network namespaces (tests/e2e, tests/run)" \
-	    "/usr/sbin/sshd:openssh-server:for the tests over ssh (tests/fleet)" \
-	    "ssh:openssh-client:for the tests over ssh (tests/fleet)" \
-	    "nsenter:util-linux:for the tests over ssh (tests/fleet)" \
-	    "fsfreeze:util-linux:for the tests of faults of the native engine (tests/e2e)" \
-	    "/usr/sbin/slurmctld:slurmctld:for the tests with a Slurm cluster (tests/fleet/test_slurm.py)" \
-	    "/usr/sbin/slurmd:slurmd:for the tests with a Slurm cluster (tests/fleet/test_slurm.py)" \
-	    "srun:slurm-client:for the tests with a Slurm cluster (tests/fleet/test_slurm.py)" \
-	    "mpiexec.mpich:mpich:for the tests of mdtest under MPICH (tests/e2e, tests/fleet)" \
-	    "mpiexec.openmpi:openmpi-bin:for the tests of mdtest under Open MPI (tests/e2e, tests/fleet)" \
-	    "mvn:maven:for the tests of YCSB and Cassandra (tests/e2e)" \
-	    "javac:openjdk-17-jdk-headless:for the tests of YCSB and Cassandra (tests/e2e)" \
-	    "qemu-system-x86_64:qemu-system-x86:for the tests with guests (tests/e2e, tests/fleet)" \
-	    "qemu-img:qemu-utils:for the tests with guests (tests/e2e, tests/fleet)" \
-	    "lz4:lz4:for the kernel of the guests (tests/e2e)" \
-	    "zstd:zstd:for the kernel of the guests (tests/e2e)" \
-	    "cpio:cpio:for the tests of what guests boot from (tests/e2e)" \
-	    "readelf:binutils:for the tests of what guests boot from (tests/e2e)" \
-	    "mke2fs -V:e2fsprogs:for the tools of the guests (tests/e2e)" \
-	    "chromium:chromium:for the tests that open the report in a browser (tests/report)"
+	    "mkfs.xfs:xfsprogs:for the tests on an XFS of their own" \
+	    "losetup:mount:for the tests on loop devices" \
+	    "db_bench:rocksdb-tools:for the tests with the real db_bench" \
+	    "ip:iproute2:for the tests over network namespaces" \
+	    "/usr/sbin/sshd:openssh-server:for the tests over ssh" \
+	    "ssh:openssh-client:for the tests over ssh" \
+	    "nsenter:util-linux:for the tests over ssh" \
+	    "fsfreeze:util-linux:for the tests of devices that hang" \
+	    "qemu-system-x86_64:qemu-system-x86:for the tests with guests" \
+	    "qemu-img:qemu-utils:for the tests with guests" \
+	    "lz4:lz4:for the kernel of the guests" \
+	    "zstd:zstd:for the kernel of the guests" \
+	    "cpio:cpio:for what the guests boot from" \
+	    "readelf:binutils:for what the guests boot from" \
+	    "mke2fs -V:e2fsprogs:for the tools of the guests" \
+	    "chromium:chromium:for the tests that open the report in a browser"
+
+all-packages: test-packages
+	@tools/packages.sh optional \
+	    "/usr/sbin/slurmctld:slurmctld:for the tests with a Slurm cluster" \
+	    "/usr/sbin/slurmd:slurmd:for the tests with a Slurm cluster" \
+	    "srun:slurm-client:for the tests with a Slurm cluster" \
+	    "mpiexec.mpich:mpich:for the tests of mdtest under MPICH" \
+	    "mpiexec.openmpi:openmpi-bin:for the tests of mdtest under Open MPI" \
+	    "mvn:maven:for the tests of YCSB and Cassandra" \
+	    "javac:openjdk-17-jdk-headless:for the tests of YCSB and Cassandra"
 
 .tools/bin/uv:
 	@tools/packages.sh required "$(PYTHON) -m ensurepip --version:python3-venv:to install uv"
@@ -78,7 +93,9 @@ test-packages:
 
 # The agent is a prerequisite of its own below, so the environment need not wait for its sources.
 .venv/.synced: pyproject.toml uv.lock build_agent.py $(filter .tools/%,$(UV))
-	@$(UV) sync --frozen --quiet --python $(PYTHON)
+	@$(UV) sync --frozen --quiet --compile-bytecode --python $(PYTHON)
+	@# Of the checkout's own modules too: without, the first command takes twice its time.
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(AGENT): $(AGENT_SOURCES) | .venv/.synced
@@ -88,9 +105,13 @@ $(AGENT): $(AGENT_SOURCES) | .venv/.synced
 demo: setup ## measure a scratch directory with the cluster-kpi study and write a report
 	@mkdir -p $(DEMO_PATH)
 	@$(BIN)/iolab run cluster-kpi --path $(abspath $(DEMO_PATH)) --scale small \
-	    --out scratch/sessions/demo-$$(date -u +%Y%m%dT%H%M%SZ) --report
+	    --out $(DEMO_OUT) --report
 
-test: setup test-packages java-kits guest-kit lint unit e2e ## lint, types and all tests
+test: setup test-packages ## lint, types and the tests that tell whether iolab works
+	@tools/phases.sh guest-kit lint rust unit e2e
+
+test-all: setup all-packages ## the rest: long end-to-end tests, and properties with new examples
+	@tools/phases.sh java-kits guest-kit e2e-long e2e-alone properties
 
 # Fetched and compiled once into the user's cache: 75 MB from Maven Central. A session does it by itself.
 java-kits: setup ## build the Java programs of the tests: YCSB with its bindings, and Cassandra
@@ -100,7 +121,7 @@ java-kits: setup ## build the Java programs of the tests: YCSB with its bindings
 guest-kit: setup ## make what the guests of the tests boot from: a kernel, the agent, this machine's fio
 	@$(BIN)/python tools/guest_kit.py
 
-lint: setup
+lint: setup ## formats, linters and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -108,21 +129,47 @@ lint: setup
 	@cargo fmt --manifest-path agent/Cargo.toml --check
 	@cargo clippy --manifest-path agent/Cargo.toml --quiet --locked --all-targets -- -D warnings
 
-unit: setup
+rust: setup ## the tests of the agent
 	@cargo test --manifest-path agent/Cargo.toml --quiet --locked
-	@$(BIN)/python -m pytest -m "not e2e" -n $(PYTEST_WORKERS)
 
-e2e: setup
-	@failed=0; \
-	$(BIN)/python -m pytest -m "e2e and not alone" -n $(E2E_WORKERS) --dist loadfile \
-	    --no-loadscope-reorder --durations 12 $(E2E_TESTS) || failed=1; \
-	$(BIN)/python -m pytest -m "e2e and alone" --durations 12 $(E2E_TESTS) || failed=1; \
-	exit $$failed
+unit: setup ## the unit tests
+	@$(PYTEST) --dist loadfile -m "not e2e"
+
+e2e: setup ## the end-to-end tests of make test
+	@$(PYTEST) $(E2E) -m "e2e and not long and not alone"
+
+e2e-long: setup ## those that make test-all adds
+	@$(PYTEST) $(E2E) -m "e2e and long and not alone"
+
+# One at a time: what they look at, the company of others would change.
+e2e-alone: override WORKERS := 0
+e2e-alone: setup ## those that no company may disturb
+	@$(PYTEST) $(E2E) -m "e2e and alone"
+
+properties: setup ## the properties, with new examples
+	@$(PYTEST) --dist loadfile -m "hypothesis and not e2e" --hypothesis-profile free
 
 mdtest-test: setup ## the same tests of mdtest with a real one: MDTEST=/path/mdtest MPIEXEC=mpiexec.mpich
 	@test -n "$(MDTEST)" || { echo "name a real mdtest: make mdtest-test MDTEST=/path/to/mdtest" >&2; exit 2; }
 	@IOLAB_TEST_MDTEST=$(MDTEST) IOLAB_TEST_MPIEXEC=$(MPIEXEC) \
 	    $(BIN)/python -m pytest -m e2e tests/e2e/test_mdtest.py tests/fleet/test_mdtest.py
+
+campaign: setup ## sessions under faults drawn from a seed (root): FAULTS=500 SEED=7
+	@$(BIN)/python -m tests.campaign.campaign --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
+
+# What to try and for how long: MUTATION="--only percentiles --most 50 --minutes 10 --seed 7".
+MUTATION ?=
+
+mutation: setup ## change the code in small ways, and tell which changes no test finds
+	@$(UV) run --frozen --quiet --group mutation python tools/mutation.py $(MUTATION)
+
+# A sixteenth of all changes is ten minutes of a processor; 0/1 is all of them.
+SHARD ?= 0/16
+
+mutation-rust: setup ## the same of the agent, with cargo-mutants
+	@cargo mutants --version >/dev/null 2>&1 || { \
+	    echo "missing: cargo-mutants; install it with: cargo install cargo-mutants --locked" >&2; exit 1; }
+	@cargo mutants --dir agent --shard $(SHARD) --sharding round-robin --output scratch --colors never
 
 bench: setup ## iolab measures itself; prints ratios of two things timed in turn
 	@for script in $$(grep -l __main__ bench/*.py bench/*/__main__.py); do \

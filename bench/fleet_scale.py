@@ -29,24 +29,26 @@ from typing import TYPE_CHECKING, Any, Final
 if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from iolab.cli.garbage import seldom_collected
 from iolab.cli.live import LinesView
 from iolab.cli.progress import Progress
-from iolab.cli.recorder import SessionRecorder
-from iolab.model.event import Event, IntervalSeen, Phase, PhaseStarted, RunFinished
-from iolab.model.host import HostKind, HostSpec
-from iolab.model.metric import Result
-from iolab.model.run import Plan, RunRecord
-from iolab.model.study import Study
-from iolab.plan.load import LoadOptions, parse_study
-from iolab.plan.schedule import make_plan
-from iolab.run.hosts.linked import Link, LinkedHost
-from iolab.run.session import run_session
-from iolab.run.stop import Stop
+from iolab.cli.session import SessionRecorder
+from iolab.cli.session_kinds import SESSION_KINDS
+from iolab.cli.signals import seldom_collected
+from iolab.cli.study_kinds import STUDY_KINDS
+from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, RunFinished
+from iolab.core.host import HostKind, HostSpec
+from iolab.core.metric import Result
+from iolab.core.run import Plan, RunRecord
+from iolab.core.study import Study
+from iolab.hosts.barrier import Stop
+from iolab.hosts.connect import Link, LinkedHost
+from iolab.session.session import run_session
 from iolab.store.writer import SessionWriter
+from iolab.study.load import LoadOptions, parse_study
+from iolab.study.schedule import make_plan
 
 if TYPE_CHECKING:
-    from iolab.run.hosts.base import Host
+    from iolab.hosts.host import Host
 
 RATIO_LIMIT: Final = 0.5
 MEMORY_LIMIT_BYTES: Final = 2 << 30
@@ -103,7 +105,7 @@ def study_of(hosts: int, seconds: int, numjobs: int = NUMJOBS) -> Study:
         seconds=seconds,
         numjobs=numjobs,
     )
-    return parse_study(text, "fleet-scale.toml", LoadOptions())
+    return parse_study(text, "fleet-scale.toml", LoadOptions(), STUDY_KINDS)
 
 
 class SocketLink:
@@ -250,7 +252,7 @@ async def session(hosts: dict[str, Host], study: Study, directory: Path, found: 
 
     It gives back nothing: asyncio's runner makes the text of whatever its coroutine returns.
     """
-    plan = make_plan(study)
+    plan = make_plan(study, STUDY_KINDS)
 
     def open_writer(_: object) -> SessionWriter:
         return SessionWriter.create(directory, study, plan, "fleet-scale", ("bench",))
@@ -260,7 +262,9 @@ async def session(hosts: dict[str, Host], study: Study, directory: Path, found: 
         view = ResultView(progress_of(study, plan), found)
         with seldom_collected(), SessionRecorder(open_writer, view) as recorder:
             watch = Stopwatch(recorder, found, len(hosts))
-            await run_session(study, plan, hosts, watch, Stop(), session_id="fleet-scale")
+            await run_session(
+                study, plan, hosts, watch, Stop(), session_id="fleet-scale", kinds=SESSION_KINDS
+            )
     finally:
         lagging.cancel()
         await asyncio.gather(lagging, return_exceptions=True)

@@ -14,13 +14,13 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
+from tests.fakes.fio import FakeJob, FakeLoad, document
+from tests.fakes.machine import DiskUse, sample
+from tests.fakes.process import FakeProcess, Machine
+from tests.fakes.script import FakeScript
 
-from iolab.model.histogram import BIN_COUNT, LOWER_NS, MIDDLE_NS
-from iolab.model.sample import Ints
-from iolab.run.hosts.fake_fio import FakeJob, FakeLoad, document
-from iolab.run.hosts.fake_machine import DiskUse, sample
-from iolab.run.hosts.fake_process import FakeProcess, Machine
-from iolab.run.hosts.fake_script import FakeScript
+from iolab.core.histogram import BIN_COUNT, LOWER_NS, MIDDLE_NS
+from iolab.core.samples import Ints
 
 VARIANTS: Final = 4
 """Kinds of hosts; enough that merged percentiles are nobody's own."""

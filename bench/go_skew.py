@@ -29,16 +29,17 @@ from typing import Final
 
 import numpy as np
 
-from iolab.model.event import Event, RunFinished, SessionStatus
-from iolab.model.run import HostRun, RunRecord, RunStatus
-from iolab.plan.inventory import Inventory, parse_inventory
-from iolab.plan.load import LoadOptions, parse_study
-from iolab.plan.schedule import make_plan
-from iolab.run.engines.fio import FioEngine
-from iolab.run.hosts.reach import open_hosts
-from iolab.run.hosts.ssh.login import Logins
-from iolab.run.session import run_session
-from iolab.run.stop import Stop
+from iolab.cli.session_kinds import SESSION_KINDS
+from iolab.cli.study_kinds import STUDY_KINDS
+from iolab.core.events import Event, RunFinished, SessionStatus
+from iolab.core.run import HostRun, RunRecord, RunStatus
+from iolab.hosts.barrier import Stop
+from iolab.hosts.factory import open_hosts
+from iolab.hosts.ssh_login import Logins
+from iolab.session.session import run_session
+from iolab.study.inventory import Inventory, parse_inventory
+from iolab.study.load import LoadOptions, parse_study
+from iolab.study.schedule import make_plan
 
 FLEET: Final = Path(__file__).parents[1] / "tools" / "fleet.py"
 TARGET_NS: Final = 5_000_000
@@ -106,18 +107,18 @@ async def measured(inventory: str, engine: str, runs: int) -> list[RunRecord]:
     repeats = 1 if engine == "metadata" else runs
     text = STUDY.format(job=JOBS[engine].format(repeats=runs), repeats=repeats)
     options = LoadOptions(inventory=Inventory(inventory, "inventory.toml"))
-    study = parse_study(text, "go-skew.toml", options)
+    study = parse_study(text, "go-skew.toml", options, STUDY_KINDS)
     specs = parse_inventory(inventory, "inventory.toml")
     kept = Kept()
     async with open_hosts(specs, logins=Logins(config=Path("/dev/null"))) as hosts:
         status = await run_session(
             study,
-            make_plan(study),
+            make_plan(study, STUDY_KINDS),
             hosts,
             kept,
             Stop(),
             session_id="go-skew",
-            engines=(FioEngine(),),
+            kinds=SESSION_KINDS,
         )
     if status is not SessionStatus.DONE:
         raise SystemExit(f"go-skew: the session ended as {status}")

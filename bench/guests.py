@@ -28,15 +28,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from iolab.cli.session_kinds import SESSION_KINDS
+from iolab.cli.study_kinds import STUDY_KINDS
+from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, RunFinished, SessionStatus
+from iolab.core.run import RunRecord, RunStatus
 from iolab.errors import IolabError
-from iolab.model.event import Event, IntervalSeen, Phase, PhaseStarted, RunFinished, SessionStatus
-from iolab.model.run import RunRecord, RunStatus
-from iolab.plan.load import LoadOptions, parse_study
-from iolab.plan.schedule import make_plan
-from iolab.run.engines.fio import FioEngine
-from iolab.run.hosts.reach import open_hosts
-from iolab.run.session import run_session
-from iolab.run.stop import Stop
+from iolab.hosts.barrier import Stop
+from iolab.hosts.factory import open_hosts
+from iolab.session.session import run_session
+from iolab.study.load import LoadOptions, parse_study
+from iolab.study.schedule import make_plan
 
 GUESTS: Final = int(os.environ.get("BENCH_GUESTS", "2"))
 SECONDS: Final = int(os.environ.get("BENCH_SECONDS", "10"))
@@ -120,17 +121,17 @@ async def measured() -> Kept:
     """One session with one run."""
     with tempfile.TemporaryDirectory(prefix="iolab-bench-") as folder:
         text = STUDY.format(path=folder, guests=GUESTS, seconds=SECONDS)
-        study = parse_study(text, "guests.toml", LoadOptions())
+        study = parse_study(text, "guests.toml", LoadOptions(), STUDY_KINDS)
         kept = Kept()
         async with open_hosts(study.hosts) as hosts:
             status = await run_session(
                 study,
-                make_plan(study),
+                make_plan(study, STUDY_KINDS),
                 hosts,
                 kept,
                 Stop(),
                 session_id="guests",
-                engines=(FioEngine(),),
+                kinds=SESSION_KINDS,
             )
     if status is not SessionStatus.DONE:
         sys.exit(f"guests: the session ended as {status}")

@@ -22,17 +22,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from iolab.core.engine import EngineName
+from iolab.core.host import HostKind, HostSpec
 from iolab.errors import IolabError
-from iolab.model.engine import EngineName
-from iolab.model.host import HostKind, HostSpec
-from iolab.model.metadata import MetadataJob, Operation
-from iolab.run.drive import drive
-from iolab.run.engines.mdtest import faults_of, measure_command, programs_of, version_command
-from iolab.run.engines.mdtest_output import parse, reported
-from iolab.run.engines.mpi import Place, mpi_of
-from iolab.run.hosts.answers import ScratchAnswer, read_answer
-from iolab.run.hosts.base import Host
-from iolab.run.hosts.local import LocalHost
+from iolab.hosts.answers import ScratchAnswer, read_answer
+from iolab.hosts.connect import LocalHost
+from iolab.hosts.host import Host
+from iolab.hosts.remote_process import drive
+from iolab.loads.metadata.mdtest import (
+    Place,
+    faults_of,
+    measure_command,
+    mpi_of,
+    programs_of,
+    version_command,
+)
+from iolab.loads.metadata.mdtest_output import parse, reported
+from iolab.loads.metadata.workload import MetadataJob, Operation
 
 PAIRS: Final = int(os.environ.get("BENCH_PAIRS", "7"))
 RANKS: Final = int(os.environ.get("BENCH_RANKS", "2"))

@@ -19,9 +19,10 @@ from typing import Any
 if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tests.fakes.agent import FakeAgent
+from tests.fakes.script import FakeScript, loop_real_ns
+
 from bench.full_script import VARIANTS, full_script
-from iolab.run.hosts.fake_agent import FakeAgent
-from iolab.run.hosts.fake_script import FakeScript, loop_real_ns
 
 READ_BYTES = 1 << 16
 BACKLOG = 4096

@@ -38,7 +38,7 @@ SHAPE: Final = Shape(points=5000, seconds=2, cores=1, disks=1, nics=1)
 @contextmanager
 def serving(root: Path) -> Iterator[HTTPConnection]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "iolab.cli.app", "serve", str(root)],
+        [sys.executable, "-m", "iolab", "serve", str(root)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -13,10 +13,10 @@ import sys
 import time
 from pathlib import Path
 
-from iolab.model.host import HostSpec
-from iolab.plan.inventory import parse_inventory
-from iolab.run.hosts.reach import open_hosts
-from iolab.run.hosts.ssh.login import Logins
+from iolab.core.host import HostSpec
+from iolab.hosts.factory import open_hosts
+from iolab.hosts.ssh_login import Logins
+from iolab.study.inventory import parse_inventory
 
 FLEET = Path(__file__).parents[1] / "tools" / "fleet.py"
 HOSTS = 12

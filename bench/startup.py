@@ -50,7 +50,7 @@ def compare(name: str, argv: Sequence[str], limit_s: float) -> None:
 
 def main() -> None:
     """Print both."""
-    iolab = [sys.executable, "-m", "iolab.cli.app"]
+    iolab = [sys.executable, "-m", "iolab"]
     compare("iolab --help", [*iolab, "--help"], 0.4)
     with tempfile.TemporaryDirectory(prefix="iolab-bench-") as folder:
         session = Path(folder) / "session"

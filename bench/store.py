@@ -2,27 +2,40 @@
 
 Run as `python -m bench.store`; prints seconds. The session is synthetic (see bench/synthetic.py)
 and made beforehand, run by run, so that only iolab is timed. Most of writing is waiting for the
-device: ten files and folders a run are flushed.
+device: ten files and folders a run are flushed. Results are listed in turn with and without holding
+what is read against its digests, as `iolab show` does and does not.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
-from iolab.model.event import SessionStatus
+from iolab.cli.kinds import REPORTED
+from iolab.core.events import SessionStatus
+from iolab.core.toml import read_regular
 from iolab.report.brief import build_brief
 from iolab.report.html import render_html
+from iolab.store import layout
+from iolab.store.codec import parse
+from iolab.store.documents import ManifestHead
 from iolab.store.reader import SessionReader
+from iolab.store.verify import Damage
 from iolab.store.writer import SessionWriter
+
+ROUNDS: Final = 7
+"""An odd number, so that the median is one of the times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +45,7 @@ class Seconds:
     write: float
     read: float
     results: float
+    unverified: float
     report: float
     bytes: int
 
@@ -68,17 +82,38 @@ def read_session(directory: Path) -> float:
     return time.perf_counter() - start
 
 
-def list_session(directory: Path) -> float:
+class Unverified(SessionReader):
+    """A reader that takes every manifest for what it says."""
+
+    def damaged_documents(self) -> tuple[Damage, ...]:
+        return ()
+
+    def _read_heads(self) -> tuple[dict[layout.RunKey, ManifestHead], tuple[Damage, ...]]:
+        runs = layout.committed_runs(self.directory)
+        paths = {key: run / layout.MANIFEST for key, run in runs.items()}
+        heads = {key: parse(ManifestHead, read_regular(path), path) for key, path in paths.items()}
+        return heads, ()
+
+
+def list_session(directory: Path, reading: type[SessionReader] = SessionReader) -> float:
     """Read the results alone, as `iolab show` does; the seconds it took."""
     start = time.perf_counter()
-    SessionReader(directory).results()
+    reader = reading(directory)
+    reader.damaged_documents()
+    reader.results()
     return time.perf_counter() - start
+
+
+def list_in_turn(directory: Path) -> tuple[float, float]:
+    """Medians of the seconds that results take, verified and not."""
+    pairs = [(list_session(directory), list_session(directory, Unverified)) for _ in range(ROUNDS)]
+    return statistics.median(one for one, _ in pairs), statistics.median(one for _, one in pairs)
 
 
 def report_session(directory: Path) -> float:
     """Build the report from the store and write it, as `iolab report` does; the seconds it took."""
     start = time.perf_counter()
-    page = render_html(build_brief(SessionReader(directory)))
+    page = render_html(build_brief(REPORTED, SessionReader(directory)))
     (directory / "report.html").write_text(page, encoding="utf-8")
     return time.perf_counter() - start
 
@@ -86,11 +121,11 @@ def report_session(directory: Path) -> float:
 def measure(directory: Path, shape: Shape) -> Seconds:
     """Write, read and report a session in a new directory."""
     write = write_session(directory, shape)
-    results = list_session(directory)
+    results, unverified = list_in_turn(directory)
     read = read_session(directory)
     size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
     report = report_session(directory)
-    return Seconds(write, read, results, report, size)
+    return Seconds(write, read, results, unverified, report, size)
 
 
 def main() -> None:
@@ -109,7 +144,10 @@ def main() -> None:
     )
     print(f"write    {found.write:6.2f} s  ({found.bytes / 1e6:.0f} MB)")
     print(f"read     {found.read:6.2f} s")
-    print(f"results  {found.results:6.3f} s")
+    print(
+        f"results  {found.results:6.3f} s, {found.results / found.unverified:.2f} times as long as "
+        f"unverified ({found.unverified:.3f} s)"
+    )
     print(f"report   {found.report:6.2f} s")
     print(f"write + read + report: {found.whole:.2f} s")
 

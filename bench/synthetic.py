@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 
 from bench.synthetic_study import Shape, digest_of, make_facts, make_plan, make_study
-from iolab.model import histogram
-from iolab.model.metric import CheckResult, HostResult, Level, Metric, Result, Verdict
-from iolab.model.packed import Packed
-from iolab.model.run import (
+from iolab.core import histogram
+from iolab.core.compressed import Packed
+from iolab.core.metric import CheckResult, HostResult, Level, Metric, Result, Verdict
+from iolab.core.run import (
     CacheProof,
     DeviceDelta,
     DirectionTotals,
@@ -32,8 +32,8 @@ from iolab.model.run import (
     RunRecord,
     RunStatus,
 )
-from iolab.model.sample import BinTable, CounterTable, Direction, IntervalTable, Ints
-from iolab.model.workload import Job
+from iolab.core.samples import BinTable, CounterTable, Direction, IntervalTable, Ints
+from iolab.core.workload import Job
 
 __all__ = [
     "Shape",

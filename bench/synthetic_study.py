@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from iolab.model.configuration import Capacity, Configuration
-from iolab.model.engine import EngineName
-from iolab.model.host import (
+from iolab.core.configuration import Capacity, Configuration
+from iolab.core.engine import EngineName
+from iolab.core.host import (
     CpuFacts,
     DiskFacts,
     HostFacts,
@@ -23,16 +23,9 @@ from iolab.model.host import (
     TargetFacts,
     ToolFacts,
 )
-from iolab.model.run import Budget, DataSet, Plan, PlannedRun, Point
-from iolab.model.study import (
-    Method,
-    MethodKind,
-    Order,
-    Study,
-    TargetSettings,
-    TelemetrySettings,
-)
-from iolab.model.workload import Access, Axis, Indicator, Job, Workload
+from iolab.core.run import Budget, DataSet, Plan, PlannedRun, Point
+from iolab.core.study import Method, MethodKind, Order, Study, TargetSettings, TelemetrySettings
+from iolab.core.workload import Access, Axis, Indicator, Job, Workload
 
 GIB: Final = 1 << 30
 DEPTHS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

@@ -1,1 +1,1 @@
-"""Tests mirror src; house rules, golden files, properties and end-to-end have their folders."""
+"""Tests mirror src; properties and end-to-end have their folders."""

@@ -1,10 +1,11 @@
-"""For all tests: a property holds or does not, however long a machine takes; lanes; the browser."""
+"""For all tests: their order and seeds, and one browser."""
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,12 +13,19 @@ from playwright.sync_api import Browser, sync_playwright
 from xdist.scheduler import LoadFileScheduling
 
 from tests.lanes import lane_of, turn_of
+from tests.needs import require, require_of_file
 
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+# A property holds or does not, however long a machine takes.
+UNTIMED: Final = settings(
+    settings.get_profile("default"), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+# `make test` tries the same examples each time; `make test-all` draws new ones, and more of them
+# where a test does not say itself how many it can afford.
+settings.register_profile("repeatable", UNTIMED, derandomize=True, database=None)
+settings.register_profile("free", UNTIMED, max_examples=500, print_blob=True)
+settings.load_profile("repeatable")
 
-CHROMIUM = "/usr/bin/chromium"
-
+CHROMIUM: Final = "chromium"
 # A shell starts what it runs in the background with SIGINT ignored, and so would be all that tests
 # start, among which are commands that are to be ended by it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -43,10 +51,25 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return scheduler
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before any fixture is made: what all end-to-end tests of the file use is there."""
+    if item.get_closest_marker("e2e"):
+        require_of_file(item.nodeid)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Tell the order of the tests, so that it can be had again."""
+    if seed := getattr(config.option, "randomly_seed", None):
+        terminalreporter.write_line(f"order: pytest -p randomly --randomly-seed={seed}")
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """The distribution's Chromium; ended with the module, since its driver keeps a loop running."""
+    require(CHROMIUM)
+    program = shutil.which(CHROMIUM)
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser
         browser.close()

@@ -7,15 +7,16 @@ what they make would meet, or is too heavy to have twice. What no company may di
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
 from typing import Final
 
 TOGETHER: Final = {
     # Ports and routes of the machine's own network, and one fleet for most of them.
     "tests/fleet/test_": "fleet",
+    "tests/campaign/test_": "fleet",
     # Emulated processors: two guests take all that a small machine has.
     "tests/e2e/test_guest_": "guests",
     "tests/e2e/test_vm_": "guests",
+    "tests/e2e/test_bundled": "guests",
     # Nodes of Cassandra look for free ports, and each takes half a gigabyte.
     "tests/e2e/test_cassandra": "java",
     "tests/e2e/test_ycsb": "java",
@@ -25,10 +26,10 @@ TOGETHER: Final = {
 FIRST: Final = (
     "fleet",
     "guests",
-    "test_run_session",
+    "tests/e2e/test_run_session.py",
     "java",
-    "test_precondition",
-    "test_real",
+    "tests/e2e/test_precondition.py",
+    "tests/session/test_real.py",
 )
 """The longest lanes: whichever began last would be waited for."""
 
@@ -37,7 +38,7 @@ def lane_of(test: str) -> str:
     """The lane of a test as pytest names it, by its file's path."""
     path = test.partition("::")[0]
     lanes = (lane for begin, lane in TOGETHER.items() if path.startswith(begin))
-    return next(lanes, PurePosixPath(path).stem)
+    return next(lanes, path)
 
 
 def turn_of(lane: str) -> int:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 
 from iolab.errors import EngineError
-from iolab.run.guests.kit import guest_kit
+from iolab.guests.kit import guest_kit
 
 
 async def main() -> int:
-    """Make it if it is not there yet; 1 when it cannot be made."""
+    """Make it if it is not there yet; where it cannot be made, 1 if CI is set."""
     try:
         kit = await guest_kit(print)
     except EngineError as fault:
-        print(fault, file=sys.stderr)
-        return 1
+        print(f"{fault}\nThe tests of guests are skipped.", file=sys.stderr)
+        return 1 if os.environ.get("CI") else 0
     print(f"guests boot Linux {kit.release} from {kit.folder}")
     return 0
 

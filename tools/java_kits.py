@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 
 from iolab.errors import EngineError
-from iolab.model.ycsb import EMBEDDED
-from iolab.run.kits import YCSB_VERSION, KitName, workshop
+from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, workshop
+from iolab.loads.keyvalue.workload import EMBEDDED
 
 KITS = ((KitName.YCSB, YCSB_VERSION), (KitName.CASSANDRA, EMBEDDED.version))
 
 
 async def main() -> int:
-    """Build what is not there yet; 1 when one cannot be built."""
+    """Build what is not there yet; where one cannot be built, 1 if CI is set."""
     for name, version in KITS:
         try:
             await workshop().folder_of(name, version, print)
         except EngineError as fault:
-            print(fault, file=sys.stderr)
-            return 1
+            print(f"{fault}\nThe tests of YCSB and Cassandra are skipped.", file=sys.stderr)
+            return 1 if os.environ.get("CI") else 0
     return 0
 
 

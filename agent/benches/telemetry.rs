@@ -47,7 +47,7 @@ fn main() -> ExitCode {
 
 /// Take samples, print what they cost, return the share of one core at one a second.
 fn measure(name: &str, roots: &Roots) -> f64 {
-    let mut sampler = Sampler::new(roots.clone());
+    let mut sampler = Sampler::new(roots.clone(), None);
     let first_s = cost_s(&mut sampler, 1);
     let steady_s = cost_s(&mut sampler, SAMPLES) / f64::from(SAMPLES);
     let share = steady_s + first_s / SAMPLES_A_REFRESH;

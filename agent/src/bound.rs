@@ -17,11 +17,13 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::facts::disks::mounts;
+use crate::job::sign_of;
 use crate::prepare::privacy;
 use crate::probe::mountinfo::Mount;
 use crate::roots::{Roots, names, text};
 use crate::sys::mount::mount_device;
 use crate::sys::process::{Pid, kill, own_pid};
+use crate::tree::may_live;
 
 /// No program starts in less.
 const LEAST_BYTES: u64 = 1 << 20;
@@ -135,16 +137,27 @@ pub fn remove_own() {
 
 /// Remove the groups of an agent that died without doing it, wherever it had made them.
 pub fn remove_of(roots: &Roots, sign: &str) {
-    let prefix = groups_of(sign);
-    show_groups(roots);
-    for hierarchy in hierarchies(roots) {
-        for folder in folders_below(&hierarchy.top, MAX_GROUPS) {
-            let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-            if name.is_some_and(|name| name.starts_with(&prefix)) {
-                remove(&folder);
-            }
-        }
+    for folder in groups_whose(roots, |other| other == sign) {
+        remove(&folder);
     }
+}
+
+/// The groups of agents that are surely dead.
+#[must_use]
+pub fn groups_of_dead(roots: &Roots) -> Vec<PathBuf> {
+    groups_whose(roots, |sign| !may_live(sign))
+}
+
+fn groups_whose(roots: &Roots, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    show_groups(roots);
+    let tops = hierarchies(roots).into_iter().map(|hierarchy| hierarchy.top);
+    let all = tops.flat_map(|top| folders_below(&top, MAX_GROUPS));
+    all.filter(|folder| {
+        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        let sign = name.as_deref().and_then(|name| sign_of(name.strip_prefix("iolab-")?));
+        sign.is_some_and(&is_wanted)
+    })
+    .collect()
 }
 
 fn groups_of(sign: &str) -> String {
@@ -308,7 +321,7 @@ fn value_of(file: &Path, key: &str) -> Option<u64> {
 }
 
 /// Kill what is left in a group and in those below it, and remove them, until patience ends.
-fn remove(folder: &Path) {
+pub fn remove(folder: &Path) {
     let deadline = Instant::now() + REMOVAL_PATIENCE;
     loop {
         let mut groups = folders_below(folder, MAX_GROUPS);

@@ -104,13 +104,15 @@ fn what_was_used_is_read_and_summed_as_each_version_counts() {
 #[test]
 fn the_groups_of_a_dead_agent_go_and_those_of_others_stay() {
     let (tree, roots) = machine(ONE, "4:memory:/\n");
-    for group in
-        ["memory/a/iolab-1-dead.7/inner", "memory/iolab-1-deader.1", "unified/iolab-1-dead.9"]
-    {
+    for group in [
+        "memory/a/iolab-1-00000000deadbeef.7/inner",
+        "memory/iolab-1-00000000deadbee0.1",
+        "unified/iolab-1-00000000deadbeef.9",
+    ] {
         fs::create_dir_all(tree.path().join("cg").join(group)).unwrap();
     }
-    remove_of(&roots, "1-dead");
-    assert_eq!(names(&tree.path().join("cg/memory")), ["a", "iolab-1-deader.1"]);
+    remove_of(&roots, "1-00000000deadbeef");
+    assert_eq!(names(&tree.path().join("cg/memory")), ["a", "iolab-1-00000000deadbee0.1"]);
     assert!(names(&tree.path().join("cg/memory/a")).is_empty());
     assert!(names(&tree.path().join("cg/unified")).is_empty());
 }

@@ -92,7 +92,7 @@ fn a_socket_that_never_comes_is_named_and_can_be_called_off() {
     assert_eq!(table.reserve(ID).map(drop).unwrap_err().code, "bad-request");
     let soon = Socket::new("/".into(), "gone".into(), 0.05).unwrap();
     let error = place.serve(&open, &soon, |_| {}).unwrap_err();
-    assert_eq!(error.says, "cannot connect to gone: No such file or directory (ENOENT)");
+    assert_eq!((error.code.as_str(), error.says.contains("gone")), ("ENOENT", true));
     let leaving = table.leave(ID).unwrap();
     let late = Socket::new("/".into(), "gone".into(), 600.0).unwrap();
     place.serve(&open, &late, |_| {}).unwrap();

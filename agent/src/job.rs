@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::{Bound, MemoryUse, group_of};
 use crate::error::{Error, Result};
+use crate::probe::process::setting_after;
+use crate::processor::{Got, Watcher};
 use crate::roots::Roots;
 use crate::runs::{Exit, Runs, Started};
 use crate::sys::process::{Program, READABLE, WRITABLE, never_block, own_pid, poll, start_alone};
@@ -37,7 +39,9 @@ const OWN_NAME: &str = "iolab-agent";
 /// It is there as long as a process of it is, also when the file was replaced or removed.
 const OWN_FILE: &str = "/proc/self/exe";
 /// What the marks of this agent begin with: two agents never have the same, wherever they run.
-static SIGN: LazyLock<String> = LazyLock::new(|| format!("{}-{:x}", own_pid(), real_ns()));
+static SIGN: LazyLock<String> = LazyLock::new(|| format!("{}-{:016x}", own_pid(), real_ns()));
+/// Digits of nanoseconds since 1970 in hexadecimal, from 2006 to 2554.
+const SIGN_TIME_DIGITS: usize = 16;
 /// The search path of a process when the agent itself was given none.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -68,6 +72,9 @@ pub struct Job {
     /// What its whole tree may have of memory, page cache too; no bound when null.
     #[serde(default)]
     pub memory_limit_bytes: Option<u64>,
+    /// Whether to tell what its threads got of the processors.
+    #[serde(default)]
+    pub watch_processor: bool,
 }
 
 /// Where a piece of output came from.
@@ -116,6 +123,9 @@ pub struct Exited {
     /// What its tree used, where that was bounded.
     #[serde(flatten)]
     pub memory: Option<MemoryUse>,
+    /// What its threads got of the processors, where that was asked for and can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processor: Option<Got>,
 }
 
 /// Run a job whose place in `runs` is reserved; blocks until its whole tree is gone.
@@ -127,7 +137,7 @@ pub fn run(
     mut tell: impl FnMut(Event),
 ) -> Result<Exited> {
     let wall_limit = check_limits(job)?;
-    let mark = format!("{}{id}", marks_of(&SIGN));
+    let mark = format!("{MARK}={}.{id}", *SIGN);
     let bound = bound_of(job, id)?;
     let mut command = command_of(job, &mark, input, bound.as_ref())?;
     if let Some(at_ns) = job.start_at_real_ns.filter(|_| !job.told_start) {
@@ -141,10 +151,15 @@ pub fn run(
     tell(Event::Started { pid: started.child.id(), real_ns: started.real_ns });
     let limit = job.output_limit_bytes.unwrap_or(DEFAULT_OUTPUT_LIMIT_BYTES);
     let mut pump = Pump::new(started, input, limit).map_err(|e| Error::io("read output", &e))?;
-    let exit = pump.until_gone(runs, id, &mut tell);
+    let begins_ns = job.start_at_real_ns.unwrap_or(0);
+    let leader = pump.started.family.leader;
+    let make = || Watcher::of(Roots::default(), leader, begins_ns);
+    let mut watcher = job.watch_processor.then(make);
+    let exit = pump.until_gone(runs, id, &mut tell, &mut watcher);
     let memory = bound.as_ref().map(Bound::used);
+    let processor = watcher.and_then(|watcher| watcher.got());
     drop(bound); // Nothing of it is left when the end is told.
-    Ok(exited(&exit, pump.truncated, memory))
+    Ok(Exited { processor, ..exited(&exit, pump.truncated, memory) })
 }
 
 fn bound_of(job: &Job, id: u64) -> Result<Option<Bound>> {
@@ -215,10 +230,22 @@ pub fn own_sign() -> &'static str {
     &SIGN
 }
 
-/// How the `NAME=value` of every run of an agent begins.
+/// The sign of the agent that an environment was given by, if one has.
 #[must_use]
-pub fn marks_of(sign: &str) -> String {
-    format!("{MARK}={sign}.")
+pub fn sign_in(environ: &[u8]) -> Option<String> {
+    let mark = setting_after(environ, &format!("{MARK}="))?;
+    sign_of(std::str::from_utf8(mark).ok()?).map(str::to_owned)
+}
+
+/// The sign in `SIGN.ID`; none in what only looks like it, for what bears a sign may be killed.
+#[must_use]
+pub fn sign_of(mark: &str) -> Option<&str> {
+    let (sign, id) = mark.rsplit_once('.')?;
+    let (pid, made_at) = sign.split_once('-')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    let is_time = made_at.len() == SIGN_TIME_DIGITS && made_at.bytes().all(is_hex);
+    (is_number(pid) && is_number(id) && is_time).then_some(sign)
 }
 
 /// The search path that processes of this agent get.
@@ -281,7 +308,13 @@ impl<'a> Pump<'a> {
     }
 
     /// Move input and output until the leader ended, its tree is killed and the pipes are empty.
-    fn until_gone(&mut self, runs: &Runs, id: u64, tell: &mut impl FnMut(Event)) -> Exit {
+    fn until_gone(
+        &mut self,
+        runs: &Runs,
+        id: u64,
+        tell: &mut impl FnMut(Event),
+        watcher: &mut Option<Watcher>,
+    ) -> Exit {
         let mut end: Option<(Exit, Instant)> = None;
         loop {
             if end.is_none() {
@@ -297,12 +330,21 @@ impl<'a> Pump<'a> {
                     return exit;
                 }
             }
-            self.step(end.map(|(_, deadline)| deadline), tell);
+            let look = watcher.as_mut().filter(|_| end.is_none()).map(|watcher| {
+                watcher.look_if_due();
+                Instant::now() + watcher.patience()
+            });
+            self.step(end.map(|(_, deadline)| deadline), look, tell);
         }
     }
 
-    fn step(&mut self, deadline: Option<Instant>, tell: &mut impl FnMut(Event)) {
-        let timeout_ms = deadline.map_or(-1, |deadline| {
+    fn step(
+        &mut self,
+        deadline: Option<Instant>,
+        look: Option<Instant>,
+        tell: &mut impl FnMut(Event),
+    ) {
+        let timeout_ms = deadline.or(look).map_or(-1, |deadline| {
             deadline.saturating_duration_since(Instant::now()).as_millis() as i32 + 1
         });
         let wanted = [
@@ -377,6 +419,7 @@ fn exited(exit: &Exit, truncated: bool, memory: Option<MemoryUse>) -> Exited {
         timed_out: exit.timed_out,
         truncated,
         memory,
+        processor: None,
     }
 }
 
@@ -392,5 +435,6 @@ fn never_started(signal: i32) -> Exited {
         timed_out: false,
         truncated: false,
         memory: None,
+        processor: None,
     }
 }

@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use crate::bound;
+use crate::guard;
 use crate::job::own_sign;
 use crate::roots::Roots;
 use crate::sys::process::{self, Pid, Reaped};
@@ -37,7 +38,7 @@ pub fn stand_under() -> io::Result<()> {
     if process::parent_pid() != keeper {
         process::exit_now(128 + libc::SIGTERM);
     }
-    Ok(())
+    guard::stand_by()
 }
 
 fn keep(agent: Pid) -> ! {
@@ -64,7 +65,7 @@ fn end_of(agent: Pid) -> Option<Reaped> {
 }
 
 /// Whoever listens must see the end of stdout when the agent ends, not when the keeper does.
-fn let_go_of_the_channel() {
+pub fn let_go_of_the_channel() {
     if let Ok(nothing) = OpenOptions::new().read(true).write(true).open("/dev/null") {
         for standard in [0, 1] {
             let _ = process::replace_standard(standard, nothing.as_fd());

@@ -20,10 +20,13 @@ use crate::prepare::scratch::Scratch;
 use crate::runs::Runs;
 use crate::sys::process;
 use crate::sys::signal::{self, Seen};
+use crate::sys::time::SECOND_NS;
 use crate::tree;
 
 /// Between two looks at wall limits: a limit is kept to a quarter of a second.
 const LIMIT_CHECK: Duration = Duration::from_millis(250);
+/// The most that a look adds to a silence.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
 /// Scratch folders held at once; a session holds one a target.
 const MAX_SCRATCHES: usize = 16;
 
@@ -46,6 +49,7 @@ enum Mounted {
 }
 
 /// Everything that the end of the agent must undo.
+#[derive(Default)]
 pub struct Lease {
     /// The processes.
     pub runs: Runs,
@@ -56,33 +60,16 @@ pub struct Lease {
     ended: AtomicBool,
     scratches: Mutex<HashMap<PathBuf, Held>>,
     asides: Mutex<Vec<PathBuf>>,
-    since: Instant,
-    /// Milliseconds after `since`.
-    heard_ms: AtomicU64,
-    /// Milliseconds; 0 while no term was set.
-    term_ms: AtomicU64,
-}
-
-impl Default for Lease {
-    fn default() -> Self {
-        Self {
-            runs: Runs::default(),
-            phases: Phases::default(),
-            ledgers: Ledgers::default(),
-            ended: AtomicBool::default(),
-            scratches: Mutex::default(),
-            asides: Mutex::default(),
-            since: Instant::now(),
-            heard_ms: AtomicU64::new(0),
-            term_ms: AtomicU64::new(0),
-        }
-    }
+    /// For how long nothing was heard while this agent could have heard it.
+    silence_ns: AtomicU64,
+    /// 0 while no term was set.
+    term_ns: AtomicU64,
 }
 
 impl Lease {
     /// Something of the controller arrived: the term begins anew.
     pub fn heard(&self) {
-        self.heard_ms.store(self.since.elapsed().as_millis() as u64, Ordering::Relaxed);
+        self.silence_ns.store(0, Ordering::Relaxed);
     }
 
     /// End the agent once nothing has arrived for so long.
@@ -92,16 +79,22 @@ impl Lease {
             return Err(Error::bad_request(says));
         }
         self.heard();
-        self.term_ms.store(seconds * 1000, Ordering::Relaxed);
+        self.term_ns.store(seconds * SECOND_NS, Ordering::Relaxed);
         Ok(())
     }
 
-    /// For how long the controller has been silent, when that is longer than the term.
+    /// So much time has passed since the last look. A host that stood still has heard nothing, but
+    /// the controller may have spoken all the while.
+    fn age(&self, passed: Duration) {
+        let counted = passed.min(LONGEST_LOOK).as_nanos() as u64;
+        self.silence_ns.fetch_add(counted, Ordering::Relaxed);
+    }
+
+    /// For how long the controller has been silent, when the term would be over by the next look.
     fn overdue(&self) -> Option<Duration> {
-        let term = Duration::from_millis(self.term_ms.load(Ordering::Relaxed));
-        let heard = Duration::from_millis(self.heard_ms.load(Ordering::Relaxed));
-        let silence = self.since.elapsed().saturating_sub(heard);
-        (!term.is_zero() && silence > term).then_some(silence)
+        let term = Duration::from_nanos(self.term_ns.load(Ordering::Relaxed));
+        let silence = Duration::from_nanos(self.silence_ns.load(Ordering::Relaxed));
+        (!term.is_zero() && silence + LIMIT_CHECK > term).then_some(silence)
     }
 
     /// Kill every process, remove what was made, and exit with `code`; `before_exit` is the last
@@ -135,15 +128,19 @@ impl Lease {
     /// Reap children, keep wall limits and the term, hear signals, for ever. Needs a thread of its
     /// own.
     pub fn attend(&self) -> ! {
+        let mut looked = Instant::now();
         loop {
             match signal::wait(LIMIT_CHECK) {
-                Seen::Child => self.runs.reap(),
-                Seen::Nothing => {}
+                Seen::Child if self.runs.reap() => self.end(128 + libc::SIGKILL, || {}),
+                Seen::Child | Seen::Nothing => {}
                 Seen::End(signal) => self.end(128 + signal, || {}),
             }
             self.runs.enforce_limits();
+            let now = Instant::now();
+            self.age(now - looked);
+            looked = now;
             if let Some(silence) = self.overdue() {
-                let seconds = silence.as_secs();
+                let seconds = silence.as_secs_f64().round();
                 eprintln!("iolab-agent: nothing was heard for {seconds} s: the lease is over");
                 self.end(CODE_SILENCE, || {});
             }
@@ -293,4 +290,40 @@ impl Drop for Aside {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_over_after_its_term_and_whatever_is_heard_renews_it() {
+        let lease = Lease::default();
+        let look = |times: u32| (0..times).for_each(|_| lease.age(LIMIT_CHECK));
+        look(1000);
+        assert_eq!(lease.overdue(), None);
+        for renew in [|lease: &Lease| lease.set_term(10).unwrap(), Lease::heard] {
+            renew(&lease);
+            look(39);
+            assert_eq!(lease.overdue(), None);
+            look(1);
+            assert_eq!(lease.overdue(), Some(Duration::from_secs(10)));
+        }
+    }
+
+    #[test]
+    fn a_host_that_stood_still_hears_its_controller_first() {
+        let lease = Lease::default();
+        lease.set_term(15).unwrap();
+        lease.age(Duration::from_secs(3600));
+        assert_eq!(lease.overdue(), None);
+    }
+
+    #[test]
+    fn a_term_that_cannot_be_meant_is_refused() {
+        for seconds in [0, 86_401, u64::MAX] {
+            assert_eq!(Lease::default().set_term(seconds).unwrap_err().code, "bad-request");
+        }
+        assert!(Lease::default().set_term(86_400).is_ok());
+    }
 }

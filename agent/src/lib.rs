@@ -10,17 +10,20 @@ pub mod counters;
 pub mod device;
 pub mod error;
 pub mod facts;
+pub mod guard;
 pub mod guest;
 pub mod job;
 pub mod keeper;
 pub mod latency;
 pub mod lease;
 pub mod ledgers;
+pub mod leftovers;
 pub mod metadata;
 pub mod native;
 pub mod own_run;
 pub mod prepare;
 pub mod probe;
+pub mod processor;
 pub mod request;
 pub mod roots;
 pub mod run_use;
@@ -29,10 +32,13 @@ pub mod sampler;
 pub mod serve;
 mod slow;
 pub mod sys;
+pub mod trace;
 pub mod transfer;
 pub mod tree;
 pub mod watch;
 pub mod wire;
 
+#[cfg(test)]
+mod damage_tests;
 #[cfg(test)]
 mod trial;

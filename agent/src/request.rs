@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::guard;
 use crate::job::Job;
 use crate::metadata::Load;
 use crate::sys::process::own_pid;
@@ -26,12 +27,19 @@ pub enum Request {
         #[serde(default)]
         tools: BTreeMap<String, Vec<String>>,
     },
-    Snapshot {},
+    Snapshot {
+        inodes_of: Option<PathBuf>,
+    },
     Watch {
         interval_ms: u64,
+        inodes_of: Option<PathBuf>,
     },
     Unwatch {
         watch: u64,
+    },
+    Trace {
+        device: String,
+        wall_limit_s: f64,
     },
     Run(Job),
     Metadata(Load),
@@ -124,6 +132,10 @@ pub enum Request {
         path: PathBuf,
     },
     Sync {},
+    Leftovers {
+        path: Option<PathBuf>,
+        remove: bool,
+    },
     Lease {
         seconds: u64,
     },
@@ -131,12 +143,13 @@ pub enum Request {
 }
 
 /// The verbs, as the hello tells them.
-pub const VERBS: [&str; 31] = [
+pub const VERBS: [&str; 33] = [
     "clock",
     "facts",
     "snapshot",
     "watch",
     "unwatch",
+    "trace",
     "run",
     "metadata",
     "signal",
@@ -161,6 +174,7 @@ pub const VERBS: [&str; 31] = [
     "discard",
     "trim",
     "sync",
+    "leftovers",
     "lease",
     "bye",
 ];
@@ -171,7 +185,9 @@ pub struct Hello {
     wire: u32,
     version: &'static str,
     pid: i32,
-    capabilities: [&'static str; VERBS.len()],
+    capabilities: &'static [&'static str],
+    /// What ends the processes of runs when all of the agent is killed at once.
+    runs_end_by: Option<&'static str>,
 }
 
 impl Hello {
@@ -180,7 +196,8 @@ impl Hello {
     #[expect(clippy::new_without_default, reason = "no process has other first words")]
     pub fn new() -> Self {
         let version = env!("CARGO_PKG_VERSION");
-        Self { wire: WIRE, version, pid: own_pid(), capabilities: VERBS }
+        let runs_end_by = guard::pid().map(|_| "pid-namespace");
+        Self { wire: WIRE, version, pid: own_pid(), capabilities: &VERBS, runs_end_by }
     }
 }
 
@@ -229,7 +246,7 @@ pub fn parse(header: Map<String, Value>) -> Result<Request> {
 /// A relative path would mean one under wherever the agent was started.
 fn check_paths(verb: &str, request: &Request) -> Result<()> {
     let paths: Vec<&PathBuf> = match request {
-        Request::Facts { path, .. } => path.iter().collect(),
+        Request::Facts { path, .. } | Request::Leftovers { path, .. } => path.iter().collect(),
         Request::Run(job) => job.cwd.iter().collect(),
         Request::Metadata(load) => vec![&load.dir],
         Request::Put { path, .. }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::guard;
 use crate::sys::process::{self, Pid, Reaped};
 use crate::sys::time;
 use crate::tree::{self, Family};
@@ -122,7 +123,10 @@ impl Runs {
             return Err(io::Error::from_raw_os_error(libc::ECANCELED));
         }
         let real_ns = time::real_ns();
-        let child = command.spawn()?;
+        let child = match guard::namespace() {
+            Some(namespace) => namespace.start(|| command.spawn())?,
+            None => command.spawn()?,
+        };
         let family = Family { leader: child.id() as Pid, mark };
         let entry = Entry::Alive {
             family: family.clone(),
@@ -134,10 +138,14 @@ impl Runs {
         Ok(Started { child, ended, family, real_ns })
     }
 
-    /// Reap every child that ended; those that no run knows are adopted orphans.
-    pub fn reap(&self) {
+    /// Reap every child that ended; those that no run knows are adopted orphans. Whether the guard
+    /// was among them, without whom no run can be started.
+    #[must_use]
+    pub fn reap(&self) -> bool {
         let mut table = self.lock();
+        let mut guard_ended = false;
         while let Some(reaped) = process::reap() {
+            guard_ended |= Some(reaped.pid) == guard::pid();
             let known = table.entries.values_mut().find(
                 |entry| matches!(entry, Entry::Alive { family, .. } if family.leader == reaped.pid),
             );
@@ -147,6 +155,7 @@ impl Runs {
             *entry = Entry::Ended(Exit { reaped, real_ns: time::real_ns(), timed_out });
             process::raise(&ended);
         }
+        guard_ended
     }
 
     /// Kill the runs whose wall limit has passed.

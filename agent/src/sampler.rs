@@ -19,6 +19,7 @@ use crate::probe::nic::parse_net_dev;
 use crate::probe::pressure::{Stall, parse_pressure};
 use crate::roots::Roots;
 use crate::slow::Slow;
+use crate::sys::file::space;
 use crate::sys::time::{own_cpu_ns, page_bytes, ticks_per_second};
 
 /// A kernel file larger than this is not what it should be.
@@ -36,6 +37,9 @@ pub struct Sample {
     pub cpu: Vec<[u64; 10]>,
     /// Counters of each block device in use.
     pub disks: Vec<DiskRow>,
+    /// name, reads and writes that were joined to others; in a snapshot alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub merges: Vec<(String, u64, u64)>,
     /// name, bytes, frames and drops received, the same sent.
     pub nics: Vec<(String, u64, u64, u64, u64, u64, u64)>,
     /// Bytes of memory.
@@ -44,6 +48,9 @@ pub struct Sample {
     pub pressure: PressureRow,
     /// Throttling.
     pub thermal: ThermalRow,
+    /// The file system that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<TargetRow>,
     /// What the agent itself uses.
     pub agent: AgentRow,
 }
@@ -97,6 +104,13 @@ pub struct ThermalRow {
     pub throttle_events: Option<u64>,
 }
 
+/// A file system.
+#[derive(Debug, Serialize)]
+#[expect(missing_docs, reason = "the names are the documentation, in docs/reference/wire.md")]
+pub struct TargetRow {
+    pub used_inodes: u64,
+}
+
 /// The agent's own use.
 #[derive(Debug, Serialize)]
 #[expect(missing_docs, reason = "the names are the documentation, in docs/reference/wire.md")]
@@ -117,13 +131,15 @@ pub struct Sampler {
     pressure: [Live; 3],
     own: Live,
     slow: Slow,
+    inodes_of: Option<PathBuf>,
     next_seq: u64,
 }
 
 impl Sampler {
-    /// A sampler that has read nothing yet.
+    /// A sampler that has read nothing yet; it counts the inodes of a path's file system, too, which
+    /// must answer at once.
     #[must_use]
-    pub fn new(roots: Roots) -> Self {
+    pub fn new(roots: Roots, inodes_of: Option<PathBuf>) -> Self {
         let live = |name: &str| Live::new(roots.proc.join(name));
         Self {
             ticks_per_second: ticks_per_second(),
@@ -136,6 +152,7 @@ impl Sampler {
             pressure: [live("pressure/cpu"), live("pressure/io"), live("pressure/memory")],
             own: live("self/statm"),
             slow: Slow::default(),
+            inodes_of,
             next_seq: 0,
             roots,
         }
@@ -154,6 +171,7 @@ impl Sampler {
             stamp,
             cpu: self.cpu_rows(),
             disks: self.disk_rows(),
+            merges: Vec::new(),
             nics: self.nic_rows(),
             memory: self.memory_row(),
             pressure: PressureRow {
@@ -164,8 +182,18 @@ impl Sampler {
                 memory_full_ns: memory.full_ns,
             },
             thermal: ThermalRow { throttle_events: self.slow.throttle_events() },
+            target: self.target_row(),
             agent: self.agent_row(),
         }
+    }
+
+    /// The same with what only two looks around a run need.
+    pub fn snapshot(&mut self) -> Sample {
+        let mut sample = self.sample();
+        let disks = parse_diskstats(self.diskstats.text());
+        let rows = disks.into_iter().filter(DiskCounters::was_used);
+        sample.merges = rows.map(|d| (d.name, d.read_merges, d.write_merges)).collect();
+        sample
     }
 
     fn cpu_rows(&mut self) -> Vec<[u64; 10]> {
@@ -214,6 +242,11 @@ impl Sampler {
             dirty_bytes: memory.dirty_bytes,
             writeback_bytes: memory.writeback_bytes,
         }
+    }
+
+    fn target_row(&self) -> Option<TargetRow> {
+        let used_inodes = space(self.inodes_of.as_ref()?).ok()?.used_inodes?;
+        Some(TargetRow { used_inodes })
     }
 
     fn agent_row(&mut self) -> AgentRow {

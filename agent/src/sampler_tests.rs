@@ -17,7 +17,7 @@ fn host() -> (Folder, Sampler) {
     tree.put("sys/block/nvme0n1/device/hwmon2/temp1_input", "38850\n");
     tree.put("sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "7\n");
     let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().join("sys") };
-    (tree, Sampler::new(roots))
+    (tree, Sampler::new(roots, None))
 }
 
 fn told(sampler: &mut Sampler) -> Value {
@@ -51,14 +51,16 @@ fn a_sample_has_everything_in_its_place() {
     assert_eq!(sample["pressure"]["cpu_some_ns"], Value::Null);
     assert_eq!(sample["thermal"]["throttle_events"], 7);
     assert_eq!(sample["agent"]["rss_bytes"], 3 * page_bytes());
-    assert_eq!(told(&mut sampler)["seq"], 1);
+    assert_eq!(sample["merges"], Value::Null, "a watch does not repeat them");
+    let snapshot = serde_json::to_value(sampler.snapshot()).expect("a sample is JSON");
+    assert_eq!((&snapshot["seq"], &snapshot["merges"]), (&json!(1), &json!([["nvme0n1", 0, 0]])));
 }
 
 #[test]
 fn a_host_that_shows_nothing_gives_an_empty_sample() {
     let tree = Folder::new();
     let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
-    let sample = told(&mut Sampler::new(roots));
+    let sample = told(&mut Sampler::new(roots, None));
     for kind in ["cpu", "disks", "nics"] {
         assert_eq!(sample[kind], json!([]), "{kind}");
     }

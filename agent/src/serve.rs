@@ -1,7 +1,7 @@
 //! The main flow: hello, then each request answered by a thread of its own, until the input ends.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::sampler::Sampler;
 use crate::sys::file::sync_all;
 use crate::watch::{Watch, Watches};
 use crate::wire::{Empty, Frame, Outbox, read_frame};
-use crate::{bound, facts, metadata, own_run, run_use, transfer};
+use crate::{bound, facts, leftovers, metadata, own_run, run_use, transfer};
 
 /// The exit code after a clean end of the input or a `bye`.
 pub const CODE_DONE: i32 = 0;
@@ -61,22 +61,35 @@ pub fn serve(input: &mut impl Read, outbox: Outbox, lease: Arc<Lease>) -> ! {
         under_way: AtomicUsize::new(0),
     });
     service.outbox.say(0, "hello", &Hello::new());
+    let mut input = Heard { input, lease: Arc::clone(&service.lease) };
     loop {
-        match read_frame(input) {
-            Ok(Some(frame)) => {
-                service.lease.heard();
-                service.take(frame);
-            }
+        match read_frame(&mut input) {
+            Ok(Some(frame)) => service.take(frame),
             Ok(None) => service.lease.end(CODE_DONE, || {}),
             Err(fault) => service.end_by_fault(&fault.0),
         }
     }
 }
 
+/// What the controller says. Every piece counts as heard: over a slow link a frame takes long.
+struct Heard<'a, R> {
+    input: &'a mut R,
+    lease: Arc<Lease>,
+}
+
+impl<R: Read> Read for Heard<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.lease.heard();
+        Ok(count)
+    }
+}
+
 /// A request that is ready to be worked on: what must be known in order is done already.
 enum Work {
     Run(Job, Vec<u8>),
-    Watch(Watch),
+    Watch(Watch, Option<PathBuf>),
+    Trace(String, Watch),
     Metadata(Load, Place),
     Connect(Socket, connection::Place),
     Send(Queued),
@@ -123,8 +136,11 @@ impl Service {
                 self.lease.runs.reserve(id)?;
                 Ok(Work::Run(job, payload))
             }
-            Request::Watch { interval_ms } => {
-                Ok(Work::Watch(self.watches.reserve(id, interval_ms)?))
+            Request::Watch { interval_ms, inodes_of } => {
+                Ok(Work::Watch(self.watches.reserve(id, interval_ms)?, inodes_of))
+            }
+            Request::Trace { device, wall_limit_s } => {
+                Ok(Work::Trace(device, self.watches.reserve_limited(id, wall_limit_s)?))
             }
             Request::Metadata(load) => Ok(Work::Metadata(load, self.lease.phases.reserve(id)?)),
             Request::Connect { dir, name, wait_s } => {
@@ -148,8 +164,12 @@ impl Service {
         }
         let answered = catch_unwind(AssertUnwindSafe(|| match work {
             Work::Run(job, payload) => self.run(id, &job, &payload),
-            Work::Watch(watch) => {
-                self.watch(id, &watch);
+            Work::Watch(watch, inodes_of) => {
+                self.watch(id, &watch, inodes_of);
+                Ok(())
+            }
+            Work::Trace(device, watch) => {
+                self.outbox.say(id, "trace", &watch.trace(&device));
                 Ok(())
             }
             Work::Metadata(load, place) => self.metadata(id, &load, place),
@@ -196,8 +216,8 @@ impl Service {
         Ok(())
     }
 
-    fn watch(&self, id: u64, watch: &Watch) {
-        let mut sampler = Sampler::new(Roots::default());
+    fn watch(&self, id: u64, watch: &Watch, inodes_of: Option<PathBuf>) {
+        let mut sampler = Sampler::new(Roots::default(), inodes_of);
         watch.each(&mut sampler, |sample| self.outbox.say(id, "sample", sample));
         self.done(id);
     }
@@ -234,8 +254,9 @@ impl Service {
         match request {
             Request::Clock {} => self.outbox.say(id, "clock", &Reading::now()),
             Request::Facts { path, tools } => self.facts(id, path.as_deref(), &tools),
-            Request::Snapshot {} => {
-                self.outbox.say(id, "sample", &Sampler::new(Roots::default()).sample());
+            Request::Snapshot { inodes_of } => {
+                let mut sampler = Sampler::new(Roots::default(), inodes_of);
+                self.outbox.say(id, "sample", &sampler.snapshot());
             }
             Request::Unwatch { .. } | Request::Signal { .. } | Request::Use { .. } => {
                 self.about(id, &request)?;
@@ -284,6 +305,10 @@ impl Service {
                 sync_all();
                 self.done(id);
             }
+            Request::Leftovers { path, remove } => {
+                let look = if remove { leftovers::remove } else { leftovers::find };
+                self.outbox.say(id, "leftovers", &look(path.as_deref()));
+            }
             Request::Lease { seconds } => {
                 self.lease.set_term(seconds)?;
                 self.done(id);
@@ -291,6 +316,7 @@ impl Service {
             Request::Bye {} => self.lease.end(CODE_DONE, || self.done(id)),
             Request::Run(_)
             | Request::Watch { .. }
+            | Request::Trace { .. }
             | Request::Metadata(_)
             | Request::Connect { .. }
             | Request::Send { .. }

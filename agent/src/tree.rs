@@ -1,19 +1,27 @@
 //! The processes under this one: found in /proc, killed until none is left.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::probe::process::{Place, has_setting, has_setting_like, parse_place};
-use crate::sys::process::{Pid, kill, own_pid, reap};
+use serde::Serialize;
+
+use crate::guard;
+use crate::job::{own_sign, sign_in};
+use crate::probe::process::{Place, has_setting, parse_place};
+use crate::sys::process::{Pid, kill, own_pid, parent_pid, reap};
 
 /// How long killed processes may take to go: only one stuck in the kernel takes longer, and
 /// waiting for it helps nobody.
 pub const KILL_PATIENCE: Duration = Duration::from_secs(2);
 /// Between two looks at /proc; a killed process is gone in less.
 const PAUSE: Duration = Duration::from_millis(4);
+
+/// A command that is shown needs no more to be known by.
+const MAX_COMMAND_CHARS: usize = 200;
 
 /// A run's processes: the session of its leader, those with its mark in their environment (so that
 /// a daemon of its own session is found), and all their descendants.
@@ -59,24 +67,126 @@ pub fn kill_all() {
     }
 }
 
-/// Kill every process on this machine that one agent has marked, which died without doing it, until
-/// none is left or patience ends. `marks` is how each of its marks begins.
-pub fn kill_marked(marks: &str) {
+/// A process of a run whose agent is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Orphan {
+    /// Its id.
+    pub pid: Pid,
+    /// Its program and arguments, cut.
+    pub command: String,
+}
+
+/// Processes on this host that an agent has started and that it, being dead, will never end.
+#[must_use]
+pub fn orphans() -> Vec<Orphan> {
+    orphans_of("").into_iter().map(|pid| Orphan { pid, command: command_of(pid) }).collect()
+}
+
+/// Kill them until none is left or patience ends; those that are left.
+#[must_use]
+pub fn kill_orphans() -> Vec<Orphan> {
+    kill_orphans_of("");
+    orphans()
+}
+
+/// The same, where the agent with the sign `dead` is known to be so.
+pub fn kill_orphans_of(dead: &str) {
     let deadline = Instant::now() + KILL_PATIENCE;
     loop {
-        let left: Vec<Place> = places()
-            .into_iter()
-            .filter(|place| !place.is_zombie && place.pid != own_pid())
-            .filter(|place| environ_of(place.pid).is_some_and(|all| has_setting_like(&all, marks)))
-            .collect();
-        for place in &left {
-            kill(place.pid, libc::SIGKILL);
+        let left = orphans_of(dead);
+        for &pid in &left {
+            kill(pid, libc::SIGKILL);
         }
         if left.is_empty() || Instant::now() >= deadline {
             return;
         }
         thread::sleep(PAUSE);
     }
+}
+
+/// Whether a process lives that has or had the number which a sign begins with, in this PID
+/// namespace or in one below: an agent in a container has signed by its number there.
+#[must_use]
+pub fn may_live(sign: &str) -> bool {
+    let Some(number) = number_of(sign) else { return true };
+    places().iter().any(|place| numbers_of(place.pid).contains(&number))
+}
+
+/// The files that other processes than this agent's execute, by device and inode.
+#[must_use]
+pub fn programs_of_others() -> HashSet<(u64, u64)> {
+    let all = places();
+    let mut own: HashSet<Pid> = descendants(&all, own_pid()).iter().map(|p| p.pid).collect();
+    own.extend([own_pid(), parent_pid()]);
+    all.iter()
+        .filter(|place| !own.contains(&place.pid))
+        .filter_map(|place| fs::metadata(format!("/proc/{}/exe", place.pid)).ok())
+        .map(|file| (file.dev(), file.ino()))
+        .collect()
+}
+
+/// Looked for twice: /proc is read while processes move.
+fn orphans_of(dead: &str) -> Vec<Pid> {
+    let first = look_for_orphans(dead);
+    if first.is_empty() {
+        return first;
+    }
+    thread::sleep(PAUSE);
+    let second = look_for_orphans(dead);
+    first.into_iter().filter(|pid| second.contains(pid)).collect()
+}
+
+fn look_for_orphans(dead: &str) -> Vec<Pid> {
+    let all: HashMap<Pid, Place> = places().into_iter().map(|p| (p.pid, p)).collect();
+    let is_orphan = |place: &&Place| {
+        let Some(environ) = environ_of(place.pid) else { return false };
+        let Some(sign) = sign_in(&environ) else { return false };
+        sign != own_sign() && (sign == dead || is_out_of_hand(&all, **place, &sign))
+    };
+    all.values().filter(|place| !place.is_zombie).filter(is_orphan).map(|p| p.pid).collect()
+}
+
+/// Whether nobody above a process has the number that its sign begins with. One whose parents
+/// cannot all be seen has just lost one.
+fn is_out_of_hand(all: &HashMap<Pid, Place>, place: Place, sign: &str) -> bool {
+    let Some(number) = number_of(sign) else { return false };
+    let mut above = place.parent;
+    for _ in 0..all.len() {
+        if above == 0 {
+            return true;
+        }
+        let Some(parent) = all.get(&above) else { return false };
+        if numbers_of(above).contains(&number) {
+            return false;
+        }
+        above = parent.parent;
+    }
+    false
+}
+
+fn number_of(sign: &str) -> Option<Pid> {
+    sign.split_once('-')?.0.parse().ok()
+}
+
+/// What a process is numbered here and in the PID namespaces below, in which it is as well.
+fn numbers_of(pid: Pid) -> Vec<Pid> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let below = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    let numbers = below.split_ascii_whitespace().filter_map(|number| number.parse().ok());
+    numbers.chain([pid]).collect()
+}
+
+fn command_of(pid: Pid) -> String {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&words).replace('\0', " ");
+    text.trim().chars().take(MAX_COMMAND_CHARS).collect()
+}
+
+/// A process and all below it, by a look at every process of this machine.
+#[must_use]
+pub fn with_descendants(pid: Pid) -> Vec<Pid> {
+    let below = descendants(&places(), pid);
+    [pid].into_iter().chain(below.into_iter().map(|place| place.pid)).collect()
 }
 
 /// Only descendants of this process are ever members: a number that the kernel gave to somebody
@@ -86,7 +196,7 @@ fn members(family: &Family) -> Vec<Place> {
     let mut chosen: HashSet<Pid> = HashSet::new();
     // Parents stand before their children, so one pass is enough.
     for place in &under {
-        let adopted = place.parent == own_pid();
+        let adopted = place.parent == own_pid() || Some(place.parent) == guard::pid();
         if place.pid == family.leader
             || place.session == family.leader
             || chosen.contains(&place.parent)
@@ -138,9 +248,20 @@ fn descendants(places: &[Place], root: Pid) -> Vec<Place> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::sign_of;
 
     fn place(pid: Pid, parent: Pid) -> Place {
         Place { pid, is_zombie: false, parent, session: pid }
+    }
+
+    #[test]
+    fn nothing_that_only_looks_like_a_sign_is_one() {
+        assert_eq!(sign_of("812-18b2f3a4c5d6e7f8.31"), Some("812-18b2f3a4c5d6e7f8"));
+        for other in
+            ["2024-11-23.log", "3-node.service", "812-18b2f3a4c5d6e7f8", "-.1", "", "1-x.1"]
+        {
+            assert_eq!(sign_of(other), None, "{other}");
+        }
     }
 
     #[test]

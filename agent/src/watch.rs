@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::roots::Roots;
 use crate::sampler::{Sample, Sampler};
+use crate::trace::{Traced, trace};
 
 /// The shortest and the longest interval: below, watching disturbs; above, it shows nothing.
 const INTERVALS_MS: std::ops::RangeInclusive<u64> = 100..=60_000;
@@ -19,6 +21,7 @@ pub struct Watches(Mutex<HashMap<u64, Sender<()>>>);
 
 /// A watch that was agreed on but not begun.
 pub struct Watch {
+    /// Of a trace how long it may last.
     interval: Duration,
     called_off: Receiver<()>,
 }
@@ -33,6 +36,20 @@ impl Watches {
                 INTERVALS_MS.end()
             )));
         }
+        self.reserve_every(id, Duration::from_millis(interval_ms))
+    }
+
+    /// Take a place for a trace, which is called off as a watch is, and ends by itself after that time.
+    pub fn reserve_limited(&self, id: u64, wall_limit_s: f64) -> Result<Watch> {
+        match Duration::try_from_secs_f64(wall_limit_s) {
+            Ok(limit) if !limit.is_zero() => self.reserve_every(id, limit),
+            _ => Err(Error::bad_request(format!(
+                "wall_limit_s {wall_limit_s} is not a time above zero"
+            ))),
+        }
+    }
+
+    fn reserve_every(&self, id: u64, interval: Duration) -> Result<Watch> {
         let mut under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if under_way.len() >= MAX_WATCHES {
             return Err(Error::busy(format!("{MAX_WATCHES} watches are under way")));
@@ -42,7 +59,7 @@ impl Watches {
         }
         let (call_off, called_off) = channel();
         under_way.insert(id, call_off);
-        Ok(Watch { interval: Duration::from_millis(interval_ms), called_off })
+        Ok(Watch { interval, called_off })
     }
 
     /// End a watch; it says `done` itself, after its last sample.
@@ -56,6 +73,12 @@ impl Watches {
 }
 
 impl Watch {
+    /// Sample what the block layer does for a device until called off, or until the trace's limit.
+    #[must_use]
+    pub fn trace(&self, device: &str) -> Traced {
+        trace(&Roots::default(), device, self.interval, &self.called_off)
+    }
+
     /// Sample now and then at every whole interval from now, until called off.
     ///
     /// A sample that comes late does not move those after it; one that is overtaken is left out.

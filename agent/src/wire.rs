@@ -163,28 +163,25 @@ mod tests {
 
     #[test]
     fn a_short_frame_says_where_it_ended() {
-        assert_eq!(fault(&[1, 0, 0]), "the input ended after 3 of 8 bytes of lengths");
+        assert!(fault(&[1, 0, 0]).contains("3 of 8 bytes of lengths"));
         let bytes = encode(1, "x", &Empty {}, b"payload");
-        assert_eq!(fault(&bytes[..12]), "the input ended after 4 of 17 bytes of header");
-        assert_eq!(
-            fault(&bytes[..bytes.len() - 1]),
-            "the input ended after 6 of 7 bytes of payload"
-        );
+        assert!(fault(&bytes[..12]).contains("4 of 17 bytes of header"));
+        assert!(fault(&bytes[..bytes.len() - 1]).contains("6 of 7 bytes of payload"));
     }
 
     #[test]
     fn an_oversized_frame_is_refused_before_it_is_read() {
         let two_gigabytes = 2_147_483_648_u32.to_le_bytes();
         let header = [&two_gigabytes[..], &[0; 4]].concat();
-        assert_eq!(fault(&header), "a header of 2147483648 bytes is too long");
+        assert!(fault(&header).contains("header of 2147483648 bytes"));
         let payload = [&2_u32.to_le_bytes()[..], &two_gigabytes].concat();
-        assert_eq!(fault(&payload), "a payload of 2147483648 bytes is too long");
+        assert!(fault(&payload).contains("payload of 2147483648 bytes"));
     }
 
     #[test]
     fn a_header_that_is_no_object_is_a_fault() {
         let list = [&2_u32.to_le_bytes()[..], &[0; 4], b"[]"].concat();
-        assert_eq!(fault(&list), "a header is not a JSON object");
+        assert!(fault(&list).contains("JSON object"));
         let garbage = [&2_u32.to_le_bytes()[..], &[0; 4], &[0xff, 0xfe]].concat();
         assert!(fault(&garbage).starts_with("a header is not JSON"));
     }

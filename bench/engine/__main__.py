@@ -41,7 +41,7 @@ from bench.engine.sides import (
 from bench.engine.targets import FILE_BYTES, on_disk, on_zram
 from bench.metadata import loads, programs, shown
 from bench.metadata import measure as measure_metadata
-from iolab.model.metadata import Operation
+from iolab.loads.metadata.workload import Operation
 
 PAIRS: Final = int(os.environ.get("BENCH_PAIRS", "7"))
 T_IO_URING: Final = os.environ.get("BENCH_T_IO_URING", "")

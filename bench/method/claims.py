@@ -8,12 +8,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bench.method.coverage import DONE, Coverage
+from bench.method.processes import HELD_OUT, UNSEEN
 from bench.method.stopping import PUBLISHED, Row
 from bench.method.whole_study import Design
 
-HOURS_MOST = 30.0
+HOURS_MOST = 34.0
 RMSE_RATIO_MOST = 1.1
 COVERAGE_LEAST = 0.93
+OTHERS_LEAST = 0.90
+LONG_S = 180
+WRONG_MOST = 0.05
+GIVEN_LEAST = 0.2
+"""Where fewer runs have an interval, how often those hold is told by luck: only a correlation that
+was seen as too small lets any through."""
+
 PUBLISHED_HOURS = 124.8
 CHOSEN = "rule D, R=3, chosen loads"
 ALL_CELLS = "rule D, R=3, all cells"
@@ -69,6 +78,67 @@ def print_studies(designs: dict[str, Design]) -> None:
             f"{name:29s} {design.hours:6.1f} {design.cells:6d} {_rmse(design):7.3f} "
             f"{np.quantile(off, 0.95):6.2f} {off.max():6.2f}   {mixes}"
         )
+
+
+def print_coverage(runs: Sequence[Coverage], latencies: Sequence[Coverage]) -> None:
+    """Experiment 3."""
+    print("\nintervals of one run: share of runs that have one / how many of those hold the truth")
+    lengths = list(dict.fromkeys(row.length for row in runs if row.length != DONE))
+    heads = "".join(f"{length:>8d} s   " for length in lengths)
+    print(f"{'process':24s}{heads}  done        wrong  median s")
+    for name in dict.fromkeys(row.process for row in runs):
+        rows = {row.length: row for row in runs if row.process == name}
+        cells = "".join(
+            f"  {rows[length].given:4.2f} {_share(rows[length].held)}" for length in lengths
+        )
+        done = rows[DONE]
+        print(
+            f"{name:24s}{cells}  {done.given:4.2f} {_share(done.held)}"
+            f"  {done.wrong:5.3f}  {done.seconds:5.0f}"
+        )
+    print("\npercentiles: the same by length")
+    for name in dict.fromkeys(row.process for row in latencies):
+        rows = {row.length: row for row in latencies if row.process == name}
+        cells = "".join(f"  {row.given:4.2f} {_share(row.held)}" for row in rows.values())
+        print(f"{name:26s}{cells}")
+
+
+def coverage_claims(runs: Sequence[Coverage], latencies: Sequence[Coverage]) -> list[Claim]:
+    """What the method claims of the intervals of one run."""
+    tuned = [row for row in (*runs, *latencies) if row.process not in HELD_OUT | UNSEEN]
+    # A run of two minutes keeps less than one of them after its cut: too few to see other kinds.
+    others = [row for row in runs if row.process in HELD_OUT and (row.length or LONG_S) >= LONG_S]
+    return [
+        *_holding("of AR(1)", tuned, COVERAGE_LEAST, WRONG_MOST),
+        *_holding("of other kinds", others, OTHERS_LEAST, 2 * WRONG_MOST),
+    ]
+
+
+def _holding(
+    kind: str, rows: Sequence[Coverage], held_least: float, wrong_most: float
+) -> list[Claim]:
+    many = [row for row in rows if row.given >= GIVEN_LEAST]
+    lowest, worst = min(many, key=lambda row: row.held), max(rows, key=lambda row: row.wrong)
+    return [
+        Claim(
+            f"intervals of one run {kind} cover {held_least:.0%} if a fifth of the runs have one",
+            f"{lowest.held:.3f} at least ({_place(lowest)})",
+            lowest.held >= held_least,
+        ),
+        Claim(
+            f"of all runs {kind} {wrong_most:.0%} at most have an interval that does not hold",
+            f"{worst.wrong:.3f} at most ({_place(worst)})",
+            worst.wrong <= wrong_most,
+        ),
+    ]
+
+
+def _place(row: Coverage) -> str:
+    return f"{row.process}, {'done' if row.length == DONE else f'{row.length} s'}"
+
+
+def _share(value: float) -> str:
+    return "    -" if math.isnan(value) else f"{value:5.3f}"
 
 
 def stopping_claims(rows: Sequence[Row]) -> list[Claim]:

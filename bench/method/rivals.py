@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from bench.method.scenarios import Floats
-from iolab.analyse.method.special import student_quantile
+from iolab.stats.special import student_quantile
 
 WARMUP_S: Final = 180
 RUN_S: Final = 600

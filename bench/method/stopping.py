@@ -26,8 +26,8 @@ from bench.method.rivals import (
     snia,
 )
 from bench.method.scenarios import SCENARIOS, Floats
-from iolab.analyse.method.rule_d import Status, decide
-from iolab.model.rule import CYCLIC, LSM, RAW_BLOCK, RuleSettings
+from iolab.core.stopping import CYCLIC, LSM, RAW_BLOCK, RuleSettings
+from iolab.stats.stopping import Status, decide
 
 RuleOfOne = Callable[[Floats], Estimate]
 Error = tuple[float, float, float, bool]

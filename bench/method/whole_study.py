@@ -15,11 +15,10 @@ import numpy as np
 from bench.method.families import LOADS, any_family
 from bench.method.rivals import REPEATS, RUN_S, WARMUP_S, published_run
 from bench.method.scenarios import SCENARIOS, Floats
-from iolab.analyse.method.axis import AdaptiveAxis
-from iolab.analyse.method.between import publish
-from iolab.analyse.method.rule_d import decide
-from iolab.analyse.method.variance import Prior, fit_prior, own_spread
-from iolab.model.rule import CYCLIC, RAW_BLOCK, RuleSettings
+from iolab.core.stopping import CYCLIC, RAW_BLOCK, RuleSettings
+from iolab.stats.curve import AdaptiveAxis
+from iolab.stats.repeats import Prior, fit_prior, own_spread, publish
+from iolab.stats.stopping import decide
 
 MIXES: Final[dict[str, dict[str, float]]] = {
     "100R": {"S1 read": 0.9, "S8 wander": 0.1},

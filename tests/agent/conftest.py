@@ -1,9 +1,10 @@
-"""The agent's program, compiled where the packaged one is missing or older than its sources."""
+"""The agent's program, compiled anew where it is missing or older than its sources."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,9 +28,8 @@ def program() -> Path:
         return Path(named)
     if is_current(PACKAGED):
         return PACKAGED
-    build = ["cargo", "build", "--release", "--locked", "--quiet"]
-    subprocess.run(build, cwd=ROOT / "agent", check=True, timeout=600)
-    return ROOT / "agent" / "target" / "release" / "iolab-agent"
+    subprocess.run([sys.executable, ROOT / "build_agent.py"], check=True, timeout=600)
+    return PACKAGED
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from typing import Any, Final
 PATIENCE_S: Final = 20.0
 FINAL: Final = {
     "clock", "facts", "done", "exited", "probed", "scratch", "extents", "evicted", "measured",
-    "device", "filesystem", "ledger", "purged", "use", "closed", "error",
+    "device", "filesystem", "ledger", "purged", "use", "closed", "trace", "leftovers", "error",
 }  # fmt: skip
 
 
@@ -174,3 +174,8 @@ def _ticks(patience_s: float) -> Iterator[None]:
         yield
         time.sleep(0.01)
     yield
+
+
+def children_of(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]

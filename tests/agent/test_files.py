@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.speaker import Agent
+from tests.needs import ROOT, require
 
 
 def test_a_file_goes_there_and_back(agent: Agent, tmp_path: Path) -> None:
@@ -61,6 +62,7 @@ def test_only_regular_files_of_the_size_asked_for_are_read(agent: Agent, tmp_pat
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
+    require(ROOT)
     folder = tmp_path / "disk"
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], check=True)

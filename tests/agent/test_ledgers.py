@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from tests.agent.speaker import Agent, until
+from tests.agent.speaker import PATIENCE_S, Agent, until
 
 
 def test_what_a_run_stores_in_a_ledger_outlives_it_and_begins_anew_when_opened_again(
@@ -31,4 +31,5 @@ def test_a_ledger_goes_with_its_agent_and_lies_on_no_file_system(program: Path) 
         path = Path(agent.ask("ledger_open", name="a")["path"])
         assert str(path.readlink()).startswith("/memfd:")
         os.kill(agent.hello["pid"], signal.SIGKILL)
+        agent.process.wait(PATIENCE_S)  # What is in /proc of one that is dying is closed to users.
         assert until(lambda: not path.exists())

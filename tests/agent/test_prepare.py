@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.speaker import Agent
+from tests.needs import ROOT, require
 
 MIB = 1 << 20
 
@@ -146,6 +147,7 @@ def test_sync_answers(agent: Agent) -> None:
 
 
 def test_a_full_target_is_told_by_the_probe(agent: Agent, tmp_path: Path) -> None:
+    require(ROOT)
     folder = tmp_path / "disk"
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", folder], check=True)

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from pydantic import TypeAdapter
 
-from iolab.model.host import HostFacts, TargetProbe
+from iolab.core.host import HostFacts, TargetProbe
 from tests.agent.speaker import Agent, Said, SocketServer
 
 SCHEMA: dict[str, Any] = json.loads(
@@ -35,7 +35,13 @@ def connection(agent: Agent, folder: str) -> list[Said]:
 
 
 def some_of_every_message(agent: Agent, folder: Path) -> list[Said]:
-    said = [agent.hello, agent.ask("clock"), agent.ask("snapshot-of-what"), agent.ask("sync")]
+    said = [
+        agent.hello,
+        agent.ask("clock"),
+        agent.ask("snapshot-of-what"),
+        agent.ask("sync"),
+        agent.ask("leftovers", path="/tmp", remove=False),
+    ]
     tools = {"fio": ["fio", "--version"], "gone": ["no-such-tool"]}
     said.append(agent.ask("facts", path=str(folder), tools=tools))
     said.append(agent.ask("facts", path=None))
@@ -43,6 +49,8 @@ def some_of_every_message(agent: Agent, folder: Path) -> list[Said]:
     said.append(agent.next(watch))
     said.append(agent.ask("unwatch", watch=watch))
     said += agent.rest(watch)
+    trace = agent.begin("trace", device="nowhere0", wall_limit_s=60)
+    said += [agent.next(trace), agent.ask("unwatch", watch=trace)]
     said += agent.run("sh", "-c", "echo out; echo err >&2")
     said += agent.run("sleep", "600", wall_limit_s=0.1)
     file = str(folder / "file")

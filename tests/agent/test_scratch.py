@@ -6,6 +6,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.agent.speaker import PATIENCE_S, Agent, Said, pids_marked, until
 
 NAME = "iolab-scratch-local"
@@ -120,10 +122,21 @@ def test_a_target_that_is_not_there_or_not_ours_to_write(agent: Agent, tmp_path:
     assert open_scratch(agent, tmp_path / "file")["code"] == "ENOTDIR"
 
 
-def test_what_survived_kill_9_of_agent_and_keeper_goes_before_the_folder_is_taken(
-    agent: Agent, program: Path, tmp_path: Path, mark: str
+# A user namespace of its own has no way back out of a new PID namespace, as rootless containers.
+ROOTLESS = ("unshare", "--map-root-user", "sh", "-c", "exec $0")
+
+
+@pytest.mark.parametrize("prefix", [(), ROOTLESS], ids=["as-it-is", "rootless"])
+def test_kill_9_of_agent_and_keeper_leaves_nothing_that_disturbs_who_comes_next(
+    program: Path, tmp_path: Path, mark: str, prefix: tuple[str, ...]
 ) -> None:
-    """A forked child of a run's leader, as fio's jobs are: the kernel ends the leader alone."""
+    """A forked child of a run's leader, as fio's jobs are: the kernel's signal ends the leader."""
+    with Agent(program, *prefix) as agent:
+        kill_both(agent, program, tmp_path, mark)
+
+
+def kill_both(agent: Agent, program: Path, tmp_path: Path, mark: str) -> None:
+    contained = agent.hello["runs_end_by"] == "pid-namespace"
     folder = open_scratch(agent, tmp_path)["dir"]
     code = "import os, time\nos.fork()\nprint('up', flush=True)\ntime.sleep(600)\n"
     run = agent.begin("run", argv=["python3", "-c", code, mark], cwd=folder)
@@ -135,7 +148,14 @@ def test_what_survived_kill_9_of_agent_and_keeper_goes_before_the_folder_is_take
     for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped, neither can act on the other's end
         for pid in (agent.process.pid, agent.hello["pid"]):
             os.kill(pid, number)
-    assert until(lambda: len(pids_marked(mark)) == 1)
+    assert until(lambda: len(pids_marked(mark)) == (0 if contained else 1))
     with Agent(program) as other:
+        found = other.ask("leftovers", path=str(tmp_path), remove=False)
+        assert {*pids_marked(mark)} <= {left["pid"] for left in found["processes"]}
+        assert [left["dir"] for left in found["folders"]] == [folder]
+        # A session elsewhere on the host is not to be disturbed either.
+        (tmp_path / "elsewhere").mkdir()
+        open_scratch(other, tmp_path / "elsewhere")
+        assert pids_marked(mark) == []
         assert until(lambda: open_scratch(other, tmp_path, "session B").is_ == "scratch")
         assert pids_marked(mark) == []

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
 
-from iolab.model.event import SessionStatus
-from iolab.model.host import HostFacts
-from iolab.model.metric import Metric, Result
-from iolab.model.run import Plan, PlannedRun
-from iolab.model.study import Study
+from iolab.core.events import SessionStatus
+from iolab.core.host import HostFacts
+from iolab.core.metric import Metric, Result
+from iolab.core.run import Plan, PlannedRun
+from iolab.core.study import Study
 from iolab.store.writer import SessionWriter
 
 NOON_NS = 1_750_000_000_000_000_000

@@ -7,24 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from iolab.cli.catalogue import published_ids
-from tests.cli.command_line import iolab, make_session
+from iolab.cli.studies import published_ids
+from tests.cli.command_line import make_session
+from tests.cli.in_process import call
 
 SETS = Path(__file__).parents[2] / "studies" / "published"
 
 
 def test_all_published_sets_are_audited_by_default() -> None:
-    told = json.loads(iolab("audit", "--json").stdout)
+    told = json.loads(call("audit", "--json").stdout)
     assert [one["name"] for one in told["sets"]] == list(published_ids())
     assert all(one["outcomes"] for one in told["sets"])
 
 
 def test_the_screen_tells_what_is_wrong_and_counts_what_agrees() -> None:
-    told = iolab("audit", "vm-fleet").stdout
-    assert "contradicts  link-share" in told
-    assert "agrees" not in told.replace("of 22 relations agree", "")
-    assert "18 of 22 relations agree." in told
-    assert "agrees       littles-law" in iolab("audit", "vm-fleet", "--details").stdout
+    told = call("audit", "vm-fleet").stdout
+    assert "contradicts  part-of" in told
+    assert "agrees  " not in told
+    assert "42 of 46 relations agree." in told
+    assert "agrees       littles-law" in call("audit", "vm-fleet", "--details").stdout
 
 
 @pytest.mark.parametrize(
@@ -37,62 +38,63 @@ def test_the_screen_tells_what_is_wrong_and_counts_what_agrees() -> None:
     ],
 )
 def test_the_exit_code_tells_the_worst_outcome_when_asked(name: str, level: str, code: int) -> None:
-    assert iolab("audit", name, "--fail-on", level).returncode == code
-    assert iolab("audit", name).returncode == 0
+    assert call("audit", name, "--fail-on", level).returncode == code
+    assert call("audit", name).returncode == 0
 
 
 def test_a_file_of_the_same_form_is_audited(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text((SETS / "ssd-cluster.toml").read_text().replace("raw_tb = 1475", "raw_tb = 9"))
-    told = iolab("audit", own)
+    told = call("audit", own)
     assert "raw-capacity" in told.stdout
     assert told.returncode == 0
 
 
 def test_a_session_is_audited_and_so_is_its_damage(tmp_path: Path) -> None:
     session = make_session(tmp_path / "s")
-    (told,) = json.loads(iolab("audit", session, "--json").stdout)["sets"]
+    (told,) = json.loads(call("audit", session, "--json").stdout)["sets"]
     assert told["damage"] == []
     assert {one["rule"] for one in told["outcomes"]} >= {"sum-of-hosts", "order", "verdict"}
     next(session.glob("points/*/run-*/intervals.parquet")).write_bytes(b"x")
-    damaged = iolab("audit", session, "--fail-on", "contradicts")
+    damaged = call("audit", session, "--fail-on", "contradicts")
     assert "damage" in damaged.stdout
-    assert damaged.returncode == 1
+    assert damaged.returncode == 5
 
 
-@pytest.mark.parametrize(
-    ("content", "says"), [("id = ", "is no set of results"), (b"\xff", "not UTF-8")]
-)
+@pytest.mark.parametrize(("content", "says"), [("id = ", "no set of results"), (b"\xff", "UTF-8")])
 def test_what_is_no_set_is_refused(tmp_path: Path, content: str | bytes, says: str) -> None:
     bad = tmp_path / "bad.toml"
     bad.write_bytes(content.encode() if isinstance(content, str) else content)
-    told = iolab("audit", bad)
+    told = call("audit", bad)
     assert (told.returncode, says in told.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("command", ["audit", "reference", "choose"])
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("a = " + "[" * 900 + "]" * 900, "tables lie more than 12 deep"),
-        (f"[a{'.b' * 100}]\nx = 1", "tables lie more than 12 deep"),
-        ("[a]\nb = 1e400", "'a.b' is no figure"),
-        ("a = [nan]", "'a.0' is no figure"),
-        ("a = -inf", "'a' is no figure"),
-        (f"a = {10**30 + 1}", "'a' is no figure"),
-        ("a = 1e-31", "'a' is no figure"),
-        (f"a = '{'x' * 4097}'", "'a' has more than 4096"),
-        (f"{'k' * 129} = 1", "a key has more than 128"),
+        ("a = " + "[" * 900 + "]" * 900, "12 deep"),
+        (f"[a{'.b' * 100}]\nx = 1", "12 deep"),
+        ("[a]\nb = 1e400", "'a.b'"),
+        ("a = [nan]", "'a.0'"),
+        ("a = -inf", "'a'"),
+        (f"a = {10**30 + 1}", "'a'"),
+        ("a = 1e-31", "'a'"),
+        (f"a = '{'x' * 4097}'", "4096"),
+        (f"{'k' * 129} = 1", "128"),
     ],
 )
-def test_what_no_set_can_hold_is_refused(
-    tmp_path: Path, command: str, content: str, says: str
-) -> None:
+def test_what_no_set_can_hold_is_refused(tmp_path: Path, content: str, says: str) -> None:
     bad = tmp_path / "bad.toml"
     bad.write_text(content)
-    needs = ["--usable-tb", "1"] if command == "choose" else []
-    told = iolab(command, bad, *needs)
+    told = call("audit", bad)
     assert (told.returncode, says in told.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("asked", [("reference",), ("choose", "--usable-tb", "1")])
+def test_no_command_takes_what_no_set_can_hold(tmp_path: Path, asked: tuple[str, ...]) -> None:
+    bad = tmp_path / "bad.toml"
+    bad.write_text("a = [nan]")
+    assert call(asked[0], bad, *asked[1:]).returncode == 2
 
 
 @pytest.mark.parametrize("command", ["audit", "reference", "choose"])
@@ -103,57 +105,57 @@ def test_what_is_of_another_kind_is_passed_over(tmp_path: Path, command: str) ->
         "configuration = [{id = [1], nodes = true, usable_tb = 0, peak_iops = {w = [1, 2], z = 0}}]"
     )
     needs = ["--usable-tb", "1"] if command == "choose" else []
-    told = iolab(command, odd, *needs, "--json")
+    told = call(command, odd, *needs, "--json")
     assert told.returncode == 0
     assert json.loads(told.stdout)["format"] == 1
 
 
 @pytest.mark.parametrize("command", ["audit", "reference"])
 def test_a_name_that_is_misspelt_gets_the_nearest(command: str) -> None:
-    told = iolab(command, "vm-flet")
+    told = call(command, "vm-flet")
     assert told.returncode == 2
-    assert "Did you mean 'vm-fleet'?" in told.stderr
+    assert "'vm-fleet'" in told.stderr
 
 
 def test_text_of_a_set_moves_no_terminal(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('id = "\\u001b[2J"\nsource = "\\u001b[31m"\n')
-    told = iolab("audit", own).stdout
+    told = call("audit", own).stdout
     assert "\x1b" not in told
     assert "\\u001b" in told
 
 
 def test_the_references_are_listed_and_shown() -> None:
-    listed = iolab("reference").stdout
+    listed = call("reference").stdout
     assert all(name in listed for name in published_ids())
-    shown = iolab("reference", "ssd-cluster").stdout
+    shown = call("reference", "ssd-cluster").stdout
     assert "5,200,000" in shown
     assert "14,323" in shown
-    whole = json.loads(iolab("reference", "ssd-cluster", "--json").stdout)
+    whole = json.loads(call("reference", "ssd-cluster", "--json").stdout)
     assert whole["content"]["configuration"][0]["peak_iops"]["rand-read-4k"] == 5.2e6
-    raw = iolab("reference", "ssd-cluster", "--toml").stdout
+    raw = call("reference", "ssd-cluster", "--toml").stdout
     assert raw == (SETS / "ssd-cluster.toml").read_text(encoding="utf-8")
 
 
 def test_a_file_to_print_needs_a_name() -> None:
-    assert iolab("reference", "--toml").returncode == 2
+    assert call("reference", "--toml").returncode == 2
 
 
 def test_all_sets_that_cannot_be_read_are_told_at_once(tmp_path: Path) -> None:
     broken = tmp_path / "broken.toml"
     broken.write_text("id = [", encoding="utf-8")
-    done = iolab("audit", "casandra", "vm-fleet", broken.name, cwd=tmp_path)
+    done = call("audit", "casandra", "vm-fleet", broken.name, cwd=tmp_path)
     assert done.returncode == 2
-    assert "2 of 3 sets cannot be audited" in done.stderr
-    assert "Did you mean 'cassandra'?" in done.stderr
+    assert "2 of 3 sets" in done.stderr
+    assert "'cassandra'" in done.stderr
     assert "broken.toml" in done.stderr
     assert done.stdout == ""
 
 
 def test_a_set_is_shown_with_what_our_own_functions_make_of_it() -> None:
-    shown = iolab("reference", "ssd-cluster").stdout
-    assert "Computed: best figures over size and cost" in shown
-    told = json.loads(iolab("reference", "ssd-cluster", "--json").stdout)["computed"]
+    shown = call("reference", "ssd-cluster").stdout
+    assert "Computed" in shown
+    told = json.loads(call("reference", "ssd-cluster", "--json").stdout)["computed"]
     assert all(one["agrees"] for one in told["printed"])
     per_tb = {
         one["configuration"]: round(one["value"])
@@ -161,6 +163,5 @@ def test_a_set_is_shown_with_what_our_own_functions_make_of_it() -> None:
         if (one["workload"], one["per"]) == ("rand-read-4k", "TB raw")
     }
     assert per_tb == {"high-capacity": 3526, "mainstream": 11068, "performance": 14323}
-    kpi = json.loads(iolab("reference", "cluster-kpi", "--json").stdout)["computed"]
+    kpi = json.loads(call("reference", "cluster-kpi", "--json").stdout)["computed"]
     assert len(kpi["clients"]) == 8
-    assert "its other figure was not printed" in iolab("reference", "rocksdb").stdout

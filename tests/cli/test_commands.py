@@ -1,10 +1,11 @@
-"""Commands that touch no host, called in this process."""
+"""Commands that touch no host."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,80 +14,74 @@ import duckdb
 import jsonschema
 import pytest
 
-from iolab.cli.app import conclude
-from iolab.cli.catalogue import bundled
-from iolab.cli.ending import exit_code
+from iolab.cli.session import exit_code
 from iolab.cli.show import FailOn
-from iolab.model.event import SessionStatus
-from iolab.model.metric import Level, Verdict
-from iolab.model.run import RunStatus
+from iolab.cli.studies import bundled
+from iolab.core.events import SessionStatus
+from iolab.core.metric import Level, Result, Verdict
+from iolab.core.run import RunStatus
 from iolab.store.parquet import read_columns
-from tests.cli.command_line import PLAN, RESULTS, make_session
+from tests.cli.command_line import RESULTS, make_session
+from tests.cli.compared import Target, make_target
+from tests.cli.in_process import call
 
 SCHEMA = Path(__file__).parents[2] / "schema" / "show.json"
 
 
-@pytest.fixture
-def session(tmp_path: Path) -> Path:
-    return make_session(tmp_path / "S")
-
-
-def run(*arguments: str | Path) -> int:
-    return conclude([str(word) for word in arguments])
-
-
-def printed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+def printed(*arguments: str | Path) -> str:
     """What a command that ends well prints."""
-    code = run(*arguments)
-    out, err = capsys.readouterr()
-    assert code == 0, err
-    return out
+    done = call(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
-def document(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
-    return json.loads(printed(capsys, *arguments))
+def document(*arguments: str | Path) -> Any:
+    return json.loads(printed(*arguments))
 
 
-def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(capsys, "--version").startswith("iolab 0.")
+def refused(*arguments: str | Path, code: int = 2) -> str:
+    """What a command that is refused says."""
+    done = call(*arguments)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "bug" not in done.stderr
+    return done.stderr
 
 
-def test_no_command_is_answered_with_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run() == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "Commands:" in err
+def test_the_version_and_the_help() -> None:
+    assert printed("--version").startswith("iolab 0.")
+    assert "Commands:" in printed("--help")
+    assert "Commands:" in refused()
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("shwo",), "No such command 'shwo'."),
-        (("show",), "Missing argument 'SESSION'."),
-        (("show", "S", "--jsn"), "No such option: --jsn"),
-        (("export", "S"), "Missing option '--format'"),
-        (("export", "S", "--format", "xls"), "'xls' is not one of"),
-        (("show", "S", "--fail-on", "valid"), "'--fail-on': 'valid' is not one of"),
-        (("check", "cluster-kp"), "Did you mean 'cluster-kpi'?"),
-        (("check", "none/such.toml"), "There is no file 'none/such.toml'."),
-        (("check", "."), "There is no study '.'."),
-        (("check", "cluster-kpi", "--scale", "smal"), "Did you mean 'small'?"),
+        (("shwo",), "'shwo'"),
+        (("show",), "'SESSION'"),
+        (("show", "S", "--jsn"), "--jsn"),
+        (("export", "S"), "'--format'"),
+        (("export", "S", "--format", "xls"), "'xls'"),
+        (("show", "S", "--fail-on", "valid"), "'valid'"),
+        (("check", "cluster-kp"), "'cluster-kpi'"),
+        (("check", "none/such.toml"), "'none/such.toml'"),
+        (("check", "."), "'.'"),
+        (("check", "cluster-kpi", "--scale", "smal"), "'small'"),
         (("plan", "cluster-kpi"), "--path"),
         (("check", "cluster-kpi", "--set", "workload.read-iops.iodpth=1"), "'iodepth'"),
+        (("check", "rocksdb", "--server", "managed"), "[server]"),
+        (("check", "cassandra", "--server", "a b"), "'a b'"),
+        (("check", "cassandra", "--server", "db-1:99999"), "'db-1:99999'"),
+        (("check", "cassandra", "--server", ""), "''"),
     ],
 )
-def test_wrong_usage_exits_with_2_and_says_what_to_do(
-    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+def test_wrong_usage_exits_with_2_and_names_what_was_given(
+    arguments: tuple[str, ...], says: str
 ) -> None:
-    assert run(*arguments) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert says in err
-    assert "bug" not in err
+    assert says in refused(*arguments)
 
 
-def test_studies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    listed = document(capsys, "studies", "--json")["studies"]
+def test_studies_are_listed() -> None:
+    listed = document("studies", "--json")["studies"]
     assert [study["id"] for study in listed] == [
         "cassandra",
         "cluster-kpi",
@@ -95,23 +90,22 @@ def test_studies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         "vm-fleet",
     ]
     assert all(study["scales"] == ["full", "small"] for study in listed)
-    text = printed(capsys, "studies")
+    text = printed("studies")
     assert all(study["id"] in text and study["question"] in text for study in listed)
+    assert len(text.splitlines()) == 1 + len(listed)
 
 
 @pytest.mark.parametrize("study", [study.id for study in bundled()])
-def test_bundled_studies_are_right(study: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert f"{study} is right" in printed(capsys, "check", study, "--scale", "small")
+def test_bundled_studies_are_right(study: str) -> None:
+    assert f"{study} is right" in printed("check", study, "--scale", "small")
 
 
-def test_check_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    counts = document(capsys, "check", "cluster-kpi", "--set", "method.repeats=3", "--json")
+def test_check_counts() -> None:
+    counts = document("check", "cluster-kpi", "--set", "method.repeats=3", "--json")
     assert (counts["workloads"], counts["points"], counts["runs"]) == (7, 7, 21)
 
 
-def test_check_tells_every_fault_with_its_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_tells_every_fault_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "bad.toml"
     file.write_text(
         'format = 1\nid = "bad"\nquestoin = "?"\n\n'
@@ -119,47 +113,34 @@ def test_check_tells_every_fault_with_its_line(
         'filesize = "1m"\n',
         encoding="utf-8",
     )
-    assert run("check", file) == 2
-    err = capsys.readouterr().err
+    lines = refused("check", file).splitlines()
     for line, word in ((3, "'question'"), (7, "'randread'"), (8, "4x")):
-        assert any(f"{file}:{line}:" in told and word in told for told in err.splitlines()), err
+        assert any(f"{file}:{line}:" in told and word in told for told in lines), lines
 
 
-def test_init_writes_a_study_that_is_right(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_init_writes_a_study_that_is_right_and_never_over_a_file(tmp_path: Path) -> None:
     file = tmp_path / "my-study.toml"
-    assert printed(capsys, "init", file) == f"{file}\n"
-    assert "my-study" in printed(capsys, "check", file)
-
-
-def test_init_never_writes_over_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "study.toml"
+    assert printed("init", file) == f"{file}\n"
+    assert "my-study" in printed("check", file)
     file.write_text("mine", encoding="utf-8")
-    assert run("init", file) == 2
+    assert "already there" in refused("init", file)
     assert file.read_text(encoding="utf-8") == "mine"
-    assert "already there" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["study", "a b.toml", "no/such/place.toml"])
-def test_init_refuses_what_cannot_be_a_study(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("init", tmp_path / name) == 2
+def test_init_refuses_what_cannot_be_a_study(name: str, tmp_path: Path) -> None:
+    refused("init", tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
-def test_plan_offline_tells_runs_cost_and_that_nothing_is_destroyed(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    text = printed(capsys, "plan", "ssd-cluster", "--scale", "small", "--offline")
-    assert "32 runs of 32 points" in text
-    for part in ("destroys    nothing", "free space", "Time: about", "rand-read-4k", "iodepth 16"):
+def test_plan_offline_tells_runs_cost_and_that_nothing_is_destroyed() -> None:
+    text = printed("plan", "ssd-cluster", "--scale", "small", "--offline")
+    for part in ("32 runs of 32 points", "destroys    nothing", "free space", "iodepth 16"):
         assert part in text
 
 
-def test_plan_as_a_document(capsys: pytest.CaptureFixture[str]) -> None:
-    plan = document(capsys, "plan", "cluster-kpi", "--offline", "--json")
+def test_plan_as_a_document() -> None:
+    plan = document("plan", "cluster-kpi", "--offline", "--json")
     assert [run["order"] for run in plan["runs"]] == list(range(1, 10))
     assert plan["destroys"] == []
     assert plan["budget"]["seconds"] == pytest.approx(
@@ -170,120 +151,92 @@ def test_plan_as_a_document(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("where", "says"),
     [
-        ("embedded", "embedded: RocksDB inside each client's process"),
+        ("embedded", "embedded: RocksDB"),
         ("managed", "managed: Apache Cassandra 4.0.17"),
         ("db-1,db-2:9142", "given: db-1, db-2:9142, replication 1, consistency ONE"),
         ("managed:9042", "given: managed:9042, replication 1"),
     ],
 )
-def test_a_server_is_named_on_the_command_line(
-    where: str, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_server_is_named_on_the_command_line(where: str, says: str) -> None:
     asked = ("cassandra", "--scale", "small", "--server", where)
-    assert says in printed(capsys, "plan", *asked, "--offline")
-    assert "cassandra is right" in printed(capsys, "check", *asked)
+    assert says in printed("plan", *asked, "--offline")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("rocksdb", "--server", "managed"), "[server] has no effect: no workload of the study"),
-        (("cassandra", "--server", "a b"), "addresses of [server] has 'a b'. Write HOST[:PORT]"),
-        (("cassandra", "--server", "db-1:99999"), "addresses of [server] has 'db-1:99999'."),
-        (("cassandra", "--server", ""), "addresses of [server] has ''."),
-    ],
-)
-def test_a_server_that_cannot_be(
-    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("check", *arguments) == 2
-    assert says in capsys.readouterr().err
-
-
-def test_a_million_points_are_refused_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_million_points_are_refused_at_once() -> None:
     axis = ",".join(str(number) for number in range(1, 1001))
     sets = [f"--set=workload.read-iops.{name}={axis}" for name in ("iodepth", "rate_iops")]
-    assert run("plan", "cluster-kpi", "--offline", *sets) == 2
-    assert "points" in capsys.readouterr().err
+    assert "points" in refused("plan", "cluster-kpi", "--offline", *sets)
 
 
-def test_show_says_how_the_session_stands(
-    session: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = printed(capsys, "show", session)
+def test_show_says_how_the_session_stands(session: Path) -> None:
+    text = printed("show", session)
     assert "done — 6 runs: 6 valid" in text
     assert text.count(" valid") == len(RESULTS) + 1
+    detailed = printed("show", session, "--details")
+    assert detailed.count("lat_ns_p99_99") >= 6
+    assert "client-2" in detailed
 
 
-def test_show_of_a_session_that_was_cut_short(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cut = make_session(tmp_path / "cut", committed=2)
-    text = printed(capsys, "show", cut)
-    assert "interrupted — 2 of 6 runs: 2 valid" in text
+def test_show_of_a_session_that_was_cut_short_has_the_command_on_one_line(tmp_path: Path) -> None:
+    cut = make_session(tmp_path / "a-directory-with-a-long-name" / "S", committed=2)
+    text = call("show", cut, env={"COLUMNS": "40"}).stdout
+    assert "interrupted — 2 of 6 runs: 2 valid" in " ".join(text.split())
     assert f"iolab resume {cut}" in text
 
 
-def test_show_names_damage(session: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    key = (PLAN.runs[0].point.digest, 1)
-    (session / "points" / key[0] / "run-1" / "manifest.json").write_text("{", encoding="utf-8")
-    text = printed(capsys, "show", session)
-    assert f"Damaged, not shown: points/{key[0]}/run-1" in text
-    assert "5 of 6 runs" in text
-
-
-def test_show_as_a_document_keeps_to_its_schema(
-    session: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shown = document(capsys, "show", session, "--json")
+def test_show_as_a_document_keeps_to_its_schema(session: Path) -> None:
+    shown = document("show", session, "--json")
     jsonschema.validate(shown, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert len(shown["results"]) == 6
 
 
-def test_show_of_one_workload(session: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_of_one_workload_or_point(session: Path) -> None:
     names = [result.workload for result in RESULTS]
-    shown = document(capsys, "show", session, "--json", "--workload", names[-1])
+    shown = document("show", session, "--json", "--workload", names[-1])
     assert [result["workload"] for result in shown["results"]] == [
         name for name in names if name == names[-1]
     ]
-    assert run("show", session, "-w", "workload-l") == 2
-    assert "Did you mean 'workload-1'?" in capsys.readouterr().err
+    point = document("show", session, "--json", "--run", RESULTS[2].digest[:9])
+    assert [result["digest"] for result in point["results"]] == [RESULTS[2].digest]
+    assert "'workload-1'" in refused("show", session, "-w", "workload-l")
+    assert "'zzz'" in refused("show", session, "--run", "zzz", "--run", "")
 
 
-def test_show_in_detail(session: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, "show", session, "--details")
-    assert text.count("lat_ns_p99_99") >= 6
-    assert "client-2" in text
+def test_what_is_no_session_is_refused(tmp_path: Path) -> None:
+    assert str(tmp_path) in refused("show", tmp_path, code=5)
 
 
-def test_show_of_what_is_no_session(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("show", tmp_path) == 5
-    assert "is not a session" in capsys.readouterr().err
-
-
-def test_export_to_standard_output(session: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = list(csv.DictReader(io.StringIO(printed(capsys, "export", session, "-f", "csv"))))
+def test_export_to_standard_output(session: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(printed("export", session, "-f", "csv"))))
     assert [row["verdict"] for row in rows] == ["valid"] * 6
-    assert printed(capsys, "export", session, "-f", "markdown").count("| valid |") == 6
-    exported = document(capsys, "export", session, "-f", "json")
-    assert exported == document(capsys, "show", session, "--json")
+    assert [float(row["iops"]) for row in rows] == [one.metrics["iops"].value for one in RESULTS]
+    assert printed("export", session, "-f", "markdown").count("| valid |") == 6
+    assert printed("export", session, "-f", "json") == printed("show", session, "--json")
 
 
-def test_export_to_a_file_replaces_it_whole(
-    session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_export_to_a_file_replaces_it_whole(session: Path, tmp_path: Path) -> None:
     file = tmp_path / "results.csv"
     file.write_text("old", encoding="utf-8")
-    assert printed(capsys, "export", session, "-f", "csv", "-o", file) == f"{file}\n"
-    assert file.read_bytes().decode() == printed(capsys, "export", session, "-f", "csv")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["S", "results.csv"]
+    assert printed("export", session, "-f", "csv", "-o", file) == f"{file}\n"
+    assert file.read_text() == printed("export", session, "-f", "csv")
+    refused("export", session, "-f", "csv", "-o", tmp_path / "no" / "such", code=6)
+    assert list(tmp_path.iterdir()) == [file]
+    (tmp_path / "taken").mkdir()
+    refused("export", session, "-f", "csv", "-o", tmp_path / "taken", code=6)
+    assert {path.name for path in tmp_path.iterdir()} == {"results.csv", "taken"}
 
 
-def test_export_to_parquet(
-    session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_export_of_points_has_a_row_for_all_repeats(tmp_path: Path) -> None:
+    session = make_target(tmp_path / "S", Target(repeats=3, points=2))
+    rows = list(csv.DictReader(io.StringIO(printed("export", session, "-f", "csv", "--points"))))
+    assert [row["axis_bs"] for row in rows] == ["4k", "8k"]
+    runs = csv.DictReader(io.StringIO(printed("export", session, "-f", "csv")))
+    assert len(list(runs)) == 6
+
+
+def test_export_to_parquet(session: Path, tmp_path: Path) -> None:
     file = tmp_path / "results.parquet"
-    assert printed(capsys, "export", session, "-f", "parquet", "-o", file) == f"{file}\n"
+    assert printed("export", session, "-f", "parquet", "-o", file) == f"{file}\n"
     found = read_columns(file, ["workload", "iops", "repeat", "axis_iodepth"])
     values = [result.metrics["iops"].value for result in RESULTS]
     assert found["iops"].tolist() == values
@@ -292,65 +245,90 @@ def test_export_to_parquet(
     kinds = {name: kind for name, kind, *_ in duckdb.read_parquet(str(file)).description}
     assert str(kinds["write_lat_ns_p99_99"]) == str(kinds["iops"]) == "DOUBLE"
     assert str(kinds["failure"]) == str(kinds["workload"]) == "VARCHAR"
-    assert run("export", session, "-f", "parquet") == 2
-    assert "--out" in capsys.readouterr().err
+    assert "--out" in refused("export", session, "-f", "parquet")
 
 
-def test_export_to_where_nothing_can_be_written(
-    session: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("export", session, "-f", "csv", "-o", session / "no" / "such" / "file") == 6
-    assert "cannot be written" in capsys.readouterr().err
+def test_a_report_is_written_beside_its_session(session: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(session, tmp_path / "S"))
+    assert printed("report", copy) == f"{copy / 'report.html'}\n"
+    assert "<html" in (copy / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_report_is_written_and_its_name_printed(
-    session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert printed(capsys, "report", session) == f"{session / 'report.html'}\n"
-    elsewhere = tmp_path / "brief.html"
-    assert document(capsys, "report", session, "--html", elsewhere, "--json") == {
-        "format": 1,
-        "written": str(elsewhere),
-    }
-    page = elsewhere.read_text(encoding="utf-8")
-    assert page == (session / "report.html").read_text(encoding="utf-8")
-    assert "<html" in page
-    assert run("report", session, "--html", tmp_path / "no" / "such.html") == 6
-
-
-def test_a_report_is_written_in_every_form_asked_for(
-    session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_report_is_written_in_every_form_asked_for(session: Path, tmp_path: Path) -> None:
     pdf, text = tmp_path / "brief.pdf", tmp_path / "brief.md"
-    told = printed(capsys, "report", session, "--pdf", pdf, "--md", text, "--paper", "letter")
-    assert told == f"{pdf}\n{text}\n"
+    asked = ("--pdf", pdf, "--md", text, "--paper", "letter")
+    assert document("report", session, *asked, "--json")["written"] == [str(pdf), str(text)]
     assert pdf.read_bytes().startswith(b"%PDF-")
     assert text.read_text(encoding="utf-8").startswith("# ")
-    assert not (session / "report.html").exists()
-    again = document(capsys, "report", session, "--pdf", pdf, "--md", text, "--json")
-    assert again == {"format": 1, "written": [str(pdf), str(text)]}
+    assert document("report", session, "--md", text, "--json") == {
+        "format": 1,
+        "written": str(text),
+    }
+    refused("report", session, "--md", tmp_path / "no" / "such.md", code=6)
 
 
-def test_the_exit_code_of_a_session_that_came_to_its_end() -> None:
-    poor = replace(RESULTS[0], verdict=Verdict(Level.INDICATIVE, ()))
-    failed = replace(poor, status=RunStatus.FAILED, verdict=Verdict(Level.INVALID, ()))
-    done, stopped, lost = SessionStatus.DONE, SessionStatus.INTERRUPTED, SessionStatus.FAILED
-    assert exit_code(done, [poor, RESULTS[1]], None) == 0
-    assert exit_code(done, [poor], FailOn.INVALID) == 0
-    assert exit_code(done, [poor], FailOn.INDICATIVE) == 1
-    assert exit_code(done, [RESULTS[0]], FailOn.INDICATIVE) == 0
-    assert exit_code(done, [failed, poor], FailOn.INVALID) == 4
-    assert exit_code(stopped, [failed], FailOn.INVALID) == 130
-    assert exit_code(lost, [failed], FailOn.INVALID) == 3
+FINE = RESULTS[0]
+POOR = replace(FINE, verdict=Verdict(Level.INDICATIVE, ()))
+BAD = replace(FINE, verdict=Verdict(Level.INVALID, ()))
+FAILED = replace(BAD, status=RunStatus.FAILED)
+DONE, STOPPED, LOST = SessionStatus.DONE, SessionStatus.INTERRUPTED, SessionStatus.FAILED
 
 
-def test_fail_on_makes_show_a_gate(session: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("show", session, "--fail-on", "indicative") == 0
-
-
-def test_the_command_to_continue_is_never_broken_over_lines(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("status", "results", "fail_on", "code"),
+    [
+        (DONE, [FINE], FailOn.INDICATIVE, 0),
+        (DONE, [POOR, BAD], None, 0),
+        (DONE, [POOR, FINE], FailOn.INVALID, 0),
+        (DONE, [POOR, FINE], FailOn.INDICATIVE, 1),
+        (DONE, [FINE, BAD], FailOn.INVALID, 1),
+        (DONE, [FINE, BAD], FailOn.INDICATIVE, 1),
+        (DONE, [FAILED, POOR], FailOn.INVALID, 4),
+        (DONE, [POOR, FAILED], None, 4),
+        (STOPPED, [FAILED], FailOn.INVALID, 130),
+        (LOST, [FAILED], FailOn.INVALID, 3),
+    ],
+)
+def test_the_exit_code_of_a_session_that_came_to_its_end(
+    status: SessionStatus, results: list[Result], fail_on: FailOn | None, code: int
 ) -> None:
-    session = make_session(tmp_path / "a-directory-with-a-long-name" / "S", committed=2)
-    monkeypatch.setenv("COLUMNS", "40")
-    assert f"iolab resume {session}" in printed(capsys, "show", session)
+    assert exit_code(status, results, fail_on) == code
+
+
+def test_fail_on_makes_show_a_gate(session: Path, tmp_path: Path) -> None:
+    target = Target(points=1, repeats=1, result=lambda one: replace(one, verdict=POOR.verdict))
+    poor = make_target(tmp_path / "poor", target)
+    asked = ((session, "indicative"), (poor, "invalid"), (poor, "indicative"))
+    codes = [call("show", where, "--fail-on", level).returncode for where, level in asked]
+    assert codes == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("export", "-f", "csv", "-o"),
+        ("export", "-f", "json", "-o"),
+        ("export", "-f", "parquet", "-o"),
+        ("report", "--html"),
+        ("report", "--md"),
+        ("report", "--pdf"),
+    ],
+    ids=lambda words: "-".join(words),
+)
+def test_output_goes_where_its_path_leads(
+    session: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    command, *options = words
+    there, link = tmp_path / "there", tmp_path / "link"
+    there.write_text("old", encoding="utf-8")
+    link.symlink_to("there")
+    printed(command, session, *options, link)
+    assert link.is_symlink()
+    assert there.stat().st_size > 3
+
+
+@pytest.mark.parametrize(
+    ("path", "says"), [("", "--path is empty"), ("/", "--path /"), ("/..", "root")]
+)
+def test_a_path_that_nobody_means_is_refused(path: str, says: str) -> None:
+    assert says in refused("plan", "cluster-kpi", "--path", path)

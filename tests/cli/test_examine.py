@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from bench.synthetic import make_facts
 
-from iolab.cli.examine import (
-    Finding,
+from iolab.cli.doctor_checks import (
     State,
     counter_findings,
     engine_findings,
@@ -16,8 +15,9 @@ from iolab.cli.examine import (
     probe_findings,
     target_findings,
 )
-from iolab.model.host import TargetProbe, ToolFacts
+from iolab.core.host import TargetProbe, ToolFacts
 from tests.cli.command_line import SHAPE
+from tests.facts import tells
 
 FACTS = next(iter(make_facts(SHAPE).values()))
 TARGET = FACTS.target
@@ -49,26 +49,19 @@ def test_fio(tool: ToolFacts, state: State) -> None:
     assert ("--engine native" in found.do) == (state is State.FAULT)
 
 
-def test_a_directory_on_storage() -> None:
-    found = states(list(target_findings(FACTS, "/mnt/target")))
-    assert set(found.values()) == {State.OK}
-    assert set(found) == {"directory", "file system", "free space"}
-
-
-def test_a_directory_that_is_not_there() -> None:
-    (found,) = target_findings(replace(FACTS, target=None), "/none")
-    assert (found.state, found.says) == (State.FAULT, "/none is not there")
-
-
-def test_what_may_be_wrong_with_a_directory() -> None:
+def test_a_directory() -> None:
     def with_target(**changes: object) -> dict[str, State]:
         target = replace(TARGET, **changes)  # type: ignore[type-var]
         return states(list(target_findings(replace(FACTS, target=target), "/mnt")))
 
+    well = dict.fromkeys(("directory", "file system", "free space"), State.OK)
+    assert with_target() == well
     assert with_target(writable=False)["directory"] is State.FAULT
     assert with_target(in_memory=True, fs_type="tmpfs")["file system"] is State.FAULT
     assert with_target(network=True, fs_type="nfs4")["file system"] is State.NOTE
     assert with_target(free_bytes=1 << 20)["free space"] is State.NOTE
+    (found,) = target_findings(replace(FACTS, target=None), "/none")
+    assert (found.state, found.says.split()[0]) == (State.FAULT, "/none")
 
 
 def test_direct_io_and_other_sessions() -> None:
@@ -94,7 +87,18 @@ def test_a_file_system_without_a_device_is_noted() -> None:
 
 
 def test_what_a_machine_would_not_tell_is_noted() -> None:
-    found = list(fact_findings(replace(FACTS, faults=("DMI is closed.",))))
-    assert found[-1] == Finding(
-        "facts", State.NOTE, "DMI is closed.", "The report shows less without it."
-    )
+    *_, last = fact_findings(replace(FACTS, faults=("DMI is closed.",)))
+    assert (last.state, last.says) == (State.NOTE, "DMI is closed.")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "quota", "told"),
+    [(None, None, None), (4, 6.0, None), (4, 0.1, "0.1"), (1, 2.0, "1")],
+)
+def test_a_machine_that_gives_a_load_few_cores_says_how_many(
+    allowed: int | None, quota: float | None, told: str | None
+) -> None:
+    cpu = replace(FACTS.cpu, threads=4, allowed_cores=allowed, quota_cores=quota)
+    found = [one.says for one in fact_findings(replace(FACTS, cpu=cpu)) if one.what == "processors"]
+    assert len(found) == (told is not None)
+    assert told is None or tells(found[0], told, "4")

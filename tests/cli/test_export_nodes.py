@@ -10,28 +10,29 @@ from pathlib import Path
 import pytest
 from bench.synthetic import make_facts, make_record
 
-from iolab.analyse.judge import judge
-from iolab.cli.app import conclude
-from iolab.model.event import SessionStatus
+from iolab.core.events import SessionStatus
 from iolab.store.parquet import read_columns
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
-from tests.analyse.guests.fleets import NODES
-from tests.analyse.guests.fleets import run as guests_run
 from tests.cli.command_line import PLAN, RESULTS, SHAPE, STUDY
+from tests.cli.in_process import call
+from tests.guests.fleets import NODES
+from tests.guests.fleets import run as guests_run
+from tests.judging import judge
 
 
-@pytest.fixture
-def session(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The first of its runs had guests on two nodes."""
+    folder = tmp_path_factory.mktemp("nodes") / "S"
     nodes = judge(guests_run(), {}).nodes
-    with SessionWriter.create(tmp_path / "S", STUDY, PLAN, "s", ("iolab", "run")) as writer:
+    with SessionWriter.create(folder, STUDY, PLAN, "s", ("iolab", "run")) as writer:
         writer.started(make_facts(SHAPE), "0.1.0")
         for place, (run, result) in enumerate(zip(PLAN.runs, RESULTS, strict=True)):
             told = replace(result, nodes=() if place else nodes)
             writer.commit(make_record(run, SHAPE), told, analysis_version=1)
         writer.ended(SessionStatus.DONE)
-    return tmp_path / "S"
+    return folder
 
 
 def test_nodes_come_back_from_the_store_as_they_were(session: Path) -> None:
@@ -40,20 +41,18 @@ def test_nodes_come_back_from_the_store_as_they_were(session: Path) -> None:
     assert not any(one.nodes for one in others)
 
 
-def test_one_row_a_run_and_node(session: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert conclude(["export", str(session), "-f", "csv", "--nodes"]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out, newline="")))
+def test_one_row_a_run_and_node(session: Path) -> None:
+    done = call("export", session, "-f", "csv", "--nodes")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert [row["node"] for row in rows] == list(NODES)
     assert float(rows[0]["iops"]) == pytest.approx(2000)
 
 
-def test_the_same_as_parquet(
-    session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = str(tmp_path / "nodes.parquet")
-    assert conclude(["export", str(session), "-f", "parquet", "--nodes", "-o", file]) == 0
-    assert "2 nodes of results written" in capsys.readouterr().err
-    found = read_columns(Path(file), ["node", "iops", "guest_count", "outliers"])
+def test_the_same_as_parquet(session: Path, tmp_path: Path) -> None:
+    file = tmp_path / "nodes.parquet"
+    done = call("export", session, "-f", "parquet", "--nodes", "-o", file)
+    assert (done.returncode, done.stderr.split()[0]) == (0, "2")
+    found = read_columns(file, ["node", "iops", "guest_count", "outliers"])
     assert found["node"].tolist() == list(NODES)
     assert found["guest_count"].tolist() == [2, 2]
 
@@ -61,13 +60,12 @@ def test_the_same_as_parquet(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("-f", "json", "--nodes"), "--nodes chooses the rows of CSV and Parquet, not of json"),
-        (("-f", "markdown", "--points"), "--points chooses the rows"),
-        (("-f", "csv", "--points", "--nodes"), "ask for different rows"),
+        (("-f", "json", "--nodes"), "--nodes"),
+        (("-f", "markdown", "--points"), "--points"),
+        (("-f", "csv", "--points", "--nodes"), "different rows"),
     ],
 )
-def test_rows_that_cannot_be_chosen(
-    options: tuple[str, ...], says: str, session: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert conclude(["export", str(session), *options]) == 2
-    assert says in capsys.readouterr().err
+def test_rows_that_cannot_be_chosen(options: tuple[str, ...], says: str, session: Path) -> None:
+    done = call("export", session, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ import jsonschema
 import numpy as np
 import pytest
 
+from iolab.core.host import HostFacts
+from iolab.core.metric import Level, Result, Verdict
+from iolab.core.run import Plan
+from iolab.core.study import Study
 from iolab.errors import UsageError
-from iolab.model.host import HostFacts
-from iolab.model.metric import Level, Result, Verdict
-from iolab.model.run import Plan
-from iolab.model.study import Study
-from tests.cli.command_line import iolab
 from tests.cli.compared import Target, make_target
+from tests.cli.in_process import call
 
 SCHEMA = json.loads(
     (Path(__file__).parents[2] / "schema" / "history.json").read_text(encoding="utf-8")
@@ -27,18 +27,8 @@ RNG = np.random.default_rng(3)
 DAYS = np.exp(RNG.normal(0, 0.005, 16))
 
 
-def campaign(directory: Path, level: Callable[[int], float], days: int = 14, **more: Any) -> Path:
-    """One session a day, written newest first, so that names and times run apart."""
-    directory.mkdir()
-    for day in range(days):
-        factor = float(level(day) * DAYS[day])
-        target = Target(name=f"s{day}", day=day, factor=factor, repeats=2, points=1, **more)
-        make_target(directory / f"{days - day:02}", target)
-    return directory
-
-
 def tracked(*words: str | Path) -> dict[str, Any]:
-    told = iolab("history", *words, "--json")
+    told = call("history", *words, "--json")
     assert told.returncode == 0, told.stderr
     document: dict[str, Any] = json.loads(told.stdout)
     jsonschema.validate(document, SCHEMA, jsonschema.Draft202012Validator)
@@ -46,52 +36,55 @@ def tracked(*words: str | Path) -> dict[str, Any]:
 
 
 def refused(*words: str | Path) -> str:
-    told = iolab("history", *words)
+    told = call("history", *words)
     assert (told.returncode, told.stdout) == (UsageError.exit_code, "")
     return told.stderr
 
 
 @pytest.fixture(scope="module")
 def steady(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return campaign(tmp_path_factory.mktemp("history") / "steady", lambda _: 1.0)
+    """One session a day, the newest first by name, so that names and times run apart."""
+    directory = tmp_path_factory.mktemp("steady")
+    for day in range(14):
+        target = Target(name=f"s{day}", day=day, factor=float(DAYS[day]), repeats=2, points=1)
+        make_target(directory / f"{14 - day:02}", target)
+    return directory
 
 
 def test_where_nothing_changed_it_says_so(steady: Path) -> None:
     document = tracked(steady)
     assert (document["changes"], len(document["sessions"])) == (0, 14)
-    assert document["says"] == "Nothing changed over 14 sessions in 1 series."
-    lines = iolab("history", steady).stdout.splitlines()
+    assert "over 14 sessions in 1 series" in document["says"]
+    lines = call("history", steady).stdout.splitlines()
     assert lines[-1] == document["says"]
 
 
-def test_a_change_is_found_where_it_was_with_what_else_changed(tmp_path: Path) -> None:
-    old = campaign(tmp_path / "old", lambda _: 1.0, 7)
+def test_a_change_is_found_where_it_was_with_what_else_changed(
+    steady: Path, tmp_path: Path
+) -> None:
+    old = [steady / f"{14 - day:02}" for day in range(7)]
     new = tmp_path / "new"
     new.mkdir()
     for day in range(7, 14):
         factor = 0.95 * float(DAYS[day])
         target = Target(name=f"s{day}", day=day, factor=factor, repeats=2, points=1, facts=upgraded)
         make_target(new / str(day), target)
-    document = tracked(new, old)
+    document = tracked(new, *old)
     (series,) = document["series"]
     assert [seen["session"] for seen in series["values"]] == list(range(14))
     (change,) = series["changes"]
     assert (change["session"], document["changes"]) == (7, 1)
     assert change["ratio"] == pytest.approx(0.95, abs=0.01)
     assert [one["what"] for one in document["sessions"][7]["changed"]] == ["kernel"]
-    text = iolab("history", new, old, "--details").stdout
-    assert "with it changed kernel: 6.1.0 against 6.12.0" in text
-    assert text.splitlines()[-1] == "1 change over 14 sessions in 1 series."
-
-
-def test_small_changes_are_not_reported(tmp_path: Path) -> None:
-    found = campaign(tmp_path / "S", lambda day: 1.0 if day < 7 else 0.988)
-    assert tracked(found)["changes"] == 0
+    text = call("history", new, *old, "--details").stdout
+    assert "kernel: 6.1.0 against 6.12.0" in text
+    assert text.splitlines()[-1].startswith("1 change over 14 sessions")
 
 
 def test_few_sessions_are_told_to_be_few(steady: Path) -> None:
     document = tracked(steady / "01", steady / "02")
-    assert document["says"] == "2 sessions are too few to tell a change; 11 are needed."
+    assert document["says"].startswith("2 sessions")
+    assert "11 are needed" in document["says"]
     assert [one["enough"] for one in document["series"]] == [False]
 
 
@@ -118,24 +111,24 @@ def test_another_load_or_study_is_refused(steady: Path, tmp_path: Path) -> None:
         return replace(study, id="another")
 
     other = make_target(tmp_path / "B", Target(name="b", day=20, points=1, plan=deeper))
-    assert "workload-1: iodepth: 1 against 9." in refused(steady, other)
+    assert "iodepth: 1 against 9" in refused(steady, other)
     another = make_target(tmp_path / "C", Target(name="c", day=20, points=1, study=renamed))
-    assert "study: synthetic against another." in refused(steady, another)
+    assert "synthetic against another" in refused(steady, another)
     assert len(tracked(steady, other, "--allow-differences")["sessions"]) == 15
 
 
 def test_a_session_given_twice_is_refused(steady: Path) -> None:
-    assert "is given twice" in refused(steady, steady / "01")
+    assert "twice" in refused(steady, steady / "01")
 
 
 def test_a_directory_without_sessions_is_refused(tmp_path: Path) -> None:
-    assert "There is no session at" in refused(tmp_path)
+    assert "no session" in refused(tmp_path)
 
 
 def test_another_metric_can_be_tracked(steady: Path) -> None:
     (series,) = tracked(steady, "-m", "lat_ns_p99", "-w", "workload-1")["series"]
     assert (series["metric"], series["unit"]) == ("lat_ns_p99", "ns")
-    assert "no metric 'iosp'" in refused(steady, "-m", "iosp")
+    assert "'iosp'" in refused(steady, "-m", "iosp")
 
 
 def upgraded(facts: Mapping[str, HostFacts]) -> Mapping[str, HostFacts]:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from bench.synthetic import make_record
 
 from iolab.cli.live import LinesView, PanelView, QuietView, choose_view
 from iolab.cli.progress import Progress
-from iolab.model.event import IntervalSeen, Notice, Phase, PhaseStarted, RunFinished, RunStarted
-from iolab.model.run import RunStatus
+from iolab.core.events import IntervalSeen, Notice, Phase, PhaseStarted, RunFinished, RunStarted
+from iolab.core.run import RunStatus
 from tests.cli.command_line import PLAN, RESULTS, SHAPE
 
 RUN = PLAN.runs[0]
 NAME = "workload-1, iodepth 1, bs 4k"
+RATES = "95.2 k IOPS, 390 MB/s, mean 143 µs"
 
 
 def progress(hosts: int = 1) -> Progress:
@@ -41,24 +43,14 @@ def test_each_phase_second_and_result_is_one_line(capsys: pytest.CaptureFixture[
     view.close()
     out, err = capsys.readouterr()
     assert out == ""
+    assert isinstance(choose_view(progress(), quiet=False), LinesView)
     lines = err.splitlines()
     assert lines[0] == "lay out: s256m, 1 GiB (about 5 s)"
     assert lines[1] == f"run 1/6 {NAME}: measure (about 10 s)"
-    assert lines[2] == (f"run 1/6 {NAME}: 1 s, 95.2 k IOPS, 390 MB/s, mean 143 µs, ETA 75 s")
+    assert lines[2] == f"run 1/6 {NAME}: 1 s, {RATES}, ETA 75 s"
     assert lines[3].startswith(f"run 1/6 {NAME}: 2 s, ")
     assert lines[4].endswith(": valid")
     assert len(lines) == 5
-
-
-def test_a_second_is_told_once_when_all_hosts_have_told_of_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    view = LinesView(progress(hosts=2), clock=lambda: 0.0)
-    view.see(seen(1.0, "a"))
-    assert capsys.readouterr().err == ""
-    view.see(seen(1.0, "b"))
-    view.see(seen(2.0, "a"))
-    assert capsys.readouterr().err.count("190 k IOPS") == 1
 
 
 def test_a_failed_run_says_why(capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,29 +79,32 @@ def test_quiet_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-def test_off_a_terminal_there_are_lines() -> None:
-    assert isinstance(choose_view(progress(), quiet=False), LinesView)
-
-
-def test_a_terminal_that_goes_away_ends_nothing() -> None:
-    controller, terminal = os.openpty()
+@contextmanager
+def terminal() -> Iterator[int]:
+    """Standard error is a terminal; its other end."""
+    controller, end = os.openpty()
     before = sys.stderr
-    with os.fdopen(terminal, "w", encoding="utf-8") as stream:
+    with os.fdopen(end, "w", encoding="utf-8") as stream:
         sys.stderr = stream
         try:
-            view = choose_view(progress(), quiet=False)
-            assert isinstance(view, PanelView)
-            view.open()
-            view.see(RunStarted(RUN))
-            os.close(controller)
-            view.see(Notice("nobody reads this"))
-            view.see(seen(1.0))
-            view.judged(RESULTS[0])
-            view.close()
-            view.close()
+            yield controller
         finally:
             sys.stderr = before
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def test_a_terminal_that_goes_away_ends_nothing() -> None:
+    with terminal() as controller:
+        view = choose_view(progress(), quiet=False)
+        assert isinstance(view, PanelView)
+        view.open()
+        view.see(RunStarted(RUN))
+        os.close(controller)
+        view.see(Notice("nobody reads this"))
+        view.see(seen(1.0))
+        view.judged(RESULTS[0])
+        view.close()
+        view.close()
 
 
 def read_some(descriptor: int) -> bytes:
@@ -119,19 +114,13 @@ def read_some(descriptor: int) -> bytes:
         return b""
 
 
-def test_the_panel_shows_and_leaves_the_screen_as_it_was(tmp_path: Path) -> None:
-    controller, terminal = os.openpty()
-    before = sys.stderr
-    with os.fdopen(terminal, "w", encoding="utf-8") as stream:
-        sys.stderr = stream
-        try:
-            view = PanelView(progress(), clock=lambda: 3.0)
-            view.open()
-            view.see(RunStarted(RUN))
-            view.note("a word above")
-            view.close()
-        finally:
-            sys.stderr = before
+def test_the_panel_shows_and_leaves_the_screen_as_it_was() -> None:
+    with terminal() as controller:
+        view = PanelView(progress(), clock=lambda: 3.0)
+        view.open()
+        view.see(RunStarted(RUN))
+        view.note("a word above")
+        view.close()
         os.set_blocking(controller, False)
         shown = b"".join(iter(lambda: read_some(controller), b"")).decode()
     os.close(controller)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from iolab.cli.examine import State
-from iolab.model.host import ToolFacts
-from iolab.run.inspection import Inspected
+from iolab.cli.doctor_checks import State
+from iolab.core.host import ToolFacts
+from iolab.session.discovery import Inspected
 from tests.cli.test_alike import findings, host
 
 MPICH = (
@@ -25,10 +25,6 @@ def mpi(*hosts: Inspected) -> list[tuple[State, str]]:
         for item in findings(*hosts)
         if item.finding.what == "MPI"
     ]
-
-
-def test_without_mdtest_nobody_asks_for_an_mpi() -> None:
-    assert mpi(client(1, *MPICH), client(2)) == []
 
 
 def test_one_mpi_on_all_is_well() -> None:

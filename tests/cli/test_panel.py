@@ -6,14 +6,12 @@ import io
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from iolab.cli.panel import bar, panel, sparkline
-from iolab.cli.progress import Progress, Seconds
-from iolab.model.event import IntervalSeen, Phase, PhaseStarted, RunStarted, TelemetrySeen
+from iolab.cli.live import panel, sparkline
+from iolab.cli.progress import Progress
+from iolab.core.events import IntervalSeen, Phase, PhaseStarted, RunStarted, TelemetrySeen
 from tests.cli.command_line import PLAN, RESULTS
 
 NASTY = "[red]host[/red]\x1b[2J\r\n\u202ename"
@@ -52,25 +50,13 @@ def test_it_says_where_the_session_stands() -> None:
     assert text.count("valid") == 2
 
 
-def test_it_says_that_the_warm_up_does_not_count() -> None:
-    state = measuring()
-    assert "not counted" in "\n".join(drawn(state.at(2.5), 80))
-    assert "not counted" not in "\n".join(drawn(state.at(3.5), 80))
-
-
-@pytest.mark.parametrize("width", [20, 40, 80, 120, 300])
+@pytest.mark.parametrize("width", [20, 80, 300])
 def test_no_line_is_wider_than_the_terminal_and_none_wraps(width: int) -> None:
     states = (measuring(), measuring(study="s" * 200), Progress("s", 1, 0, 1, 0, 1, 0, 0.0))
     for state, lines in zip(states, (9, 9, 2), strict=True):
         found = drawn(state, width)
         assert len(found) == lines
         assert max(cell_len(line) for line in found) <= width
-
-
-def test_the_picture_keeps_its_height_while_numbers_change() -> None:
-    state = measuring()
-    later = replace(state, seconds=Seconds())
-    assert len(drawn(state, 80)) == len(drawn(later, 80))
 
 
 def test_foreign_text_is_shown_and_not_obeyed() -> None:
@@ -80,19 +66,9 @@ def test_foreign_text_is_shown_and_not_obeyed() -> None:
     assert "[red]host[/red]\\u001b[2J" in text
 
 
-@given(st.lists(st.none() | st.floats(0, 1e9), max_size=300), st.integers(0, 100))
-def test_a_sparkline_is_as_wide_as_asked(values: list[float | None], width: int) -> None:
-    assert len(sparkline(values, width)) == min(len(values), width)
-
-
 def test_a_sparkline_stands_on_zero() -> None:
     assert sparkline([0.0, 50.0, 100.0], 10) == "▁▅█"
     assert sparkline([80.0, 100.0], 10) == "▇█"
     assert sparkline([0.0, 0.0], 10) == "▁▁"
     assert sparkline([1.0, None, 1.0], 10) == "█ █"
     assert sparkline([0.0, 1.0], 10, ascii_only=True).isascii()
-
-
-@given(st.floats(-1, 10), st.integers(0, 80))
-def test_a_bar_is_as_wide_as_asked(share: float, width: int) -> None:
-    assert len(bar(share, width)) == width

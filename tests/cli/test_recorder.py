@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from bench.synthetic import make_facts, make_record
 
-from iolab.cli.recorder import SessionRecorder
-from iolab.errors import HostError, StoreError
-from iolab.model.event import (
+from iolab.cli.session import SessionRecorder
+from iolab.core.events import (
     Event,
     FilesystemsMade,
     Notice,
@@ -21,8 +20,9 @@ from iolab.model.event import (
     SessionStarted,
     SessionStatus,
 )
-from iolab.model.host import HostFacts
-from iolab.model.metric import Level, Result
+from iolab.core.host import HostFacts
+from iolab.core.metric import Level, Result
+from iolab.errors import HostError, StoreError
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
 from tests.cli.command_line import PLAN, SHAPE, STUDY

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.e2e.targets import command, xfs_on_device
+from tests.needs import ROOT, require
 
 ZRAM = Path("/sys/class/zram-control")
 READ_LIMITS = Path("/sys/fs/cgroup/blkio/blkio.throttle.read_iops_device")
@@ -51,6 +52,7 @@ def spare_loop(size_bytes: int = 64 << 20, *options: str) -> Iterator[Spare]:
 @contextmanager
 def spare_zram(size_bytes: int = 64 << 20) -> Iterator[Spare]:
     """A zram device of our own, made and removed."""
+    require(ROOT)
     number = (ZRAM / "hot_add").read_text(encoding="ascii").strip()
     name = f"zram{number}"
     try:

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 
+from tests.needs import ROOT, require
+
 NAME = b"file"
 ROOT_NODE, FILE_NODE = 1, 2
 MAX_WRITE = 1 << 20
@@ -87,6 +89,7 @@ class FaultyFile:
 @contextmanager
 def faulty_file(size_bytes: int) -> Iterator[FaultyFile]:
     """A file of zeros on a FUSE mount of our own, torn down completely."""
+    require(ROOT)
     with tempfile.TemporaryDirectory(prefix="iolab-test-") as folder:
         device = os.open("/dev/fuse", os.O_RDWR)
         options = f"fd={device},rootmode=40000,user_id=0,group_id=0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -12,10 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from iolab.model.metric import Result
-from iolab.model.run import PlannedRun, RunRecord
+from iolab.core.metric import Result
+from iolab.core.run import PlannedRun, RunRecord
+from iolab.errors import EngineError
+from iolab.guests.kit import GuestKit, guest_kit
 from iolab.store.reader import SessionReader
 from tests.cli.command_line import command, environment
+from tests.needs import do_without
 
 QEMU: Final = "qemu-system-x86_64"
 SESSION_LIMIT_S: Final = 170
@@ -52,6 +56,8 @@ id = "cluster"
 warmup = "0s"
 runtime = "{runtime}"
 settle = "0s"
+idle_watch = 0
+generator_limit = false
 """
 WORKLOAD: Final = """
 [[workload]]
@@ -63,6 +69,14 @@ numjobs = {numjobs}
 filesize = "4m"
 vms_per_node = {vms}
 """
+
+
+def users_kit() -> GuestKit:
+    """The user's own, as sessions have it: `make guest-kit` has made it."""
+    try:
+        return asyncio.run(guest_kit(print))
+    except EngineError as fault:
+        do_without(str(fault))
 
 
 def workload(

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from iolab.model.histogram import Histogram, of_sparse
-from iolab.model.key_value import KeyOperation
-from iolab.model.run import RunRecord
+from iolab.core.histogram import Histogram, of_sparse
+from iolab.core.run import RunRecord
+from iolab.loads.keyvalue.workload import KeyOperation
 
 LONGEST_US = 3_600_000_000
 DIGITS = 3

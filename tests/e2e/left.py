@@ -19,13 +19,24 @@ def engines_on(target: Path) -> list[int]:
     return list(_engines(target))
 
 
+def await_engine_on(target: Path, limit_s: float = 60.0) -> None:
+    """Return when an engine works on the target."""
+    end = time.monotonic() + limit_s
+    while not engines_on(target):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 def kill_engines(target: Path) -> None:
     """Kill every engine on the target, as the kernel would when memory is short."""
-    for pid in _engines(target):
-        os.kill(pid, signal.SIGKILL)
+    for pid in engines_on(target):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue  # it has gone with its parent
 
 
-def await_none_on(target: Path, limit_s: float = 5.0) -> None:
+def await_none_on(target: Path, limit_s: float = 20.0) -> None:
     """Return when nothing of ours is left; AssertionError when that takes too long."""
     end = time.monotonic() + limit_s
     while engines_on(target) or ours_on(target):

@@ -8,27 +8,27 @@ of mdtest; `make mdtest-test MDTEST=...` runs the same tests with the real one.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from iolab.model.engine import EngineName
-from iolab.model.metadata import MetadataJob, ReportedRate
-from iolab.model.run import PlannedRun, Point
-from iolab.plan.schedule import make_plan
-from iolab.run.clock import SYSTEM_CLOCK
-from iolab.run.crew import Crew
-from iolab.run.evidence import Evidence
-from iolab.run.hosts.answers import ScratchAnswer, read_answer
-from iolab.run.hosts.base import Host
-from iolab.run.mdtest_driver import MdtestDriver
-from iolab.run.site import Site, scratch_name
-from iolab.run.stop import Stop
-from iolab.run.telemetry.decode import CounterCollector
-from tests.run.session.stage import Notes, study_of
+from iolab.core.engine import EngineName
+from iolab.core.run import PlannedRun, Point
+from iolab.hosts.answers import ScratchAnswer, read_answer
+from iolab.hosts.barrier import Stop
+from iolab.hosts.clock import SYSTEM_CLOCK
+from iolab.hosts.host import Host
+from iolab.hosts.telemetry import CounterCollector
+from iolab.loads.metadata.mdtest import MdtestDriver
+from iolab.loads.metadata.workload import MetadataJob, ReportedRate
+from iolab.session.context import Crew
+from iolab.session.driver import Evidence
+from iolab.targets.work_directory import Site, scratch_name
+from tests.needs import require
+from tests.plans import make_plan
+from tests.recorded import recorded
+from tests.session.stage import Notes, study_of
 
-GOLDEN: Final = Path(__file__).parents[1] / "golden" / "mdtest"
 MPIEXECS: Final = ("mpiexec.mpich", "mpiexec.openmpi")
 FILES: Final = 50
 
@@ -61,10 +61,10 @@ sed -e "s/4 total task/$size total task/" -e "s/4 tasks, 200 files/$size tasks, 
 
 def stand_in(folder: Path, *, seconds: int = 0) -> Path:
     """Such a program in that folder; with `seconds` its ranks do nothing but sleep."""
-    recorded = folder / "recorded.txt"
-    shutil.copy(GOLDEN / "one-4.0.0.txt", recorded)
+    output = folder / "recorded.txt"
+    output.write_bytes(recorded("mdtest/one-4.0.0.txt"))
     program = folder / ("mdtest-slow" if seconds else "mdtest-quick")
-    text = _STAND_IN.replace("SECONDS", str(seconds)).replace("RECORDED", str(recorded))
+    text = _STAND_IN.replace("SECONDS", str(seconds)).replace("RECORDED", str(output))
     program.write_text(text, encoding="ascii")
     program.chmod(0o755)
     return program
@@ -72,6 +72,7 @@ def stand_in(folder: Path, *, seconds: int = 0) -> Path:
 
 def planned(mdtest: Path, mpiexec: str, ranks: int, **options: str) -> PlannedRun:
     """A run of that program with so many ranks on each client."""
+    require(mpiexec)
     words = {"mdtest": str(mdtest), "mpiexec": mpiexec, "allow_run_as_root": "1", **options}
     job = MetadataJob(
         engine=EngineName.MDTEST,
@@ -118,8 +119,8 @@ async def play(
     driver = MdtestDriver()
     try:
         await driver.prepare(crew, run, evidence)
-        rates = await driver.measure(crew, run, evidence, CounterCollector())
+        await driver.measure(crew, run, evidence, CounterCollector())
     finally:
         living = [site for site in sites if not site.host.lost]
         await leave(living)
-    return rates, evidence
+    return driver.rates, evidence

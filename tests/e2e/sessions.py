@@ -47,8 +47,10 @@ filesize = "64m"
 
 [method]
 warmup = "0s"
-runtime = "3s"
+runtime = "2s"
 settle = "0s"
+idle_watch = 0
+generator_limit = false
 """
 
 

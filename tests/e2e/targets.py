@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.needs import ROOT, require
+
 COMMAND_LIMIT_S = 60
 
 
@@ -22,6 +24,8 @@ class Target:
 
 
 def command(*argv: str | Path) -> str:
+    """What a program of root's prints; it must succeed."""
+    require(ROOT, str(argv[0]))
     done = subprocess.run(
         [str(word) for word in argv],
         check=True,

@@ -16,13 +16,13 @@ from tests.e2e.left import await_none_on, engines_on
 from tests.e2e.sessions import iolab
 from tests.e2e.targets import xfs_on_loop
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 
 def test_two_pairs_and_the_ceilings(tmp_path: Path) -> None:
     del tmp_path
     with xfs_on_loop(512 << 20) as target:
-        words = ("--size", "16m", "--pairs", "2", "--seconds", "2", "--iodepth", "4", "--json")
+        words = ("--size", "16m", "--pairs", "2", "--seconds", "1", "--iodepth", "4", "--json")
         done = iolab("calibrate", "--path", target.path, *words)
         await_none_on(target.path)
     document = json.loads(done.stdout)

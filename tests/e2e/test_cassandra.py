@@ -12,30 +12,28 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
-from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
 
 from iolab.errors import EngineError
-from iolab.model.ycsb import ServerKind, ServerSettings, YcsbJob
-from iolab.run.cassandra.given import GivenServer
-from iolab.run.cassandra.managed import ManagedServer
-from iolab.run.drive import drive
-from iolab.run.engines.ycsb import Kit, Store, load_command
-from iolab.run.kits import YCSB_VERSION, KitName, kit_on
-from iolab.run.telemetry.decode import CounterCollector
-from iolab.run.telemetry.rates import derive
+from iolab.hosts.rates import derive
+from iolab.hosts.remote_process import drive
+from iolab.hosts.telemetry import CounterCollector
+from iolab.loads.keyvalue.cassandra.external import GivenServer
+from iolab.loads.keyvalue.cassandra.managed import ManagedServer
+from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, kit_on
+from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, YcsbJob
+from iolab.loads.keyvalue.ycsb import Kit, Store, load_command
 from tests.e2e.targets import Target, command, xfs_on_loop
-from tests.run.cassandra.stage import JOB, Stage, stage_on
+from tests.loads.keyvalue.cassandra.stage import JOB, Stage, stage_on
+from tests.sockets import listening
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 LIMIT_S = 240
 PATIENCE_S = 20.0
 HEAP_BYTES = 512 << 20
-LISTENING = "0A"
-"""How the kernel's tables of sockets say so."""
 
 Work = Callable[[Stage, ManagedServer], Awaitable[None]]
 
@@ -92,21 +90,6 @@ def javas_on(folder: Path) -> list[int]:
             continue  # it has just ended
         if b"java" in words.split(b"\0")[0] and os.fsencode(folder) in words:
             found.append(int(entry.name))
-    return found
-
-
-def listening(pid: int | None) -> list[IPv4Address]:
-    """The addresses at which a process listens, each port's."""
-    held = {str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()}
-    found = []
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
-            local, state, inode = (line.split()[column] for column in (1, 3, 9))
-            if state == LISTENING and f"socket:[{inode}]" in held:
-                # An address of version 6 is one of 4 in its last word, or of every interface.
-                found.append(
-                    IPv4Address(int(local.partition(":")[0][-8:], 16).to_bytes(4, "little"))
-                )
     return found
 
 

@@ -17,7 +17,7 @@ from tests.e2e.devices import spare_loop
 from tests.e2e.sessions import IOLAB, iolab
 from tests.e2e.test_filesystem import nothing_on
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 STUDY = """
 format = 1
@@ -41,6 +41,8 @@ rate_iops = 500
 warmup = 0
 runtime = {runtime}
 settle = 0
+idle_watch = 0
+generator_limit = false
 """
 KEYS = """
 format = 1
@@ -57,9 +59,11 @@ block_size = "4k"
 threads = 2
 memory = "64m"
 [method]
-warmup = 1
-runtime = 3
+warmup = 0
+runtime = 1
 settle = 0
+idle_watch = 0
+generator_limit = false
 """
 IN_AN_IMAGE = 'image = "320m"'
 
@@ -93,10 +97,14 @@ def test_a_session_on_an_image_is_told_as_one_on_an_xfs_and_leaves_nothing(place
         record = reader.record(digest, repeat)
         (host,) = record.hosts
         moved = {delta.device: delta for delta in host.devices}[mounted.devices[0]]
+        # What the engine counted went to the image's device, and no byte of it was remembered.
+        assert host.totals is not None
         if record.run.point.workload == "r":
-            assert moved.read_bytes > 400 * 4096
+            assert host.totals.read is not None
+            assert moved.read_bytes >= host.totals.read.bytes > 0
         else:
-            assert moved.write_bytes > 400 * 4096
+            assert host.totals.write is not None
+            assert moved.write_bytes >= host.totals.write.bytes > 0
     assert len(reader.done()) == 2
     assert list(target.iterdir()) == []
     assert nothing_on(target)
@@ -117,7 +125,7 @@ def test_files_in_an_image_that_was_kept_are_used_again(place: Path) -> None:
 
 def test_a_controller_that_is_killed_leaves_nothing_and_is_resumed(place: Path) -> None:
     target = place / "target"
-    study = study_in(place, IN_AN_IMAGE, runtime="3")
+    study = study_in(place, IN_AN_IMAGE, runtime="2")
     argv = [str(IOLAB), "run", str(study), "--path", str(target), "--out", str(place / "S")]
     running = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

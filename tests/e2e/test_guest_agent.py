@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+import platform
 import re
 import struct
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -14,11 +15,14 @@ from typing import Any, Final
 
 import pytest
 
-from iolab.model.guest import GUEST_DISK, GUEST_SERIAL, Accelerator, GuestSettings
-from iolab.run.guests.kit import GuestKit, guest_kit
-from iolab.run.guests.machine import Aio, Machine, agent_socket, qemu_argv
-from iolab.run.hosts.base import agent_binary
+from iolab.guests.guest import GUEST_DISK, GUEST_SERIAL, Accelerator, GuestSettings
+from iolab.guests.kit import GuestKit
+from iolab.guests.machine import Aio, Machine, agent_socket, qemu_argv
+from iolab.hosts.clock import StepMeter
+from iolab.hosts.host import agent_binary
 from tests.agent.speaker import FINAL, Agent, Said, output
+from tests.e2e.guest_sessions import users_kit
+from tests.needs import ROOT, require
 
 pytestmark = pytest.mark.e2e
 
@@ -33,8 +37,7 @@ CLOCK_OFF_LIMIT_NS: Final = 30_000_000_000
 
 @pytest.fixture(scope="module")
 def kit() -> GuestKit:
-    """The user's own, as sessions have it: `make guest-kit` has made it."""
-    return asyncio.run(guest_kit(print))
+    return users_kit()
 
 
 @pytest.fixture
@@ -80,11 +83,11 @@ class Guest:
         name = agent_socket("vm01")
         self.line = node.begin("connect", dir=str(folder), name=name, wait_s=60)
 
-    def ask(self, verb: str, **arguments: Any) -> list[Said]:
+    def ask(self, verb: str, payload: bytes = b"", **arguments: Any) -> list[Said]:
         """Everything said to a request."""
         self._next_id += 1
         text = json.dumps({"id": self._next_id, "do": verb, **arguments}).encode()
-        frame = struct.pack("<II", len(text), 0) + text
+        frame = struct.pack("<II", len(text), len(payload)) + text + payload
         assert self._node.ask("send", frame, connection=self.line).is_ == "done"
         said = [self.hear()]
         while said[-1].is_ not in FINAL | {"sample"}:
@@ -127,7 +130,7 @@ def test_a_guest_serves_as_any_host_does(node: Agent, folder: Path, kit: GuestKi
     assert facts["tools"][0]["version"].startswith("fio-")
     off_ns = time.time_ns() - guest.ask("clock")[-1]["real_ns"]
     assert abs(off_ns) < CLOCK_OFF_LIMIT_NS
-    wish = {"path": GUEST_DISK, "serial": GUEST_SERIAL}
+    wish: dict[str, Any] = {"path": GUEST_DISK, "serial": GUEST_SERIAL}
     looked = guest.ask("device", **wish, overwrite=False)[-1]
     assert [one["code"] for one in looked["objections"]] == ["signature"]
     taken = guest.ask("device_open", **wish, overwrite=True)[-1]
@@ -143,6 +146,54 @@ def test_a_guest_serves_as_any_host_does(node: Agent, folder: Path, kit: GuestKi
     assert node.rest(guest.line)[-1].is_ == "closed"
 
 
+SET_CLOCK: Final = """
+static long call(long number, long first, long *time) {
+  long result;
+  __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(first), "S"(time)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+void _start(void) {
+  long time[2];
+  call(228, 0, time);
+  time[0] += STEP_S;
+  call(60, call(227, 0, time) != 0, 0);
+}
+"""
+"""clock_gettime, clock_settime and exit of x86-64, without a library: the guest has none for it."""
+
+
+@pytest.mark.long
+def test_a_clock_that_is_set_in_a_guest_is_told_by_how_much(
+    node: Agent, folder: Path, kit: GuestKit, tmp_path: Path
+) -> None:
+    require("cc")
+    if platform.machine() != "x86_64":
+        pytest.skip("its program is for x86-64")
+    step_s = 4
+    words = ["-static", "-nostdlib", "-O1", f"-DSTEP_S={step_s}", "-o", "set", "-xc", "-"]
+    subprocess.run(["cc", *words], input=SET_CLOCK.encode(), cwd=tmp_path, check=True)
+    guest = Guest(node, folder, kit)
+    assert guest.hear().is_ == "hello"
+    meter = StepMeter()
+
+    def look() -> int | None:
+        sample = guest.ask("snapshot")[-1].header
+        meter.look(sample["real_ns"], sample["boot_ns"])
+        return meter.step_ns
+
+    steps = [look() for _ in range(3)]
+    program = (tmp_path / "set").read_bytes()
+    assert guest.ask("put", program, path="/tmp/set", mode=0o700)[-1].is_ == "done"
+    assert guest.ask("run", argv=["/tmp/set"])[-1]["code"] == 0
+    told = look()
+    assert (steps[0], steps[-1]) == (None, 0)
+    assert told is not None
+    assert abs(told - step_s * 10**9) < 10**9 // 2
+    assert guest.ask("bye")[-1].is_ == "done"
+
+
+@pytest.mark.long
 def test_a_guest_ends_with_its_connection(node: Agent, folder: Path, kit: GuestKit) -> None:
     guest = Guest(node, folder, kit)
     assert guest.hear().is_ == "hello"
@@ -150,6 +201,7 @@ def test_a_guest_ends_with_its_connection(node: Agent, folder: Path, kit: GuestK
     assert "iolab-agent:" not in guest.end()
 
 
+@pytest.mark.long
 def test_a_guest_ends_with_its_lease_and_says_so(node: Agent, folder: Path, kit: GuestKit) -> None:
     guest = Guest(node, folder, kit)
     assert guest.hear().is_ == "hello"
@@ -159,6 +211,7 @@ def test_a_guest_ends_with_its_lease_and_says_so(node: Agent, folder: Path, kit:
     assert "iolab-agent: the guest ends: its agent ended with code 4" in console
 
 
+@pytest.mark.long
 def test_a_guest_that_cannot_start_says_why(node: Agent, folder: Path, kit: GuestKit) -> None:
     guest = Guest(node, folder, kit, "iolab.real_ns=soon")
     said = 'iolab-agent: the guest cannot start: the kernel\'s parameter "iolab.real_ns=soon"'
@@ -166,6 +219,7 @@ def test_a_guest_that_cannot_start_says_why(node: Agent, folder: Path, kit: Gues
 
 
 def test_the_first_process_of_a_container_is_no_guest() -> None:
+    require(ROOT)
     with Agent(agent_binary(), "unshare", "--pid", "--fork", "--mount-proc") as agent:
         assert agent.hello["pid"] == 2
         assert agent.ask("bye").is_ == "done"

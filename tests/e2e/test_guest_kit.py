@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from iolab.run.guests.bzimage import starts_directly
-from iolab.run.guests.kit import GuestKit, guest_kit
-from iolab.run.hosts.base import agent_binary
+from iolab.guests.image import starts_directly
+from iolab.guests.kit import GuestKit
+from iolab.hosts.host import agent_binary
+from tests.e2e.guest_sessions import users_kit
+from tests.needs import ROOT, require
 
 pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")
 def kit() -> GuestKit:
-    """The user's own, as sessions have it: `make guest-kit` has made it."""
-    return asyncio.run(guest_kit(print))
+    return users_kit()
 
 
 def told(*argv: str, content: bytes = b"") -> str:
@@ -66,6 +66,7 @@ def test_the_disk_of_tools_is_whole(kit: GuestKit, root: Path) -> None:
 
 def test_the_tools_run_in_a_root_of_their_own(root: Path) -> None:
     """As in a guest, where nothing else is."""
+    require(ROOT)
     job = ("--name=a", "--ioengine=null", "--size=1M", "--thread", "--numjobs=2", "--minimal")
     said = told("chroot", str(root), "/usr/bin/fio", *job)
     assert len(said.splitlines()) == 2

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from iolab.core.host import HostKind, HostSpec
+from iolab.core.run import PlannedRun
 from iolab.errors import EngineError
-from iolab.model.host import HostKind, HostSpec
-from iolab.model.metadata import Operation, ReportedRate
-from iolab.model.run import PlannedRun
-from iolab.run.evidence import Evidence
-from iolab.run.hosts.local import LocalHost
-from iolab.run.stop import Stop
+from iolab.hosts.barrier import Stop
+from iolab.hosts.connect import LocalHost
+from iolab.loads.metadata.workload import Operation, ReportedRate
+from iolab.session.driver import Evidence
 from tests.e2e.mpi import FILES, MPIEXECS, planned, play, stand_in
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 
 def on_this_machine(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from iolab.model import histogram
+from iolab.core import histogram
 from tests.e2e.sessions import (
     IOLAB,
     alive,
@@ -52,7 +52,9 @@ def moved(target: Target, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     folder = tmp_path_factory.mktemp("session")
     session = folder / "session"
     before = device_bytes(target.device)
-    iolab("run", write_study(folder), "--path", target.path, "--out", session, "--quiet")
+    looks = ("--set", "method.idle_watch=1s", "--set", "method.generator_limit=true")
+    words = ("--path", target.path, "--out", session, "--quiet", *looks)
+    iolab("run", write_study(folder), *words)
     after = device_bytes(target.device)
     return session, after[0] - before[0], after[1] - before[1]
 
@@ -104,6 +106,8 @@ def test_the_kernel_counts_the_bytes_that_are_claimed(
     assert written == pytest.approx(claimed_write + FILES_BYTES, abs=METADATA_BYTES)
     checks = {c["code"]: c for c in result_of(document, "rand-read")["verdict"]["checks"]}
     assert checks["bytes-moved"]["level"] == "valid", checks["bytes-moved"]
+    assert checks["device-busy"]["evidence"]["watched_s"] >= 1
+    assert checks["generator-bound"]["evidence"]["ceiling_iops"] > 0
 
 
 def test_nothing_is_left_on_the_target(moved: tuple[Path, int, int], target: Target) -> None:
@@ -111,18 +115,7 @@ def test_nothing_is_left_on_the_target(moved: tuple[Path, int, int], target: Tar
     assert list(target.path.iterdir()) == []
 
 
-def test_every_session_can_be_read_in_every_form(
-    moved: tuple[Path, int, int], tmp_path: Path
-) -> None:
-    session = moved[0]
-    assert "rand-read" in iolab("show", session).stdout
-    assert Path(iolab("report", session).stdout.strip()).read_bytes().startswith(b"<!DOCTYPE html>")
-    for form in ("csv", "json", "parquet", "markdown"):
-        out = tmp_path / f"out.{form}"
-        iolab("export", session, "--format", form, "--out", out)
-        assert out.stat().st_size > 0
-
-
+@pytest.mark.long
 def test_buffered_io_is_never_valid(target: Target, tmp_path: Path) -> None:
     session = tmp_path / "session"
     options = ["--set", "workload.*.direct=false", "--set", "method.runtime=2s"]
@@ -159,8 +152,8 @@ def test_a_killed_controller_leaves_nothing_but_its_committed_runs(
         ours = descendants(controller.pid)
         controller.send_signal(signal.SIGKILL)
     assert {"fio", "iolab-agent"} <= set(ours.values())
-    assert wait_for(lambda: not alive(ours), 5), alive(ours)
-    assert wait_for(lambda: list(target.path.iterdir()) == [], 5)
+    assert wait_for(lambda: not alive(ours), 20), alive(ours)
+    assert wait_for(lambda: list(target.path.iterdir()) == [], 20)
     document = shown(session)
     assert len(document["results"]) == len(committed())
     assert all(result["status"] == "done" for result in document["results"])

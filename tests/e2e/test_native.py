@@ -27,8 +27,9 @@ id = "native"
 
 [method]
 warmup = "0s"
-runtime = "4s"
+runtime = "2s"
 settle = "0s"
+idle_watch = 0
 
 [[workload]]
 id = "reads"
@@ -65,6 +66,10 @@ arrivals = "poisson"
 ONE = STUDY[: STUDY.index('[[workload]]\nid = "mixed"')]
 
 
+OWN_IOS = 100
+"""What a file system does for itself in two seconds, at most."""
+
+
 @pytest.fixture(scope="module")
 def target() -> Iterator[Target]:
     with xfs_on_loop(512 << 20) as made:
@@ -80,8 +85,13 @@ def session(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def checks_of(session: Path, workload: str) -> dict[str, dict[str, Any]]:
-    (result,) = (one for one in shown(session)["results"] if one["workload"] == workload)
+@pytest.fixture(scope="module")
+def document(session: Path) -> dict[str, Any]:
+    return shown(session)
+
+
+def checks_of(document: dict[str, Any], workload: str) -> dict[str, dict[str, Any]]:
+    (result,) = (one for one in document["results"] if one["workload"] == workload)
     assert result["status"] == "done"
     return {check["code"]: check for check in result["verdict"]["checks"]}
 
@@ -92,14 +102,14 @@ def host_of(session: Path, workload: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("workload", ["reads", "mixed", "arrivals"])
-def test_what_it_claims_is_what_it_did(session: Path, workload: str) -> None:
-    checks = checks_of(session, workload)
-    sure = ("engine-errors", "totals-disagree", "holes", "depth-not-reached", "wrong-blocks")
+def test_what_it_claims_is_what_it_did(document: dict[str, Any], workload: str) -> None:
+    checks = checks_of(document, workload)
+    sure = ["engine-errors", "totals-disagree", "holes"]
+    if workload != "arrivals":
+        sure.append("depth-not-reached")
     assert {code: checks[code]["level"] for code in sure} == dict.fromkeys(sure, "valid")
 
 
-# Another session that drops the machine's caches has the file system read its own blocks again.
-@pytest.mark.alone
 @pytest.mark.parametrize("workload", ["reads", "mixed", "arrivals"])
 def test_its_counts_are_the_device_s(session: Path, target: Target, workload: str) -> None:
     host = host_of(session, workload)
@@ -109,13 +119,17 @@ def test_its_counts_are_the_device_s(session: Path, target: Target, workload: st
         if totals is None:
             continue
         assert device[f"{way}_bytes"] >= totals["bytes"] > 0
-        # A file system writes a little of its own, and reads nothing of files that it knows.
-        assert device[f"{way}_bytes"] - totals["bytes"] <= 1 << 20
+        ios, moved = device[f"{way}_ios"] - totals["ios"], device[f"{way}_bytes"] - totals["bytes"]
         if way == "read":
             # Before its start it reads a little, to see how the target is best asked, and says so.
             generator = host["totals"]["generator"]
-            assert device["read_ios"] - totals["ios"] == generator["probe_reads"]
-            assert device["read_bytes"] - totals["bytes"] == generator["probe_read_bytes"]
+            ios, moved = ios - generator["probe_reads"], moved - generator["probe_read_bytes"]
+        # A file system writes a little of its own, and reads its own blocks again where somebody
+        # has dropped the machine's caches. Only what was late is submitted at once, and the kernel
+        # merges neighbours then: bytes are whole, I/Os may be some fewer.
+        merged = 0.1 * totals["ios"] if workload == "arrivals" else 0
+        assert -merged <= ios <= OWN_IOS
+        assert 0 <= moved <= 1 << 20
 
 
 def test_its_layout_is_whole_and_was_proved(session: Path) -> None:
@@ -138,14 +152,15 @@ def test_the_record_says_how_it_worked(session: Path) -> None:
     assert host["process"]["user_s"] + host["process"]["system_s"] > 0
 
 
-def test_an_open_loop_tells_both_times(session: Path) -> None:
-    (result,) = (one for one in shown(session)["results"] if one["workload"] == "arrivals")
+def test_an_open_loop_tells_both_times(session: Path, document: dict[str, Any]) -> None:
+    (result,) = (one for one in document["results"] if one["workload"] == "arrivals")
     metrics = {key: metric["value"] for key, metric in result["metrics"].items()}
     assert metrics["lat_ns_mean"] >= metrics["service_lat_ns_mean"] > 0
     generator = host_of(session, "arrivals")["totals"]["generator"]
     assert generator["lateness"]["count"] > 0
 
 
+@pytest.mark.long
 def test_a_damaged_run_is_made_again(target: Target, session: Path, tmp_path: Path) -> None:
     copy = tmp_path / "S"
     shutil.copytree(session, copy)
@@ -158,7 +173,7 @@ def test_a_damaged_run_is_made_again(target: Target, session: Path, tmp_path: Pa
 
 
 def test_nothing_of_it_outlives_its_controller(target: Target, tmp_path: Path) -> None:
-    study = write_study(tmp_path, ONE.replace("4s", "60s"))
+    study = write_study(tmp_path, ONE.replace("2s", "60s"))
     words = command("run", study, "--path", target.path, "--out", tmp_path / "S", "--quiet")
     process = subprocess.Popen(words, env=environment(), stderr=subprocess.DEVNULL)
     try:
@@ -180,13 +195,14 @@ def _measuring(target: Path) -> bool:
     )
 
 
+@pytest.mark.long
 def test_a_target_in_memory_without_direct_io(tmp_path: Path) -> None:
-    text = ONE.replace('runtime = "4s"', 'runtime = "3s"') + "direct = false\n"
+    text = ONE + "direct = false\n"
     with tmpfs(256 << 20) as path:
         study = write_study(tmp_path, text + "\n[target]\nallow_memory = true\n")
         session = tmp_path / "S"
         iolab("run", study, "--path", path, "--out", session, "--quiet")
-    checks = checks_of(session, "reads")
+    checks = checks_of(shown(session), "reads")
     assert checks["target-in-memory"]["level"] == "invalid"
     assert checks["engine-errors"]["level"] == "valid"
 
@@ -196,32 +212,38 @@ VERIFIED = ONE.replace('rw = "randread"', 'rw = "randrw"\nverify = true').replac
 )
 
 
+@pytest.mark.long
 def test_blocks_hold_what_was_written_and_kept_files_are_laid_out_anew(tmp_path: Path) -> None:
     kept = VERIFIED + "\n[target]\nkeep_files = true\n"
     with xfs_on_loop(512 << 20) as target:
         study, first, second = write_study(tmp_path, kept), tmp_path / "S1", tmp_path / "S2"
         iolab("run", study, "--path", target.path, "--out", first, "--quiet")
-        found = checks_of(first, "reads")["wrong-blocks"]
+        found = checks_of(shown(first), "reads")["wrong-blocks"]
         assert (found["level"], found["evidence"]["wrong"]) == ("valid", 0)
         assert found["evidence"]["checked"] > 100
         (changed,) = target.path.glob("iolab*/s1mx2v4k.0.0")
         # Nobody knows what a file should hold that lay there between two sessions.
         changed.write_bytes(bytes(1 << 20))
         iolab("run", study, "--path", target.path, "--out", second, "--quiet")
-        found = checks_of(second, "reads")["wrong-blocks"]
+        found = checks_of(shown(second), "reads")["wrong-blocks"]
         assert changed.read_bytes() != bytes(1 << 20)
     assert (found["level"], found["evidence"]["wrong"]) == ("valid", 0)
     assert found["evidence"]["checked"] > 100
 
 
-def test_both_engines_on_one_target_compare(target: Target, session: Path, tmp_path: Path) -> None:
-    other = tmp_path / "fio"
-    study = write_study(tmp_path, STUDY)
-    iolab("run", study, "--path", target.path, "--out", other, "--engine", "fio", "--quiet")
-    assert {one["status"] for one in shown(other)["results"]} == {"done"}
-    document = json.loads(iolab("compare", other, session, "--json").stdout)
-    found = {one["what"]: one for one in document["differences"]}
-    engine = found["every workload: engine"]
+@pytest.mark.long
+def test_both_engines_on_one_target_compare(target: Target, tmp_path: Path) -> None:
+    # Shorter runs are invalid, and not compared; nor are those that read a block again and again,
+    # which then lies in memory below the loop device.
+    text = STUDY[: STUDY.index("[[workload]]")] + STUDY[STUDY.index('[[workload]]\nid = "arr') :]
+    study = write_study(tmp_path, text.replace("2s", "4s"))
+    engines = ("fio", "native")
+    for engine in engines:
+        words = ("--path", target.path, "--out", tmp_path / engine, "--engine", engine, "--quiet")
+        iolab("run", study, *words)
+    sessions = (tmp_path / engine for engine in engines)
+    document = json.loads(iolab("compare", *sessions, "--json").stdout)
+    (engine,) = (one for one in document["differences"] if one["what"].endswith(": engine"))
     assert (engine["baseline"], engine["candidate"]) == ("fio", "native")
     assert not engine["forbids"]
     assert document["rows"]

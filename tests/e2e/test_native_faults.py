@@ -71,6 +71,7 @@ def test_a_method_that_was_asked_for_and_is_forbidden_is_a_fault(device: Spare) 
     assert "EPERM" in outcome.faults or "not permitted" in outcome.faults
 
 
+@pytest.mark.alone  # memory is locked for a user, not for a process: others' counts too
 def test_with_little_locked_memory_it_works_and_says_what_it_does_without(device: Spare) -> None:
     poor = (
         *("setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"),

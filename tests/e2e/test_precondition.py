@@ -17,7 +17,7 @@ from tests.e2e.devices import Spare, spare_loop, write_at
 from tests.e2e.sessions import IOLAB, iolab
 from tests.e2e.targets import command
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 STUDY = """
 format = 1
@@ -39,6 +39,8 @@ rate_iops = 500
 warmup = 0
 runtime = {runtime}
 settle = 0
+idle_watch = 0
+generator_limit = false
 [precondition]
 {wish}
 """
@@ -154,8 +156,10 @@ def test_a_session_that_is_killed_leaves_nothing_and_goes_on_from_the_same_state
     spare: Spare, tmp_path: Path, phase: str
 ) -> None:
     study = tmp_path / "device.toml"
-    wish = 'purge = "discard"\nfill = 3\nsteady = true\nround = 1'
-    study.write_text(STUDY.format(wish=wish, runtime="2"), encoding="utf-8")
+    # Rounds go on for five seconds and more, so that the preparation is met.
+    rounds = "\nsteady = true\nround = 1" if phase == "precondition" else ""
+    wish = f'purge = "discard"\nfill = 3{rounds}'
+    study.write_text(STUDY.format(wish=wish, runtime="1"), encoding="utf-8")
     words = ("--device", spare.path, "--serial", spare.serial, "--out", str(tmp_path / "S"))
     running = subprocess.Popen(
         [str(IOLAB), "run", str(study), *words], stderr=subprocess.PIPE, text=True

@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.left import await_none_on
 from tests.e2e.sessions import iolab, write_study
+from tests.store.rewritten import rewrite
 
 pytestmark = pytest.mark.e2e
 
@@ -27,8 +28,10 @@ iodepth = [1, 2, 4]
 filesize = "4m"
 [method]
 warmup = "0s"
-runtime = "1s"
+runtime = "2s"
 settle = "0s"
+idle_watch = 0
+generator_limit = false
 """
 
 
@@ -51,10 +54,10 @@ def test_damage_is_measured_again_and_a_changed_host_is_refused(
     with (damaged / "bins.parquet").open("ab") as file:
         file.write(b"x")
     shutil.rmtree(lost)
-    hosts = session / "hosts.json"
-    facts = json.loads(hosts.read_bytes())
-    facts["starts"][0]["facts"]["local"]["kernel"]["release"] = "1.2.3"
-    hosts.write_text(json.dumps(facts), encoding="utf-8")
+    rewrite(
+        session / "hosts.json",
+        lambda it: it["starts"][0]["facts"]["local"]["kernel"].update(release="1.2.3"),
+    )
 
     refused = iolab("resume", session, expect=3)
     assert "The kernel of host 'local' was '1.2.3'" in refused.stderr

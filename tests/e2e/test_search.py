@@ -12,7 +12,7 @@ import pytest
 from tests.cli.command_line import iolab
 from tests.e2e.targets import xfs_on_loop
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 SCHEMA = Path(__file__).parents[2] / "schema" / "show.json"
 STUDY = """
@@ -31,6 +31,8 @@ objective = "peak"
 warmup = 0
 runtime = 1
 settle = 0
+idle_watch = 0
+generator_limit = false
 repeats_max = 3
 """
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from bench.synthetic import make_facts, make_record, make_result
 from playwright.sync_api import Browser, Page
 
+from iolab.serve.server import CONNECTIONS_MAX, STRANGERS_MAX
 from iolab.store.writer import SessionWriter
 from tests.axe import faults
 from tests.cli.command_line import PLAN, SHAPE, STUDY, iolab, make_session
@@ -235,6 +237,8 @@ def test_a_stranger_gets_nothing_by_odd_requests(server: Serving) -> None:
         (b"POST / HTTP/1.1\r\nContent-Length: 2\r\n" + host + b"ab", b"405"),
         (b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", b"421"),
         (b"GET / HTTP/1.1\r\nX: " + b"a" * 70_000 + b"\r\n" + host, b"431"),
+        (b"GET / HTTP/1.1\r\n" + b"X: a\r\n" * 5000 + host, b"431"),
+        (b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n" + host, b"431"),
         (b"GARBAGE\r\n\r\n", b"400"),
         (b"GET http://evil.example/ HTTP/1.1\r\n" + host, b"404"),
     ):
@@ -242,6 +246,20 @@ def test_a_stranger_gets_nothing_by_odd_requests(server: Serving) -> None:
         assert answer.split(b" ", 2)[1] == status, sent[:60]
         assert b"root:" not in answer
     assert server.ask("/")[0] == 200
+
+
+def test_who_has_the_token_gets_in_while_strangers_hold_connections(
+    root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text("a-token-of-our-own-1\n")
+    known = {"Authorization": "Bearer a-token-of-our-own-1"}
+    with serving(root, "--token-file", tmp_path / "token") as server, ExitStack() as held:
+        for number in range(2 * (CONNECTIONS_MAX + STRANGERS_MAX)):
+            address = ("127.0.0.1", server.port)
+            stranger = held.enter_context(socket.create_connection(address, 10))
+            # Some say nothing, some begin, some were refused.
+            stranger.sendall((b"", b"GET / HT", b"GET / HTTP/1.1\r\n\r\n")[number % 3])
+        assert server.ask("/", known)[0] == 200
 
 
 def test_a_connection_that_says_nothing_is_closed(server: Serving) -> None:

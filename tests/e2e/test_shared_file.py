@@ -11,7 +11,7 @@ from tests.e2e.native_engine import KIB, MIB
 from tests.e2e.sessions import iolab, manifest_of
 from tests.e2e.targets import xfs_on_loop
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 STUDY = """
 format = 1
@@ -41,6 +41,8 @@ contents = "zeros"
 warmup = 0
 runtime = 1
 settle = 0
+idle_watch = 0
+generator_limit = false
 """
 
 

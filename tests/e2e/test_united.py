@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from iolab.report.wording import show_value
+from iolab.report.numbers import show_value
 from tests.e2e.devices import READ_LIMITS
 from tests.e2e.sessions import iolab, shown, write_study
 from tests.e2e.targets import Target, tmpfs, xfs_on_loop
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 READS_PER_S = 600
 STUDY = """
@@ -33,6 +33,8 @@ filesize = "64m"
 warmup = "0s"
 runtime = "4s"
 settle = "0s"
+idle_watch = 0
+generator_limit = false
 repeats = 2
 """
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from iolab.core.run import RunStatus
 from iolab.errors import ExitCode
-from iolab.model.run import RunStatus
-from iolab.plan.guest_guard import QEMU_BYTES
+from iolab.guests.problems import QEMU_BYTES
 from tests.e2e.guest_sessions import (
     QEMU,
     Stored,
@@ -27,7 +27,7 @@ from tests.e2e.guest_sessions import (
 )
 from tests.e2e.targets import tmpfs
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 HOST = '[[host]]\nname = "node"\nrole = "hypervisor"\n'
 MODELLED = 'disk = "32m"\ndisk_kind = "modelled"\nlatency = "5ms"\naccel = "tcg"\n'
@@ -141,7 +141,7 @@ def test_a_guest_that_dies_or_falls_silent_fails_its_run_and_the_next_one_goes_o
     tmp_path: Path, target: Path
 ) -> None:
     reads = [workload(f"read-{number}", "randread", numjobs=1) for number in (1, 2, 3)]
-    file = study(tmp_path, IMAGE, *reads, hosts=HOST, runtime="4s")
+    file = study(tmp_path, IMAGE, *reads, hosts=HOST, runtime="2s")
     words = ("run", file, "--path", target, "--out", tmp_path / "S")
     with running(*words) as session:
         session.wait_for("run 1/3 read-1, vms_per_node 1: measure")
@@ -175,7 +175,7 @@ def test_a_killed_controller_leaves_nothing(tmp_path: Path, target: Path) -> Non
 def test_a_node_whose_agent_is_killed_loses_its_guests_and_a_resumed_session_goes_on(
     tmp_path: Path, target: Path
 ) -> None:
-    file = study(tmp_path, IMAGE, READ, hosts=HOST, runtime="4s")
+    file = study(tmp_path, IMAGE, READ, hosts=HOST, runtime="2s")
     with running("run", file, "--path", target, "--out", tmp_path / "S") as session:
         session.wait_for("run 1/1 read, vms_per_node 1: measure")
         (qemu,) = guests_on(target)

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.analyse.window import cut
-from iolab.model.guest import Accelerator
-from iolab.model.histogram import BIN_COUNT, Histogram
-from iolab.model.metric import Layer, Level
-from iolab.model.run import RunRecord, RunStatus
-from iolab.model.sample import Direction
+from iolab.analysis.window import cut
+from iolab.core.histogram import BIN_COUNT, Histogram
+from iolab.core.metric import Layer, Level
+from iolab.core.run import RunRecord, RunStatus
+from iolab.core.samples import Direction
+from iolab.guests.guest import Accelerator
 from tests.e2e.guest_sessions import NODES, Stored, iolab, left_on, study, workload
 from tests.e2e.targets import Target, xfs_on_loop
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 LIMIT_IOPS = 60
 """Of each guest; so low that emulated processors carry it on a machine with other work."""
@@ -105,8 +105,8 @@ def test_an_emulated_fleet_says_so_and_is_no_more_than_indicative(
 
 
 def test_percentiles_are_those_of_all_guests_together(stored: Stored) -> None:
-    compared = 0
     for _, record, result in stored.runs():
+        compared = 0
         for direction, name in ((Direction.READ, "read"), (Direction.WRITE, "write")):
             metric = f"{name}_lat_ns_p50"
             told = [(result.metrics[metric], [0, 1])]
@@ -116,7 +116,24 @@ def test_percentiles_are_those_of_all_guests_together(stored: Stored) -> None:
                 if printed.value is not None:
                     assert printed.value == merged(record, direction, hosts).percentile_ns(50)
                     compared += 1
-    assert compared >= 4
+        assert compared or result.window_s < 2
+
+
+def test_every_i_o_of_each_guest_is_in_its_bins_and_its_intervals(stored: Stored) -> None:
+    """Of the whole run, so that it holds where guests had no second in common, too."""
+    for run, record, _ in stored.runs():
+        for index, host in enumerate(record.hosts):
+            assert host.totals is not None
+            ways = ((Direction.READ, host.totals.read), (Direction.WRITE, host.totals.write))
+            assert sum(totals.ios for _, totals in ways if totals) > 0
+            for direction, totals in ways:
+                ios = totals.ios if totals else 0
+                assert ios > 0 or (run.point.workload, direction) == ("write", Direction.READ)
+                bins, intervals = record.bins, record.intervals
+                binned = (bins.host == index) & (bins.direction == direction)
+                assert int(bins.count[binned].astype(np.int64).sum()) == ios
+                told = (intervals.host == index) & (intervals.direction == direction)
+                assert int(intervals.ios[told].sum()) == ios
 
 
 def test_rates_of_nodes_add_up_to_the_fleet(stored: Stored) -> None:
@@ -125,8 +142,13 @@ def test_rates_of_nodes_add_up_to_the_fleet(stored: Stored) -> None:
             ("node-1", (GUESTS[0],)),
             ("node-2", (GUESTS[1],)),
         ]
-        rates = [node.metrics["iops"].value or 0.0 for node in result.nodes]
-        assert sum(rates) == pytest.approx(result.metrics["iops"].value)
+        # Without a second that all had in common, on a very busy machine, there is no fleet rate.
+        if result.window_s:
+            rates = [node.metrics["iops"].value or 0.0 for node in result.nodes]
+            assert min(rates) > 0
+            assert sum(rates) == pytest.approx(result.metrics["iops"].value)
+        else:
+            assert result.metrics["iops"].value is None
 
 
 def test_a_limit_on_disks_is_what_each_guest_reaches(stored: Stored) -> None:
@@ -151,7 +173,16 @@ def test_bytes_are_the_same_on_every_layer(stored: Stored) -> None:
 
 
 def test_latency_is_told_layer_by_layer(stored: Stored) -> None:
-    for run, _, result in stored.runs():
+    for run, record, result in stored.runs():
+        assert record.fleet is not None
+        for host, guest in zip(record.hosts, record.fleet.guests, strict=True):
+            assert host.totals is not None
+            assert host.totals.write is not None
+            (below,) = (one for one in guest.blocks if one.direction is Direction.WRITE)
+            assert below.ios >= host.totals.write.ios > 0
+            assert 0 < below.total_ns / below.ios <= host.totals.write.lat_mean_ns * 1.1
+        if not result.window_s:
+            continue
         for node in result.nodes:
             writes = {
                 one.layer: one.mean_ns for one in node.layers if one.direction is Direction.WRITE

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.model.run import RunStatus
+from iolab.core.run import RunStatus
 from tests.e2e.guest_sessions import Stored, iolab, left_on, study, workload
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 LATENCY_MS = 100
 JOBS = 4

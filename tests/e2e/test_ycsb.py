@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from iolab.model.key_value import KeyOperation
-from iolab.model.ycsb import Distribution, ServerKind, YcsbJob
-from iolab.run.engines.base import Command
-from iolab.run.engines.hdr_log import HdrLog, read_hdr_log
-from iolab.run.engines.rocks_shape import read_shape, shape_faults
-from iolab.run.engines.ycsb import (
+from iolab.hosts.engine import Command
+from iolab.loads.keyvalue.embedded import read_shape, shape_faults
+from iolab.loads.keyvalue.hdr_log import HdrLog, read_hdr_log
+from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, workshop
+from iolab.loads.keyvalue.workload import Distribution, KeyOperation, ServerKind, YcsbJob
+from iolab.loads.keyvalue.ycsb import (
     Kit,
     Store,
     hdr_names,
@@ -24,11 +24,15 @@ from iolab.run.engines.ycsb import (
     measure_command,
     rocks_command,
 )
-from iolab.run.engines.ycsb_intervals import intervals_of
-from iolab.run.engines.ycsb_output import load_faults, operations_of, parse, ycsb_faults
-from iolab.run.kits import YCSB_VERSION, KitName, workshop
+from iolab.loads.keyvalue.ycsb_output import (
+    intervals_of,
+    load_faults,
+    operations_of,
+    parse,
+    ycsb_faults,
+)
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 READ, UPDATE, INSERT = KeyOperation.READ, KeyOperation.UPDATE, KeyOperation.INSERT
 SCAN, RMW = KeyOperation.SCAN, KeyOperation.READ_MODIFY_WRITE

@@ -19,7 +19,7 @@ from iolab.store.reader import SessionReader
 from tests.e2e.left import ours_on
 from tests.e2e.sessions import IOLAB, alive, descendants, write_study
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 LIMIT_S = 240
 STUDY = """
@@ -44,6 +44,7 @@ threads = [2, 4]
 warmup = "0s"
 runtime = "8s"
 settle = "0s"
+idle_watch = 0
 """
 
 

@@ -12,15 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from iolab.model.key_value import KeyOperation
-from iolab.model.ycsb import ServerKind, YcsbJob
-from iolab.run.engines.base import Command
-from iolab.run.engines.ycsb import Kit, Store, hdr_names, load_command, measure_command
-from iolab.run.hosts.base import Host
-from iolab.run.kits import YCSB_VERSION, KitName, kit_on
-from tests.run.key_value.local import on_this_machine
+from iolab.hosts.engine import Command
+from iolab.hosts.host import Host
+from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, kit_on
+from iolab.loads.keyvalue.workload import KeyOperation, ServerKind, YcsbJob
+from iolab.loads.keyvalue.ycsb import Kit, Store, hdr_names, load_command, measure_command
+from tests.loads.keyvalue.local import on_this_machine
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 LIMIT_S = 120
 JOB = YcsbJob(

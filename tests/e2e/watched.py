@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from iolab.cli.conduct import Order, conduct
 from iolab.cli.live import QuietView
 from iolab.cli.options import load_study
-from iolab.model.event import Event, SessionStatus
-from iolab.plan.schedule import make_plan
-from iolab.run.session import NOTHING
+from iolab.cli.session import Order, conduct
+from iolab.core.events import Event, SessionStatus
+from iolab.session.session import NOTHING
 from iolab.store.writer import SessionWriter
 from tests.e2e.devices import Spare
+from tests.plans import make_plan
 
 Act = Callable[[Event], None]
 

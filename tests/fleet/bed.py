@@ -19,12 +19,13 @@ from typing import Any, TypeVar
 
 from tools import fleet
 
-from iolab.model.host import HostSpec, SshRoute
-from iolab.plan.inventory import parse_inventory
-from iolab.run.hosts.base import Host, Stream
-from iolab.run.hosts.reach import open_hosts
-from iolab.run.hosts.ssh.limits import USUAL, SshLimits
-from iolab.run.hosts.ssh.login import Logins
+from iolab.core.host import HostSpec, SshRoute
+from iolab.core.study import LINK_TIMEOUT_S
+from iolab.hosts.factory import open_hosts
+from iolab.hosts.host import Host, Stream
+from iolab.hosts.ssh import USUAL, SshLimits
+from iolab.hosts.ssh_login import Logins
+from iolab.study.inventory import parse_inventory
 
 T = TypeVar("T")
 GONE_LIMIT_S = 20.0
@@ -165,11 +166,13 @@ def visit(
     agent: Path | None = None,
     limits: SshLimits = USUAL,
     config: Path = NO_CONFIG,
+    link_timeout_s: float = LINK_TIMEOUT_S,
 ) -> T:
     """Open the hosts, connect them side by side, do the work with them, and close them."""
 
     async def body() -> T:
-        async with open_hosts(specs, agent, Logins(limits, config)) as hosts:
+        logins = Logins(limits, config)
+        async with open_hosts(specs, agent, logins, link_timeout_s) as hosts:
             await asyncio.gather(*(host.connect() for host in hosts.values()))
             return await work(*hosts.values())
 

@@ -15,7 +15,7 @@ from iolab.errors import ExitCode
 from tests.fleet.bed import Bed
 from tests.fleet.test_session import iolab
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 IOLAB = Path(sys.executable).with_name("iolab")
 SMALL = ("--size", "4m", "--iodepth", "4")

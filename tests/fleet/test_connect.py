@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from iolab.core.host import Hop, HostKind, HostSpec, SshRoute
 from iolab.errors import HostError
-from iolab.model.host import Hop, HostKind, HostSpec, SshRoute
-from iolab.run.hosts.answers import read_facts
-from iolab.run.hosts.base import Host, agent_binary
-from iolab.run.hosts.push import ProgramLanding, push
-from iolab.run.hosts.ssh.link import SshRunner, command_line
-from iolab.run.hosts.ssh.login import Logins
+from iolab.hosts.answers import read_facts
+from iolab.hosts.host import Host, agent_binary
+from iolab.hosts.push import ProgramLanding, push
+from iolab.hosts.ssh import SshRunner, command_line
+from iolab.hosts.ssh_login import Logins
 from tests.fleet.bed import NO_CONFIG, Bed, nothing, route_of, run, visit
 
 pytestmark = pytest.mark.e2e

@@ -14,6 +14,7 @@ from tests.fleet.test_session import iolab
 pytestmark = pytest.mark.e2e
 
 
+@pytest.mark.long
 def test_a_host_without_sshd_is_one_row_and_the_others_are_still_checked(
     fleet: Bed, tmp_path: Path
 ) -> None:

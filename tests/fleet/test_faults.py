@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from iolab.model.event import (
+from iolab.cli.session_kinds import SESSION_KINDS
+from iolab.core.events import (
     Event,
     IntervalSeen,
     Notice,
@@ -19,20 +20,20 @@ from iolab.model.event import (
     RunFinished,
     SessionStatus,
 )
-from iolab.model.host import HostSpec
-from iolab.model.run import RunStatus
-from iolab.plan.inventory import Inventory
-from iolab.plan.load import LoadOptions, parse_study
-from iolab.plan.schedule import make_plan
-from iolab.run.hosts.base import Host
-from iolab.run.hosts.reach import hosts_of
-from iolab.run.hosts.ssh.limits import SshLimits
-from iolab.run.hosts.ssh.login import Logins
-from iolab.run.mend import Patience
-from iolab.run.session import run_session
-from iolab.run.stop import Stop
+from iolab.core.host import HostSpec
+from iolab.core.run import RunStatus
+from iolab.hosts.barrier import Stop
+from iolab.hosts.factory import hosts_of
+from iolab.hosts.host import Host
+from iolab.hosts.ssh import SshLimits
+from iolab.hosts.ssh_login import Logins
+from iolab.session.reconnect import Patience
+from iolab.session.session import run_session
+from iolab.study.inventory import Inventory
+from iolab.study.load import LoadOptions
 from tests.fleet.bed import NO_CONFIG, Bed
-from tests.run.session.stage import Notes
+from tests.plans import make_plan, parse_study
+from tests.session.stage import Notes
 
 pytestmark = pytest.mark.e2e
 
@@ -50,6 +51,8 @@ filesize = "8m"
 warmup = "0s"
 runtime = "2s"
 settle = "0s"
+idle_watch = 0
+generator_limit = false
 """
 PLANNED = 1
 
@@ -81,10 +84,10 @@ class Accident:
             self.what()
 
 
-def play(fleet: Bed, policy: str, accident: Accident) -> tuple[SessionStatus, Notes]:
+def play(fleet: Bed, policy: str, accident: Accident, *sets: str) -> tuple[SessionStatus, Notes]:
     """One session on the fleet, with the accident in it."""
     inventory = Inventory(fleet.inventory.read_text("utf-8"), "inventory.toml")
-    options = LoadOptions(sets=(f"method.on_failure={policy}",), inventory=inventory)
+    options = LoadOptions(sets=(f"method.on_failure={policy}", *sets), inventory=inventory)
     study = parse_study(STUDY, "faults.toml", options)
 
     def reach(spec: HostSpec) -> Host:
@@ -101,6 +104,7 @@ def play(fleet: Bed, policy: str, accident: Accident) -> tuple[SessionStatus, No
             notes,
             Stop(),
             session_id=session,
+            kinds=SESSION_KINDS,
             reach=reach,
             patience=Patience(limit_s=30.0, pause_s=0.5),
         )
@@ -126,25 +130,27 @@ def restored(fleet: Bed, name: str) -> Iterator[None]:
             fleet.start_sshd(name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("when", "failed"),
+    ("when", "failed", "sets"),
     [
-        (begins(Phase.LAY_OUT), 0),
-        (begins(Phase.IDLE), 1),
-        (measures, 1),
-        (ends, 1),
+        (begins(Phase.LAY_OUT), 0, ()),
+        # The last phase before GO, which the other cases save themselves.
+        (begins(Phase.IDLE), 1, ("method.idle_watch=1s",)),
+        (measures, 1, ()),
+        (ends, 1, ()),
     ],
     ids=["layout", "before-go", "mid-run", "sending-results"],
 )
 def test_a_host_whose_sshd_dies_is_reached_again_and_the_run_tried_again(
-    fleet: Bed, when: Callable[[Event], bool], failed: int
+    fleet: Bed, when: Callable[[Event], bool], failed: int, sets: tuple[str, ...]
 ) -> None:
     def restart() -> None:
         fleet.kill_sshd("c02")
         fleet.start_sshd("c02")
 
     with restored(fleet, "c02"):
-        status, notes = play(fleet, "retry", Accident(when, restart))
+        status, notes = play(fleet, "retry", Accident(when, restart), *sets)
     assert status is SessionStatus.DONE
     records = [event.record for event in finished(notes)]
     assert [record.status for record in records].count(RunStatus.DONE) == PLANNED

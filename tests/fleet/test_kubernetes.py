@@ -13,9 +13,9 @@ import pytest
 
 from tests.fleet import kubectl
 from tests.fleet.test_session import STUDY
-from tests.plan.pods import listing, pod
+from tests.study.pods import listing, pod
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 IOLAB = str(Path(sys.executable).with_name("iolab"))
 PODS = "k8s:bench/app=load"
@@ -99,6 +99,14 @@ def test_a_session_runs_in_two_pods_and_goes_on_without_a_second_look(cluster: S
     assert {call[5] for call in later} == {"load-0", "load-1"}
     for name in ("load-0", "load-1"):
         assert list((cluster.base / name).iterdir()) == []
+    # A pod that is gone is named.
+    shutil.rmtree(next(session.glob("points/*")))
+    cluster.pods(pod("load-0"))
+    gone = cluster.iolab("resume", session)
+    assert gone.returncode == 3
+    assert (
+        "host 'load-1' (exit code 1; Error from server (NotFound): pods \"load-1\"" in gone.stderr
+    )
 
 
 def test_doctor_asks_the_pods(cluster: StandIn) -> None:
@@ -125,19 +133,6 @@ def test_what_the_cluster_does_not_allow_is_told_in_its_words(
     done = cluster.iolab("plan", study, "--hosts", PODS, "--path", cluster.base)
     assert done.returncode == 3
     assert says in done.stderr
-
-
-def test_a_pod_that_is_gone_is_named_at_resume(cluster: StandIn) -> None:
-    session, study = cluster.base / "session", cluster.base / "study.toml"
-    done = cluster.iolab("run", study, "--hosts", PODS, *targets(cluster), "--out", session)
-    assert done.returncode == 0, done.stderr
-    shutil.rmtree(next(session.glob("points/*")))
-    cluster.pods(pod("load-0"))
-    again = cluster.iolab("resume", session)
-    assert again.returncode == 3
-    assert (
-        "host 'load-1' (exit code 1; Error from server (NotFound): pods \"load-1\"" in again.stderr
-    )
 
 
 def test_no_kubectl_is_told(cluster: StandIn) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import time
@@ -9,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.run.hosts.base import Host, HostLost
-from iolab.run.hosts.ssh.limits import SshLimits
+from iolab.hosts.host import Host, HostLost
+from iolab.hosts.ssh import SshLimits
+from iolab.session.silence import TOLD_AFTER_S
 from tests.fleet.bed import Bed, run, sleeper, visit
 
 pytestmark = pytest.mark.e2e
@@ -40,7 +42,7 @@ def test_nothing_is_left_when_the_controller_is_killed(fleet: Bed) -> None:
         "import asyncio, sys\n"
         "from pathlib import Path\n"
         "from tests.fleet.bed import sleeper, visit\n"
-        "from iolab.plan.inventory import parse_inventory\n"
+        "from iolab.study.inventory import parse_inventory\n"
         "specs = parse_inventory(Path(sys.argv[1]).read_text(), sys.argv[1])\n"
         "async def work(*hosts):\n"
         "    for host in hosts:\n"
@@ -79,6 +81,53 @@ def test_an_sshd_that_dies_is_told_and_its_agent_goes(fleet: Bed) -> None:
         fleet.start_sshd("c01")
 
 
+@pytest.mark.long
+def test_a_link_that_carries_nothing_ends_both_sides(fleet: Bed) -> None:
+    """Half open: no side is told anything, and sshd would wait for hours."""
+
+    async def work(host: Host) -> str:
+        await sleeper(host)
+        with fleet.unplugged("c01"):
+            with pytest.raises(HostLost) as caught:
+                await host.ask("clock", deadline_s=60)
+            fleet.wait_until_alone("c01")
+        return str(caught.value)
+
+    told = visit(work, fleet.specs["c01"], link_timeout_s=5.0)
+    assert told.startswith("Host 'c01' has been silent for 5 s.")
+
+
+@pytest.mark.long
+def test_a_host_that_stands_still_for_less_is_heard_again(fleet: Bed) -> None:
+    async def work(host: Host) -> str | None:
+        await sleeper(host)
+        with fleet.stopped("c01", sessions=True):
+            while host.silent_s < TOLD_AFTER_S:  # noqa: ASYNC110 - it is counted, not told
+                await asyncio.sleep(0.1)
+        assert (await host.ask("clock", deadline_s=20)).is_ == "clock"
+        assert host.silent_s < TOLD_AFTER_S
+        busy(fleet, "c01")
+        return host.lost
+
+    assert visit(work, fleet.specs["c01"], link_timeout_s=30.0) is None
+
+
+@pytest.mark.long
+def test_a_controller_that_stands_still_for_less_loses_nobody(fleet: Bed) -> None:
+    """Its process does nothing at all meanwhile, as when it is stopped."""
+
+    async def work(host: Host) -> str | None:
+        await sleeper(host)
+        time.sleep(8)  # noqa: ASYNC251 - the whole loop is to stand still
+        assert (await host.ask("clock", deadline_s=20)).is_ == "clock"
+        assert host.silent_s < TOLD_AFTER_S
+        busy(fleet, "c01")
+        return host.lost
+
+    assert visit(work, fleet.specs["c01"], link_timeout_s=30.0) is None
+
+
+@pytest.mark.long
 def test_a_cable_that_is_pulled_is_noticed_on_both_sides(fleet: Bed) -> None:
     async def work(host: Host) -> str:
         await sleeper(host)
@@ -93,6 +142,7 @@ def test_a_cable_that_is_pulled_is_noticed_on_both_sides(fleet: Bed) -> None:
     assert "Host 'c01' broke off: it ended (it gave no sign of life for 0.9 s)." in told
 
 
+@pytest.mark.long
 def test_a_host_that_stands_still_is_lost_like_one_that_is_gone(fleet: Bed) -> None:
     async def work(host: Host) -> str:
         await sleeper(host)

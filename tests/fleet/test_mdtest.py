@@ -18,14 +18,14 @@ from pathlib import Path
 
 import pytest
 
+from iolab.core.run import PlannedRun
 from iolab.errors import HostError
-from iolab.model.metadata import Operation
-from iolab.model.run import PlannedRun
-from iolab.run.hosts.base import Host
+from iolab.hosts.host import Host
+from iolab.loads.metadata.workload import Operation
 from tests.e2e.mpi import FILES, MPIEXECS, planned, play, stand_in
 from tests.fleet.bed import Bed, bed, visit
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 RANKS = 2
 START_LIMIT_S = 40.0
@@ -144,7 +144,7 @@ def wait_for_ranks(made: Bed, controller: subprocess.Popen[bytes]) -> None:
 _CONTROLLER = """\
 import sys
 from pathlib import Path
-from iolab.plan.inventory import parse_inventory
+from iolab.study.inventory import parse_inventory
 from tests.e2e.mpi import planned, play
 from tests.fleet.bed import visit
 inventory, mpiexec, mdtest = sys.argv[1:]

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from iolab.model.metadata import Operation
-from iolab.model.run import RunRecord, RunStatus
+from iolab.core.run import RunRecord, RunStatus
+from iolab.loads.metadata.workload import Operation
 from iolab.store.reader import SessionReader
 from tests.fleet.bed import Bed, bed
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 IOLAB = Path(sys.executable).with_name("iolab")
 RANKS = 3
@@ -32,6 +32,7 @@ file_bytes = "1k"
 iterations = 2
 [method]
 settle = "0s"
+idle_watch = 0
 """
 
 
@@ -40,6 +41,12 @@ def sharing() -> Iterator[Bed]:
     """Three hosts whose target is one folder."""
     with bed(3, storage="shared") as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def shared_session(sharing: Bed, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A session of the study on that fleet."""
+    return measured(sharing, tmp_path_factory.mktemp("shared"))
 
 
 def measured(made: Bed, folder: Path, *words: str) -> Path:
@@ -65,9 +72,8 @@ def records(session: Path) -> list[RunRecord]:
     return [reader.record(*key) for key in sorted(reader.committed())]
 
 
-def test_every_client_works_on_what_the_next_one_made(sharing: Bed, tmp_path: Path) -> None:
-    session = measured(sharing, tmp_path)
-    first, again = records(session)
+def test_every_client_works_on_what_the_next_one_made(sharing: Bed, shared_session: Path) -> None:
+    first, again = records(shared_session)
     for record in (first, again):
         assert record.failure is None
         assert record.host_names == ("c01", "c02", "c03")
@@ -88,8 +94,8 @@ def test_every_client_works_on_what_the_next_one_made(sharing: Bed, tmp_path: Pa
         sharing.wait_until_alone(name)
 
 
-def test_operations_are_barriers_over_the_fleet(sharing: Bed, tmp_path: Path) -> None:
-    (record, _) = records(measured(sharing, tmp_path))
+def test_operations_are_barriers_over_the_fleet(shared_session: Path) -> None:
+    (record, _) = records(shared_session)
     ended = 0
     for operation in Operation:
         phases = [one for host in record.hosts for one in host.phases if one.operation is operation]

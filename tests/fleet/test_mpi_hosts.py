@@ -9,7 +9,7 @@ import pytest
 from tests.fleet.bed import Bed, route_of
 from tests.fleet.test_session import STUDY, iolab
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 HOST_FILE = """\
 # written for two launchers

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from iolab.core.host import Hop, HostSpec
 from iolab.errors import HostError
-from iolab.model.host import Hop, HostSpec
-from iolab.run.hosts.ssh.limits import SshLimits
+from iolab.hosts.ssh import SshLimits
 from tests.fleet.bed import NO_CONFIG, Bed, nothing, route_of, visit
 
 pytestmark = pytest.mark.e2e

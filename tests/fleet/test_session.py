@@ -23,9 +23,11 @@ rw = "randread"
 bs = "4k"
 filesize = "8m"
 [method]
-warmup = "1s"
-runtime = "3s"
+warmup = "0s"
+runtime = "2s"
 settle = "0s"
+idle_watch = 0
+generator_limit = false
 """
 
 

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from iolab.model.host import HostKind, HostSpec
-from iolab.plan.ranges import expand
-from iolab.run.hosts.slurm import SlurmHost
+from iolab.core.host import HostKind, HostSpec
+from iolab.hosts.connect import SlurmHost
+from iolab.study.names import expand
 from tests.fleet.bed import VISIT_LIMIT_S, sleeper
 from tests.fleet.slurm_bed import Cluster, cluster, wait_until
 from tests.fleet.test_session import STUDY
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 IOLAB = str(Path(sys.executable).with_name("iolab"))
 BUSY_OPTIONS = ("--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--mem-per-cpu=100")
@@ -109,7 +109,7 @@ def test_an_allocation_that_is_over_is_told(slurm: Cluster, study: str) -> None:
 
 def test_an_allocation_that_ends_in_a_run_makes_it_failed(slurm: Cluster, tmp_path: Path) -> None:
     study, session = tmp_path / "long.toml", tmp_path / "session"
-    study.write_text(STUDY.replace('runtime = "3s"', 'runtime = "120s"'), encoding="utf-8")
+    study.write_text(STUDY.replace('runtime = "1s"', 'runtime = "120s"'), encoding="utf-8")
     words = [IOLAB, "run", study, "--hosts", "slurm", "--path", slurm.target, "--out", session]
     with slurm.allocation("--nodes=2") as inside:
         running = subprocess.Popen(

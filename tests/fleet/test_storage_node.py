@@ -15,7 +15,7 @@ import pytest
 from tests.fleet.bed import Bed, bed
 from tests.fleet.test_session import IOLAB, iolab
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 SECTOR = 512
 STUDY = """\
@@ -39,9 +39,11 @@ filesize = "16m"
 [target]
 rotate = {rotate}
 [method]
-warmup = "1s"
-runtime = "4s"
+warmup = "0s"
+runtime = "2s"
 settle = "0s"
+idle_watch = 0
+generator_limit = false
 """
 
 

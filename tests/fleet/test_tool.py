@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tools import fleet as tool
 
-from iolab.run.hosts.base import Host
+from iolab.hosts.host import Host
 from tests.fleet.bed import Bed, bed, visit
 from tests.fleet.test_connect import output
 
@@ -50,6 +50,7 @@ def test_targets_are_what_was_asked_for_and_all_goes(storage: str) -> None:
     assert traces(made.fleet) == []
 
 
+@pytest.mark.long
 def test_what_a_crash_has_left_is_removed_and_made_anew() -> None:
     with bed(2, "xfs") as made:
         made.kill_sshd("c02")

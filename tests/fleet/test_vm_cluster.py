@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.model.metric import Layer
-from iolab.model.run import RunRecord, RunStatus
-from iolab.model.sample import Direction
+from iolab.core.metric import Layer
+from iolab.core.run import RunRecord, RunStatus
+from iolab.core.samples import Direction
 from tests.e2e.guest_sessions import Stored, iolab, left_on, study, workload
 from tests.fleet.cluster_bed import ClusterBed, cluster, listing
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 NODES = ("n1", "n2")
 SLACK_BYTES = 2 << 20
@@ -99,6 +99,13 @@ def test_ports_carry_each_write_once(stored: Stored) -> None:
 def test_the_account_comes_out_even(stored: Stored) -> None:
     for _, record, result in stored.runs():
         assert not stored.level_of(result, "guest-bytes").startswith("invalid")
+        assert record.fleet is not None
+        for host, guest in zip(record.hosts, record.fleet.guests, strict=True):
+            assert host.totals is not None
+            assert host.totals.write is not None
+            (below,) = (one for one in guest.blocks if one.direction is Direction.WRITE)
+            assert below.ios >= host.totals.write.ios > 0
+            assert below.bytes >= host.totals.write.bytes > 0
         writes = served(record, Direction.WRITE)
         for node in result.nodes:
             assert node.written is not None
@@ -106,7 +113,9 @@ def test_the_account_comes_out_even(stored: Stored) -> None:
             assert node.written.hypervisor == served(record, Direction.WRITE, node.name)
             assert node.written.devices == pytest.approx(writes, abs=SLACK_BYTES, rel=0.02)
             layers = {one.layer for one in node.layers if one.direction is Direction.WRITE}
-            assert {Layer.ENGINE, Layer.HYPERVISOR, Layer.DEVICE} <= layers
+            # On a very busy machine guests may have no second in common, and so no latencies.
+            if result.window_s:
+                assert {Layer.ENGINE, Layer.HYPERVISOR, Layer.DEVICE} <= layers
 
 
 def test_outliers_are_of_what_a_node_has(stored: Stored) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from iolab.model.run import RunStatus
+from iolab.core.run import RunStatus
 from tests.e2e.guest_sessions import Stored, iolab, study, workload
 from tests.fleet.bed import Bed, bed, route_of
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 
 def inventory(made: Bed, path: Path) -> Path:

@@ -10,15 +10,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from iolab.analyse.key_value.load import measure_key_value
-from iolab.model.key_value import KeyOperation
-from iolab.model.run import RunRecord
+from iolab.core.run import RunRecord
+from iolab.loads.keyvalue.sums import measure_key_value
+from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.store.reader import SessionReader
 from tests.e2e.hdr_oracle import assert_agrees
 from tests.e2e.sessions import iolab, write_study
 from tests.fleet.bed import Bed, bed
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 STUDY = """
 format = 1
@@ -37,6 +37,7 @@ threads = 2
 warmup = "1s"
 runtime = "3s"
 settle = "0s"
+idle_watch = 0
 """
 
 

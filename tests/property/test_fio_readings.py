@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.run.engines.base import EngineReading
-from iolab.run.engines.collect import IntervalCollector
-from iolab.run.engines.fio_reader import FioReader
-from tests.run.engines.fixtures import BOTH, output, read
+from iolab.hosts.engine import EngineReading
+from iolab.hosts.intervals import IntervalCollector
+from iolab.loads.fileio.engines.fio_reader import FioReader
+from tests.loads.fileio.fixtures import BOTH, output, read
 
 RAW = output("mixed-rate-3.42")
-LIMITED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LIMITED = settings(max_examples=25)
 
 
 def check(result: EngineReading) -> None:

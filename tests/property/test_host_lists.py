@@ -5,10 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.model.host import HostKind
-from iolab.plan.inventory import parse_inventory
-from iolab.plan.mpi_hosts import mpi_inventory
-from iolab.plan.slurm import read_allocation, slurm_inventory
+from iolab.core.host import HostKind
+from iolab.study.inventory import mpi_inventory, parse_inventory, read_allocation, slurm_inventory
 
 PREFIXES = st.from_regex(r"[a-z][a-z0-9]{0,6}-", fullmatch=True)
 NUMBERS = st.lists(st.integers(0, 9999), min_size=1, max_size=60, unique=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.errors import StudyError
-from iolab.model.key_value import KeyValueJob
-from iolab.model.ycsb import Distribution, ServerKind, YcsbJob
-from iolab.plan.key_value_values import BENCHMARKS, WRITERS_BESIDE
-from iolab.plan.load import LoadOptions, options_of, parse_study
-from iolab.plan.schedule import make_plan
-from tests.plan.key_value_studies import db_bench, ycsb
+from iolab.loads.keyvalue.study import BENCHMARKS, WRITERS_BESIDE
+from iolab.loads.keyvalue.workload import Distribution, KeyValueJob, ServerKind, YcsbJob
+from iolab.study.load import LoadOptions, options_of
+from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
+from tests.plans import make_plan, parse_study
 
 THREADS = st.lists(st.integers(1, 4096), min_size=1, max_size=3, unique=True)
 
@@ -22,7 +21,6 @@ THREADS = st.lists(st.integers(1, 4096), min_size=1, max_size=3, unique=True)
     THREADS,
     st.integers(0, 100),
 )
-@settings(deadline=None)
 def test_every_valid_study_of_db_bench_is_planned_as_written(
     name: str, blocks: list[int], threads: list[int], bits: int
 ) -> None:
@@ -49,7 +47,6 @@ def test_every_valid_study_of_db_bench_is_planned_as_written(
 @given(
     st.integers(0, 100), THREADS, st.sampled_from(list(Distribution)), st.sampled_from(ServerKind)
 )
-@settings(deadline=None)
 def test_every_valid_study_of_ycsb_is_planned_as_written(
     percent: int, threads: list[int], distribution: Distribution, kind: ServerKind
 ) -> None:
@@ -76,7 +73,6 @@ def refusal(assignment: str) -> list[str]:
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-@settings(deadline=None)
 def test_any_value_is_taken_or_refused_in_printable_words(name: str, value: str) -> None:
     for place in (f"server.{name}", "server.addresses", "workload.w.mix.read", "workload.w.ycsb.x"):
         assert all(fault.isprintable() for fault in refusal(f"{place}={value}"))

@@ -7,17 +7,12 @@ import json
 from contextlib import suppress
 from typing import Any, Final
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.errors import HostError
-from iolab.run.guests.blocks import (
-    BOUNDARIES_NS,
-    DiskCounts,
-    blocks_between,
-    read_blocks,
-)
-from iolab.run.guests.qmp import LINE_LIMIT_BYTES, Monitor
+from iolab.guests.blocks import BOUNDARIES_NS, DiskCounts, blocks_between, read_blocks
+from iolab.guests.qemu import LINE_LIMIT_BYTES, Monitor
 
 PATIENCE_S: Final = 20.0
 
@@ -47,7 +42,6 @@ DISK = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(ANY_JSON | st.lists(DISK, max_size=3))
 def test_counters_are_read_or_refused(answer: Any) -> None:
     with suppress(HostError):
@@ -73,7 +67,6 @@ def counts_of(numbers: list[int], bins: dict[int, int]) -> DiskCounts:
     return read_blocks("g0", [{"qdev": "data-disk", "stats": stats}])
 
 
-@settings(deadline=None)
 @given(
     st.lists(COUNT, min_size=3, max_size=3),
     st.lists(COUNT, min_size=3, max_size=3),
@@ -112,7 +105,6 @@ ANSWER = st.fixed_dictionaries({"id": st.integers(min_value=-1, max_value=3) | S
 )
 
 
-@settings(deadline=None)
 @given(st.lists(LINE | ANSWER, max_size=5))
 def test_a_monitor_answers_or_is_lost(lines: list[bytes]) -> None:
     async def conversation() -> None:

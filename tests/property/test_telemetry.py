@@ -6,10 +6,10 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.run.telemetry.samples import SECOND, START, sample, series
+from tests.hosts.samples import SECOND, START, sample, series
 
 COUNT = st.integers(min_value=0, max_value=2**62)
 ROUND = st.tuples(
@@ -18,7 +18,6 @@ ROUND = st.tuples(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(ROUND, max_size=8))
 def test_no_rate_is_negative_or_beyond_what_was_counted(
     rounds: list[tuple[float, tuple[int, int, int, int] | None]],
@@ -36,7 +35,6 @@ def test_no_rate_is_negative_or_beyond_what_was_counted(
             assert (values <= 1).all()
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -63,7 +61,6 @@ def test_rates_times_spans_are_what_was_counted(steps: list[tuple[float, int]]) 
 CORE = st.tuples(*[st.integers(min_value=0, max_value=10**12)] * 8)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(CORE, CORE), min_size=1, max_size=8))
 def test_all_cores_lie_between_the_least_and_the_most_busy(
     cores: list[tuple[tuple[int, ...], tuple[int, ...]]],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from iolab.model.sample import CounterTable, IntervalTable
-from iolab.run.telemetry.decode import CPU, NIC
+from iolab.core.samples import CounterTable, IntervalTable
+from iolab.hosts.telemetry import CPU, NIC
 
 CORES = 4
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from iolab.analyse.points import PointSummary, summarise
-from iolab.analyse.scaling import scalings
-from iolab.model.metric import Level, Result
-from iolab.model.study import Study
-from iolab.model.workload import Axis
-from iolab.report.figures.scaling import Drawn
+from iolab.analysis.curves import scalings
+from iolab.analysis.points import PointSummary, summarise
+from iolab.core.metric import Level, Result
+from iolab.core.study import Study
+from iolab.core.workload import Axis
+from iolab.report.charts.scaling import Drawn
 from iolab.report.palette import SERIES
-from tests.report.figures.outcomes import WORKLOAD, result
+from tests.report.charts.outcomes import WORKLOAD, result
 from tests.report.studies import one_configuration
 from tests.report.synthetic import study_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iolab.model.metric import CheckResult, Level, Verdict
+from iolab.core.metric import CheckResult, Level, Verdict
 from tests.report.studies import sweep
 from tests.report.synthetic import Source
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iolab.model.host import (
+from iolab.core.host import (
     CpuFacts,
     DiskFacts,
     HostFacts,

@@ -7,18 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from iolab.analyse.against.given import configurations_of, maxima_of
-from iolab.analyse.audit.document import Published, read_published
-from iolab.analyse.points import summarise
-from iolab.analyse.value import Maximum
-from iolab.model.configuration import Capacity, Configuration, Cost
-from iolab.model.metric import HostResult, Level, Metric, Result
-from iolab.model.run import PlannedRun, RunStatus
-from iolab.model.workload import Access, Indicator
-from iolab.report.brief import Brief
-from iolab.report.figures.choose import looks_of
+from iolab.analysis.points import summarise
+from iolab.analysis.value import Maximum
+from iolab.cli.kinds import REPORTED
+from iolab.core.configuration import Capacity, Configuration, Cost
+from iolab.core.metric import HostResult, Level, Metric, Result
+from iolab.core.run import PlannedRun, RunStatus
+from iolab.core.workload import Access, Indicator
+from iolab.published.against import configurations_of, maxima_of
+from iolab.published.audit.document import Published, read_published
+from iolab.report.brief import Brief, SectionMaker
+from iolab.report.charts.choose import looks_of
 from iolab.report.page_parts import Section
-from iolab.report.sections.every import Maker
 from tests.report.synthetic import VALID, Source, job, objecting, source_of, study_of, workload
 
 SETS: Final = Path(__file__).parents[2] / "studies" / "published"
@@ -72,11 +72,12 @@ def session(
     )
 
 
-def section(source: Source, make: Maker) -> Section | None:
+def section(source: Source, make: SectionMaker) -> Section | None:
     """The section that a maker makes of a session, whose runs are not looked into."""
     results, study = source.results(), source.study
     points = summarise(results, study)
     brief = Brief(
+        kinds=REPORTED,
         session=source.session,
         study=study,
         plan=source.plan,
@@ -84,7 +85,7 @@ def section(source: Source, make: Maker) -> Section | None:
         results=results,
         points=points,
         details={},
-        host_runs={},
+        manifests={},
         damaged=(),
     )
     return make(brief, points, looks_of(study), {})

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from iolab.model.host import HostFacts
-from iolab.model.metric import Result
-from iolab.model.study import Method
-from iolab.report.brief import Brief, SessionSource, build_brief
+from iolab.core.host import HostFacts
+from iolab.core.metric import Result
+from iolab.core.study import Method
+from iolab.report.brief import Brief, SessionSource
+from iolab.report.merged import sessions_of, unite
 from iolab.report.table import Table
-from iolab.report.united import sessions_of, unite
+from tests.report.made import build_brief
 from tests.report.studies import sweep
 from tests.report.synthetic import Source
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iolab.analyse.points import summarise
-from iolab.model.configuration import Capacity, Configuration
-from iolab.model.metric import Level, Result
-from iolab.model.workload import Access, Indicator, Workload
+from iolab.analysis.points import summarise
+from iolab.core.configuration import Capacity, Configuration
+from iolab.core.metric import Level, Result
+from iolab.core.workload import Access, Indicator, Workload
 from iolab.report.brief import Brief
 from tests.report.synthetic import Source, job, objecting, source_of, study_of, workload
 

@@ -7,19 +7,20 @@ with the load. Everything is drawn from a fixed seed.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 
 import numpy as np
 
-from iolab.analyse.load import measure
-from iolab.analyse.summary import fleet_metrics, host_metrics
-from iolab.model.configuration import Configuration
-from iolab.model.engine import EngineName
-from iolab.model.event import SessionStatus
-from iolab.model.histogram import bin_of_ns
-from iolab.model.host import HostFacts, HostKind, HostSpec
-from iolab.model.metric import CheckResult, HostResult, Level, Result, Verdict
-from iolab.model.run import (
+from iolab.analysis.metrics import fleet_metrics, host_metrics
+from iolab.analysis.sums import measure
+from iolab.core.configuration import Configuration
+from iolab.core.engine import EngineName
+from iolab.core.events import SessionStatus
+from iolab.core.histogram import bin_of_ns
+from iolab.core.host import HostFacts, HostKind, HostSpec
+from iolab.core.metric import CheckResult, HostResult, Level, Result, Verdict
+from iolab.core.run import (
     Budget,
     DataSet,
     DeviceDelta,
@@ -30,17 +31,10 @@ from iolab.model.run import (
     RunRecord,
     RunStatus,
 )
-from iolab.model.sample import BinTable, CounterTable, Floats, IntervalTable
-from iolab.model.state import EMPTY, Ledger
-from iolab.model.study import (
-    Method,
-    MethodKind,
-    Order,
-    Study,
-    TargetSettings,
-    TelemetrySettings,
-)
-from iolab.model.workload import Access, Axis, Indicator, Job, Workload
+from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable
+from iolab.core.study import Method, MethodKind, Order, Study, TargetSettings, TelemetrySettings
+from iolab.core.target_state import EMPTY, Ledger
+from iolab.core.workload import Access, Axis, Indicator, Job, Workload
 from iolab.store.documents import Analysis, HostsStart, Manifest, Session
 from iolab.store.verify import Damage
 from tests.report.counters import counters
@@ -283,7 +277,7 @@ def record_of(source: Source, run: PlannedRun) -> RunRecord:
     """The evidence of a run: one interval a second on every host."""
     names = next(c.hosts for c in source.study.configurations if c.id == run.point.configuration)
     seconds = source.seconds + int(WARMUP_S)
-    table, bins = load_of(run, len(names), seconds)
+    table, bins, sampled = _measured(run, len(names), seconds)
     return RunRecord(
         run=run,
         status=RunStatus.DONE,
@@ -296,9 +290,22 @@ def record_of(source: Source, run: PlannedRun) -> RunRecord:
         hosts=tuple(_host_run(name, run) for name in names),
         intervals=table,
         bins=bins,
-        counters=counters(table, len(names), GO_NS, seconds),
+        counters=sampled,
         outputs=(),
     )
+
+
+@lru_cache(maxsize=512)
+def _measured(
+    run: PlannedRun, hosts: int, seconds: int
+) -> tuple[IntervalTable, BinTable, CounterTable]:
+    """A run's load and counters, made once; nobody can write into them."""
+    table, bins = load_of(run, hosts, seconds)
+    found = (table, bins, counters(table, hosts, GO_NS, seconds))
+    for part in found:
+        for column in fields(part):
+            getattr(part, column.name).flags.writeable = False
+    return found
 
 
 def load_of(run: PlannedRun, hosts: int, seconds: int) -> tuple[IntervalTable, BinTable]:

@@ -8,45 +8,21 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from iolab.report.brief import build_brief
-from iolab.report.html import render_html
-from tests.report.guest_session import EMULATED, MIXES, fleet
-from tests.report.hostile import hostile
-from tests.report.key_value_session import rocksdb
-from tests.report.studies import sweep
+from tests.axe import faults
+from tests.report import shared
 
 WIDTHS = (375, 768, 1280, 1920)
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(render_html(build_brief(sweep(("one", "two"), seconds=6))), encoding="utf-8")
-    return path
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pages")
 
 
-@pytest.fixture(scope="module")
-def hostile_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("hostile") / "report.html"
-    path.write_text(render_html(build_brief(hostile())), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def keys_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("keys") / "report.html"
-    source = rocksdb(("one", "two"), repeats=2, seconds=2, workload_count=2)
-    path.write_text(render_html(build_brief(source)), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def fleet_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("fleet") / "report.html"
-    nodes = ("node-1", "node-2", "node-3", "node-4")
-    source = fleet(nodes, (1, 2, 4, 8, 16, 24), (8,), seconds=2, mixes=MIXES[1:], settings=EMULATED)
-    source.disks = tuple(f"nvme{number}n1" for number in range(12))
-    path.write_text(render_html(build_brief(source)), encoding="utf-8")
+def written(folder: Path, name: str) -> Path:
+    path = folder / f"{name}.html"
+    if not path.exists():
+        path.write_text(shared.html(name), encoding="utf-8")
     return path
 
 
@@ -62,88 +38,104 @@ def shown(browser: Browser, path: Path, **options: Any) -> tuple[Page, list[str]
     return page, [line for line in said if line != f"request: {path.as_uri()}"]
 
 
-@pytest.mark.parametrize("name", ["report", "hostile_report", "keys_report", "fleet_report"])
-def test_nothing_is_asked_for_and_nothing_goes_wrong(
-    browser: Browser, name: str, request: pytest.FixtureRequest
+@pytest.mark.parametrize(
+    ("name", "at_least"), [("two", 30), ("hostile", 10), ("two keys", 10), ("crowded", 15)]
+)
+def test_a_page_asks_for_nothing_fits_its_window_and_keeps_its_labels_apart(
+    browser: Browser, folder: Path, name: str, at_least: int
 ) -> None:
-    page, said = shown(browser, request.getfixturevalue(name))
+    page, said = shown(browser, written(folder, name), viewport={"width": 1440, "height": 900})
     assert [line for line in said if not line.startswith("request: data:,")] == []
     assert page.evaluate("window.hurt") is None
-    page.context.close()
-
-
-@pytest.mark.parametrize("name", ["report", "hostile_report", "keys_report", "fleet_report"])
-def test_no_page_is_wider_than_its_window(
-    browser: Browser, name: str, request: pytest.FixtureRequest
-) -> None:
-    page, _ = shown(browser, request.getfixturevalue(name))
+    charts = page.evaluate(CHARTS)
+    assert len(charts) > at_least
+    assert [chart for chart in charts if not chart["paths"]] == []
+    if name != "hostile":
+        assert [chart["overlaps"] for chart in charts if chart["overlaps"]] == []
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.context.close()
-
-
-def test_type_in_charts_can_be_read_on_a_phone(browser: Browser, report: Path) -> None:
-    page, _ = shown(browser, report, viewport={"width": 375, "height": 800})
+    page.set_viewport_size({"width": WIDTHS[0], "height": 800})
     sizes = page.evaluate(
         """[...document.querySelectorAll('svg.chart')].map(
              svg => 12 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width)"""
     )
-    assert min(sizes) >= 9.5
+    assert min(sizes) >= 9.5, "type can be read on a phone"
     page.context.close()
 
 
-@pytest.mark.parametrize(("name", "at_least"), [("report", 30), ("fleet_report", 15)])
-def test_every_chart_is_drawn_and_no_labels_overlap(
-    browser: Browser, name: str, at_least: int, request: pytest.FixtureRequest
-) -> None:
-    path = request.getfixturevalue(name)
-    page, _ = shown(browser, path, viewport={"width": 1440, "height": 900})
-    charts = page.evaluate(
-        """[...document.querySelectorAll('svg.chart')].map(svg => {
-             const boxes = [...svg.querySelectorAll('text')].map(t => t.getBoundingClientRect());
-             let overlaps = [];
-             boxes.forEach((a, i) => boxes.slice(i + 1).forEach((b, j) => {
-               const x = Math.min(a.right, b.right) - Math.max(a.left, b.left);
-               const y = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-               if (x > 1 && y > 4) overlaps.push([i, i + 1 + j]);
-             }));
-             const paths = [...svg.querySelectorAll('path')];
-             return {paths: paths.filter(p => p.getTotalLength() > 0).length, overlaps};
-           })"""
-    )
-    assert len(charts) > at_least
-    assert [chart for chart in charts if not chart["paths"] or chart["overlaps"]] == []
-    page.context.close()
+CHARTS = """[...document.querySelectorAll('svg.chart')].map(svg => {
+  const texts = [...svg.querySelectorAll('text')];
+  const boxes = texts.map(t => t.getBoundingClientRect());
+  let overlaps = [];
+  boxes.forEach((a, i) => boxes.slice(i + 1).forEach((b, j) => {
+    // The rim of a label is the same text below it.
+    if (texts[i].textContent === texts[i + 1 + j].textContent) return;
+    const x = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const y = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (x > 1 && y > 4) overlaps.push([texts[i].textContent, texts[i + 1 + j].textContent]);
+  }));
+  const paths = [...svg.querySelectorAll('path')];
+  return {paths: paths.filter(p => p.getTotalLength() > 0).length, overlaps};
+})"""
 
 
-def test_dark_and_light_differ_in_page_and_charts(browser: Browser, report: Path) -> None:
-    seen = {}
-    for scheme in ("light", "dark"):
-        page, _ = shown(browser, report, color_scheme=scheme)
-        seen[scheme] = page.evaluate(
-            """[getComputedStyle(document.body).backgroundColor,
-                getComputedStyle(document.querySelector('svg.chart text')).fill,
-                getComputedStyle(document.querySelector('svg.chart path[stroke]')).stroke]"""
-        )
-        page.context.close()
-    assert all(a != b for a, b in zip(seen["light"], seen["dark"], strict=True))
-
-
-def test_paper_is_light_and_prints(browser: Browser, report: Path) -> None:
-    page, _ = shown(browser, report, color_scheme="dark")
+def test_dark_and_light_differ_and_paper_is_light(browser: Browser, folder: Path) -> None:
+    page, _ = shown(browser, written(folder, "pair"))
+    colours = """[getComputedStyle(document.body).backgroundColor,
+      getComputedStyle(document.querySelector('svg.chart text')).fill,
+      getComputedStyle(document.querySelector('svg.chart path[stroke]')).stroke]"""
+    page.emulate_media(color_scheme="light")
+    light = page.evaluate(colours)
+    page.emulate_media(color_scheme="dark")
+    dark = page.evaluate(colours)
+    assert all(a != b for a, b in zip(light, dark, strict=True))
     page.emulate_media(media="print")
-    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert paper == "rgb(255, 255, 255)"
+    assert page.evaluate(colours)[0] == "rgb(255, 255, 255)"
     assert page.pdf(format="A4").startswith(b"%PDF")
     page.context.close()
 
 
-def test_a_verdict_leads_to_its_run_and_opens_it(browser: Browser, report: Path) -> None:
+def test_a_verdict_leads_to_its_run_and_opens_it(browser: Browser, folder: Path) -> None:
     page = browser.new_context().new_page()
-    page.goto(report.as_uri())
+    page.goto(written(folder, "pair").as_uri())
     page.locator("#results a.badge").last.click()
     target = page.evaluate("location.hash.slice(1)")
     opened = page.evaluate("id => document.getElementById(id).closest('details').open", target)
     assert opened
+    page.context.close()
+
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"color_scheme": "light", "viewport": {"width": 375, "height": 800}},
+    "dark": {"color_scheme": "dark"},
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_axe_finds_no_grave_fault(browser: Browser, folder: Path, look: str) -> None:
+    """For readers who do not see the page, use no mouse, or read it on a phone."""
+    page, _ = shown(browser, written(folder, "pair"), bypass_csp=True, **LOOKS[look])
+    page.locator("#charts .stage").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".tip").is_visible()
+    assert faults(page) == []
+    page.evaluate(
+        """() => {
+             const one = document.querySelector('svg.chart');
+             one.removeAttribute('aria-label');
+             one.id = 'nameless';
+           }"""
+    )
+    assert [one.split()[0] for one in faults(page, "#nameless")] == ["svg-img-alt"], "axe sees one"
+    page.context.close()
+
+
+def test_axe_finds_none_in_hostile_text_with_a_configuration_hidden(
+    browser: Browser, folder: Path
+) -> None:
+    page = browser.new_context(bypass_csp=True).new_page()
+    page.goto(written(folder, "hostile").as_uri())
+    page.locator(".toggle").first.click()
+    assert faults(page) == []
     page.context.close()

@@ -11,16 +11,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from iolab.analyse.points import summarise
-from iolab.model.metric import CheckResult, Level, Metric, Result, Verdict
-from iolab.report.export import (
-    csv_text,
-    markdown_text,
-    points_csv,
-    result_columns,
-    session_document,
-)
-from iolab.report.headline import headlines
+from iolab.analysis.points import summarise
+from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
+from iolab.report.best import headlines
+from iolab.report.results import csv_text, points_csv, result_columns
+from tests.report.made import markdown_text, session_document
 from tests.report.studies import kpi, sweep
 from tests.report.synthetic import Source
 
@@ -43,7 +38,11 @@ def hostile(result: Result, text: str) -> Result:
     check = CheckResult("x", Level.INVALID, text, {"text": text, "nan": math.nan})
     metrics = {**result.metrics, "iops": Metric(math.inf, "1/s")}
     return replace(
-        result, workload=text, failure=text, metrics=metrics, verdict=Verdict(check.level, (check,))
+        result,
+        workload=text,
+        failure=text,
+        metrics=metrics,
+        verdict=Verdict(Level.INVALID, (check,)),
     )
 
 
@@ -60,7 +59,7 @@ def test_the_document_has_the_promised_shape(source: Source) -> None:
     document = parsed(source)
     first = document["results"][0]
     keys = ["format", "study", "configurations", "points", "results"]
-    keys += ["iterations", "gains", "load"]
+    keys += ["iterations", "gains", "load", "damaged"]
     assert list(document) == keys
     assert (first["axis"], first["repeat"], first["status"]) == ({"iodepth": 1}, 1, "done")
     assert set(first["metrics"]["iops"]) == {"value", "unit", "low", "high", "n"}

@@ -7,26 +7,28 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from iolab.analyse.account import account_of
-from iolab.model.configuration import Redundancy
-from iolab.model.host import Role
-from iolab.model.metric import HostResult, Metric, Result, Spread
-from iolab.model.run import Bystander, DeviceDelta, RunRecord
-from iolab.report.figures.hosts import DOTS_MAX, strip_figure
+from iolab.analysis.storage_bytes import account_of
+from iolab.core.configuration import Redundancy
+from iolab.core.host import Role
+from iolab.core.metric import HostResult, Metric, Result, Spread
+from iolab.core.run import Bystander, DeviceDelta, RunRecord
+from iolab.hosts.rates import derive
+from iolab.hosts.telemetry import CounterCollector
+from iolab.loads.metadata.brief import MetadataReport
+from iolab.report.charts.hosts import DOTS_MAX, strip_figure
 from iolab.report.fleet import (
     HOSTS_SHOWN,
     account_table,
-    metadata_share_rows,
-    share_rows,
+    extremes,
+    host_shares,
     spread_rows,
     spread_table,
 )
-from iolab.report.gather import timeline_of
 from iolab.report.palette import SERIES
 from iolab.report.render import draw
-from iolab.run.telemetry.decode import CounterCollector
-from iolab.run.telemetry.rates import derive
-from tests.report.figures.outcomes import result
+from iolab.report.run_series import timeline_of
+from iolab.report.tables import hosts_table
+from tests.report.charts.outcomes import result
 from tests.report.studies import sweep
 from tests.report.synthetic import GO_NS, Source, record_of
 
@@ -46,7 +48,9 @@ def fleet(rates: list[float]) -> Result:
 def test_the_strip_holds_every_host_and_stays_small(count: int) -> None:
     rates = [1000.0 + (7919 * i) % 1000 for i in range(count)]
     made = fleet(rates)
-    figure = strip_figure("read", made, "iops", SERIES[0], share_rows(made, "iops"))
+    figure = strip_figure(
+        "read", made, "iops", SERIES[0], extremes(hosts_table(made), made, "iops")
+    )
     assert figure is not None
     (drawn,) = [
         layer["data"]["values"]
@@ -65,21 +69,22 @@ def test_the_strip_holds_every_host_and_stays_small(count: int) -> None:
 
 
 def test_a_strip_needs_two_hosts_with_a_rate() -> None:
-    table = share_rows(fleet([1.0]), "iops")
+    table = hosts_table(fleet([1.0]))
     assert strip_figure("read", fleet([1.0]), "iops", SERIES[0], table) is None
     assert strip_figure("read", fleet([1.0, 2.0]), "lat_ns_max", SERIES[0], table) is None
 
 
 def test_a_large_fleets_table_has_its_ends() -> None:
     made = fleet([float(rate) for rate in range(1000, 0, -1)])
-    table = share_rows(made, "iops")
+    table = extremes(hosts_table(made), made, "iops")
     names = [row[0].text for row in table.rows]
     half = HOSTS_SHOWN // 2
     assert names[:half] == [f"c{number:04}" for number in range(1000, 1000 - half, -1)]
     assert names[half] == f"{1000 - HOSTS_SHOWN} hosts between"
     assert names[-1] == "c0001"
     assert {len(row) for row in table.rows} == {len(table.columns)}
-    assert len(share_rows(fleet([1.0] * HOSTS_SHOWN), "iops").rows) == HOSTS_SHOWN
+    whole = fleet([1.0] * HOSTS_SHOWN)
+    assert len(extremes(hosts_table(whole), whole, "iops").rows) == HOSTS_SHOWN
 
 
 def test_a_large_fleet_of_metadata_load_shows_its_extremes_too() -> None:
@@ -87,7 +92,8 @@ def test_a_large_fleet_of_metadata_load_shows_its_extremes_too() -> None:
         HostResult(f"c{number:04}", {"file_create_ops_per_s": Metric(float(number), "ops/s")})
         for number in range(1000)
     )
-    table = metadata_share_rows(replace(fleet([1.0]), hosts=hosts))
+    made, (workload, *_) = replace(fleet([1.0]), hosts=hosts), sweep(seconds=2).study.workloads
+    table = host_shares(MetadataReport(), made, workload)
     names = [cells[0].text for cells in table.rows]
     assert len(names) == HOSTS_SHOWN + 1
     assert (names[0], names[-1]) == ("c0000", "c0999")

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analyse.points import summarise
-from iolab.model.metric import HostResult, Level, Metric, Result, Verdict
-from iolab.model.run import RunStatus
-from iolab.model.workload import Access, Indicator
-from iolab.report.headline import headlines, median_repeat, tally
-from iolab.report.objections import names_among_several, objections, run_name, whose_run
+from iolab.analysis.points import summarise
+from iolab.cli.kinds import REPORTED
+from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
+from iolab.core.run import RunStatus
+from iolab.core.workload import Access, Indicator
+from iolab.report.best import headlines, median_repeat, tally
+from iolab.report.caveats import names_among_several, objections, run_name, whose_run
 from iolab.report.selection import MAX_DISTRIBUTIONS, MAX_TIMELINES, select
 from tests.report.studies import one_configuration, sweep
 from tests.report.synthetic import job, objecting, study_of, workload
@@ -124,14 +125,14 @@ def test_objections_are_grouped_and_the_worst_comes_first() -> None:
 def test_headline_runs_then_bad_runs_get_charts_within_the_limits() -> None:
     results = [result(depth, float(depth)) for depth in range(1, 200)]
     results[50] = result(51, 51.0, Level.INVALID)
-    chosen = select(results, headlines(STUDY, results))
+    chosen = select(REPORTED, results, headlines(STUDY, results))
     assert chosen.timelines[:2] == ((f"{199:016x}", 1), (f"{51:016x}", 1))
     assert (len(chosen.timelines), len(chosen.distributions)) == (MAX_TIMELINES, MAX_DISTRIBUTIONS)
 
 
 @pytest.mark.parametrize("iops", [None])
 def test_runs_without_a_value_get_no_chart(iops: float | None) -> None:
-    assert select([result(1, iops)], ()).distributions == ()
+    assert select(REPORTED, [result(1, iops)], ()).distributions == ()
 
 
 def test_runs_of_several_configurations_are_named_with_their_titles() -> None:

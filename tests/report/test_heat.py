@@ -6,16 +6,14 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from iolab.analyse.percentiles import is_supported
-from iolab.model.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Histogram, of_sparse
-from iolab.model.run import RunRecord
-from iolab.model.sample import BinTable, IntervalTable, ServiceTime, no_bins
-from iolab.report.brief import build_brief
-from iolab.report.detail import HeatMap
-from iolab.report.gather import heat_of
-from iolab.report.heat import MAX_BANDS, MAX_MOMENTS
+from iolab.analysis.metrics import is_supported
+from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Histogram, of_sparse
+from iolab.core.run import RunRecord
+from iolab.core.samples import BinTable, IntervalTable, ServiceTime, no_bins
+from iolab.report.run_series import heat_of
 from iolab.report.selection import MAX_HEAT_MAPS
-from tests.report.metadata_session import kpi_with_metadata
+from iolab.report.series import MAX_BANDS, MAX_MOMENTS, HeatMap
+from tests.report import shared
 from tests.report.studies import kpi, sweep
 from tests.report.synthetic import record_of
 
@@ -134,14 +132,14 @@ def test_there_is_no_map_of_no_bins_or_of_a_moment(record: RunRecord) -> None:
 
 
 def test_only_the_first_runs_of_io_have_maps() -> None:
-    brief = build_brief(sweep(seconds=6))
+    brief = shared.brief("sweep")
     drawn = [detail for detail in brief.details.values() if detail.heat is not None]
     assert len(drawn) == min(MAX_HEAT_MAPS, len(brief.details))
     assert all(detail.timeline is not None for detail in drawn)
 
 
 def test_operations_on_files_have_no_map() -> None:
-    brief = build_brief(kpi_with_metadata())
+    brief = shared.brief("files")
     kinds = {detail.result.workload: detail.heat is None for detail in brief.details.values()}
     assert set(kinds.values()) == {True, False}
     assert all(

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page
 
-from iolab.report.brief import build_brief
-from iolab.report.html import render_html
-from tests.report.hostile import SCRIPT, hostile
-from tests.report.studies import pair
+from tests.report import shared
+from tests.report.hostile import SCRIPT
 
 SHOWN_TICKS = """one => [...one.querySelectorAll('[data-x=label] text')]
   .filter(text => getComputedStyle(text).display !== 'none').map(text => text.textContent)"""
@@ -21,7 +19,7 @@ SHOWN_TICKS = """one => [...one.querySelectorAll('[data-x=label] text')]
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("interaction") / "report.html"
-    path.write_text(render_html(build_brief(pair())), encoding="utf-8")
+    path.write_text(shared.html("pair"), encoding="utf-8")
     return path
 
 
@@ -258,7 +256,7 @@ def test_panels_over_time_of_a_run_move_together(browser: Browser, report: Path)
 
 def test_hostile_names_are_text_in_tips_and_buttons(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "hostile.html"
-    path.write_text(render_html(build_brief(hostile(pair()))), encoding="utf-8")
+    path.write_text(shared.html("hostile"), encoding="utf-8")
     page, said = opened(browser, path)
     page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
     for stage in page.locator(".stage").all():

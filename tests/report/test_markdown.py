@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 from markdown_it import MarkdownIt
 
-from iolab.report.brief import build_brief
 from iolab.report.markdown import fenced, render_markdown, text
-from iolab.report.page import make_page
-from tests.report.hostile import hostile
-from tests.report.studies import sweep
+from tests.report import shared
 
-BRIEF = build_brief(sweep(("alpha", "beta"), seconds=6))
-TEXT = render_markdown(BRIEF)
+
+@cache
+def written() -> str:
+    return render_markdown(shared.brief("pair"))
+
+
 READER = MarkdownIt("commonmark", {"html": True}).enable("table")
 
 
 def test_every_part_and_sentence_is_there() -> None:
-    page = make_page(BRIEF)
-    html = READER.render(TEXT)
+    page = shared.page("pair")
+    html = READER.render(written())
     for heading in ("Headline figures", "Every run", "Test configuration", "How to repeat it"):
         assert f"<h2>{heading}</h2>" in html
     assert html.count("<table>") >= 3 + 2 * len(page.workloads)
-    assert all(text(one.text) in TEXT for one in page.said)
+    assert all(text(one.text) in written() for one in page.said)
 
 
 def test_every_row_has_as_many_cells_as_its_table() -> None:
-    blocks = [block.splitlines() for block in TEXT.split("\n\n") if block.startswith("| ")]
+    blocks = [block.splitlines() for block in written().split("\n\n") if block.startswith("| ")]
     assert len(blocks) > 5
     for lines in blocks:
         assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
 
 
 def test_foreign_text_is_never_markup() -> None:
-    html = READER.render(render_markdown(build_brief(hostile())))
+    html = READER.render(render_markdown(shared.brief("hostile")))
     assert "<script" not in html
     assert "<img" not in html
     assert "\u202e" not in html

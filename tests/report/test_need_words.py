@@ -1,75 +1,62 @@
-"""Golden sentences on which configuration suits which need."""
+"""What sentences on which configuration suits which need tell."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from iolab.analyse.findings.finding import Need, Suits
-from iolab.model.metric import Level
-from iolab.report.need_words import need_words
-from iolab.report.phrases import Names
-from tests.analyse.findings.test_needs import PRICES, RATES, needs
+from iolab.analysis.findings import Need
+from iolab.core.metric import Level
+from iolab.report.phrases import Names, need_words
+from tests.analysis.findings.test_needs import PRICES, RATES, needs
+from tests.facts import tells
 
 NAMES = Names({name: name.capitalize() for name in RATES})
 
 
-def told(found: dict[Need, Suits]) -> list[str]:
-    return [need_words(one, NAMES) for one in found.values()]
+RATES_ALONE = ("performance", "Performance", "84 %", "High-capacity", "3 workloads")
+
+
+def told(found: Need, prices: Mapping[str, float] | None, *facts: str) -> bool:
+    return tells(need_words(needs(prices)[found], NAMES), *facts)
 
 
 def test_with_costs() -> None:
-    assert told(needs(PRICES)) == [
-        "For capacity first: High-capacity, with 1.08 TB usable for each 1000 EUR, 28 % more than "
-        "Mainstream.",
-        "For performance: Performance, 84 % faster than High-capacity by best rates over 3 "
-        "workloads (geometric mean).",
-        "For performance at its cost: Performance, with best rates for each 1000 EUR 11 % above "
-        "those of Mainstream over 3 workloads (geometric mean).",
-        "For balance: Mainstream, whose shares of the best for each 1000 EUR are capacity 78 %, "
-        "IOPS 100 % and bandwidth 79 %, where Performance has 45 % at its weakest.",
-    ]
+    each = ("1000 EUR", "11 %", "Mainstream", "3 workloads")
+    shares = ("1000 EUR", "78 %", "100 %", "79 %", "Performance", "45 %")
+    size = ("High-capacity", "1.08 TB", "1000 EUR", "28 %", "Mainstream")
+    assert told(Need.CAPACITY, PRICES, "capacity", *size)
+    assert told(Need.PERFORMANCE, PRICES, *RATES_ALONE)
+    assert told(Need.VALUE, PRICES, "cost", "Performance", *each)
+    assert told(Need.BALANCE, PRICES, "balance", "Mainstream", *shares)
 
 
 def test_without_costs() -> None:
-    assert told(needs()) == [
-        "For capacity first: High-capacity, with 973 TB usable, 3.2 times that of Mainstream; "
-        "not all tell a cost in one currency, so costs do not count.",
-        "For performance: Performance, 84 % faster than High-capacity by best rates over 3 "
-        "workloads (geometric mean).",
-        "For balance: High-capacity, whose shares of the best are capacity 100 %, IOPS 60 % and "
-        "bandwidth 49 %, where Mainstream has 31 % at its weakest; not all tell a cost in one "
-        "currency, so costs do not count.",
-    ]
+    shares = ("100 %", "60 %", "49 %", "Mainstream", "31 %")
+    assert told(Need.CAPACITY, None, "High-capacity", "973 TB", "3.2 times", "Mainstream", "costs")
+    assert told(Need.PERFORMANCE, None, *RATES_ALONE)
+    assert told(Need.BALANCE, None, "High-capacity", *shares, "costs")
+    assert "EUR" not in "".join(need_words(one, NAMES) for one in needs().values())
 
 
 def test_what_intervals_do_not_support_is_inconclusive() -> None:
     near = {owner: {"rand-read-4k": 1e6 * (1 + 0.01 * i)} for i, owner in enumerate(RATES)}
+    both = ("Performance", "Mainstream")
     found = needs(rates=near, width=0.02)[Need.PERFORMANCE]
-    assert need_words(found, NAMES) == (
-        "For performance, no configuration is the best for sure: Performance is ahead of "
-        "Mainstream by 0.99 %, which their intervals leave open."
-    )
+    text = need_words(found, NAMES)
+    assert tells(text, "no configuration", *both, "0.99 %", "intervals"), text
     alone = needs(rates=near, width=None)[Need.PERFORMANCE]
-    assert need_words(alone, NAMES).endswith("by 0.99 %, but by single runs.")
+    assert tells(need_words(alone, NAMES), "no configuration", *both, "0.99 %", "single runs")
     far = need_words(replace(alone, lead=49.2), NAMES)
-    assert far.endswith(
-        "for sure: Performance has 49 times what Mainstream has, but by single runs."
-    )
-    assert "has 1,230 times what" in need_words(replace(alone, lead=1230.4), NAMES)
-    same = replace(found, lead=1.0)
-    assert need_words(same, NAMES) == "For performance, Performance and Mainstream are alike."
+    assert tells(far, "no configuration", "Performance", "49 times", "Mainstream", "single runs")
+    assert tells(need_words(replace(alone, lead=1230.4), NAMES), "1,230 times")
+    assert tells(need_words(replace(found, lead=1.0), NAMES), *both, "alike")
 
 
-def test_large_capacities_have_all_their_digits() -> None:
+def test_a_doubtful_verdict_and_large_figures_are_told() -> None:
     large = replace(needs()[Need.CAPACITY], terabytes=12_345.6)
-    assert "with 12,346 TB usable, 3.2 times" in need_words(large, NAMES)
-
-
-def test_a_doubtful_verdict_is_told() -> None:
-    found = needs()[Need.PERFORMANCE]
-    assert need_words(replace(found, level=Level.INDICATIVE), NAMES).endswith(
-        " This is indicative only."
-    )
-    assert ": Performance, 2.4 times as fast as" in need_words(replace(found, lead=2.4), NAMES)
-    one = replace(found, workloads=("rand-read-4k",))
-    assert need_words(one, NAMES).endswith("by best rates over 1 workload.")
+    assert tells(need_words(large, NAMES), "12,346 TB", "3.2 times")
+    found = replace(needs()[Need.PERFORMANCE], lead=2.4, workloads=("rand-read-4k",))
+    assert tells(need_words(found, NAMES), "Performance", "2.4 times", "1 workload")
+    assert "indicative" not in need_words(found, NAMES)
+    assert "indicative" in need_words(replace(found, level=Level.INDICATIVE), NAMES)

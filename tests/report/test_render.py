@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from iolab.errors import ReportError
-from iolab.report.figures.axis import Line, throughput_figure
+from iolab.report.charts.lines import Line, throughput_figure
 from iolab.report.palette import SERIES, TOKENS
 from iolab.report.render import draw
-from tests.report.figures.outcomes import WORKLOAD
-from tests.report.figures.specs import figures, lines
+from tests.report.charts.outcomes import WORKLOAD
+from tests.report.charts.specs import figures, lines
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
 

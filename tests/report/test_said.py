@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from iolab.analyse.points import summarise
-from iolab.report.brief import build_brief
-from iolab.report.html import render_html
-from iolab.report.said import FIRST, LINKS_MOST, said
-from tests.report.studies import sweep
+from iolab.analysis.points import summarise
+from iolab.report.narrative import FIRST, LINKS_MOST, said
+from tests.report import shared
+from tests.report.made import build_brief
+from tests.report.studies import pair, sweep
 
-SOURCE = sweep(("alpha", "beta"), seconds=20)
-PAGE = render_html(build_brief(SOURCE))
+SOURCE = sweep(("alpha", "beta"), seconds=6)
 
 
 def section() -> str:
-    found = re.search(r'<section id="said">(.*?)</section>', PAGE, re.S)
+    found = re.search(r'<section id="said">(.*?)</section>', shared.html("two"), re.S)
     assert found
     return found[1]
 
@@ -28,7 +27,7 @@ def test_every_sentence_leads_to_runs_of_the_page() -> None:
         anchors = re.findall(r'href="#([^"]+)"', one)
         assert len(anchors) <= LINKS_MOST
         assert anchors or "For capacity first" in one  # what was bought rests on no run
-        assert all(f'id="{anchor}"' in PAGE for anchor in anchors)
+        assert all(f'id="{anchor}"' in shared.html("two") for anchor in anchors)
 
 
 def test_the_first_stand_open_and_the_others_are_folded() -> None:
@@ -45,17 +44,17 @@ def test_runs_are_named_with_their_configuration_where_there_are_several() -> No
     first, *_ = said(SOURCE.study, points, results, anchors)
     assert first.links[0][1].endswith(" of Alpha")
     assert first.more == "and 20 more runs"
-    alone = sweep(seconds=20)
+    alone = sweep(seconds=6)
     one = said(alone.study, summarise(alone.results(), alone.study), alone.results(), anchors)[0]
     assert all(" of " not in name for _, name in one.links)
 
 
 def test_hostile_titles_stay_text_in_sentences() -> None:
-    found = sweep(("alpha", "beta"), seconds=20)
+    found = pair()
     bad = "<script>alert(1)</script>\u202e"
     titled = tuple(replace(one, title=bad + one.title) for one in found.study.configurations)
     found.study = replace(found.study, configurations=titled)
-    page = render_html(build_brief(found))
+    page = shared.drawn(shared.undrawn(build_brief(found)))
     assert "<script>alert" not in page  # the page has one script of its own
     assert "\u202e" not in page
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;\\u202eBeta is" in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;\\u202eTwo" in page

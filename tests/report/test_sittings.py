@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iolab.report.brief import build_brief
-from iolab.report.repeat import spans, versions_table
-from tests.report.studies import kpi, with_results
+from iolab.report.header import spans, versions_table
+from tests.report import shared
+from tests.report.studies import with_results
 
 
 def test_runs_before_and_after_a_resume_are_told() -> None:
-    brief = build_brief(kpi())
+    brief = shared.brief("kpi")
     rows = [[cell.text for cell in row] for row in versions_table(brief).rows]
     assert not any("resume" in cells[0] for cells in rows)
     first, *others = brief.results

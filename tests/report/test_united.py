@@ -7,16 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from iolab.analyse.gains import gains
-from iolab.analyse.points import summarise
-from iolab.analyse.sittings import session_of
+from iolab.analysis.gains import gains
+from iolab.analysis.points import summarise
+from iolab.analysis.resumed import session_of
+from iolab.core.configuration import Configuration
 from iolab.errors import StoreError, UsageError
-from iolab.model.configuration import Configuration
-from iolab.report.brief import SessionSource, build_brief
-from iolab.report.other_names import distinct
-from iolab.report.page import make_page
+from iolab.report.brief import SessionSource
+from iolab.report.html import make_page
+from iolab.report.merged import SESSIONS_MAX, distinct, sessions_of, unite
 from iolab.report.sessions import Sessions
-from iolab.report.united import SESSIONS_MAX, sessions_of, unite
+from tests.report.made import build_brief
 from tests.report.several import (
     briefed,
     newer_kernel,
@@ -94,7 +94,7 @@ def test_a_run_s_tables_are_those_of_its_session() -> None:
 
 
 def test_a_point_of_no_session_is_an_error(united: SessionSource) -> None:
-    with pytest.raises(StoreError, match="None of the sessions has a point 0000"):
+    with pytest.raises(StoreError, match="point 0000"):
         united.bins("0000", 1)
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from iolab.report.vega import MANY, serve, svg_of, svgs_of
+from iolab.report.render import MANY, serve, svg_of, svgs_of
 
 
 def spec(number: int) -> str:
@@ -48,6 +48,6 @@ def test_a_process_answers_line_by_line_and_ends_with_its_input() -> None:
     assert json.loads(first).startswith("<svg")
     assert json.loads(second) is None
     ended = subprocess.run(
-        [sys.executable, "-m", "iolab.report.vega"], stdin=subprocess.DEVNULL, timeout=60
+        [sys.executable, "-m", "iolab.report.render"], stdin=subprocess.DEVNULL, timeout=60
     )
     assert ended.returncode == 0

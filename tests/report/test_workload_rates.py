@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iolab.report.tables import workloads_table
-from tests.plan.studies import load, workload
+from tests.study.studies import load, workload
 
 
 def further(lines: str) -> str:

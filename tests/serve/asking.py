@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from iolab.cli.kinds import REPORTED
 from iolab.serve.app import Shop, make_app
-from iolab.serve.gate import Terms
-from iolab.serve.library import Library
 from iolab.serve.pages import with_way_back
 from iolab.serve.reports import Reports
+from iolab.serve.server import Terms
+from iolab.serve.sessions import Library
 
 HOST = {"host": "localhost:8000"}
 OPEN = Terms(frozenset({"localhost"}), addresses=False, token=None)
@@ -67,7 +68,9 @@ class Site:
 
         async def every() -> list[Answer]:
             reports = Reports(self.report_command, with_way_back, wait_s=self.wait_s)
-            app = make_app(Shop(self.library, reports, "DIR"), self.terms, self.told.append)
+            app = make_app(
+                Shop(self.library, reports, "DIR", REPORTED), self.terms, self.told.append
+            )
             try:
                 return [await asked(app, path, headers or {}, method) for path in paths]
             finally:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iolab.serve.find import find_sessions
-from iolab.serve.limits import DEPTH_MAX, SESSIONS_MAX
+from iolab.serve.server import DEPTH_MAX, SESSIONS_MAX
+from iolab.serve.sessions import find_sessions
 
 
 def session(folder: Path) -> Path:
@@ -46,11 +46,6 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     fake.mkdir()
     (fake / "session.json").symlink_to(outside / "session.json")
     assert names(root) == ["real"]
-
-
-def test_hidden_folders_are_left(tmp_path: Path) -> None:
-    session(tmp_path / ".cache" / "one")
-    assert names(tmp_path) == []
 
 
 def test_the_search_ends_at_a_depth(tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from iolab.serve.gate import NO_CONTENT, Gate, Terms, judge
-from tests.serve.asking import CLOSED, OPEN, TOKEN, asked
+from iolab.serve.server import NO_CONTENT, Gate, Terms, judge
+from tests.serve.asking import CLOSED, OPEN, TOKEN, Site, asked
 
 HOST = {"host": ["localhost:1"]}
 
@@ -38,9 +39,12 @@ def test_a_request_has_no_content(headers: dict[str, list[str]]) -> None:
     assert status({**HOST, "content-length": ["0"]}) == 200
 
 
-def test_a_head_has_an_end() -> None:
-    assert status({**HOST, "x": ["a" * 9000]}) == 200
-    assert status({**HOST, "x": ["a" * 9000, "b" * 9000]}) == 431
+def test_a_head_has_an_end(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    assert site.get("/", {"x": "a" * 9000}).status == 200
+    assert site.get("/", {"x": "a" * 9000, "y": "b" * 9000}).status == 431
+    assert site.get("/", {"a" * 17_000: ""}).status == 431
+    assert site.get("/?" + "a" * 17_000).status == 431
 
 
 @pytest.mark.parametrize(

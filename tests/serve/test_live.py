@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iolab.model.run import RunStatus
-from iolab.serve.live import NEWEST_MAX, newest_table
+from iolab.core.run import RunStatus
+from iolab.serve.pages import NEWEST_MAX, newest_table
 from tests.cli.command_line import RESULTS
-from tests.report.key_value_session import rocksdb
+from tests.loads.keyvalue.key_value_session import rocksdb
 from tests.report.studies import sweep
 
 

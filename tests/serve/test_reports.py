@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import shutil
 from pathlib import Path
 
 import pytest
 
 from iolab.errors import ReportError
-from iolab.serve.find import Place
-from iolab.serve.limits import REPORTS_WAITING_MAX
 from iolab.serve.reports import Busy, Reports
-from tests.cli.command_line import make_session
+from iolab.serve.server import REPORTS_WAITING_MAX
+from iolab.serve.sessions import Place
 from tests.serve.asking import WRITES, Site
 
 FAILS = (
@@ -64,8 +63,10 @@ def test_what_failed_is_told_and_tried_again(tmp_path: Path) -> None:
         asyncio.run(twice())
 
 
-def test_a_page_says_that_it_is_being_made_and_shows_it_later(tmp_path: Path) -> None:
-    make_session(tmp_path / "root" / "one")
+def test_a_page_says_that_it_is_being_made_and_shows_it_later(
+    session: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(session, tmp_path / "root" / "one")
     gate = tmp_path / "gate"
     waits = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)\n"
     site = Site(tmp_path / "root", script=waits + WRITES, wait_s=0.05)
@@ -79,7 +80,6 @@ def test_a_page_says_that_it_is_being_made_and_shows_it_later(tmp_path: Path) ->
 
     first = site.get(f"/sessions/{site.id_of('one')}")
     assert first.status == 202
-    assert "The report is being made" in first.text
     assert "script-src" in first.headers["content-security-policy"]
     asyncio.run(later())
 
@@ -96,9 +96,7 @@ def test_so_many_wait_and_no_more(tmp_path: Path) -> None:
         assert await made.page(place("0"), "state") is None
         await made.close()
 
-    start = time.monotonic()
     asyncio.run(crowd())
-    assert time.monotonic() - start < 60
 
 
 def test_failures_that_nobody_came_back_for_leave_room(tmp_path: Path) -> None:
@@ -116,13 +114,13 @@ def test_failures_that_nobody_came_back_for_leave_room(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_has_a_bound(tmp_path: Path) -> None:
-    large = "import sys, os; open(sys.argv[2], 'wb').write(os.urandom(30 << 20))"
+    large = "import sys, os; open(sys.argv[2], 'wb').write(os.urandom(100_000))"
     site = Site(tmp_path, script=large)
 
     async def several() -> int:
-        made = reports(site)
+        made = Reports(site.report_command, lambda page, _: page, keep_bytes=250_000)
         for number in range(4):
             await made.page(place(str(number)), "state")
         return made.kept_bytes
 
-    assert asyncio.run(several()) <= 64 << 20
+    assert 200_000 <= asyncio.run(several()) <= 250_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +10,12 @@ import pytest
 from bench.synthetic import make_facts, make_record, make_result
 
 from iolab.errors import StoreError
-from iolab.serve.state import Lookout
+from iolab.serve.sessions import Lookout
 from iolab.store.writer import SessionWriter
-from tests.cli.command_line import PLAN, SHAPE, STUDY, make_session
+from tests.cli.command_line import PLAN, SHAPE, STUDY
 
 
-def test_a_session_that_does_not_change_stays_the_same(tmp_path: Path) -> None:
-    folder = make_session(tmp_path / "one")
+def test_a_session_that_does_not_change_stays_the_same(folder: Path) -> None:
     lookout = Lookout()
     first = lookout.state(folder)
     (folder / "report.html").write_text("a report beside it is no change")
@@ -42,49 +40,47 @@ def test_every_commit_and_the_end_change_it(tmp_path: Path) -> None:
     seen.append(lookout.state(folder))
     assert len({one.digest for one in seen}) == len(seen)
     assert [one.held for one in seen] == [True, True, True, True, False]
-    assert abs(time.time_ns() - seen[-1].newest_ns) < 60e9
+    assert seen[-1].newest_ns == max(path.stat().st_mtime_ns for path in folder.glob("points/**"))
 
 
 @pytest.mark.parametrize(
     "name",
     ["session.json", "study.toml", "plan.json", "hosts.json", "lock", "points"],
 )
-def test_a_link_in_place_of_a_file_is_refused(tmp_path: Path, name: str) -> None:
-    folder = make_session(tmp_path / "one")
+def test_a_link_in_place_of_a_file_is_refused(folder: Path, tmp_path: Path, name: str) -> None:
     (folder / name).rename(tmp_path / "moved")
     (folder / name).symlink_to(tmp_path / "moved")
-    with pytest.raises(StoreError, match=f"'{name}' of the session is a link"):
+    with pytest.raises(StoreError, match=f"'{name}' .* is a link"):
         Lookout().state(folder)
 
 
-def test_links_deeper_down_are_refused_also_after_a_first_look(tmp_path: Path) -> None:
-    folder, lookout = make_session(tmp_path / "one"), Lookout()
+def test_links_deeper_down_are_refused_also_after_a_first_look(
+    folder: Path, tmp_path: Path
+) -> None:
+    lookout = Lookout()
     lookout.state(folder)
     run = next(folder.glob("points/*/run-1"))
     (run / "manifest.json").rename(tmp_path / "moved")
     (run / "manifest.json").symlink_to(tmp_path / "moved")
-    with pytest.raises(StoreError, match=r"'manifest.json' of the session is a link"):
+    with pytest.raises(StoreError, match=r"'manifest.json' .* is a link"):
         lookout.state(folder)
 
 
-def test_a_run_that_is_a_link_is_refused(tmp_path: Path) -> None:
-    folder, other = make_session(tmp_path / "one"), make_session(tmp_path / "other")
+def test_a_run_that_is_a_link_is_refused(folder: Path, session: Path) -> None:
     point = next(folder.glob("points/*"))
-    (point / "run-7").symlink_to(next(other.glob("points/*/run-1")))
+    (point / "run-7").symlink_to(next(session.glob("points/*/run-1")))
     with pytest.raises(StoreError, match="'run-7'"):
         Lookout().state(folder)
 
 
-def test_nothing_waits_for_a_pipe(tmp_path: Path) -> None:
-    folder = make_session(tmp_path / "one")
+def test_nothing_waits_for_a_pipe(folder: Path) -> None:
     (folder / "lock").unlink()
     os.mkfifo(folder / "lock")
     with pytest.raises(StoreError, match="special file"):
         Lookout().state(folder)
 
 
-def test_a_file_beyond_all_measure_is_refused(tmp_path: Path) -> None:
-    folder = make_session(tmp_path / "one")
+def test_a_file_beyond_all_measure_is_refused(folder: Path) -> None:
     os.truncate(folder / "hosts.json", 2 << 30)
     with pytest.raises(StoreError, match="2147483648 bytes"):
         Lookout().state(folder)

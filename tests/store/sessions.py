@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
 
-from iolab.model.run import RunRecord, RunStatus
+from iolab.core.run import RunRecord, RunStatus
 from iolab.store.writer import SessionWriter
 
 SHAPE: Final = Shape(points=4, seconds=2, hosts=2, cores=2, disks=1, nics=1)

@@ -7,15 +7,14 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iolab.core.run import RunStatus
 from iolab.errors import StoreError
-from iolab.model.run import RunStatus
 from iolab.store import layout
-from iolab.store.codec import decode, encode
+from iolab.store.codec import decode_sealed, encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ def document(*parts: Inner, text: str = "") -> Document:
 
 def returned(path: Path, value: Document) -> Document:
     path.write_bytes(encode(value))
-    return decode(Document, path)
+    return decode_sealed(Document, path)
 
 
 @pytest.fixture
@@ -83,12 +82,6 @@ def test_undecodable_bytes_are_written_as_escapes(path: Path) -> None:
     assert returned(path, document(text=said)).text == "fio: \\udcff!"
 
 
-def test_numpy_scalars_become_numbers() -> None:
-    assert encode({"n": np.int64(3), "x": np.float64(0.5), "b": np.bool_(1)}) == (
-        b'{"b":true,"n":3,"x":0.5}\n'
-    )
-
-
 def test_a_newer_format_is_told_whether_or_not_it_can_be_read(path: Path) -> None:
     newer = layout.FORMAT + 1
     for content in (
@@ -97,13 +90,13 @@ def test_a_newer_format_is_told_whether_or_not_it_can_be_read(path: Path) -> Non
     ):
         path.write_bytes(content)
         with pytest.raises(StoreError, match=rf"has format {newer}; this iolab reads") as caught:
-            decode(Document, path)
+            decode_sealed(Document, path)
         assert "newer iolab" in caught.value.do
 
 
 def test_fields_of_a_later_version_are_passed_over(path: Path) -> None:
     path.write_bytes(encode(document()).replace(b'"format":1', b'"format":1,"later":[1]'))
-    assert decode(Document, path) == document()
+    assert decode_sealed(Document, path) == document()
 
 
 @pytest.mark.parametrize(
@@ -121,10 +114,5 @@ def test_fields_of_a_later_version_are_passed_over(path: Path) -> None:
 def test_a_damaged_document_is_told_with_its_place(path: Path, content: bytes, says: str) -> None:
     path.write_bytes(content)
     with pytest.raises(StoreError) as caught:
-        decode(Document, path)
+        decode_sealed(Document, path)
     assert caught.value.happened.startswith(f"'{path}' is damaged: {says}")
-
-
-def test_a_missing_document_is_told(path: Path) -> None:
-    with pytest.raises(StoreError, match=rf"Cannot read '{path}': No such file"):
-        decode(Document, path)

@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bench.synthetic import make_result
 
+from iolab.core.events import SessionStatus
+from iolab.core.target_state import Ledger
 from iolab.errors import StoreError
-from iolab.model.event import SessionStatus
 from iolab.store import layout
 from iolab.store.reader import SessionReader
-from iolab.store.verify import Damage
 from iolab.store.writer import SessionWriter
+from tests.store.rewritten import rewrite
 from tests.store.sessions import PLAN, assert_same, commit, create, record_of
 
 FIRST, SECOND, THIRD = (run.point.digest for run in PLAN.runs[:3])
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A session of three runs, committed against the plan's order."""
-    with create(tmp_path / "S") as writer:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A session of three runs, committed against the plan's order; only to be copied."""
+    place = tmp_path_factory.mktemp("made") / "S"
+    with create(place) as writer:
         for order in (2, 0, 1):
             commit(writer, record_of(order))
         writer.ended(SessionStatus.DONE)
-    return tmp_path / "S"
+    return place
+
+
+@pytest.fixture
+def place(made: Path, tmp_path: Path) -> Path:
+    """A copy of it, to do anything to; a session reads the same wherever it lies."""
+    return Path(shutil.copytree(made, tmp_path / "S"))
 
 
 def test_what_is_not_a_session_is_told(tmp_path: Path) -> None:
@@ -43,20 +51,8 @@ def test_results_come_in_the_order_of_the_plan(place: Path) -> None:
     reader = SessionReader(place)
     assert [result.digest for result in reader.results()] == [FIRST, SECOND, THIRD]
     assert reader.committed() == reader.done() == {(FIRST, 1), (SECOND, 1), (THIRD, 1)}
-
-
-def test_single_tables_equal_those_of_the_record(place: Path) -> None:
-    reader = SessionReader(place)
-    record = record_of(0)
-    assert_same(
-        replace(
-            record,
-            intervals=reader.intervals(FIRST, 1),
-            bins=reader.bins(FIRST, 1),
-            counters=reader.counters(FIRST, 1),
-        ),
-        record,
-    )
+    assert reader.results() == tuple(make_result(record_of(order)) for order in range(3))
+    assert reader.verify() == ()
 
 
 def test_a_session_is_readable_while_it_is_written(tmp_path: Path) -> None:
@@ -69,14 +65,6 @@ def test_a_session_is_readable_while_it_is_written(tmp_path: Path) -> None:
             assert reader.session.status == "running"
         writer.ended(SessionStatus.DONE)
         assert reader.session.status == "done"
-
-
-def test_before_the_hosts_are_reached_there_are_no_facts(tmp_path: Path) -> None:
-    create(tmp_path / "S").close()
-    (tmp_path / "S" / "hosts.json").unlink()
-    reader = SessionReader(tmp_path / "S")
-    assert reader.facts == {}
-    assert reader.starts == ()
 
 
 def test_a_session_whose_writer_is_gone_reads_as_interrupted(tmp_path: Path) -> None:
@@ -106,37 +94,51 @@ def test_asking_for_the_status_does_not_keep_a_writer_out(place: Path) -> None:
     try:
         assert asking.stdout is not None
         assert asking.stdout.readline() == b"ready\n"
-        for _ in range(50):
+        for _ in range(15):
             SessionWriter.reopen(place).close()
     finally:
         asking.kill()
         asking.communicate()
 
 
-def test_a_session_that_ends_while_one_looks_is_never_called_interrupted(place: Path) -> None:
+def test_a_session_that_ends_while_one_looks_is_never_called_interrupted(
+    place: Path, tmp_path: Path
+) -> None:
+    # It ends so often at least, and goes on until it was seen both ways.
+    enough = tmp_path / "enough"
     ending = subprocess.Popen(
         [
             sys.executable,
             "-c",
             "import sys, pathlib\n"
-            "from iolab.model.event import SessionStatus\n"
+            "from iolab.core.events import SessionStatus\n"
             "from iolab.store.writer import SessionWriter\n"
             "print('ready', flush=True)\n"
-            "for _ in range(200):\n"
-            "    SessionWriter.reopen(pathlib.Path(sys.argv[1])).ended(SessionStatus.DONE)\n",
+            "place, enough = map(pathlib.Path, sys.argv[1:])\n"
+            "ended = 0\n"
+            "while ended < 40 or not enough.exists():\n"
+            "    SessionWriter.reopen(place).ended(SessionStatus.DONE)\n"
+            "    ended += 1\n",
             str(place),
+            str(enough),
         ],
         stdout=subprocess.PIPE,
     )
-    assert ending.stdout is not None
-    assert ending.stdout.readline() == b"ready\n"
-    reader = SessionReader(place)
+    both = {SessionStatus.RUNNING, SessionStatus.DONE}
     seen = set()
-    while ending.poll() is None:
-        seen.add(reader.session.status)
-    ending.communicate()
+    try:
+        assert ending.stdout is not None
+        assert ending.stdout.readline() == b"ready\n"
+        reader = SessionReader(place)
+        while ending.poll() is None:
+            seen.add(reader.session.status)
+            if seen >= both:
+                enough.touch()
+    finally:
+        ending.kill()
+        ending.communicate()
     assert ending.returncode == 0
-    assert seen == {SessionStatus.RUNNING, SessionStatus.DONE}
+    assert seen == both
 
 
 def test_runs_that_were_not_finished_are_not_seen(place: Path) -> None:
@@ -172,7 +174,7 @@ def test_a_damaged_run_is_named_and_the_others_are_read(place: Path, content: by
 def test_a_damaged_file_is_named(place: Path, name: str) -> None:
     path = place / "points" / FIRST / "run-1" / name
     content = path.read_bytes()
-    for damaged in (content[: len(content) // 2], b"", b"\0" * len(content), None):
+    for damaged in (content[: len(content) // 2], b"\0" * len(content), None):
         path.unlink()
         if damaged is not None:
             path.write_bytes(damaged)
@@ -184,9 +186,10 @@ def test_a_damaged_file_is_named(place: Path, name: str) -> None:
 
 def test_an_output_of_another_size_is_damage_not_memory(place: Path) -> None:
     run = place / "points" / FIRST / "run-1"
-    manifest = json.loads((run / "manifest.json").read_bytes())
-    manifest["outputs"][0]["size_bytes"] -= 1
-    (run / "manifest.json").write_text(json.dumps(manifest))
+    rewrite(
+        run / "manifest.json",
+        lambda it: it["outputs"][0].update(size_bytes=it["outputs"][0]["size_bytes"] - 1),
+    )
     with pytest.raises(StoreError, match=r"engine/0\.zst' is damaged"):
         SessionReader(place).record(FIRST, 1)
 
@@ -198,24 +201,20 @@ def test_a_run_that_is_not_there_is_told(place: Path, key: tuple[str, int]) -> N
     assert "iolab show" in caught.value.do
 
 
-@pytest.mark.parametrize("name", ["session.json", "plan.json", "hosts.json"])
+@pytest.mark.parametrize("name", ["session.json", "plan.json"])
 def test_a_newer_format_is_refused(place: Path, name: str) -> None:
     document = json.loads((place / name).read_bytes())
     (place / name).write_text(json.dumps({**document, "format": layout.FORMAT + 1}))
     with pytest.raises(StoreError, match=f"{name}' has format {layout.FORMAT + 1}"):
-        _ = (SessionReader(place).plan, SessionReader(place).facts)
+        _ = SessionReader(place).plan
 
 
 def test_a_run_of_a_newer_format_is_named(place: Path) -> None:
     path = place / "points" / FIRST / "run-1" / "manifest.json"
-    path.write_text(path.read_text().replace('"format":1', '"format":99', 1))
+    path.write_text(path.read_text().replace(f'"format":{layout.FORMAT}', '"format":99', 1))
     damaged = SessionReader(place).damaged()
     assert [damage.path for damage in damaged] == [f"points/{FIRST}/run-1"]
     assert "has format 99" in damaged[0].says
-
-
-def test_an_undamaged_session_verifies(place: Path) -> None:
-    assert SessionReader(place).verify() == ()
 
 
 def test_verify_finds_every_changed_bit(place: Path) -> None:
@@ -223,16 +222,18 @@ def test_verify_finds_every_changed_bit(place: Path) -> None:
     run = place / "points" / FIRST / "run-1"
     paths = [path for path in run.rglob("*") if path.is_file()]
     assert len(paths) == 7
-    for path in [*paths, place / "study.toml", place / "plan.json"]:
+    with SessionWriter.reopen(place) as writer:
+        writer.keep_ledger(Ledger())
+    own = ["session.json", "study.toml", "plan.json", "hosts.json", "ledger.json"]
+    for path in [*paths, *(place / name for name in own)]:
         content = path.read_bytes()
         middle = len(content) // 2
         changed = bytes([content[middle] ^ 1])
         path.write_bytes(content[:middle] + changed + content[middle + 1 :])
         found = reader.verify()
-        # A changed sum speaks for the manifest that it is of; a plan may no longer be JSON.
+        # A changed sum speaks for the manifest that it is of.
         named = {damage.path for damage in found}
-        expected = str(path.relative_to(place)).replace(".sha256", ".json")
-        assert named & {expected, "."}, path
+        assert named == {str(path.relative_to(place)).replace(".sha256", ".json")}, path
         path.write_bytes(content)
     assert reader.verify() == ()
 
@@ -240,39 +241,11 @@ def test_verify_finds_every_changed_bit(place: Path) -> None:
 def test_verify_finds_what_is_missing_and_what_leads_out(place: Path) -> None:
     run = place / "points" / FIRST / "run-1"
     (run / "bins.parquet").unlink()
-    manifest = json.loads((run / "manifest.json").read_bytes())
-    manifest["files"][0]["name"] = "../../../../secret"
-    (run / "manifest.json").write_text(json.dumps(manifest))
+    rewrite(run / "manifest.json", lambda it: it["files"][0].update(name="../../../../secret"))
     found = SessionReader(place).verify()
     where = f"points/{FIRST}/run-1"
     assert [damage.path for damage in found] == [
-        f"{where}/manifest.json",
         f"{where}/../../../../secret",
         f"{where}/bins.parquet",
     ]
-    assert found[1] == Damage(f"{where}/../../../../secret", "Its name leads out of the session.")
-
-
-def test_a_copy_elsewhere_reads_the_same(place: Path, tmp_path: Path) -> None:
-    subprocess.run(["cp", "-r", place, tmp_path / "copy"], check=True)
-    copy = SessionReader(tmp_path / "copy")
-    assert copy.results() == tuple(make_result(record_of(order)) for order in range(3))
-    assert copy.verify() == ()
-
-
-def test_listing_results_loads_no_database(place: Path) -> None:
-    loaded = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import sys, pathlib\n"
-            "from iolab.store.reader import SessionReader\n"
-            "SessionReader(pathlib.Path(sys.argv[1])).results()\n"
-            "print('duckdb' in sys.modules)",
-            str(place),
-        ],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert loaded.stdout == "False\n"
+    assert "leads out" in found[0].says

@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from iolab.model.run import RunStatus
+from iolab.core.run import RunStatus
 from iolab.store.schema import manifest_schema
 from tests.store.sessions import PLAN, commit, create, record_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.synthetic import make_facts
 
-from iolab.model.run import RunStatus
+from iolab.core.run import RunStatus
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
 from tests.store.sessions import NOON_NS, PLAN, SHAPE, commit, create, record_of

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pytest
 
-from iolab.model.sample import BinTable, CodedNames, CounterTable
+from iolab.core.samples import BinTable, CodedNames, CounterTable
 from iolab.store.parquet import read_columns, write_columns
 from iolab.store.runs import read_table
 
@@ -31,19 +30,6 @@ def test_any_words_come_back(tmp_path: Path, words: list[str]) -> None:
     found = read_columns(tmp_path / "t", ["word", "n"])
     assert found["word"].tolist() == [words[code] for code in codes]
     assert found["n"].tolist() == codes.tolist()
-
-
-def test_a_table_without_rows_and_words_comes_back(tmp_path: Path) -> None:
-    none = np.zeros(0, dtype=np.int8)
-    write_columns({"word": CodedNames(none, []), "n": none}, tmp_path / "t")
-    assert read_columns(tmp_path / "t", ["word", "n"])["word"].tolist() == []
-
-
-def test_words_missing_among_others_are_null(tmp_path: Path) -> None:
-    column = np.array(["x", None, "'"], dtype=np.object_)
-    write_columns({"word": column}, tmp_path / "t")
-    rows = duckdb.execute("SELECT word FROM read_parquet(?)", [str(tmp_path / "t")]).fetchall()
-    assert rows == [("x",), (None,), ("'",)]
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int16, np.int32, np.int64])

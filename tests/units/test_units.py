@@ -19,48 +19,26 @@ from iolab.units import (
     parse_size,
 )
 
-
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("4k", 4096),
-        ("4K", 4096),
-        ("4kib", 4096),
-        ("4KiB", 4096),
-        ("4kb", 4000),
-        ("1GB", 10**9),
-        ("2g", 2 << 30),
-        ("1.5m", 3 << 19),
-        ("1p", 1 << 50),
-        (" 128 k ", 128 << 10),
-        ("512", 512),
-        ("512b", 512),
-        (4096, 4096),
-        # Exact where a float has lost the last bytes.
-        ("9007199254740993", 9007199254740993),
-        ("0.1kb", 100),
-    ],
+SIZES = (
+    "4k=4096 4K=4096 4kib=4096 4KiB=4096 4kb=4000 1GB=1000000000 2g=2147483648 1.5m=1572864 "
+    "1p=1125899906842624 512=512 512b=512 0.1kb=100 9007199254740993=9007199254740993"
 )
-def test_a_size_is_read_as_fio_means_it(text: str | int, count: int) -> None:
-    assert parse_size(text) == count
+"""As fio means them; the last is exact where a float has lost the last bytes."""
+
+
+def test_a_size_is_read_as_fio_means_it() -> None:
+    for text, _, count in (one.partition("=") for one in SIZES.split()):
+        assert parse_size(text) == int(count), text
+    assert (parse_size(" 128 k "), parse_size(4096)) == (128 << 10, 4096)
 
 
 @pytest.mark.parametrize(
     "text",
     [
+        *["k", "4x", "-4k", "1e3", "4k8", "0x10", "4,5k", "1.5", "0.3k", "٤k"],
         "",
-        "k",
         "4 parsecs",
-        "4x",
-        "-4k",
-        "1e3",
-        "4k8",
-        "0x10",
-        "4,5k",
-        "1.5",
-        "0.3k",
         "9" * 400,
-        "٤k",
     ],
 )
 def test_what_is_no_size_is_refused(text: str) -> None:
@@ -75,26 +53,15 @@ def test_true_is_no_size_and_no_duration() -> None:
         parse_duration_s(text=True)
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("30s", 30.0),
-        ("30", 30.0),
-        (30, 30.0),
-        (0.5, 0.5),
-        ("500ms", 0.5),
-        ("100us", 1e-4),
-        ("10ns", 1e-8),
-        ("10min", 600.0),
-        ("10m", 600.0),
-        ("2h", 7200.0),
-        ("1d", 86400.0),
-        ("0.1s", 0.1),
-        (" 5 S ", 5.0),
-    ],
+DURATIONS = (
+    "30s=30 30=30 500ms=0.5 100us=1e-4 10ns=1e-8 10min=600 10m=600 2h=7200 1d=86400 0.1s=0.1"
 )
-def test_a_duration_is_seconds_unless_it_says_otherwise(text: str | float, seconds: float) -> None:
-    assert parse_duration_s(text) == seconds
+
+
+def test_a_duration_is_seconds_unless_it_says_otherwise() -> None:
+    for text, _, seconds in (one.partition("=") for one in DURATIONS.split()):
+        assert parse_duration_s(text) == float(seconds), text
+    assert (parse_duration_s(" 5 S "), parse_duration_s(30), parse_duration_s(0.5)) == (5, 30, 0.5)
 
 
 @pytest.mark.parametrize("text", ["", "s", "-1s", "5 lightyears", "1e3", "1:30", "inf", "nan"])
@@ -103,26 +70,12 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
         parse_duration_s(text)
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1023.6, "1 KiB"),
-        (1024, "1 KiB"),
-        (1536, "1.5 KiB"),
-        (9.999 * 1024, "10 KiB"),
-        (1000 << 10, "1000 KiB"),
-        ((1 << 20) - 1, "1 MiB"),
-        (2 << 30, "2 GiB"),
-        (3 << 60, "3072 PiB"),
-        (-1536, "-1.5 KiB"),
-        (math.nan, "n/a"),
-        (math.inf, "n/a"),
-    ],
-)
-def test_bytes_are_shown_in_binary_units(count: float, text: str) -> None:
-    assert format_bytes(count) == text
+def test_bytes_are_shown_in_binary_units() -> None:
+    counts = (0, 999, 1023.6, 1024, 1536, 9.999 * 1024, 1000 << 10, (1 << 20) - 1, 2 << 30)
+    shown = "0 B, 999 B, 1 KiB, 1 KiB, 1.5 KiB, 10 KiB, 1000 KiB, 1 MiB, 2 GiB"
+    assert ", ".join(map(format_bytes, counts)) == shown
+    assert (format_bytes(3 << 60), format_bytes(-1536)) == ("3072 PiB", "-1.5 KiB")
+    assert format_bytes(math.nan) == format_bytes(math.inf) == "n/a"
 
 
 def test_rates_are_shown_in_decimal_units() -> None:
@@ -147,22 +100,10 @@ def test_latencies_are_shown_in_the_unit_that_reads_best() -> None:
     assert format_ns(87) == "87 ns"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0 s"),
-        (0.5, "0.5 s"),
-        (4, "4 s"),
-        (45.4, "45 s"),
-        (119.4, "119 s"),
-        (119.6, "2 min"),
-        (720, "12 min"),
-        (7500, "2 h 5 min"),
-        (7200, "2 h"),
-    ],
-)
-def test_durations_are_shown_for_people(seconds: float, text: str) -> None:
-    assert format_duration_s(seconds) == text
+def test_durations_are_shown_for_people() -> None:
+    seconds = (0, 0.5, 4, 45.4, 119.4, 119.6, 720, 7500, 7200)
+    shown = "0 s, 0.5 s, 4 s, 45 s, 119 s, 2 min, 12 min, 2 h 5 min, 2 h"
+    assert ", ".join(map(format_duration_s, seconds)) == shown
 
 
 @given(st.integers(min_value=0, max_value=1 << 60), st.sampled_from(["", "k", "m", "g"]))

@@ -11,7 +11,8 @@ use crate::probe::cpuinfo::{Processors, parse_cpuinfo};
 use crate::probe::dmi::{MemoryModule, parse_modules};
 use crate::probe::memory::{parse_meminfo, parse_node_total};
 use crate::probe::numa::number_after;
-use crate::probe::word::{chosen, list_members, non_empty, setting};
+use crate::probe::word::{chosen, list_members, non_empty, setting, setting_of_status};
+use crate::processor::own_quota_cores;
 use crate::roots::{Roots, names, text};
 
 const CPUS: &str = "devices/system/cpu";
@@ -28,6 +29,8 @@ pub struct CpuFacts {
     pub governor: Option<String>,
     pub max_mhz: Option<f64>,
     pub numa: Vec<NumaNode>,
+    pub allowed_cores: Option<u32>,
+    pub quota_cores: Option<f64>,
 }
 
 /// One NUMA node.
@@ -78,7 +81,16 @@ pub fn cpu(roots: &Roots, faults: &mut Vec<String>) -> CpuFacts {
         governor: governor(roots, &online),
         max_mhz: max_mhz(roots, &online),
         numa: numa(roots),
+        allowed_cores: allowed_cores(roots),
+        quota_cores: own_quota_cores(roots),
     }
+}
+
+/// Cores that this agent, and so what it starts, may use.
+fn allowed_cores(roots: &Roots) -> Option<u32> {
+    let status = text(&roots.proc.join("thread-self/status"))?;
+    let allowed = list_members(setting_of_status(&status, "Cpus_allowed_list")?);
+    u32::try_from(allowed.len()).ok().filter(|&count| count > 0)
 }
 
 fn online_cpus(roots: &Roots, processors: &Processors) -> Vec<u32> {

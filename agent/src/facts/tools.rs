@@ -12,10 +12,11 @@ use crate::{guest, own_run};
 /// What to run for each tool's version.
 pub type Asked = BTreeMap<String, Vec<String>>;
 
-/// A tool that takes longer to tell its version waits for something.
-const PATIENCE_S: f64 = 5.0;
-/// The first start of fio in an emulated guest on a busy node was seen to take more than that; it
-/// is all that is asked there.
+/// A tool that takes longer to tell its version waits for something: on a host busy with others
+/// some took more than 5 s.
+const PATIENCE_S: f64 = 15.0;
+/// The first start of fio in an emulated guest on a busy node takes longer still; it is all that is
+/// asked there.
 const GUEST_PATIENCE_S: f64 = 30.0;
 /// A version is a line of a table.
 const MAX_LINE_CHARS: usize = 200;

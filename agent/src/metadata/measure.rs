@@ -15,6 +15,7 @@ use super::tree;
 use crate::clock::Stamp;
 use crate::counters::{Counters, Counts, SparseBins};
 use crate::error::{Error, Result};
+use crate::processor::{Got, Watcher};
 use crate::sys::thread::Usage;
 use crate::sys::time::{SECOND_NS, mono_ns, real_ns, sleep_until_real};
 
@@ -81,6 +82,9 @@ pub struct Measured {
     pub cancelled: bool,
     /// Stopped by the wall limit before all was done.
     pub timed_out: bool,
+    /// What the ranks got of the processors, where that can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processor: Option<Got>,
 }
 
 /// Do one phase; blocks until all ranks ended. `tell` hears of each interval.
@@ -144,6 +148,7 @@ struct Observer<'a> {
     told: Counts,
     told_mono_ns: u64,
     seq: u64,
+    watcher: Watcher,
 }
 
 impl<'a> Observer<'a> {
@@ -158,7 +163,9 @@ impl<'a> Observer<'a> {
             origin
         };
         let told_mono_ns = origin.mono_ns;
-        Self { load, control, counters, origin, told: Counts::none(), told_mono_ns, seq: 0 }
+        let watcher = Watcher::of_own(0);
+        let told = Counts::none();
+        Self { load, control, counters, origin, told, told_mono_ns, seq: 0, watcher }
     }
 
     /// Tell each interval until all ranks ended; returns whether the wall limit stopped them.
@@ -168,6 +175,7 @@ impl<'a> Observer<'a> {
         let mut deadline_ns = limit_ns.map(|limit| self.origin.mono_ns.saturating_add(limit));
         let mut timed_out = false;
         loop {
+            self.watcher.look_if_due();
             let passed = (self.told_mono_ns - self.origin.mono_ns) / interval_ns;
             let tick_ns = self.origin.mono_ns + (passed + 1) * interval_ns;
             let wake_ns = deadline_ns.map_or(tick_ns, |deadline| deadline.min(tick_ns));
@@ -238,6 +246,7 @@ impl<'a> Observer<'a> {
             preemptions: used(|usage| usage.preemptions),
             cancelled: is_cut && !timed_out,
             timed_out: is_cut && timed_out,
+            processor: self.watcher.got(),
         }
     }
 }
@@ -250,7 +259,8 @@ fn wait_for_start(control: &Control, at_ns: u64) -> Stamp {
     sleep_until_real(at_ns);
     let now = Stamp::now();
     let late_ns = now.real_ns.saturating_sub(at_ns);
-    Stamp { mono_ns: now.mono_ns.saturating_sub(late_ns), real_ns: now.real_ns - late_ns }
+    let ago = |ns: u64| ns.saturating_sub(late_ns);
+    Stamp { mono_ns: ago(now.mono_ns), real_ns: ago(now.real_ns), boot_ns: ago(now.boot_ns) }
 }
 
 fn total(bins: &[(usize, u64)]) -> u64 {

@@ -68,14 +68,14 @@ fn a_scrambled_block_does_not_compress_by_itself() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "a hundred thousand blocks")]
-fn no_sector_of_a_hundred_thousand_blocks_is_like_another() {
+#[cfg_attr(miri, ignore = "tens of thousands of blocks")]
+fn no_sector_of_many_blocks_is_like_another() {
     for kind in [ContentsKind::Random, ContentsKind::Scrambled] {
         let contents = contents(kind);
         let mut seen = HashSet::new();
         let mut block = vec![0; SECTOR_BYTES];
         contents.fill_base(&mut block);
-        for sequence in 1..=100_000 {
+        for sequence in 1..=20_000 {
             // The same block again and again, as in a small file.
             contents.stamp(&mut block, 1, 8192, sequence);
             assert!(seen.insert(<[u8; 16]>::try_from(&block[24..40]).unwrap()));
@@ -236,20 +236,16 @@ fn each_fault_has_a_sentence_of_its_own() {
     let expected = Expected::AtLeast(9);
     let says = |found: Found| found.sentence("/dev/sdx", 4096, expected);
     assert_eq!(says(Found::Ok), None);
-    let at = "The block at 4096 of /dev/sdx is";
-    for (found, sentence) in [
-        (Found::Torn { older: 3, newer: 9 }, "torn: it holds sectors of the writes 3 and 9."),
-        (Found::Stale { sequence: 3 }, "stale: it holds the write 3, and 9 was acknowledged."),
-        (
-            Found::Misplaced { target: 2, offset: 512 },
-            "misplaced: it holds what was written to target 2 at 512.",
-        ),
-        (
-            Found::Corrupt { offset: 4608 },
-            "corrupt: the sector at 4608 does not match its checksum.",
-        ),
+    for (found, kind, values) in [
+        (Found::Torn { older: 3, newer: 7 }, "torn", ["3", "7"]),
+        (Found::Stale { sequence: 3 }, "stale", ["3", "9"]),
+        (Found::Misplaced { target: 2, offset: 512 }, "misplaced", ["2", "512"]),
+        (Found::Corrupt { offset: 4608 }, "corrupt", ["/dev/sdx", "4608"]),
     ] {
-        assert_eq!(says(found).unwrap(), format!("{at} {sentence}"));
+        let sentence = says(found).unwrap();
+        for part in [kind, "4096"].into_iter().chain(values) {
+            assert!(sentence.contains(part), "{sentence}");
+        }
     }
 }
 

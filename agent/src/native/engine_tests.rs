@@ -65,6 +65,8 @@ fn an_end_of_the_file_that_is_gone_is_a_short_read() {
         spec.jobs[0].files[0].bytes = BLOCKS * BLOCK;
         let run = run_on(targets, &spec, method, &Arc::default());
         assert_eq!(run.now.errors()["read"]["short"], BLOCKS - 100, "{method:?}");
+        // The one that got a part is asked for the rest, and the others are not asked for again.
+        assert_eq!(run.now.retries(), [("short", 1)].into(), "{method:?}");
         assert_eq!(counts(&run, "read").0, 100);
     }
 }
@@ -117,7 +119,9 @@ fn a_halt_ends_a_wait_for_what_is_due_and_what_was_done_counts() {
         });
         let run = run_heeding(&bed.spec(&keys), method, &halt);
         halting.join().unwrap();
-        assert_eq!(counts(&run, "read"), (1, BLOCK, 1), "{method:?}");
+        // On a busy machine the halt may come before the first.
+        let (done, bytes, binned) = counts(&run, "read");
+        assert!(done <= 1 && (bytes, binned) == (done * BLOCK, done), "{method:?}: {done}");
         assert!(halt.is_wished() && !run.ended.is_early);
     }
 }

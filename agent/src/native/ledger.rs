@@ -21,7 +21,7 @@ use super::check::Expected;
 use super::random::split_mix;
 use crate::error::sentence;
 use crate::probe::memory::parse_meminfo;
-use crate::sys::file::try_lock;
+use crate::sys::file::Locked;
 use crate::sys::map::SharedWords;
 
 /// Blocks of all targets: 2 GiB of memory, a TiB of target in blocks of 4 KiB.
@@ -84,7 +84,7 @@ pub struct Ledger {
     /// Where the blocks of each target begin.
     starts: Box<[usize]>,
     /// Locked as long as this ledger is open.
-    file: Option<File>,
+    file: Option<Locked>,
 }
 
 impl Ledger {
@@ -100,9 +100,9 @@ impl Ledger {
         if !file.metadata().map_err(tell)?.is_file() {
             return Err(format!("The ledger {name} is no file; name one, or a new one."));
         }
-        if !try_lock(&file).map_err(tell)? {
+        let Ok(file) = Locked::take(file).map_err(tell)? else {
             return Err(format!("The ledger {name} is in use by another engine."));
-        }
+        };
         let whole = if file.metadata().map_err(tell)?.len() == 0 {
             file.write_all_at(&header_of(shape), 0).map_err(tell)?;
             shape.clone()
@@ -173,7 +173,7 @@ impl Ledger {
 
     /// Have what was said up to now outlive an end of the host as well. Not for the hot loop.
     pub fn sync(&self) -> io::Result<()> {
-        self.file.as_ref().map_or(Ok(()), File::sync_data)
+        self.file.as_ref().map_or(Ok(()), |file| file.sync_data())
     }
 
     #[inline]

@@ -128,6 +128,16 @@ fn it_survives_the_writer_being_killed() {
 }
 
 #[test]
+fn it_is_let_go_though_a_process_that_is_being_started_has_it_open() {
+    let folder = Folder::new();
+    let path = folder.path().join("ledger");
+    let ledger = opened(&path);
+    let _inherited = ledger.file.as_ref().unwrap().try_clone().unwrap();
+    drop(ledger);
+    opened(&path);
+}
+
+#[test]
 fn another_ledger_is_refused_with_what_differs() {
     let folder = Folder::new();
     let path = folder.path().join("ledger");

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::bed::{BLOCK, Bed, counts, methods, run, run_with};
+use super::bed::{BLOCK, BLOCKS, Bed, counts, methods, run, run_with};
 use super::halt::Halt;
 use super::plan::{Crew, MAX_LANES};
 use super::probe;
 use super::queue::{Queue, Request, Wait};
-use super::source::{Feed, Source, Waiting};
+use super::source::{Feed, Op, Source, Waiting};
 use super::spec::Method;
 use super::target::Targets;
 use super::tsc::Clock;
@@ -64,11 +64,11 @@ fn what_the_kernel_has_no_room_for_is_tried_again_after_ever_longer_pauses() {
     assert!(calls.load(Ordering::Relaxed) <= 2 * 13, "{calls:?}");
 }
 
-/// A queue that has no room for the first `TRIES` requests of slot 3, and for every second of each
-/// other; it wishes the end when that of slot 3 has gone through.
+/// A queue that has no room for every second request of each slot, and for none of slot 3 until it
+/// was tried so often, and the others far more often; then it wishes the end.
 struct Picky {
-    /// When slot 3 was tried, with the requests of all others before.
-    tried: Arc<Mutex<Vec<(Instant, usize)>>>,
+    /// When slot 3 was tried.
+    tried: Arc<Mutex<Vec<Instant>>>,
     /// Requests of each other slot.
     others: [usize; 3],
     halt: Arc<Halt>,
@@ -84,11 +84,15 @@ impl Queue for Picky {
             *count % 2 == 1
         } else {
             let mut tried = self.tried.lock().unwrap();
-            tried.push((Instant::now(), self.others.iter().sum()));
-            if tried.len() > TRIES {
+            tried.push(Instant::now());
+            // Each of the others waits 10 µs and not for this one, with which they would be two at
+            // each of its tries, and it would fail for having been refused too often.
+            let others: usize = self.others.iter().sum();
+            let is_over = tried.len() > TRIES && others > 2 * 3 * tried.len() + 100;
+            if is_over {
                 self.halt.wish(0);
             }
-            tried.len() <= TRIES
+            !is_over
         };
         let result = if is_refused { -libc::EAGAIN } else { request.bytes as i32 };
         self.ended.push((request.slot, result));
@@ -108,19 +112,89 @@ impl Queue for Picky {
 #[test]
 fn others_go_on_while_some_have_no_room() {
     let bed = Bed::new();
-    let (tried, halt) = (Arc::default(), Arc::default());
+    let (tried, halt) = (Arc::<Mutex<Vec<Instant>>>::default(), Arc::default());
     let (others, ended) = ([0; 3], Vec::new());
     let queue = Picky { tried: Arc::clone(&tried), others, halt: Arc::clone(&halt), ended };
     let run = run_with(&bed.spec(&json!({"depth": 4})), queue, &halt);
     assert!(run.now.errors().is_empty());
     let tried = tried.lock().unwrap();
     for (nth, pair) in tried.windows(2).enumerate() {
-        let pause = Duration::from_micros((10 << nth).min(5000));
-        assert!(pair[1].0.duration_since(pair[0].0) >= pause, "{nth}");
+        let pause = Duration::from_micros((10 << nth.min(9)).min(5000));
+        assert!(pair[1].duration_since(pair[0]) >= pause, "{nth}");
     }
-    // Each of these waits 10 µs and not for that one, with which they would be two at each of its
-    // tries: hundreds in 10 ms.
-    assert!(tried[TRIES].1 > 2 * 3 * 2 * TRIES, "{:?}", tried[TRIES]);
+}
+
+/// A queue that ends nothing before the end is wished.
+struct Late {
+    pushed: Vec<(u32, i32)>,
+    halt: Arc<Halt>,
+}
+
+impl Queue for Late {
+    fn push(&mut self, request: &Request) {
+        self.pushed.push((request.slot, request.bytes as i32));
+    }
+
+    fn enter(&mut self, _: Wait) -> io::Result<()> {
+        self.halt.wish(0);
+        Ok(())
+    }
+
+    fn reap(&mut self, mut each: impl FnMut(u32, i32)) {
+        for (slot, result) in self.pushed.drain(..) {
+            each(slot, result);
+        }
+    }
+}
+
+#[test]
+fn what_ends_after_submission_has_stopped_is_counted_as_such_too() {
+    let (bed, halt) = (Bed::new(), Arc::<Halt>::default());
+    let queue = Late { pushed: Vec::new(), halt: Arc::clone(&halt) };
+    let run = run_with(&bed.spec(&json!({"depth": 4})), queue, &halt);
+    assert_eq!((counts(&run, "read").0, run.now.drained(), run.now.under_way()), (4, 4, 0));
+}
+
+/// A queue that ends sixteen at a time, and wishes the end after three turns.
+struct Halves {
+    under_way: Vec<(u32, i32)>,
+    /// Requests of each turn.
+    turns: Arc<Mutex<Vec<usize>>>,
+    pushed: usize,
+    halt: Arc<Halt>,
+}
+
+impl Queue for Halves {
+    fn push(&mut self, request: &Request) {
+        self.under_way.push((request.slot, request.bytes as i32));
+        self.pushed += 1;
+    }
+
+    fn enter(&mut self, _: Wait) -> io::Result<()> {
+        let mut turns = self.turns.lock().unwrap();
+        turns.push(std::mem::take(&mut self.pushed));
+        if turns.len() == 3 {
+            self.halt.wish(0);
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self, mut each: impl FnMut(u32, i32)) {
+        let count = self.under_way.len().min(16);
+        for (slot, result) in self.under_way.drain(..count) {
+            each(slot, result);
+        }
+    }
+}
+
+#[test]
+fn what_ended_together_does_not_begin_together() {
+    let (bed, halt) = (Bed::new(), Arc::<Halt>::default());
+    let turns = Arc::<Mutex<Vec<usize>>>::default();
+    let (under_way, pushed) = (Vec::new(), 0);
+    let queue = Halves { under_way, turns: Arc::clone(&turns), pushed, halt: Arc::clone(&halt) };
+    run_with(&bed.spec(&json!({"depth": 32})), queue, &halt);
+    assert_eq!(turns.lock().unwrap()[..3], [32, 8, 8]);
 }
 
 /// A queue that the kernel takes nothing from any more.
@@ -164,6 +238,30 @@ fn all_threads_of_a_job_pause_together() {
 fn source(keys: &serde_json::Value) -> Source {
     let bed = Bed::new();
     Source::new(&bed.spec(keys).jobs[0], &[0], Clock::of_kernel()).unwrap()
+}
+
+#[test]
+fn blocks_are_drawn_up_to_the_last_whole_one_of_the_region_and_no_further() {
+    for (keys, ends) in [
+        (json!({}), (0, BLOCKS * BLOCK)),
+        (
+            json!({"offset_bytes": 16 * BLOCK, "size_bytes": 5 * BLOCK + 512}),
+            (16 * BLOCK, 21 * BLOCK),
+        ),
+        (json!({"distribution": {"kind": "permutation"}}), (0, BLOCKS * BLOCK)),
+        // The larger block must fit where the smaller one may begin.
+        (
+            json!({"blocks": [{"bytes": BLOCK, "share": 50}, {"bytes": 4 * BLOCK, "share": 50}]}),
+            (0, BLOCKS * BLOCK),
+        ),
+        (json!({"rw": "read"}), (0, BLOCKS * BLOCK)),
+    ] {
+        let mut source = source(&keys);
+        let ios: Vec<Op> = std::iter::from_fn(|| source.next()).take(20_000).collect();
+        let first = ios.iter().map(|io| io.offset).min().unwrap();
+        let end = ios.iter().map(|io| io.offset + u64::from(io.bytes)).max().unwrap();
+        assert_eq!((first, end), ends, "{keys}");
+    }
 }
 
 #[test]

@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn each_block_comes_once_whatever_their_number() {
-        let last = if cfg!(miri) { 70 } else { 2000 };
+        let last = if cfg!(miri) { 70 } else { 520 };
         for blocks in 1..=last {
             assert_each_once(blocks, &Permutation::new(blocks, 1, 0));
             assert_each_once(blocks, &Permutation::new(blocks, 2, 77));
@@ -101,9 +101,9 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "millions of steps")]
+    #[cfg_attr(miri, ignore = "hundreds of thousands of steps")]
     fn each_block_comes_once_of_many_that_are_no_power_of_two() {
-        for blocks in [65_537, 100_003, 999_983, 1_048_575, 1_048_577, 3_000_001] {
+        for blocks in [65_535, 65_537, 100_003, 524_289] {
             assert_each_once(blocks, &Permutation::new(blocks, 5, 0));
         }
     }

@@ -4,8 +4,9 @@ use std::os::unix::fs::FileExt;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::native::bed::{BLOCK, BLOCKS, Bed, run};
-use crate::native::spec::Method;
+use crate::native::bed::{BLOCK, BLOCKS, Bed, counts, methods, run};
+use crate::native::contents::Contents;
+use crate::native::spec::{Method, Pattern};
 
 /// A job of blocks of that size over the whole file, once, on a ledger that counts in `BLOCK`.
 fn spec(bed: &Bed, rw: &str, block_bytes: u64) -> Spec {
@@ -99,5 +100,82 @@ fn blocks_that_are_no_multiples_of_what_the_ledger_counts_in_are_refused() {
         let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
         let fault = Book::open(&spec, &targets).unwrap_err();
         assert!(fault.contains(&format!("ledger_block is {unit}")), "{fault}");
+    }
+}
+
+fn write_of(offset: u64, bytes: u64) -> Op {
+    Op { act: Act::Write, target: 0, offset, bytes: bytes as u32, due: 0, sequence: 0 }
+}
+
+#[test]
+fn writes_that_overlap_are_made_one_after_the_other_whoever_makes_them() {
+    let bed = Bed::new();
+    let spec = spec(&bed, "randwrite", 2 * BLOCK);
+    let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
+    let book = Arc::new(Book::open(&spec, &targets).unwrap().unwrap());
+    let (mut one, mut other) = (Proof::new(Arc::clone(&book), 2), Proof::new(book, 2));
+    let first = one.begin(0, &write_of(4 * BLOCK, 2 * BLOCK)).unwrap();
+    // The same block, its second part, and one that shares that with it: of another thread too.
+    for (offset, bytes) in [(4, 2), (5, 1), (3, 2)].map(|(at, long)| (at * BLOCK, long * BLOCK)) {
+        assert_eq!(one.begin(1, &write_of(offset, bytes)), None);
+        assert_eq!(other.begin(0, &write_of(offset, bytes)), None);
+    }
+    // Those that might not begin keep nobody else from the blocks that were free.
+    let second = other.begin(0, &write_of(2 * BLOCK, 2 * BLOCK)).unwrap();
+    assert!(second > first);
+    other.end_write(0, 0, 2 * BLOCK, Outcome::Done);
+    one.end_write(0, 0, 4 * BLOCK, Outcome::Done);
+    let third = other.begin(1, &write_of(3 * BLOCK, 2 * BLOCK)).unwrap();
+    assert!(third > second);
+    assert_eq!(one.begin(0, &write_of(4 * BLOCK, 2 * BLOCK)), None);
+}
+
+#[test]
+fn a_read_beside_a_write_finds_either_and_one_after_it_that_write() {
+    let bed = Bed::new();
+    let spec = spec(&bed, "randrw", BLOCK);
+    let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
+    let book = Arc::new(Book::open(&spec, &targets).unwrap().unwrap());
+    let mut proof = Proof::new(Arc::clone(&book), 2);
+    let contents = Contents::new(&spec.jobs[0].contents(), 1);
+    let stamped = |sequence| {
+        let mut block = vec![0; BLOCK as usize];
+        contents.fill_base(&mut block);
+        contents.stamp(&mut block, 0, 0, sequence);
+        block
+    };
+    let half = BLOCK as usize / 2;
+    let mut last = proof.begin(0, &write_of(0, BLOCK)).unwrap();
+    proof.end_write(0, 0, 0, Outcome::Done);
+    // Of the block as it was before: all, nothing, a half.
+    for old_bytes in [BLOCK as usize, 0, half] {
+        proof.begin(1, &Op { act: Act::Read, ..write_of(0, BLOCK) });
+        let next = proof.begin(0, &write_of(0, BLOCK)).unwrap();
+        proof.end_write(0, 0, 0, Outcome::Done);
+        let found = [&stamped(last)[..old_bytes], &stamped(next)[old_bytes..]].concat();
+        proof.end_read(1, 0, 0, &found);
+        assert_eq!(wrong(&book.told()), []);
+        last = next;
+    }
+    for (older, wrongs) in [(last, vec![]), (last - 1, vec![("stale", 1)])] {
+        proof.begin(1, &Op { act: Act::Read, ..write_of(0, BLOCK) });
+        proof.end_read(1, 0, 0, &stamped(older));
+        assert_eq!(wrong(&book.told()), wrongs);
+    }
+    assert_eq!(book.told()["checked"], json!(5));
+}
+
+#[test]
+fn many_writes_at_a_time_to_few_blocks_are_all_made_and_found() {
+    let bed = Bed::new();
+    for method in methods() {
+        let mut few = spec(&bed, "randwrite", BLOCK);
+        few.jobs[0].files[0].bytes = 3 * BLOCK;
+        few.jobs[0].io_bytes = Some(300 * BLOCK);
+        let done = run(&few, method);
+        assert_eq!(counts(&done, "write").0, 300, "{method:?}");
+        few.jobs[0].rw = Pattern::Randread;
+        let found = run(&few, method).told.unwrap();
+        assert_eq!((&found["checked"], wrong(&found)), (&json!(300), vec![]), "{method:?}");
     }
 }

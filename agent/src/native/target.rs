@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use super::spec::{FileSpec, JobSpec, Spec};
 use crate::error::sentence;
+use crate::probe::process::parse_place;
 use crate::sys::block::{
     IsDevice, Opening, allocate, device_bytes, device_sector_bytes, open_target,
 };
-use crate::sys::process::parent_pid;
 use crate::sys::storage::direct_alignment;
 use crate::sys::thread::allow_open_files;
 
@@ -243,7 +243,10 @@ fn can_poll(target: &Target) -> bool {
 /// the engine may write to, so that nobody else can.
 fn is_held_by_parent(path: &Path) -> bool {
     let Ok(device) = fs::metadata(path).map(|meta| meta.rdev()) else { return false };
-    let Ok(open) = fs::read_dir(format!("/proc/{}/fd", parent_pid())) else { return false };
+    // The agent is out of sight of getppid where runs have a PID namespace.
+    let own = fs::read_to_string("/proc/self/stat").ok().and_then(|text| parse_place(&text));
+    let Some(parent) = own.map(|place| place.parent) else { return false };
+    let Ok(open) = fs::read_dir(format!("/proc/{parent}/fd")) else { return false };
     open.flatten().any(|entry| {
         fs::metadata(entry.path())
             .is_ok_and(|meta| meta.file_type().is_block_device() && meta.rdev() == device)

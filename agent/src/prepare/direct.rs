@@ -36,8 +36,7 @@ pub fn probe(path: &Path, aside: Aside) -> Result<Probed> {
     let held_by = held_by(path);
     File::create_new(&aside.path)
         .map_err(|error| Error::io(format_args!("make a file in {}", path.display()), &error))?;
-    let outcome = try_direct(&aside.path);
-    drop(aside);
+    let outcome = try_direct(aside);
     let (direct_error, direct_align_bytes) = match outcome {
         Ok(align) => (None, Some(align)),
         Err(error) => {
@@ -50,9 +49,12 @@ pub fn probe(path: &Path, aside: Aside) -> Result<Probed> {
     Ok(Probed { direct_error, direct_align_bytes, held_by, mount_error, memory_error })
 }
 
-fn try_direct(file: &Path) -> io::Result<u64> {
+fn try_direct(aside: Aside) -> io::Result<u64> {
+    let file = &aside.path;
     let open = OpenOptions::new().read(true).write(true).custom_flags(DIRECT).open(file)?;
-    if let Some(align) = direct_alignment(file) {
+    let known = direct_alignment(file);
+    drop(aside); // An agent that is killed while the disk is slow leaves no file.
+    if let Some(align) = known {
         return write_and_read(&open, align.clamp(SMALLEST, LARGEST)).map(|()| align);
     }
     let mut align = SMALLEST;

@@ -1,5 +1,6 @@
 //! Remove what is in a folder, name by name, relative to open descriptors: a symbolic link is
-//! removed itself and never followed, another file system mounted inside is left alone.
+//! removed itself and never followed, and what is mounted inside is left alone, be it of the same
+//! file system.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -69,11 +70,11 @@ pub fn empty_wide(folder: &File, keep: &OsStr) -> io::Result<Tally> {
     Ok(tally)
 }
 
-/// Folders two levels down, on the same file system; none where that is not worth threads.
+/// Folders two levels down, on the same mount; none where that is not worth threads.
 fn branches(folder: &File, keep: &OsStr) -> io::Result<Vec<(Arc<File>, OsString)>> {
     let here = entry_in(folder, OsStr::new("."))?;
     let is_branch = |above: &File, name: &OsStr| {
-        entry_in(above, name).is_ok_and(|entry| entry.is_folder && entry.device == here.device)
+        entry_in(above, name).is_ok_and(|entry| entry.is_folder && entry.mount == here.mount)
     };
     let mut branches = Vec::new();
     for name in names_in(folder)? {
@@ -124,7 +125,7 @@ fn visit_one(folder: &File, name: &OsStr, here: Entry, deeper: u32, act: Act) ->
     let entry = entry_in(folder, name)?;
     let mut tally = Tally { names: 1, bytes: entry.size_bytes };
     if entry.is_folder {
-        if entry.device != here.device {
+        if entry.mount != here.mount {
             return Err(io::Error::from_raw_os_error(libc::EXDEV));
         }
         let inside = visit(&open_folder_in(folder, name)?, OsStr::new(""), deeper, act)?;
@@ -142,8 +143,11 @@ fn names_in(folder: &File) -> io::Result<Vec<OsString>> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::sys::file::open_folder;
+    use crate::sys::mount::{Unmount, leave_host_mounts, mount_bound, mount_device, unmount};
     use crate::trial::Folder;
     use std::os::unix::fs::symlink;
 
@@ -182,6 +186,66 @@ mod tests {
         assert_eq!(empty_wide(&open, OsStr::new("lock")).unwrap(), expected);
         assert_eq!(crate::roots::names(folder.path()), ["lock"]);
         assert_eq!(fs::read(outside.path().join("precious")).unwrap(), b"stays");
+    }
+
+    #[test]
+    fn a_kept_folder_stays_with_its_branches() {
+        let folder = Folder::new();
+        for name in ["kept", "other"] {
+            for branch in 0..8 {
+                folder.put(&format!("{name}/branch.{branch}/file"), "123");
+            }
+        }
+        let open = open_folder(folder.path()).unwrap();
+        let expected = Tally { names: 1 + 8 + 8, bytes: 24 };
+        assert_eq!(empty_wide(&open, OsStr::new("kept")).unwrap(), expected);
+        assert_eq!(count(&open, OsStr::new("")).unwrap(), expected);
+    }
+
+    /// Whoever may not mount, as in some containers, has nothing mounted in a folder of their own.
+    #[test]
+    fn what_is_mounted_inside_stays_with_all_in_it() {
+        let outside = Folder::new();
+        outside.put("precious/rank.0/file", "stays");
+        // Mounts of a thread's own, which no other test sees.
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let Ok(_own) = leave_host_mounts() else {
+                    assert!(std::env::var_os("CI").is_none(), "CI may mount");
+                    return;
+                };
+                for deep in ["mounted", "metadata.0/mounted"] {
+                    for is_bound in [true, false] {
+                        assert_mount_stays(outside.path(), deep, is_bound);
+                    }
+                }
+            });
+        });
+    }
+
+    fn assert_mount_stays(outside: &Path, deep: &str, is_bound: bool) {
+        let folder = Folder::new();
+        let at = folder.path().join(deep);
+        // So many branches that several threads remove them.
+        for branch in 0..8 {
+            folder.put(&format!("metadata.0/rank.{branch}/file"), "goes");
+        }
+        fs::create_dir_all(&at).unwrap();
+        let inside = at.join("rank.0/file");
+        if is_bound {
+            mount_bound(&outside.join("precious"), &at).unwrap();
+        } else {
+            mount_device(Path::new("none"), &at, c"tmpfs", c"").unwrap();
+            fs::create_dir(at.join("rank.0")).unwrap();
+            fs::write(&inside, "stays").unwrap();
+        }
+        let open = open_folder(folder.path()).unwrap();
+        let errors = [count, empty_wide, empty].map(|act| act(&open, OsStr::new("")).unwrap_err());
+        let left = fs::read(&inside);
+        unmount(&at, Unmount::Free).unwrap();
+        assert_eq!(left.unwrap(), b"stays", "{deep}, bound: {is_bound}");
+        assert_eq!(errors.map(|error| error.raw_os_error()), [Some(libc::EXDEV); 3]);
+        assert!(!folder.path().join("metadata.0/rank.7").exists());
     }
 
     #[test]

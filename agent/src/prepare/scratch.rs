@@ -4,9 +4,9 @@
 //! lives. Only a folder with that file, or an empty one, is ever taken; all else is somebody's.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 use super::removal;
 use crate::bound;
 use crate::error::{Error, Result};
-use crate::job::{marks_of, own_sign};
+use crate::job::own_sign;
 use crate::roots::Roots;
-use crate::sys::file::{entry_in, is_locked, open_file_in, open_folder, try_lock};
+use crate::sys::file::{Locked, entry_in, is_locked, open_file_in, open_folder};
 use crate::sys::process::own_user;
-use crate::tree::kill_marked;
+use crate::tree::{kill_orphans, kill_orphans_of};
 
 /// Every scratch folder's name begins so: a wrong name can never mean another folder.
 pub const PREFIX: &str = "iolab-scratch";
@@ -34,7 +34,7 @@ const MAX_TRIES: u32 = 10;
 pub struct Scratch {
     dir: PathBuf,
     folder: File,
-    lock: File,
+    lock: Locked,
     marker: Marker,
 }
 
@@ -63,13 +63,15 @@ impl Scratch {
             )));
         }
         let dir = path.join(name);
+        // Whatever a dead session works on, it would disturb what is measured here.
+        let _ = kill_orphans();
         for _ in 0..MAX_TRIES {
             let Some((folder, lock)) = enter(&dir)? else { continue };
             let left = read_marker(&lock);
             if let Some(dead) = left.as_ref().filter(|marker| !marker.agent.is_empty()) {
                 if dead.agent != own_sign() {
                     // Nobody writes into the folder any more before it is cleared.
-                    kill_marked(&marks_of(&dead.agent));
+                    kill_orphans_of(&dead.agent);
                     bound::remove_of(&Roots::default(), &dead.agent);
                 }
             }
@@ -122,22 +124,61 @@ impl Scratch {
 
     fn write_marker(&self, marker: &Marker) -> Result<()> {
         let text = serde_json::to_string(marker).map_err(|e| Error::bug(e.to_string()))?;
-        let mut lock = &self.lock;
-        lock.set_len(0)
-            .and_then(|()| lock.rewind())
+        let mut lock: &File = &self.lock;
+        // In this order it is never empty, which would say that nothing is kept.
+        lock.rewind()
             .and_then(|()| lock.write_all(text.as_bytes()))
+            .and_then(|()| lock.set_len(text.len() as u64))
             .and_then(|()| lock.sync_all())
             .map_err(|e| Error::io(format_args!("write in {}", self.dir.display()), &e))
     }
+}
+
+/// The lock in a folder, for a look at it. It may be anybody's: a link is not followed, and nothing is
+/// waited for at the end of a FIFO.
+fn open_lock(dir: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    OpenOptions::new().read(true).custom_flags(flags).open(dir.join(LOCK))
 }
 
 /// Who holds a scratch folder in `path` (any of ours), None when none is held.
 #[must_use]
 pub fn held_by(path: &Path) -> Option<String> {
     crate::roots::names(path).iter().filter(|name| name.starts_with(PREFIX)).find_map(|name| {
-        let lock = File::open(path.join(name).join(LOCK)).ok()?;
+        let lock = open_lock(&path.join(name)).ok()?;
         is_locked(&lock).ok()?.then(|| owner_of(&lock))
     })
+}
+
+/// A scratch folder whose session is dead, and whose files nobody kept on purpose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Abandoned {
+    /// Where it is.
+    pub dir: PathBuf,
+    /// Whose it was.
+    pub owner: String,
+    /// What its files hold.
+    pub bytes: u64,
+}
+
+/// Those in `path`.
+#[must_use]
+pub fn abandoned(path: &Path) -> Vec<Abandoned> {
+    let look = |name: &String| {
+        let dir = path.join(name);
+        let folder = open_folder(&dir).ok()?;
+        let lock = open_lock(&dir).ok()?;
+        let marker = read_marker(&lock);
+        // One that is there and cannot be read may say that the files are kept.
+        let is_kept = marker.as_ref().map_or(lock.metadata().ok()?.len() > 0, |marker| marker.kept);
+        if is_locked(&lock).ok()? || is_kept {
+            return None;
+        }
+        let bytes = removal::count(&folder, OsStr::new(LOCK)).map_or(0, |found| found.bytes);
+        Some(Abandoned { dir, owner: marker.map(|marker| marker.owner).unwrap_or_default(), bytes })
+    };
+    let all = crate::roots::names(path);
+    all.iter().filter(|name| name.starts_with(PREFIX)).filter_map(look).collect()
 }
 
 /// Whether an open folder has the lock file of a scratch folder in it.
@@ -155,7 +196,7 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 /// The open folder and its locked lock file; None when it vanished meanwhile.
-fn enter(dir: &Path) -> Result<Option<(File, File)>> {
+fn enter(dir: &Path) -> Result<Option<(File, Locked)>> {
     let failed = |doing: &str, error: &io::Error| {
         Error::io(format_args!("{doing} the scratch folder {}", dir.display()), error)
     };
@@ -182,10 +223,13 @@ fn enter(dir: &Path) -> Result<Option<(File, File)>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(|error| failed("lock", &error))?,
     };
-    if !try_lock(&lock).map_err(|error| failed("lock", &error))? {
-        let says = format!("{} is held by {}", dir.display(), owner_of(&lock));
-        return Err(Error::busy(says));
-    }
+    let lock = match Locked::take(lock).map_err(|error| failed("lock", &error))? {
+        Ok(lock) => lock,
+        Err(held) => {
+            let says = format!("{} is held by {}", dir.display(), owner_of(&held));
+            return Err(Error::busy(says));
+        }
+    };
     let by_name = fs::symlink_metadata(dir.join(LOCK));
     let is_same = match (by_name, lock.metadata()) {
         (Ok(by_name), Ok(open)) => by_name.ino() == open.ino() && by_name.is_file(),
@@ -289,7 +333,7 @@ mod tests {
     fn what_a_dead_agent_left_running_is_killed_before_its_folder_is_taken() {
         let target = Folder::new();
         let (scratch, _) = open(&target).unwrap();
-        let marker = Marker { agent: "1-dead".to_owned(), ..scratch.marker.clone() };
+        let marker = Marker { agent: "1-00000000deadbeef".to_owned(), ..scratch.marker.clone() };
         scratch.write_marker(&marker).unwrap();
         drop(scratch);
         let sleeper = |mark: &str| {
@@ -300,7 +344,8 @@ mod tests {
             }
             child
         };
-        let (mut orphan, mut other) = (sleeper("1-dead.7"), sleeper("1-dea.7"));
+        let (mut orphan, mut other) =
+            (sleeper("1-00000000deadbeef.7"), sleeper("1-00000000deadbeee.7"));
         let (scratch, _) = open(&target).unwrap();
         assert_eq!(orphan.wait().unwrap().signal(), Some(libc::SIGKILL));
         assert_eq!(other.try_wait().unwrap(), None);
@@ -336,9 +381,8 @@ mod tests {
         // Only root may give it away; what everybody else made stays their own.
         let given = chown(&dir, Some(12_345), None).is_ok();
         assert_eq!(given, own_user() == 0);
-        let refused = open(&target).map(|_| ()).err().map(|error| error.says);
-        let says = format!("{} was made by another user, whose id is 12345", dir.display());
-        assert_eq!(refused, given.then_some(says));
+        let refused = open(&target).err().map(|error| (error.code, error.says.contains("12345")));
+        assert_eq!(refused, given.then(|| ("EPERM".to_owned(), true)));
         assert_eq!(crate::roots::names(target.path()), [NAME]);
     }
 

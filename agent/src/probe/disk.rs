@@ -11,12 +11,16 @@ pub struct DiskCounters {
     pub name: String,
     /// Reads completed.
     pub read_ios: u64,
+    /// Reads that were joined to another before they were done.
+    pub read_merges: u64,
     /// Bytes read.
     pub read_bytes: u64,
     /// Time that reads took, summed over reads.
     pub read_time_ns: u64,
     /// Writes completed.
     pub write_ios: u64,
+    /// Writes that were joined to another before they were done.
+    pub write_merges: u64,
     /// Bytes written.
     pub write_bytes: u64,
     /// Time that writes took, summed over writes.
@@ -59,9 +63,11 @@ fn counters(line: &str) -> Option<DiskCounters> {
     Some(DiskCounters {
         name: name.to_owned(),
         read_ios: numbers[0]?,
+        read_merges: numbers[1]?,
         read_bytes: numbers[2]?.wrapping_mul(SECTOR_BYTES),
         read_time_ns: numbers[3]?.wrapping_mul(MS_NS),
         write_ios: numbers[4]?,
+        write_merges: numbers[5]?,
         write_bytes: numbers[6]?.wrapping_mul(SECTOR_BYTES),
         write_time_ns: numbers[7]?.wrapping_mul(MS_NS),
         in_flight: numbers[8]?,
@@ -91,6 +97,7 @@ mod tests {
         let vda = &disks[1];
         assert!(vda.was_used());
         assert_eq!((vda.read_ios, vda.read_bytes), (237_141, 5_263_170 * 512));
+        assert_eq!((vda.read_merges, vda.write_merges), (28_031, 19_202));
         assert_eq!((vda.read_time_ns, vda.write_time_ns), (49_583_000_000, 50_624_000_000));
         assert_eq!((vda.write_ios, vda.write_bytes), (170_297, 5_454_720 * 512));
         assert_eq!((vda.in_flight, vda.busy_time_ns), (0, 10_260_000_000));

@@ -1,5 +1,6 @@
 //! Parsers of what the kernel shows: pure functions over file text, tested with real files.
 
+pub mod cgroup;
 pub mod cpu;
 pub mod cpuinfo;
 pub mod disk;

@@ -47,10 +47,10 @@ pub fn has_setting(environ: &[u8], setting: &str) -> bool {
     environ.split(|&byte| byte == 0).any(|entry| entry == setting.as_bytes())
 }
 
-/// Whether a `NAME=value` of `/proc/PID/environ` begins so.
+/// The rest of the `NAME=value` of `/proc/PID/environ` that begins so.
 #[must_use]
-pub fn has_setting_like(environ: &[u8], beginning: &str) -> bool {
-    environ.split(|&byte| byte == 0).any(|entry| entry.starts_with(beginning.as_bytes()))
+pub fn setting_after<'a>(environ: &'a [u8], beginning: &str) -> Option<&'a [u8]> {
+    environ.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(beginning.as_bytes()))
 }
 
 #[cfg(test)]
@@ -92,9 +92,8 @@ mod tests {
         let environ = b"PATH=/bin\0IOLAB_RUN=12.3\0";
         assert!(has_setting(environ, "IOLAB_RUN=12.3"));
         assert!(!has_setting(environ, "IOLAB_RUN=12"));
-        assert!(has_setting_like(environ, "IOLAB_RUN=12."));
-        assert!(!has_setting_like(environ, "IOLAB_RUN=1."));
-        assert!(!has_setting_like(b"X=IOLAB_RUN=12.3\0", "IOLAB_RUN=12."));
+        assert_eq!(setting_after(environ, "IOLAB_RUN="), Some(&b"12.3"[..]));
+        assert_eq!(setting_after(b"X=IOLAB_RUN=12.3\0", "IOLAB_RUN="), None);
         assert!(!has_setting(environ, "OLAB_RUN=12.3"));
     }
 }

@@ -26,6 +26,12 @@ pub fn list_members(text: &str) -> Vec<u32> {
     members
 }
 
+/// The value of a key in a file of `Key:\tvalue` lines, such as `/proc/PID/status`.
+#[must_use]
+pub fn setting_of_status<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| Some(line.strip_prefix(key)?.strip_prefix(':')?.trim()))
+}
+
 /// The value of a key in os-release form, quotes taken off.
 #[must_use]
 pub fn setting(text: &str, key: &str) -> Option<String> {

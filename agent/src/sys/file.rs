@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
+use std::ops::Deref;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -19,6 +20,8 @@ pub struct Space {
     pub free_bytes: u64,
     /// Files that may still be made; None where the file system has no fixed number.
     pub free_inodes: Option<u64>,
+    /// Files, folders and all else that there is; None where it is not told.
+    pub used_inodes: Option<u64>,
     /// Mounted for reading only.
     pub read_only: bool,
 }
@@ -30,10 +33,17 @@ pub struct Entry {
     pub is_folder: bool,
     /// Bytes of a regular file, zero for all else.
     pub size_bytes: u64,
-    /// The file system it is on.
-    pub device: u64,
-    /// Its number there.
-    pub inode: u64,
+    /// The mount that it is reached by.
+    pub mount: Mount,
+}
+
+/// A mount; a folder of the same file system that is bound to another place has one of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mount {
+    /// The file system, by the two numbers of its device.
+    device: (u32, u32),
+    /// Zero before Linux 5.8, where only file systems are told apart.
+    id: u64,
 }
 
 /// Open a folder itself, not one that a symbolic link names.
@@ -84,35 +94,61 @@ pub fn unlink_in(folder: &File, name: &std::ffi::OsStr, entry: Entry) -> io::Res
 /// What a name in an open folder is; a symbolic link is told as itself.
 pub fn entry_in(folder: &File, name: &std::ffi::OsStr) -> io::Result<Entry> {
     let name = c_string(name.as_bytes())?;
-    let mut stat = MaybeUninit::<libc::stat>::zeroed();
+    let mut stat = MaybeUninit::<libc::statx>::zeroed();
+    let wanted = libc::STATX_TYPE | libc::STATX_SIZE | libc::STATX_MNT_ID;
+    let flags = libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT;
     // SAFETY: the name ends with NUL; `stat` is valid for writing and read only on success.
     let stat = unsafe {
-        check(libc::fstatat(
-            folder.as_raw_fd(),
-            name.as_ptr(),
-            stat.as_mut_ptr(),
-            libc::AT_SYMLINK_NOFOLLOW,
-        ))?;
+        check(libc::statx(folder.as_raw_fd(), name.as_ptr(), flags, wanted, stat.as_mut_ptr()))?;
         stat.assume_init()
     };
-    let kind = stat.st_mode & libc::S_IFMT;
+    let kind = u32::from(stat.stx_mode) & libc::S_IFMT;
+    let id = if stat.stx_mask & libc::STATX_MNT_ID == 0 { 0 } else { stat.stx_mnt_id };
     Ok(Entry {
         is_folder: kind == libc::S_IFDIR,
-        size_bytes: if kind == libc::S_IFREG { stat.st_size as u64 } else { 0 },
-        device: stat.st_dev,
-        inode: stat.st_ino,
+        size_bytes: if kind == libc::S_IFREG { stat.stx_size } else { 0 },
+        mount: Mount { device: (stat.stx_dev_major, stat.stx_dev_minor), id },
     })
 }
 
-/// Take the exclusive lock of a file without waiting; false when somebody holds it.
-pub fn try_lock(file: &File) -> io::Result<bool> {
-    lock_now(file, libc::LOCK_EX)
+/// A file whose lock is held, and let go when this is dropped: closing it alone would not do as long
+/// as a process that is just being started has it open as well.
+#[derive(Debug)]
+pub struct Locked(File);
+
+impl Locked {
+    /// Take the exclusive lock without waiting; the file comes back when somebody else holds it.
+    pub fn take(file: File) -> io::Result<Result<Self, File>> {
+        Ok(if lock_now(&file, libc::LOCK_EX)? { Ok(Self(file)) } else { Err(file) })
+    }
+}
+
+impl Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        unlock(&self.0);
+    }
 }
 
 /// Whether somebody holds the exclusive lock of a file (open for reading is enough).
 pub fn is_locked(file: &File) -> io::Result<bool> {
     let free = lock_now(file, libc::LOCK_SH)?;
+    if free {
+        unlock(file);
+    }
     Ok(!free)
+}
+
+fn unlock(file: &File) {
+    // SAFETY: flock of an open descriptor touches no memory.
+    let _ = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
 }
 
 fn lock_now(file: &File, kind: i32) -> io::Result<bool> {
@@ -138,6 +174,7 @@ pub fn space(path: &Path) -> io::Result<Space> {
         total_bytes: stat.f_blocks.saturating_mul(unit),
         free_bytes: stat.f_bavail.saturating_mul(unit),
         free_inodes: (stat.f_files != 0).then_some(stat.f_favail),
+        used_inodes: (stat.f_files != 0).then_some(stat.f_files.saturating_sub(stat.f_ffree)),
         read_only: stat.f_flag & libc::ST_RDONLY != 0,
     })
 }

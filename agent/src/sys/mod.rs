@@ -9,6 +9,7 @@ pub mod entry;
 pub mod file;
 pub mod map;
 pub mod mount;
+pub mod perf;
 pub mod process;
 pub mod signal;
 pub mod socket;

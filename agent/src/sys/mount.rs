@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::Path;
 use std::ptr;
 
@@ -73,6 +73,34 @@ pub fn mount_device(device: &Path, at: &Path, kind: &CStr, options: &CStr) -> io
         libc::mount(device, at, kind, libc::MS_NOATIME, options.as_ptr().cast())
     })?;
     Ok(())
+}
+
+/// Show a folder at another place as well.
+#[cfg(test)]
+pub fn mount_bound(folder: &Path, at: &Path) -> io::Result<()> {
+    let (folder, at) = (c_path(folder)?, c_path(at)?);
+    let (kind, options) = (ptr::null(), ptr::null());
+    // SAFETY: both paths end with NUL; with this flag the other texts are not read.
+    check(unsafe { libc::mount(folder.as_ptr(), at.as_ptr(), kind, libc::MS_BIND, options) })?;
+    Ok(())
+}
+
+/// A tracefs of one's own that is mounted nowhere: files of it are opened below the descriptor.
+pub fn unseen_tracefs() -> io::Result<File> {
+    /// Of linux/mount.h.
+    const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
+    const CLOEXEC: libc::c_uint = 1;
+    let none = ptr::null::<libc::c_char>();
+    // SAFETY: the name ends with NUL; the other calls pass no memory. Each descriptor is the
+    // kernel's newest and owned from here on.
+    unsafe {
+        let made = check(libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), CLOEXEC))?;
+        let made = File::from_raw_fd(made as i32);
+        let fd = made.as_raw_fd();
+        check(libc::syscall(libc::SYS_fsconfig, fd, FSCONFIG_CMD_CREATE, none, none, 0))?;
+        let mounted = check(libc::syscall(libc::SYS_fsmount, fd, CLOEXEC, 0))?;
+        Ok(File::from_raw_fd(mounted as i32))
+    }
 }
 
 /// How a mount is ended.

@@ -1,6 +1,7 @@
 //! Processes: fork, sessions, death with the parent, reaping with what was used.
 
 use std::ffi::{CString, NulError};
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -37,6 +38,13 @@ pub fn own_pid() -> Pid {
     std::process::id() as Pid
 }
 
+/// The own process id as `/proc` shows it, which may be that of an outer PID namespace.
+#[must_use]
+pub fn shown_pid() -> Pid {
+    let shown = std::fs::read_link("/proc/self").ok();
+    shown.and_then(|pid| pid.to_str()?.parse().ok()).unwrap_or_else(own_pid)
+}
+
 /// The user whose rights this process has.
 #[must_use]
 pub fn own_user() -> u32 {
@@ -57,6 +65,48 @@ pub fn fork() -> io::Result<Option<Pid>> {
     // SAFETY: the caller has a single thread, so the child may go on as a normal process.
     let pid = check(unsafe { libc::fork() })?;
     Ok((pid != 0).then_some(pid))
+}
+
+/// A PID namespace to start processes in, and the own one to come back to.
+pub struct PidNamespace {
+    /// That of the processes.
+    pub inside: File,
+    /// That of this process.
+    pub outside: File,
+}
+
+impl PidNamespace {
+    /// Have what `start` forks begin inside. It may start no thread.
+    pub fn start<T>(&self, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        fork_into(&self.inside)?;
+        let started = start();
+        fork_into(&self.outside)?;
+        started
+    }
+}
+
+/// Have the next fork of the calling thread make the first process of a new PID namespace.
+pub fn fork_into_new_pids() -> io::Result<()> {
+    // SAFETY: unshare touches no memory.
+    check(unsafe { libc::unshare(libc::CLONE_NEWPID) })?;
+    Ok(())
+}
+
+/// Have forks of the calling thread be in a PID namespace; it starts threads in its own alone.
+pub fn fork_into(namespace: &File) -> io::Result<()> {
+    // SAFETY: setns touches no memory, and of many threads it concerns the calling one alone.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWPID) })?;
+    Ok(())
+}
+
+/// A pipe: where to read, and where to write.
+pub fn pipe() -> io::Result<(File, File)> {
+    let mut ends = [0; 2];
+    // SAFETY: two descriptors are written; nobody else owns them.
+    unsafe {
+        check(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC))?;
+        Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
+    }
 }
 
 /// Leave the terminal and its Ctrl-C; a process that leads its group already cannot, and need not.
@@ -159,6 +209,9 @@ impl Strings {
     }
 }
 
+/// What the kernel tells of a parent in an outer PID namespace.
+const OUT_OF_SIGHT: Pid = 0;
+
 /// Have `command` start `program` in a session of its own, with default signals, killed when the
 /// thread that starts it ends. With a `door` it first joins the control group behind that.
 ///
@@ -173,7 +226,7 @@ pub fn start_alone(command: &mut Command, program: Program, door: Option<OwnedFd
         signal::restore_defaults();
         die_with_parent(libc::SIGKILL)?;
         // SAFETY: getppid is async-signal-safe.
-        if unsafe { libc::getppid() } != parent {
+        if ![parent, OUT_OF_SIGHT].contains(&unsafe { libc::getppid() }) {
             // The parent died before the line above took effect: nobody would end this process.
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }

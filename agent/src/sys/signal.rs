@@ -61,6 +61,12 @@ pub fn end_without_reader() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
+/// Have children that end be nobody's to wait for.
+pub fn never_mind_children() {
+    // SAFETY: sets no handler.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+}
+
 /// Give a new process the defaults. Async-signal-safe: for the time between fork and exec.
 ///
 /// What was ignored when the agent was started - INT and QUIT of a job in the background of a

@@ -23,6 +23,12 @@ pub fn mono_raw_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC_RAW)
 }
 
+/// `CLOCK_BOOTTIME` in nanoseconds: as `CLOCK_MONOTONIC`, with the time of a suspended host.
+#[must_use]
+pub fn boot_ns() -> u64 {
+    read(libc::CLOCK_BOOTTIME)
+}
+
 /// What the processor's time stamp counter shows; None where it has none.
 #[must_use]
 pub fn stamp_counter() -> Option<u64> {

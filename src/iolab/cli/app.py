@@ -5,7 +5,6 @@ Modules that take time to load are imported inside the commands, so that `iolab 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -14,13 +13,12 @@ import typer
 from iolab.cli import (
     audit,
     calibrate,
-    check,
     choose,
+    clean,
     compare,
     doctor,
     export,
     history,
-    init,
     plan,
     reference,
     report,
@@ -30,8 +28,8 @@ from iolab.cli import (
     show,
     studies,
 )
-from iolab.cli.door import guarded
-from iolab.cli.talk import result
+from iolab.cli.errors import guarded
+from iolab.cli.output import result
 
 app = typer.Typer(
     name="iolab",
@@ -45,8 +43,8 @@ app = typer.Typer(
 """Every command; a test holds it against docs/reference/cli.md."""
 
 for _command, _name in (
-    (init.init, "init"),
-    (check.check, "check"),
+    (studies.init, "init"),
+    (studies.check, "check"),
     (plan.plan, "plan"),
     (run.run, "run"),
     (resume.resume, "resume"),
@@ -60,15 +58,11 @@ for _command, _name in (
     (audit.audit, "audit"),
     (choose.choose, "choose"),
     (doctor.doctor, "doctor"),
+    (clean.clean, "clean"),
     (calibrate.calibrate, "calibrate"),
     (studies.studies, "studies"),
 ):
     app.command(_name)(_command)
-
-
-def main() -> None:
-    """Run the command line of this process and exit with its code."""
-    sys.exit(conclude(sys.argv[1:]))
 
 
 def conclude(argv: Sequence[str]) -> int:
@@ -95,7 +89,3 @@ def _root(
     ] = False,
 ) -> None:
     """Measure storage and stand behind every number."""
-
-
-if __name__ == "__main__":
-    main()

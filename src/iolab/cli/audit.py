@@ -15,7 +15,7 @@ from iolab.cli.options import AsJson
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from iolab.analyse.audit.outcome import Agreement, Outcome
+    from iolab.published.audit.relations import Agreement, Outcome
 
 
 class FailOn(StrEnum):
@@ -61,10 +61,10 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Check sets of results for inner consistency, by computing one figure from others."""
-    from iolab.analyse.audit.outcome import Agreement
-    from iolab.cli.catalogue import published_ids
-    from iolab.cli.talk import result_json, result_screen
+    from iolab.cli.output import result_json, result_screen
+    from iolab.cli.studies import published_ids
     from iolab.errors import ExitCode
+    from iolab.published.audit.relations import Agreement
 
     found = _all_audited(sets or published_ids())
     if as_json:
@@ -100,8 +100,8 @@ def _all_audited(names: Sequence[str]) -> list[Audited]:
 
 def _audited(name: str) -> Audited:
     """The audit of what a command line names; UsageError or StoreError where it is nothing."""
-    from iolab.analyse.audit.rules import audit as audit_set
-    from iolab.cli.catalogue import open_published
+    from iolab.cli.studies import open_published
+    from iolab.published.audit.audit import audit as audit_set
 
     if Path(name).is_dir():
         return _audited_session(name)
@@ -110,17 +110,26 @@ def _audited(name: str) -> Audited:
 
 
 def _audited_session(name: str) -> Audited:
-    from iolab.analyse.audit.sessions import audit_session
+    from iolab.cli.open_session import left_out
+    from iolab.published.audit.audit import audit_session
+    from iolab.store import layout
     from iolab.store.reader import SessionReader
 
     reader = SessionReader(Path(name))
     points = {point.digest: point for point in reader.plan.points}
-    damage = tuple(f"{one.path}: {one.says}" for one in reader.verify())
-    return Audited(name, reader.study.title, audit_session(reader.results(), points), damage)
+    damage = reader.verify()
+    for one in damage:
+        if one.run or not one.path.startswith(layout.POINTS):  # no earlier attempt
+            left_out(Path(name), one)
+    told = tuple(f"{one.path}: {one.says}" for one in damage)
+    unsound = reader.unsound()
+    results = reader.results()
+    sound = tuple(one for one in results if (one.digest, one.repeat) not in unsound)
+    return Audited(name, reader.study.title, audit_session(sound, points), told)
 
 
 def _worst(audited: Audited) -> Agreement:
-    from iolab.analyse.audit.outcome import Agreement
+    from iolab.published.audit.relations import Agreement
 
     if audited.damage:
         return Agreement.CONTRADICTS
@@ -136,8 +145,8 @@ def _screen(found: Sequence[Audited], *, details: bool) -> Iterator[RenderableTy
     """For each set what is wrong or doubtful, then how much agrees; with details that too."""
     from rich.text import Text
 
-    from iolab.cli.screen import Heading, plain, table, title
-    from iolab.report.wording import count
+    from iolab.report.numbers import count
+    from iolab.report.terminal import Heading, plain, table, title
 
     for number, audited in enumerate(found):
         if number:
@@ -149,7 +158,7 @@ def _screen(found: Sequence[Audited], *, details: bool) -> Iterator[RenderableTy
             [
                 Text(one.agreement.value, _STYLES[one.agreement.value]),
                 Text(one.rule),
-                plain(f"{one.subject}: {one.says}"),
+                plain(f"{one.subject}: {one.says}{_place(one)}"),
             ]
             for one in sorted(shown, key=lambda one: -one.agreement.rank)
         ]
@@ -162,6 +171,10 @@ def _screen(found: Sequence[Audited], *, details: bool) -> Iterator[RenderableTy
         agreeing = sum(1 for one in audited.outcomes if not one.agreement.rank)
         relations = count(len(audited.outcomes), "relation")
         yield Text(f"{agreeing} of {relations} agree." if audited.outcomes else _NOTHING)
+
+
+def _place(outcome: Outcome) -> str:
+    return f" [{outcome.where}]" if outcome.where else ""
 
 
 _NOTHING: Final = "It has no figures that could be computed from others."
@@ -180,6 +193,7 @@ def _document(audited: Audited) -> dict[str, Any]:
                 "says": one.says,
                 "stated": one.stated,
                 "computed": one.computed,
+                "where": one.where,
             }
             for one in audited.outcomes
         ],

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from iolab.cli.options import AsJson
+from iolab.core.engine import EngineName
 
 if TYPE_CHECKING:
-    from iolab.model.host import HostSpec
-    from iolab.model.workload import Job
+    from iolab.core.host import HostSpec
+    from iolab.core.workload import Job
 
 PAIRS_MAX: Final = 100
 SECONDS_MAX: Final = 3600.0
@@ -60,9 +61,9 @@ def calibrate(
     import asyncio
 
     from iolab.cli.calibration import calibration_document, calibration_screen
-    from iolab.cli.talk import result_json, result_screen, say
-    from iolab.run.calibrate import Wish
-    from iolab.run.calibrate import calibrate as run_all
+    from iolab.cli.output import result_json, result_screen, say
+    from iolab.loads.fileio.calibration import Wish
+    from iolab.loads.fileio.calibration import calibrate as run_all
 
     wish = Wish(_job(rw, bs, iodepth, numjobs, ioengine, size), pairs, seconds)
     made = asyncio.run(run_all(_specs(path, hosts), wish, say))
@@ -78,8 +79,8 @@ def _specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
     """This machine, or all clients of an inventory, each with its path; UsageError with faults."""
     from dataclasses import replace
 
+    from iolab.core.host import HostKind, HostSpec, Role
     from iolab.errors import Fault, UsageError
-    from iolab.model.host import HostKind, HostSpec, Role
 
     if hosts is None:
         if path is None:
@@ -87,7 +88,7 @@ def _specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
             raise UsageError(happened, "Give --path DIR, and --hosts HOSTS for a fleet.")
         return (HostSpec("local", HostKind.LOCAL, path=str(Path(path).absolute())),)
 
-    from iolab.cli.fleet import read_hosts
+    from iolab.cli.doctor_fleet import read_hosts
 
     clients = [spec for spec in read_hosts(hosts) if spec.role is Role.CLIENT]
     faults = []
@@ -109,10 +110,8 @@ def _specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
 
 def _job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size: str) -> Job:
     """The job that both do; UsageError with every fault."""
+    from iolab.core.workload import IOENGINES, SYNC_IOENGINES, Access, Job
     from iolab.errors import Fault, UsageError
-    from iolab.model.engine import EngineName
-    from iolab.model.fio_options import IOENGINES, SYNC_IOENGINES
-    from iolab.model.workload import Access, Job
 
     faults: list[Fault] = []
     patterns = [access.value for access in Access if access.reads or access.writes]

@@ -2,20 +2,206 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from iolab.analyse.calibration import Row, rows_of
-from iolab.analyse.calibration_words import Meaning, Tone, host_shares, meanings, shares_of
-from iolab.analyse.checks.registry import percent
-from iolab.cli.screen import QUIET_STYLE, Heading, plain, table, title
-from iolab.model.calibration import Calibration, HostCalibration, Trial
-from iolab.model.engine import EngineName
-from iolab.report.wording import count, listing, show_value
+from iolab.analysis.check import percent
+from iolab.core.engine import EngineName
+from iolab.core.workload import Calibration, HostCalibration, Trial
+from iolab.loads.fileio.calibration import Row, rows_of
+from iolab.loads.fileio.checks import BOUND_SHARE
+from iolab.report.numbers import count, listing, show_value
+from iolab.report.terminal import QUIET_STYLE, Heading, plain, table, title
+from iolab.stats.comparison import SAME_WITHIN, Comparison
+from iolab.units import format_count, format_ns
+
+if TYPE_CHECKING:
+    pass
+
+WITHIN: Final = {"iops": SAME_WITHIN, "lat_ns_p50": 0.05, "lat_ns_p99": 0.05}
+"""How near both engines' figures must be to be called one: rates of a device repeat within 2 %,
+percentiles, which depend on the order in which it answers, within 5 %."""
+
+NAMES: Final = {"iops": "IOPS", "lat_ns_p50": "p50", "lat_ns_p99": "p99"}
+
+
+class Tone(StrEnum):
+    """How a sentence is to be taken."""
+
+    GOOD = "good"
+    OPEN = "open"
+    """The figures do not tell."""
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """One sentence, what it is about, and its tone."""
+
+    about: str
+    tone: Tone
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How near an engine came to what it makes of nothing, on the host where that was nearest."""
+
+    engine: EngineName
+    host: str
+    iops: float
+    ceiling_iops: float
+
+    @property
+    def share(self) -> float:
+        """The part of the ceiling, 0 to 1."""
+        return self.iops / self.ceiling_iops
+
+    @property
+    def bound(self) -> bool:
+        """Whether runs here would be called bound by their generator."""
+        return self.share >= BOUND_SHARE
+
+
+def shares_of(found: Calibration) -> tuple[Share, ...]:
+    """How near each engine came to its ceiling, on the host where it came nearest.
+
+    An engine without a ceiling is left out.
+    """
+    nearest: dict[EngineName, Share] = {}
+    for host in found.hosts:
+        for one in host_shares(host):
+            known = nearest.get(one.engine)
+            if known is None or one.share > known.share:
+                nearest[one.engine] = one
+    return tuple(nearest.values())
+
+
+def host_shares(host: HostCalibration) -> Iterator[Share]:
+    """The same on one host."""
+    (iops,) = (row for row in rows_of(host.trials) if row.key == "iops")
+    rates = {EngineName.FIO: iops.fio, EngineName.NATIVE: iops.native}
+    for engine, ceiling in host.ceilings.items():
+        if ceiling:
+            yield Share(engine, host.host, rates[engine], ceiling)
+
+
+def meanings(
+    rows: Sequence[Row], shares: Sequence[Share], *, pairs: int, hosts: int = 1
+) -> tuple[Meaning, ...]:
+    """What all figures together mean; `shares` are of the engines whose ceiling is known."""
+    by_key = {row.key: row for row in rows}
+    bound = [one for one in shares if one.bound]
+    return (
+        _overlay("IOPS", [by_key["iops"]], pairs, bound),
+        _overlay("latency", [by_key["lat_ns_p50"], by_key["lat_ns_p99"]], pairs, bound),
+        _cost(by_key["cpu_ns_per_io"]),
+        *_ceiling(shares, hosts, apart=_state(by_key["iops"]) is Tone.WARNING),
+    )
+
+
+def _overlay(about: str, rows: Sequence[Row], pairs: int, bound: Sequence[Share]) -> Meaning:
+    """Whether results of both engines can be set beside each other."""
+    states = [_state(row) for row in rows]
+    says = "; ".join(_said(row, state) for row, state in zip(rows, states, strict=True))
+    tone = max(states, key=list(Tone).index)
+    if tone is Tone.WARNING:
+        why = " What differs is the engines', which are their own limit here." if bound else ""
+        return Meaning(about, tone, f"{says}: do not set results of both beside each other.{why}")
+    if tone is Tone.OPEN:
+        return Meaning(
+            about,
+            tone,
+            f"{says}, as far as {pairs} pairs tell: more --pairs or --seconds tell more.",
+        )
+    return Meaning(about, tone, f"{says}: results of both can be set beside each other.")
+
+
+def _state(row: Row) -> Tone:
+    limit, one = WITHIN[row.key], row.comparison
+    if one.low is None or one.high is None:
+        return Tone.OPEN
+    if one.low >= 1 / (1 + limit) and one.high <= 1 + limit:
+        return Tone.GOOD
+    beyond = one.ratio > 1 + limit or one.ratio < 1 / (1 + limit)
+    return Tone.WARNING if beyond and not one.low <= 1 <= one.high else Tone.OPEN
+
+
+def _said(row: Row, state: Tone) -> str:
+    name, limit, one = NAMES[row.key], WITHIN[row.key], row.comparison
+    verb = "agree" if name == "IOPS" else "agrees"
+    if state is Tone.GOOD:
+        return f"{name} of both {verb} within {percent(limit)}"
+    if state is Tone.WARNING:
+        higher = "more" if name == "IOPS" else "higher"
+        lower = "less" if name == "IOPS" else "lower"
+        return f"native has {_changed(one.ratio, higher, lower)} {name} than fio"
+    furthest = _furthest(one)
+    return f"{name} of both may differ" + (f" by up to {percent(furthest)}" if furthest else "")
+
+
+def _furthest(one: Comparison) -> float | None:
+    if one.low is None or one.high is None:
+        return None
+    return max(one.high - 1, 1 / one.low - 1)
+
+
+def _changed(ratio: float, higher: str = "more", lower: str = "less") -> str:
+    """`12 % more`; of a ratio below one `12 % less`."""
+    return f"{percent(ratio - 1)} {higher}" if ratio > 1 else f"{percent(1 - ratio)} {lower}"
+
+
+def _cost(row: Row) -> Meaning:
+    """What each engine takes of the client's processors."""
+    one = row.comparison
+    fio, native = format_ns(row.fio), format_ns(row.native)
+    said = f"an I/O costs the client {fio} of a processor by fio and {native} by native"
+    if one.low is None or one.high is None or one.low <= 1 <= one.high:
+        return Meaning("CPU", Tone.OPEN, f"{said}: no difference that is sure.")
+    return Meaning("CPU", Tone.GOOD, f"{said}, {_changed(one.ratio)}.")
+
+
+def _ceiling(shares: Sequence[Share], hosts: int, *, apart: bool) -> Iterator[Meaning]:
+    """Whose limit the figures are; `apart` where the engines' IOPS surely differ."""
+    if not shares:
+        return
+    parts = [
+        f"{one.engine} makes {percent(one.share)} of the {format_count(one.ceiling_iops)} IOPS "
+        f"that it makes without a target{f' on {one.host}' if hosts > 1 else ''}"
+        for one in shares
+    ]
+    said = "; ".join(parts)
+    bound = [one.engine.value for one in shares if one.bound]
+    if not bound and apart:
+        yield Meaning(
+            "limit",
+            Tone.WARNING,
+            f"{said}: below {percent(BOUND_SHARE)} of that, but IOPS that depend on the engine are "
+            "partly its own, as where a target answers within the submitting call.",
+        )
+        return
+    if not bound:
+        yield Meaning(
+            "limit",
+            Tone.GOOD,
+            f"{said}: below {percent(BOUND_SHARE)} of that, results here are the target's.",
+        )
+        return
+    free = [one.engine.value for one in shares if not one.bound]
+    names = " and ".join(bound)
+    do = f"use {free[0]}, or more clients" if free else "use more clients, or larger blocks"
+    yield Meaning(
+        "limit",
+        Tone.WARNING,
+        f"{said}: from {percent(BOUND_SHARE)} on, results of {names} here are bound by the "
+        f"generator; {do}.",
+    )
+
 
 HEADINGS: Final = {
     "iops": "IOPS",

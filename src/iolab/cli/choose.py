@@ -14,9 +14,7 @@ from iolab.cli.options import AsJson
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from iolab.analyse.choose.fit import Fit
-    from iolab.analyse.choose.need import Budget, Needs
-    from iolab.analyse.choose.offer import Offer
+    from iolab.published.choose import Budget, Fit, Needs, Offer
 
 SCALING: Final = 0.8
 """What a node beyond those that were measured adds, as a share of what one of them did: a cluster
@@ -67,8 +65,8 @@ def choose(
     as_json: AsJson = False,
 ) -> None:
     """Say which configurations serve what is needed, with how many nodes, and why others do not."""
-    from iolab.analyse.choose.fit import best_first, currencies_of, fit
-    from iolab.cli.talk import result_json, result_screen
+    from iolab.cli.output import result_json, result_screen
+    from iolab.published.choose import best_first, currencies_of, fit
 
     needs = _needs(usable_tb, need or (), budget, scaling)
     offers = [offer for name in sets for offer in _offers(name)]
@@ -85,8 +83,8 @@ def _needs(
     usable_tb: float | None, written: Sequence[str], budget: str | None, scaling: float
 ) -> Needs:
     """What the options ask for; UsageError with every fault."""
-    from iolab.analyse.choose.need import Needs, RateNeed, parse_need
     from iolab.errors import Fault, UsageError
+    from iolab.published.choose import Needs, RateNeed, parse_need
 
     faults: list[Fault] = []
     parsed = []
@@ -114,9 +112,9 @@ def _needs(
 
 
 def _budget(text: str | None, faults: list[Any]) -> Budget | None:
-    from iolab.analyse.choose.need import Budget
     from iolab.errors import Fault
-    from iolab.plan.wording import shown
+    from iolab.published.choose import Budget
+    from iolab.study.wording import shown
 
     if text is None:
         return None
@@ -129,10 +127,10 @@ def _budget(text: str | None, faults: list[Any]) -> Budget | None:
 
 def _offers(name: str) -> tuple[Offer, ...]:
     """Every configuration of a session or of a published set."""
-    from iolab.analyse.choose.offer import published_offers
-    from iolab.cli.catalogue import open_published
+    from iolab.cli.studies import open_published
     from iolab.errors import UsageError
-    from iolab.plan.wording import shown
+    from iolab.published.choose import published_offers
+    from iolab.study.wording import shown
 
     if Path(name).is_dir():
         return _measured(name)
@@ -144,12 +142,12 @@ def _offers(name: str) -> tuple[Offer, ...]:
 
 
 def _measured(name: str) -> tuple[Offer, ...]:
-    from iolab.analyse.apart import shown_of
-    from iolab.analyse.choose.offer import measured_offer
-    from iolab.analyse.points import summarise
-    from iolab.store.reader import SessionReader
+    from iolab.analysis.points import summarise
+    from iolab.analysis.resume_marks import shown_of
+    from iolab.cli.open_session import open_session
+    from iolab.published.choose import measured_offer
 
-    study, results = shown_of(SessionReader(Path(name)))
+    study, results = shown_of(open_session(Path(name)))
     points = summarise(results, study)
     return tuple(measured_offer(one.id, name, one, points) for one in study.configurations)
 
@@ -157,7 +155,7 @@ def _measured(name: str) -> tuple[Offer, ...]:
 def _check_workloads(needs: Needs, offers: Sequence[Offer]) -> None:
     """UsageError for workloads that none of the sets has."""
     from iolab.errors import Fault, UsageError
-    from iolab.plan.wording import shown, suggestion
+    from iolab.study.wording import shown, suggestion
 
     known = list(dict.fromkeys(name for offer in offers for name in offer.workloads))
     asked = dict.fromkeys(one.workload for one in needs.rates)
@@ -175,8 +173,8 @@ def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
     """A line for each configuration with its answer, then each need with what is had."""
     from rich.text import Text
 
-    from iolab.cli.screen import Heading, plain, table
-    from iolab.report.wording import NOTHING, axis_label, count
+    from iolab.report.numbers import NOTHING, axis_label, count
+    from iolab.report.terminal import Heading, plain, table
 
     for number, one in enumerate(fits):
         if number:
@@ -221,9 +219,9 @@ def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
 
 def _currencies(fits: Sequence[Fit]) -> Iterator[RenderableType]:
     """What costs in several currencies mean for the order."""
-    from iolab.analyse.choose.fit import currencies_of
-    from iolab.cli.screen import plain
-    from iolab.report.wording import listing
+    from iolab.published.choose import currencies_of
+    from iolab.report.numbers import listing
+    from iolab.report.terminal import plain
 
     money = list(currencies_of(fits))
     if len(money) > 1:

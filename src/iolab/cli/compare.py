@@ -1,9 +1,10 @@
-"""`iolab compare`: whether a candidate is better or worse than a baseline, and how sure that is."""
+"""Sessions named on the command line to be compared: `DIR` or `DIR:CONFIGURATION`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -14,9 +15,89 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from iolab.analyse.comparison import Compared, Row
-    from iolab.analyse.method.ratio import Verdict
-    from iolab.analyse.side import Side
+    from iolab.analysis.comparison import Compared, Row
+    from iolab.analysis.comparison_sides import Side
+    from iolab.analysis.differences import Difference
+    from iolab.errors import Fault
+    from iolab.stats.comparison import Verdict
+
+
+def open_side(name: str) -> Side:
+    """The side that a command line names; StoreError or UsageError where it is none."""
+    from iolab.analysis.comparison_sides import read_side
+    from iolab.cli.open_session import open_session
+
+    directory, configuration = split_name(name)
+    return read_side(name, open_session(directory), configuration)
+
+
+def split_name(name: str) -> tuple[Path, str | None]:
+    """The directory and the configuration; a directory whose name has a colon is taken whole."""
+    whole, (front, colon, last) = Path(name), name.rpartition(":")
+    if not colon or not front or whole.exists():
+        return whole, None
+    return Path(front), last
+
+
+def refuse_unlike(found: Iterable[Difference], candidate: str) -> None:
+    """UsageError with every difference given, which forbid comparing the candidate; else silent."""
+    from iolab.errors import UsageError
+    from iolab.study.wording import shown
+
+    faults = tuple(map(_fault, found))
+    if faults:
+        raise UsageError(
+            f"The session {shown(candidate)} was not measured in the same way.",
+            "Measure both alike, or give --allow-differences to compare them all the same.",
+            faults,
+        )
+
+
+def refuse_apart(found: Iterable[tuple[str, Difference]]) -> None:
+    """UsageError with every difference given that forbids one report on sessions, by their labels.
+
+    Silent where there is none.
+    """
+    from iolab.errors import UsageError
+    from iolab.report.terminal import one_line
+
+    faults = tuple(_fault(one, f"{one_line(label)}: ") for label, one in found)
+    if faults:
+        raise UsageError(
+            "The sessions were not all measured in the same way as the first one.",
+            "Report on those that were, or give --allow-differences to set them side by side.",
+            faults,
+        )
+
+
+def check_names(sides: Sequence[Side], workloads: Sequence[str], metrics: Sequence[str]) -> None:
+    """UsageError for workloads and metrics that there are none of, all at once."""
+    from iolab.analysis.metrics import METRIC_UNITS, TRIM_UNITS
+    from iolab.analysis.service_time import SERVICE_TRIM_UNITS, SERVICE_UNITS
+    from iolab.errors import Fault, UsageError
+    from iolab.loads.keyvalue.metrics import KEY_VALUE_UNITS
+    from iolab.loads.metadata.metrics import METADATA_UNITS
+    from iolab.study.wording import shown, suggestion
+
+    ids = list(dict.fromkeys(one.id for side in sides for one in side.study.workloads))
+    keys = [*METRIC_UNITS, *TRIM_UNITS, *SERVICE_UNITS, *SERVICE_TRIM_UNITS]
+    keys += [*METADATA_UNITS, *KEY_VALUE_UNITS]
+    wanted = [("workload", name, ids) for name in workloads]
+    wanted += [("metric", name, keys) for name in metrics]
+    faults = tuple(
+        Fault(f"There is no {what} {shown(name)}.", suggestion(name, known, f"{what}s"))
+        for what, name, known in wanted
+        if name not in known
+    )
+    if faults:
+        raise UsageError("Not everything that was asked for is there.", "Correct it.", faults)
+
+
+def _fault(one: Difference, whose: str = "") -> Fault:
+    from iolab.errors import Fault
+    from iolab.report.terminal import one_line
+
+    return Fault(f"{whose}{one_line(str(one))}.".replace("..", "."), "They must be the same.")
 
 
 SKIPPED_MAX: Final = 10
@@ -76,10 +157,9 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare a candidate with a baseline, point by point, with intervals."""
-    from iolab.analyse.comparison import compare_sides
-    from iolab.analyse.method.ratio import Verdict
-    from iolab.cli.sides import check_names, open_side, refuse_unlike
+    from iolab.analysis.comparison import compare_sides
     from iolab.errors import ExitCode
+    from iolab.stats.comparison import Verdict
 
     sides = (open_side(baseline), open_side(candidate))
     check_names(sides, workload or (), metric or ())
@@ -93,12 +173,8 @@ def compare(
 
 
 def _print(compared: Compared, kind: Format | None) -> None:
-    from iolab.cli.talk import raw_result, result_json, result_screen
-    from iolab.report.comparison import (
-        comparison_csv,
-        comparison_document,
-        comparison_markdown,
-    )
+    from iolab.cli.output import raw_result, result_json, result_screen
+    from iolab.report.comparison import comparison_csv, comparison_document, comparison_markdown
 
     match kind:
         case Format.JSON:
@@ -113,9 +189,9 @@ def _print(compared: Compared, kind: Format | None) -> None:
 
 def _check_rows(compared: Compared) -> None:
     """UsageError when there is nothing to compare, with the reasons."""
-    from iolab.cli.screen import one_line
     from iolab.errors import Fault, UsageError
     from iolab.report.comparison import point_text
+    from iolab.report.terminal import one_line
 
     if compared.rows:
         return
@@ -123,16 +199,18 @@ def _check_rows(compared: Compared) -> None:
         Fault(one_line(f"{point_text(one.workload, one.axis)}: {one.reason}."), "")
         for one in compared.skipped
     )
-    raise UsageError("The two sessions have no point in common.", "Compare others.", faults)
+    raise UsageError(
+        "The two sessions have no point that both can be compared by.", "Compare others.", faults
+    )
 
 
 def comparison_screen(compared: Compared) -> Iterator[RenderableType]:
     """What is compared, what differs, the rows, and all of them together."""
     from rich.text import Text
 
-    from iolab.analyse.comparison import SAME_SESSION
-    from iolab.cli.screen import QUIET_STYLE, Heading, pairs, plain, table, title
+    from iolab.analysis.comparison import SAME_SESSION
     from iolab.report.comparison import summary_texts
+    from iolab.report.terminal import QUIET_STYLE, Heading, pairs, plain, table, title
 
     sides = (("baseline", compared.baseline), ("candidate", compared.candidate))
     yield pairs([(name, plain(_side(side))) for name, side in sides])
@@ -176,9 +254,9 @@ def _rows(compared: Compared) -> Iterator[RenderableType]:
     """The rows, each point's under its name, and the reasons by their numbers."""
     from rich.text import Text
 
-    from iolab.cli.screen import Grouped, Heading, plain, title, verdict
+    from iolab.loads.keyvalue.charts import metric_word
     from iolab.report.comparison import HEADINGS, row_texts
-    from iolab.report.key_value.gains import metric_word
+    from iolab.report.terminal import Grouped, Heading, plain, title, verdict
 
     reasons = _reasons(compared.rows)
     points: dict[str, list[list[Text | str]]] = {}
@@ -211,8 +289,8 @@ def _rows(compared: Compared) -> Iterator[RenderableType]:
 
 def _reasons(rows: Sequence[Row]) -> dict[str, int]:
     """Why rows are inconclusive, or the same for an odd reason: numbered, each once."""
-    from iolab.analyse.comparison import SAME_SESSION
-    from iolab.analyse.method.ratio import Verdict
+    from iolab.analysis.comparison import SAME_SESSION
+    from iolab.stats.comparison import Verdict
 
     said = [
         row.comparison.reason
@@ -223,8 +301,8 @@ def _reasons(rows: Sequence[Row]) -> dict[str, int]:
 
 
 def _skipped(compared: Compared) -> Iterator[RenderableType]:
-    from iolab.cli.screen import plain, title
     from iolab.report.comparison import point_text
+    from iolab.report.terminal import plain, title
 
     if not compared.skipped:
         return
@@ -236,8 +314,8 @@ def _skipped(compared: Compared) -> Iterator[RenderableType]:
 
 
 def _counts(compared: Compared) -> str:
-    from iolab.analyse.method.ratio import Verdict
-    from iolab.report.wording import count
+    from iolab.report.numbers import count
+    from iolab.stats.comparison import Verdict
 
     parts = [f"{compared.verdicts.get(one, 0)} {one.value}" for one in Verdict]
     total = count(len(compared.rows), "comparison")
@@ -245,7 +323,7 @@ def _counts(compared: Compared) -> str:
 
 
 def _style(verdict: Verdict) -> str:
-    from iolab.analyse.method.ratio import Verdict
+    from iolab.stats.comparison import Verdict
 
     return {Verdict.BETTER: "green", Verdict.WORSE: "bold red", Verdict.SAME: ""}.get(
         verdict, "yellow"

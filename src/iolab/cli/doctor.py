@@ -10,7 +10,7 @@ import typer
 from iolab.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from iolab.cli.examine import Finding
+    from iolab.cli.doctor_checks import Finding
 
 
 def doctor(
@@ -47,9 +47,9 @@ def _this_machine(path: str, *, as_json: bool) -> Sequence[Finding]:
 
     from rich.text import Text
 
-    from iolab.cli.examine import State, examine
-    from iolab.cli.screen import QUIET_STYLE, Heading, plain, table
-    from iolab.cli.talk import result_json, result_screen
+    from iolab.cli.doctor_checks import State, examine
+    from iolab.cli.output import result_json, result_screen
+    from iolab.report.terminal import QUIET_STYLE, Heading, plain, table
 
     findings = asyncio.run(examine(str(Path(path).absolute())))
     if as_json:
@@ -74,9 +74,14 @@ def _fleet(hosts: str, path: str | None, *, as_json: bool) -> Sequence[Finding]:
     import asyncio
     from pathlib import Path
 
-    from iolab.cli.alike import fleet_findings
-    from iolab.cli.fleet import fleet_document, fleet_screen, inspect_fleet, read_hosts
-    from iolab.cli.talk import result_json, result_screen
+    from iolab.cli.doctor_fleet import (
+        fleet_document,
+        fleet_findings,
+        fleet_screen,
+        inspect_fleet,
+        read_hosts,
+    )
+    from iolab.cli.output import result_json, result_screen
 
     specs = read_hosts(hosts)
     absolute = None if path is None else str(Path(path).absolute())
@@ -89,10 +94,10 @@ def _fleet(hosts: str, path: str | None, *, as_json: bool) -> Sequence[Finding]:
 
 
 def _end(findings: Sequence[Finding]) -> None:
-    from iolab.cli.examine import State
-    from iolab.cli.talk import say
+    from iolab.cli.doctor_checks import State
+    from iolab.cli.output import say
     from iolab.errors import ExitCode
-    from iolab.report.wording import count
+    from iolab.report.numbers import count
 
     faults = [item for item in findings if item.state is State.FAULT]
     if not faults:

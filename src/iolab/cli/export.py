@@ -60,13 +60,14 @@ def export(
     ] = None,
 ) -> None:
     """Print or write the results for other programs."""
-    from iolab.cli.files import replace_whole
-    from iolab.cli.talk import raw_result, result, say
+    from iolab.cli.open_session import open_session
+    from iolab.cli.output import raw_result, refuse_output, replace_whole, result, say
     from iolab.errors import UsageError
-    from iolab.store.reader import SessionReader
 
+    if out is not None:
+        refuse_output(out)
     rows = _chosen(kind, points=points, nodes=nodes)
-    reader = SessionReader(session)
+    reader = open_session(session)
     if kind is Format.PARQUET:
         if out is None:
             raise UsageError(
@@ -103,8 +104,8 @@ def _chosen(kind: Format, *, points: bool, nodes: bool) -> Rows:
 
 
 def _count(reader: SessionReader, rows: Rows) -> int:
-    from iolab.analyse.apart import shown_of
-    from iolab.analyse.points import grouped
+    from iolab.analysis.points import grouped
+    from iolab.analysis.resume_marks import shown_of
 
     results = shown_of(reader)[1]
     if rows is Rows.NODES:
@@ -115,9 +116,10 @@ def _count(reader: SessionReader, rows: Rows) -> int:
 def _text(reader: SessionReader, kind: Format, rows: Rows) -> str:
     import json
 
-    from iolab.analyse.apart import shown_of
-    from iolab.analyse.points import summarise
-    from iolab.report.export import (
+    from iolab.analysis.points import summarise
+    from iolab.analysis.resume_marks import shown_of
+    from iolab.cli.kinds import REPORTED
+    from iolab.report.results import (
         csv_text,
         markdown_text,
         nodes_csv,
@@ -134,17 +136,22 @@ def _text(reader: SessionReader, kind: Format, rows: Rows) -> str:
         case Format.CSV:
             return csv_text(results)
         case Format.MARKDOWN:
-            return markdown_text(study, results)
+            return markdown_text(REPORTED, study, results)
         case _:
-            return json.dumps(session_document(study, results), indent=2) + "\n"
+            return (
+                json.dumps(
+                    session_document(REPORTED, study, results, damaged=reader.damaged()), indent=2
+                )
+                + "\n"
+            )
 
 
 def _write_parquet(reader: SessionReader, out: Path, rows: Rows) -> None:
-    from iolab.analyse.apart import shown_of
-    from iolab.analyse.points import summarise
-    from iolab.report.export import result_columns
-    from iolab.report.node_rows import node_columns
+    from iolab.analysis.points import summarise
+    from iolab.analysis.resume_marks import shown_of
+    from iolab.report.nodes import node_columns
     from iolab.report.points import point_columns
+    from iolab.report.results import result_columns
     from iolab.store.export import write_parquet
 
     study, results = shown_of(reader)
@@ -162,7 +169,7 @@ def _column(name: str, values: Sequence[str | float | None]) -> npt.NDArray[Any]
     """One column, masked where a number is missing; its type is the same in every session."""
     import numpy as np
 
-    from iolab.report.export import TEXT_COLUMNS
+    from iolab.report.results import TEXT_COLUMNS
 
     known = [value for value in values if value is not None]
     if name in TEXT_COLUMNS or any(isinstance(value, str) for value in known):

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from iolab.analyse.history import Series, Tracked
-    from iolab.analyse.side import Side
+    from iolab.analysis.comparison_sides import Side
+    from iolab.analysis.history import Series, Tracked
 
 CAUSES_MAX: Final = 6
 """Other changes named beside a change of level; the document of --json has all."""
@@ -54,11 +54,11 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Say where the level of a point changed over many sessions, or that nothing did."""
-    from iolab.analyse.history import forbidding, track
-    from iolab.cli.sides import check_names, refuse_unlike
-    from iolab.cli.talk import result_json, result_screen
+    from iolab.analysis.history import forbidding, track
+    from iolab.cli.compare import check_names, refuse_unlike
+    from iolab.cli.output import result_json, result_screen
     from iolab.errors import UsageError
-    from iolab.report.history import history_document
+    from iolab.report.comparison import history_document
 
     sides = _sides(directories)
     check_names(sides, workload or (), metric or ())
@@ -78,16 +78,15 @@ def history(
 
 def _sides(names: Sequence[str]) -> list[Side]:
     """Every session that the names stand for, oldest first; UsageError for one given twice."""
-    from iolab.analyse.side import read_side
-    from iolab.cli.sides import split_name
+    from iolab.cli.compare import split_name
     from iolab.errors import Fault, UsageError
-    from iolab.plan.wording import shown
-    from iolab.store.reader import SessionReader
+    from iolab.study.wording import shown
 
     sides = [
-        read_side(str(session), SessionReader(session), configuration)
+        side
         for directory, configuration in map(split_name, names)
         for session in _sessions(directory)
+        if (side := _side(session, configuration)) is not None
     ]
     sides.sort(key=lambda side: (side.created_real_ns, side.session))
     faults = tuple(
@@ -101,11 +100,25 @@ def _sides(names: Sequence[str]) -> list[Side]:
     return sides
 
 
+def _side(session: Path, configuration: str | None) -> Side | None:
+    """The side of a session; None, told, where nothing of it can be read."""
+    from iolab.analysis.comparison_sides import read_side
+    from iolab.cli.open_session import left_out, open_session
+    from iolab.errors import StoreError
+    from iolab.store.verify import damage_of
+
+    try:
+        return read_side(str(session), open_session(session), configuration)
+    except StoreError as error:
+        left_out(session, damage_of(session, "the session", error))
+        return None
+
+
 def _sessions(directory: Path) -> list[Path]:
     """The directory itself if it is a session, else those in it; UsageError for neither."""
     from iolab.errors import UsageError
-    from iolab.plan.wording import shown
     from iolab.store.reader import is_session
+    from iolab.study.wording import shown
 
     if is_session(directory):
         return [directory]
@@ -121,11 +134,10 @@ def _sessions(directory: Path) -> list[Path]:
 
 def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableType]:
     """The sessions, the series and what each tells, and what else changed when one did."""
-    from iolab.cli.screen import Grouped, Heading, pairs, plain, title
-    from iolab.report.comparison import point_text
-    from iolab.report.history import day, said, summary_text
-    from iolab.report.key_value.gains import metric_word
-    from iolab.report.wording import show
+    from iolab.loads.keyvalue.charts import metric_word
+    from iolab.report.comparison import day, point_text, said, summary_text
+    from iolab.report.numbers import show
+    from iolab.report.terminal import Grouped, Heading, pairs, plain, title
 
     first, last = tracked.sessions[0], tracked.sessions[-1]
     span = f"{len(tracked.sessions)}, from {day(first.created_real_ns)} to "
@@ -165,9 +177,8 @@ def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableTyp
 
 def _changes(tracked: Tracked, series: Series) -> Iterator[RenderableType]:
     """Each change of a series with what the session has otherwise than the one before."""
-    from iolab.cli.screen import QUIET_STYLE, plain, title
-    from iolab.report.comparison import point_text, ratio_text
-    from iolab.report.history import day
+    from iolab.report.comparison import day, point_text, ratio_text
+    from iolab.report.terminal import QUIET_STYLE, plain, title
 
     for change in series.found.changes:
         place = series.values[change.index].session
@@ -186,9 +197,9 @@ def _changes(tracked: Tracked, series: Series) -> Iterator[RenderableType]:
 
 
 def _values(tracked: Tracked, series: Series) -> RenderableType:
-    from iolab.cli.screen import Heading, plain, table, verdict
-    from iolab.report.history import day
-    from iolab.report.wording import show, show_interval
+    from iolab.report.comparison import day
+    from iolab.report.numbers import show, show_interval
+    from iolab.report.terminal import Heading, plain, table, verdict
 
     before = {one.index for one in series.found.changes}
     rows: list[list[Text | str]] = [

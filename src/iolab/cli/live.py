@@ -1,24 +1,19 @@
-"""The live view of a session: a panel on a terminal, lines elsewhere, nothing when quiet.
-
-Everything here goes to standard error, and a view that can no longer be written never ends a
-session.
-"""
+"""What the live panel shows: pure functions from a session's progress to lines of text."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from iolab.analyse.iterations import is_metadata
-from iolab.analyse.key_value.summary import is_key_value
-from iolab.cli.panel import panel
+from rich.console import Group
+from rich.text import Text
+
+from iolab.cli.output import console, say
 from iolab.cli.progress import Load, Progress
-from iolab.cli.screen import one_line, run_name
-from iolab.cli.talk import console, say
-from iolab.model.event import (
+from iolab.core.events import (
     Event,
     GuestUp,
     IntervalSeen,
@@ -28,15 +23,179 @@ from iolab.model.event import (
     RuleLooked,
     RunFinished,
 )
-from iolab.model.metric import Result
-from iolab.model.run import PlannedRun
-from iolab.report.key_value.measures import brief_operations
-from iolab.report.operations import brief_rates
-from iolab.report.wording import show, show_steadiness
+from iolab.core.metric import Result
+from iolab.core.run import PlannedRun
+from iolab.loads.keyvalue.metrics import is_key_value
+from iolab.loads.keyvalue.report import brief_operations
+from iolab.loads.metadata.metrics import is_metadata
+from iolab.loads.metadata.report import brief_rates
+from iolab.report.numbers import NOTHING, show, show_steadiness
+from iolab.report.terminal import QUIET_STYLE, one_line, run_name, verdict
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes
 
 if TYPE_CHECKING:
+    from rich.console import ConsoleOptions
     from rich.live import Live
+
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_ASCII_BARS: Final = "_.:-=+*#"
+_LABEL: Final = 11
+_VALUE: Final = 11
+"""Widths of the name and the value of a figure, so that they do not jump as numbers change."""
+
+WIDEST: Final = 120
+"""A wider terminal does not make a better picture."""
+
+
+def panel(progress: Progress, options: ConsoleOptions) -> Group:
+    """The lines of the panel, none wider than the terminal.
+
+    Within a run their number does not depend on the phase, so the panel does not jump.
+    """
+    width = min(options.max_width, WIDEST)
+    lines = [_head(progress, width), _phase(progress, width, ascii_only=options.ascii_only)]
+    if progress.run is not None:
+        lines += _load(progress, width, ascii_only=options.ascii_only)
+    lines += _results(progress.results, width)
+    return Group(*(_cut(line, width) for line in lines))
+
+
+def sparkline(values: Sequence[float | None], width: int, *, ascii_only: bool = False) -> str:
+    """The last `width` values as bars from zero to their greatest; a gap where one is unknown."""
+    bars = _ASCII_BARS if ascii_only else _BARS
+    last = list(values)[-width:] if width > 0 else []
+    top = max((value for value in last if value is not None), default=0.0)
+    if top <= 0:
+        return bars[0] * len(last)
+    return "".join(
+        " " if value is None else bars[min(int(value / top * len(bars)), len(bars) - 1)]
+        for value in last
+    )
+
+
+def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
+    """How much of something is over, between 0 and 1."""
+    full, empty = ("#", ".") if ascii_only else ("━", "─")
+    filled = round(min(max(share, 0.0), 1.0) * width)
+    return full * filled + empty * (width - filled)
+
+
+def _head(progress: Progress, width: int) -> Text:
+    text = Text(one_line(progress.study), style="bold")
+    if progress.run is not None:
+        more = f" to {progress.runs_most}" if progress.runs_most > progress.run_count else ""
+        text.append(f"  run {progress.run.order}/{progress.run_count}{more}  ", style=QUIET_STYLE)
+        point = progress.run.point
+        text.append(run_name(point.workload, point.axis, progress.run.repeat), style="bold")
+    least = "at least " if progress.runs_most > progress.run_count else ""
+    eta = f"ETA {least}{format_duration_s(round(progress.remaining_s))}"
+    text.truncate(max(width - len(eta) - 1, 0), overflow="ellipsis")
+    text.append(" " * max(width - text.cell_len - len(eta), 1))
+    text.append(eta, style=QUIET_STYLE)
+    return text
+
+
+def _phase(progress: Progress, width: int, *, ascii_only: bool) -> Text:
+    if progress.phase is None:
+        return Text("getting ready", style=QUIET_STYLE)
+    name = progress.phase.value
+    warming = (
+        progress.phase is Phase.MEASURE
+        and progress.phase_elapsed_s < progress.warmup_s
+        and progress.has_warmup
+    )
+    text = Text(f"{name:<{_LABEL}} ", style="cyan")
+    elapsed, expected = progress.phase_elapsed_s, progress.phase_expected_s
+    if expected is not None and expected >= 1:
+        text.append(bar(elapsed / expected, max(width // 3, 10), ascii_only=ascii_only))
+        text.append(f" {elapsed:.0f} of {format_duration_s(expected)}")
+    else:
+        text.append(f"{elapsed:.0f} s")
+    if progress.phase is Phase.MEASURE and progress.load_words:
+        text.append(f"  {progress.load_words}", style=QUIET_STYLE)
+    if progress.phase is Phase.MEASURE and progress.says:
+        text.append(f"  {one_line(progress.says)}", style=QUIET_STYLE)
+    elif warming:
+        text.append("  warm-up, not counted", style=QUIET_STYLE)
+    elif progress.boots:
+        text.append(f"  {progress.boots}", style=QUIET_STYLE)
+    elif progress.phase_detail and not _names_run(progress):
+        text.append(f"  {one_line(progress.phase_detail)}", style=QUIET_STYLE)
+    return text
+
+
+def _names_run(progress: Progress) -> bool:
+    """Whether the phase's detail is only the point that stands in the head already."""
+    return progress.run is not None and progress.phase_detail == progress.run.point.label
+
+
+def _load(progress: Progress, width: int, *, ascii_only: bool) -> Iterator[Text]:
+    loads = progress.loads
+    room = width - _LABEL - _VALUE - 2
+    newest = loads[-1] if loads else None
+    rate = "ops/s" if progress.of_operations else "IOPS"
+    rows: tuple[tuple[str, str, list[float | None]], ...] = (
+        (rate, format_count(newest.iops) if newest else NOTHING, [load.iops for load in loads]),
+        (
+            "bandwidth",
+            format_rate_bytes(newest.bw_bytes_per_s) if newest else NOTHING,
+            [load.bw_bytes_per_s for load in loads],
+        ),
+        (
+            "latency",
+            format_ns(newest.lat_ns_mean) if newest and newest.lat_ns_mean else NOTHING,
+            [load.lat_ns_mean for load in loads],
+        ),
+    )
+    for name, value, series in rows:
+        # Files without contents move nothing, and a row of zeros would read like a fault.
+        if name == "bandwidth" and progress.of_operations and not any(series):
+            continue
+        if name == "latency" and not progress.tells_latency:
+            continue
+        text = Text(f"{name:<{_LABEL}}", style=QUIET_STYLE)
+        text.append(f"{value:>{_VALUE}}", style="bold")
+        text.append("  " + sparkline(series, room, ascii_only=ascii_only), style="cyan")
+        yield text
+    yield _cpu(progress)
+
+
+def _cpu(progress: Progress) -> Text:
+    text = Text(f"{'CPU busy':<{_LABEL}}", style=QUIET_STYLE)
+    if not progress.cpu_busy:
+        return text.append(f"{NOTHING:>{_VALUE}}", style="bold")
+    busiest = max(progress.cpu_busy, key=lambda host: progress.cpu_busy[host])
+    text.append(f"{100 * progress.cpu_busy[busiest]:>{_VALUE - 2}.0f} %", style="bold")
+    if len(progress.cpu_busy) > 1:
+        text.append(f"  on {one_line(busiest)}, the busiest host")
+    return text
+
+
+def _results(results: Sequence[Result], width: int) -> Iterator[Text]:
+    if not results:
+        return
+    yield Text("last results", style=QUIET_STYLE)
+    names = [run_name(result.workload, result.axis, result.repeat) for result in results]
+    room = min(max(len(name) for name in names), max(width - 48, 16))
+    for name, result in zip(names, results, strict=True):
+        text = Text(f"  {name:<{room}.{room}}")
+        if is_metadata(result):
+            text.append(f" {brief_rates(result)}  ")
+        elif is_key_value(result):
+            text.append(f" {brief_operations(result)}  ")
+        else:
+            text.append(f" {show(result.metrics.get('iops'), bare_rate=True):>8} IOPS")
+            text.append(f" {show(result.metrics.get('bw_bytes_per_s')):>9}")
+            text.append(f" {show(result.metrics.get('lat_ns_mean')):>8}  ")
+        text.append_text(verdict(result.verdict.level))
+        yield text
+
+
+def _cut(line: Text, width: int) -> Text:
+    """One line stays one line: a panel that wraps would jump."""
+    line.truncate(width, overflow="ellipsis")
+    return line
+
 
 Clock = Callable[[], float]
 """Seconds of a clock that never goes back."""

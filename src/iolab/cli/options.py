@@ -1,15 +1,79 @@
-"""Arguments and options that several commands share, each worded once."""
+"""What `--hosts` names: an inventory's file, or hosts that a launcher knows of."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from iolab.errors import HostError
+
 if TYPE_CHECKING:
-    from iolab.model.study import Study
+    from iolab.core.study import Study
+    from iolab.study.inventory import Inventory
+
+SLURM: Final = "slurm"
+MPI: Final = "mpi:"
+PODS: Final = "k8s:"
+
+
+def find_hosts(name: str) -> Inventory:
+    """The inventory that `--hosts` names. UsageError or HostError when there is none.
+
+    A file whose name looks like a launcher is reached as `./slurm`.
+    """
+    if name == SLURM:
+        return _slurm()
+    if name.startswith(MPI):
+        return _mpi(name)
+    if name.startswith(PODS):
+        return _pods(name)
+    return _file(name)
+
+
+def _file(name: str) -> Inventory:
+    from iolab.cli.studies import read_source
+    from iolab.study.inventory import Inventory
+
+    source = read_source(name, "Give an inventory, see docs/reference/inventory.md.")
+    return Inventory(source.text, source.file_name)
+
+
+def _slurm() -> Inventory:
+    from iolab.study.inventory import read_allocation, slurm_inventory
+
+    allocation = read_allocation(os.environ)
+    _need("srun", "Add Slurm's programs to PATH (Debian: slurm-client).")
+    return slurm_inventory(allocation)
+
+
+def _mpi(name: str) -> Inventory:
+    from iolab.cli.studies import read_source
+    from iolab.study.inventory import mpi_inventory
+
+    source = read_source(name.removeprefix(MPI), "Give an MPI host file, as in mpi:hosts.")
+    return mpi_inventory(source.text, source.file_name)
+
+
+def _pods(name: str) -> Inventory:
+    import asyncio
+
+    from iolab.hosts.connect import look_up_pods
+    from iolab.study.inventory import parse_selection, pods_inventory
+
+    selection = parse_selection(name.removeprefix(PODS))
+    _need("kubectl", "Install it, or add it to PATH.")
+    context, listing = asyncio.run(look_up_pods(selection))
+    return pods_inventory(selection, context, listing)
+
+
+def _need(program: str, do: str) -> None:
+    if shutil.which(program) is None:
+        raise HostError(f"There is no program '{program}' here.", do)
 
 
 class MethodName(StrEnum):
@@ -33,7 +97,7 @@ class IoEngine(StrEnum):
 
 def _bundled_ids() -> list[str]:
     """What the shell offers for a study; files are offered by the shell itself."""
-    from iolab.cli.catalogue import bundled
+    from iolab.cli.studies import bundled
 
     return [study.id for study in bundled()]
 
@@ -146,6 +210,21 @@ Workloads = Annotated[
 ]
 
 
+def _refuse_path(path: str) -> None:
+    """UsageError for what is seldom meant: an unset variable, or the root of everything."""
+    from iolab.errors import UsageError
+
+    if not path.strip():
+        raise UsageError(
+            "--path is empty.", "Name a directory; where a variable stands for it, it is not set."
+        )
+    if Path(path).resolve() == Path("/"):
+        raise UsageError(
+            f"--path {path} is the root of the file system.",
+            "Name a directory below it that is made for the load.",
+        )
+
+
 def load_study(
     name: str,
     path: str | None,
@@ -161,12 +240,14 @@ def load_study(
     path_required: bool = True,
 ) -> Study:
     """The study that a command line names; UsageError or StudyError with every fault."""
-    from iolab.cli.catalogue import find_study
-    from iolab.cli.hosts import find_hosts
-    from iolab.model.engine import EngineName
-    from iolab.plan.load import LoadOptions, parse_study
+    from iolab.cli.studies import find_study
+    from iolab.cli.study_kinds import STUDY_KINDS
+    from iolab.core.engine import EngineName
+    from iolab.study.load import LoadOptions, parse_study
 
     source = find_study(name)
+    if path is not None:
+        _refuse_path(path)
     inventory = None if hosts is None else find_hosts(hosts)
     absolute = None if path is None else str(Path(path).absolute())
     every = (
@@ -176,4 +257,4 @@ def load_study(
     )
     chosen = None if engine is None else EngineName(engine.value)
     options = LoadOptions(absolute, scale, every, path_required, inventory, device, serial, chosen)
-    return parse_study(source.text, source.file_name, options)
+    return parse_study(source.text, source.file_name, options, STUDY_KINDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,12 +23,10 @@ from iolab.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from iolab.core.host import HostFacts
+    from iolab.core.run import Plan
+    from iolab.core.study import Study
     from iolab.errors import IolabError
-    from iolab.model.host import HostFacts
-    from iolab.model.run import Plan
-    from iolab.model.study import Study
 
 
 def plan(
@@ -48,9 +47,10 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Print what a study would run, write, take and need."""
+    from iolab.cli.output import result_json, result_screen
     from iolab.cli.planning import plan_document, plan_screen
-    from iolab.cli.talk import result_json, result_screen
-    from iolab.plan.schedule import make_plan
+    from iolab.cli.study_kinds import STUDY_KINDS
+    from iolab.study.schedule import make_plan
 
     read = load_study(
         study,
@@ -65,7 +65,7 @@ def plan(
         engine=engine,
         path_required=not offline,
     )
-    made = make_plan(read)
+    made = make_plan(read, STUDY_KINDS)
     facts, refusal = (None, None) if offline else _survey(read, made)
     if as_json:
         if refusal is not None:
@@ -81,9 +81,11 @@ def _survey(study: Study, plan: Plan) -> tuple[Mapping[str, HostFacts], IolabErr
     """What the hosts say, and why the plan cannot run there."""
     import asyncio
 
-    from iolab.cli.conduct import survey_hosts
+    from iolab.cli.session import survey_hosts
+    from iolab.cli.study_kinds import STUDY_KINDS
     from iolab.errors import IolabError
-    from iolab.plan.guard import check_nodes, check_ready
+    from iolab.guests.problems import check_nodes
+    from iolab.study.guard import check_ready
 
     surveyed = asyncio.run(survey_hosts(study))
     try:
@@ -91,7 +93,9 @@ def _survey(study: Study, plan: Plan) -> tuple[Mapping[str, HostFacts], IolabErr
             # Guests are there when a session has booted them; their nodes are asked.
             check_nodes(study, plan, surveyed.facts, surveyed.probes)
         else:
-            check_ready(study, plan, surveyed.facts, surveyed.probes, devices=surveyed.devices)
+            check_ready(
+                study, plan, STUDY_KINDS, surveyed.facts, surveyed.probes, devices=surveyed.devices
+            )
     except IolabError as error:
         return surveyed.facts, error
     return surveyed.facts, None

@@ -7,32 +7,142 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from iolab.cli.jobs import job_text, server_text, store_text
-from iolab.cli.screen import Heading, one_line, pairs, plain, table, title
-from iolab.model.objective import Objective
-from iolab.model.run import Budget, Plan
-from iolab.model.study import Study
-from iolab.model.workload import Workload
-from iolab.model.ycsb import YcsbJob
-from iolab.plan.aim_tables import limit_name
-from iolab.plan.budget import ASSUMED_WRITE_BYTES_PER_S
-from iolab.plan.guest_guard import node_targets
-from iolab.plan.guest_notes import fleet_lines, guest_notes
-from iolab.plan.guests import boots_guests, node_path, nodes_of
-from iolab.plan.key_value_budget import stores_of
-from iolab.plan.key_value_copies import Reflinks, copy_notes, with_copies
-from iolab.plan.key_value_cost import KeyJob, store_bytes
-from iolab.plan.key_value_notes import memory_notes
-from iolab.plan.searches import searched_axes
-from iolab.plan.state_cost import is_on_device
-from iolab.plan.targets import Target, targets_of
-from iolab.report.wording import axis_label, count, listing
-from iolab.units import format_bytes, format_duration_s, format_ns
+from iolab.core.configuration import Objective
+from iolab.core.run import Budget, Plan
+from iolab.core.study import Study
+from iolab.core.workload import AnyJob, Job, Workload
+from iolab.guests.hosts import fleet_lines, guest_notes
+from iolab.guests.problems import node_targets
+from iolab.guests.study import boots_guests, node_path
+from iolab.loads.fileio.generator_limit import look_notes
+from iolab.loads.keyvalue.cost import (
+    KeyJob,
+    Reflinks,
+    copy_notes,
+    store_bytes,
+    stores_of,
+    with_copies,
+)
+from iolab.loads.keyvalue.problems import memory_notes
+from iolab.loads.keyvalue.workload import (
+    READ_RANDOM_WRITE_RANDOM,
+    KeyValueJob,
+    ServerKind,
+    ServerSettings,
+    YcsbJob,
+)
+from iolab.loads.metadata.workload import MetadataJob
+from iolab.report.numbers import axis_label, count, listing
+from iolab.report.terminal import Heading, one_line, pairs, plain, table, title
+from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, is_on_device
+from iolab.study.file import limit_name
+from iolab.study.schedule import searched_axes
+from iolab.study.targets import Target, nodes_of, targets_of
+from iolab.units import format_bytes, format_duration_s, format_ns, format_rate_bytes
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from iolab.model.host import HostFacts, TargetFacts
+    from iolab.core.host import HostFacts, TargetFacts
+
+
+def job_text(job: AnyJob) -> str:
+    """What one client is asked to do."""
+    if isinstance(job, MetadataJob):
+        return _metadata_job(job)
+    if isinstance(job, KeyValueJob):
+        return _db_bench_job(job)
+    if isinstance(job, YcsbJob):
+        return _ycsb_job(job)
+    return _io_job(job)
+
+
+def store_text(job: KeyJob) -> str:
+    """What a database holds."""
+    if isinstance(job, YcsbJob):
+        fields = f"{count(job.fields, 'field')} of {format_bytes(job.field_bytes)}"
+        return f"{job.records:,} records, {fields}"
+    loaded = job.loaded
+    says = f"{loaded.keys:,} keys, values of {format_bytes(loaded.value_bytes)}"
+    block = f"blocks of {format_bytes(loaded.block_bytes)}"
+    own = f", a copy of {one_line(job.database)}" if job.database else ""
+    return f"{says}, {block}{own}"
+
+
+def server_text(server: ServerSettings) -> str:
+    """Where the store of YCSB workloads runs."""
+    match server.kind:
+        case ServerKind.EMBEDDED:
+            return "embedded: RocksDB inside each client's process"
+        case ServerKind.MANAGED:
+            where = f" on {one_line(server.host)}" if server.host else ""
+            memory = f", memory {format_bytes(server.memory_bytes)}" if server.memory_bytes else ""
+            return (
+                f"managed: Apache Cassandra {server.version}{where}, heap "
+                f"{format_bytes(server.heap_bytes)}{memory}, {_answers(server)}"
+            )
+        case ServerKind.GIVEN:
+            return f"given: {', '.join(server.addresses)}, {_answers(server)}"
+
+
+def _answers(server: ServerSettings) -> str:
+    return f"replication {server.replication}, consistency {server.consistency}"
+
+
+def _io_job(job: Job) -> str:
+    mix = f" {job.read_percent}% read" if job.read_percent is not None else ""
+    buffered = "" if job.direct else ", buffered"
+    shared = ", on one file" if job.shared_file else ""
+    return (
+        f"{job.access.value}{mix} {format_bytes(job.block_bytes)}, {job.numjobs} x depth "
+        f"{job.iodepth}{_rate(job)}{shared}{buffered}"
+    )
+
+
+def _rate(job: Job) -> str:
+    """How fast, and how I/Os arrive where that is said."""
+    if job.rate_bytes_per_s is not None:
+        told = f"{format_rate_bytes(job.rate_bytes_per_s)} a job"
+    elif job.rate_iops is not None:
+        told = f"{job.rate_iops} IOPS a job"
+    else:
+        return ""
+    if job.fleet_rate_iops is not None:
+        told = f"{job.fleet_rate_iops} IOPS of the fleet, {told}"
+    return f", {told} at most" if job.arrivals is None else f", {told}, {job.arrivals} arrivals"
+
+
+def _metadata_job(job: MetadataJob) -> str:
+    size = f" of {format_bytes(job.file_bytes)}" if job.file_bytes else ""
+    return (
+        f"{job.engine.value}: {count(job.ranks, 'rank')}, {count(job.files_per_rank, 'file')}"
+        f"{size} each, rank shift {job.rank_shift}"
+    )
+
+
+def _db_bench_job(job: KeyValueJob) -> str:
+    mix = f" {job.read_percent}% read" if job.workload == READ_RANDOM_WRITE_RANDOM else ""
+    rate = job.write_bytes_per_s
+    writes = f", writes {format_rate_bytes(rate)}" if rate is not None else ""
+    block = format_bytes(job.loaded.block_bytes)
+    return (
+        f"db_bench: {job.workload}{mix}, blocks of {block}, {count(job.threads, 'thread')}"
+        f"{writes}{_bound(job.memory_bytes)}"
+    )
+
+
+def _ycsb_job(job: YcsbJob) -> str:
+    mix = ", ".join(f"{share:.3g} {operation.word}" for operation, share in job.mix)
+    rate = f", {job.rate_ops_per_s:,} ops/s" if job.rate_ops_per_s is not None else ""
+    return (
+        f"ycsb: {mix}, {job.distribution.value}, {count(job.threads, 'thread')}"
+        f"{rate}{_bound(job.memory_bytes)}"
+    )
+
+
+def _bound(memory_bytes: int | None) -> str:
+    return f", memory {format_bytes(memory_bytes)}" if memory_bytes is not None else ""
+
 
 SHARING: Final = ("xfs", "btrfs", "ocfs2", "bcachefs")
 """File systems whose files may share extents."""
@@ -233,6 +343,21 @@ def notes_of(study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None) ->
     reflinks = _reflinks(study, facts)
     yield from copy_notes(study, plan.runs, reflinks, ASSUMED_WRITE_BYTES_PER_S)
     yield from (one_line(says) for says in guest_notes(study, plan.points, facts))
+    yield from look_notes(study, plan.points)
+    yield from _limited_clients(study, facts)
+
+
+def _limited_clients(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
+    """Clients that may use fewer cores than they have: the least first, one note for all."""
+    known = {target.host: _target_facts(facts, target.key) for target in targets_of(study)}
+    limits = {name: (seen.cpu.limit, seen.cpu.threads) for name, seen in known.items() if seen}
+    found = sorted((limit, name, cores) for name, (limit, cores) in limits.items() if limit)
+    if found:
+        least, name, cores = found[0]
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        yield one_line(
+            f"client {name} may use {least:.3g} of {cores} cores, by a quota or its affinity{more}"
+        )
 
 
 def _reflinks(study: Study, facts: Mapping[str, HostFacts] | None) -> Reflinks:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from iolab.model.event import (
+from iolab.core.events import (
     Event,
     GuestUp,
     IntervalSeen,
@@ -18,14 +18,15 @@ from iolab.model.event import (
     SessionStarted,
     TelemetrySeen,
 )
-from iolab.model.key_value import KeyValueJob
-from iolab.model.metadata import MetadataJob
-from iolab.model.metric import Result
-from iolab.model.run import PlannedRun
-from iolab.model.workload import Job
-from iolab.plan.budget import RUN_OVERHEAD_S
-from iolab.plan.key_value_cost import KeyJob
-from iolab.report.wording import count
+from iolab.core.metric import Result
+from iolab.core.run import PlannedRun
+from iolab.core.study import IDLE_WATCH_S
+from iolab.core.workload import Job
+from iolab.loads.keyvalue.cost import KeyJob
+from iolab.loads.keyvalue.workload import KeyValueJob
+from iolab.loads.metadata.workload import MetadataJob
+from iolab.report.numbers import count
+from iolab.study.cost import RUN_OVERHEAD_S
 
 SECONDS_KEPT: Final = 120
 """A sparkline is no wider than this, and a run of hours must not grow the state."""
@@ -98,7 +99,7 @@ class Progress:
     of a thousand hosts' events would cost more than the session itself. `makers` are, by
     configuration and guests a node, who makes a point's load; `guests_up` of `guest_count` that the
     session boots are up. `present` are the hosts that answered when the session began, and were
-    not left out since.
+    not left out since. `overhead_s` is what a run takes beside its load and its rest.
     """
 
     study: str
@@ -127,6 +128,7 @@ class Progress:
     guest_count: int = 0
     guests_up: frozenset[str] = frozenset()
     present: frozenset[str] = frozenset()
+    overhead_s: float = RUN_OVERHEAD_S + IDLE_WATCH_S
 
     def after(self, event: Event, now_s: float) -> Progress:
         """The state when `event` came at that moment."""
@@ -241,7 +243,7 @@ class Progress:
     @property
     def _foretold_s(self) -> float:
         """How long a run should take."""
-        return self.load_s + self.settle_s + RUN_OVERHEAD_S
+        return self.load_s + self.settle_s + self.overhead_s
 
     def _loads_store(self, now_s: float) -> bool:
         """Whether the phase until now filled a store, which further runs find filled.

@@ -12,7 +12,7 @@ from iolab.cli.options import AsJson
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from iolab.analyse.audit.document import Published
+    from iolab.published.audit.document import Published
     from iolab.report.table import Table
 
 SECTION_ROWS_MAX: Final = 64
@@ -29,8 +29,8 @@ def reference(
     as_json: AsJson = False,
 ) -> None:
     """List the published results that come with iolab, or show one set of them."""
-    from iolab.cli.catalogue import find_published, open_published, published_ids
-    from iolab.cli.talk import raw_result, result_json, result_screen
+    from iolab.cli.output import raw_result, result_json, result_screen
+    from iolab.cli.studies import find_published, open_published, published_ids
     from iolab.errors import UsageError
 
     if name is None:
@@ -46,7 +46,7 @@ def reference(
     if toml:
         raw_result(find_published(name).text)
     elif as_json:
-        from iolab.report.computed import computed_document
+        from iolab.published.report import computed_document
 
         told = {"content": _plain(published.tree), "computed": computed_document(published)}
         result_json({"format": 1, **_heading(published), **told})
@@ -62,7 +62,7 @@ def _heading(published: Published) -> dict[str, Any]:
 def _list(sets: list[Published]) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    from iolab.cli.screen import Heading, plain, table
+    from iolab.report.terminal import Heading, plain, table
 
     rows = [
         [plain(one.id, "bold"), Text(str(sum(1 for _ in one.figures()))), plain(one.source)]
@@ -74,9 +74,8 @@ def _list(sets: list[Published]) -> Iterator[RenderableType]:
 
 def _set(published: Published) -> Iterator[RenderableType]:
     """The source, table after table of the file, then what our own functions make of it."""
-    from iolab.cli.screen import pairs, plain, title
-    from iolab.report.computed import computed_tables
-    from iolab.report.reference import sections
+    from iolab.published.report import computed_tables, sections
+    from iolab.report.terminal import pairs, plain, title
 
     yield title(published.id)
     yield plain(published.source, "dim")
@@ -95,7 +94,7 @@ def _set(published: Published) -> Iterator[RenderableType]:
 
 def _table(one: Table) -> RenderableType:
     """The first rows; a verdict is a word as any other here."""
-    from iolab.cli.screen import Heading, plain, table
+    from iolab.report.terminal import Heading, plain, table
 
     headings = [
         Heading(column.title, number=column.number, main=not column.number)

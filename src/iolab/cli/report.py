@@ -12,9 +12,8 @@ import typer
 from iolab.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from iolab.analyse.against.printed import Against
-    from iolab.report.brief import Brief, SessionSource
-    from iolab.report.published import PublishedTables
+    from iolab.report.brief import Brief, SectionMaker, SessionSource
+    from iolab.report.page_parts import PublishedTables
 
 REPORT_FILE: Final = "report.html"
 """Where a session's report goes unless a form is named; that of several goes where we are."""
@@ -79,7 +78,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write the report of a session, or of several, as one HTML file, as PDF, or as Markdown."""
-    from iolab.cli.talk import result, result_json
+    from iolab.cli.output import result, result_json
 
     forms = {"html": html, "pdf": pdf, "md": markdown}
     wanted = {form: path for form, path in forms.items() if path is not None}
@@ -98,10 +97,10 @@ def report(
 
 def write_report(session: Path) -> Path:
     """Build and write the report as HTML; where it went."""
-    from iolab.store.reader import SessionReader
+    from iolab.cli.open_session import open_session
 
     path = session / REPORT_FILE
-    write_forms(SessionReader(session), {"html": path}, PaperName.A4)
+    write_forms(open_session(session), {"html": path}, PaperName.A4)
     return path
 
 
@@ -123,11 +122,11 @@ def _default_file(sessions: Sequence[Path]) -> Path:
 
 def _opened(sessions: Sequence[Path], *, allow_differences: bool) -> SessionSource:
     """The sessions as one source; UsageError where they do not compare, unless that is allowed."""
-    from iolab.cli.sides import refuse_apart
-    from iolab.report.united import sessions_of, unite
-    from iolab.store.reader import SessionReader
+    from iolab.cli.compare import refuse_apart
+    from iolab.cli.open_session import open_session
+    from iolab.report.merged import sessions_of, unite
 
-    source = unite([(one.resolve().name or one.name, SessionReader(one)) for one in sessions])
+    source = unite([(one.resolve().name or one.name, open_session(one)) for one in sessions])
     if not allow_differences:
         refuse_apart(sessions_of(source).forbidding())
     return source
@@ -137,15 +136,15 @@ def write_forms(
     source: SessionSource, wanted: Mapping[str, Path], paper: PaperName, against: str | None = None
 ) -> tuple[str, ...]:
     """Build the report once, then write it in each form when all are made; where they went."""
-    from dataclasses import replace
-
-    from iolab.cli.files import replace_whole
+    from iolab.cli.kinds import REPORTED
+    from iolab.cli.output import refuse_output, replace_whole
     from iolab.report.brief import build_brief
-    from iolab.report.united import sessions_of
+    from iolab.report.merged import sessions_of
 
-    beside = _against(against) if against else None
-    brief = build_brief(source, _published(source), sessions_of(source))
-    brief = replace(brief, against=beside)
+    for path in wanted.values():
+        refuse_output(path)
+    beside = _against(against) if against else ()
+    brief = build_brief(REPORTED, source, _published(source), sessions_of(source), beside)
     made = [(path, _rendered(brief, form, paper)) for form, path in wanted.items()]
     for path, content in made:
         replace_whole(path, content)
@@ -167,13 +166,16 @@ def _rendered(brief: Brief, form: str, paper: PaperName) -> str | bytes:
     return render_html(brief)
 
 
-def _against(name: str) -> Against:
-    """The published set that `SET` or `SET:NAME` means; UsageError when there is none."""
-    from iolab.analyse.against.beside import owners
-    from iolab.analyse.against.printed import Against, printed_figures
-    from iolab.cli.catalogue import open_published
+def _against(name: str) -> tuple[SectionMaker, ...]:
+    """Sets results beside what `SET` or `SET:NAME` means; UsageError when there is none."""
+    from functools import partial
+
+    from iolab.cli.studies import open_published
     from iolab.errors import UsageError
-    from iolab.plan.wording import shown, suggestion
+    from iolab.published.against import owners
+    from iolab.published.comparison import against
+    from iolab.published.sets import Against, printed_figures
+    from iolab.study.wording import shown, suggestion
 
     place, mark, only = name.rpartition(":")
     if not mark or "/" in only:  # a path may have a colon in it
@@ -190,15 +192,15 @@ def _against(name: str) -> Against:
         raise UsageError(
             f"{shown(place)} has no figures of {shown(only)}.", suggestion(only, known, "names")
         )
-    return Against(published, only)
+    return (partial(against, Against(published, only)),)
 
 
 def _published(source: SessionSource) -> PublishedTables | None:
     """What others published of a study on key-value stores or of guests, to be read beside it."""
-    from iolab.cli.catalogue import open_published, published_ids
-    from iolab.report.guests.groups import of_guests
-    from iolab.report.key_value.measures import key_workloads
-    from iolab.report.published import published_tables
+    from iolab.cli.studies import open_published, published_ids
+    from iolab.guests.groups import of_guests
+    from iolab.loads.keyvalue.report import key_workloads
+    from iolab.published.report import published_tables
 
     study = source.study
     told = key_workloads(study) or any(of_guests(one) for one in study.workloads)

@@ -1,28 +1,50 @@
-"""A session's results for the terminal: indicators, points, and what the verdicts rest on.
-
-No number stands without its verdict. A point that was repeated has one row for what is published of
-it, with its interval, and below it a row for each run.
-"""
+"""What a session is and how it stands, in two lines above its results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from rich.padding import Padding
 from rich.text import Text
 
-from iolab.analyse.iterations import is_metadata
-from iolab.analyse.key_value.summary import WHOLE_KEY, is_key_value, latency_key
-from iolab.analyse.points import FIGURES, PointSummary, summarise
-from iolab.cli.key_values import keys_screen
-from iolab.cli.nodes import node_details
-from iolab.cli.operations import operations_screen
-from iolab.cli.point_rows import PointRow, point_order, point_rows, runs_of
-from iolab.cli.screen import (
+from iolab.analysis.curves import findings
+from iolab.analysis.points import FIGURES, PointSummary, summarise
+from iolab.cli.kinds import REPORTED
+from iolab.core.events import SessionStatus
+from iolab.core.metric import Level, Metric, Result
+from iolab.core.run import RunStatus
+from iolab.core.study import Study
+from iolab.core.workload import Indicator, Workload
+from iolab.guests.tables import caveats_of
+from iolab.guests.terminal import node_details
+from iolab.loads.keyvalue.metrics import WHOLE_KEY, is_key_value, latency_key
+from iolab.loads.keyvalue.report import main_operation
+from iolab.loads.keyvalue.terminal import keys_screen
+from iolab.loads.metadata.metrics import is_metadata
+from iolab.loads.metadata.report import host_rate_keys
+from iolab.loads.metadata.terminal import operations_screen
+from iolab.report.best import figure_per_host
+from iolab.report.caveats import Objection, objections
+from iolab.report.curves import finding_lines
+from iolab.report.fleet import operation_spreads_table, spread_rows
+from iolab.report.numbers import (
+    axis_label,
+    axis_number,
+    count,
+    show,
+    show_steadiness,
+)
+from iolab.report.terminal import (
     QUIET_STYLE,
+    VERDICT_STYLES,
     Grouped,
     Heading,
+    PointRow,
+    Unbroken,
     one_line,
     pairs,
     plain,
@@ -31,19 +53,146 @@ from iolab.cli.screen import (
     title,
     verdict,
 )
-from iolab.model.metric import Metric, Result
-from iolab.model.run import RunStatus
-from iolab.model.study import Study
-from iolab.model.workload import Indicator, Workload
-from iolab.report.fleet import operation_spreads_table, spread_rows
-from iolab.report.headline import per_host
-from iolab.report.key_value.measures import main_operation
-from iolab.report.objections import Objection, objections
-from iolab.report.operations import host_rate_keys, split
-from iolab.report.wording import axis_label, show
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from iolab.core.run import Plan
+    from iolab.store.reader import SessionReader
+
+STATUS_STYLES: Final = {
+    SessionStatus.RUNNING: "cyan",
+    SessionStatus.DONE: "",
+    SessionStatus.INTERRUPTED: "yellow",
+    SessionStatus.FAILED: "bold red",
+}
+
+
+def session_heading(
+    reader: SessionReader, results: Sequence[Result], *, advise: bool
+) -> Iterator[RenderableType]:
+    """The study, the session's status, its runs by verdict; with `advise` how to continue it.
+
+    What makes figures of guests no figures of storage comes before all of them.
+    """
+    session = reader.session
+    yield plain(session.title, "bold")
+    line = Text(f"{one_line(session.study)}, scale {one_line(session.scale)}, ")
+    line.append(f"{_time(session.created_real_ns)}, ")
+    line.append(session.status.value, style=STATUS_STYLES[session.status])
+    line.append(f" — {_runs(results, reader.plan)}")
+    line.append_text(_levels(results))
+    yield line
+    yield from _sittings(reader, results)
+    if session.reason:
+        yield plain(session.reason, STATUS_STYLES[session.status])
+    if advise and session.status in (SessionStatus.INTERRUPTED, SessionStatus.FAILED):
+        advice = f"Continue it: {resume_line(str(reader.directory))}"
+        yield Unbroken(plain(advice, QUIET_STYLE))
+    for text in caveats_of(reader.study.guests, results):
+        yield plain(text, VERDICT_STYLES[Level.INDICATIVE])
+    yield ""
+
+
+def resume_line(directory: str) -> str:
+    """The command that continues a session."""
+    import shlex
+
+    return f"iolab resume {shlex.quote(directory)}"
+
+
+def _time(real_ns: int) -> str:
+    return datetime.fromtimestamp(real_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _sittings(reader: SessionReader, results: Sequence[Result]) -> Iterator[RenderableType]:
+    """Which of the results were measured after a resume."""
+    counts = Counter(result.sitting for result in results)
+    if len(counts) < 2:
+        return
+    begun = reader.begun()
+    parts = [
+        f"{count(number, 'run')} {'since the start on' if sitting == 1 else 'after a resume on'} "
+        f"{_time(begun[sitting - 1])}"
+        for sitting, number in sorted(counts.items())
+        if sitting <= len(begun)
+    ]
+    yield plain(f"Measured in {len(counts)} sittings: {', '.join(parts)}.")
+
+
+def _runs(results: Sequence[Result], plan: Plan) -> str:
+    planned = len(plan.runs)
+    if len(results) == planned or plan.runs_more:
+        return count(len(results), "run")
+    return f"{len(results)} of {count(planned, 'run')}"
+
+
+def _levels(results: Sequence[Result]) -> Text:
+    """How many results have which verdict."""
+    text = Text()
+    levels = [result.verdict.level for result in results]
+    for level in Level:
+        if level in levels:
+            text.append(": " if not text else ", ")
+            text.append(f"{levels.count(level)} {level.value}", style=VERDICT_STYLES[level])
+    return text
+
+
+def load_screen(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
+    """A section of a few sentences; nothing where there is neither a curve nor a search."""
+    lines = list(finding_lines(findings(study, results)))
+    if not lines:
+        return
+    yield ""
+    yield title("Load")
+    for line in lines:
+        yield Padding(plain(line), (0, 0, 0, 2))
+
+
+def point_rows(
+    point: PointSummary, notes: Callable[[Result], tuple[int, ...]]
+) -> Iterator[PointRow]:
+    """The point, then each run where there are several; of a single run its repeat is told.
+
+    `notes` gives the numbers of the objections to a result.
+    """
+    runs = runs_of(point)
+    behind = point.results or point.left_out
+    numbers = sorted({number for run in behind for number in notes(run)})
+    single = runs[0].repeat if len(runs) == 1 else 1
+    suffix = f" #{single}" if single > 1 else ""
+    told = verdict(point.level, numbers)
+    if len(runs) == 1:
+        told = _with_status(told, runs[0])
+    yield PointRow(suffix, "", point.metrics, told)
+    if len(runs) == 1:
+        return
+    for run in runs:
+        # Where none counts, all of them make the point.
+        left = ", left out" if point.results and run not in point.results else ""
+        told = _with_status(verdict(run.verdict.level, notes(run)), run)
+        yield PointRow(f" #{run.repeat}{left}", QUIET_STYLE, run.metrics, told, of_run=True)
+
+
+def runs_of(point: PointSummary) -> list[Result]:
+    """The runs of a point by repeat, those that did not enter too."""
+    return sorted((*point.results, *point.left_out), key=lambda run: run.repeat)
+
+
+def point_order(point: PointSummary) -> tuple[object, ...]:
+    """Along the axes, numbers by size: a randomised plan still reads as a curve."""
+    values = []
+    for name, value in point.key.axis:
+        number = axis_number(name, value)
+        values.append((number is None, number or 0.0, str(value)))
+    return tuple(values)
+
+
+def _with_status(told: Text, run: Result) -> Text:
+    """The verdict and, where the run's own seconds told something, what."""
+    steady = show_steadiness(run)
+    return told.append(f"  {steady}", style=QUIET_STYLE) if steady else told
+
 
 SENTENCES_MAX: Final = 1
 """Sentences of one objection that differ only by their values; --details shows them all."""
@@ -93,7 +242,7 @@ def results_screen(
     `points` are those of the results, where the whole session has more than these.
     """
     notes = Notes(objections(results))
-    io, metadata, keys = split(results)
+    io, metadata, keys = REPORTED.apart(results).values()
     known = summarise(results, study) if points is None else points
     told = [point for point in known if not _of_operations(point)]
     of_keys = [point for point in known if is_key_value(runs_of(point)[0])]
@@ -131,6 +280,7 @@ def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
         if len(result.hosts) > 1:
             yield from _hosts(result)
         yield from node_details(result)
+        yield plain(result.verdict.rests_on, QUIET_STYLE)
         yield _checks(result)
 
 
@@ -163,7 +313,8 @@ def _hosts(result: Result) -> Iterator[RenderableType]:
     if result.spread is not None:
         yield pairs([(name, plain(value)) for name, value in spread_rows(result.spread)])
     if result.operation_spreads:
-        alike = operation_spreads_table(result.operation_spreads)
+        names = REPORTED.of(result).spread_names
+        alike = operation_spreads_table(result.operation_spreads, names)
         yield table(
             [Heading(column.title.lower(), number=column.number) for column in alike.columns],
             [[plain(cell.text) for cell in cells] for cells in alike.rows],
@@ -175,7 +326,8 @@ def _checks(result: Result) -> RenderableType:
     rows: list[list[Text | str]] = []
     for check in result.verdict.checks:
         evidence = ", ".join(f"{name}={_brief(value)}" for name, value in check.evidence.items())
-        rows.append([verdict(check.level), plain(check.code), plain(check.says)])
+        level = verdict(check.level) if check.level else plain(check.word, QUIET_STYLE)
+        rows.append([level, plain(check.code), plain(check.says)])
         if evidence:
             rows.append(["", "", plain(evidence, QUIET_STYLE)])
     return table([Heading("level"), Heading("check"), Heading("says", main=True)], rows)
@@ -214,7 +366,7 @@ def _indicators(study: Study, points: Sequence[PointSummary], notes: Notes) -> R
                     *([plain(point.key.configuration, row.style)] if many else []),
                     _figure(show(total), main=not latency and not row.style),
                     *([row.interval(FIGURES[workload.indicator])] if repeated else []),
-                    show(None if total is None else per_host(total, runs_of(point)[0])),
+                    show(None if total is None else figure_per_host(total, runs_of(point)[0])),
                     _figure(show(mean), main=latency and not row.style),
                     _figure(show(tail), main=latency and not row.style),
                     row.verdict,

@@ -13,9 +13,9 @@ from iolab.cli.show import FailOnOption
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from iolab.model.host import HostFacts
-    from iolab.model.run import Plan
-    from iolab.model.study import Study
+    from iolab.core.host import HostFacts
+    from iolab.core.run import Plan
+    from iolab.core.study import Study
     from iolab.store.layout import RunKey
     from iolab.store.reader import SessionReader
     from iolab.store.writer import SessionWriter
@@ -37,15 +37,15 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Continue a session that was stopped."""
-    from iolab.analyse.agenda.course import agenda_maker
-    from iolab.cli.conduct import Order
-    from iolab.cli.ending import Wishes, carry_out
-    from iolab.cli.talk import say
-    from iolab.run.session import Earlier
+    from iolab.analysis.adaptive import agenda_maker
+    from iolab.cli.output import say
+    from iolab.cli.session import Order, Wishes, carry_out
+    from iolab.session.session import Earlier
     from iolab.store.reader import SessionReader
 
     reader = SessionReader(session)
     _refuse_running(reader)
+    _refuse_damaged(reader)
     study, plan = _same_plan(reader)
     damaged = _damaged_runs(reader)
     earlier = Earlier(reader.done() - damaged, reader.tried(), _left_out(reader), reader.ledger())
@@ -61,7 +61,7 @@ def resume(
         plan=plan,
         session_id=reader.session.id,
         earlier=earlier,
-        open_writer=lambda facts: _reopen(reader, facts, damaged, accept_changes=accept_changes),
+        open_writer=lambda facts: reopen(reader, facts, damaged, accept_changes=accept_changes),
         agenda=agenda,
     )
     wishes = Wishes(session, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
@@ -69,9 +69,9 @@ def resume(
 
 
 def _refuse_running(reader: SessionReader) -> None:
+    from iolab.core.events import SessionStatus
     from iolab.errors import StoreError
-    from iolab.model.event import SessionStatus
-    from iolab.plan.wording import shown
+    from iolab.study.wording import shown
 
     if reader.session.status is SessionStatus.RUNNING:
         raise StoreError(
@@ -80,17 +80,26 @@ def _refuse_running(reader: SessionReader) -> None:
         )
 
 
+def _refuse_damaged(reader: SessionReader) -> None:
+    """StoreError where a document of the session itself is damaged: hosts are compared by it."""
+    from iolab.errors import StoreError
+
+    for damage in reader.damaged_documents():
+        raise StoreError(f"'{reader.directory}': {damage.says}", damage.do)
+
+
 def _same_plan(reader: SessionReader) -> tuple[Study, Plan]:
     """The study read again and its plan; UsageError when it is not the plan of the session."""
+    from iolab.cli.study_kinds import STUDY_KINDS
     from iolab.errors import UsageError
-    from iolab.plan.load import options_of, parse_study
-    from iolab.plan.sameness import study_changes
-    from iolab.plan.schedule import make_plan
     from iolab.store.layout import STUDY
+    from iolab.study.guard import study_changes
+    from iolab.study.load import options_of, parse_study
+    from iolab.study.schedule import make_plan
 
     name = str(reader.directory / STUDY)
-    study = parse_study(reader.study_text, name, options_of(reader.study))
-    plan = make_plan(study)
+    study = parse_study(reader.study_text, name, options_of(reader.study), STUDY_KINDS)
+    plan = make_plan(study, STUDY_KINDS)
     if plan.digest != reader.plan.digest:
         raise UsageError(
             f"The session's study now gives another plan ({plan.digest}) than the one that it "
@@ -104,11 +113,13 @@ def _same_plan(reader: SessionReader) -> tuple[Study, Plan]:
 
 def _damaged_runs(reader: SessionReader) -> frozenset[RunKey]:
     """The runs that are no longer what was committed, each told; they are measured again."""
-    from iolab.cli.talk import say
+    from iolab.cli.output import say
+    from iolab.report.terminal import one_line
 
     unsound = reader.unsound()
     for damage in unsound.values():
-        say(f"Damaged, to be set aside and measured again: {damage.path}: {damage.says}")
+        what = f"{damage.run} ({damage.path}): {damage.says}"
+        say(one_line(f"Damaged, to be set aside and measured again: {what}"))
     return frozenset(unsound)
 
 
@@ -117,20 +128,20 @@ def _left_out(reader: SessionReader) -> frozenset[str]:
     return frozenset(name for result in reader.results() for name in result.without)
 
 
-def _reopen(
+def reopen(
     reader: SessionReader,
     facts: Mapping[str, HostFacts],
     damaged: Collection[RunKey],
     *,
     accept_changes: bool,
 ) -> SessionWriter:
-    """The session's writer, if the hosts are still what they were; HostError otherwise."""
+    """The session's writer, with damaged runs set aside; HostError where the hosts changed."""
     import sys
 
-    from iolab.cli.talk import say
+    from iolab.cli.output import say
     from iolab.errors import HostError
-    from iolab.plan.sameness import changes, version_changes
     from iolab.store.writer import SessionWriter
+    from iolab.study.guard import changes, version_changes
 
     faults = (*version_changes(reader.session.iolab_version), *changes(reader.found, facts))
     if faults and not accept_changes:

@@ -25,8 +25,8 @@ from iolab.cli.options import (
 from iolab.cli.show import FailOnOption
 
 if TYPE_CHECKING:
-    from iolab.cli.conduct import Order
-    from iolab.model.study import Study
+    from iolab.cli.session import Order
+    from iolab.core.study import Study
 
 ReportOption = Annotated[
     bool, typer.Option("--report", help="Write SESSION/report.html at the end.")
@@ -62,6 +62,10 @@ def run(
     """Measure a study and keep everything in a session."""
     from datetime import UTC, datetime
 
+    from iolab.cli.output import refuse_output
+
+    if out is not None:
+        refuse_output(out)
     read = load_study(
         study,
         path,
@@ -75,7 +79,7 @@ def run(
         engine=engine,
     )
 
-    from iolab.cli.ending import Wishes, carry_out
+    from iolab.cli.session import Wishes, carry_out
 
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     directory = out or Path(f"iolab-{read.id}-{stamp}")
@@ -87,13 +91,14 @@ def _order(study: Study, directory: Path, stamp: str) -> Order:
     """A new session of the whole plan, kept in that directory."""
     import sys
 
-    from iolab.analyse.agenda.course import agenda_maker
-    from iolab.cli.conduct import Order
-    from iolab.plan.schedule import make_plan
-    from iolab.run.session import NOTHING
+    from iolab.analysis.adaptive import agenda_maker
+    from iolab.cli.session import Order
+    from iolab.cli.study_kinds import STUDY_KINDS
+    from iolab.session.session import NOTHING
     from iolab.store.writer import SessionWriter
+    from iolab.study.schedule import make_plan
 
-    made = make_plan(study)
+    made = make_plan(study, STUDY_KINDS)
     session_id = _session_id(study.id, stamp)
     return Order(
         study=study,

@@ -51,7 +51,7 @@ def serve(
 ) -> None:
     """Show the sessions of a directory in a browser, also those that run."""
     from iolab.errors import UsageError
-    from iolab.plan.wording import shown
+    from iolab.study.wording import shown
 
     if not directory.is_dir():
         raise UsageError(
@@ -68,18 +68,19 @@ def _answer(directory: Path, bound: Bound, given: str | None) -> None:
     """Say where the pages are, and answer until a signal comes."""
     import time
 
-    from iolab.cli.screen import one_line
-    from iolab.cli.talk import result, say
-    from iolab.plan.wording import shown
+    from iolab.cli.kinds import REPORTED
+    from iolab.cli.output import result, say
+    from iolab.report.terminal import one_line
     from iolab.serve.app import Shop, make_app
-    from iolab.serve.library import Library
     from iolab.serve.pages import with_way_back
     from iolab.serve.reports import Reports
     from iolab.serve.server import serve as answer
+    from iolab.serve.sessions import Library
+    from iolab.study.wording import shown
 
     token = new_token() if given is None and not bound.local else given
     library = Library(directory.resolve(), time.monotonic)
-    shop = Shop(library, Reports(report_command, with_way_back), str(directory))
+    shop = Shop(library, Reports(report_command, with_way_back), str(directory), REPORTED)
     app = make_app(shop, bound.terms(token), lambda text: say(one_line(f"iolab: {text}")))
 
     def ready() -> None:
@@ -101,7 +102,7 @@ def report_command(session: Path, path: Path) -> Sequence[str]:
     and may hold files of others.
     """
     return (
-        *(sys.executable, "-P", "-m", "iolab.cli.app", "report"),
+        *(sys.executable, "-P", "-m", "iolab", "report"),
         *(str(session), "--html", str(path), "--json"),
     )
 
@@ -116,7 +117,7 @@ def new_token() -> str:
 def read_token(path: Path) -> str:
     """The token in a file; UsageError where there is none that would keep anybody out."""
     from iolab.errors import UsageError
-    from iolab.plan.wording import shown
+    from iolab.study.wording import shown
 
     name = shown(str(path))
     try:
@@ -137,6 +138,6 @@ def read_token(path: Path) -> str:
 
 
 def _counted(number: int) -> str:
-    from iolab.report.wording import count
+    from iolab.report.numbers import count
 
     return count(number, "session") if number else "No session yet"

@@ -12,10 +12,10 @@ from iolab.cli.options import AsJson, SessionDirectory
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from iolab.analyse.points import PointSummary
+    from iolab.analysis.points import PointSummary
+    from iolab.core.metric import Result
+    from iolab.core.study import Study
     from iolab.errors import ExitCode
-    from iolab.model.metric import Result
-    from iolab.model.study import Study
     from iolab.store.reader import SessionReader
 
 
@@ -58,13 +58,14 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the results of a session, also of one that runs."""
-    from iolab.analyse.apart import shown_of
-    from iolab.analyse.points import summarise
-    from iolab.cli.talk import result_json
-    from iolab.report.export import session_document
-    from iolab.store.reader import SessionReader
+    from iolab.analysis.points import summarise
+    from iolab.analysis.resume_marks import shown_of
+    from iolab.cli.kinds import REPORTED
+    from iolab.cli.open_session import open_session
+    from iolab.cli.output import result_json
+    from iolab.report.results import session_document
 
-    reader = SessionReader(session)
+    reader = open_session(session)
     study, every = shown_of(reader)
     results = _of_digests(_chosen(study, every, workload), run)
     shown = {(result.workload, result.digest) for result in results}
@@ -73,7 +74,7 @@ def show(
         point for point in summarise(every, study) if (point.key.workload, point.digest) in shown
     ]
     if as_json:
-        result_json(session_document(study, results, points))
+        result_json(session_document(REPORTED, study, results, points, reader.damaged()))
     else:
         print_session(reader, study, results, details=details, points=points)
     raise typer.Exit(verdict_code(results, fail_on))
@@ -92,12 +93,10 @@ def print_session(
 
     `advise` says how to continue a session that did not come to its end.
     """
-    from iolab.analyse.points import summarise
-    from iolab.cli.heading import session_heading
-    from iolab.cli.loads import load_screen
-    from iolab.cli.nodes import nodes_screen
-    from iolab.cli.results import details_screen, results_screen
-    from iolab.cli.talk import result_screen
+    from iolab.analysis.points import summarise
+    from iolab.cli.output import result_screen
+    from iolab.cli.results import details_screen, load_screen, results_screen, session_heading
+    from iolab.guests.terminal import nodes_screen
 
     told = summarise(results, study) if points is None else points
     result_screen(
@@ -111,8 +110,8 @@ def print_session(
 
 def verdict_code(results: Sequence[Result], fail_on: FailOn | None) -> ExitCode:
     """1 when a result is at the level asked for or worse, else 0."""
+    from iolab.core.metric import Level
     from iolab.errors import ExitCode
-    from iolab.model.metric import Level
 
     if fail_on is None:
         return ExitCode.OK
@@ -126,7 +125,7 @@ def _chosen(
 ) -> tuple[Result, ...]:
     """The results of the workloads asked for; UsageError for one that the study has not."""
     from iolab.errors import Fault, UsageError
-    from iolab.plan.wording import shown, suggestion
+    from iolab.study.wording import shown, suggestion
 
     if not workloads:
         return tuple(results)
@@ -144,7 +143,7 @@ def _chosen(
 def _of_digests(results: Sequence[Result], wanted: list[str] | None) -> tuple[Result, ...]:
     """The results of the points asked for; UsageError for a digest that none of them has."""
     from iolab.errors import Fault, UsageError
-    from iolab.plan.wording import shown
+    from iolab.study.wording import shown
 
     if not wanted:
         return tuple(results)

@@ -1,15 +1,157 @@
-"""`iolab studies`: the studies that come with iolab."""
+"""The studies that come with iolab, and how a study is found by its name or its file."""
 
 from __future__ import annotations
 
-from iolab.cli.options import AsJson
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+import iolab
+from iolab.cli.options import (
+    AsJson,
+    EngineOption,
+    HostsFile,
+    Scale,
+    ServerOption,
+    Sets,
+    StudyName,
+    TargetPath,
+    load_study,
+)
+from iolab.core.toml import read_regular
+from iolab.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from iolab.published.audit.document import Published
+
+_SUFFIX: Final = ".toml"
+_PACKAGE: Final = Path(iolab.__file__).parent
+_PLACES: Final = (_PACKAGE / "_studies", _PACKAGE.parents[1] / "studies")
+"""Where the wheel puts the bundled studies, and where a checkout has them."""
+
+_PUBLISHED: Final = "published"
+"""Where results that others published lie, beside the studies."""
+
+STUDY_BYTES_MAX: Final = 4 << 20
+"""No study comes near; a device or a disk image by mistake is not read into memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudySource:
+    """A file's text and the name that its faults are told with."""
+
+    text: str
+    file_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BundledStudy:
+    """One study that comes with iolab."""
+
+    id: str
+    title: str
+    question: str
+    path: Path
+
+
+def bundled() -> tuple[BundledStudy, ...]:
+    """Every bundled study, by id."""
+    found = []
+    for path in sorted(_folder().glob(f"*{_SUFFIX}")):
+        heading = tomllib.loads(path.read_text(encoding="utf-8"))
+        found.append(BundledStudy(heading["id"], heading["title"], heading["question"], path))
+    return tuple(found)
+
+
+def published_ids() -> tuple[str, ...]:
+    """The ids of all published sets."""
+    return tuple(sorted(path.stem for path in (_folder() / _PUBLISHED).glob(f"*{_SUFFIX}")))
+
+
+def find_published(name: str) -> StudySource:
+    """The published set of that id, or in that file; UsageError when there is none."""
+    if name in published_ids():
+        path = _folder() / _PUBLISHED / f"{name}{_SUFFIX}"
+        return _read(path, path.name)
+    if name.endswith(_SUFFIX) or "/" in name:
+        return _read(Path(name), name, "Give a published set or a .toml file.")
+    from iolab.study.wording import shown, suggestion
+
+    raise UsageError(
+        f"There is no published set {shown(name)}.",
+        suggestion(name, published_ids(), "published sets"),
+    )
+
+
+def open_published(name: str) -> Published:
+    """The published set of that id, or in that file, read; UsageError when it is none."""
+    from iolab.published.audit.document import read_published
+    from iolab.study.wording import shown
+
+    source = find_published(name)
+    try:
+        return read_published(source.text)
+    except ValueError as error:
+        do = "Give a set of the form that 'iolab reference NAME --toml' prints."
+        raise UsageError(f"{shown(name)} is no set of results: {error}.", do) from None
+
+
+def find_study(name: str) -> StudySource:
+    """The study of that id, or in that file; UsageError when there is none, with the nearest."""
+    path = Path(name)
+    if path.suffix == _SUFFIX or "/" in name:
+        return _read(path, name)
+    bundled_path = _folder() / f"{name}{_SUFFIX}"
+    if bundled_path.is_file():
+        return _read(bundled_path, f"{name}{_SUFFIX}")
+    if path.is_file():
+        return _read(path, name)
+    from iolab.study.wording import shown, suggestion
+
+    raise UsageError(
+        f"There is no study {shown(name)}.",
+        suggestion(name, [study.id for study in bundled()], "bundled studies")
+        + " Give a bundled study or a .toml file.",
+    )
+
+
+def read_source(name: str, give: str) -> StudySource:
+    """The text of any file that a command line names; `give` is what to do when it is none."""
+    return _read(Path(name), name, give)
+
+
+def _folder() -> Path:
+    for place in _PLACES:
+        if place.is_dir():
+            return place
+    raise StoreError("The bundled studies are missing.", "Install iolab again.")
+
+
+_GIVE_STUDY: Final = "Give a bundled study (see 'iolab studies') or a .toml file."
+
+
+def _read(path: Path, name: str, give: str = _GIVE_STUDY) -> StudySource:
+    """The text of a study file; UsageError when it is missing, unreadable or no text."""
+    from iolab.study.wording import shown
+
+    try:
+        content = read_regular(path, STUDY_BYTES_MAX)
+        return StudySource(content.decode("utf-8-sig"), name)
+    except FileNotFoundError as error:
+        raise UsageError(f"There is no file {shown(name)}.", give) from error
+    except OSError as error:
+        raise UsageError(f"{shown(name)} cannot be read: {error.strerror}.", give) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{shown(name)} is not UTF-8 text (byte {error.start}).", give) from error
 
 
 def studies(*, as_json: AsJson = False) -> None:
     """List the bundled studies."""
-    from iolab.cli.catalogue import bundled
-    from iolab.cli.talk import result_json, result_screen
-    from iolab.plan.load import scale_names
+    from iolab.cli.output import result_json, result_screen
+    from iolab.study.load import scale_names
 
     found = bundled()
     scales = {study.id: scale_names(study.path.read_text(encoding="utf-8")) for study in found}
@@ -25,7 +167,7 @@ def studies(*, as_json: AsJson = False) -> None:
         ]
         result_json({"format": 1, "studies": listing})
         return
-    from iolab.cli.screen import Heading, plain, table
+    from iolab.report.terminal import Heading, plain, table
 
     rows = [
         [plain(study.id, "bold"), plain(study.question), plain(", ".join(scales[study.id]))]
@@ -33,3 +175,77 @@ def studies(*, as_json: AsJson = False) -> None:
     ]
     headings = [Heading("study"), Heading("question", main=True), Heading("scales")]
     result_screen(table(headings, rows))
+
+
+def init(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The study file to write.")] = Path(
+        "study.toml"
+    ),
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Write a commented study to begin with."""
+    from iolab.cli.output import result, result_json, say, write_new
+    from iolab.errors import UsageError
+    from iolab.study.template import study_template
+    from iolab.study.wording import shown
+
+    if file.suffix != ".toml":
+        raise UsageError(
+            f"{shown(str(file))} does not end in .toml, as a study's file does.",
+            f"Write {shown(str(file) + '.toml')}.",
+        )
+    write_new(file, study_template(file.stem))
+    if as_json:
+        result_json({"format": 1, "written": str(file)})
+        return
+    result(str(file))
+    say(f"Next: change it, then 'iolab check {file}' and 'iolab plan {file} --path DIR'.")
+
+
+def check(
+    study: StudyName,
+    *,
+    path: TargetPath = None,
+    hosts: HostsFile = None,
+    scale: Scale = "full",
+    sets: Sets = None,
+    server: ServerOption = None,
+    engine: EngineOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a study file; touch no host."""
+    from iolab.cli.output import result, result_json
+    from iolab.cli.study_kinds import STUDY_KINDS
+    from iolab.report.numbers import count
+    from iolab.report.terminal import one_line
+    from iolab.study.schedule import make_plan
+
+    read = load_study(
+        study, path, scale, sets, hosts=hosts, server=server, engine=engine, path_required=False
+    )
+    made = make_plan(read, STUDY_KINDS)
+    if as_json:
+        result_json(
+            {
+                "format": 1,
+                "study": read.id,
+                "title": read.title,
+                "scale": read.scale,
+                "configurations": len(read.configurations),
+                "hosts": len(read.hosts),
+                "workloads": len(read.workloads),
+                "points": len(made.points),
+                "runs": len(made.runs),
+            }
+        )
+        return
+    counted = ", ".join(
+        (
+            count(len(read.configurations), "configuration"),
+            count(len(read.workloads), "workload"),
+            count(len(made.points), "point"),
+            count(len(made.runs), "run"),
+        )
+    )
+    result(f"{one_line(study)} is right: {one_line(read.id)}, scale {read.scale}, {counted}.")

@@ -6,15 +6,14 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
-from iolab.analyse.curves import Curve, Findings, LoadFound, PeakFound
-from iolab.analyse.method.axis import CurvePoint
-from iolab.analyse.method.curve import Place
-from iolab.analyse.summary import METRIC_UNITS
-from iolab.model.metric import Metric
-from iolab.model.run import Point
-from iolab.plan.aim_tables import limit_name
-from iolab.plan.searches import Search
-from iolab.report.wording import axis_label, show, show_value
+from iolab.analysis.curves import Curve, Findings, LoadFound, PeakFound
+from iolab.analysis.metrics import METRIC_UNITS
+from iolab.core.metric import Metric
+from iolab.core.run import Point
+from iolab.report.numbers import axis_label, show, show_value
+from iolab.stats.curve import CurvePoint, Place
+from iolab.study.file import limit_name
+from iolab.study.schedule import Search
 from iolab.units import format_ns
 
 IOPS_UNIT: Final = "1/s"

@@ -5,42 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from iolab.analyse.account import ByteAccount, NodeBytes
-from iolab.analyse.iterations import is_metadata
-from iolab.analyse.key_value.summary import WHOLE_KEY, is_key_value
-from iolab.model.metric import HostResult, Result, Spread
-from iolab.report.key_value.tables import key_hosts_table
-from iolab.report.operations import NAMES, host_rate_keys, share_table
+from iolab.analysis.storage_bytes import ByteAccount, NodeBytes
+from iolab.core.metric import HostResult, Result, Spread
+from iolab.core.workload import Workload
+from iolab.report.kinds import LoadReport
+from iolab.report.numbers import NOTHING, count
 from iolab.report.table import Cell, Table, columns, row
-from iolab.report.tables import hosts_table
-from iolab.report.wording import NOTHING, count
 from iolab.units import format_bytes, format_duration_s
-
-OPERATIONS: Final = {operation.key: name for operation, name in NAMES.items()}
-"""Metadata operations for people, by their key in metrics."""
 
 HOSTS_SHOWN: Final = 24
 """Rows of a fleet's table: a larger fleet shows the slowest and the fastest half of these."""
 
 
-def host_shares(result: Result, key: str) -> Table:
-    """Each host's share of a run of any load; `key` is the metric that orders I/O."""
-    if is_key_value(result):
-        return _extremes(key_hosts_table(result), result, WHOLE_KEY)
-    return metadata_share_rows(result) if is_metadata(result) else share_rows(result, key)
+def host_shares(kind: LoadReport, result: Result, workload: Workload) -> Table:
+    """Each host's share of a run; of a large fleet the slowest and the fastest."""
+    return extremes(kind.hosts_table(result), result, kind.host_key(result, workload))
 
 
-def share_rows(result: Result, key: str) -> Table:
-    """Each host's share; of a large fleet the slowest and the fastest, by the metric `key`."""
-    return _extremes(hosts_table(result), result, key)
-
-
-def metadata_share_rows(result: Result) -> Table:
-    """The same of metadata load; the slowest and the fastest are those to make files."""
-    return _extremes(share_table(result), result, host_rate_keys(result)[0])
-
-
-def _extremes(whole: Table, result: Result, key: str) -> Table:
+def extremes(whole: Table, result: Result, key: str) -> Table:
     """The table, whose rows are the result's hosts in their order, without the middle of many."""
     if len(result.hosts) <= HOSTS_SHOWN:
         return whole
@@ -84,8 +66,8 @@ def spread_table(spread: Spread) -> Table:
     )
 
 
-def operation_spreads_table(spreads: Mapping[str, Spread]) -> Table:
-    """The same of metadata load, one row an operation: its phases follow each other."""
+def operation_spreads_table(spreads: Mapping[str, Spread], names: Mapping[str, str]) -> Table:
+    """The same of parts of a run that follow each other, one row a part under its name."""
     heads = (
         *columns(("Operation", "Slowest", "Fastest")),
         *columns((), ("Fastest over slowest", "Jain's index", "First apart", "Last apart")),
@@ -93,18 +75,18 @@ def operation_spreads_table(spreads: Mapping[str, Spread]) -> Table:
     )
     rows = tuple(
         row(operation, *_figures(spreads[key]))
-        for key, operation in OPERATIONS.items()
+        for key, operation in names.items()
         if key in spreads
     )
     return Table("How alike and how much together, phase by phase", heads, rows)
 
 
-def spread_tables(result: Result) -> tuple[Table, ...]:
+def spread_tables(kind: LoadReport, result: Result) -> tuple[Table, ...]:
     """The spread of a result's hosts as it is known: of the run, or of each of its phases."""
     tables = () if result.spread is None else (spread_table(result.spread),)
     if not result.operation_spreads:
         return tables
-    return (*tables, operation_spreads_table(result.operation_spreads))
+    return (*tables, operation_spreads_table(result.operation_spreads, kind.spread_names))
 
 
 def _figures(spread: Spread) -> tuple[str, ...]:

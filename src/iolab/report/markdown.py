@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from iolab.report.brief import Brief
-from iolab.report.objections import names_among_several, where, whose_run
-from iolab.report.page import Page, make_page
+from iolab.report.caveats import names_among_several, where, whose_run
+from iolab.report.html import Page, make_page
+from iolab.report.numbers import clean, mark
 from iolab.report.page_parts import ChartGroup
 from iolab.report.table import Cell, Table
-from iolab.report.wording import clean, mark
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&$]|:(?=//)|(?<=\bwww)\.)", re.IGNORECASE)
 """What begins markup, also that of GitHub, which makes links of bare addresses."""
@@ -91,7 +91,7 @@ def _group(item: ChartGroup) -> Iterator[str]:
 
 def _back(page: Page) -> Iterator[str]:
     yield from ("", "## Every run")
-    yield from _tables((page.results, *page.operation_results))
+    yield from _tables(page.results)
     yield from _tables((page.places,) if page.places else ())
     yield from ("", "## Test configuration")
     yield from _tables((page.configurations, *page.guests))

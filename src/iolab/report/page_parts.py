@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iolab.model.metric import Level
-from iolab.report.figures.frame import Figure
+from iolab.core.metric import Level
+from iolab.report.charts.chart import Figure
 from iolab.report.table import Table
 
 
@@ -52,3 +52,16 @@ class Section:
     title: str
     lede: str
     groups: tuple[ChartGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTables:
+    """What was published: where, on what, and a table of its figures.
+
+    `inside` are those of one node from inside, None where none were.
+    """
+
+    source: str
+    notes: tuple[tuple[str, str], ...]
+    results: Table
+    inside: Table | None = None

@@ -12,17 +12,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from iolab.model.metric import Level, Result
+from iolab.core.metric import Level, Result
 from iolab.report.brief import Brief
-from iolab.report.figures.frame import Figure
-from iolab.report.objections import names_among_several, where, whose_run
-from iolab.report.page import Page, make_page
+from iolab.report.caveats import names_among_several, where, whose_run
+from iolab.report.charts.chart import Figure
+from iolab.report.html import Page, make_page
+from iolab.report.numbers import clean, mark
 from iolab.report.page_parts import ChartGroup
 from iolab.report.render import figure_pdf, typeset
-from iolab.report.run_parts import RunPart
+from iolab.report.run_details import RunPart
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.report.tables import evidence_text
-from iolab.report.wording import clean, mark
 
 CLAIMS: Final = 5
 """Sentences on the title page."""
@@ -142,12 +142,11 @@ def _front(brief: Brief, page: Page) -> dict[str, Any]:
 
 def _back(brief: Brief, page: Page) -> dict[str, Any]:
     """Configuration, method, all runs, and how to repeat them."""
-    results = [page.results] if page.results.rows or not page.operation_results else []
     return {
         "configuration": _tables([page.configurations, *page.guests]),
         "hosts": [{"title": names, "tables": _tables(tables)} for names, tables in page.hosts],
         "method": _tables([page.method, *page.jobs]),
-        "results": _tables([*results, *page.operation_results]),
+        "results": _tables(page.results),
         "repeats": [
             {
                 "title": one.label,
@@ -174,12 +173,16 @@ def _run(part: RunPart, names: Mapping[str, str], figures: _Figures | None) -> d
 
 def _checks(result: Result) -> Table:
     """Every check of a run, worst first, with its evidence."""
-    checks = sorted(result.verdict.checks, key=lambda check: -check.level.rank)
+    checks = sorted(result.verdict.checks, key=lambda check: -check.rank)
     cells = tuple(
-        (verdict_cell(one.level), *row(one.code, one.says, evidence_text(one.evidence)))
+        (
+            verdict_cell(one.level) if one.level else Cell(one.word),
+            *row(one.code, one.says, evidence_text(one.evidence)),
+        )
         for one in checks
     )
-    return Table("", columns(("Verdict", "Check", "What it says", "Evidence")), cells)
+    heads = columns(("Verdict", "Check", "What it says", "Evidence"))
+    return Table(result.verdict.rests_on, heads, cells)
 
 
 def _tables(tables: Sequence[Table]) -> list[dict[str, Any]]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from iolab.analyse.points import FIGURES, Axis, PointSummary
-from iolab.analyse.scaling import HOSTS
-from iolab.analyse.value import Maximum
-from iolab.model.metric import Level
-from iolab.model.study import Study
-from iolab.report.detail import RunKey
-from iolab.report.figures.hosts import host_values
-from iolab.report.guests.groups import io_headlines
-from iolab.report.headline import Headline
-from iolab.report.key_value.groups import group_headlines, groups_in
+from iolab.analysis.curves import HOSTS
+from iolab.analysis.points import FIGURES, PointSummary
+from iolab.analysis.value import Maximum
+from iolab.core.metric import Level
+from iolab.core.study import Study
+from iolab.report.best import Headline
+from iolab.report.charts.hosts import host_values
+from iolab.report.kinds import Kinds
+from iolab.report.numbers import count
+from iolab.report.series import DetailKey
 from iolab.report.table import Cell, verdict_cell
-from iolab.report.wording import count
 
 PRINTED: Final = "printed"
 """What stands in place of a verdict where others published a figure."""
@@ -31,52 +30,36 @@ class Peak:
     """
 
     best: Maximum
-    shown: RunKey | None = None
+    shown: DetailKey | None = None
     slowest: float | None = None
     fastest: float | None = None
 
-    def verdict(self, anchors: Mapping[RunKey, str]) -> Cell:
+    def verdict(self, anchors: Mapping[DetailKey, str]) -> Cell:
         """The cell of its verdict, which leads to the run."""
         if self.best.level is None:
             return Cell(PRINTED)
         return verdict_cell(self.best.level, anchors.get(self.shown) if self.shown else None)
 
 
-def peaks_of(study: Study, points: Sequence[PointSummary]) -> tuple[Peak, ...]:
+def peaks_of(kinds: Kinds, study: Study, points: Sequence[PointSummary]) -> tuple[Peak, ...]:
     """Of I/O each workload and each mix of guests; of load on keys each group of operations.
 
     Invalid points are taken only where there is no other, and their level says so.
     """
-    return (*_of_io(study, points), *_of_keys(study, points))
+    return _peaks(kinds.headlines(study, points))
 
 
-def singles_of(study: Study, points: Sequence[PointSummary]) -> tuple[Maximum, ...]:
+def singles_of(kinds: Kinds, study: Study, points: Sequence[PointSummary]) -> tuple[Maximum, ...]:
     """The best of each workload with one host, where a study varies how many make its load."""
     alone = [point for point in points if dict(point.key.axis).get(HOSTS) == 1]
-    return tuple(one.best for one in _of_io(study, alone))
+    return tuple(one.best for one in _peaks(kinds.plain_headlines(study, alone)))
 
 
-def _of_io(study: Study, points: Sequence[PointSummary]) -> Iterator[Peak]:
-    for headline in io_headlines(study, points):
-        peak = _peak(headline, headline.workload.id, headline.workload.title)
-        if peak is not None:
-            yield peak
+def _peaks(found: Iterable[Headline]) -> tuple[Peak, ...]:
+    return tuple(peak for headline in found if (peak := _peak(headline)) is not None)
 
 
-def _of_keys(study: Study, points: Sequence[PointSummary]) -> Iterator[Peak]:
-    for group in groups_in(study, points):
-        name = _name(group.workload.id, group.others)
-        for headline in group_headlines(group, study):
-            peak = _peak(headline, name, group.title)
-            if peak is not None:
-                yield peak
-
-
-def _name(workload: str, others: Axis) -> str:
-    return " ".join([workload, *(str(value) for _, value in others)])
-
-
-def _peak(headline: Headline, name: str, title: str) -> Peak | None:
+def _peak(headline: Headline) -> Peak | None:
     best = headline.best
     if best is None:
         return None
@@ -86,13 +69,13 @@ def _peak(headline: Headline, name: str, title: str) -> Peak | None:
     return Peak(
         best=Maximum(
             configuration=headline.configuration.id,
-            workload=name,
+            workload=headline.workload.id,
             metric=key,
             value=best.figure,
             axis=run.axis,
             level=best.level,
             runs=tuple((one.digest, one.repeat) for one in best.results),
-            title=title,
+            title=headline.workload.title,
             places=headline.compared,
             hosts=0 if run.nodes else best.host_count,
         ),

@@ -6,11 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from iolab.analyse.iterations import is_metadata
-from iolab.analyse.key_value.summary import is_key_value
-from iolab.analyse.points import PointKey, PointSummary
-from iolab.model.metric import Metric
-from iolab.report.wording import NOTHING, show, show_interval
+from iolab.analysis.points import PointKey, PointSummary
+from iolab.core.metric import Metric
+from iolab.report.numbers import NOTHING, show, show_interval
 
 Value = str | int | float | None
 
@@ -91,8 +89,7 @@ def point_columns(points: Sequence[PointSummary]) -> dict[str, list[Value]]:
 
 def point_table(points: Sequence[PointSummary]) -> list[list[str]]:
     """Headings and rows of the points of I/O, values with units and intervals."""
-    chosen = [point for point in points if not _of_operations(point)]
-    axes = list(dict.fromkeys(name for point in chosen for name, _ in point.key.axis))
+    axes = list(dict.fromkeys(name for point in points for name, _ in point.key.axis))
     heads = ["Configuration", "Workload", *axes]
     heads += [heading for _, heading in _MARKDOWN_METRICS]
     rows = [
@@ -103,7 +100,7 @@ def point_table(points: Sequence[PointSummary]) -> list[list[str]]:
             *(told(point.metrics.get(key, _NO_METRIC)) for key, _ in _MARKDOWN_METRICS),
             point.level.value,
         ]
-        for point in chosen
+        for point in points
     ]
     return [[*heads, "Verdict"], *rows]
 
@@ -112,12 +109,6 @@ def told(metric: Metric) -> str:
     """A value with its interval and runs: `12.3 k [12.1 k, 12.5 k] n=3`."""
     interval = show_interval(metric, bare_rate=True)
     return f"{show(metric, bare_rate=True)} {interval}".strip()
-
-
-def _of_operations(point: PointSummary) -> bool:
-    """Whether the point is told by its operations, in a table of its own."""
-    runs = (*point.results, *point.left_out)
-    return any(is_metadata(run) or is_key_value(run) for run in runs)
 
 
 def _finite(value: float | None) -> float | None:

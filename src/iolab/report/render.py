@@ -1,29 +1,119 @@
-"""Charts become SVG or PDF, and documents are typeset; the only door to typst.
+"""The only door to vl_convert: a Vega-Lite spec becomes SVG or PDF, and many at once in parallel.
 
-A chart's SVG is one that a page can style. What is drawn is rewritten: stand-in colours become CSS
-tokens, so one drawing serves light, dark and print; everything a strict Content-Security-Policy
-forbids, and everything a page does not need (class names, roles, fonts), is dropped; ids get a
-prefix, so many drawings share a page.
+The library draws one chart after the other in a process, whatever threads ask for. So many charts
+are drawn by processes of their own, this very module, which read specs from their stdin and
+end with it: a report that is killed leaves none of them.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 from xml.etree import ElementTree as ET
 
 from iolab.errors import ReportError
-from iolab.report.figures.frame import Figure, Spec
+from iolab.report.charts.chart import Figure, Spec
+from iolab.report.charts.points import TIES, tie
+from iolab.report.numbers import clean, few_digits
 from iolab.report.palette import TOKENS
-from iolab.report.tie import TIES, tie
-from iolab.report.vega import pdf_of, svg_of, svgs_of
-from iolab.report.wording import clean
+
+MANY: Final = 8
+"""Charts for each process that are worth its start, which takes as long as ten of them."""
+
+PROCESSES_MAX: Final = 4
+"""Each takes 150 MB; more gain little beside what the report does itself."""
+
+
+def svg_of(spec: str) -> str:
+    """The raw SVG of a spec in JSON, which loads nothing from elsewhere. ValueError if it fails."""
+    import vl_convert  # takes 30 ms, and only a report needs it
+
+    return vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+
+
+def pdf_of(spec: str) -> bytes:
+    """The same as a PDF of one page."""
+    import vl_convert
+
+    return vl_convert.vegalite_to_pdf(spec, allowed_base_urls=[])
+
+
+def svgs_of(specs: Sequence[str], processes: int | None = None) -> dict[str, str]:
+    """SVG by spec of those that could be drawn in parallel; the others are for `svg_of`.
+
+    `processes` is how many (by default as many as this process has cores); with fewer than two, or
+    few specs, none is drawn here.
+    """
+    wanted = deque(dict.fromkeys(specs))
+    cores = len(os.sched_getaffinity(0)) if processes is None else processes
+    count = min(cores, PROCESSES_MAX, len(wanted) // MANY)
+    if count < 2:
+        return {}
+    found: dict[str, str] = {}
+    with ThreadPoolExecutor(count) as threads:
+        for _ in range(count):
+            threads.submit(_draw, wanted, found)
+    return found
+
+
+def _draw(wanted: deque[str], found: dict[str, str]) -> None:
+    """Let one process draw until nothing is wanted, or until it ends by itself."""
+    with (
+        suppress(OSError),
+        subprocess.Popen(
+            [sys.executable, "-m", "iolab.report.render"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+        ) as process,
+    ):
+        assert process.stdin is not None  # noqa: S101 - both were asked for above
+        assert process.stdout is not None  # noqa: S101
+        try:
+            while wanted:
+                try:
+                    spec = wanted.popleft()
+                except IndexError:  # another took the last
+                    return
+                process.stdin.write(spec + "\n")
+                process.stdin.flush()
+                answer = process.stdout.readline()
+                if not answer:
+                    return
+                if drawn := json.loads(answer):
+                    found[spec] = drawn
+        finally:
+            process.kill()
+
+
+def serve(specs: IO[str], drawn: IO[str]) -> None:
+    """Draw a spec a line until there is none; a line of JSON for each, null for one that fails."""
+    for line in specs:
+        try:
+            svg = svg_of(line)
+        except ValueError:
+            svg = None
+        drawn.write(json.dumps(svg) + "\n")
+        drawn.flush()
+
+
+if __name__ == "__main__":
+    serve(sys.stdin, sys.stdout)
+
 
 _STAND_INS: Final = {token.stand_in: token.css for token in TOKENS}
 _KEPT: Final = frozenset(
@@ -36,7 +126,11 @@ _KEPT: Final = frozenset(
 """What draws, and ties to values; the rest is dropped, `style` and `font-family` among it."""
 _DRAWN: Final = frozenset({"g", "path", "line", "rect", "text", "tspan", "circle", "clipPath"})
 _REFERENCE: Final = re.compile(r"url\(#([^)]+)\)")
-_NUMBER: Final = re.compile(r"-?\d+\.\d{2,}")
+_NUMBER: Final = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
+_ROUNDED: Final = dict.fromkeys(("d", "transform", "x2", "y2"), 1) | dict.fromkeys(
+    ("opacity", "fill-opacity", "stroke-opacity"), 2
+)
+"""Digits after the point of what Vega computes: a tenth of a unit is less than a pixel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +227,9 @@ def _undrawn(title: str, error: ValueError) -> ReportError:
     )
 
 
-def predraw(figures: Iterable[Figure]) -> dict[str, str]:
+def predraw(figures: Iterable[Figure], processes: int | None = None) -> dict[str, str]:
     """A cache for `draw_tied` with as many of these figures as are drawn faster together."""
-    return svgs_of([_text(figure.spec) for figure in figures])
+    return svgs_of([_text(figure.spec) for figure in figures], processes)
 
 
 def _drawn(spec: Spec, title: str, cache: dict[str, str]) -> str:
@@ -150,7 +244,7 @@ def _drawn(spec: Spec, title: str, cache: dict[str, str]) -> str:
 
 
 def _text(spec: Spec) -> str:
-    return json.dumps(spec, sort_keys=True, allow_nan=False)
+    return json.dumps(few_digits(spec), sort_keys=True, allow_nan=False)
 
 
 def _write(element: ET.Element, name: str, out: list[str]) -> None:
@@ -190,7 +284,12 @@ def _attributes(items: Iterable[tuple[str, str]], name: str) -> str:
             shown = f"{name}-{value}"
         elif "url(" in value:
             shown = _REFERENCE.sub(rf"url(#{name}-\1)", value)
-        elif key in {"d", "transform"}:
-            shown = _NUMBER.sub(lambda match: f"{float(match[0]):.1f}", value)
+        elif key in _ROUNDED:
+            shown = _short(value, _ROUNDED[key])
         out.append(f' {key}="{escape(shown)}"')
     return "".join(out)
+
+
+def _short(value: str, digits: int) -> str:
+    """The text with its numbers cut to so many digits after the point, none of them a last zero."""
+    return _NUMBER.sub(lambda match: f"{round(float(match[0]), digits):g}", value)

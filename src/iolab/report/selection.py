@@ -9,12 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from iolab.analyse.iterations import is_metadata
-from iolab.analyse.key_value.summary import WHOLE_KEY, is_key_value
-from iolab.model.metric import Level, Result
-from iolab.model.run import RunStatus
-from iolab.report.detail import RunKey
-from iolab.report.headline import Headline
+from iolab.core.metric import Level, Result
+from iolab.core.run import RunStatus
+from iolab.report.best import Headline
+from iolab.report.kinds import Kinds
+from iolab.report.series import DetailKey
 
 MAX_TIMELINES: Final = 16
 """Runs with their series drawn: each costs about 50 ms and 80 KiB of page."""
@@ -33,19 +32,19 @@ class Selection:
     Those with a heat map, all of I/O on files, have a timeline too.
     """
 
-    heat_maps: tuple[RunKey, ...]
-    timelines: tuple[RunKey, ...]
-    distributions: tuple[RunKey, ...]
+    heat_maps: tuple[DetailKey, ...]
+    timelines: tuple[DetailKey, ...]
+    distributions: tuple[DetailKey, ...]
 
 
-def select(results: Sequence[Result], found: Iterable[Headline]) -> Selection:
+def select(kinds: Kinds, results: Sequence[Result], found: Iterable[Headline]) -> Selection:
     """The runs that get charts, at most the limits of this module."""
     best = [
         (headline.best.shown.digest, headline.best.shown.repeat)
         for headline in found
         if headline.best is not None
     ]
-    measured = [result for result in results if _is_measured(result)]
+    measured = [result for result in results if kinds.of(result).is_measured(result)]
     bad = sorted(
         (result for result in measured if result.verdict.level is not Level.VALID),
         key=lambda result: (result.status is RunStatus.DONE, -result.verdict.level.rank),
@@ -54,14 +53,6 @@ def select(results: Sequence[Result], found: Iterable[Headline]) -> Selection:
         [*best, *((r.digest, r.repeat) for r in bad), *((r.digest, r.repeat) for r in measured)]
     )
     keys = tuple(order)
-    io = {(r.digest, r.repeat) for r in measured if not is_metadata(r) and not is_key_value(r)}
+    io = {(r.digest, r.repeat) for r in measured if kinds.of(r).has_one_figure}
     heat_maps = tuple(key for key in keys[:MAX_TIMELINES] if key in io)[:MAX_HEAT_MAPS]
     return Selection(heat_maps, keys[:MAX_TIMELINES], keys[:MAX_DISTRIBUTIONS])
-
-
-def _is_measured(result: Result) -> bool:
-    """Whether there is anything to draw."""
-    if is_metadata(result):
-        return any(metric.value is not None for metric in result.metrics.values())
-    rate = result.metrics.get(WHOLE_KEY if is_key_value(result) else "iops")
-    return rate is not None and rate.value is not None

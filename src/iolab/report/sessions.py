@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from iolab.analyse.differences import Difference
-from iolab.model.metric import Result
-from iolab.model.run import Plan
-from iolab.model.study import Study
-from iolab.report.detail import RunKey
+from iolab.analysis.differences import Difference
+from iolab.core.metric import Result
+from iolab.core.run import Plan
+from iolab.core.study import Study
+from iolab.report.series import DetailKey
 from iolab.store.documents import Session
 
 
@@ -63,7 +63,7 @@ class Sessions:
     """Several sessions in one report; `traces` lead from its runs to where they are stored."""
 
     members: tuple[Member, ...] = ()
-    traces: Mapping[RunKey, Trace] = field(default_factory=dict)
+    traces: Mapping[DetailKey, Trace] = field(default_factory=dict)
     apart: tuple[Apart, ...] = ()
 
     @property
@@ -76,7 +76,7 @@ class Sessions:
         for one in self.apart:
             yield from ((one.label, found) for found in one.differences if found.forbids)
 
-    def trace(self, key: RunKey) -> Trace:
+    def trace(self, key: DetailKey) -> Trace:
         """Where a run is stored; of a single session without a label."""
         return self.traces.get(key, Trace("", *key))
 

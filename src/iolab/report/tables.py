@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from iolab.analyse.iterations import is_metadata
-from iolab.analyse.key_value.summary import is_key_value
-from iolab.model.metric import Evidence, Result
-from iolab.model.run import Plan
-from iolab.model.study import Method, Order, Study
-from iolab.model.workload import Axis, Job, Workload
-from iolab.report.detail import RunKey
-from iolab.report.every_run import every_run
-from iolab.report.key_value.measures import on_keys
-from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
-from iolab.report.wording import NOTHING, count, show
+from iolab.analysis.differences import Area, Difference
+from iolab.core.metric import Evidence, Result
+from iolab.core.run import Plan
+from iolab.core.study import IDLE_WATCH_S, Method, Order, Study
+from iolab.core.workload import Axis, Job, Workload
+from iolab.report.brief import Brief
+from iolab.report.caveats import run_name
+from iolab.report.header import moment
+from iolab.report.kinds import Kinds
+from iolab.report.merged import asked_apart
+from iolab.report.numbers import NOTHING, count, listing, show
+from iolab.report.series import DetailKey
+from iolab.report.sessions import Member, Sessions
+from iolab.report.table import Cell, Column, Table, columns, every_run, row, verdict_cell
 from iolab.units import format_bytes, format_duration_s, parse_size
 
 SHOWN_METRICS: Final = (
@@ -41,9 +45,10 @@ SERVICE_METRICS: Final = (
 """Those beside them where latency counts from when I/Os were due."""
 
 
-def results_table(study: Study, results: Sequence[Result], anchors: Mapping[RunKey, str]) -> Table:
+def results_table(
+    study: Study, results: Sequence[Result], anchors: Mapping[DetailKey, str]
+) -> Table:
     """One row a run of I/O; `anchors` lead to what the report tells of it."""
-    results = [r for r in results if not is_metadata(r) and not is_key_value(r)]
     mixed = any(
         isinstance(workload.job, Job) and workload.job.access.mixed for workload in study.workloads
     )
@@ -89,7 +94,7 @@ def _evidence_value(value: object) -> str:
     return str(value)
 
 
-def method_table(study: Study, plan: Plan) -> Table:
+def method_table(kinds: Kinds, study: Study, plan: Plan) -> Table:
     """How the study measures, one row a choice."""
     method = study.method
     order = (
@@ -103,18 +108,29 @@ def method_table(study: Study, plan: Plan) -> Table:
         for data_set in plan.data_sets
     )
     layout = files or NOTHING
+    has_files = any(kinds.making(one).lays_out_files for one in study.workloads)
     caches = "dropped and verified before every run that reads" if method.drop_caches else "kept"
     rows = (
         row("Runs", f"{len(plan.runs)}: {len(plan.points)} points, repeats: {method.repeats}"),
         *_times(method),
         row("Settle", f"{format_duration_s(method.settle_s)} of rest after each run"),
+        *_left_out(method),
         row("Order", order),
         row("Caches", caches),
-        *(() if all(on_keys(one.job) for one in study.workloads) else (row("Files", layout),)),
+        *((row("Files", layout),) if has_files else ()),
         row("Telemetry", f"every {study.telemetry.interval_ms / 1000:g} s"),
         row("Scale", study.scale),
     )
     return Table("Method", columns(("What", "How")), rows)
+
+
+def _left_out(method: Method) -> Iterator[tuple[Cell, ...]]:
+    """The looks before a run that are not made as usual."""
+    if method.idle_watch_s != IDLE_WATCH_S:
+        watch = f"{format_duration_s(method.idle_watch_s)} of the target's devices before each run"
+        yield row("Idle watch", watch if method.idle_watch_s else "none")
+    if not method.generator_limit:
+        yield row("Generator limit", "not measured")
 
 
 def _times(method: Method) -> tuple[tuple[Cell, ...], ...]:
@@ -184,3 +200,123 @@ def _files(job: Job, swept: str | None) -> str:
     if job.shared_file:
         return f"{size} of one for all jobs"
     return size if job.files_per_job == 1 else f"{job.files_per_job} of {size}"
+
+
+TITLES_SHOWN: Final = 8
+"""Configurations named for a session; the others are counted."""
+
+SAME: Final = "same"
+"""What stands where a session does not differ from the first one."""
+
+
+def session_tables(sessions: Sessions) -> tuple[Table, ...]:
+    """What each session is, and in what they differ; none of a single session."""
+    if not sessions.several:
+        return ()
+    return (_sessions_table(sessions.members), _differences_table(sessions))
+
+
+def _sessions_table(members: Iterable[Member]) -> Table:
+    texts = ("Session", "Measured (UTC)", "Study", "Scale", "Configurations", "Runs", "Status")
+    rows = tuple(
+        row(
+            one.label,
+            f"{moment(one.session.created_real_ns):%Y-%m-%d %H:%M}",
+            one.study.id,
+            one.study.scale,
+            listing(list(one.titles), TITLES_SHOWN),
+            _made(one),
+            one.session.status.value,
+            one.session.iolab_version,
+            one.session.id,
+        )
+        for one in members
+    )
+    return Table("What each session is", columns((*texts, "iolab", "Id")), rows)
+
+
+def _made(member: Member) -> str:
+    made, planned = len(member.results), len(member.plan.runs)
+    return str(made) if member.plan.runs_more else f"{made} of {planned}"
+
+
+def _differences_table(sessions: Sessions) -> Table:
+    """One row for each thing, one column for each session; what forbids comparing is marked."""
+    rows: dict[tuple[Area, str], dict[str, list[Difference]]] = {}
+    for apart in sessions.apart:
+        for one in apart.differences:
+            rows.setdefault((one.area, one.what), {}).setdefault(apart.label, []).append(one)
+    labels = [one.label for one in sessions.members]
+    heads = (Column("What"), *(Column(label) for label in labels))
+    ordered = sorted(rows.items(), key=lambda item: not _forbids(item[1]))
+    cells = tuple(
+        row(
+            f"! {what}" if _forbids(found) else what,
+            _values(one.baseline for each in found.values() for one in each),
+            *(_values(one.candidate for one in found.get(label, ())) for label in labels[1:]),
+        )
+        for (_, what), found in ordered
+    )
+    nothing = (row("Nothing", *([SAME] * len(labels))),)
+    return Table("What differs between the sessions", heads, cells or nothing)
+
+
+def _forbids(found: Mapping[str, Iterable[Difference]]) -> bool:
+    return any(one.forbids for each in found.values() for one in each)
+
+
+def _values(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(texts)) or SAME
+
+
+def asked(brief: Brief) -> Study:
+    """The study whose workloads are told: where sessions ask otherwise by one id, each as asked."""
+    members = brief.sessions.members
+    if not members:
+        return brief.study
+    workloads = asked_apart([one.label for one in members], [one.study for one in members])
+    return replace(brief.study, workloads=workloads)
+
+
+def methods_table(brief: Brief) -> Table:
+    """How was measured: of several sessions a column for each, one where all did it alike."""
+    members = brief.sessions.members
+    if not members:
+        return method_table(brief.kinds, brief.study, brief.plan)
+    told = [_method(brief.kinds, one) for one in members]
+    names = list(dict.fromkeys(name for one in told for name in one))
+    rows = [[one.get(name, NOTHING) for one in told] for name in names]
+    alike = all(len(set(texts)) == 1 for texts in rows)
+    heads = ["How, in each session"] if alike else [one.label for one in members]
+    cells = tuple(row(name, *texts[: len(heads)]) for name, texts in zip(names, rows, strict=True))
+    return Table("Method", (Column("What"), *(Column(head) for head in heads)), cells)
+
+
+def _method(kinds: Kinds, member: Member) -> dict[str, str]:
+    cells = method_table(kinds, member.study, member.plan).rows
+    return {what.text: how.text for what, how in cells}
+
+
+def places_table(brief: Brief) -> Table | None:
+    """Where every run is stored, for forms that have no part for each run; None of one session."""
+    if not brief.sessions.several:
+        return None
+    rows = tuple(_place_row(brief, result) for result in brief.results)
+    heads = columns(("Run", "Configuration", "Session", "Stored in"))
+    return Table("Where every run is stored", heads, rows)
+
+
+def _place_row(brief: Brief, result: Result) -> tuple[Cell, ...]:
+    trace = brief.sessions.trace((result.digest, result.repeat))
+    return row(run_name(result), result.configuration, trace.label, trace.place)
+
+
+def trace_of(brief: Brief, result: Result) -> str:
+    """Where a run is stored, in words: its session, its folder in that."""
+    trace = brief.sessions.trace((result.digest, result.repeat))
+    ids: Iterator[str] = (
+        f"{one.label} ({one.session.id})"
+        for one in brief.sessions.members
+        if one.label == trace.label
+    )
+    return f"Session {next(ids, brief.session.id)}, {trace.place}"

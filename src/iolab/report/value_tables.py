@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from iolab.analyse.value import (
+from iolab.analysis.value import (
     MONEY,
     Maximum,
     Over,
@@ -19,14 +19,14 @@ from iolab.analyse.value import (
     per_host,
     quotients,
 )
-from iolab.model.configuration import Configuration
-from iolab.model.metric import Metric
-from iolab.report.detail import RunKey
+from iolab.core.configuration import Configuration
+from iolab.core.metric import Metric
+from iolab.report.numbers import NOTHING, axis_label, show, show_value
 from iolab.report.peaks import Peak
+from iolab.report.series import DetailKey
 from iolab.report.table import Cell, Table, columns, row
-from iolab.report.wording import NOTHING, axis_label, show, show_value
 
-Anchors = Mapping[RunKey, str]
+Anchors = Mapping[DetailKey, str]
 
 TIMES: Final = "Times"
 """How the heading of factors over the first configuration begins."""

@@ -23,31 +23,30 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from iolab import __version__
-from iolab.analyse.comparison import compare_sides
-from iolab.analyse.points import summarise
-from iolab.analyse.side import Side, read_side
+from iolab.analysis.comparison import compare_sides
+from iolab.analysis.comparison_sides import Side, read_side
+from iolab.analysis.points import summarise
 from iolab.errors import IolabError, UsageError
-from iolab.report.export import session_document
-from iolab.serve.comparing import compare_page
-from iolab.serve.find import Place
-from iolab.serve.gate import App, Gate, Refusal, Terms, refusal_of
-from iolab.serve.library import Library, Opened
-from iolab.serve.limits import READING_S
-from iolab.serve.live import live_page
+from iolab.report.kinds import Kinds
+from iolab.report.results import session_document
 from iolab.serve.pages import (
     HTML,
     Choice,
     Page,
     choose_html,
     compare_html,
+    compare_page,
     list_page,
     live_html,
+    live_page,
     making_page,
     refusal_html,
     report_rules,
     without_way_back,
 )
 from iolab.serve.reports import Busy, Made, Reports
+from iolab.serve.server import READING_S, App, Gate, Refusal, Terms, refusal_of
+from iolab.serve.sessions import Library, Opened, Place
 
 _TEXT_MAX: Final = 256
 """Characters of a value in an address; a configuration's id is shorter."""
@@ -60,6 +59,7 @@ class Shop:
     library: Library
     reports: Reports
     root: str
+    kinds: Kinds
 
 
 def make_app(shop: Shop, terms: Terms, tell: Callable[[str], None]) -> App:
@@ -153,14 +153,16 @@ async def _live(shop: Shop, request: Request) -> Response:
 
 async def _document(shop: Shop, request: Request) -> Response:
     place = await _place(shop, request)
-    body = await asyncio.to_thread(lambda: _json(shop.library.open(place)))
+    body = await asyncio.to_thread(lambda: _json(shop.kinds, shop.library.open(place)))
     return await _packed(Page(body, {"content-type": "application/json"}), request)
 
 
-def _json(opened: Opened) -> bytes:
+def _json(kinds: Kinds, opened: Opened) -> bytes:
     """What `iolab show --json` prints, byte for byte."""
     points = summarise(opened.results, opened.study)
-    document = session_document(opened.study, opened.results, points)
+    document = session_document(
+        kinds, opened.study, opened.results, points, opened.reader.damaged()
+    )
     return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
 
 
@@ -192,7 +194,11 @@ def _compared(shop: Shop, asked: list[tuple[str, Place, str]], *, allow: bool) -
     again = {name: place.id for name, place, _ in asked}
     again |= {f"{name}-configuration": text for name, _, text in asked if text}
     address = f"/compare?{urlencode({**again, 'allow-differences': 'yes'})}"
-    return _shown(compare_html(compare_page(compared, allow_differences=allow), address))
+    damaged = tuple(
+        f"{one.place.name}: {damage}" for one in opened for damage in one.reader.damaged()
+    )
+    page = compare_page(compared, allow_differences=allow, damaged=damaged)
+    return _shown(compare_html(page, address))
 
 
 def _choice(opened: Opened, name: str, place: Place, chosen: str) -> Choice:

@@ -1,11 +1,13 @@
-"""The pages as HTML: one style sheet and at most one script, both named by their digests.
+"""What the page of a comparison shows: the same as `iolab compare`, with the intervals drawn. Pure.
 
-Foreign text is escaped by the template engine, after what cannot be seen in it was written out.
+An interval is drawn on one scale for all rows of the page, the logarithm of the ratio, with the
+ratio of 1 in the middle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -15,16 +17,338 @@ from typing import Final
 from jinja2 import Environment
 from markupsafe import Markup
 
-from iolab.model.event import SessionStatus
+from iolab.analysis.comparison import SAME_SESSION, Compared, Row
+from iolab.analysis.comparison_sides import Side
+from iolab.analysis.differences import Difference
+from iolab.core.events import SessionStatus
+from iolab.core.metric import Level, Result
+from iolab.core.run import Plan, PlannedRun, RunStatus
+from iolab.loads.keyvalue.charts import metric_word
+from iolab.loads.keyvalue.metrics import is_key_value
+from iolab.loads.metadata.metrics import is_metadata
+from iolab.report.best import Tally, tally
+from iolab.report.caveats import Objection, objections, run_name
+from iolab.report.comparison import interval_text, point_text, ratio_text, row_texts, summary_texts
 from iolab.report.html import digest_source, style_sheet, template_engine
 from iolab.report.html import policy as report_policy
 from iolab.report.html import script as report_script
-from iolab.report.wording import count
-from iolab.serve.comparing import ComparePage
-from iolab.serve.find import Place
-from iolab.serve.gate import Refusal
-from iolab.serve.library import Listing
-from iolab.serve.live import LivePage
+from iolab.report.numbers import NOTHING, axis_label, count, show
+from iolab.report.table import Cell, Column, Table, columns, verdict_cell
+from iolab.serve.server import Refusal
+from iolab.serve.sessions import Listing, Opened, Place
+from iolab.stats.comparison import Verdict
+from iolab.units import format_duration_s
+
+SPAN_LEAST: Final = math.log(1.1)
+"""A scale of at least ±10 %, so that noise does not look like news."""
+
+SPAN_MOST: Final = math.log(10)
+"""A scale of at most a factor of ten either way; what is beyond ends at the edge."""
+
+WIDTH: Final = 100.0
+"""The width of a drawing in its own units."""
+
+SKIPPED_MAX: Final = 40
+"""Points not compared that are named; the document of `iolab compare --json` has all."""
+
+_SHAPES: Final = {
+    Verdict.BETTER: "▲",
+    Verdict.WORSE: "▼",
+    Verdict.SAME: "=",
+    Verdict.INCONCLUSIVE: "?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A ratio drawn: where it and the ends of its interval lie from 0 to WIDTH."""
+
+    low: float
+    ratio: float
+    high: float
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A metric of a point: its texts as the headings name them, and its interval drawn."""
+
+    metric: str
+    baseline: str
+    candidate: str
+    ratio: str
+    interval: str
+    runs: str
+    verdict: Verdict
+    shape: str
+    reason: str
+    level: Level
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The lines of one point."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparePage:
+    """Everything on the page; without `shown` what forbids the comparison alone."""
+
+    title: str
+    sides: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    differences: tuple[Difference, ...]
+    note: str
+    forbidden: bool
+    shown: bool
+    groups: tuple[Group, ...]
+    scale: str
+    counts: tuple[tuple[Verdict, str, int], ...]
+    means: tuple[tuple[str, str, str], ...]
+    skipped: tuple[str, ...]
+    more_skipped: int
+    damaged: tuple[str, ...] = ()
+
+
+def compare_page(
+    compared: Compared, *, allow_differences: bool, damaged: tuple[str, ...] = ()
+) -> ComparePage:
+    """The page of a comparison; what forbids it withholds the rows unless they are asked for.
+
+    `damaged` is what either session leaves out.
+    """
+    forbidden = any(one.forbids for one in compared.differences)
+    span = _log_span(compared.rows)
+    skipped = [f"{point_text(one.workload, one.axis)}: {one.reason}" for one in compared.skipped]
+    return ComparePage(
+        title=f"{_called(compared.candidate)} against {_called(compared.baseline)}",
+        sides=(
+            ("Baseline", _side(compared.baseline)),
+            ("Candidate", _side(compared.candidate)),
+        ),
+        differences=compared.differences,
+        note=_note(compared),
+        forbidden=forbidden,
+        shown=allow_differences or not forbidden,
+        groups=_groups(compared.rows, span),
+        scale=f"from {math.exp(-span):.3g} to {math.exp(span):.3g}",
+        counts=tuple((one, _SHAPES[one], compared.verdicts.get(one, 0)) for one in Verdict),
+        means=tuple(summary_texts(one) for one in compared.summaries),
+        skipped=tuple(skipped[:SKIPPED_MAX]),
+        more_skipped=max(0, len(skipped) - SKIPPED_MAX),
+        damaged=damaged,
+    )
+
+
+def _note(compared: Compared) -> str:
+    if compared.same_session:
+        return f"{SAME_SESSION[0].upper()}{SAME_SESSION[1:]}."
+    if not compared.differences:
+        return "Nothing else differs: studies, hosts and versions are the same."
+    return ""
+
+
+def _called(side: Side) -> str:
+    """A side by its place, and its configuration where the session has several."""
+    several = len(side.study.configurations) > 1
+    return f"{side.name} ({side.configuration.title})" if several else side.name
+
+
+def _side(side: Side) -> tuple[tuple[str, str], ...]:
+    made = datetime.fromtimestamp(side.created_real_ns / 1e9, tz=UTC)
+    return (
+        ("Session", side.session),
+        ("Place", side.name),
+        ("Study", f"{side.study.title} ({side.study.id}, scale {side.study.scale})"),
+        ("Configuration", side.configuration.title),
+        ("Measured", f"{made:%Y-%m-%d %H:%M} UTC, {count(len(side.results), 'run')}"),
+    )
+
+
+def _log_span(rows: Sequence[Row]) -> float:
+    """How far the scale reaches either way: the farthest end of any interval."""
+    ends = [
+        abs(math.log(end))
+        for row in rows
+        for end in (row.comparison.low, row.comparison.ratio, row.comparison.high)
+        if end is not None and math.isfinite(end) and end > 0
+    ]
+    return min(max([SPAN_LEAST, *ends]), SPAN_MOST)
+
+
+def _groups(rows: Sequence[Row], span: float) -> tuple[Group, ...]:
+    points: dict[str, list[Line]] = {}
+    for row in rows:
+        points.setdefault(point_text(row.workload, row.axis), []).append(_line(row, span))
+    return tuple(Group(point, tuple(lines)) for point, lines in points.items())
+
+
+def _line(row: Row, span: float) -> Line:
+    found = row.comparison
+    _, metric, baseline, candidate, *_ = row_texts(row)
+    told = found.verdict is Verdict.INCONCLUSIVE or found.reason == SAME_SESSION
+    return Line(
+        metric=metric_word(metric),
+        baseline=baseline,
+        candidate=candidate,
+        ratio=ratio_text(found.ratio),
+        interval=interval_text(found.low, found.high),
+        runs=" / ".join(map(str, found.runs)),
+        verdict=found.verdict,
+        shape=_SHAPES[found.verdict],
+        reason=found.reason if told else "",
+        level=row.level,
+        mark=_mark(found.low, found.ratio, found.high, span),
+    )
+
+
+def _mark(low: float | None, ratio: float, high: float | None, span: float) -> Mark:
+    if low is None or high is None:
+        return Mark(0.0, _place(ratio, span), 0.0, known=False)
+    return Mark(_place(low, span), _place(ratio, span), _place(high, span), known=True)
+
+
+def _place(ratio: float, span: float) -> float:
+    """Where a ratio lies on the drawing."""
+    if not ratio > 0:
+        return 0.0
+    at = math.log(ratio) if math.isfinite(ratio) else math.inf
+    return round(WIDTH / 2 * (1 + max(-1.0, min(1.0, at / span))), 2)
+
+
+NEWEST_MAX: Final = 12
+"""Runs that are shown: what fits a screen; the report has them all."""
+
+OBJECTIONS_MAX: Final = 6
+"""Objections that are shown, the worst first."""
+
+_NANOSECONDS: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a session is: runs made of those planned, and what it does now.
+
+    `open_ended` says that results may ask for more; `now` is empty where nothing is under way.
+    """
+
+    made: int
+    planned: int
+    open_ended: bool
+    now: str
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LivePage:
+    """Everything on the page."""
+
+    title: str
+    status: SessionStatus
+    reason: str
+    progress: Progress
+    tally: Tally
+    newest: Table
+    objections: tuple[Objection, ...]
+    damaged: tuple[str, ...]
+
+
+def live_page(opened: Opened, now_ns: int) -> LivePage:
+    """The page of a session as it stands at `now_ns` (UTC)."""
+    session, results = opened.session, opened.results
+    return LivePage(
+        title=session.title,
+        status=session.status,
+        reason=session.reason or "",
+        progress=_progress(opened, now_ns),
+        tally=tally(results),
+        newest=newest_table(results),
+        objections=objections(results)[:OBJECTIONS_MAX],
+        damaged=tuple(map(str, opened.reader.damaged())),
+    )
+
+
+def newest_table(results: Sequence[Result]) -> Table:
+    """The runs that were measured last, the newest first."""
+    newest = sorted(results, key=lambda one: (one.sitting, one.order))[-NEWEST_MAX:]
+    several = len({one.configuration for one in results}) > 1
+    heads = (
+        Column("Run"),
+        *((Column("Configuration"),) if several else ()),
+        Column("Verdict"),
+        *columns((), ("Rate", "Bandwidth", "Latency mean", "p99")),
+    )
+    rows = tuple(
+        (
+            Cell(_name(one)),
+            *((Cell(one.configuration),) if several else ()),
+            verdict_cell(one.verdict.level),
+            *_figures(one),
+        )
+        for one in reversed(newest)
+    )
+    return Table("The newest runs", heads, rows)
+
+
+def _name(result: Result) -> str:
+    ended = "" if result.status is RunStatus.DONE else f" ({result.status.value})"
+    return f"{run_name(result)}{ended}"
+
+
+def _figures(result: Result) -> tuple[Cell, ...]:
+    """Rate, bandwidth, mean latency and p99, as far as the run has them."""
+    metrics = result.metrics
+    if is_metadata(result) or is_key_value(result):
+        rate = next((one for one in metrics.values() if one.unit == "ops/s"), None)
+        return (Cell(show(rate)), *([Cell(NOTHING)] * 3))
+    keys = ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
+    return tuple(Cell(show(metrics.get(key))) for key in keys)
+
+
+def _progress(opened: Opened, now_ns: int) -> Progress:
+    plan, results = opened.reader.plan, opened.results
+    running = opened.session.status is SessionStatus.RUNNING
+    made = {(one.digest, one.repeat) for one in results if one.status is RunStatus.DONE}
+    return Progress(
+        made=len(plan.runs) - plan.missing(made),
+        planned=len(plan.runs),
+        open_ended=bool(plan.runs_more),
+        now=_next(plan, made) if running else "",
+        facts=_times(opened, now_ns, running=running),
+    )
+
+
+def _next(plan: Plan, made: set[tuple[str, int]]) -> str:
+    """The first run of the plan that is not made: the one that is prepared or measured."""
+    coming = [run for run in plan.runs if (run.point.digest, run.repeat) not in made]
+    return _planned(min(coming, key=lambda run: run.order)) if coming else "what results ask for"
+
+
+def _planned(run: PlannedRun) -> str:
+    axis = axis_label(run.point.axis)
+    name = f"{run.point.workload}, {axis}" if axis else run.point.workload
+    return f"{name}, repeat {run.repeat}" if run.repeat > 1 else name
+
+
+def _times(opened: Opened, now_ns: int, *, running: bool) -> tuple[tuple[str, str], ...]:
+    """Since when it runs, how long the plan takes at most, and when a run was last kept."""
+    begun = opened.reader.begun()
+    facts = []
+    if begun and running:
+        facts.append(("running for", _span(now_ns - begun[-1])))
+    if running:
+        facts.append(("planned for at most", format_duration_s(opened.reader.plan.budget.seconds)))
+    if opened.results and running:
+        facts.append(("last run kept", f"{_span(now_ns - opened.state.newest_ns)} ago"))
+    return tuple(facts)
+
+
+def _span(nanoseconds: int) -> str:
+    return format_duration_s(max(0, round(nanoseconds / _NANOSECONDS)))
+
 
 REFRESH_S: Final = 3
 """How often a page that changes asks for itself again."""

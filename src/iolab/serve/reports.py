@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from iolab.errors import IolabError, ReportError
-from iolab.serve.find import Place
-from iolab.serve.limits import (
+from iolab.errors import ExitCode, IolabError, ReportError
+from iolab.serve.server import (
     CACHE_BYTES_MAX,
     REPORT_BYTES_MAX,
     REPORT_S,
     REPORT_WAIT_S,
     REPORTS_WAITING_MAX,
 )
+from iolab.serve.sessions import Place
 
 Command = Callable[[Path, Path], Sequence[str]]
 """The argument list that writes the report of a session (first path) to a file (second one)."""
@@ -60,12 +60,23 @@ class Busy(Exception):
 
 
 class Reports:
-    """The reports of a server's sessions; `wait_s` is how long one request waits for one."""
+    """The reports of a server's sessions; `wait_s` is how long one request waits for one.
 
-    def __init__(self, command: Command, finish: Finish, *, wait_s: float = REPORT_WAIT_S) -> None:
+    Pages that were made are kept up to `keep_bytes` together.
+    """
+
+    def __init__(
+        self,
+        command: Command,
+        finish: Finish,
+        *,
+        wait_s: float = REPORT_WAIT_S,
+        keep_bytes: int = CACHE_BYTES_MAX,
+    ) -> None:
         self._command = command
         self._finish = finish
         self._wait_s = wait_s
+        self._keep_bytes = keep_bytes
         self._kept: OrderedDict[tuple[str, str], Made] = OrderedDict()
         self._making: dict[tuple[str, str], asyncio.Task[Made]] = {}
         self._one = asyncio.Semaphore(1)
@@ -129,7 +140,7 @@ class Reports:
         for old in [one for one in self._kept if one[0] == key[0]]:
             del self._kept[old]
         self._kept[key] = made
-        while self.kept_bytes > CACHE_BYTES_MAX:
+        while self.kept_bytes > self._keep_bytes:
             self._kept.popitem(last=False)
         self._making.pop(key, None)
 
@@ -145,7 +156,10 @@ def _packed(path: Path, finish: Finish, place: Place) -> Made:
 
 
 async def _run(argv: Sequence[str]) -> None:
-    """Run the command to its end, or end it with us; ReportError with what it said of a failure."""
+    """Run the command to its end, or end it with us; ReportError with what it said of a failure.
+
+    A report that leaves damaged runs out is one too, and says so.
+    """
     process = await asyncio.create_subprocess_exec(
         *argv,
         stdin=asyncio.subprocess.DEVNULL,
@@ -169,7 +183,7 @@ async def _run(argv: Sequence[str]) -> None:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-    if code != 0:
+    if code != ExitCode.OK and not (code == ExitCode.STORE and _is_written(said)):
         raise _error_of(said, code)
 
 
@@ -179,6 +193,14 @@ async def _said(stdout: asyncio.StreamReader) -> bytes:
         return await stdout.readexactly(_SAID_MAX)
     except asyncio.IncompleteReadError as error:
         return error.partial
+
+
+def _is_written(said: bytes) -> bool:
+    """Whether `iolab report --json` tells of a report, not of an error."""
+    try:
+        return "written" in json.loads(said)
+    except (ValueError, TypeError):
+        return False
 
 
 def _error_of(said: bytes, code: int) -> IolabError:

@@ -1,31 +1,309 @@
-"""Listens and answers, with limits on connections, on what they say and how long they take.
-
-This and `app` are the door to starlette and uvicorn.
-"""
+"""What a server of sessions does at most: each limit with its reason."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import errno
+import hmac
 import ipaddress
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from iolab.errors import UsageError
-from iolab.serve.gate import App, Terms
-from iolab.serve.limits import (
-    CONNECTIONS_MAX,
-    HEAD_S,
-    HEADER_BYTES_MAX,
-    KEEP_ALIVE_S,
-    SHUTDOWN_S,
+from iolab.errors import IolabError, UsageError
+
+DEPTH_MAX: Final = 4
+"""Levels of folders below the directory that sessions are looked for in: site, system, month."""
+
+SESSIONS_MAX: Final = 500
+"""Sessions that are listed: more do not help a reader, and each costs a look."""
+
+FOLDERS_MAX: Final = 20_000
+"""Folders that are entered in search of sessions, so that a home directory ends the search too."""
+
+ENTRIES_MAX: Final = 400_000
+"""Files and folders of one session that are looked at: ten times what 5,000 points have."""
+
+FILE_BYTES_MAX: Final = 1 << 30
+"""A larger file in a session is none of ours."""
+
+LISTING_S: Final = 1.5
+"""How long a list waits for sessions that were not read yet; it shows the others and asks again."""
+
+FOUND_S: Final = 2.0
+"""How long the sessions that were found are taken to be all there are; a list searches anew."""
+
+READERS_MAX: Final = 8
+"""Sessions whose results stay in memory: those of 5,000 points take 100 MB."""
+
+REPORT_S: Final = 600.0
+"""When a report is given up: that of 5,000 points takes half a minute on two busy cores."""
+
+REPORT_WAIT_S: Final = 4.0
+"""How long a request waits for a report; then it gets a page that asks again."""
+
+REPORTS_WAITING_MAX: Final = 8
+"""Reports that wait to be made, one after the other; who asks for more is told to come again."""
+
+REPORT_BYTES_MAX: Final = 256 << 20
+"""The largest page that is shown; that of 5,000 points has 25 MB."""
+
+CACHE_BYTES_MAX: Final = 64 << 20
+"""Memory for pages that were made, compressed: a hundred usual ones, or twenty of the largest."""
+
+CONNECTIONS_MAX: Final = 64
+"""Connections at a time of those who were let in; a browser opens six."""
+
+STRANGERS_MAX: Final = 64
+"""Connections at a time on which nobody was let in yet; a further one ends the oldest of them, so
+that whoever has the token gets in while others hold connections and say nothing."""
+
+HEAD_BYTES_MAX: Final = 16 << 10
+"""The head of a request: its address, and all headers, the token in them."""
+
+HEAD_S: Final = 10.0
+"""How long a connection may take to tell its request, or go without one at first."""
+
+KEEP_ALIVE_S: Final = 20
+"""How long a connection stays open for the next request."""
+
+SHUTDOWN_S: Final = 3
+"""How long answers that are under way may take at the end."""
+
+READING_S: Final = 30.0
+"""How long a request may take in all; reading the largest session takes some seconds."""
+
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+NO_CONTENT: Final = (
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+"""The policy of an answer that brings none of its own."""
+
+_ALWAYS: Final = {
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+LET_IN: Final = "iolab.let_in"
+"""In the state of a connection: what to call when a request on it was not refused."""
+
+_REALM: Final = 'Basic realm="iolab: any name, and the token as password", charset="UTF-8"'
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Under which names the server may be asked, and the token, None where none is needed.
+
+    `addresses` says that any IP address is a name of it, as where it listens on all of a machine's.
+    """
+
+    names: frozenset[str]
+    addresses: bool
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is not answered, with the headers that go with it."""
+
+    status: int
+    title: str
+    text: str
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+Refuse = Callable[[Refusal], tuple[bytes, Mapping[str, str]]]
+"""Makes the page of a refusal, and the headers of its content."""
+
+
+class Gate:
+    """An ASGI application before another one; `tell` gets a line for each fault of ours."""
+
+    def __init__(self, app: App, terms: Terms, refuse: Refuse, tell: Callable[[str], None]) -> None:
+        self._app = app
+        self._terms = terms
+        self._refuse = refuse
+        self._tell = tell
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or pass on the start and end of the server."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def guarded(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message = {**message, "headers": _with_ours(message.get("headers", ()))}
+            await send(message)
+
+        too_long = head_bytes(scope) > HEAD_BYTES_MAX
+        refusal = _HEAD if too_long else judge(scope["method"], _headers(scope), self._terms)
+        if refusal is not None:
+            await self._answer(refusal, scope, guarded)
+            return
+        if let_in := scope.get("state", {}).get(LET_IN):
+            let_in()
+        try:
+            await self._app(scope, receive, guarded)
+        except Exception as error:
+            self._tell(f"A page failed: {type(error).__name__}: {error}")
+            if not started:
+                await self._answer(_BROKEN, scope, guarded)
+
+    async def _answer(self, refusal: Refusal, scope: Scope, send: Send) -> None:
+        body, headers = self._refuse(refusal)
+        every = [*headers.items(), *refusal.headers, ("connection", "close")]
+        every.append(("content-length", str(len(body))))
+        await send(
+            {
+                "type": "http.response.start",
+                "status": refusal.status,
+                "headers": [(name.encode(), value.encode()) for name, value in every],
+            }
+        )
+        shown = b"" if scope["method"] == "HEAD" else body
+        await send({"type": "http.response.body", "body": shown})
+
+
+def head_bytes(scope: Scope) -> int:
+    """How long the head of a request is: its address, and names and values of its headers."""
+    address = len(scope.get("raw_path", b"")) + len(scope["query_string"])
+    return address + sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+
+
+def judge(method: str, headers: Mapping[str, list[str]], terms: Terms) -> Refusal | None:
+    """Why a request must not be answered; None where it may be."""
+    if method not in {"GET", "HEAD"}:
+        return _METHOD
+    if headers.get("transfer-encoding") or set(headers.get("content-length", ())) - {"0"}:
+        return _BODY
+    hosts = headers.get("host", [])
+    if len(hosts) != 1 or not is_ours(hosts[0], terms):
+        return _HOST
+    if _is_foreign(headers):
+        return _FOREIGN
+    if terms.token is not None and not knows(headers.get("authorization", []), terms.token):
+        return _TOKEN
+    return None
+
+
+def is_ours(host: str, terms: Terms) -> bool:
+    """Whether a Host header names this server, at any port: it may be forwarded."""
+    name = _name_of(host)
+    if name is None:
+        return False
+    if name in terms.names:
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return address.is_loopback or terms.addresses
+
+
+def knows(given: list[str], token: str) -> bool:
+    """Whether the one Authorization header has the token: as Bearer, or as password of Basic."""
+    if len(given) != 1:
+        return False
+    scheme, _, value = given[0].partition(" ")
+    if scheme.lower() == "basic":
+        try:
+            decoded = base64.b64decode(value.strip(), validate=True).decode("utf-8", "replace")
+        except ValueError:
+            return False
+        value = decoded.partition(":")[2]
+    elif scheme.lower() != "bearer":
+        return False
+    return hmac.compare_digest(value.strip().encode("utf-8", "replace"), token.encode())
+
+
+def _name_of(host: str) -> str | None:
+    """The name or address of a Host header in lower case, without brackets, port and last dot."""
+    if host.startswith("["):
+        name, closed, rest = host[1:].partition("]")
+        if not closed or (rest and not rest.startswith(":")):
+            return None
+    else:
+        name, _, rest = host.partition(":")
+        if ":" in rest:
+            return None
+    port = rest.removeprefix(":")
+    if port and not (port.isascii() and port.isdigit()):
+        return None
+    return name.lower().removesuffix(".") or None
+
+
+def _is_foreign(headers: Mapping[str, list[str]]) -> bool:
+    """Whether a page from elsewhere asks for this one as a part of itself."""
+    if not {"cross-site", "same-site"} & set(headers.get("sec-fetch-site", ())):
+        return False
+    opened = headers.get("sec-fetch-mode") == ["navigate"]
+    return not (opened and headers.get("sec-fetch-dest") == ["document"])
+
+
+def _headers(scope: Scope) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in scope["headers"]:
+        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return found
+
+
+def _with_ours(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    given = {name.lower() for name, _ in headers}
+    every = {**_ALWAYS, "content-security-policy": NO_CONTENT}
+    ours = [(name.encode(), value.encode()) for name, value in every.items()]
+    return [*headers, *(pair for pair in ours if pair[0] not in given)]
+
+
+def refusal_of(error: IolabError, status: int) -> Refusal:
+    """The refusal that tells an error of ours."""
+    return Refusal(status, error.happened, error.do)
+
+
+_METHOD: Final = Refusal(
+    405, "Nothing can be changed here.", "Ask with GET or HEAD.", (("allow", "GET, HEAD"),)
+)
+_BODY: Final = Refusal(400, "A request here has no content.", "Ask without any.")
+_HEAD: Final = Refusal(431, "The head of the request is too long.", "Ask with a shorter one.")
+_HOST: Final = Refusal(
+    421,
+    "This server does not go by that name.",
+    "Use the address that `iolab serve` printed, or serve with `--host` and the name.",
+)
+_FOREIGN: Final = Refusal(
+    403, "A page from elsewhere asked for this one.", "Open it in a tab of its own."
+)
+_TOKEN: Final = Refusal(
+    401,
+    "The token is needed.",
+    "Give any name, and as password the token that `iolab serve` printed.",
+    (("www-authenticate", _REALM),),
+)
+_BROKEN: Final = Refusal(
+    500, "This page could not be made.", "See what the server printed, and report it as a bug."
+)
+
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """A terminal that goes away ends it, as Ctrl-C does."""
@@ -101,9 +379,9 @@ def serve(bound: Bound, app: App, ready: Callable[[], None]) -> None:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=CONNECTIONS_MAX,
+        limit_concurrency=CONNECTIONS_MAX + STRANGERS_MAX,
         backlog=CONNECTIONS_MAX,
-        h11_max_incomplete_event_size=HEADER_BYTES_MAX,
+        h11_max_incomplete_event_size=HEAD_BYTES_MAX,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
@@ -136,13 +414,29 @@ class _Server(uvicorn.Server):
 
 
 class _Patient(H11Protocol):
-    """HTTP/1.1 that closes a connection which does not tell its request in time."""
+    """HTTP/1.1 that closes a connection which does not tell its request in time.
+
+    Strangers are those on which no request was let in yet; of too many the oldest goes.
+    """
 
     _deadline: asyncio.TimerHandle | None = None
+    _since = 0.0
+    _stranger = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.app_state = {**self.app_state, LET_IN: self._let_in}
+        self._since = self.loop.time()
         self._deadline = self.loop.call_later(HEAD_S, self._give_up)
+        others = (one for one in self.connections if isinstance(one, _Patient))
+        strangers = [one for one in others if one._stranger]
+        if len(strangers) > STRANGERS_MAX:
+            oldest = min(strangers, key=lambda one: one._since)
+            self.connections.discard(oldest)  # counted no more, although it ends a moment later
+            oldest.transport.abort()
+
+    def _let_in(self) -> None:
+        self._stranger = False
 
     def data_received(self, data: bytes) -> None:
         asked = self.cycle

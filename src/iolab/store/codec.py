@@ -7,6 +7,7 @@ number that is not finite as null; a null where a plain float belongs reads as N
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from iolab.core.toml import read_regular
 from iolab.errors import StoreError
 from iolab.store import layout
 from iolab.store.durable import told
@@ -39,20 +41,52 @@ def encode(document: object, *, indent: int | None = None) -> bytes:
     return text.encode() + b"\n"
 
 
-def decode(shape: type[T], path: Path) -> T:
-    """The document at `path`; StoreError if unreadable, not of its shape, or of a newer format."""
+def encode_sealed(document: object, *, indent: int | None = None) -> bytes:
+    """The same with the sha256 of all that follows as its first member.
+
+    One file, put in place at once, cannot come apart from its digest when the power fails.
+    """
+    body = encode(document, indent=indent)
+    return b"".join((_SEAL, hashlib.sha256(body).hexdigest().encode(), _SEALED, body[1:]))
+
+
+def decode_sealed(shape: type[T], path: Path) -> T:
+    """The document at `path`; StoreError also if its digest is missing or not its own."""
     with told(path, "read"):
-        content = path.read_bytes()
+        content = read_regular(path)
+    if content.startswith(_SEAL):
+        body = b"{" + content[_SEAL_BYTES:]
+        if content[:_SEAL_BYTES] != _SEAL + hashlib.sha256(body).hexdigest().encode() + _SEALED:
+            refuse_newer_content(path, content)
+            raise damaged(path, "it is not what was written")
+        return parse(shape, body, path)
+    document = parse(shape, content, path)
+    if getattr(document, "format", layout.FORMAT) >= layout.FORMAT_SEALED:
+        raise damaged(path, "its digest is missing")
+    return document
+
+
+_SEAL: Final = b'{"sha256":"'
+_SEALED: Final = b'",'
+_SEAL_BYTES: Final = len(_SEAL) + 2 * hashlib.sha256().digest_size + len(_SEALED)
+
+_COPY: Final = "Restore it from a copy, or set the session aside and measure again."
+
+
+def damaged(path: Path, why: str, do: str = _COPY) -> StoreError:
+    """The StoreError of a file that is not what was written."""
+    return StoreError(f"'{path}' is damaged: {why}.", do)
+
+
+def parse(shape: type[T], content: bytes, path: Path) -> T:
+    """The document in `content` of `path`; StoreError if not of its shape or of a newer format."""
     try:
         document = _validated(shape, content)
     except ValidationError as error:
-        refuse_newer(path, _format_of(content))
+        refuse_newer_content(path, content)
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the document"
-        raise StoreError(
-            f"'{path}' is damaged: {where}: {first['msg']}.",
-            "Restore it from a copy, or set the directory that holds it aside and measure again.",
-        ) from error
+        raise damaged(path, f"{where}: {first['msg']}") from error
     refuse_newer(path, getattr(document, "format", None))
     return document
 
@@ -64,6 +98,11 @@ def refuse_newer(path: Path, version: object) -> None:
             f"'{path}' has format {version}; this iolab reads formats up to {layout.FORMAT}.",
             "Read it with the newer iolab that wrote it.",
         )
+
+
+def refuse_newer_content(path: Path, content: bytes) -> None:
+    """The same of a document that could not be read as it is."""
+    refuse_newer(path, _format_of(content))
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - JSON is what it is

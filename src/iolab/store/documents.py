@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from iolab.model.configuration import Redundancy
-from iolab.model.event import SessionStatus
-from iolab.model.guest import GuestFleet
-from iolab.model.host import HostFacts
-from iolab.model.key_value_run import ServerRun
-from iolab.model.metadata import ReportedRate
-from iolab.model.metric import Result
-from iolab.model.rule import RuleSettings
-from iolab.model.run import Bystander, HostRun, Plan, PlannedRun, RunRecord, RunStatus
-from iolab.model.sample import BinTable, CounterTable, IntervalTable
-from iolab.model.state import Ledger, TargetState
-from iolab.model.study import Study
+from iolab.core.configuration import Redundancy
+from iolab.core.events import SessionStatus
+from iolab.core.host import HostFacts
+from iolab.core.metric import Result
+from iolab.core.run import Bystander, HostRun, Plan, PlannedRun, RunRecord, RunStatus
+from iolab.core.samples import BinTable, CounterTable, IntervalTable
+from iolab.core.stopping import RuleSettings
+from iolab.core.study import Study
+from iolab.core.target_state import Ledger, TargetState
+from iolab.guests.guest import GuestFleet
+from iolab.loads.keyvalue.record import ServerRun
+from iolab.loads.metadata.workload import ReportedRate
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,13 @@ class HostsDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentHead:
+    """As much of a document as tells whether it can be read."""
+
+    format: int
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerDocument:
     """ledger.json: what was done to the targets, kept before and after every step that writes."""
 
@@ -182,6 +189,7 @@ class ManifestHead:
 
     format: int
     started_real_ns: int
+    files: tuple[StoredFile, ...]
     analysis: Analysis
 
 

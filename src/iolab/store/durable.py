@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from iolab.errors import StoreError
+from iolab.store import layout
 
 _AGAIN: Final = "try again; a session goes on with `iolab resume`, its committed runs are whole."
 _ACCESS: Final = "Make it accessible to this user, or choose another place."
@@ -63,15 +67,54 @@ def write_file(path: Path, content: bytes) -> None:
 
 def replace_file(path: Path, content: bytes) -> None:
     """Put `content` in place of `path` at once: a reader sees the old or the new, never a mix."""
-    draft = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    with in_place_of(path) as draft:
+        draft.write_bytes(content)
+
+
+@contextmanager
+def in_place_of(path: Path) -> Iterator[Path]:
+    """A file to be written, which then takes the place of what `path` names, at once.
+
+    A symbolic link stays, and what it leads to is replaced; a file keeps its mode. What is no file
+    is written through, so that `/dev/stdout` and a FIFO with a reader take it. OSError where that
+    cannot be done; a block device or a directory is refused, since nobody means one.
+    """
+    kind = _kind(path)
+    if kind is not None and not stat.S_ISREG(kind):
+        _refuse_overwriting(path, kind)
+        with tempfile.TemporaryDirectory(prefix="iolab-") as folder:
+            draft = Path(folder, "draft")
+            yield draft
+            with draft.open("rb") as made, path.open("wb", buffering=0) as file:
+                shutil.copyfileobj(made, file)
+        return
+    final = path.resolve()
+    draft = layout.aside(final, os.getpid())
     draft.unlink(missing_ok=True)
     try:
-        write_file(draft, content)
-        draft.replace(path)
-    except BaseException:
+        yield draft
+        if kind is not None:
+            draft.chmod(stat.S_IMODE(kind))
+        sync(draft)
+        draft.replace(final)
+        sync(final.parent)
+    finally:
         draft.unlink(missing_ok=True)
-        raise
-    sync(path.parent)
+
+
+def _kind(path: Path) -> int | None:
+    """The mode of what is there, None where nothing is."""
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _refuse_overwriting(path: Path, kind: int) -> None:
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if stat.S_ISBLK(kind):
+        raise PermissionError(errno.EPERM, "It is a block device, which holds data", str(path))
 
 
 def publish(draft: Path, final: Path) -> None:

@@ -10,8 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Raised when a file changes in a way that an older reader would misread."""
+
+FORMAT_SEALED: Final = 2
+"""From this format on session.json, hosts.json and ledger.json carry a digest of their own."""
 
 SESSION: Final = "session.json"
 STUDY: Final = "study.toml"
@@ -31,6 +34,7 @@ ENGINE: Final = "engine"
 RunKey = tuple[str, int]
 """A point's digest and the repeat, from 1."""
 
+_OWN_FILES: Final = tuple((name,) for name in (SESSION, STUDY, PLAN, HOSTS, LEDGER, LOCK))
 _DIGEST: Final = re.compile(r"[0-9A-Za-z_-]{1,64}")
 _RUN: Final = re.compile(r"run-([1-9][0-9]{0,8})")
 _ATTEMPT: Final = re.compile(r"run-[1-9][0-9]{0,8}\.attempt-[1-9][0-9]{0,8}")
@@ -84,6 +88,15 @@ def key_of(run: Path) -> RunKey:
 def earlier_attempts(session: Path) -> tuple[Path, ...]:
     """Runs that failed or were interrupted and were measured again later."""
     return tuple(sorted(run for run in _below_points(session) if _ATTEMPT.fullmatch(run.name)))
+
+
+def session_of_file(path: Path) -> Path | None:
+    """The session of which that is a file, by an absolute path without links; None for others."""
+    for session in path.parents:
+        place = path.relative_to(session).parts
+        if (place[0] == POINTS or place in _OWN_FILES) and (session / SESSION).exists():
+            return session
+    return None
 
 
 def unfinished(session: Path) -> tuple[Path, ...]:

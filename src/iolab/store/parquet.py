@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from iolab.core.samples import CodedNames
+from iolab.core.toml import refuse_irregular
 from iolab.errors import StoreError
-from iolab.model.sample import CodedNames
 from iolab.store.codec import unicode
-from iolab.store.durable import disk_fault, store_error
+from iolab.store.durable import disk_fault, store_error, told
 
 if TYPE_CHECKING:
     import duckdb
@@ -120,6 +121,8 @@ def read_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
 
     StoreError if the file has not all of them, or lacks a value that is no float.
     """
+    with told(path, "read"):
+        refuse_irregular(path)
     selected = ", ".join(_quoted(name) for name in names)
     cursor = _connection().cursor()
     try:

@@ -10,16 +10,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeVar
 
+from iolab.core.events import SessionStatus
+from iolab.core.host import HostFacts
+from iolab.core.metric import Result
+from iolab.core.run import Plan, RunRecord, RunStatus
+from iolab.core.samples import BinTable, CounterTable, IntervalTable
+from iolab.core.study import Study
+from iolab.core.target_state import EMPTY, Ledger
 from iolab.errors import StoreError
-from iolab.model.event import SessionStatus
-from iolab.model.host import HostFacts
-from iolab.model.metric import Result
-from iolab.model.run import Plan, RunRecord, RunStatus
-from iolab.model.sample import BinTable, CounterTable, IntervalTable
-from iolab.model.state import EMPTY, Ledger
-from iolab.model.study import Study
 from iolab.store import layout, lock
-from iolab.store.codec import decode
+from iolab.store.codec import damaged, decode_sealed
 from iolab.store.documents import (
     HostsDocument,
     HostsHead,
@@ -33,9 +33,24 @@ from iolab.store.documents import (
 from iolab.store.durable import told
 from iolab.store.layout import RunKey
 from iolab.store.runs import read_run, read_table
-from iolab.store.verify import Damage, below, run_damage, verify_session
+from iolab.store.verify import (
+    Damage,
+    Stamp,
+    check_file,
+    damage_of,
+    document_damage,
+    read_head,
+    read_if_there,
+    read_manifest,
+    read_plan,
+    read_study_text,
+    run_damage,
+    stamp_of,
+    verify_session,
+)
 
 T = TypeVar("T")
+U = TypeVar("U", IntervalTable, BinTable, CounterTable)
 
 _DIED: Final = "The process that ran it ended without a word."
 _LOOKS: Final = 5
@@ -45,12 +60,22 @@ _MOMENT_MAX_NS: Final = 2**63 - 1
 """Nanoseconds since 1970 as every table holds them, until 2262; no calendar has later ones."""
 
 
-class SessionReader:
-    """A session's directory; StoreError if it is none, or one of a newer format."""
+Tell = Callable[[Damage], None]
+"""Takes each damage once, as it is met."""
 
-    def __init__(self, directory: Path) -> None:
+
+class SessionReader:
+    """A session's directory; StoreError if it is none, or one of a newer format.
+
+    What it gives was held against its digests when it was read. What does not fit is left out,
+    listed by `damaged` and told to `tell`; without the plan nothing can be read (StoreError).
+    """
+
+    def __init__(self, directory: Path, tell: Tell = lambda _: None) -> None:
         self.directory = directory
-        self._heads: dict[tuple[RunKey, int], ManifestHead] = {}
+        self._tell_new = tell
+        self._told: set[Damage] = set()
+        self._heads: dict[RunKey, tuple[Stamp, ManifestHead]] = {}
         read_session(directory)
 
     @property
@@ -66,10 +91,12 @@ class SessionReader:
 
     @property
     def study_text(self) -> str:
-        """The study file exactly as it was given."""
-        path = self.directory / layout.STUDY
-        with told(path, "read"):
-            return path.read_bytes().decode("utf-8", "surrogateescape")
+        """The study file exactly as it was given; empty where it is damaged."""
+        try:
+            return read_study_text(self.directory, read_session(self.directory))
+        except StoreError as error:
+            self._tell(damage_of(self.directory, layout.STUDY, error))
+            return ""
 
     @property
     def overrides(self) -> tuple[str, ...]:
@@ -88,9 +115,9 @@ class SessionReader:
 
     @property
     def starts(self) -> tuple[HostsStart, ...]:
-        """The hosts as each start of the session found them; empty before the first."""
-        path = self.directory / layout.HOSTS
-        return decode(HostsDocument, path).starts if path.exists() else ()
+        """The hosts as each start found them; empty before the first, and where damaged."""
+        document = self._own(HostsDocument, layout.HOSTS)
+        return document.starts if document else ()
 
     @property
     def found(self) -> dict[str, HostFacts]:
@@ -108,9 +135,9 @@ class SessionReader:
         return {name: facts for part in found for name, facts in part.items()}
 
     def ledger(self) -> Ledger:
-        """What the session did to its targets; empty where it kept no account."""
-        path = self.directory / layout.LEDGER
-        return decode(LedgerDocument, path).ledger if path.exists() else EMPTY
+        """What the session did to its targets; empty where it kept no account, or damaged."""
+        document = self._own(LedgerDocument, layout.LEDGER)
+        return document.ledger if document else EMPTY
 
     def committed(self) -> frozenset[RunKey]:
         """Every committed run that can be read, whichever way it ended."""
@@ -153,12 +180,22 @@ class SessionReader:
         )
 
     def damaged(self) -> tuple[Damage, ...]:
-        """The committed runs whose manifest cannot be read; a quick look, see `verify`."""
-        return self._read_heads()[1]
+        """What is damaged of the session's documents, of manifests, and of the sizes of tables.
+
+        See `verify` for all files.
+        """
+        return (*self.damaged_documents(), *self._read_heads()[1])
+
+    def damaged_documents(self) -> tuple[Damage, ...]:
+        """What is damaged of the session's own documents; nothing may be added to it then."""
+        found = tuple(document_damage(self.directory, read_session(self.directory)))
+        for damage in found:
+            self._tell(damage)
+        return found
 
     def manifest(self, digest: str, repeat: int) -> Manifest:
         """A committed run's manifest; StoreError if there is none or it is damaged."""
-        return self._of_run(digest, repeat, lambda run: decode(Manifest, run / layout.MANIFEST))
+        return self._of_run(digest, repeat, lambda run: read_manifest(Manifest, run))
 
     def record(self, digest: str, repeat: int) -> RunRecord:
         """All evidence of a committed run, equal to what was committed."""
@@ -166,77 +203,126 @@ class SessionReader:
 
     def intervals(self, digest: str, repeat: int) -> IntervalTable:
         """The intervals of a committed run alone."""
-        return self._of_run(
-            digest, repeat, lambda run: read_table(run / layout.INTERVALS, IntervalTable)
-        )
+        return self._table(digest, repeat, layout.INTERVALS, IntervalTable)
 
     def bins(self, digest: str, repeat: int) -> BinTable:
         """The latency bins of a committed run alone."""
-        return self._of_run(digest, repeat, lambda run: read_table(run / layout.BINS, BinTable))
+        return self._table(digest, repeat, layout.BINS, BinTable)
 
     def counters(self, digest: str, repeat: int) -> CounterTable:
         """The telemetry of a committed run alone."""
-        return self._of_run(
-            digest, repeat, lambda run: read_table(run / layout.COUNTERS, CounterTable)
-        )
+        return self._table(digest, repeat, layout.COUNTERS, CounterTable)
 
     def verify(self) -> tuple[Damage, ...]:
         """Every file of the session that is not what was committed; empty if all is well."""
-        return verify_session(self.directory)
+        return verify_session(self.directory, self._run_name)
 
     def unsound(self) -> dict[RunKey, Damage]:
         """What is damaged of each committed run, told by the digests of all its files."""
         found: dict[RunKey, Damage] = {}
         for key, run in layout.committed_runs(self.directory).items():
-            for damage in run_damage(run):
-                place = run.relative_to(self.directory) / damage.path
-                found.setdefault(key, Damage(str(place), damage.says))
+            for damage in run_damage(self.directory, run, self._run_name(key)):
+                found.setdefault(key, damage)
         return found
 
     def begun(self) -> list[int]:
         """When each sitting began (UTC, ns), oldest first."""
-        path = self.directory / layout.HOSTS
-        return [start.real_ns for start in decode(HostsHead, path).starts] if path.exists() else []
+        document = self._own(HostsHead, layout.HOSTS)
+        return [start.real_ns for start in document.starts] if document else []
 
     @cached_property
     def _plan_document(self) -> PlanDocument:
         """The study and the plan, which never change."""
-        return decode(PlanDocument, self.directory / layout.PLAN)
+        return read_plan(self.directory, read_session(self.directory))
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """What each point of the plan is called, by its digest."""
+        try:
+            several = len(self._plan_document.study.configurations) > 1
+        except StoreError:
+            return {}
+        return {
+            point.digest: ", ".join(
+                [
+                    point.workload,
+                    *(f"{name} {value}" for name, value in point.axis),
+                    *([point.configuration] if several else []),
+                ]
+            )
+            for point in self.plan.points
+        }
+
+    def _run_name(self, key: RunKey) -> str:
+        return f"{self._names.get(key[0], f'point {key[0]}')}, repeat {key[1]}"
+
+    def _tell(self, damage: Damage) -> None:
+        if damage not in self._told:
+            self._told.add(damage)
+            self._tell_new(damage)
+
+    def _own(self, shape: type[T], name: str) -> T | None:
+        """A document of the session itself; None where there is none, or it is damaged."""
+        try:
+            return read_if_there(shape, self.directory / name)
+        except StoreError as error:
+            self._tell(damage_of(self.directory, name, error))
+            return None
+
+    def _table(self, digest: str, repeat: int, name: str, shape: type[U]) -> U:
+        def read(run: Path) -> U:
+            files = self._head((digest, repeat), run, stamp_of(run)).files
+            return read_table(check_file(run, files, name), shape)
+
+        return self._of_run(digest, repeat, read)
 
     def _of_run(self, digest: str, repeat: int, read: Callable[[Path], T]) -> T:
         """What `read` finds in the directory of a committed run."""
+        key = (digest, repeat)
         try:
-            run = layout.run_directory(self.directory, (digest, repeat))
+            run = layout.run_directory(self.directory, key)
         except ValueError as error:
             raise StoreError(f"{error}.", "List the runs with `iolab show`.") from error
-        if not run.is_dir():
+        with told(run, "read"):
+            there = run.is_dir()
+        if not there:
             raise StoreError(
                 f"'{self.directory}' has no run {repeat} of point {digest}.",
                 "List the runs with `iolab show`.",
             )
-        return read(run)
+        try:
+            return read(run)
+        except StoreError as error:
+            self._tell(self._run_damage(key, run, error))
+            raise
+
+    def _run_damage(self, key: RunKey, run: Path, error: StoreError) -> Damage:
+        place = str(run.relative_to(self.directory))
+        return damage_of(run, place, error, self._run_name(key))
+
+    def _head(self, key: RunKey, run: Path, stamp: Stamp) -> ManifestHead:
+        """The head of a run's manifest, read again only where a file of the run was written."""
+        known = self._heads.get(key)
+        if known is None or known[0] != stamp:
+            known = self._heads[key] = (stamp, read_head(run, stamp))
+        return known[1]
 
     def _read_heads(self) -> tuple[dict[RunKey, ManifestHead], tuple[Damage, ...]]:
-        """The heads of all manifests, and what is damaged.
-
-        A run that was read is not read again; its directory's inode tells it from a later attempt.
-        """
+        """The heads of all manifests, and what is damaged."""
         heads: dict[RunKey, ManifestHead] = {}
         damaged = []
-        known: dict[tuple[RunKey, int], ManifestHead] = {}
         with told(self.directory, "read"):
             runs = layout.committed_runs(self.directory)
         for key, run in runs.items():
-            inode = _inode(run)
+            stamp = stamp_of(run)
             try:
-                head = self._heads.get((key, inode)) or decode(ManifestHead, run / layout.MANIFEST)
+                heads[key] = self._head(key, run, stamp)
             except StoreError as error:
-                if _inode(run) == inode:  # otherwise a writer has just set it aside
-                    place = str(run.relative_to(self.directory))
-                    damaged.append(Damage(place, below(run, error)))
-                continue
-            heads[key] = known[key, inode] = head
-        self._heads = known
+                if stamp_of(run) == stamp:  # otherwise a writer has just set it aside
+                    damage = self._run_damage(key, run, error)
+                    self._tell(damage)
+                    damaged.append(damage)
+        self._heads = {key: known for key, known in self._heads.items() if key in heads}
         return heads, tuple(damaged)
 
 
@@ -249,23 +335,12 @@ def read_session(directory: Path) -> Session:
                 f"'{directory}' is not a session.",
                 "Give the directory that `iolab run --out` wrote.",
             )
-    session = decode(Session, path)
+    session = decode_sealed(Session, path)
     if not 0 <= session.created_real_ns <= _MOMENT_MAX_NS:
-        raise StoreError(
-            f"'{path}' is damaged: created_real_ns: it is no moment.",
-            "Restore it from a copy, or set the directory that holds it aside and measure again.",
-        )
+        raise damaged(path, "created_real_ns: it is no moment")
     return session
 
 
 def is_session(directory: Path) -> bool:
     """Whether a directory is a session, of whatever format."""
     return (directory / layout.SESSION).is_file()
-
-
-def _inode(path: Path) -> int:
-    """The inode at a path, 0 if there is none."""
-    try:
-        return path.stat().st_ino
-    except OSError:
-        return 0

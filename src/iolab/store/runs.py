@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
 
-from iolab.errors import StoreError
-from iolab.model.packed import Packed
-from iolab.model.run import EngineOutput, RunRecord
-from iolab.model.sample import BinTable, CounterTable, IntervalTable
+from iolab.core.compressed import Packed
+from iolab.core.run import EngineOutput, RunRecord
+from iolab.core.samples import BinTable, CounterTable, IntervalTable
+from iolab.core.toml import read_regular
 from iolab.store import layout
-from iolab.store.codec import decode, encode
+from iolab.store.codec import damaged, encode
 from iolab.store.documents import (
     Analysis,
     Manifest,
@@ -25,6 +25,7 @@ from iolab.store.documents import (
 )
 from iolab.store.durable import sync, told, write_file
 from iolab.store.parquet import read_columns, write_columns
+from iolab.store.verify import check_file, read_manifest, stored_file
 
 T = TypeVar("T", IntervalTable, BinTable, CounterTable)
 
@@ -32,8 +33,6 @@ WRITTEN_AT_ONCE: Final = 32
 """Files of a run that are written and flushed side by side: packing and hashing use every core, and
 a file system writes one journal entry for all that wait for it, so a thousand hosts' files cost
 little more than some of them one after the other."""
-
-_READ_BYTES: Final = 1 << 20
 
 
 def write_run(directory: Path, record: RunRecord, analysis: Analysis, origin: Origin) -> None:
@@ -61,7 +60,9 @@ def write_run(directory: Path, record: RunRecord, analysis: Analysis, origin: Or
 
 def read_run(directory: Path) -> RunRecord:
     """The record as it was committed; StoreError if a file is missing or damaged."""
-    manifest = decode(Manifest, directory / layout.MANIFEST)
+    manifest = read_manifest(Manifest, directory)
+    for file in manifest.files:
+        check_file(directory, manifest.files, file.name)
     return RunRecord(
         run=manifest.run,
         status=manifest.status,
@@ -91,17 +92,6 @@ def read_table(path: Path, shape: type[T]) -> T:
     """One table of a run."""
     names = [field.name for field in dataclasses.fields(shape)]
     return shape(**read_columns(path, names))
-
-
-def stored_file(directory: Path, name: str) -> StoredFile:
-    """The size and digest of a file as it is on disk."""
-    digest = hashlib.sha256()
-    size = 0
-    with (directory / name).open("rb") as file:
-        while block := file.read(_READ_BYTES):
-            digest.update(block)
-            size += len(block)
-    return StoredFile(name, size, digest.hexdigest())
 
 
 def _write_table(directory: Path, name: str, table: Table) -> StoredFile:
@@ -134,17 +124,9 @@ def _read_outputs(directory: Path, manifest: Manifest) -> tuple[EngineOutput, ..
 def _packed(path: Path, stored: StoredOutput) -> Packed:
     """The content of a packed file, which must have the size that the manifest says."""
     with told(path, "read"):
-        packed = Packed(path.read_bytes(), stored.size_bytes, stored.truncated)
+        packed = Packed(read_regular(path), stored.size_bytes, stored.truncated)
     try:
         packed.check()
     except ValueError as error:
-        raise _damaged(path, str(error)) from error
+        raise damaged(path, str(error)) from error
     return packed
-
-
-def _damaged(path: Path, why: str) -> StoreError:
-    """The StoreError of a damaged output."""
-    return StoreError(
-        f"'{path}' is damaged: {why}.",
-        "Restore it from a copy, or set the run's directory aside and measure again.",
-    )

@@ -1,94 +1,276 @@
-"""Holds every file of a session against the digest written when it was committed."""
+"""The one place where what is read of a session is held against its digests.
+
+A run's `manifest.sha256` is the digest of its manifest, and that has the digests of all its other
+files: one digest covers the run. `session.json` has those of the study and the plan. Documents that
+change carry their own, see `codec.encode_sealed`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, TypeVar
 
+from iolab.core.metric import Result
+from iolab.core.toml import open_regular, read_regular
 from iolab.errors import StoreError
 from iolab.store import layout
-from iolab.store.codec import decode
+from iolab.store.codec import damaged, decode_sealed, parse, refuse_newer_content
 from iolab.store.documents import (
+    DocumentHead,
     HostsDocument,
+    HostsHead,
     LedgerDocument,
     Manifest,
+    ManifestHead,
     PlanDocument,
     Session,
     StoredFile,
 )
 from iolab.store.durable import told
-from iolab.store.runs import stored_file
+from iolab.store.layout import RunKey
+
+T = TypeVar("T")
+M = TypeVar("M", Manifest, ManifestHead)
+
+_READ_BYTES: Final = 1 << 20
+_STAMPED: Final = (
+    layout.MANIFEST,
+    layout.MANIFEST_SUM,
+    layout.INTERVALS,
+    layout.BINS,
+    layout.COUNTERS,
+)
+_SHOWN_DIGITS: Final = 12
+
+_AGAIN: Final = "Restore it from a copy, or measure it again with `iolab resume`."
+_COPY: Final = "Restore it from a copy, or set the session aside and measure again."
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A file or run, relative to the session, that is not what was committed, and why."""
+    """A file or run, relative to the session, that is not what was committed, and why.
+
+    `run` names the run that is left out, empty for a file of the session itself; `do` is what can
+    be done.
+    """
 
     path: str
     says: str
+    run: str = ""
+    do: str = ""
+
+    def __str__(self) -> str:
+        what = f"{self.run} ({self.path})" if self.run else self.path
+        return f"{what}: {self.says} {self.do}".strip()
 
 
-def verify_session(directory: Path) -> tuple[Damage, ...]:
-    """Everything that is damaged in a session, read in full; empty if nothing is."""
+Stamp = tuple[tuple[int, int, int, int] | None, ...]
+"""Inode, size and times (ns) of each file of a run that a listing rests on; None for a missing one.
+
+It differs as soon as one of them was written, by whomever.
+"""
+
+
+def stamp_of(run: Path) -> Stamp:
+    """How the manifest, its digest and the tables of a run lie on disk."""
+    place = str(run)
+    return tuple(_look(f"{place}/{name}") for name in _STAMPED)
+
+
+def read_manifest(shape: type[M], run: Path) -> M:
+    """A run's manifest, or its head; StoreError where it is not what was committed."""
+    path = run / layout.MANIFEST
+    try:
+        with told(path, "read"):
+            content = read_regular(path)
+    except StoreError:
+        with told(path, "read"):  # A file system that was aborted cannot tell even that.
+            missing = run.is_dir() and not path.exists()
+        if missing:
+            raise damaged(path, "it is missing", _AGAIN) from None
+        raise
+    try:
+        expected = read_regular(run / layout.MANIFEST_SUM).decode(errors="replace").split()[:1]
+    except FileNotFoundError:
+        raise damaged(path, "its digest is missing", _AGAIN) from None
+    except OSError as error:
+        raise damaged(path, f"its digest cannot be read: {error.strerror}", _AGAIN) from error
+    if expected != [hashlib.sha256(content).hexdigest()]:
+        refuse_newer_content(path, content)
+        raise damaged(path, "it is not what was committed", _AGAIN)
+    return parse(shape, content, path)
+
+
+def _require_own(result: Result, run: Path) -> None:
+    """StoreError where a run's folder holds another run, as a copy of one does."""
+    if (result.digest, result.repeat) != layout.key_of(run):
+        raise damaged(
+            run / layout.MANIFEST,
+            f"its result is that of run {result.repeat} of point {result.digest}",
+            _AGAIN,
+        )
+
+
+def read_head(run: Path, stamp: Stamp | None = None) -> ManifestHead:
+    """The head of a run's manifest; StoreError also where its kept result does not fit the run.
+
+    The result is that of this run, and of tables with the sizes that they had; none is read.
+    `stamp` is the run's, where it is known.
+    """
+    head = read_manifest(ManifestHead, run)
+    _require_own(head.analysis.result, run)
+    found = dict(zip(_STAMPED, stamp or stamp_of(run), strict=True))
+    for file in head.files:
+        if file.name in found:
+            look = found[file.name]
+            if look is None:
+                raise damaged(run / file.name, "it is missing", _AGAIN)
+            if look[1] != file.size_bytes:
+                raise damaged(run / file.name, _sizes(look[1], file.size_bytes), _AGAIN)
+    return head
+
+
+def check_file(directory: Path, files: Sequence[StoredFile], name: str, do: str = _AGAIN) -> Path:
+    """Where the file lies; StoreError where it is not what was committed."""
+    expected = next((file for file in files if file.name == name), None)
+    path = directory / name
+    if expected is None:
+        raise damaged(path, "it has no digest", do)
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        raise damaged(path, "its name leads out of the session", do)
+    try:
+        found = stored_file(directory, name)
+    except OSError as error:
+        raise damaged(path, f"it cannot be read: {error.strerror}", do) from error
+    if found.size_bytes != expected.size_bytes:
+        raise damaged(path, _sizes(found.size_bytes, expected.size_bytes), do)
+    if found.sha256 != expected.sha256:
+        raise damaged(
+            path,
+            f"it is not what was committed: its sha256 is {found.sha256[:_SHOWN_DIGITS]} instead "
+            f"of {expected.sha256[:_SHOWN_DIGITS]}",
+            do,
+        )
+    return path
+
+
+def read_plan(directory: Path, session: Session) -> PlanDocument:
+    """The session's plan; StoreError where it is not what was committed."""
+    content = _listed(directory, session, layout.PLAN)
+    return parse(PlanDocument, content, directory / layout.PLAN)
+
+
+def read_study_text(directory: Path, session: Session) -> str:
+    """The session's study file; StoreError where it is not what was committed."""
+    return _listed(directory, session, layout.STUDY).decode("utf-8", "surrogateescape")
+
+
+def document_damage(directory: Path, session: Session) -> Iterator[Damage]:
+    """What is damaged of the session's own documents; the plan raises, nothing is read without."""
+    try:
+        read_study_text(directory, session)
+    except StoreError as error:
+        yield damage_of(directory, layout.STUDY, error)
+    for name, shape in ((layout.HOSTS, HostsHead), (layout.LEDGER, DocumentHead)):
+        try:
+            read_if_there(shape, directory / name)
+        except StoreError as error:
+            yield damage_of(directory, name, error)
+
+
+def read_if_there(shape: type[T], path: Path) -> T | None:
+    """A document that a session may lack, as it was written; StoreError where it is damaged."""
+    return decode_sealed(shape, path) if path.exists() else None
+
+
+def verify_session(directory: Path, called: Callable[[RunKey], str]) -> tuple[Damage, ...]:
+    """Everything that is damaged in a session, read in full; empty if nothing is.
+
+    `called` names a committed run; earlier attempts have no name, since nothing shows them.
+    """
     found = [*_session_damage(directory)]
-    runs = (*layout.committed_runs(directory).values(), *layout.earlier_attempts(directory))
-    for run in runs:
-        place = run.relative_to(directory)
-        found += [Damage(str(place / damage.path), damage.says) for damage in run_damage(run)]
+    for key, run in layout.committed_runs(directory).items():
+        found += run_damage(directory, run, called(key))
+    for run in layout.earlier_attempts(directory):
+        found += run_damage(directory, run, "")
     return tuple(found)
 
 
-def below(directory: Path, error: StoreError) -> str:
+def run_damage(directory: Path, run: Path, name: str) -> Iterator[Damage]:
+    """Damage of one run, its manifest first: the digests of all other files stand there."""
+    place = str(run.relative_to(directory))
+    try:
+        manifest = read_manifest(Manifest, run)
+        _require_own(manifest.analysis.result, run)
+    except StoreError as error:
+        yield damage_of(run, f"{place}/{layout.MANIFEST}", error, name)
+        return
+    for file in manifest.files:
+        try:
+            check_file(run, manifest.files, file.name)
+        except StoreError as error:
+            yield damage_of(run, f"{place}/{file.name}", error, name)
+
+
+def damage_of(directory: Path, path: str, error: StoreError, run: str = "") -> Damage:
     """What happened, of places below a directory: reports carry it to who need not know where."""
-    return error.happened.replace(f"{directory}/", "")
+    return Damage(path, error.happened.replace(f"{directory}/", ""), run, error.do)
+
+
+def stored_file(directory: Path, name: str) -> StoredFile:
+    """The size and digest of a file as it is on disk."""
+    digest = hashlib.sha256()
+    size = 0
+    with open(open_regular(directory / name), "rb") as file:  # noqa: PTH123 - a descriptor
+        while block := file.read(_READ_BYTES):
+            digest.update(block)
+            size += len(block)
+    return StoredFile(name, size, digest.hexdigest())
+
+
+def _listed(directory: Path, session: Session, name: str) -> bytes:
+    """The content of a file whose digest stands in session.json."""
+    path = directory / name
+    with told(path, "read"):
+        content = read_regular(path)
+    known = {file.name: file.sha256 for file in session.files}
+    if known.get(name) != hashlib.sha256(content).hexdigest():
+        refuse_newer_content(path, content)
+        raise damaged(path, "it is not what the session began with", _COPY)
+    return content
 
 
 def _session_damage(directory: Path) -> Iterator[Damage]:
-    """Damage of the session's own files."""
+    """Damage of the session's own files, each read in full."""
     try:
-        session = decode(Session, directory / layout.SESSION)
-        decode(PlanDocument, directory / layout.PLAN)
-        if (directory / layout.HOSTS).exists():
-            decode(HostsDocument, directory / layout.HOSTS)
-        if (directory / layout.LEDGER).exists():
-            decode(LedgerDocument, directory / layout.LEDGER)
+        session = decode_sealed(Session, directory / layout.SESSION)
     except StoreError as error:
-        yield Damage(".", below(directory, error))
+        yield damage_of(directory, layout.SESSION, error)
         return
-    yield from _differences(directory, session.files)
-
-
-def run_damage(run: Path) -> Iterator[Damage]:
-    """Damage of one run, its manifest first: the digests of all other files stand there."""
-    try:
-        manifest = decode(Manifest, run / layout.MANIFEST)
-        with told(run / layout.MANIFEST_SUM, "read"):
-            expected = (run / layout.MANIFEST_SUM).read_text(encoding="utf-8", errors="replace")
-    except StoreError as error:
-        yield Damage(layout.MANIFEST, below(run, error))
-        return
-    whole = stored_file(run, layout.MANIFEST)
-    if expected.split()[:1] != [whole.sha256]:
-        yield Damage(layout.MANIFEST, "It is not what was committed.")
-    yield from _differences(run, manifest.files)
-
-
-def _differences(directory: Path, files: tuple[StoredFile, ...]) -> Iterator[Damage]:
-    """The files that are missing, unreadable or different."""
-    for expected in files:
-        if Path(expected.name).is_absolute() or ".." in Path(expected.name).parts:
-            yield Damage(expected.name, "Its name leads out of the session.")
-            continue
+    readers = (
+        (layout.PLAN, lambda: read_plan(directory, session)),
+        (layout.STUDY, lambda: read_study_text(directory, session)),
+        (layout.HOSTS, lambda: read_if_there(HostsDocument, directory / layout.HOSTS)),
+        (layout.LEDGER, lambda: read_if_there(LedgerDocument, directory / layout.LEDGER)),
+    )
+    for name, read in readers:
         try:
-            found = stored_file(directory, expected.name)
-        except OSError as error:
-            yield Damage(expected.name, f"It cannot be read: {error.strerror}.")
-            continue
-        if found != expected:
-            yield Damage(
-                expected.name,
-                "It is not what was committed: "
-                f"{found.size_bytes} bytes with sha256 {found.sha256[:12]} instead of "
-                f"{expected.size_bytes} bytes with {expected.sha256[:12]}.",
-            )
+            read()
+        except StoreError as error:
+            yield damage_of(directory, name, error)
+
+
+def _look(path: str) -> tuple[int, int, int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - of five files of each run, a Path costs more
+    except OSError:
+        return None
+    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _sizes(found: int, expected: int) -> str:
+    return f"it has {found} bytes instead of the {expected} that were committed"

@@ -13,22 +13,21 @@ from types import TracebackType
 from typing import Final, Self
 
 from iolab import __version__
+from iolab.core.events import SessionStatus
+from iolab.core.host import HostFacts
+from iolab.core.metric import Result
+from iolab.core.run import Plan, RunRecord, RunStatus
+from iolab.core.study import Study
+from iolab.core.target_state import Ledger
 from iolab.errors import StoreError
-from iolab.model.event import SessionStatus
-from iolab.model.host import HostFacts
-from iolab.model.metric import Result
-from iolab.model.run import Plan, RunRecord, RunStatus
-from iolab.model.state import Ledger
-from iolab.model.study import Study
 from iolab.store import layout
-from iolab.store.codec import decode, encode, unicode
+from iolab.store.codec import decode_sealed, encode, encode_sealed, unicode
 from iolab.store.documents import (
     Analysis,
     HistoryEntry,
     HostsDocument,
     HostsStart,
     LedgerDocument,
-    ManifestHead,
     Origin,
     PlanDocument,
     Session,
@@ -36,7 +35,8 @@ from iolab.store.documents import (
 from iolab.store.durable import publish, replace_file, sync, told
 from iolab.store.lock import SessionLock
 from iolab.store.reader import read_session
-from iolab.store.runs import stored_file, write_run
+from iolab.store.runs import write_run
+from iolab.store.verify import read_head, read_if_there, stored_file
 
 Clock = Callable[[], int]
 """Nanoseconds of UTC since 1970."""
@@ -113,9 +113,9 @@ class SessionWriter:
         path = self._directory / layout.HOSTS
         start = HostsStart(self._clock(), agent_version, dict(facts))
         with told(path, "write"):
-            earlier = decode(HostsDocument, path).starts if path.exists() else ()
-            document = HostsDocument(layout.FORMAT, (*earlier, start))
-            replace_file(path, encode(document))
+            kept = read_if_there(HostsDocument, path)
+            starts = (*(kept.starts if kept else ()), start)
+            replace_file(path, encode_sealed(HostsDocument(layout.FORMAT, starts)))
             self._session = dataclasses.replace(self._session, agent_version=agent_version)
             _save(self._directory, self._session)
 
@@ -123,15 +123,15 @@ class SessionWriter:
         """Keep the facts of targets on which this start of the session made file systems."""
         path = self._directory / layout.HOSTS
         with told(path, "write"):
-            *earlier, start = decode(HostsDocument, path).starts
+            *earlier, start = decode_sealed(HostsDocument, path).starts
             start = dataclasses.replace(start, made={**start.made, **dict(facts)})
-            replace_file(path, encode(HostsDocument(layout.FORMAT, (*earlier, start))))
+            replace_file(path, encode_sealed(HostsDocument(layout.FORMAT, (*earlier, start))))
 
     def keep_ledger(self, ledger: Ledger) -> None:
         """Put the state ledger in place of the one before; it is on the device on return."""
         path = self._directory / layout.LEDGER
         with told(path, "write"):
-            replace_file(path, encode(LedgerDocument(layout.FORMAT, ledger)))
+            replace_file(path, encode_sealed(LedgerDocument(layout.FORMAT, ledger)))
 
     def set_aside(self, runs: Iterable[layout.RunKey]) -> None:
         """Make earlier attempts of committed runs that are damaged; they are missing then."""
@@ -286,13 +286,13 @@ def _begun(
 
 def _save(directory: Path, session: Session) -> None:
     """Put the session's own file in place."""
-    replace_file(directory / layout.SESSION, encode(session, indent=2))
+    replace_file(directory / layout.SESSION, encode_sealed(session, indent=2))
 
 
 def _refuse_done(run: Path) -> None:
     """StoreError if the run in place is done: evidence is never replaced."""
     try:
-        head = decode(ManifestHead, run / layout.MANIFEST)
+        head = read_head(run)
     except StoreError:
         return  # there is none, or a damaged one: it stays as an earlier attempt
     if head.analysis.result.status is RunStatus.DONE:

@@ -1,0 +1,139 @@
+//! What agents that were killed have left on this host: found, and removed when that is asked for.
+//!
+//! Nothing of a living agent is among it: its processes have it above them, its folders' locks are
+//! held, its control groups bear the number of a process that lives.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::Serialize;
+
+use crate::bound;
+use crate::error::{Error, Result};
+use crate::prepare::scratch::{self, Abandoned, Scratch};
+use crate::roots::{Roots, names};
+use crate::sys::process::own_user;
+use crate::tree::{self, Orphan};
+
+/// A file that is still being sent to this host is not older than that.
+const UPLOAD_AGE: Duration = Duration::from_secs(3600);
+/// How long the kernel may take to detach a loop device once its last user is gone.
+const DETACH_PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(10);
+/// Under what name folders are taken that are removed.
+const OWNER: &str = "iolab clean";
+
+/// All that was found, and what of it could not be removed.
+#[derive(Debug, Default, Serialize)]
+pub struct Leftovers {
+    processes: Vec<Orphan>,
+    groups: Vec<PathBuf>,
+    folders: Vec<Abandoned>,
+    /// Loop devices over images in these folders.
+    loops: Vec<PathBuf>,
+    /// Files of agents that no process runs.
+    agents: Vec<PathBuf>,
+    faults: Vec<String>,
+}
+
+/// Look, with `path` for scratch folders in it too; remove nothing.
+#[must_use]
+pub fn find(path: Option<&Path>) -> Leftovers {
+    let roots = Roots::default();
+    let folders = path.map(scratch::abandoned).unwrap_or_default();
+    Leftovers {
+        processes: tree::orphans(),
+        groups: bound::groups_of_dead(&roots),
+        loops: loops_over(&roots, &folders),
+        folders,
+        agents: idle_agents(),
+        faults: Vec::new(),
+    }
+}
+
+/// The same, and remove it.
+#[must_use]
+pub fn remove(path: Option<&Path>) -> Leftovers {
+    let mut found = find(path);
+    let mut faults: Vec<String> =
+        tree::kill_orphans().iter().map(|left| format!("process {} lives on", left.pid)).collect();
+    for group in &found.groups {
+        bound::remove(group);
+        if group.exists() {
+            faults.push(format!("the control group {} is still in use", group.display()));
+        }
+    }
+    for folder in &found.folders {
+        if let Err(error) = remove_folder(&folder.dir) {
+            faults.push(error.says);
+        }
+    }
+    let deadline = Instant::now() + DETACH_PATIENCE;
+    while found.loops.iter().any(|device| is_attached(device)) && Instant::now() < deadline {
+        thread::sleep(PAUSE);
+    }
+    for device in found.loops.iter().filter(|device| is_attached(device)) {
+        faults.push(format!("{} is still attached: see who has it mounted", device.display()));
+    }
+    for file in &found.agents {
+        if let Err(error) = fs::remove_file(file) {
+            faults.push(Error::io(format_args!("remove {}", file.display()), &error).says);
+        }
+        let _ = file.parent().map(fs::remove_dir); // It goes when it is empty.
+    }
+    found.faults = faults;
+    found
+}
+
+fn remove_folder(dir: &Path) -> Result<()> {
+    let (Some(path), Some(name)) = (dir.parent(), dir.file_name().and_then(OsStr::to_str)) else {
+        return Err(Error::bad_request(format!("{} is no scratch folder", dir.display())));
+    };
+    // Somebody may have taken it, and kept its files, since it was looked at.
+    if scratch::abandoned(path).iter().all(|folder| folder.dir != dir) {
+        return Ok(());
+    }
+    Scratch::open(path, name, OWNER)?.0.remove()
+}
+
+fn loops_over(roots: &Roots, folders: &[Abandoned]) -> Vec<PathBuf> {
+    let lies_in_one = |name: &String| {
+        let file = roots.sys_text(format!("block/{name}/loop/backing_file"));
+        file.is_some_and(|file| {
+            folders.iter().any(|folder| Path::new(&file).starts_with(&folder.dir))
+        })
+    };
+    let all = roots.sys_names("block").into_iter();
+    all.filter(lies_in_one).map(|name| Path::new("/dev").join(name)).collect()
+}
+
+fn is_attached(device: &Path) -> bool {
+    device
+        .file_name()
+        .is_some_and(|name| Path::new("/sys/block").join(name).join("loop/backing_file").exists())
+}
+
+/// What lies beside this agent's file in the folder that controllers keep agents in, unless
+/// somebody runs it or is just sending it. This very agent's own is among it.
+fn idle_agents() -> Vec<PathBuf> {
+    let Ok(own) = std::env::current_exe() else { return Vec::new() };
+    let Some(folder) = own.parent() else { return Vec::new() };
+    let kept_here = format!("iolab-agent-{}", own_user());
+    if folder.file_name() != Some(OsStr::new(&kept_here)) {
+        return Vec::new();
+    }
+    let in_use = tree::programs_of_others();
+    let is_idle = |file: &PathBuf| {
+        let Ok(meta) = fs::symlink_metadata(file) else { return false };
+        let is_sent = file.extension().is_some()
+            && meta.modified().is_ok_and(|at| {
+                SystemTime::now().duration_since(at).is_ok_and(|age| age < UPLOAD_AGE)
+            });
+        meta.is_file() && !is_sent && !in_use.contains(&(meta.dev(), meta.ino()))
+    };
+    names(folder).into_iter().map(|name| folder.join(name)).filter(is_idle).collect()
+}

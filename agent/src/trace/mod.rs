@@ -1,0 +1,519 @@
+//! A sample of what the block layer does for the engine on one device, by the kernel's tracepoints.
+//!
+//! Perf events and not an instance of tracefs: they go with their descriptors, so that an agent that
+//! is killed leaves nothing behind. A bio is queued with `block_bio_queue` on every device. Its end
+//! differs, as read in the kernel's source and seen on Linux 6.18: devices without requests of their
+//! own (zram, device mapper, md, brd) pass `block_bio_complete`; those with requests (`NVMe`, SCSI,
+//! virtio, loop) pass `block_rq_complete` for each request instead, with the place that it had, and
+//! `block_bio_complete` never. Both are listened to, whatever the device is.
+//!
+//! A kernel may count an event and yet write no record of it, nor of its loss. On a 6.18 kernel of a
+//! virtual machine these were, held against ftrace, exactly the events that came while the processor
+//! idled or ran a thread of process 1, whatever the sample type, the ring or the filter. Bios are
+//! queued by threads, so none of those lack; ends that come by interrupt (loop devices over direct I/O)
+//! lack the more the idler the host is, up to nine in ten, while those in the submitter's own thread (zram)
+//! are all there. Ends that lack are `censored`.
+//!
+//! The cost goes with I/Os, not with time: at most some `BIOS` of each window, then nothing but the
+//! ends of those.
+
+mod format;
+mod sample;
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use self::format::Format;
+use self::sample::{Done, Piece, Sample, Seen, Way};
+use crate::error::sentence;
+use crate::probe::process::parse_place;
+use crate::probe::word::list_members;
+use crate::roots::{Roots, text};
+use crate::sys::mount::unseen_tracefs;
+use crate::sys::perf::{Record, Recording, Ring, TraceEvent};
+use crate::sys::process::own_pid;
+use crate::sys::thread::allow_open_files;
+use crate::sys::time::mono_ns;
+
+/// A window begins so often.
+const WINDOW_NS: u64 = 100_000_000;
+/// Bios of a window, about: sampling stops at the first look that finds so many.
+const BIOS: u64 = 500;
+/// How long the ends of a window's bios are waited for.
+const TAIL_NS: u64 = 20_000_000;
+/// Between two looks while a window is open: at a million I/Os a second a look finds a thousand.
+const LOOK: Duration = Duration::from_millis(1);
+/// The longest pause, where looks find less than `FEW`, so that a slow device costs few of them.
+const SLOW_LOOK: Duration = Duration::from_millis(10);
+const FEW: u64 = 50;
+/// From so many on the pause is halved: a ring holds some hundred I/Os.
+const MANY: u64 = 150;
+/// Pages of a ring for each processor: 256 KiB hold three thousand records, which is what a fast device
+/// makes while a busy host does not let the agent look. Many processors share the load.
+const RING_PAGES: std::ops::RangeInclusive<usize> = 16..=64;
+/// Of all processors together.
+const ALL_PAGES: usize = 1024;
+/// Readers are not woken: they look by themselves.
+const NEVER: u32 = 1 << 30;
+/// Records of the last moment may still be on their way into another processor's ring.
+const SETTLED_NS: u64 = 100_000;
+/// Processors; more are refused, since those left out would look like I/Os that never end.
+const MAX_CPUS: usize = 1024;
+/// Of each processor: the ring's event and two that write into it.
+const DESCRIPTORS: u64 = 3;
+/// Descriptors for all else that the agent has open.
+const OTHERS: u64 = 512;
+/// Processes whose kin is remembered; more begin anew.
+const MAX_KNOWN: usize = 4096;
+/// Ancestors of a process: deeper families do not exist.
+const MAX_GENERATIONS: usize = 32;
+
+/// The final message of a trace: what was seen, or why nothing could be.
+#[derive(Debug, Default, Serialize)]
+pub struct Traced {
+    /// The device's name.
+    pub device: String,
+    /// Null when there is a sample.
+    pub reason: Option<String>,
+    /// Null when there is a reason.
+    #[serde(flatten)]
+    pub seen: Option<Seen>,
+}
+
+/// Sample a device until called off, but no longer than the limit.
+#[must_use]
+pub fn trace(roots: &Roots, device: &str, limit: Duration, called_off: &Receiver<()>) -> Traced {
+    let named = |reason, seen| Traced { device: device.to_owned(), reason, seen };
+    match Events::open(roots, device) {
+        Ok(mut events) => match events.follow(roots, limit, called_off) {
+            Ok(seen) => named(None, Some(seen)),
+            Err(error) => named(Some(sentence(&error)), None),
+        },
+        Err(reason) => named(Some(reason), None),
+    }
+}
+
+/// Where a device lies: its number as the kernel's events have it, and its sectors.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    own: u64,
+    /// Of the whole disk, which requests are told of; the same where it is no partition.
+    whole: u64,
+    first: u64,
+    end: u64,
+}
+
+impl Place {
+    fn of(roots: &Roots, device: &str) -> Option<Self> {
+        let folder = roots.sys.join("class/block").join(device);
+        let own = number(&folder)?;
+        let count = |file: &str| text(&folder.join(file))?.trim().parse::<u64>().ok();
+        if !folder.join("partition").exists() {
+            return Some(Self { own, whole: own, first: 0, end: u64::MAX });
+        }
+        // Older kernels tell a partition's bios under the number of the disk, too.
+        let whole = number(folder.canonicalize().ok()?.parent()?)?;
+        let first = count("start")?;
+        Some(Self { own, whole, first, end: first.saturating_add(count("size")?) })
+    }
+}
+
+/// A device's number as `dev_t` of the kernel: twenty bits of it are the minor number.
+fn number(folder: &Path) -> Option<u64> {
+    let told = text(&folder.join("dev"))?;
+    let (major, minor) = told.trim().split_once(':')?;
+    Some(major.parse::<u64>().ok()? << 20 | minor.parse::<u64>().ok()?)
+}
+
+/// The folder of all tracepoints; the file keeps it where it is mounted nowhere.
+fn tracefs(roots: &Roots) -> Result<(PathBuf, Option<File>), String> {
+    for mounted in ["kernel/tracing/events", "kernel/debug/tracing/events"] {
+        let folder = roots.sys.join(mounted);
+        if folder.join("block").is_dir() {
+            return Ok((folder, None));
+        }
+    }
+    let file = unseen_tracefs().map_err(|error| format!("no tracefs: {}", sentence(&error)))?;
+    let folder = roots.proc.join(format!("thread-self/fd/{}/events", file.as_raw_fd()));
+    if folder.join("block").is_dir() {
+        return Ok((folder, Some(file)));
+    }
+    Err("the kernel has no tracepoints of the block layer".to_owned())
+}
+
+/// The events of all processors.
+struct Events {
+    place: Place,
+    queue: Format,
+    bio_done: Option<Format>,
+    request_done: Option<Format>,
+    starts: Vec<TraceEvent>,
+    ends: Vec<TraceEvent>,
+    rings: Vec<Ring>,
+}
+
+impl Events {
+    fn open(roots: &Roots, device: &str) -> Result<Self, String> {
+        let place =
+            Place::of(roots, device).ok_or_else(|| format!("{device} is no block device"))?;
+        let (folder, _kept) = tracefs(roots)?;
+        let format = |name: &str| {
+            let path = folder.join("block").join(name).join("format");
+            text(&path).and_then(|text| Format::parse(&text))
+        };
+        let queue = format("block_bio_queue").ok_or("the kernel tells no block_bio_queue")?;
+        let (bio_done, request_done) = (format("block_bio_complete"), format("block_rq_complete"));
+        let mut events = Self {
+            place,
+            queue,
+            bio_done,
+            request_done,
+            starts: Vec::new(),
+            ends: Vec::new(),
+            rings: Vec::new(),
+        };
+        let cpus = roots.sys_text("devices/system/cpu/online").map(|list| list_members(&list));
+        let cpus = cpus.unwrap_or_default();
+        let share = ALL_PAGES / cpus.len().max(1).next_power_of_two();
+        let pages = share.clamp(*RING_PAGES.start(), *RING_PAGES.end());
+        if cpus.len() > MAX_CPUS {
+            return Err(format!("{} processors are more than can be looked at", cpus.len()));
+        }
+        // Before they are wanted, for the engine's pipes need some as well.
+        allow_open_files(DESCRIPTORS * cpus.len() as u64 + OTHERS)
+            .map_err(|error| format!("too few open files are allowed: {}", sentence(&error)))?;
+        for cpu in cpus {
+            events
+                .on(cpu, pages)
+                .map_err(|error| format!("no perf event: {}", sentence(&error)))?;
+        }
+        if events.rings.is_empty() {
+            return Err("no processor is known".to_owned());
+        }
+        Ok(events)
+    }
+
+    fn on(&mut self, cpu: u32, pages: usize) -> io::Result<()> {
+        let Place { own, whole, .. } = self.place;
+        let filter = CString::new(format!("dev == {own} || dev == {whole}"))?;
+        let start = TraceEvent::open(self.queue.id, cpu, NEVER)?;
+        start.filter(&filter)?;
+        self.rings.push(Ring::of(&start, pages)?);
+        for format in [&self.bio_done, &self.request_done].into_iter().flatten() {
+            let end = TraceEvent::open(format.id, cpu, NEVER)?;
+            end.filter(&filter)?;
+            end.into_ring_of(&start)?;
+            self.ends.push(end);
+        }
+        self.starts.push(start);
+        Ok(())
+    }
+
+    /// Windows one after another until called off, or until the limit.
+    fn follow(
+        &mut self,
+        roots: &Roots,
+        limit: Duration,
+        called_off: &Receiver<()>,
+    ) -> io::Result<Seen> {
+        let begun = Instant::now();
+        let mut taker = Taker::new(roots);
+        // Twice as many processors, half as many windows: to switch the events costs each of them.
+        let spacing_ns = WINDOW_NS * (1 + self.rings.len() as u64 / 64);
+        let mut next_ns = mono_ns();
+        loop {
+            self.switch(Switch::Both, Recording::On)?;
+            let is_last = self.window(&mut taker, next_ns + spacing_ns, called_off)?;
+            if is_last || begun.elapsed() >= limit {
+                break;
+            }
+            let now = mono_ns();
+            next_ns = (next_ns + spacing_ns).max(now);
+            let pause = Duration::from_nanos(next_ns - now);
+            if called_off.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+                break;
+            }
+        }
+        self.switch(Switch::Both, Recording::Off)?;
+        self.look(&mut taker, u64::MAX);
+        taker.sample.end_window(1.0);
+        taker.sample.censor();
+        Ok(taker.sample.finish())
+    }
+
+    /// One window; whether it was the last. It stays open where few bios came in all its time.
+    fn window(
+        &mut self,
+        taker: &mut Taker,
+        end_ns: u64,
+        called_off: &Receiver<()>,
+    ) -> io::Result<bool> {
+        let (begun, before) = (mono_ns(), taker.queued);
+        let (mut last, mut pause) = (before, LOOK);
+        loop {
+            let left = Duration::from_nanos(end_ns.saturating_sub(mono_ns()));
+            if called_off.recv_timeout(pause.min(left)) != Err(RecvTimeoutError::Timeout) {
+                return Ok(true);
+            }
+            let now = mono_ns();
+            self.look(taker, now - SETTLED_NS);
+            pause = match taker.queued - last {
+                ..FEW => (pause * 2).min(SLOW_LOOK),
+                MANY.. => (pause / 2).max(LOOK),
+                _ => pause,
+            };
+            last = taker.queued;
+            if taker.queued - before >= BIOS {
+                break;
+            }
+            if now >= end_ns {
+                taker.sample.end_window(1.0);
+                return Ok(false);
+            }
+        }
+        self.switch(Switch::Starts, Recording::Off)?;
+        let stopped = mono_ns();
+        loop {
+            self.look(taker, mono_ns() - SETTLED_NS);
+            if !taker.is_waiting() || mono_ns() - stopped >= TAIL_NS {
+                break;
+            }
+            thread::sleep(LOOK);
+        }
+        self.switch(Switch::Both, Recording::Off)?;
+        self.look(taker, u64::MAX);
+        let share = (stopped - begun) as f64 / (end_ns.max(stopped) - begun).max(1) as f64;
+        taker.sample.end_window(1.0 / share.clamp(1e-6, 1.0));
+        taker.sample.censor();
+        Ok(false)
+    }
+
+    fn switch(&self, which: Switch, how: Recording) -> io::Result<()> {
+        if which == Switch::Both {
+            self.ends.iter().try_for_each(|event| event.record(how))?;
+        }
+        self.starts.iter().try_for_each(|event| event.record(how))
+    }
+
+    /// Take what the rings hold; what happened after `until_ns` waits for the next look.
+    fn look(&mut self, taker: &mut Taker, until_ns: u64) {
+        let mut rings = std::mem::take(&mut self.rings);
+        for ring in &mut rings {
+            ring.drain(|record| match record {
+                Record::Lost(count) => taker.lost += count,
+                Record::Sample { pid, mono_ns, raw } => {
+                    taker.held.extend(self.event(*pid, *mono_ns, raw));
+                }
+            });
+        }
+        self.rings = rings;
+        taker.take(until_ns);
+    }
+
+    /// What a record says; None for what is no data of a file: discards, flushes, metadata.
+    fn event(&self, pid: u32, mono_ns: u64, raw: &[u8]) -> Option<Event> {
+        let id = self.queue.number(raw, "common_type")?;
+        let (format, what) = if id == self.queue.id {
+            (&self.queue, None)
+        } else if self.bio_done.as_ref().is_some_and(|format| format.id == id) {
+            (self.bio_done.as_ref()?, Some(Done::Bio))
+        } else {
+            (self.request_done.as_ref()?, Some(Done::Request))
+        };
+        let letters = format.bytes(raw, "rwbs")?;
+        let (way, is_data) = way_of(letters)?;
+        let (sector, sectors) = (format.number(raw, "sector")?, format.number(raw, "nr_sector")?);
+        let is_here = sector >= self.place.first && sector < self.place.end;
+        let piece = Piece { mono_ns, way, sector, sectors };
+        (is_here && (is_data || what.is_some())).then_some(Event { pid, piece, what })
+    }
+}
+
+/// Which of the events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Switch {
+    Starts,
+    Both,
+}
+
+/// The direction that `rwbs` tells, and whether it is data that somebody asked for.
+///
+/// An F before the direction is a flush first, one after it is forced unit access; M is a file
+/// system's own, A is read ahead.
+fn way_of(rwbs: &[u8]) -> Option<(Way, bool)> {
+    let end = rwbs.iter().position(|&byte| byte == 0).unwrap_or(rwbs.len());
+    let letters = &rwbs[..end];
+    let way = match letters.iter().find(|&&byte| byte != b'F')? {
+        b'R' => Way::Read,
+        b'W' => Way::Write,
+        _ => return None,
+    };
+    Some((way, !letters.iter().any(|byte| matches!(byte, b'M' | b'A'))))
+}
+
+#[derive(Debug)]
+struct Event {
+    pid: u32,
+    piece: Piece,
+    what: Option<Done>,
+}
+
+/// Puts the events of all processors in order and tells the engine's from others'.
+struct Taker {
+    held: Vec<Event>,
+    lost: u64,
+    queued: u64,
+    sample: Sample,
+    kin: HashMap<u32, bool>,
+    proc: PathBuf,
+}
+
+impl Taker {
+    fn new(roots: &Roots) -> Self {
+        Self {
+            held: Vec::new(),
+            lost: 0,
+            queued: 0,
+            sample: Sample::default(),
+            kin: HashMap::new(),
+            proc: roots.proc.clone(),
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.sample.is_waiting() || !self.held.is_empty()
+    }
+
+    fn take(&mut self, until_ns: u64) {
+        self.held.sort_by_key(|event| event.piece.mono_ns);
+        let ready = self.held.partition_point(|event| event.piece.mono_ns <= until_ns);
+        let events: Vec<Event> = self.held.drain(..ready).collect();
+        for Event { pid, piece, what } in events {
+            match what {
+                Some(how) => self.sample.done(piece, how),
+                None if self.is_ours(pid) => {
+                    self.queued += 1;
+                    self.sample.queued(piece);
+                }
+                None => {
+                    self.queued += 1;
+                    self.sample.foreign();
+                }
+            }
+        }
+        if self.lost > 0 {
+            self.sample.lost(std::mem::take(&mut self.lost));
+        }
+    }
+
+    /// Whether a process is the agent or came from it: only engines do I/O there during a run.
+    fn is_ours(&mut self, pid: u32) -> bool {
+        if let Some(&known) = self.kin.get(&pid) {
+            return known;
+        }
+        if self.kin.len() >= MAX_KNOWN {
+            self.kin.clear();
+        }
+        let ours = self.descends(pid);
+        self.kin.insert(pid, ours);
+        ours
+    }
+
+    fn descends(&self, pid: u32) -> bool {
+        let mut pid = pid as i32;
+        for _ in 0..MAX_GENERATIONS {
+            if pid == own_pid() {
+                return true;
+            }
+            let stat = text(&self.proc.join(format!("{pid}/stat")));
+            let Some(place) = stat.and_then(|text| parse_place(&text)) else { return false };
+            pid = place.parent;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::Folder;
+
+    #[test]
+    fn letters_tell_the_direction_and_whose_data_it_is() {
+        for (letters, told) in [
+            (&b"R\0\0\0"[..], Some((Way::Read, true))),
+            (b"RS\0\0", Some((Way::Read, true))),
+            (b"RA\0\0", Some((Way::Read, false))),
+            (b"RM\0\0", Some((Way::Read, false))),
+            (b"WS", Some((Way::Write, true))),
+            (b"FWFS\0", Some((Way::Write, true))),
+            (b"WFSM\0", Some((Way::Write, false))),
+            (b"D\0", None),
+            (b"FF\0", None),
+            (b"N\0", None),
+            (b"", None),
+        ] {
+            assert_eq!(way_of(letters), told, "{letters:?}");
+        }
+    }
+
+    fn sysfs() -> (Folder, Roots) {
+        let tree = Folder::new();
+        tree.put("sys/class/block/loop0/dev", "7:3\n");
+        tree.put("sys/class/block/sda/dev", "8:16\n");
+        tree.put("sys/class/block/sda/sda1/dev", "8:17\n");
+        tree.put("sys/class/block/sda/sda1/partition", "1\n");
+        tree.put("sys/class/block/sda/sda1/start", "2048\n");
+        tree.put("sys/class/block/sda/sda1/size", "1000\n");
+        let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().join("sys") };
+        (tree, roots)
+    }
+
+    #[test]
+    fn a_device_has_the_number_that_events_have() {
+        let (_tree, roots) = sysfs();
+        let own = (7 << 20) + 3;
+        let expected = Place { own, whole: own, first: 0, end: u64::MAX };
+        assert_eq!(Place::of(&roots, "loop0"), Some(expected));
+        let (own, whole) = ((8 << 20) + 17, (8 << 20) + 16);
+        let expected = Place { own, whole, first: 2048, end: 3048 };
+        assert_eq!(Place::of(&roots, "sda/sda1"), Some(expected));
+        assert_eq!(Place::of(&roots, "nvme0n1"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_traced_has_a_reason() {
+        let (_tree, roots) = sysfs();
+        let (_call_off, called_off) = std::sync::mpsc::channel();
+        let traced = trace(&roots, "nvme0n1", Duration::MAX, &called_off);
+        assert_eq!(traced.reason.as_deref(), Some("nvme0n1 is no block device"));
+        assert!(traced.seen.is_none());
+    }
+
+    #[test]
+    fn events_of_several_processors_are_taken_in_order() {
+        let mut taker = Taker::new(&Roots::default());
+        let piece = |mono_ns| Piece { mono_ns, way: Way::Read, sector: 8, sectors: 8 };
+        let pid = std::process::id();
+        taker.held.push(Event { pid, piece: piece(30), what: Some(Done::Request) });
+        taker.held.push(Event { pid, piece: piece(10), what: None });
+        taker.held.push(Event { pid: 0, piece: piece(20), what: None });
+        taker.held.push(Event { pid, piece: piece(99), what: None });
+        taker.take(50);
+        assert!(!taker.sample.is_waiting());
+        assert!(taker.is_waiting());
+        assert_eq!(taker.queued, 2);
+        taker.sample.end_window(1.0);
+        let seen = taker.sample.finish();
+        assert_eq!((seen.read.timed, seen.read.lat_max_ns, seen.others), (1, 20, 1));
+    }
+}

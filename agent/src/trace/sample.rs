@@ -1,0 +1,560 @@
+//! What sampled bios tell: sizes, places, sequences and latencies, without keeping the bios.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use serde::Serialize;
+
+use crate::latency::{BINS, bin_of_ns};
+use crate::native::random::Random;
+
+/// Sizes that are told apart; a load has one or a few.
+const MAX_SIZES: usize = 64;
+/// Start sectors kept, each as likely as any other: enough to tell a part of a data set from all.
+pub const MAX_SECTORS: usize = 4096;
+/// Bios under way that are waited for; more are not sampled.
+const MAX_PENDING: usize = 1 << 16;
+/// Ends that belong to no bio known yet and are remembered: a record that was begun before the end
+/// of its bio may be finished after it, where a hypervisor stops the processor in between.
+const MAX_UNMATCHED: usize = 4096;
+const SECTOR_BYTES: u64 = 512;
+
+/// Where a bio goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Way {
+    Read,
+    Write,
+}
+
+/// One bio or a part of it: a moment, a place and a length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    pub mono_ns: u64,
+    pub way: Way,
+    pub sector: u64,
+    pub sectors: u64,
+}
+
+/// How the end of I/O is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// A bio is done; where the kernel has split it, the last part alone is told.
+    Bio,
+    /// A request is done, which may be a part of a bio or hold several.
+    Request,
+}
+
+/// Everything that was seen on one device.
+#[derive(Debug, Serialize)]
+pub struct Seen {
+    /// Reads of the engine's processes.
+    pub read: WaySeen,
+    /// Their writes.
+    pub write: WaySeen,
+    /// Sampled bios of other processes, and of the kernel's own.
+    pub others: u64,
+    /// Records that found no room; bios under way then are not counted.
+    pub lost: u64,
+}
+
+/// One direction.
+#[derive(Debug, Serialize)]
+pub struct WaySeen {
+    /// Bios sampled.
+    pub bios: u64,
+    /// Windows that had any.
+    pub windows: u64,
+    /// Bytes of a bio and how many had them; those beyond so many sizes stand under 0.
+    pub sizes: Vec<(u64, u64)>,
+    /// Bios that began where another of the same window had ended.
+    pub sequential: u64,
+    /// Sum over the bios of the ends that were known then: times a place's chance, the above by chance.
+    pub ends: u64,
+    /// Start sectors, at most `MAX_SECTORS`.
+    pub sectors: Vec<u64>,
+    /// Bios without an end when they were waited for no longer, which have no latency.
+    pub censored: u64,
+    /// Bios whose latency is in the bins.
+    pub timed: u64,
+    /// The longest latency.
+    pub lat_max_ns: u64,
+    /// Sum of weighted latencies.
+    pub lat_sum_ns: f64,
+    /// Sum of the weights: of how many bios these are a sample.
+    pub weight: f64,
+    /// Sum over the windows of the square of their weight.
+    pub weight_square: f64,
+    /// bin, bios, their weight; then of all in higher bins, by window: sum of their weight squared,
+    /// and of their weight times that of their window.
+    pub latencies: Vec<(usize, u64, f64, f64, f64)>,
+}
+
+/// Takes bios and their ends in the order of time.
+#[derive(Debug)]
+pub struct Sample {
+    ways: [WaySample; 2],
+    pending: BTreeMap<(Way, u64), Vec<Pending>>,
+    unmatched: VecDeque<(Piece, Done)>,
+    latest_ns: u64,
+    waiting: usize,
+    longest: u64,
+    window: u64,
+    windows: HashMap<(Way, u64), Window>,
+    others: u64,
+    lost: u64,
+}
+
+#[derive(Debug)]
+struct Pending {
+    queued_ns: u64,
+    sectors: u64,
+    left: u64,
+    window: u64,
+}
+
+#[derive(Debug)]
+struct WaySample {
+    bios: u64,
+    sizes: HashMap<u64, u64>,
+    sequential: u64,
+    ends: u64,
+    recent: BTreeSet<u64>,
+    sectors: Vec<u64>,
+    random: Random,
+    censored: u64,
+    lat_max_ns: u64,
+    lat_sum_ns: f64,
+    weight: f64,
+    weight_square: f64,
+    windows: u64,
+    counts: Vec<u64>,
+    weights: Vec<f64>,
+    tail_squares: Vec<f64>,
+    tail_weights: Vec<f64>,
+}
+
+/// Bios that were queued in one window; its weight is known when it ends.
+#[derive(Debug, Default)]
+struct Window {
+    waiting: u64,
+    weight: Option<f64>,
+    sum_ns: u64,
+    bins: BTreeMap<usize, u64>,
+}
+
+impl Default for Sample {
+    fn default() -> Self {
+        Self {
+            ways: [WaySample::new(1), WaySample::new(2)],
+            pending: BTreeMap::new(),
+            unmatched: VecDeque::new(),
+            latest_ns: 0,
+            waiting: 0,
+            longest: 0,
+            window: 0,
+            windows: HashMap::new(),
+            others: 0,
+            lost: 0,
+        }
+    }
+}
+
+impl Sample {
+    /// A bio of the engine was queued.
+    pub fn queued(&mut self, bio: Piece) {
+        if self.waiting >= MAX_PENDING || bio.sectors == 0 {
+            return;
+        }
+        self.ways[bio.way as usize].add(&bio);
+        let (way, window) = (bio.way, self.window);
+        self.windows.entry((way, window)).or_default().waiting += 1;
+        let Piece { mono_ns: queued_ns, sectors, .. } = bio;
+        let pending = Pending { queued_ns, sectors, left: sectors, window };
+        // Direct I/O seldom meets itself on one place. Ends may have no record (see `super`), without a
+        // word of lost ones: the next on the place shows it.
+        let older = self.pending.insert((way, bio.sector), vec![pending]).unwrap_or_default();
+        self.give_up(way, &older);
+        self.waiting += 1;
+        self.longest = self.longest.max(sectors);
+        if queued_ns < self.latest_ns {
+            let ends: Vec<_> = self.unmatched.iter().copied().collect();
+            for (piece, how) in ends.into_iter().filter(|(piece, _)| piece.mono_ns >= queued_ns) {
+                self.ended(piece, how);
+            }
+        }
+        self.latest_ns = self.latest_ns.max(queued_ns);
+    }
+
+    /// A bio of somebody else was queued.
+    pub fn foreign(&mut self) {
+        self.others += 1;
+    }
+
+    /// A bio, a part of one, or several were done. Those that were not sampled are passed over.
+    pub fn done(&mut self, piece: Piece, how: Done) {
+        self.latest_ns = self.latest_ns.max(piece.mono_ns);
+        if !self.ended(piece, how) {
+            if self.unmatched.len() >= MAX_UNMATCHED {
+                self.unmatched.pop_front();
+            }
+            self.unmatched.push_back((piece, how));
+        }
+    }
+
+    /// Whether it was the end, or a part of it, of a bio under way.
+    fn ended(&mut self, piece: Piece, how: Done) -> bool {
+        let mut matched = false;
+        let end = piece.sector + piece.sectors;
+        let from = (piece.way, piece.sector.saturating_sub(self.longest));
+        let places: Vec<(Way, u64)> =
+            self.pending.range(from..=(piece.way, end)).map(|(&place, _)| place).collect();
+        for (way, start) in places {
+            let Some(bios) = self.pending.get_mut(&(way, start)) else { continue };
+            // Of several on one place the first ends first.
+            let found = bios.iter_mut().position(|bio| match how {
+                Done::Bio => start + bio.sectors == end,
+                Done::Request => {
+                    let last = end.min(start + bio.sectors);
+                    let common = last.saturating_sub(start.max(piece.sector));
+                    bio.left = bio.left.saturating_sub(common);
+                    common > 0
+                }
+            });
+            let Some(at) = found else { continue };
+            matched = true;
+            if how == Done::Bio || bios[at].left == 0 {
+                let bio = bios.remove(at);
+                if bios.is_empty() {
+                    self.pending.remove(&(way, start));
+                }
+                self.took(way, &bio, piece.mono_ns.saturating_sub(bio.queued_ns));
+                if how == Done::Bio {
+                    break;
+                }
+            }
+        }
+        matched
+    }
+
+    /// Whether a sampled bio is under way.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// The window ends, in which one bio in `weight` was sampled.
+    pub fn end_window(&mut self, weight: f64) {
+        for way in [Way::Read, Way::Write] {
+            self.ways[way as usize].recent.clear();
+            let key = (way, self.window);
+            if let Some(window) = self.windows.get_mut(&key) {
+                window.weight = Some(weight);
+            }
+            self.settle(key);
+        }
+        self.window += 1;
+    }
+
+    /// Nothing is waited for any longer.
+    pub fn censor(&mut self) {
+        self.unmatched.clear();
+        for ((way, _), bios) in std::mem::take(&mut self.pending) {
+            self.give_up(way, &bios);
+        }
+    }
+
+    /// These are not timed: whether they went on or their ends were not recorded cannot be told.
+    fn give_up(&mut self, way: Way, bios: &[Pending]) {
+        for bio in bios {
+            self.ways[way as usize].censored += 1;
+            self.waiting = self.waiting.saturating_sub(1);
+            let key = (way, bio.window);
+            if let Some(window) = self.windows.get_mut(&key) {
+                window.waiting = window.waiting.saturating_sub(1);
+            }
+            self.settle(key);
+        }
+    }
+
+    /// Records were lost: the ends of bios under way may be among them, so they are given up.
+    pub fn lost(&mut self, records: u64) {
+        self.lost += records;
+        self.waiting = 0;
+        self.pending.clear();
+        let keys: Vec<_> = self.windows.keys().copied().collect();
+        for key in keys {
+            if let Some(window) = self.windows.get_mut(&key) {
+                window.waiting = 0;
+            }
+            self.settle(key);
+        }
+    }
+
+    fn took(&mut self, way: Way, bio: &Pending, latency_ns: u64) {
+        self.waiting = self.waiting.saturating_sub(1);
+        let sample = &mut self.ways[way as usize];
+        sample.lat_max_ns = sample.lat_max_ns.max(latency_ns);
+        let key = (way, bio.window);
+        if let Some(window) = self.windows.get_mut(&key) {
+            window.waiting -= 1;
+            window.sum_ns += latency_ns;
+            *window.bins.entry(bin_of_ns(latency_ns)).or_default() += 1;
+        }
+        self.settle(key);
+    }
+
+    /// A window that has ended and waits for nothing goes into the sums.
+    fn settle(&mut self, key: (Way, u64)) {
+        let settled = |window: &Window| window.waiting == 0 && window.weight.is_some();
+        if self.windows.get(&key).is_some_and(settled) {
+            if let Some(window) = self.windows.remove(&key) {
+                self.ways[key.0 as usize].sum(&window);
+            }
+        }
+    }
+
+    /// All of it; windows that have not ended are left out.
+    #[must_use]
+    pub fn finish(self) -> Seen {
+        let [read, write] = self.ways.map(WaySample::seen);
+        Seen { read, write, others: self.others, lost: self.lost }
+    }
+}
+
+impl WaySample {
+    fn new(seed: u64) -> Self {
+        Self {
+            bios: 0,
+            sizes: HashMap::new(),
+            sequential: 0,
+            ends: 0,
+            recent: BTreeSet::new(),
+            sectors: Vec::new(),
+            random: Random::new(seed),
+            censored: 0,
+            lat_max_ns: 0,
+            lat_sum_ns: 0.0,
+            weight: 0.0,
+            weight_square: 0.0,
+            windows: 0,
+            counts: vec![0; BINS],
+            weights: vec![0.0; BINS],
+            tail_squares: vec![0.0; BINS],
+            tail_weights: vec![0.0; BINS],
+        }
+    }
+
+    fn add(&mut self, bio: &Piece) {
+        self.bios += 1;
+        let bytes = bio.sectors * SECTOR_BYTES;
+        let known = self.sizes.len() < MAX_SIZES || self.sizes.contains_key(&bytes);
+        *self.sizes.entry(if known { bytes } else { 0 }).or_default() += 1;
+        self.ends += self.recent.len() as u64;
+        self.sequential += u64::from(self.recent.contains(&bio.sector));
+        self.recent.insert(bio.sector + bio.sectors);
+        if self.sectors.len() < MAX_SECTORS {
+            self.sectors.push(bio.sector);
+        } else {
+            let place = self.random.below(self.bios) as usize;
+            if let Some(kept) = self.sectors.get_mut(place) {
+                *kept = bio.sector;
+            }
+        }
+    }
+
+    fn sum(&mut self, window: &Window) {
+        let count: u64 = window.bins.values().sum();
+        let (Some(weight), true) = (window.weight, count > 0) else { return };
+        let whole = weight * count as f64;
+        self.windows += 1;
+        self.weight += whole;
+        self.weight_square += whole * whole;
+        self.lat_sum_ns += weight * window.sum_ns as f64;
+        for (&bin, &count) in &window.bins {
+            self.counts[bin] += count;
+            self.weights[bin] += weight * count as f64;
+        }
+        let mut higher = 0.0;
+        let top = window.bins.keys().next_back().copied().unwrap_or(0);
+        for bin in (0..=top).rev() {
+            self.tail_squares[bin] += higher * higher;
+            self.tail_weights[bin] += higher * whole;
+            higher += weight * window.bins.get(&bin).copied().unwrap_or(0) as f64;
+        }
+    }
+
+    fn seen(self) -> WaySeen {
+        let mut sizes: Vec<(u64, u64)> = self.sizes.into_iter().collect();
+        sizes.sort_unstable();
+        let rows = (0..BINS).filter(|&bin| self.counts[bin] > 0).map(|bin| {
+            let (squares, weights) = (self.tail_squares[bin], self.tail_weights[bin]);
+            (bin, self.counts[bin], short(self.weights[bin]), short(squares), short(weights))
+        });
+        WaySeen {
+            latencies: rows.collect(),
+            bios: self.bios,
+            windows: self.windows,
+            sizes,
+            sequential: self.sequential,
+            ends: self.ends,
+            sectors: self.sectors,
+            censored: self.censored,
+            timed: self.counts.iter().sum(),
+            lat_max_ns: self.lat_max_ns,
+            lat_sum_ns: short(self.lat_sum_ns),
+            weight: short(self.weight),
+            weight_square: short(self.weight_square),
+        }
+    }
+}
+
+/// To three digits after the point: no more is known, and shorter in JSON.
+fn short(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(mono_ns: u64, sector: u64, sectors: u64) -> Piece {
+        Piece { mono_ns, way: Way::Read, sector, sectors }
+    }
+
+    #[test]
+    fn a_bio_takes_from_its_queueing_to_the_end_of_its_last_request() {
+        let mut sample = Sample::default();
+        sample.queued(at(1000, 4096, 2048));
+        sample.done(at(1500, 4096, 1024), Done::Request);
+        assert!(sample.is_waiting());
+        sample.done(at(3000, 5120, 1024), Done::Request);
+        assert!(!sample.is_waiting());
+        sample.end_window(1.0);
+        let read = sample.finish().read;
+        assert_eq!((read.bios, read.timed, read.lat_max_ns, read.windows), (1, 1, 2000, 1));
+        assert_eq!(read.sizes, [(1 << 20, 1)]);
+        assert_eq!(read.latencies, [(bin_of_ns(2000), 1, 1.0, 0.0, 0.0)]);
+    }
+
+    #[test]
+    fn one_request_ends_the_bios_that_were_merged_in_it() {
+        let mut sample = Sample::default();
+        for n in 0..4 {
+            sample.queued(at(100 * n, 8 * n, 8));
+        }
+        sample.done(at(1000, 0, 32), Done::Request);
+        assert!(!sample.is_waiting());
+        sample.end_window(1.0);
+        let read = sample.finish().read;
+        assert_eq!((read.timed, read.sequential), (4, 3));
+        assert_eq!(read.ends, 1 + 2 + 3);
+    }
+
+    #[test]
+    fn a_split_bio_is_done_with_its_last_part() {
+        let mut sample = Sample::default();
+        sample.queued(at(0, 100, 64));
+        sample.done(at(10, 100, 32), Done::Bio);
+        assert!(sample.is_waiting());
+        sample.done(at(20, 132, 32), Done::Bio);
+        assert!(!sample.is_waiting());
+    }
+
+    #[test]
+    fn others_ends_and_other_directions_end_nothing() {
+        let mut sample = Sample::default();
+        sample.queued(at(0, 100, 8));
+        sample.done(at(10, 108, 8), Done::Request);
+        sample.done(at(10, 92, 8), Done::Request);
+        sample.done(Piece { way: Way::Write, ..at(10, 100, 8) }, Done::Request);
+        sample.done(at(10, 0, 0), Done::Bio);
+        assert!(sample.is_waiting());
+        sample.foreign();
+        assert_eq!(sample.finish().others, 1);
+    }
+
+    #[test]
+    fn a_bio_that_is_told_after_its_end_has_ended() {
+        let mut sample = Sample::default();
+        sample.done(at(50, 100, 8), Done::Request);
+        sample.done(at(80, 100, 8), Done::Request);
+        sample.queued(at(60, 100, 8));
+        assert!(!sample.is_waiting());
+        sample.queued(at(90, 100, 8));
+        assert!(sample.is_waiting(), "what was queued later has not");
+        sample.end_window(1.0);
+        let read = sample.finish().read;
+        assert_eq!((read.bios, read.timed), (2, 0));
+    }
+
+    #[test]
+    fn a_bio_without_an_end_is_given_up_for_the_next_on_its_place() {
+        let mut sample = Sample::default();
+        sample.queued(at(0, 100, 8));
+        sample.queued(at(50, 100, 8));
+        sample.done(at(60, 100, 8), Done::Request);
+        assert!(!sample.is_waiting());
+        sample.end_window(1.0);
+        let read = sample.finish().read;
+        assert_eq!((read.bios, read.timed, read.censored, read.lat_max_ns), (2, 1, 1, 10));
+    }
+
+    #[test]
+    fn what_is_waited_for_no_longer_has_no_latency() {
+        let mut sample = Sample::default();
+        sample.queued(at(0, 100, 8));
+        sample.queued(at(0, 200, 8));
+        sample.done(at(50, 200, 8), Done::Request);
+        sample.end_window(2.0);
+        sample.censor();
+        let read = sample.finish().read;
+        assert_eq!((read.censored, read.timed, read.lat_max_ns), (1, 1, 50));
+        assert!((read.weight - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_may_have_ended_unseen_is_given_up() {
+        let mut sample = Sample::default();
+        sample.queued(at(0, 100, 8));
+        sample.queued(at(0, 200, 8));
+        sample.done(at(30, 200, 8), Done::Request);
+        sample.lost(3);
+        sample.end_window(1.0);
+        let seen = sample.finish();
+        assert_eq!((seen.lost, seen.read.bios, seen.read.timed, seen.read.censored), (3, 2, 1, 0));
+    }
+
+    #[test]
+    fn windows_are_weighted_and_their_tails_summed_by_window() {
+        let mut sample = Sample::default();
+        for (window, slow) in [(0, 2), (1, 0)] {
+            for n in 0..4_u64 {
+                sample.queued(at(0, 8 * n, 8));
+                sample.done(at(if n < slow { 4000 } else { 100 }, 8 * n, 8), Done::Request);
+            }
+            sample.end_window(if window == 0 { 1.0 } else { 3.0 });
+        }
+        let read = sample.finish().read;
+        assert_eq!(read.windows, 2);
+        assert_eq!((read.weight, read.weight_square), (16.0, 16.0 + 144.0));
+        let (fast, slow) = (read.latencies[0], read.latencies[1]);
+        assert_eq!(fast, (100, 6, 14.0, 4.0, 8.0));
+        assert_eq!((slow.1, slow.2, slow.3, slow.4), (2, 2.0, 0.0, 0.0));
+        assert!((read.lat_sum_ns - (2.0 * 4000.0 + 2.0 * 100.0 + 3.0 * 400.0)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn places_and_sizes_kept_are_bounded() {
+        let mut sample = Sample::default();
+        for n in 0..10_000_u64 {
+            sample.queued(at(n, 8 * n, 1 + n % 100));
+            sample.done(at(n, 8 * n, 1 + n % 100), Done::Request);
+        }
+        sample.end_window(1.0);
+        let read = sample.finish().read;
+        assert_eq!(read.sectors.len(), MAX_SECTORS);
+        let late = read.sectors.iter().filter(|&&sector| sector >= 8 * 5000).count();
+        assert!((MAX_SECTORS / 3..MAX_SECTORS * 2 / 3).contains(&late), "{late} of the later half");
+        assert_eq!(read.sizes.len(), MAX_SIZES + 1);
+        assert_eq!(read.sizes.iter().map(|(_, count)| count).sum::<u64>(), 10_000);
+    }
+}

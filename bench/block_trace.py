@@ -1,0 +1,114 @@
+"""What the sample of the block layer costs: IOPS with it over IOPS without, of pairs run in turn.
+
+Usage: bench/block_trace.py DEVICE [PAIRS [SECONDS]]; of the block device is read alone. Prints the
+median ratio of each depth with the smallest and the largest, and the processor time that the agent
+spent on it.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+AGENT: Final = Path(__file__).parents[1] / "src" / "iolab" / "_agent" / "iolab-agent"
+DEPTHS: Final = (1, 32)
+
+
+class Agent:
+    """An agent spoken to by its frames."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen([AGENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._last = 0
+        self.hear("hello")
+
+    def say(self, do: str, **arguments: object) -> int:
+        """Ask; the request's id."""
+        self._last += 1
+        header = json.dumps({"id": self._last, "do": do, **arguments}).encode()
+        assert self._process.stdin is not None
+        self._process.stdin.write(struct.pack("<II", len(header), 0) + header)
+        self._process.stdin.flush()
+        return self._last
+
+    def hear(self, what: str) -> dict[str, Any]:
+        """The next message of that kind."""
+        output = self._process.stdout
+        assert output is not None
+        while True:
+            header, payload = struct.unpack("<II", output.read(8))
+            message: dict[str, Any] = json.loads(output.read(header))
+            text = output.read(payload)
+            if message["is"] == what:
+                return {**message, "payload": text}
+
+    def output_of(self, argv: list[str]) -> bytes:
+        """What a program prints, run by the agent as an engine is."""
+        self.say("run", argv=argv)
+        text = b""
+        while True:
+            message = self.hear_any()
+            if message["is"] == "exited":
+                return text
+            if message.get("stream") == "stdout":
+                text += message["payload"]
+
+    def hear_any(self) -> dict[str, Any]:
+        """The next message."""
+        output = self._process.stdout
+        assert output is not None
+        header, payload = struct.unpack("<II", output.read(8))
+        message: dict[str, Any] = json.loads(output.read(header))
+        return {**message, "payload": output.read(payload)}
+
+    def cpu_ns(self) -> int:
+        """Processor time that the agent has spent."""
+        self.say("snapshot")
+        return int(self.hear("sample")["agent"]["cpu_ns"])
+
+
+def iops(agent: Agent, device: str, depth: int, seconds: float) -> float:
+    """Of random reads of 4 KiB by fio."""
+    options = "--name=b --rw=randread --bs=4k --direct=1 --ioengine=libaio --time_based"
+    argv = ["fio", *options.split(), f"--filename=/dev/{device}", f"--iodepth={depth}"]
+    text = agent.output_of([*argv, f"--runtime={seconds:g}", "--output-format=json"])
+    return float(json.loads(text)["jobs"][0]["read"]["iops"])
+
+
+def main() -> None:
+    """Measure and print."""
+    device = sys.argv[1].removeprefix("/dev/")
+    pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 10
+    seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 2.0
+    agent = Agent()
+    for depth in DEPTHS:
+        ratios, rates, costs, shares = [], [], [], []
+        for pair in range(pairs):
+            found = {}
+            for traced in (True, False) if pair % 2 else (False, True):
+                before = agent.cpu_ns()
+                watch = agent.say("trace", device=device) if traced else 0
+                found[traced] = iops(agent, device, depth, seconds)
+                if traced:
+                    agent.say("unwatch", watch=watch)
+                    told = agent.hear("trace")
+                    assert told["reason"] is None, told["reason"]
+                    shares.append(told["read"]["bios"] / (found[True] * seconds))
+                    costs.append((agent.cpu_ns() - before) / 1e9 / seconds)
+            ratios.append(found[True] / found[False])
+            rates.append(found[False])
+        print(
+            f"{device} depth {depth}: {statistics.median(rates):,.0f} IOPS without, ratio "
+            f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}) of {pairs} "
+            f"pairs; sampled {statistics.median(shares):.1%}, agent "
+            f"{statistics.median(costs):.1%} of a core"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""The `iolab` command from its first line on: Ctrl-C ends it whatever it is at."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+
+def main() -> None:
+    """Run the command line of this process and exit with its code."""
+    # While modules are read nothing is to be put in order: the kernel ends the process, quietly.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from iolab.cli.app import conclude
+
+    # A shell starts what it runs in the background with the signal ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        code = conclude(sys.argv[1:])
+    except KeyboardInterrupt:  # a second one, while the first was told
+        code = 130
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""Results set beside figures that others published."""

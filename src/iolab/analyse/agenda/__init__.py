@@ -1,1 +1,0 @@
-"""Which run comes next: repeats in interleaved order, searches, and the sentinel between them."""

@@ -1,1 +1,0 @@
-"""Which configuration serves a requirement, with how many nodes, and how sure that is."""

@@ -1,1 +1,0 @@
-"""What guests saw, what their nodes saw of them, and where the time between went."""

@@ -1,1 +1,0 @@
-"""What load on a key-value store amounts to."""

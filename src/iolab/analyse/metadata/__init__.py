@@ -1,1 +1,0 @@
-"""Metadata load: what its phases did, its metrics, and statistics over iterations."""

@@ -1,0 +1,1 @@
+"""What runs are worth: windows, sums, intervals, checks, comparisons, findings."""

@@ -1,0 +1,545 @@
+"""What a session has measured so far, as its agenda sees it."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final, Protocol
+
+import numpy as np
+
+from iolab.analysis.points import (
+    FIGURES,
+    SD_UNKNOWN,
+    SD_UNKNOWN_DF,
+    Alarm,
+    alarms,
+    enters,
+    grouped,
+    priors_of,
+    sentinel_of,
+    told,
+    value_of,
+)
+from iolab.core.configuration import Limit, Objective
+from iolab.core.metric import Result
+from iolab.core.run import Plan, PlannedRun, Point, RunStatus
+from iolab.core.study import Order, Study
+from iolab.core.workload import Indicator, Workload
+from iolab.stats.curve import AdaptiveAxis
+from iolab.stats.repeats import Published, log_means, publish
+from iolab.stats.search import LoadLimit, LoadRun, MaxLoadSearch, PeakSearch
+from iolab.stats.seeds import Place
+from iolab.study.cost import overhead_s
+from iolab.study.schedule import (
+    RATE,
+    SENTINEL_EVERY_CELLS,
+    SENTINEL_EVERY_S,
+    Search,
+    point_at,
+    searches_of,
+)
+from iolab.study.targets import makers_of
+
+
+class Log:
+    """The results, each under its point and repeat, in the order in which they came.
+
+    A later attempt takes the place of an earlier one.
+    """
+
+    def __init__(self, study: Study, results: Iterable[Result] = ()) -> None:
+        self._study = study
+        self._runs: dict[tuple[str, int], Result] = {}
+        self._workloads = {workload.id: workload for workload in study.workloads}
+        self._points: dict[str, dict[int, Result]] = {}
+        self._alarms: tuple[Alarm, ...] = ()
+        for result in results:
+            self.take(result)
+
+    def take(self, result: Result) -> None:
+        """Add a result."""
+        self._runs[result.digest, result.repeat] = result
+        self._points.setdefault(result.digest, {})[result.repeat] = result
+
+    def look(self) -> tuple[Alarm, ...]:
+        """See whether the sentinel has moved; what was measured meanwhile no longer counts."""
+        self._alarms = alarms(self.results, self._study)
+        return self._alarms
+
+    def _doubted(self, run: Result) -> bool:
+        return any(alarm.after < run.order < alarm.at for alarm in self._alarms)
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """All of them."""
+        return tuple(self._runs.values())
+
+    def of(self, digest: str) -> list[Result]:
+        """The runs of a point."""
+        return list(self._points.get(digest, {}).values())
+
+    def made(self, digest: str) -> int:
+        """How many runs of a point count towards its repeats: none that moved ground spoilt."""
+        return sum(1 for run in self.of(digest) if _done(run) and not self._doubted(run))
+
+    def failed(self, digest: str) -> bool:
+        """Whether a run of a point has failed for good."""
+        return any(run.status is RunStatus.FAILED for run in self.of(digest))
+
+    def dead(self, digest: str, metric: str) -> bool:
+        """Whether no use is to be had of a point: a run of it failed, or none has the metric."""
+        return self.failed(digest) or bool(self.of(digest) and not self.values(digest, metric))
+
+    def values(self, digest: str, metric: str) -> list[float]:
+        """A point's values of a metric, of its trusted runs where there are any."""
+        done = [run for run in self.of(digest) if _done(run)]
+        sound = [run for run in done if not self._doubted(run)] or done
+        return _values([run for run in sound if enters(run)], metric) or _values(sound, metric)
+
+    def sd(self, metric: str, digests: Iterable[str]) -> float:
+        """How far runs of one of these points differ: the standard deviation of ln of the metric.
+
+        Pooled over the points, and drawn towards 1 % while there are few repeats.
+        """
+        total, df = SD_UNKNOWN**2 * SD_UNKNOWN_DF, SD_UNKNOWN_DF
+        for digest in digests:
+            logs = [math.log(value) for value in self.values(digest, metric)]
+            if len(logs) > 1:
+                middle = sum(logs) / len(logs)
+                total += sum((value - middle) ** 2 for value in logs)
+                df += len(logs) - 1
+        return math.sqrt(total / df)
+
+    def half_widths(self, digests: Sequence[str]) -> dict[str, float]:
+        """Half of the published interval of each point's figure as a share, where it has runs."""
+        used = [run for run in self._runs.values() if enters(run) and not self._doubted(run)]
+        priors = priors_of(grouped(used), self._study)
+        found: dict[str, float] = {}
+        for key, runs in grouped(used).items():
+            metric = figure_of(self._workloads[key.workload])
+            values = _values(runs, metric) if metric else []
+            if runs[0].digest in digests and metric and len(log_means_of(values)) > 1:
+                made = publish(values, priors.of(key, metric))
+                found[runs[0].digest] = _narrower(made, found.get(runs[0].digest))
+        return found
+
+
+def figure_of(workload: Workload) -> str | None:
+    """The metric that is a workload's headline; None for metadata load, which has several."""
+    return FIGURES.get(workload.indicator)
+
+
+def rate_of(workload: Workload) -> str:
+    """The metric of a workload's throughput."""
+    return FIGURES[workload.indicator if workload.indicator in _RATES else Indicator.IOPS]
+
+
+_RATES: Final = (Indicator.BANDWIDTH, Indicator.KEY_OPERATIONS)
+"""Indicators that are rates of their own."""
+
+
+def log_means_of(values: Sequence[float]) -> Sequence[float]:
+    """Logarithms, none of nothing."""
+    return log_means(values) if values else ()
+
+
+def _narrower(made: Published, other: float | None) -> float:
+    """Of a point that was measured with and without some hosts the better known is enough."""
+    return made.half_width if other is None else min(made.half_width, other)
+
+
+def _values(runs: Iterable[Result], metric: str) -> list[float]:
+    found = (value_of(run, metric) for run in runs)
+    return [value for value in found if value is not None and value > 0]
+
+
+def _done(run: Result) -> bool:
+    return run.status is RunStatus.DONE
+
+
+CONFIRMED: Final = 2
+"""Runs that confirm an answer at least: a single one has no spread of its own."""
+
+IOPS: Final = "iops"
+
+
+class Part(Protocol):
+    """Points that are decided on together."""
+
+    def wants(self, log: Log) -> Sequence[Point]:
+        """The points to measure (once) in the next block; none when this part is done."""
+
+
+def parts_of(study: Study, plan: Plan) -> tuple[Part, ...]:
+    """Every part of a study."""
+    searches = searches_of(study, plan.points)
+    owned = {search.workload.id for search in searches}
+    listed = tuple(point for point in plan.points if point.workload not in owned)
+    grid = [GridPart(study, listed)] if study.method.sequential and listed else []
+    return (*grid, *(_part(study, search) for search in searches))
+
+
+def _part(study: Study, search: Search) -> Part:
+    match search.workload.aim.objective:
+        case Objective.PEAK:
+            return PeakPart(study, search)
+        case Objective.MAX_LOAD:
+            return LoadPart(study, search)
+        case Objective.GRID:
+            return AxisPart(study, search)
+
+
+class GridPart:
+    """Listed points: measured again until their intervals are narrow enough."""
+
+    def __init__(self, study: Study, points: Sequence[Point]) -> None:
+        self._repeats = Repeats(study)
+        self._own = {item.id for item in study.workloads if item.repeats}
+        self._points = points
+
+    def wants(self, log: Log) -> Sequence[Point]:
+        """Points with too few runs, or too wide an interval."""
+        return self._repeats.wanted(log, [p for p in self._points if p.workload not in self._own])
+
+
+class Repeats:
+    """The rule for repeats: at least so many, then until half the interval is below the target.
+
+    An invalid run is made up for where another of its point was sound: else it has no interval.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+
+    def wanted(self, log: Log, points: Sequence[Point], *, least: int = 0) -> list[Point]:
+        """Those of the points that need another run."""
+        method = self._study.method
+        least = max(least, method.repeats)
+        most = max(least, method.repeats_max)
+        # Where the ground moves on and on, runs that do not count must come to an end too.
+        alive = [p for p in points if not log.failed(p.digest) and len(log.of(p.digest)) < 2 * most]
+        wide = log.half_widths([point.digest for point in alive])
+        few = {p.digest for p in alive if log.made(p.digest) < least or self._lacks(log, p, most)}
+        vague = {digest for digest, half in wide.items() if half > method.target_half_width}
+        return [
+            point
+            for point in alive
+            if point.digest in few or (point.digest in vague and log.made(point.digest) < most)
+        ]
+
+    def _lacks(self, log: Log, point: Point, most: int) -> bool:
+        """Whether a point has a sound run but no second, so that it would have no interval."""
+        sound = sum(enters(run) for run in log.of(point.digest))
+        wanted = min(2, self._study.method.repeats)
+        return 0 < sound < wanted and log.made(point.digest) < most
+
+
+class AxisPart:
+    """One curve over load: seeds, then where the curve is least known, then repeats."""
+
+    def __init__(self, study: Study, search: Search) -> None:
+        self._study = study
+        self._search = search
+        self._repeats = Repeats(study)
+        self._metric = rate_of(search.workload)
+
+    def wants(self, log: Log) -> Sequence[Point]:
+        """The next load of the curve; when it is known, repeats of what was measured."""
+        points = {place[0]: point for place, point in self._search.points.items()}
+        alive = {load: p for load, p in points.items() if not log.dead(p.digest, self._metric)}
+        if not alive:
+            return ()
+        axis = axis_of(self._study, self._search, log)
+        load = None if axis is None else axis.wanted()
+        if load is not None:
+            return (alive[load],)
+        measured = [point for point in alive.values() if log.made(point.digest)]
+        if self._study.method.sequential:
+            return self._repeats.wanted(log, measured)
+        return [p for p in measured if log.made(p.digest) < self._study.method.repeats]
+
+
+def axis_of(study: Study, search: Search, log: Log) -> AdaptiveAxis | None:
+    """The curve as far as it is known; None where no load can be measured."""
+    metric = rate_of(search.workload)
+    places = {place[0]: point for place, point in search.points.items()}
+    alive = {load: p for load, p in places.items() if not log.dead(p.digest, metric)}
+    if not alive:
+        return None
+    headline = [load for load in search.workload.aim.headline if load in alive]
+    axis = AdaptiveAxis(tuple(alive), np.random.default_rng(study.method.seed), headline)
+    sd = log.sd(metric, [point.digest for point in alive.values()])
+    by_digest = {point.digest: load for load, point in alive.items()}
+    for digest in dict.fromkeys(run.digest for run in log.results if run.digest in by_digest):
+        values = log.values(digest, metric)
+        if values:
+            axis.record(by_digest[digest], _middle(values), sd / math.sqrt(len(values)))
+    return axis
+
+
+class PeakPart:
+    """The best of one or two axes, confirmed by repeats."""
+
+    def __init__(self, study: Study, search: Search) -> None:
+        self._search = search
+        self._repeats = Repeats(study)
+        self._metric = figure_of(search.workload) or IOPS
+
+    def wants(self, log: Log) -> Sequence[Point]:
+        """The next point of the search; when it has ended, a repeat of the best."""
+        search = peak_of(self._search, log)
+        place = search.wanted()
+        if place is not None and not log.dead(self._search.points[place].digest, self._metric):
+            return (self._search.points[place],)
+        if not any(log.values(p.digest, self._metric) for p in self._search.points.values()):
+            return ()
+        best = self._search.points[search.peak().point]
+        return self._repeats.wanted(log, [best], least=CONFIRMED)
+
+
+def peak_of(search: Search, log: Log) -> PeakSearch:
+    """The search as far as it has come."""
+    metric = figure_of(search.workload) or IOPS
+    found = PeakSearch(search.axes)
+    places: dict[str, Place] = {point.digest: place for place, point in search.points.items()}
+    sd = log.sd(metric, places)
+    for digest in dict.fromkeys(run.digest for run in log.results if run.digest in places):
+        for value in log.values(digest, metric):
+            found.record(places[digest], value, sd)
+    return found
+
+
+class LoadPart:
+    """The highest rate under a latency limit: the maximum, rates beside the limit, the proof."""
+
+    def __init__(self, study: Study, search: Search) -> None:
+        self._study = study
+        self._search = search
+        self._repeats = Repeats(study)
+
+    def wants(self, log: Log) -> Sequence[Point]:
+        """The next rate of the search; when it has ended, the rate that confirms its answer."""
+        (base,) = self._search.points.values()
+        trail = trail_of(self._search, log)
+        if trail is None:
+            return () if log.dead(base.digest, IOPS) else (base,)
+        if trail.lost:
+            return ()
+        if trail.wanted is not None:
+            point = self._at(base, trail.wanted)
+            return () if log.failed(point.digest) else (point,)
+        if not trail.limit.bounded and trail.limit.load < trail.saturation / 2:
+            return ()  # Even the lowest rate is too much: there is nothing to confirm.
+        proof = self._at(base, trail.limit.confirm_at)
+        return self._repeats.wanted(log, [proof], least=CONFIRMED)
+
+    def _at(self, base: Point, load: float) -> Point:
+        """The point at that rate of the whole fleet: every job has an equal share of it."""
+        jobs = jobs_of(self._study, base)
+        rate = max(1, round(load / jobs))
+        return point_at(self._study, base.configuration, base.workload, (*base.axis, (RATE, rate)))
+
+
+class Trail:
+    """A max-load search and how far it has come."""
+
+    def __init__(self, saturation: float, limit: Limit, runs: Sequence[LoadRun | None]) -> None:
+        """Feed it the runs in their order; None is one that told no latency."""
+        self.saturation = saturation
+        self._limit_ns = limit.latency_ns
+        self.runs = [run for run in runs if run is not None]
+        search = MaxLoadSearch(saturation, limit.latency_ns)
+        self.wanted = search.wanted()
+        self.lost = False
+        for run in runs:
+            if self.wanted is None:
+                break
+            if run is None:
+                self.lost = True
+                break
+            search.record(run)
+            self.wanted = search.wanted()
+        self._search = search
+
+    @property
+    def limit(self) -> LoadLimit:
+        """The answer by the search's own runs; ValueError before it has enough."""
+        return self._search.limit()
+
+    @property
+    def answer(self) -> LoadLimit:
+        """The answer by all runs, those that confirm it too."""
+        search = MaxLoadSearch(self.saturation, self._limit_ns)
+        for run in self.runs:
+            search.record(run)
+        return search.limit()
+
+
+def trail_of(search: Search, log: Log) -> Trail | None:
+    """The search as far as it has come; None before the load without a rate is known."""
+    (base,) = search.points.values()
+    limit = search.workload.aim.limit
+    maxima = log.values(base.digest, IOPS)
+    if not maxima or limit is None:
+        return None
+    runs = [
+        _load_run(run, limit)
+        for run in log.results
+        if run.status is RunStatus.DONE and _is_rate_of(run, base)
+    ]
+    return Trail(_middle(maxima), limit, runs)
+
+
+def jobs_of(study: Study, point: Point) -> int:
+    """All jobs of a point's hosts together."""
+    return sum(point.io_on(host).numjobs for host in makers_of(study, point))
+
+
+def _is_rate_of(run: Result, base: Point) -> bool:
+    """Whether a run is of the same behaviour under a rate."""
+    own = (run.configuration, run.workload, run.axis[:-1])
+    same = own == (base.configuration, base.workload, base.axis)
+    return same and len(run.axis) > len(base.axis) and run.axis[-1][0] == RATE
+
+
+def _load_run(run: Result, limit: Limit) -> LoadRun | None:
+    load, latency = value_of(run, IOPS), value_of(run, limit.metric)
+    return LoadRun(load, latency) if load and latency else None
+
+
+def _middle(values: Sequence[float]) -> float:
+    return math.exp(math.fsum(math.log(value) for value in values) / len(values))
+
+
+def is_decided_by_results(study: Study) -> bool:
+    """Whether a session of the study makes other runs than its plan lists."""
+    return study.method.sequential or any(item.aim.searches for item in study.workloads)
+
+
+class DecidingAgenda:
+    """Asks for one run after the other; `learn` what came of each before the next."""
+
+    def __init__(self, study: Study, plan: Plan, stored: Iterable[Result] = ()) -> None:
+        """Take what earlier sittings have `stored`: runs of it that are done are not made again."""
+        self._study = study
+        self._parts = parts_of(study, plan)
+        self._log = Log(study)
+        self._stored = {
+            (run.digest, run.repeat): run for run in stored if run.status is RunStatus.DONE
+        }
+        self._queue: deque[Point] = deque()
+        self._asked: Counter[str] = Counter()
+        self._order = 0
+        self._rounds = 0
+        self._sentinel = sentinel_of(study)
+        self._blocks = deque(_blocks(plan, self._sentinel))
+        self._points: dict[str, Point] = {}
+        self._since: list[Result] = []
+        self._alarms = 0
+        self._redone = False
+        self._said: list[str] = []
+
+    def next(self) -> PlannedRun | None:
+        """The run to make now; None when nothing more is wanted."""
+        while (point := self._choose()) is not None:
+            self._order += 1
+            self._asked[point.digest] += 1
+            self._points[point.digest] = point
+            run = PlannedRun(self._order, self._asked[point.digest], point)
+            stored = self._stored.pop((point.digest, run.repeat), None)
+            if stored is None:
+                return run
+            self.learn(stored)
+            self._said.clear()
+        return None
+
+    def learn(self, result: Result) -> None:
+        """Take what came of the run that was last asked for."""
+        self._log.take(result)
+        self._since.append(result)
+        if self._sentinel is not None and result.digest == self._sentinel.digest:
+            self._look()
+            self._since.clear()
+
+    def said(self) -> Sequence[str]:
+        """Sentences since it was last asked."""
+        said, self._said = tuple(self._said), []
+        return said
+
+    def _choose(self) -> Point | None:
+        if self._sentinel is not None and self._is_due(self._sentinel):
+            return self._sentinel
+        while self._queue or self._fill():
+            point = self._queue.popleft()
+            if not self._log.failed(point.digest):
+                return point
+        return None
+
+    def _fill(self) -> bool:
+        """Queue the next block; whether there is one."""
+        if self._blocks:
+            self._queue.extend(self._blocks.popleft())
+            return True
+        wanted = [
+            point
+            for part in self._parts
+            for point in part.wants(self._log)
+            if not self._log.failed(point.digest)
+        ]
+        self._rounds += 1
+        if self._study.method.order is Order.RANDOMISED:
+            seed = f"{self._study.method.seed} {self._rounds}"
+            random.Random(seed).shuffle(wanted)  # noqa: S311 - an order, not a secret
+        self._queue.extend(wanted)
+        return bool(wanted)
+
+    def _is_due(self, sentinel: Point) -> bool:
+        """Whether the sentinel is measured now: after so many other runs, or so long."""
+        if self._log.failed(sentinel.digest) or not self._since:
+            return False
+        method = self._study.method
+        each_s = method.settle_s + overhead_s(method)
+        seconds = sum(run.window_s + each_s for run in self._since)
+        return len(self._since) >= SENTINEL_EVERY_CELLS or seconds >= SENTINEL_EVERY_S
+
+    def _look(self) -> None:
+        """What the sentinel says; where it has moved, what lies between is measured again, once."""
+        found = self._log.look()
+        if len(found) <= self._alarms:
+            self._redone = False
+            return
+        self._alarms = len(found)
+        if self._redone:
+            self._said.append(f"{told(found[-1])} It had been redone before and is left so.")
+            return
+        self._redone = True
+        self._queue.extendleft(
+            self._points[run.digest]
+            for run in reversed(self._since)
+            if found[-1].after < run.order < found[-1].at
+        )
+        self._said.append(f"{told(found[-1])} The runs between are made again.")
+
+
+def _blocks(plan: Plan, sentinel: Point | None) -> list[list[Point]]:
+    """The plan's runs by repeat, each in the plan's order; of the first the sentinel first."""
+    blocks: dict[int, list[Point]] = {}
+    for run in plan.runs:
+        blocks.setdefault(run.repeat, []).append(run.point)
+    found = list(blocks.values())
+    if found and sentinel is not None:
+        found[0].sort(key=lambda point: point.digest != sentinel.digest)
+    return found
+
+
+def agenda_maker(
+    study: Study, plan: Plan, stored: Sequence[Result] = ()
+) -> Callable[[], DecidingAgenda] | None:
+    """Makes the session's agenda anew at each call; None where the plan lists all runs."""
+    if not is_decided_by_results(study):
+        return None
+    return partial(DecidingAgenda, study, plan, stored)

@@ -1,0 +1,126 @@
+"""What a check is: a registered pure function with a code, a title and a page of its own.
+
+A check looks at a run and says how far the result can be trusted as far as it can see. It speaks
+also when all is well, with its evidence. Where it could have looked and did not, it lets the result
+go no further than indicative: what was not verified is not valid. Where it does not apply, or
+nothing on these hosts can tell, it says n/a, which neither supports nor weakens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Generic, TypeVar
+
+from iolab.analysis.view import RunView
+from iolab.core.metric import CheckResult, Evidence, Level
+
+Value = int | float | str | bool | None
+
+Numbers = dict[str, Value]
+"""Evidence while it is being put together."""
+
+View = TypeVar("View", bound=RunView)
+Asked = TypeVar("Asked", bound=RunView, contravariant=True)
+"""What a check looks at: a run, or a run of one kind of load."""
+
+
+class HostQuestion(Enum):
+    """Where the checks of a load leave room for those of a kind of host."""
+
+    PROCESSORS_REAL = "what ran the hosts"
+    LIMITS = "what held their disks"
+    BYTES = "what moved below them"
+    LATENCY = "where their latency was spent"
+    PROCESSORS_FREE = "what processors they had"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A check's answer: how far the result may go, one sentence, the numbers behind it."""
+
+    level: Level | None
+    says: str
+    evidence: Evidence = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Generic[Asked]):
+    """One registered check; those that judge measured I/O are not asked where there is none."""
+
+    code: str
+    title: str
+    judge: Callable[[Asked], Said]
+    needs_load: bool
+
+    def __call__(self, view: Asked) -> CheckResult:
+        """The check's answer under its code."""
+        said = self.judge(view)
+        return CheckResult(self.code, said.level, said.says, said.evidence)
+
+    def answered_by(self, judge: Callable[[View], Said]) -> Check[View]:
+        """The same question to a kind of load that answers it in a way of its own."""
+        return Check(self.code, self.title, judge, self.needs_load)
+
+
+def check(
+    code: str, title: str, *, needs_load: bool = True
+) -> Callable[[Callable[[View], Said]], Check[View]]:
+    """Make a function a check; its documentation is docs/reference/checks/<code>.md."""
+
+    def made(judge: Callable[[View], Said]) -> Check[View]:
+        return Check(code, title, judge, needs_load)
+
+    return made
+
+
+def valid(says: str, **evidence: Value) -> Said:
+    """All is well."""
+    return Said(Level.VALID, says, evidence)
+
+
+def indicative(says: str, **evidence: Value) -> Said:
+    """The number gives an idea, and is not to be quoted without this sentence."""
+    return Said(Level.INDICATIVE, says, evidence)
+
+
+def invalid(says: str, **evidence: Value) -> Said:
+    """The number is not what it claims to be."""
+    return Said(Level.INVALID, says, evidence)
+
+
+def not_applicable(says: str, **evidence: Value) -> Said:
+    """The check does not apply here, or nothing on these hosts can tell it: no word for or against.
+
+    What could have been looked at and was not is `unchecked` instead.
+    """
+    return Said(None, says, evidence)
+
+
+def unchecked(why: str, **evidence: Value) -> Said:
+    """What could not be seen: the result goes no further than indicative."""
+    return indicative(f"Could not be checked: {why}.", **evidence)
+
+
+def worst(answers: Iterable[Said], most: str | None = None, least: str | None = None) -> Said:
+    """The worst of several answers; ValueError when there is none.
+
+    Of equally bad ones, that with the `most` or the `least` of a number in the evidence (answers
+    without it come last), else the first.
+    """
+
+    def badness(said: Said) -> tuple[int, float]:
+        rank = -1 if said.level is None else said.level.rank
+        value = said.evidence.get(most or least or "")
+        if not isinstance(value, int | float):
+            return rank, -math.inf
+        return rank, float(value) if most else -float(value)
+
+    return max(answers, key=badness)
+
+
+def percent(share: float) -> str:
+    """A share for a sentence: one decimal below ten per cent, none above."""
+    return f"{100 * share:.1f} %" if abs(share) < 0.1 else f"{100 * share:.0f} %"

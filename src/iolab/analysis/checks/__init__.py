@@ -1,0 +1,1 @@
+"""Checks that apply to any kind of load."""

@@ -1,0 +1,429 @@
+"""The bytes that the engine claims against the bytes that the target's devices moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.analysis.check import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    not_applicable,
+    percent,
+    unchecked,
+    valid,
+    worst,
+)
+from iolab.analysis.checks.storage_bytes import is_accounted
+from iolab.analysis.view import RunView
+from iolab.core.host import HostFacts, TargetFacts
+from iolab.core.run import DeviceDelta, ExtentProof, HostRun
+from iolab.core.samples import Direction
+from iolab.units import format_bytes
+
+MISSING_GOOD: Final = 0.98
+"""Share of the claimed bytes that a device must have moved: the snapshots stand a moment before
+and after the engine, so nothing of an honest run is missing; 2 % covers odd accounting."""
+
+MISSING_BAD: Final = 0.90
+"""Below this share more than one byte in ten never reached the device: the rate is not its own."""
+
+EXCESS_SHARE: Final = 0.10
+"""Bytes beyond those claimed, over all claimed, that read-ahead, journals or others may add."""
+
+BACKGROUND_BYTES_PER_S: Final = 1 << 20
+"""What an idle system writes and reads by itself (logs, journals): excess below is not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One device as one kernel counts it, and all hosts of the run that used it there.
+
+    `below_read` and `below_write` are what the leaves below it moved, None where it is a leaf.
+    `opaque` is true where nothing tells what lies below (a loop device without known parents).
+    `discard_bytes` is None where its kernel does not count what is trimmed.
+    `probed` bytes may have been read there as well before the start, by engines that then claim
+    none of them.
+    """
+
+    device: str
+    hosts: tuple[str, ...]
+    claimed_read: int
+    claimed_write: int
+    probed: int
+    read_bytes: int
+    write_bytes: int
+    below_read: int | None
+    below_write: int | None
+    opaque: bool
+    seconds: float
+    claimed_trim: int = 0
+    discard_bytes: int | None = None
+
+    def claimed(self, way: Direction) -> int:
+        """Bytes that the engines claim of a direction."""
+        told = {Direction.READ: self.claimed_read, Direction.WRITE: self.claimed_write}
+        return told.get(way, self.claimed_trim)
+
+    def moved(self, way: Direction) -> int:
+        """Bytes that the device moved; of trims 0 where they are not counted."""
+        told = {Direction.READ: self.read_bytes, Direction.WRITE: self.write_bytes}
+        return told.get(way, self.discard_bytes or 0)
+
+    def probes(self, way: Direction) -> int:
+        """Bytes among them that engines moved to see how the target is best asked."""
+        return self.probed if way is Direction.READ else 0
+
+
+def moved_by_device(view: RunView) -> tuple[Moved, ...] | None:
+    """What each device in use moved; None where a host's device is not known.
+
+    Hosts of one kernel (network namespaces, containers) see the same counters, so their claims on
+    one device are added before they are held against it.
+    """
+    groups: dict[tuple[str, str], list[int]] = {}
+    for index, host in enumerate(view.hosts):
+        facts = view.facts_of(host)
+        device = None if facts is None else _device_of(facts, host.devices)
+        if facts is None or device is None:
+            return None
+        groups.setdefault((facts.kernel.boot_id or host.host, device), []).append(index)
+    return tuple(_group(view, device, members) for (_, device), members in groups.items())
+
+
+def _device_of(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> str | None:
+    """The nearest device if it was counted, else its leaves if all were, joined by `+`."""
+    target, counted = facts.target, {delta.device for delta in deltas}
+    if target is None or not counted:
+        return None
+    if target.device in counted:
+        return target.device
+    leaves = _leaves(facts, target)
+    return "+".join(leaves) or None if counted.issuperset(leaves) else None
+
+
+def _leaves(facts: HostFacts, target: TargetFacts) -> tuple[str, ...]:
+    """The devices of the target that stand on no other of its devices."""
+    parents = {disk.name: disk.parents for disk in facts.disks}
+    below = set(target.devices)
+    return tuple(name for name in target.devices if not below & set(parents.get(name, ())))
+
+
+def _group(view: RunView, device: str, members: list[int]) -> Moved:
+    facts = view.facts_of(view.hosts[members[0]])
+    parts = device.split("+")
+    leaves = () if facts is None or facts.target is None else _leaves(facts, facts.target)
+    lower = [name for name in leaves if name not in parts]
+    spans = [view.load.cut.hosts[index] for index in members]
+
+    def most(names: list[str], way: Direction) -> int:
+        """Each host took its snapshots at its own moments; the widest saw all."""
+        return max(_moved(view.hosts[index].devices, names, way) for index in members)
+
+    return Moved(
+        device=device,
+        hosts=tuple(view.hosts[index].host for index in members),
+        claimed_read=sum(view.claimed_bytes(index, Direction.READ) for index in members),
+        claimed_write=sum(view.claimed_bytes(index, Direction.WRITE) for index in members),
+        probed=sum(_probed(view.hosts[index]) for index in members),
+        read_bytes=most(parts, Direction.READ),
+        write_bytes=most(parts, Direction.WRITE),
+        below_read=most(lower, Direction.READ) if lower else None,
+        below_write=most(lower, Direction.WRITE) if lower else None,
+        opaque=not lower and _is_opaque(facts, parts),
+        seconds=max((span.seconds for span in spans if span is not None), default=0.0),
+        claimed_trim=sum(view.claimed_bytes(index, Direction.TRIM) for index in members),
+        discard_bytes=max(
+            (
+                told
+                for index in members
+                if (told := _discarded(view.hosts[index], parts)) is not None
+            ),
+            default=None,
+        ),
+    )
+
+
+def _probed(host: HostRun) -> int:
+    """Bytes that the engine read to see how the target is best asked."""
+    generator = host.totals.generator if host.totals else None
+    return generator.probe_read_bytes if generator else 0
+
+
+def _is_opaque(facts: HostFacts | None, parts: list[str]) -> bool:
+    """A loop device without known parents, unless its blocks are known to be memory anyway."""
+    known = facts is not None and facts.target is not None and facts.target.memory_backed
+    return not known and any(name.startswith("loop") for name in parts)
+
+
+def _moved(deltas: tuple[DeviceDelta, ...], names: list[str], way: Direction) -> int:
+    """Bytes that those devices moved that way."""
+    return sum(delta.way(way).bytes for delta in deltas if delta.device in names)
+
+
+def _discarded(host: HostRun, names: list[str]) -> int | None:
+    """Bytes that those devices were told to forget; None where one of them does not count it."""
+    told = [delta.discard_bytes for delta in host.devices if delta.device in names]
+    known = [count for count in told if count is not None]
+    return sum(known) if len(known) == len(told) else None
+
+
+@check("bytes-moved", "Bytes claimed and bytes moved")
+def bytes_moved(view: RunView) -> Said:
+    """Whether the target's devices moved what the engine claims, no less and no more."""
+    groups = moved_by_device(view)
+    if groups is None:
+        kinds = {target.fs_type for host in view.hosts if (target := view.target(host))}
+        what = ", ".join(sorted(kinds)) or "an unknown file system"
+        if is_accounted(view):
+            return not_applicable(
+                f"The clients have no block device below {what}; the storage nodes' disks are "
+                "held against them instead."
+            )
+        return unchecked(f"no block device of {what} is counted on every host")
+    return worst(answer for group in groups for answer in _answers(group))
+
+
+def _answers(group: Moved) -> Iterator[Said]:
+    """Everything there is to say of a device: what is missing, then what is too much."""
+    evidence = _evidence(group)
+    for way, word in ((Direction.READ, "read"), (Direction.WRITE, "written")):
+        claimed, moved = group.claimed(way), group.moved(way)
+        if claimed > 0 and moved < MISSING_GOOD * claimed:
+            verdict = invalid if moved < MISSING_BAD * claimed else indicative
+            where = (
+                "came from memory, or was never read"
+                if way is Direction.READ
+                else "had not reached it"
+            )
+            yield verdict(
+                f"{group.device} moved {percent(moved / claimed)} of the "
+                f"{format_bytes(claimed)} {word}: the rest {where}.",
+                **evidence,
+            )
+    yield from _trimmed(group)
+    yield from _missing_below(group)
+    yield from _excess(group)
+    claimed = group.claimed_read + group.claimed_write + group.claimed_trim
+    yield valid(
+        f"{group.device} moved the {format_bytes(claimed)} that the engine claims.", **evidence
+    )
+
+
+def _trimmed(group: Moved) -> Iterator[Said]:
+    """Trims that the device's kernel did not count, or not as many, were none of the device's."""
+    claimed, counted = group.claimed_trim, group.discard_bytes
+    if not claimed:
+        return
+    if counted is None:
+        yield unchecked(f"the kernel of {group.device} does not count discards", **_evidence(group))
+    elif counted < MISSING_GOOD * claimed:
+        verdict = invalid if counted < MISSING_BAD * claimed else indicative
+        yield verdict(
+            f"{group.device} discarded {percent(counted / claimed)} of the "
+            f"{format_bytes(claimed)} trimmed: the rest had not reached it.",
+            **_evidence(group),
+        )
+
+
+def _missing_below(group: Moved) -> Iterator[Said]:
+    """A layer below the nearest device (a loop's file, a thin pool) that answered by itself."""
+    evidence = _evidence(group)
+    if group.opaque:
+        yield indicative(
+            f"Could not be checked below {group.device}: its backing device is not known.",
+            **evidence,
+        )
+    if group.claimed_read and _lacks(group.below_read, group.read_bytes):
+        yield invalid(
+            f"The devices below {group.device} read only {format_bytes(group.below_read or 0)} of "
+            f"its {format_bytes(group.read_bytes)}: a layer between answered from memory.",
+            **evidence,
+        )
+    if group.claimed_write and _lacks(group.below_write, group.write_bytes):
+        yield indicative(
+            f"The devices below {group.device} wrote only {format_bytes(group.below_write or 0)} "
+            f"of its {format_bytes(group.write_bytes)}: a layer between kept or shrank the rest.",
+            **evidence,
+        )
+
+
+def _lacks(below: int | None, above: int) -> bool:
+    return below is not None and below < MISSING_BAD * above
+
+
+def _excess(group: Moved) -> Iterator[Said]:
+    total = group.claimed_read + group.claimed_write + group.claimed_trim
+    limit = max(EXCESS_SHARE * total, BACKGROUND_BYTES_PER_S * group.seconds)
+    causes = {
+        "read": "read-ahead or others' reads",
+        "wrote": "amplification or others' writes",
+        "discarded": "others' trims",
+    }
+    # Where nothing is trimmed, discards are a file system's own and no load.
+    discarded = (group.discard_bytes or 0) if group.claimed_trim else 0
+    for way, claimed, moved in (
+        ("read", group.claimed_read, group.read_bytes - group.probed),
+        ("wrote", group.claimed_write, group.write_bytes),
+        ("discarded", group.claimed_trim, discarded),
+    ):
+        if moved - claimed > limit:
+            yield indicative(
+                f"{group.device} {way} {format_bytes(moved)} where the engine claims "
+                f"{format_bytes(claimed)}: {causes[way]}.",
+                **_evidence(group),
+            )
+
+
+def _evidence(group: Moved) -> Numbers:
+    return {
+        "device": group.device,
+        "hosts": " ".join(group.hosts),
+        "claimed_read_bytes": group.claimed_read,
+        "device_read_bytes": group.read_bytes,
+        "probed_bytes": group.probed,
+        "claimed_write_bytes": group.claimed_write,
+        "device_write_bytes": group.write_bytes,
+        **(
+            {"claimed_trim_bytes": group.claimed_trim, "device_discard_bytes": group.discard_bytes}
+            if group.claimed_trim
+            else {}
+        ),
+        "below_read_bytes": group.below_read,
+        "below_write_bytes": group.below_write,
+    }
+
+
+COLD_RESIDENT_SHARE: Final = 0.01
+"""Share of the files that may be left in the page cache after a drop that counts as verified: a
+reader's own directory and metadata pages, not contents."""
+
+COLD_DEVICE_SHARE: Final = 0.98
+"""Share of the bytes read that the device must have moved for buffered reads to count as cold; the
+same two per cent as the bytes-moved check grants."""
+
+
+@check("buffered-io", "Buffered I/O", needs_load=False)
+def buffered_io(view: RunView) -> Said:
+    """Whether the page cache stands between the engine and the storage."""
+    if view.job.direct:
+        return valid("O_DIRECT: no page cache between the engine and the storage.", direct=True)
+    return indicative(
+        "Buffered I/O: reads may come from memory, and writes end in memory first.", direct=False
+    )
+
+
+@check("cache-hits", "Reads from the page cache")
+def cache_hits(view: RunView) -> Said:
+    """Whether the reads can have been answered by the hosts' memory."""
+    if not view.access.reads:
+        return not_applicable("The workload reads nothing.", reads=False)
+    if view.job.direct:
+        return not_applicable("O_DIRECT reads pass the page cache by.", direct=True)
+    if _is_proved_cold(view):
+        return valid("The page cache was empty at the start and the device moved every byte read.")
+    return worst(_against_memory(view, host) for host in view.hosts)
+
+
+def _is_proved_cold(view: RunView) -> bool:
+    """The drop was verified on every host, and the devices moved what was read."""
+    for host in view.hosts:
+        cache, size = host.cache, _bytes_per_host(view)
+        if cache is None or cache.resident_bytes_after is None:
+            return False
+        if cache.resident_bytes_after > COLD_RESIDENT_SHARE * size:
+            return False
+    groups = moved_by_device(view)
+    return groups is not None and all(
+        group.read_bytes >= COLD_DEVICE_SHARE * group.claimed_read for group in groups
+    )
+
+
+def _bytes_per_host(view: RunView) -> int:
+    job = view.job
+    return job.numjobs * job.files_per_job * job.file_bytes
+
+
+def _against_memory(view: RunView, host: HostRun) -> Said:
+    """Buffered reads without proof: what matters is whether the files fit into memory."""
+    size, facts = _bytes_per_host(view), view.facts_of(host)
+    if facts is None:
+        return unchecked(f"the memory of {host.host} is not known", files_bytes=size)
+    memory = facts.memory.total_bytes
+    evidence: Numbers = {"host": host.host, "files_bytes": size, "memory_bytes": memory}
+    if size <= memory:
+        return invalid(
+            f"The files ({format_bytes(size)}) fit into the memory of {host.host} "
+            f"({format_bytes(memory)}) and nothing proves that they were read from storage.",
+            **evidence,
+        )
+    return indicative(
+        f"The files ({format_bytes(size)}) exceed the memory of {host.host} "
+        f"({format_bytes(memory)}), but part of the reads may have come from it.",
+        **evidence,
+    )
+
+
+@check("target-in-memory", "Target in memory", needs_load=False)
+def target_in_memory(view: RunView) -> Said:
+    """Whether the target is storage at all."""
+    return worst(_memory_target(view.target(host), host.host) for host in view.hosts)
+
+
+def _memory_target(target: TargetFacts | None, host: str) -> Said:
+    if target is None:
+        return unchecked(f"the target of {host} is not known", host=host)
+    evidence: Numbers = {"host": host, "fs_type": target.fs_type, "device": target.device}
+    if target.in_memory:
+        return invalid(f"The target is {target.fs_type}, which lives in memory.", **evidence)
+    if target.memory_backed:
+        return indicative(
+            f"The blocks of {target.device} are memory of {host}: this measures a RAM disk.",
+            **evidence,
+        )
+    return valid(f"The target is {target.fs_type} on {target.mount_source}.", **evidence)
+
+
+@check("holes", "Reads of unwritten extents", needs_load=False)
+def holes(view: RunView) -> Said:
+    """Whether all that is read was written before."""
+    if not view.access.reads:
+        return not_applicable("The workload reads nothing.", reads=False)
+    return worst(_proved_written(host) for host in view.hosts)
+
+
+def _proved_written(host: HostRun) -> Said:
+    proof = host.extents
+    if proof is None or proof.method == "none" or proof.file_count == 0:
+        return unchecked(f"nothing tells which extents of the files on {host.host} were written")
+    evidence = _extents(host.host, proof)
+    missing = proof.hole_bytes + proof.unwritten_bytes
+    if missing > 0:
+        return invalid(
+            f"{format_bytes(missing)} of the {format_bytes(proof.size_bytes)} to be read on "
+            f"{host.host} were never written: zeros come from memory.",
+            **evidence,
+        )
+    if proof.method == "blocks":
+        return indicative(
+            "Only the count of allocated blocks tells that the files were written; a file system "
+            "that shares or compresses blocks can miscount.",
+            **evidence,
+        )
+    return valid(f"All {format_bytes(proof.written_bytes)} were written before.", **evidence)
+
+
+def _extents(host: str, proof: ExtentProof) -> Numbers:
+    return {
+        "host": host,
+        "method": proof.method,
+        "files": proof.file_count,
+        "size_bytes": proof.size_bytes,
+        "written_bytes": proof.written_bytes,
+        "unwritten_bytes": proof.unwritten_bytes,
+        "hole_bytes": proof.hole_bytes,
+    }

@@ -1,0 +1,295 @@
+"""Checks of whether the client's processors, not the storage, set the number."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Final
+
+from iolab.analysis.check import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    not_applicable,
+    percent,
+    unchecked,
+    valid,
+    worst,
+)
+from iolab.analysis.view import RunView
+from iolab.core.metric import Level
+from iolab.core.run import EngineTotals, HostRun, ProcessorGroup, ProcessorUse
+from iolab.units import format_count
+
+BUSY_CORES: Final = 0.90
+"""Busy share of all cores above which the client has no processor left: interrupts and the kernel's
+own work take what remains before 100 %."""
+
+BUSY_JOB_PERCENT: Final = 95.0
+"""User and system time of a job in percent of one core from which the job itself is the limit; a
+job that waits for storage at all sleeps more than a twentieth of its time."""
+
+STOLEN: Final = 0.02
+"""Share of the processors' time that the hypervisor gave to others; from about 2 % on latencies of
+the tail are theirs."""
+
+
+@check("cpu-bound-client", "Client bound by its processors")
+def cpu_bound_client(view: RunView) -> Said:
+    """Whether the client could have submitted more."""
+    limited, hosts = view.limited_hosts, range(len(view.hosts))
+    return worst((_busy(view, index, limited) for index in hosts), most="cores_busy_share")
+
+
+def _busy(view: RunView, index: int, limited: Container[str]) -> Said:
+    host = view.hosts[index]
+    cores = allowed_busy(view, index)
+    job = None
+    if host.totals is not None:
+        job = host.totals.user_cpu_percent + host.totals.system_cpu_percent
+        job *= _jobs_a_core(host.totals)
+    evidence: Numbers = {
+        "host": host.host,
+        "cores_busy_share": cores,
+        "job_cpu_percent": job,
+        "agent_cpu_share": view.mean_of(index, "agent", None, "cpu_share"),
+    }
+    where = view.on(host)
+    if cores is not None and is_bound(view, index):
+        where += " that the load may use"
+    if host.host in limited:
+        return not_applicable(
+            f"The guest {host.host} was its own limit, as is said beside.", **evidence
+        )
+    if cores is not None and cores >= BUSY_CORES:
+        return indicative(
+            f"All cores{where} were {percent(cores)} busy: the client may be the limit.", **evidence
+        )
+    if job is not None and job >= BUSY_JOB_PERCENT:
+        return indicative(
+            f"Each job{view.on(host)} used {job:.0f} % of a core: the jobs may be the limit.",
+            **evidence,
+        )
+    if cores is None or job is None:
+        what = "no telemetry of its cores" if cores is None else "no CPU use of its jobs"
+        return unchecked(f"{host.host} has {what}", **evidence)
+    return valid(
+        f"All cores{where} were {percent(cores)} busy, each job used {job:.0f} % of a core.",
+        **evidence,
+    )
+
+
+def is_bound(view: RunView, index: int) -> bool:
+    """Whether the load may use only some of its host's cores, which are known."""
+    host = view.hosts[index]
+    facts, cores = view.facts_of(host), host.processor.cores if host.processor else ()
+    return facts is not None and 0 < len(cores) < facts.cpu.threads
+
+
+def allowed_busy(view: RunView, index: int) -> float | None:
+    """The busy share of the cores that the load may use: of all where it is not bound to some."""
+    host = view.hosts[index]
+    if host.processor is None or not is_bound(view, index):
+        return view.mean_of(index, "cpu", "all", "busy_share")
+    names, window = {str(core) for core in host.processor.cores}, view.measured(index)
+    shares = (
+        view.mean_on(host.host, "cpu", series.name, "busy_share", window)
+        for series in view.series_of(host.host, "cpu", "busy_share")
+        if series.name.partition("@")[0] in names
+    )
+    known = [share for share in shares if share is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _jobs_a_core(totals: EngineTotals) -> float:
+    """How many jobs share a thread: all of them together are then what one core can do."""
+    threads = totals.generator.threads if totals.generator else 0
+    return totals.jobs / threads if 0 < threads < totals.jobs else 1.0
+
+
+@check("cpu-stolen", "Processor time stolen by the hypervisor")
+def cpu_stolen(view: RunView) -> Said:
+    """Whether other guests took the client's processors."""
+    counted, hosts = view.counted_hosts, range(len(view.hosts))
+    return worst((_stolen(view, index, counted) for index in hosts), most="steal_share")
+
+
+def _stolen(view: RunView, index: int, counted: Container[str]) -> Said:
+    host = view.hosts[index]
+    share = view.mean_of(index, "cpu", "all", "steal_share")
+    if host.host in counted:
+        return not_applicable(
+            f"What {host.host} had of its node's processors was counted there.",
+            host=host.host,
+            steal_share=share,
+        )
+    if share is None:
+        return unchecked(f"{host.host} has no telemetry of its cores")
+    said = f"The hypervisor took {percent(share)} of the processors' time{view.on(host)}"
+    verdict = indicative if share >= STOLEN else valid
+    return verdict(f"{said}.", host=host.host, steal_share=share)
+
+
+@check("thermal-throttling", "Thermal throttling")
+def thermal_throttling(view: RunView) -> Said:
+    """Whether processors were slowed down to cool."""
+    return worst(
+        (_throttled_by_heat(view, index) for index in range(len(view.hosts))),
+        most="throttle_events",
+    )
+
+
+def _throttled_by_heat(view: RunView, index: int) -> Said:
+    """Kernels without the counter (most guests) are no objection: there is nothing to see."""
+    host, window = view.hosts[index], view.measured(index)
+    rate = view.mean_of(index, "thermal", None, "throttle_events_per_s")
+    if rate is None or window is None:
+        return not_applicable(
+            f"{host.host} counts no throttling, as is usual in a virtual machine.",
+            host=host.host,
+            throttle_events=None,
+        )
+    events = rate * window.seconds
+    evidence: Numbers = {"host": host.host, "throttle_events": events}
+    if events > 0:
+        return indicative(
+            f"Processors{view.on(host)} were throttled for heat "
+            f"{format_count(max(round(events), 1))} times.",
+            **evidence,
+        )
+    return valid(f"No processor{view.on(host)} was throttled for heat.", **evidence)
+
+
+THROTTLED_GOOD: Final = 0.01
+"""Share of its periods in which a quota may be used up: beyond it the slowest hundredth of the
+latencies, which p99 is made of, holds pauses of the quota."""
+
+THROTTLED_BAD: Final = 0.50
+"""The same from which the quota ended the work in the usual period: the rate is the quota's."""
+
+STOOD_BAD: Final = 0.25
+"""Share of the time for which the processors of the group stood still from which the result is not
+of the storage: a rate that could be a third higher."""
+
+STARVED_GOOD: Final = 0.20
+"""Share of their time that the load's threads may wait for a processor. To wake an idle core takes
+1 to 5 us of each I/O, up to a seventh of the time of the fastest devices, and a core that others
+share at times some more; what is beyond is the client's want of processors."""
+
+STARVED_ON_BUSY: Final = 0.05
+"""The same where all cores that they may use were busy (`BUSY_CORES`): none was woken there, and
+what a thread waits for is the end of another's turn."""
+
+STARVED_BAD: Final = 0.90
+"""The same from which all else, storage and engine together, had less than a tenth of the time: the
+result is not of the storage at all. Below it a busy client makes it less certain."""
+
+
+@check("client-throttled", "CPU quota throttling")
+def client_throttled(view: RunView) -> Said:
+    """Whether a control group's quota stopped the load's processes."""
+    return worst((_throttled(view, host) for host in view.hosts), most="stood_share")
+
+
+def _throttled(view: RunView, host: HostRun) -> Said:
+    use = host.processor
+    if use is None or not use.groups or use.watched_ns <= 0:
+        return not_applicable(f"{host.host} shows no control group that could limit its load.")
+    limited = [group for group in use.groups if group.quota_cores is not None and group.period_ns]
+    if not limited:
+        return valid(f"No quota of processor time is above the load{view.on(host)}.")
+    group = max(limited, key=lambda one: (_stood(one, use), _used_up(one, use)))
+    periods, stood, waited = _used_up(group, use), _stood(group, use), _wait_share(use)
+    evidence: Numbers = {
+        "host": host.host,
+        "group": group.path,
+        "quota_cores": group.quota_cores,
+        "periods": group.periods,
+        "throttled_periods": group.throttled,
+        "throttled_share": periods,
+        "stood_share": stood,
+        "wait_share": waited,
+    }
+    said = (
+        f"The quota of {group.quota_cores:.3g} cores of control group {group.path}{view.on(host)} "
+        f"was used up in {percent(periods)} of its periods"
+    )
+    if periods < THROTTLED_GOOD:
+        return valid(f"{said}.", **evidence)
+    cost = f", and its processors stood still for {percent(stood)} of the time"
+    if waited is not None:
+        cost += f"; the engine's threads waited {percent(waited)} of the time for a processor"
+    if periods >= THROTTLED_BAD or stood >= STOOD_BAD:
+        return invalid(f"{said}{cost}: rates and latencies are those of the quota.", **evidence)
+    return indicative(f"{said}{cost}.", **evidence)
+
+
+def _used_up(group: ProcessorGroup, use: ProcessorUse) -> float:
+    """The share of the periods that passed in which the quota was used up."""
+    return min(group.throttled * group.period_ns / use.watched_ns, 1.0)
+
+
+def _stood(group: ProcessorGroup, use: ProcessorUse) -> float:
+    """At most so much of the time the group stood still: several processors may do so at once."""
+    return min(group.throttled_ns / use.watched_ns, _used_up(group, use))
+
+
+@check("client-starved", "Client CPU starvation")
+def client_starved(view: RunView) -> Said:
+    """Whether the load's threads waited for a processor instead of for the storage."""
+    hosts = range(len(view.hosts))
+    return worst((_starved(view, index) for index in hosts), most="wait_share")
+
+
+def _starved(view: RunView, index: int) -> Said:
+    host = view.hosts[index]
+    use = host.processor
+    waited = None if use is None else _wait_share(use)
+    if use is None or waited is None:
+        return not_applicable(f"Nothing tells how long the load of {host.host} waited to run.")
+    quota = _throttled(view, host)
+    by_quota = 0.0
+    if quota.level not in {None, Level.VALID}:
+        by_quota = float(quota.evidence.get("stood_share") or 0.0)
+    cores, busy = _cores(view, host), allowed_busy(view, index)
+    others = None
+    if busy is not None and use.cores and use.watched_ns > 0:
+        others = max(busy - use.run_ns / use.watched_ns / len(use.cores), 0.0)
+    evidence: Numbers = {
+        "host": host.host,
+        "wait_share": waited,
+        "wait_share_by_quota": by_quota,
+        "run_share": use.run_ns / use.wall_ns,
+        "threads": use.threads,
+        "allowed_cores": len(use.cores) or None,
+        "cores": cores,
+        "cores_busy_share": busy,
+        "others_busy_share": others,
+    }
+    said = (
+        f"The engine's threads{view.on(host)} waited {percent(waited)} of the time for a processor"
+    )
+    rest = waited - by_quota
+    limit = STARVED_GOOD if busy is None or busy < BUSY_CORES else STARVED_ON_BUSY
+    if rest < limit:
+        why = ", for the most part by a quota" if by_quota and waited >= limit else ""
+        return valid(f"{said}{why}.", **evidence)
+    if is_bound(view, index):
+        which = ", ".join(str(core) for core in use.cores[:4]) + (", …" * (len(use.cores) > 4))
+        said += f", bound to {len(use.cores)} of {cores} cores ({which})"
+    if others is not None:
+        said += f"; other work took {percent(others)} of the cores that they may use"
+    if rest >= STARVED_BAD:
+        return invalid(f"{said}: most of each latency is that wait.", **evidence)
+    return indicative(f"{said}: latencies hold that wait, and rates lack it.", **evidence)
+
+
+def _wait_share(use: ProcessorUse) -> float | None:
+    """None where no thread was seen twice, as of a load that was over at once."""
+    return use.wait_ns / use.wall_ns if use.wall_ns > 0 else None
+
+
+def _cores(view: RunView, host: HostRun) -> int | None:
+    facts = view.facts_of(host)
+    return None if facts is None else facts.cpu.threads

@@ -1,0 +1,190 @@
+"""Checks of several hosts as one: started together, on clocks that agree, alike in their work."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from iolab.analysis.check import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    not_applicable,
+    valid,
+    worst,
+)
+from iolab.analysis.evenness import drift_ns, host_rates, jain, max_over_min, spans_of
+from iolab.analysis.view import RunView
+from iolab.analysis.window import EDGE_SLACK_NS
+from iolab.core.run import HostRun
+from iolab.core.samples import Floats
+
+SKEW_GOOD_S: Final = 0.25
+"""A quarter of the usual interval: engines that start many jobs need some of it, and the window
+that is common to all is shorter by no more."""
+
+SKEW_BAD_S: Final = 1.0
+"""Hosts that begin a whole interval apart were not started together: what the first found, the
+others did not."""
+
+DRIFT_GOOD_NS: Final = EDGE_SLACK_NS
+"""What the cut of the window allows an interval to stick out: as much may a clock move."""
+
+DRIFT_BAD_NS: Final = 500_000_000
+"""Half the usual interval: the seconds of such a host are other seconds at the end than at the
+start."""
+
+JAIN_GOOD: Final = 0.90
+"""Jain's index of the hosts' rates below which the total is the work of some of them: it is what
+nine of ten hosts give when the tenth does nothing."""
+
+MAX_OVER_MIN_GOOD: Final = 2.0
+"""The fastest host over the slowest. In a large fleet Jain's index hardly sees a single host that
+has half of what the others have; this does."""
+
+_ONE: Final = "One host: there is nothing to compare."
+
+
+@check("start-skew", "Hosts that started apart")
+def start_skew(view: RunView) -> Said:
+    """Whether the first I/Os of all hosts came at about the same time."""
+    if len(view.hosts) == 1:
+        return not_applicable(_ONE)
+    spans = zip(view.hosts, spans_of(view.record, view.load.cut), strict=True)
+    known = [(span.start_ns, host.host) for host, span in spans if span is not None]
+    (first_ns, first), (last_ns, last) = min(known), max(known)
+    skew_s = (last_ns - first_ns) / 1e9
+    evidence: Numbers = {
+        "start_skew_s": skew_s,
+        "first": first,
+        "last": last,
+    }
+    said = f"The first I/Os of the hosts came {skew_s * 1e3:.0f} ms apart"
+    if skew_s > SKEW_BAD_S:
+        return invalid(f"{said}, {last} last: they were not started together.", **evidence)
+    verdict = indicative if skew_s > SKEW_GOOD_S else valid
+    return verdict(f"{said}.", **evidence)
+
+
+@check("clock-drift", "Clocks that moved during the run")
+def clock_drift(view: RunView) -> Said:
+    """Whether every host's clock kept its distance from the controller's.
+
+    A guest's seconds are its hypervisor's work, and are held against others even where it is alone.
+    """
+    if len(view.hosts) == 1 and view.record.fleet is None:
+        return not_applicable("One host: its own clock is enough.")
+    return worst((_drift_of(host) for host in view.hosts), most="drift_s")
+
+
+def _drift_of(host: HostRun) -> Said:
+    drift = drift_ns(host)
+    if drift is None:
+        return indicative(
+            f"The clock of {host.host} was not read again after the run, so whether it moved is "
+            "not known.",
+            host=host.host,
+            drift_s=None,
+        )
+    error_ns = host.clock_error_ns + (host.clock_error_after_ns or 0)
+    certain_ns = max(abs(drift) - error_ns, 0)
+    evidence: Numbers = {
+        "host": host.host,
+        "drift_s": abs(drift) / 1e9,
+        "clock_error_s": error_ns / 1e9,
+    }
+    said = f"The clock of {host.host} moved by {drift / 1e6:+.1f} ms during the run"
+    if certain_ns > DRIFT_BAD_NS:
+        return invalid(f"{said}: its seconds are not those of other clocks.", **evidence)
+    if certain_ns > DRIFT_GOOD_NS:
+        return indicative(f"{said}.", **evidence)
+    return valid(f"{said}, no more than can be told.", **evidence)
+
+
+@check("clock-step", "Clock stepped during the run", needs_load=False)
+def clock_step(view: RunView) -> Said:
+    """Whether somebody set a host's clock while it was watched: slewing it is no step."""
+    return worst((_step_of(host) for host in view.hosts), most="step_s")
+
+
+def _step_of(host: HostRun) -> Said:
+    step_ns = host.clock_step_ns
+    if step_ns is None:
+        return not_applicable(f"The clocks of {host.host} were not held against each other.")
+    evidence: Numbers = {
+        "host": host.host,
+        "step_s": abs(step_ns) / 1e9,
+        "direction": "forward" if step_ns > 0 else "back" if step_ns < 0 else "",
+    }
+    if not step_ns:
+        return valid(f"Nobody set the clock of {host.host} during the run.", **evidence)
+    said = (
+        f"The clock of {host.host} was set {evidence['direction']} by {abs(step_ns) / 1e6:.1f} ms"
+    )
+    if abs(step_ns) > DRIFT_BAD_NS:
+        return invalid(f"{said} during the run: its seconds are no seconds.", **evidence)
+    verdict = indicative if abs(step_ns) > DRIFT_GOOD_NS else valid
+    return verdict(f"{said} during the run.", **evidence)
+
+
+@check("uneven-fleet", "Hosts that did unlike amounts")
+def uneven_fleet(view: RunView) -> Said:
+    """Whether the total speaks of every host: rates for each I/O that a host keeps in flight."""
+    point = view.record.run.point
+    depths = np.array([point.io_on(host.host).depth_total for host in view.hosts])
+    rates = host_rates(view.load)
+    return unevenness(view, rates, np.asarray(rates / depths, dtype=np.float64), "iops")
+
+
+def unevenness(view: RunView, rates: Floats, shares: Floats, unit: str) -> Said:
+    """How unlike the hosts' shares are; `rates` in that unit are told of the slowest and fastest.
+
+    Shapes (H,), in the order of the run's hosts.
+    """
+    if len(view.hosts) == 1:
+        return not_applicable(_ONE)
+    slow, fast = int(np.argmin(shares)), int(np.argmax(shares))
+    index, ratio = jain(shares), max_over_min(shares)
+    evidence: Numbers = {
+        "jain": index,
+        "max_over_min": ratio,
+        "slowest": view.hosts[slow].host,
+        f"slowest_{unit}": float(rates[slow]),
+        "fastest": view.hosts[fast].host,
+        f"fastest_{unit}": float(rates[fast]),
+    }
+    if ratio is None:
+        return indicative(
+            f"{view.hosts[slow].host} did nothing while {view.hosts[fast].host} did the most.",
+            **evidence,
+        )
+    said = (
+        f"{view.hosts[fast].host} did {ratio:.2f} times as much as {view.hosts[slow].host}, "
+        f"Jain's index is {index:.3f}"
+    )
+    if ratio > MAX_OVER_MIN_GOOD or index < JAIN_GOOD:
+        return indicative(f"{said}: the total hides how unlike the hosts are.", **evidence)
+    return valid(f"{said}.", **evidence)
+
+
+@check("bystander-lost", "Watched host lost", needs_load=False)
+def bystander_lost(view: RunView) -> Said:
+    """Whether every storage node and hypervisor of the study was watched through the run."""
+    watched = view.record.bystanders
+    lost = [host for host in watched if host.error]
+    evidence: Numbers = {"watched": len(watched), "lost": " ".join(host.host for host in lost)}
+    if not watched:
+        return not_applicable("No storage node and no hypervisor is to be watched.", **evidence)
+    if lost:
+        why = (lost[0].error or "").rstrip(".")
+        return indicative(
+            f"{len(lost)} of {len(watched)} watched hosts could not be watched to the end: {why}.",
+            **evidence,
+        )
+    hosts = (
+        "The watched host was" if len(watched) == 1 else f"All {len(watched)} watched hosts were"
+    )
+    return valid(f"{hosts} there to the end.", **evidence)

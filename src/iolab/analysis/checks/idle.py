@@ -1,0 +1,137 @@
+"""Checks of what others did on the target's devices just before the start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from iolab.analysis.check import Numbers, Said, check, indicative, percent, unchecked, valid, worst
+from iolab.analysis.sums import DIRECTIONS
+from iolab.analysis.view import RunView
+from iolab.core.run import HostRun, IdleProof
+from iolab.units import format_count, format_rate_bytes
+
+IDLE_BYTES_PER_S: Final = 1 << 20
+"""Traffic of an idle system's own logs and journals: below it a device counts as idle."""
+
+IDLE_IOS_PER_S: Final = 50.0
+"""The same in I/Os."""
+
+DEVICES_NAMED: Final = 4
+"""Devices below a target that are named; the facts have them all."""
+
+OTHERS_SHARE: Final = 0.02
+"""Share of the run's own rate that others may have had just before it started."""
+
+
+@check("device-busy", "Device busy before the start")
+def device_busy(view: RunView) -> Said:
+    """Whether others used the target's devices just before the start."""
+    return worst((_idle(view, index) for index in range(len(view.hosts))), most="share_of_run")
+
+
+def metadata_idle(view: RunView) -> Said:
+    """device-busy of metadata load: against what the devices moved in the run."""
+    return worst(
+        (idle_before(view, index, _seconds(view, index)) for index in range(len(view.hosts))),
+        most="share_of_run",
+    )
+
+
+def idle_before(view: RunView, index: int, seconds: float | None) -> Said:
+    """Whether others used a host's devices just before, against what they moved in the run.
+
+    `seconds` are those in which they moved it; None where nobody knows.
+    """
+    host = view.hosts[index]
+    if host.idle is None or seconds is None:
+        return _unwatched(host.host)
+    moved = max((d.read_bytes + d.write_bytes for d in host.devices), default=0)
+    ios = max((d.read_ios + d.write_ios for d in host.devices), default=0)
+    others = _others(view, index, host.idle, _Own(moved, ios, seconds))
+    if others.share > OTHERS_SHARE:
+        part = percent(min(others.share, 1.0))
+        return indicative(f"{others.said}: {part} of the run's.", **others.evidence)
+    return valid(f"{others.said}.", **others.evidence)
+
+
+def _idle(view: RunView, index: int) -> Said:
+    """Against the I/O that the engine did in the window."""
+    host, load = view.hosts[index], view.load
+    if host.idle is None:
+        return _unwatched(host.host)
+    ios = float(load.ios[index, : len(DIRECTIONS)].sum())
+    own = _Own(float(load.bytes[index].sum()), ios, float(load.seconds[index]))
+    others = _others(view, index, host.idle, own)
+    if others.share > OTHERS_SHARE:
+        part = f"{percent(others.share)} of the run's own"
+        beside = "as much as the run did or more" if others.share >= 1 else part
+        return indicative(f"{others.said}: {beside}.", **others.evidence)
+    return valid(f"{others.said}.", **others.evidence)
+
+
+def _unwatched(host: str) -> Said:
+    return unchecked(f"the devices of {host} were not watched before the start")
+
+
+def _seconds(view: RunView, index: int) -> float | None:
+    window = view.measured(index)
+    return None if window is None else window.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What the run itself did, and in how many seconds."""
+
+    bytes: float
+    ios: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """What others did before: the larger share of the run's own rates, and how it is said."""
+
+    share: float
+    said: str
+    evidence: Numbers
+
+
+def _others(view: RunView, index: int, proof: IdleProof, own: _Own) -> _Others:
+    host, seconds = view.hosts[index], max(own.seconds, 1e-9)
+    share = max(
+        _share(proof.bytes_per_s, IDLE_BYTES_PER_S, own.bytes / seconds),
+        _share(proof.ios_per_s, IDLE_IOS_PER_S, own.ios / seconds),
+    )
+    said = (
+        f"Before the start {_devices(view, host)} did {format_count(proof.ios_per_s)} IOPS "
+        f"and {format_rate_bytes(proof.bytes_per_s)} for others"
+    )
+    evidence: Numbers = {
+        "host": host.host,
+        "watched_s": proof.watched_s,
+        "bytes_per_s": proof.bytes_per_s,
+        "ios_per_s": proof.ios_per_s,
+        "share_of_run": share,
+    }
+    return _Others(share, said, evidence)
+
+
+def _devices(view: RunView, host: HostRun) -> str:
+    """The devices that were watched, by their names where they are known; the busiest counts."""
+    target = view.target(host)
+    names = target.devices if target else ()
+    if len(names) == 1:
+        return f"{names[0]}{view.on(host)}"
+    more = f" and {len(names) - DEVICES_NAMED} more" if len(names) > DEVICES_NAMED else ""
+    named = f" of {', '.join(names[:DEVICES_NAMED])}{more}" if names else ""
+    return f"the busiest device{view.on(host)}{named}"
+
+
+def _share(others: float, floor: float, own: float) -> float:
+    """Others' rate over the run's own; nothing where others stayed below the floor."""
+    if others <= floor or not np.isfinite(others):
+        return 0.0
+    return others / max(own, 1e-9)

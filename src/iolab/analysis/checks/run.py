@@ -1,0 +1,245 @@
+"""Checks of how the run itself went: the engine and the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from iolab.analysis.check import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    not_applicable,
+    unchecked,
+    valid,
+    worst,
+)
+from iolab.analysis.sums import totals_by_way
+from iolab.analysis.view import RunView
+from iolab.core.engine import EngineName
+from iolab.core.run import HostRun, RunStatus
+from iolab.core.samples import ServiceTime
+from iolab.core.target_state import TargetState
+from iolab.units import format_bytes, format_count
+
+RUNTIME_SHARE: Final = 0.95
+"""Share of the asked seconds that an engine must have run unless it was told to stop."""
+
+
+ERRORS_SHOWN: Final = 4
+"""Kinds of errors that are named in a sentence, the most frequent first; a run has one or two."""
+
+DISAGREE_GOOD: Final = 0.001
+"""Relative difference allowed between our sums and the engine's own totals: none is expected."""
+
+DISAGREE_BAD: Final = 0.01
+"""From one per cent on one of the two counts is simply wrong."""
+
+
+@check("run-unfinished", "Run not finished", needs_load=False)
+def run_unfinished(view: RunView) -> Said:
+    """Whether the run came to its planned end."""
+    record = view.record
+    why = f" {record.failure}" if record.failure else ""
+    if record.status is RunStatus.FAILED:
+        return invalid(f"The run failed.{why}", status=record.status.value)
+    if record.status is RunStatus.INTERRUPTED:
+        return indicative(
+            f"The run was interrupted: only what was measured is judged.{why}",
+            status=record.status.value,
+        )
+    return valid("The run came to its planned end.", status=record.status.value)
+
+
+@check("engine-errors", "Errors of the engine", needs_load=False)
+def engine_errors(view: RunView) -> Said:
+    """Whether the engine ran without error for as long as it was asked to."""
+    return worst(
+        answer for index in range(len(view.hosts)) for answer in _engine_answers(view, index)
+    )
+
+
+def _engine_answers(view: RunView, index: int) -> Iterator[Said]:
+    host, where = view.hosts[index], view.on(view.hosts[index])
+    totals = host.totals
+    short = sum(way.short_ios + way.dropped_ios for way in totals_by_way(host) if way)
+    window = view.load.cut.hosts[index]
+    asked_s = view.record.warmup_s + view.record.runtime_s
+    ran_s = 0.0 if window is None else window.seconds
+    evidence: Numbers = {
+        "host": host.host,
+        "exit_code": host.exit_code,
+        "exit_signal": host.exit_signal,
+        "engine_error": None if totals is None else totals.error,
+        "short_or_dropped_ios": short,
+        "ran_s": ran_s,
+        "asked_s": asked_s,
+        "stopped_early": host.stopped_early,
+    }
+    for fault in process_faults(host):
+        yield invalid(f"The engine{where} {fault}.", **evidence)
+    if window is not None and not view.load.ios[index].any():
+        yield invalid(f"The engine{where} completed no I/O in the measured window.", **evidence)
+    # Of an engine that goes on after an error only its last word tells of errors.
+    counts_them = view.record.run.point.job.engine is EngineName.NATIVE
+    if totals is None and (counts_them or not _is_stopped(host)):
+        yield unchecked(f"the engine{where} left no totals", **evidence)
+    if short:
+        yield indicative(
+            f"{format_count(short)} I/Os{where} were cut short or dropped.", **evidence
+        )
+    if not host.stopped_early and ran_s < RUNTIME_SHARE * asked_s:
+        yield indicative(
+            f"The engine{where} ran {ran_s:.1f} s of the {asked_s:.1f} s asked.", **evidence
+        )
+    yield valid(f"The engine{where} ran {ran_s:.1f} s without error.", **evidence)
+
+
+def process_faults(host: HostRun) -> Iterator[str]:
+    """What an engine can say or do wrong, the most telling first."""
+    if host.error:
+        yield f"failed: {host.error.rstrip('.')}"
+    totals = host.totals
+    if totals is not None and totals.generator and totals.generator.errors:
+        errors = totals.generator.errors
+        said = ", ".join(f"{format_count(count)} x {name}" for name, count in errors[:ERRORS_SHOWN])
+        yield f"failed {format_count(totals.generator.failed_ios)} I/Os ({said})"
+    elif totals is not None and totals.error:
+        yield f"reported error {totals.error}"
+    if totals is not None and totals.generator and totals.generator.hung_ios:
+        hung = format_count(totals.generator.hung_ios)
+        yield f"gave up {hung} I/Os that hung: nothing ended for 10 s after submission had stopped"
+    if _is_stopped(host):
+        return
+    if host.exit_signal is not None:
+        yield f"was killed by signal {host.exit_signal}"
+    elif host.exit_code is None:
+        yield "has no exit code"
+    elif host.exit_code != 0:
+        yield f"exited with code {host.exit_code}"
+
+
+def _is_stopped(host: HostRun) -> bool:
+    """An engine that we stopped may exit as it likes."""
+    return host.stopped_early
+
+
+@check("totals-disagree", "Sums that disagree with the engine's")
+def totals_disagree(view: RunView) -> Said:
+    """Whether the intervals and bins add up to what the engine says of the whole run."""
+    counted, binned = np.zeros((2, len(view.hosts)), dtype=np.int64)
+    table = view.record.intervals
+    once = table.direction < ServiceTime.READ
+    np.add.at(counted, table.host[once], table.ios[once])
+    for part in view.record.bins.chunks():
+        own = part.direction < ServiceTime.READ
+        np.add.at(binned, part.host[own], part.count[own])
+    return worst(
+        _sums(view, index, int(counted[index]), int(binned[index]))
+        for index in range(len(view.hosts))
+    )
+
+
+def _sums(view: RunView, index: int, counted: int, binned: int) -> Said:
+    host = view.hosts[index]
+    if host.totals is None:
+        return unchecked(f"the engine{view.on(host)} left no totals")
+    claimed = sum(way.ios for way in totals_by_way(host) if way is not None)
+    difference = max(abs(counted - claimed), abs(counted - binned)) / max(claimed, 1)
+    evidence: Numbers = {
+        "host": host.host,
+        "interval_ios": counted,
+        "binned_ios": binned,
+        "engine_ios": claimed,
+    }
+    if difference > DISAGREE_GOOD:
+        verdict = invalid if difference > DISAGREE_BAD else indicative
+        return verdict(
+            f"Intervals{view.on(host)} hold {counted} I/Os, their bins {binned}, the engine "
+            f"claims {claimed}.",
+            **evidence,
+        )
+    return valid(f"Intervals{view.on(host)} and bins add up to the engine's totals.", **evidence)
+
+
+VERSIONS_SHOWN: Final = 4
+"""Versions named in the sentence; the facts of the session have them all."""
+
+
+@check("versions-differ", "Hosts with different versions of the engine", needs_load=False)
+def versions_differ(view: RunView) -> Said:
+    """Whether every host that made load has the same version of the engine."""
+    hosts: dict[str, list[str]] = {}
+    for host in view.hosts:
+        if version := _version(view, host):
+            hosts.setdefault(version, []).append(host.host)
+    if len(hosts) < 2:
+        return valid("All hosts have one version of the engine.", versions=len(hosts))
+    # The rarest first: it is the one to be replaced.
+    rarest = sorted(hosts, key=lambda version: (len(hosts[version]), version))
+    who = ", ".join(f"{version} on {_some(hosts[version])}" for version in rarest[:VERSIONS_SHOWN])
+    return indicative(
+        f"Hosts have different versions of the engine: {who}.",
+        versions=len(hosts),
+        hosts_apart=len(hosts[rarest[0]]),
+    )
+
+
+def _some(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def _version(view: RunView, host: HostRun) -> str:
+    """As the host's own program says it, else as its output does."""
+    facts = view.facts_of(host)
+    tool = facts.tool(view.record.run.point.job.engine.value) if facts is not None else None
+    return (tool.version if tool is not None else None) or host.engine_version
+
+
+STATE_SHARE: Final = 0.10
+"""Of the used region: writes of so much between two runs move a drive that was filled twice by less
+than its own steady state varies (SNIA grants 10 % of slope)."""
+
+
+@check("unequal-state", "Unequal state", needs_load=False)
+def unequal_state(view: RunView) -> Said:
+    """Whether the run began from the state from which the first of its sweep began."""
+    states = view.record.states
+    if not states:
+        return not_applicable("The study asks for no start state, and none was kept.", states=0)
+    return worst((_judged(state) for state in states), most="moved_bytes")
+
+
+def _judged(state: TargetState) -> Said:
+    moved = abs(state.written_bytes - state.compared_bytes)
+    evidence: dict[str, int | float | str | bool | None] = {
+        "host": state.host,
+        "purged_by": state.purged_by.value,
+        "filled": state.filled,
+        "region_bytes": state.region_bytes,
+        "written_bytes": state.written_bytes,
+        "compared_bytes": state.compared_bytes,
+        "moved_bytes": moved,
+        "foreign_bytes": state.foreign_bytes,
+        "steady": state.steady,
+    }
+    if state.unknown is not None:
+        return indicative(f"The state of {state.host} is unknown: {state.unknown}.", **evidence)
+    if state.foreign_bytes:
+        size = format_bytes(state.foreign_bytes)
+        return indicative(f"Somebody else wrote {size} to the target of {state.host}.", **evidence)
+    if state.steady is False:
+        return indicative(f"{state.host} had not reached a steady state: NOT ACHIEVED.", **evidence)
+    if state.steady:
+        return valid("The steady state of this workload was reached before.", **evidence)
+    if moved > STATE_SHARE * state.region_bytes:
+        return indicative(
+            f"{format_bytes(moved)} were written on {state.host} since the first run of this "
+            f"sweep began: it was in another state.",
+            **evidence,
+        )
+    return valid("The state was that of the first run of this sweep.", **evidence)

@@ -1,0 +1,132 @@
+"""The bytes that clients claim against the bytes that the disks of the storage nodes moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from iolab.analysis.check import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    not_applicable,
+    percent,
+    unchecked,
+    valid,
+    worst,
+)
+from iolab.analysis.storage_bytes import ByteAccount, account_of
+from iolab.analysis.view import RunView
+from iolab.units import format_bytes
+
+MISSING_GOOD: Final = 0.90
+"""Share of the expected bytes that the disks must have moved. Wider than at a client's own device:
+nodes round to stripes, keep a little in memory, and are looked at a moment earlier and later."""
+
+MISSING_BAD: Final = 0.50
+"""Less than half of what was read came from disks: it is the memory of the storage nodes that was
+measured, unless one wanted that."""
+
+EXCESS_SHARE: Final = 0.25
+"""Beyond what is expected: metadata, journals and checksums of the storage itself stay below."""
+
+BACKGROUND_BYTES_PER_S: Final = 1 << 20
+"""What each idle disk writes and reads by itself: an excess below is not told."""
+
+
+@check("storage-bytes", "Bytes claimed and bytes moved by storage nodes")
+def storage_bytes(view: RunView) -> Said:
+    """Whether the storage nodes' disks moved the clients' bytes times the declared factors."""
+    account = account_of(view.record, view.facts)
+    if account is None:
+        return not_applicable(
+            "No storage node is watched: there is nothing to hold against the clients."
+        )
+    return worst(_answers(view, account))
+
+
+def is_accounted(view: RunView) -> bool:
+    """Whether the storage nodes' disks can be held against the clients at all."""
+    account = account_of(view.record, view.facts)
+    return (
+        account is not None and account.expected_read is not None and account.moved_read is not None
+    )
+
+
+def _answers(view: RunView, account: ByteAccount) -> Iterator[Said]:
+    evidence = _evidence(account)
+    claimed = account.claimed_read + account.claimed_write
+    if account.expected_read is None or account.expected_write is None:
+        yield not_applicable(
+            f"Clients claim {format_bytes(claimed)}; no redundancy is declared, so that nothing "
+            "is held against it.",
+            **evidence,
+        )
+        return
+    if account.moved_read is None or account.moved_write is None:
+        blind = next(node.host for node in account.nodes if node.read_bytes is None)
+        yield unchecked(f"the disks of {blind} were not counted", **evidence)
+        return
+    yield from _missing(account, evidence)
+    yield from _excess(view, account, evidence)
+    moved = account.moved_read + account.moved_write
+    expected = account.expected_read + account.expected_write
+    yield valid(
+        f"The storage nodes' disks moved {format_bytes(moved)} where {format_bytes(expected)} "
+        f"were expected for the {format_bytes(claimed)} that clients claim.",
+        **evidence,
+    )
+
+
+def _missing(account: ByteAccount, evidence: Numbers) -> Iterator[Said]:
+    reads, writes = account.expected_read or 0.0, account.expected_write or 0.0
+    if reads and (account.moved_read or 0) < MISSING_GOOD * reads:
+        share = (account.moved_read or 0) / reads
+        verdict = invalid if share < MISSING_BAD else indicative
+        yield verdict(
+            f"The storage nodes' disks read {percent(share)} of the {format_bytes(reads)} "
+            "expected: the rest came from memory.",
+            **evidence,
+        )
+    if writes and (account.moved_write or 0) < MISSING_GOOD * writes:
+        share = (account.moved_write or 0) / writes
+        yield indicative(
+            f"The storage nodes' disks wrote {percent(share)} of the {format_bytes(writes)} "
+            "expected: the rest was still in memory, or never written so often.",
+            **evidence,
+        )
+
+
+def _excess(view: RunView, account: ByteAccount, evidence: Numbers) -> Iterator[Said]:
+    expected = (account.expected_read or 0.0) + (account.expected_write or 0.0)
+    disks = sum(len(node.devices) for node in account.nodes)
+    spans = [span.seconds for span in view.load.cut.hosts if span is not None]
+    limit = max(EXCESS_SHARE * expected, BACKGROUND_BYTES_PER_S * disks * max(spans, default=0.0))
+    for way, moved, wanted in (
+        ("read", account.moved_read, account.expected_read),
+        ("wrote", account.moved_write, account.expected_write),
+    ):
+        if (moved or 0) - (wanted or 0.0) > limit:
+            yield indicative(
+                f"The storage nodes' disks {way} {format_bytes(moved or 0)} where "
+                f"{format_bytes(wanted or 0.0)} were expected: amplification, or others' work.",
+                **evidence,
+            )
+
+
+def _evidence(account: ByteAccount) -> Numbers:
+    received = [node.received_bytes for node in account.nodes if node.received_bytes is not None]
+    sent = [node.sent_bytes for node in account.nodes if node.sent_bytes is not None]
+    return {
+        "storage_nodes": len(account.nodes),
+        "claimed_read_bytes": account.claimed_read,
+        "claimed_write_bytes": account.claimed_write,
+        "expected_read_bytes": account.expected_read,
+        "expected_write_bytes": account.expected_write,
+        "disks_read_bytes": account.moved_read,
+        "disks_write_bytes": account.moved_write,
+        "ports_received_bytes": sum(received) if received else None,
+        "ports_sent_bytes": sum(sent) if sent else None,
+    }

@@ -1,0 +1,272 @@
+"""Checks of time: long enough, without gaps, shared by all hosts, with I/Os enough."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from iolab.analysis.check import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    not_applicable,
+    percent,
+    unchecked,
+    valid,
+    worst,
+)
+from iolab.analysis.metrics import PERCENTILES, ios_needed, is_supported
+from iolab.analysis.steady import EXCESS_TOLERABLE, Steady
+from iolab.analysis.view import RunView
+from iolab.analysis.window import EDGE_SLACK_NS
+from iolab.core.stopping import SeriesStatus
+from iolab.stats.quantiles import decides
+from iolab.units import format_count
+
+SHORT_S: Final = 18.0
+"""Below this the measured time holds no more than a few turns of what storage does every few
+seconds (write-back, garbage collection, rebalancing); the published studies measure 30 s. It is
+what is left of 20 s when the window's edges each cut an interval of a second."""
+
+USELESS_S: Final = 3.0
+"""Below this a run is a handful of intervals, and its edges weigh as much as its middle."""
+
+COVERED_GOOD: Final = 0.98
+"""Share of the window that intervals must cover."""
+
+COVERED_BAD: Final = 0.90
+"""Below this share nobody knows what happened in a tenth of the time."""
+
+HEADLINE: Final = ("p50",)
+"""Percentiles without which a throughput result is not sound: fewer I/Os than the median needs
+(200) are too few for a mean as well."""
+
+LATENCY_HEADLINE: Final = ("p50", "p99", "p99_5")
+"""The same where each client has one I/O in flight: such a workload is run for its latency, and its
+headline in the published studies is the 99.5th percentile."""
+
+
+@check("hosts-left-out", "Measured without hosts that failed", needs_load=False)
+def hosts_left_out(view: RunView) -> Said:
+    """Whether every host of the configuration took part."""
+    left_out = view.record.without
+    if not left_out:
+        return valid("Every host of the configuration took part.", hosts_left_out=0)
+    return indicative(
+        f"Measured without {', '.join(left_out)}: not comparable with results of the whole fleet.",
+        hosts_left_out=len(left_out),
+    )
+
+
+@check("no-common-window", "No window common to all hosts", needs_load=False)
+def no_common_window(view: RunView) -> Said:
+    """Whether all hosts ran at the same time, so that their rates may be added."""
+    windows = [window for window in view.load.cut.hosts if window is not None]
+    missing = len(view.hosts) - len(windows)
+    if missing:
+        return invalid(
+            f"{missing} of {len(view.hosts)} hosts measured nothing: there is no fleet number.",
+            hosts=len(view.hosts),
+            hosts_without_load=missing,
+        )
+    starts = [window.start_ns for window in windows]
+    ends = [window.end_ns for window in windows]
+    skew_s = (max(starts) - min(starts)) / 1e9
+    common = view.load.cut.common
+    clock_error_ns = max(host.clock_error_ns for host in view.hosts)
+    evidence: Numbers = {
+        "hosts": len(view.hosts),
+        "start_skew_s": skew_s,
+        "end_skew_s": (max(ends) - min(ends)) / 1e9,
+        "common_s": 0.0 if common is None else common.seconds,
+        "clock_error_s": clock_error_ns / 1e9,
+    }
+    if common is None:
+        return _no_window(view, evidence)
+    if len(view.hosts) == 1:
+        return not_applicable("One host: its window is the window.", **evidence)
+    if clock_error_ns > EDGE_SLACK_NS:
+        return indicative(
+            f"A host's clock is known only to {clock_error_ns / 1e6:.0f} ms, so how far the hosts "
+            "ran together is not certain.",
+            **evidence,
+        )
+    return valid(f"All hosts ran together for {common.seconds:.1f} s.", **evidence)
+
+
+def _no_window(view: RunView, evidence: Numbers) -> Said:
+    if len(view.hosts) == 1:
+        return invalid("Not one whole interval lies after the warm-up.", **evidence)
+    return invalid(
+        "The hosts had no whole interval in common after the warm-up: there is no fleet number.",
+        **evidence,
+    )
+
+
+@check("run-too-short", "Run too short")
+def run_too_short(view: RunView) -> Said:
+    """Whether the measured time is long enough to stand for more than itself."""
+    seconds = float(view.load.seconds.min())
+    # Cut and not rounded: 2.97 s are not the 3.0 s that would do.
+    said = f"{math.floor(10 * seconds) / 10:.1f} s were measured"
+    if seconds < USELESS_S:
+        return invalid(f"Only {said}; {USELESS_S:.0f} s are the least.", seconds=seconds)
+    if seconds < SHORT_S:
+        return indicative(f"Only {said}; a result needs {SHORT_S:.0f} s.", seconds=seconds)
+    return valid(f"{said}.", seconds=seconds)
+
+
+@check("missing-seconds", "Seconds missing from the record")
+def missing_seconds(view: RunView) -> Said:
+    """Whether the intervals cover the window, but for one that each of its edges may cut."""
+    return worst((_covered(view, index) for index in range(len(view.hosts))), least="covered_share")
+
+
+def _covered(view: RunView, index: int) -> Said:
+    table, host = view.record.intervals, view.hosts[index]
+    rows = view.load.cut.intervals & (table.host == index)
+    if not np.any(rows):
+        return unchecked(f"no interval was measured on {host.host}")
+    ends = table.end_real_ns[rows]
+    between_s = float(ends.max() - (ends - table.span_ns[rows]).min()) / 1e9
+    window = view.measured(index)
+    edges_s = 2 * float(np.median(table.span_ns[table.host == index])) / 1e9
+    whole_s = max(between_s, (window.seconds if window else 0.0) - edges_s)
+    share = float(view.load.seconds[index]) / whole_s if whole_s > 0 else 0.0
+    evidence: Numbers = {"host": host.host, "covered_share": share, "seconds": whole_s}
+    said = f"The intervals{view.on(host)} cover {percent(share)} of {whole_s:.1f} s"
+    if share < COVERED_BAD:
+        return invalid(f"{said}.", **evidence)
+    if share < COVERED_GOOD:
+        return indicative(f"{said}.", **evidence)
+    return valid(f"{said}.", **evidence)
+
+
+@check("percentile-support", "Too few I/Os for a percentile")
+def percentile_support(view: RunView) -> Said:
+    """Whether enough I/Os were measured for each percentile; the others are not printed."""
+    total = int(view.load.ios.sum())
+    lacking = [(name, at) for name, at in PERCENTILES if not is_supported(total, at)]
+    evidence: Numbers = {"ios": total}
+    stalls = view.steady.episodes if view.steady else 0
+    if not lacking and decides(stalls):
+        return valid(
+            f"{stalls} stalls decide the percentiles from p99.9 on: told as more than p99.5.",
+            **evidence,
+            stalls=stalls,
+        )
+    if not lacking:
+        return valid(f"{format_count(total)} I/Os support every percentile.", **evidence)
+    needs = ", ".join(f"{_words(at)} ({format_count(ios_needed(at))})" for _, at in lacking)
+    evidence |= {f"{name}_needs": ios_needed(at) for name, at in lacking}
+    said = f"{format_count(total)} I/Os are too few for {needs}: not printed."
+    headline = LATENCY_HEADLINE if view.job.depth_total == 1 else HEADLINE
+    verdict = indicative if any(name in headline for name, _ in lacking) else valid
+    return verdict(said, **evidence)
+
+
+def _words(at: float) -> str:
+    return "the median" if at == 50.0 else f"p{at:g}"
+
+
+DRIFT_TOLERABLE: Final = 0.10
+"""Difference of the halves from which a run that is not steady is no measure at all: what SNIA's
+performance test specification allows within a steady state."""
+
+TOO_SHORT: Final = "The run is too short to be judged."
+
+
+@check("transient", "Not steady")
+def transient(view: RunView) -> Said:
+    """Whether the run's start had faded and its two halves agree."""
+    steady = view.steady
+    if steady is None:
+        return _unseen(view)
+    told, evidence = steady.steadiness, _evidence(steady)
+    if told.status is SeriesStatus.TRANSIENT:
+        return _not_steady(view, steady, evidence)
+    if abs(steady.excess) > EXCESS_TOLERABLE:
+        return indicative(
+            f"Warm-up was too short: the result lies {percent(steady.excess)} off what the run "
+            f"came to after {told.cut_s} s.",
+            **evidence,
+        )
+    return valid(f"Steady after {told.cut_s} s of {told.seconds} s.", **evidence)
+
+
+def _not_steady(view: RunView, steady: Steady, evidence: Numbers) -> Said:
+    said = f"Not steady. {' '.join(steady.steadiness.reasons)}"
+    if view.record.rule is not None and abs(steady.halves) > DRIFT_TOLERABLE:
+        return invalid(f"{said} This is no steady state's number.", **evidence)
+    return indicative(said, **evidence)
+
+
+@check("cycle", "A cycle seen too few times")
+def cycle(view: RunView) -> Said:
+    """Whether enough whole cycles were seen where the rate swings."""
+    steady = view.steady
+    if steady is None:
+        return _unseen(view)
+    told = steady.steadiness
+    evidence: Numbers = {"period_s": told.period_s, "cycles": told.cycles}
+    if told.status is SeriesStatus.CYCLE:
+        return indicative(f"Too few cycles. {' '.join(told.reasons)}", **evidence)
+    if told.period_s is None:
+        return valid("The rate does not swing.", **evidence)
+    return valid(f"{told.cycles} whole cycles of {told.period_s} s were seen.", **evidence)
+
+
+@check("imprecise", "Mean not known well enough")
+def imprecise(view: RunView) -> Said:
+    """Whether the rate's mean is known as well as the rule asks; without one, for information."""
+    steady = view.steady
+    if steady is None:
+        return _unseen(view)
+    told, rule = steady.steadiness, view.record.rule
+    known = math.isfinite(told.half_width)
+    evidence: Numbers = {
+        "half_width": told.half_width if known else None,
+        "df": told.df,
+        "stalls": steady.episodes,
+    }
+    if not known:
+        return _without_interval(view, steady, evidence)
+    if rule is None:
+        return valid(f"The run's own mean is known to ±{percent(told.half_width)}.", **evidence)
+    evidence["precision"] = rule.precision
+    said = f"The mean is known to ±{percent(told.half_width)}, asked was ±{percent(rule.precision)}"
+    if told.half_width > rule.precision:
+        stalls = f": it stalled {steady.episodes} times" if steady.episodes else ""
+        return indicative(f"{said}{stalls}.", **evidence)
+    return valid(f"{said}.", **evidence)
+
+
+def _without_interval(view: RunView, steady: Steady, evidence: Numbers) -> Said:
+    told, rule = steady.steadiness, view.record.rule
+    correlated = told.status is SeriesStatus.CORRELATED
+    said = " ".join(told.reasons) if correlated else "The run's own mean has no interval."
+    if rule is None:
+        return valid(said, **evidence)
+    return indicative(said, **evidence, precision=rule.precision)
+
+
+def _unseen(view: RunView) -> Said:
+    if view.record.rule is None:
+        return not_applicable(TOO_SHORT, judged=False)
+    return unchecked("the run ended before its rule could look at it", judged=False)
+
+
+def _evidence(steady: Steady) -> Numbers:
+    told = steady.steadiness
+    return {
+        "status": told.status.value,
+        "cut_s": told.cut_s,
+        "seconds": told.seconds,
+        "halves": steady.halves,
+        "tau_s": told.tau_s,
+        "excess": steady.excess,
+    }

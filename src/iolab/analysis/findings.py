@@ -1,0 +1,495 @@
+"""The kinds of statements that results make; each names the runs that it rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final
+
+from iolab.analysis.bottleneck import PAYS, Cause, Decision, Step, Watched, decide, law_of, step_at
+from iolab.analysis.curves import HOSTS
+from iolab.analysis.points import FIGURES, REPLICATED, Axis, PointSummary
+from iolab.analysis.value import Maximum, Quotient, capacities, quotients, whole_ones
+from iolab.core.configuration import Configuration
+from iolab.core.metric import Level, Metric
+from iolab.core.metric_spec import Better, spec_of, timed_means
+from iolab.core.study import Study
+from iolab.core.workload import Workload
+from iolab.stats.comparison import Verdict
+from iolab.stats.curve import Usl
+from iolab.study.schedule import SEARCHED
+
+RunKey = tuple[str, int]
+"""A run: its point's digest and its repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """A configuration's best figure of a workload over all places of its axes.
+
+    `level` is the worst verdict behind it. `alike` are other places whose interval reaches into
+    that of the best: they may be as good. `places` is of how many it is the best, `invalid` how
+    many more have a value that nothing may be said of.
+    """
+
+    configuration: str
+    workload: str
+    metric: str
+    axis: Axis
+    value: Metric
+    level: Level
+    alike: tuple[Axis, ...]
+    places: int
+    runs: tuple[RunKey, ...]
+    invalid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Gained:
+    """The largest gain of a candidate over the baseline that its interval supports.
+
+    `share` is what a rate is higher by, or a latency lower by, as a share of the baseline's, with
+    `low` and `high` of an interval that holds for all `cells` at once. `factor` is how many times
+    as good the candidate is there, `level` the worst verdict behind it.
+    """
+
+    baseline: str
+    candidate: str
+    workload: str
+    axis: Axis
+    metric: str
+    share: float
+    low: float | None
+    high: float | None
+    factor: float
+    cells: int
+    level: Level
+    runs: tuple[RunKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tallied:
+    """How a candidate's cells of one metric compare with the baseline's: how many of each verdict.
+
+    `skipped` could not be compared.
+    """
+
+    baseline: str
+    candidate: str
+    metric: str
+    verdicts: tuple[tuple[Verdict, int], ...]
+    skipped: int
+    runs: tuple[RunKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Crossed:
+    """Two configurations each of which leads, by its interval, on a part of one axis of load.
+
+    `below` leads at the load `last`, and `up_to` it where it does so at every lower one that was
+    compared; `above` leads at the load `first`, and from it on where `on`. The shares are what each
+    is better by at these loads, as shares of the other's; `level` is the worst verdict at the two.
+    """
+
+    below: str
+    above: str
+    workload: str
+    metric: str
+    axis: str
+    fixed: Axis
+    last: int
+    first: int
+    share_below: float
+    share_above: float
+    up_to: bool
+    on: bool
+    level: Level
+    runs: tuple[RunKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bent:
+    """Where more load stops paying: from one load to the next the rate gains less than it costs.
+
+    `rate` and `latency` are the ratios from `load` to `further`, of rates and of mean latencies;
+    `single` where either rests on one run, `sure` where it holds at the worst ends of all four
+    intervals; `level` is the worst verdict behind it.
+    """
+
+    configuration: str
+    workload: str
+    axis: str
+    fixed: Axis
+    load: int
+    further: int
+    rate: float
+    latency: float
+    single: bool
+    sure: bool
+    level: Level
+    runs: tuple[RunKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """What a configuration gives for what: a best figure, or capacity, over its cost or its size.
+
+    `per` is `1000 EUR`, `TB raw`, `TB usable` or `node`; `value` in the figure's unit for one of
+    these. `rank` is its place among all configurations, from 1, of `of` that have both. `sure`
+    where its interval lies above those of all that are ranked behind it. `level` is the worst
+    verdict behind these, None of capacity.
+    """
+
+    configuration: str
+    workload: str
+    metric: str
+    per: str
+    value: float
+    unit: str
+    rank: int
+    of: int
+    sure: bool
+    level: Level | None
+    runs: tuple[RunKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """What limits a configuration's best of a workload, at the place `axis` of its axes.
+
+    `seen` is what one run of it tells of its resources, `decision` what follows from that and from
+    the load's last step. `law` describes the curve where nothing busy explains that it bends.
+    """
+
+    configuration: str
+    workload: str
+    axis: Axis
+    decision: Decision
+    seen: Watched
+    law: Usl | None
+    level: Level
+    runs: tuple[RunKey, ...]
+
+
+class Need(StrEnum):
+    """What somebody may look for first."""
+
+    CAPACITY = "capacity"
+    BALANCE = "balance"
+    PERFORMANCE = "performance"
+    VALUE = "value"
+    """Performance for its cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a need, and how much of the best configuration's figure this one has.
+
+    `name` is capacity, IOPS, bandwidth or operations; `share` is 1 for the best.
+    """
+
+    name: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Suits:
+    """The configuration that serves a need best, of `of` that could be held against each other.
+
+    `lead` is how many times as good it is as `runner_up` by the need's measure: capacity, the
+    geometric mean over `workloads`, or the least of its `sides`. `per` is what figures are for:
+    `1000 EUR`, empty where no cost is given. Of capacity, `terabytes` is the figure and `metric`
+    `usable_tb` or `raw_tb`. `sure` where its interval lies above those of all others, `single`
+    where one of them rests on one run. `level` is the worst verdict behind it, None of capacity.
+    """
+
+    need: Need
+    configuration: str
+    runner_up: str
+    lead: float
+    per: str
+    of: int
+    sure: bool
+    single: bool
+    sides: tuple[Side, ...]
+    workloads: tuple[str, ...]
+    terabytes: float | None
+    metric: str
+    level: Level | None
+    runs: tuple[RunKey, ...]
+
+
+Finding = Best | Gained | Tallied | Crossed | Bent | Priced | Limited | Suits
+
+
+LOADS: Final = (*SEARCHED, "threads")
+"""Axes along which load rises."""
+
+
+def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:
+    """The best of each workload and configuration that any trusted point supports."""
+    for workload, configuration, mine in _groups(study, points):
+        key = FIGURES.get(workload.indicator)
+        if key is None:
+            continue
+        less = spec_of(key).better is Better.LOWER
+        told = [one for one in mine if _value(one, key) is not None]
+        known = [one for one in told if one.trusted]
+        if not known:
+            continue
+        pick = min if less else max
+        best = pick(known, key=lambda one: _value(one, key) or 0.0)
+        others = [one for one in known if one is not best]
+        yield Best(
+            configuration=configuration.id,
+            workload=workload.id,
+            metric=key,
+            axis=best.key.axis,
+            value=best.metrics[key],
+            level=best.level,
+            alike=tuple(one.key.axis for one in others if _overlap(one, best, key)),
+            places=len(known),
+            runs=runs_of([best]),
+            invalid=len(told) - len(known),
+        )
+
+
+def bends(study: Study, points: Sequence[PointSummary]) -> Iterator[Bent]:
+    """For each curve over one axis of load, the first step that no longer pays."""
+    for workload, configuration, mine in _groups(study, points):
+        rate = FIGURES.get(workload.indicator)
+        names = [axis.name for axis in workload.sweep if axis.name in LOADS]
+        if rate is None or spec_of(rate).better is Better.LOWER or len(names) != 1:
+            continue
+        (name,) = names
+        for fixed, curve in curves(mine, name):
+            found = _bend(curve, name, rate)
+            if found is not None:
+                one, other, gained, waited = found
+                yield Bent(
+                    configuration=configuration.id,
+                    workload=workload.id,
+                    axis=name,
+                    fixed=fixed,
+                    load=_load_of_point(one, name),
+                    further=_load_of_point(other, name),
+                    rate=gained,
+                    latency=waited,
+                    single=min(len(one.results), len(other.results)) < REPLICATED,
+                    sure=_surely_bends(one, other, name, rate),
+                    level=max(one.level, other.level, key=lambda level: level.rank),
+                    runs=runs_of([one, other]),
+                )
+
+
+def prices(study: Study, found: Sequence[Best]) -> Iterator[Priced]:
+    """Bests over cost and size, and capacity over cost, where the study says these.
+
+    What loads the storage of another with fewer hosts was not bought besides.
+    """
+    owners = whole_ones(study.configurations)
+    offers = [*quotients(owners, map(_maximum, found)), *capacities(owners)]
+    for (workload, metric, per), members in _by_kind(offers).items():
+        ranked = sorted(members, key=lambda one: -(one.value.value or 0.0))
+        levels = [one.of.level for one in members if one.of.level is not None]
+        for place, one in enumerate(ranked):
+            behind = ranked[place + 1 :]
+            yield Priced(
+                configuration=one.of.configuration,
+                workload=workload,
+                metric=metric,
+                per=per,
+                value=one.value.value or 0.0,
+                unit=one.value.unit,
+                rank=place + 1,
+                of=len(ranked),
+                sure=all(_low(one.value) > _high(other.value) for other in behind),
+                level=max(levels, key=lambda level: level.rank, default=None),
+                runs=one.of.runs,
+            )
+
+
+def _maximum(best: Best) -> Maximum:
+    return Maximum(
+        best.configuration,
+        best.workload,
+        best.metric,
+        best.value,
+        best.axis,
+        best.level,
+        best.runs,
+    )
+
+
+def _by_kind(offers: Iterable[Quotient]) -> dict[tuple[str, str, str], list[Quotient]]:
+    found: dict[tuple[str, str, str], list[Quotient]] = {}
+    for one in offers:
+        found.setdefault(one.kind, []).append(one)
+    return found
+
+
+def curves(
+    points: Iterable[PointSummary], name: str
+) -> Iterator[tuple[Axis, tuple[PointSummary, ...]]]:
+    """The trusted points by the values of their other axes, each ascending in the load `name`."""
+    found: dict[Axis, list[PointSummary]] = {}
+    for point in points:
+        if point.trusted and name in dict(point.key.axis):
+            fixed = tuple(pair for pair in point.key.axis if pair[0] != name)
+            found.setdefault(fixed, []).append(point)
+    for fixed, members in found.items():
+        yield fixed, tuple(sorted(members, key=lambda one: _load_of_point(one, name)))
+
+
+def runs_of(points: Iterable[PointSummary]) -> tuple[RunKey, ...]:
+    """The runs behind some points."""
+    return tuple((run.digest, run.repeat) for point in points for run in point.results)
+
+
+def mean_latency(point: PointSummary) -> float | None:
+    """A point's mean latency: of the whole load, or of the first operation that has one."""
+    metric = _mean_latency(point)
+    return None if metric is None else metric.value
+
+
+def _mean_latency(point: PointSummary) -> Metric | None:
+    keys = timed_means(point.metrics)
+    return next((point.metrics[key] for key in keys if _value(point, key) is not None), None)
+
+
+def _bend(
+    curve: Sequence[PointSummary], name: str, rate: str
+) -> tuple[PointSummary, PointSummary, float, float] | None:
+    for one, other in pairwise(curve):
+        low, high = _value(one, rate), _value(other, rate)
+        short, long = mean_latency(one), mean_latency(other)
+        if not (low and high and short and long):
+            continue
+        more = math.log(_load_of_point(other, name) / _load_of_point(one, name))
+        if math.log(high / low) < PAYS * more and math.log(long / short) > PAYS * more:
+            return one, other, high / low, long / short
+    return None
+
+
+def _surely_bends(one: PointSummary, other: PointSummary, name: str, rate: str) -> bool:
+    """Whether a step that bends does so, too, at those ends of all intervals that speak against."""
+    short, long = _mean_latency(one), _mean_latency(other)
+    if short is None or long is None:
+        return False
+    least, most = _low(one.metrics[rate]), _high(other.metrics[rate])
+    before, after = _high(short), _low(long)
+    if not (least > 0 and most < math.inf and 0 < before < math.inf and after > 0):
+        return False
+    more = PAYS * math.log(_load_of_point(other, name) / _load_of_point(one, name))
+    return math.log(most / least) < more < math.log(after / before)
+
+
+def _groups(
+    study: Study, points: Sequence[PointSummary]
+) -> Iterator[tuple[Workload, Configuration, list[PointSummary]]]:
+    """The whole fleet's points of each workload and configuration, in the study's order."""
+    found: dict[tuple[str, str], list[PointSummary]] = {}
+    for point in points:
+        if not point.key.without:
+            found.setdefault((point.key.workload, point.key.configuration), []).append(point)
+    for workload in study.workloads:
+        for configuration in study.configurations:
+            if mine := found.get((workload.id, configuration.id)):
+                yield workload, configuration, mine
+
+
+def _load_of_point(point: PointSummary, name: str) -> int:
+    return int(dict(point.key.axis)[name])
+
+
+def _value(point: PointSummary, key: str) -> float | None:
+    metric = point.metrics.get(key)
+    return metric.value if metric is not None else None
+
+
+def _overlap(one: PointSummary, other: PointSummary, key: str) -> bool:
+    """Whether the intervals of both meet; without intervals nothing is known to differ."""
+    a, b = one.metrics[key], other.metrics[key]
+    return _low(a) <= _high(b) and _low(b) <= _high(a)
+
+
+def _low(metric: Metric) -> float:
+    return -math.inf if metric.low is None else metric.low
+
+
+def _high(metric: Metric) -> float:
+    return math.inf if metric.high is None else metric.high
+
+
+def limited(
+    study: Study,
+    points: Sequence[PointSummary],
+    found: Sequence[Best],
+    watched: Mapping[RunKey, Watched],
+) -> Iterator[Limited]:
+    """What limits each best, of those with a run that was watched."""
+    axes = {
+        one.id: [axis.name for axis in one.sweep if axis.name in (*LOADS, HOSTS)]
+        for one in study.workloads
+    }
+    for best in found:
+        key = next((run for run in best.runs if run in watched), None)
+        if key is None:
+            continue  # before points are looked through: few of thousands of bests were watched
+        mine = [one for one in points if _is_of(one, best)]
+        point = next(one for one in mine if one.key.axis == best.axis)
+        # A latency is best where the load is least: a step from there tells of no limit.
+        less = spec_of(best.metric).better is Better.LOWER
+        names = [] if less else axes.get(best.workload, [])
+        step = _telling(mine, point, names, best.metric)
+        decision = decide(watched[key], step)
+        steps = decision.step.runs if decision.step else ()
+        yield Limited(
+            configuration=best.configuration,
+            workload=best.workload,
+            axis=best.axis,
+            decision=decision,
+            seen=watched[key],
+            law=_law(mine, point, decision, best.metric),
+            level=best.level,
+            runs=tuple(dict.fromkeys((key, *steps))),
+        )
+
+
+def _law(
+    points: Sequence[PointSummary], best: PointSummary, decision: Decision, key: str
+) -> Usl | None:
+    """The law of contention of the curve, where nothing that is busy explains it."""
+    step = decision.step
+    if step is None or decision.cause not in (Cause.SOFTWARE, Cause.BEYOND):
+        return None
+    return law_of(_curve_of(points, best, step.axis), step.axis, key)
+
+
+def _is_of(point: PointSummary, best: Best) -> bool:
+    place = (point.key.configuration, point.key.workload, point.key.without)
+    return place == (best.configuration, best.workload, ())
+
+
+def _telling(
+    points: Sequence[PointSummary], best: PointSummary, names: Sequence[str], key: str
+) -> Step | None:
+    """Of all axes of load the step that still pays; else the first: one way to more is enough."""
+    steps = [
+        step
+        for name in names
+        if (step := step_at(_curve_of(points, best, name), best, name, key)) is not None
+    ]
+    paying = [step for step in steps if step.pays]
+    return next(iter((*paying, *steps)), None)
+
+
+def _curve_of(
+    points: Sequence[PointSummary], best: PointSummary, name: str
+) -> tuple[PointSummary, ...]:
+    """The points that differ from the best in that load alone."""
+    fixed = tuple(pair for pair in best.key.axis if pair[0] != name)
+    return next((curve for other, curve in curves(points, name) if other == fixed), ())

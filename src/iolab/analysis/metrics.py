@@ -1,0 +1,282 @@
+"""A result's metrics: rates added over hosts, latencies from merged bins.
+
+A host's rate is its I/Os over the time its intervals cover; the fleet's rate is the sum of its
+hosts' rates, all within one window. The mean latency is the sum of all latencies over the number of
+I/Os, so that every I/O weighs the same; percentiles come from histograms merged bin by bin.
+Neither is ever averaged over hosts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from iolab.analysis.rate_series import SECOND_NS
+from iolab.analysis.steady import Steady
+from iolab.analysis.sums import DIRECTIONS, Load
+from iolab.analysis.window import Cut, Window, controller_ns
+from iolab.core.histogram import BIN_COUNT, MIDDLE_NS, UPPER_NS, Histogram
+from iolab.core.metric import Metric
+from iolab.core.run import RunRecord
+from iolab.core.samples import Direction, Ints, ways_of
+from iolab.core.workload import Access
+from iolab.stats.quantiles import block_count, decides, of_run_each
+
+TAIL_IOS: Final = 100
+"""I/Os that must lie beyond a percentile for it to be printed."""
+
+PERCENTILES: Final = (
+    ("p50", 50.0),
+    ("p99", 99.0),
+    ("p99_5", 99.5),
+    ("p99_9", 99.9),
+    ("p99_99", 99.99),
+)
+"""The percentiles of a result: (name in a metric's key, percent)."""
+
+STALL_DECIDED: Final = ("p99_9", "p99_99")
+"""Those so far out that a few stalls in a run decide them."""
+
+_PARTS: Final = 1_000_000
+"""Percentages are told apart to a millionth of a percent; integers make the rule exact."""
+
+
+def ios_needed(percent: float) -> int:
+    """How many I/Os support the percentile (0 <= percent < 100)."""
+    beyond = max(round((100.0 - percent) * _PARTS), 1)
+    return -(-TAIL_IOS * 100 * _PARTS // beyond)
+
+
+def is_supported(total: int, percent: float) -> bool:
+    """Whether `total` I/Os support the percentile."""
+    return total >= ios_needed(percent)
+
+
+PER_SECOND: Final = "1/s"
+BYTES_PER_SECOND: Final = "bytes/s"
+NANOSECONDS: Final = "ns"
+
+_LATENCIES: Final = ("lat_ns_mean", *(f"lat_ns_{name}" for name, _ in PERCENTILES), "lat_ns_max")
+_SCOPES: Final[tuple[tuple[str, tuple[Direction, ...]], ...]] = (
+    ("", DIRECTIONS),
+    ("read_", (Direction.READ,)),
+    ("write_", (Direction.WRITE,)),
+    ("trim_", (Direction.TRIM,)),
+)
+"""Prefix of a key and the directions that it speaks of."""
+
+TRIMS: Final = "trim_"
+"""Begins the keys that only results of trims have."""
+
+_UNITS: Final[Mapping[str, str]] = {
+    **{f"{prefix}iops": PER_SECOND for prefix, _ in _SCOPES},
+    **{f"{prefix}bw_bytes_per_s": BYTES_PER_SECOND for prefix, _ in _SCOPES},
+    **{f"{prefix}{key}": NANOSECONDS for prefix, _ in _SCOPES for key in _LATENCIES},
+}
+
+METRIC_UNITS: Final[Mapping[str, str]] = {
+    key: unit for key, unit in _UNITS.items() if not key.startswith(TRIMS)
+}
+"""Every metric key of a result and its unit, in the order in which they are shown."""
+
+TRIM_UNITS: Final[Mapping[str, str]] = {
+    key: unit for key, unit in _UNITS.items() if key.startswith(TRIMS)
+}
+"""Those that results of trims have besides."""
+
+
+def no_metrics(access: Access) -> dict[str, Metric]:
+    """Every metric of such load without a value."""
+    units = {**METRIC_UNITS, **TRIM_UNITS} if access.trims else METRIC_UNITS
+    return {key: Metric(None, unit) for key, unit in units.items()}
+
+
+def fleet_metrics(load: Load, access: Access) -> dict[str, Metric]:
+    """The metrics of all hosts together; without a common window none has a value."""
+    if not load.shared:
+        return no_metrics(access)
+    return _metrics(load, list(range(len(load.seconds))), access)
+
+
+def host_metrics(load: Load, host: int, access: Access) -> dict[str, Metric]:
+    """The metrics of one host."""
+    return _metrics(load, [host], access)
+
+
+def group_metrics(load: Load, hosts: list[int], access: Access) -> dict[str, Metric]:
+    """The metrics of some hosts together, merged as those of all; none without a common window."""
+    return _metrics(load, hosts, access) if load.shared and hosts else no_metrics(access)
+
+
+def _metrics(load: Load, hosts: list[int], access: Access) -> dict[str, Metric]:
+    found = no_metrics(access)
+    if float(load.seconds[hosts].min()) > 0:
+        used = ways_of(access)
+        for prefix, directions in _SCOPES:
+            ways = [int(direction) for direction in directions if direction in used]
+            for key, value in _scope(load, hosts, ways).items() if ways else ():
+                found[f"{prefix}{key}"] = Metric(value, _UNITS[f"{prefix}{key}"])
+    return found
+
+
+def _scope(load: Load, hosts: list[int], ways: list[int]) -> dict[str, float | None]:
+    """Rates and latencies of those hosts and directions, by key without prefix."""
+    picked = np.ix_(hosts, ways)
+    seconds = load.seconds[hosts]
+    total = int(load.ios[picked].sum())
+    histogram = load.histogram(hosts, ways)
+    mean = float(load.lat_sum_ns[picked].sum()) / total if total else None
+    percentiles = {
+        f"lat_ns_{name}": histogram.percentile_ns(percent)
+        if is_supported(histogram.total, percent)
+        else None
+        for name, percent in PERCENTILES
+    }
+    return {
+        "iops": float((load.ios[picked].sum(axis=1) / seconds).sum()),
+        "bw_bytes_per_s": float((load.bytes[picked].sum(axis=1) / seconds).sum()),
+        "lat_ns_mean": mean,
+        **percentiles,
+        "lat_ns_max": _largest_ns(histogram),
+    }
+
+
+def _largest_ns(histogram: Histogram) -> float | None:
+    """The upper edge of the last bin in use, never above the engine's own maximum.
+
+    The engine tells its maximum for the whole run only; where nothing was cut away the two meet and
+    the value is exact, else it is at most one bin (1.6 %) above the true maximum of the window.
+    """
+    used = np.flatnonzero(histogram.counts)
+    if used.size == 0:
+        return None
+    edge = float(UPPER_NS[used[-1]])
+    return edge if histogram.max_ns is None else min(edge, float(histogram.max_ns))
+
+
+_SAME_SIZE: Final = 1e-6
+"""Relative difference of the bytes from I/Os times the block that rounding may leave."""
+
+
+def with_intervals(
+    metrics: Mapping[str, Metric], record: RunRecord, load: Load, steady: Steady | None
+) -> dict[str, Metric]:
+    """The fleet's metrics, with low, high and n where the run can tell them."""
+    scopes = _scopes(record.run.point.io.access)
+    prefixes = [prefix for prefix, _ in scopes]
+    found = without_rare_stalls(metrics, prefixes, "p99_5", steady)
+    if record.rule is not None and steady is not None:
+        for key in _rate_keys(record, load):
+            found[key] = rate_interval(found[key], steady)
+    for prefix, ways in scopes:
+        found |= resampled(found, prefix, PERCENTILES, record, load.cut, ways)
+    return found
+
+
+def without_rare_stalls(
+    metrics: Mapping[str, Metric], prefixes: Iterable[str], nearest: str, steady: Steady | None
+) -> dict[str, Metric]:
+    """The metrics; of a run with a few stalls the far percentiles are "more than" the `nearest`.
+
+    One stall more or less would decide them. The prefixes are those of keys of latencies.
+    """
+    found = dict(metrics)
+    if steady is None or not decides(steady.episodes):
+        return found
+    for prefix in prefixes:
+        near = found[f"{prefix}lat_ns_{nearest}"]
+        for name in STALL_DECIDED:
+            key = f"{prefix}lat_ns_{name}"
+            if found[key].value is not None:
+                low = near.low if near.bounded else near.value
+                found[key] = Metric(None, found[key].unit, low=low)
+    return found
+
+
+def _scopes(access: Access) -> list[tuple[str, list[int]]]:
+    """Prefix of the keys and the directions that they speak of, as in `summary`."""
+    used = ways_of(access)
+    each = ((f"{way.name.lower()}_", [int(way)]) for way in used)
+    return [("", [int(way) for way in used]), *each]
+
+
+def _rate_keys(record: RunRecord, load: Load) -> list[str]:
+    """The rates that are the rule's own, but for a constant factor."""
+    job = record.run.point.io
+    width = len(ways_of(job.access))
+    prefixes = [prefix for prefix, ways in _scopes(job.access) if len(ways) == width]
+    keys = [f"{prefix}iops" for prefix in prefixes]
+    expected = int(load.ios.sum()) * job.block_bytes
+    if abs(int(load.bytes.sum()) - expected) <= _SAME_SIZE * expected:
+        keys += [f"{prefix}bw_bytes_per_s" for prefix in prefixes]
+    return keys
+
+
+def rate_interval(metric: Metric, steady: Steady) -> Metric:
+    """A rate with the interval that the rule knows of its mean; as it was where that has none.
+
+    One that is too correlated has none.
+    """
+    half_width = steady.steadiness.half_width
+    if metric.value is None or not math.isfinite(half_width):
+        return metric
+    low = metric.value * max(1 - half_width, 0.0)
+    high = metric.value * (1 + half_width)
+    return replace(metric, low=low, high=high, n=steady.steadiness.df + 1)
+
+
+def resampled(
+    metrics: Mapping[str, Metric],
+    prefix: str,
+    percentiles: Sequence[tuple[str, float]],
+    record: RunRecord,
+    measured: Cut,
+    ways: Sequence[int],
+) -> dict[str, Metric]:
+    """Those percentiles of a key prefix that have a value, with intervals by resampling seconds.
+
+    `ways` are the numbers of the directions or operations that they speak of. Empty without a
+    common window, for a run that is too short, and without those whose seconds are too correlated.
+    """
+    window = measured.common
+    keys = {f"{prefix}lat_ns_{name}": percent / 100 for name, percent in percentiles}
+    keys = {key: q for key, q in keys.items() if metrics[key].value is not None}
+    count = block_count(int(window.seconds)) if window else 0
+    if window is None or not keys or count == 0:
+        return {}
+    counts = _by_second(record, measured, window, ways)
+    # The same run has the same intervals whenever it is judged.
+    seed = [int(record.run.point.digest, 16), record.run.repeat, len(prefix)]
+    quantiles = of_run_each(counts, MIDDLE_NS, list(keys.values()), np.random.default_rng(seed))
+    found = {}
+    for key, quantile in zip(keys, quantiles, strict=True):
+        value = metrics[key].value
+        if value is None or quantile.low_ns is None or quantile.high_ns is None:
+            continue
+        low, high = min(quantile.low_ns, value), max(quantile.high_ns, value)
+        found[key] = replace(metrics[key], low=low, high=high, n=count)
+    return found
+
+
+def _by_second(record: RunRecord, measured: Cut, window: Window, ways: Sequence[int]) -> Ints:
+    """Counts by second of the window and latency bin, all hosts and those directions together."""
+    table = record.intervals
+    offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
+    middle = controller_ns(table.end_real_ns, offsets[table.host]) - table.span_ns // 2
+    seconds = int(window.seconds)
+    second = np.clip((middle - window.start_ns) // SECOND_NS, 0, seconds - 1)
+    stride = int(table.seq.max(initial=0)) + 1
+    at = np.zeros(len(record.hosts) * stride, dtype=np.int64)
+    at[table.host * stride + table.seq] = second
+    counts = np.zeros((seconds, BIN_COUNT), dtype=np.int64)
+    start = 0
+    for part in record.bins.chunks():
+        rows = measured.bins[start : start + len(part)] & np.isin(part.direction, ways)
+        start += len(part)
+        where = at[part.host[rows] * stride + part.seq[rows]] * BIN_COUNT + part.bin[rows]
+        np.add.at(counts.reshape(-1), where, part.count[rows])
+    return counts

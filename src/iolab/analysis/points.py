@@ -1,0 +1,395 @@
+"""All repeats of a point as one: the published value of each metric with its interval. Pure.
+
+Only runs that came to their end and are not invalid enter. A value is exp(mean of ln of the runs'
+values), its interval comes from how far the runs differ, with the variance moderated over the
+points of the same mix (see `method.between`). Percentiles are treated alike, run by run: they are
+never averaged over hosts, nor read from runs thrown together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from iolab.analysis.resumed import session_of
+from iolab.core.metric import CheckResult, Level, Metric, Result
+from iolab.core.metric_spec import OPS_PER_S, Combine, spec_of
+from iolab.core.run import Point, RunStatus
+from iolab.core.stopping import SeriesStatus
+from iolab.core.study import Study
+from iolab.core.workload import Indicator, Job, Mixed, Workload
+from iolab.stats.changes import Movement, watch
+from iolab.stats.quantiles import BIN_ERROR
+from iolab.stats.repeats import (
+    BIAS_ALLOWANCE,
+    NO_PRIOR,
+    Prior,
+    Spread,
+    Strata,
+    fit_strata,
+    log_means,
+    own_spread,
+    publish,
+)
+from iolab.study.schedule import expand
+
+Axis = tuple[tuple[str, int | str], ...]
+
+NO_REPLICATE: Final = "n=1: no replicate"
+"""A single run has no spread of its own; an interval beside this is borrowed from other points."""
+
+REPLICATED: Final = 2
+"""Runs of a point from which on its spread is known."""
+
+FIGURES: Final[Mapping[Indicator, str]] = {
+    Indicator.IOPS: "iops",
+    Indicator.BANDWIDTH: "bw_bytes_per_s",
+    Indicator.LATENCY: "lat_ns_mean",
+    Indicator.KEY_OPERATIONS: OPS_PER_S,
+}
+"""The metric that is a workload's headline figure; metadata load has one for each operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointKey:
+    """What tells points apart; `without` are hosts that were left out after they had failed."""
+
+    configuration: str
+    workload: str
+    axis: Axis
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PointSummary:
+    """A point's repeats together.
+
+    `results` are the runs that entered, by repeat, and `left_out` those that did not. Where none
+    may enter, `trusted` is False and the values are those of all runs that have any, without
+    intervals. A metric's `n` is how many runs its value rests on. `level` is the worst verdict of
+    the runs behind the values.
+    """
+
+    key: PointKey
+    digest: str
+    results: tuple[Result, ...]
+    left_out: tuple[Result, ...]
+    metrics: Mapping[str, Metric]
+    level: Level
+    trusted: bool
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know about the intervals: runs left out or not steady, no replicate."""
+        alone = (NO_REPLICATE,) if len(self.results) == 1 else ()
+        return (*self._left_out(), *self._unsteady(), *alone)
+
+    @property
+    def statuses(self) -> Mapping[SeriesStatus, int]:
+        """How many of the runs that entered have each status of their seconds."""
+        return Counter(run.steadiness.status for run in self.results if run.steadiness is not None)
+
+    def _unsteady(self) -> tuple[str, ...]:
+        return tuple(
+            f"{count} of {len(self.results)} runs {status.value}"
+            for status, count in self.statuses.items()
+            if status is not SeriesStatus.OK
+        )
+
+    def _left_out(self) -> tuple[str, ...]:
+        if not self.left_out:
+            return ()
+        total = len(self.results) + len(self.left_out)
+        return (f"{len(self.left_out)} of {total} runs left out",)
+
+
+def enters(result: Result) -> bool:
+    """Whether a run may stand behind a published value."""
+    return result.status is RunStatus.DONE and result.verdict.level is not Level.INVALID
+
+
+def summarise(results: Sequence[Result], study: Study) -> tuple[PointSummary, ...]:
+    """Every point among the results, in the order of its first one.
+
+    Of several sessions each point's interval is that which its own session gives it.
+    """
+    groups = grouped(results)
+    priors: dict[PointKey, Priors] = {}
+    for session in dict.fromkeys(session_of(runs[0]) for runs in groups.values()):
+        own = {key: runs for key, runs in groups.items() if session_of(runs[0]) == session}
+        priors |= dict.fromkeys(own, priors_of(own, study))
+    return tuple(_summary(key, runs, priors[key]) for key, runs in groups.items())
+
+
+def grouped(results: Iterable[Result]) -> dict[PointKey, list[Result]]:
+    """The results by point, each point's by repeat."""
+    found: dict[PointKey, list[Result]] = {}
+    for result in results:
+        key = PointKey(result.configuration, result.workload, result.axis, result.without)
+        found.setdefault(key, []).append(result)
+    return {key: sorted(runs, key=lambda run: run.repeat) for key, runs in found.items()}
+
+
+def positive_values(runs: Iterable[Result], metric: str) -> list[float]:
+    """The runs' values of a metric that have a logarithm."""
+    return [value for run in runs if (value := value_of(run, metric)) is not None and value > 0]
+
+
+def value_of(result: Result, metric: str) -> float | None:
+    """A run's value of a metric, None where it has none or one that is not finite."""
+    found = result.metrics.get(metric)
+    if found is None or found.value is None or not math.isfinite(found.value):
+        return None
+    return found.value
+
+
+@dataclass(frozen=True, slots=True)
+class Priors:
+    """What each point's stratum says of the spread of each metric over runs.
+
+    A stratum is a kind of load (I/O, metadata, keys) with one mix of reads and writes. A point that
+    has too few siblings has the prior of its kind, or none.
+    """
+
+    places: Mapping[PointKey, tuple[str, ...]]
+    strata: Mapping[tuple[str, str], Strata]
+    """By kind of load and metric."""
+
+    def of(self, key: PointKey, metric: str) -> Prior:
+        """The prior of a point that these are the priors of."""
+        kind, *mix = self.places[key]
+        strata = self.strata.get((kind, metric))
+        return NO_PRIOR if strata is None else strata.of(tuple(mix))
+
+
+def priors_of(groups: Mapping[PointKey, Sequence[Result]], study: Study) -> Priors:
+    """The priors of these points. One that has a single run says nothing, and asks nothing here."""
+    workloads = {workload.id: workload for workload in study.workloads}
+    places = {key: _place(workloads.get(key.workload), key) for key in groups}
+    cells: dict[tuple[str, str], list[tuple[tuple[str, ...], Spread]]] = {}
+    for key, runs in groups.items():
+        used = [run for run in runs if enters(run)]
+        if len(used) < REPLICATED:
+            continue
+        kind, *mix = places[key]
+        for metric in dict.fromkeys(name for run in used for name in run.metrics):
+            values = positive_values(used, metric)
+            if len(values) >= REPLICATED:
+                spread = own_spread(log_means(values))
+                cells.setdefault((kind, metric), []).append((tuple(mix), spread))
+    return Priors(places, {place: fit_strata(spreads) for place, spreads in cells.items()})
+
+
+def _place(workload: Workload | None, key: PointKey) -> tuple[str, ...]:
+    """Where a point stands among the others: its kind of load, then its mix."""
+    job = None if workload is None else workload.job
+    if not isinstance(job, Mixed):
+        return ("other", key.workload)
+    return job.mix_at(dict(key.axis))
+
+
+def _summary(key: PointKey, runs: Sequence[Result], priors: Priors) -> PointSummary:
+    used = tuple(run for run in runs if enters(run))
+    shown = used or tuple(run for run in runs if _has_values(run)) or tuple(runs)
+    units = {name: metric.unit for run in shown for name, metric in run.metrics.items()}
+    return PointSummary(
+        key=key,
+        digest=runs[0].digest,
+        results=used,
+        left_out=tuple(run for run in runs if run not in used),
+        metrics={
+            name: _published(name, unit, used, priors.of(key, name))
+            if used
+            else _unpublished(name, unit, shown)
+            for name, unit in units.items()
+        },
+        level=max((run.verdict.level for run in shown), key=lambda level: level.rank),
+        trusted=bool(used),
+    )
+
+
+def _has_values(run: Result) -> bool:
+    return any(metric.value is not None for metric in run.metrics.values())
+
+
+def _published(name: str, unit: str, runs: Sequence[Result], prior: Prior) -> Metric:
+    """One metric over the runs; values of zero have no logarithm, so they get no interval."""
+    beyond = _beyond(name, unit, runs)
+    if beyond is not None:
+        return beyond
+    values = _values(runs, name)
+    if not values or min(values) <= 0 or spec_of(name).combine is Combine.EXTREME:
+        return _unpublished(name, unit, runs)
+    found = publish(values, prior, allowance=_allowance(name, runs))
+    if found.low is None and (single := _in_bin(name, runs)):
+        return single
+    return Metric(_middle(values), unit, found.low, found.high, found.runs)
+
+
+def _beyond(name: str, unit: str, runs: Sequence[Result]) -> Metric | None:
+    """A percentile of which some runs know only that it is "more than" a bound, so is the point's.
+
+    Those runs had the stalls: the others alone would tell of a storage that never stalls. A mean
+    with bounds for values is itself a bound.
+    """
+    found = [run.metrics[name] for run in runs if name in run.metrics]
+    least = [one.low if one.value is None else one.value for one in found]
+    if all(one.value is not None or one.low is None for one in found):
+        return None
+    known = [value for value in least if value is not None and value > 0]
+    return Metric(None, unit, low=_middle(known), n=len(known)) if known else None
+
+
+def _unpublished(name: str, unit: str, runs: Sequence[Result]) -> Metric:
+    """One metric over the runs without an interval."""
+    values = _values(runs, name)
+    if not values:
+        return Metric(None, unit)
+    if spec_of(name).combine is Combine.EXTREME:
+        return Metric(max(values), unit, n=len(values))
+    if min(values) <= 0:
+        return Metric(math.fsum(values) / len(values), unit, n=len(values))
+    return _in_bin(name, runs) or Metric(_middle(values), unit, n=len(values))
+
+
+def _in_bin(name: str, runs: Sequence[Result]) -> Metric | None:
+    """Of a single run a value that is known to a coarse bin, with the edges of this."""
+    found = [run.metrics[name] for run in runs if value_of(run, name) is not None]
+    return found[0] if len(found) == 1 and found[0].bounded else None
+
+
+def _middle(values: Sequence[float]) -> float:
+    """The geometric mean; of one value that value, to its last digit."""
+    return values[0] if len(values) == 1 else math.exp(math.fsum(log_means(values)) / len(values))
+
+
+def _values(runs: Sequence[Result], name: str) -> list[float]:
+    return [value for run in runs if (value := value_of(run, name)) is not None]
+
+
+def _allowance(name: str, runs: Iterable[Result]) -> float:
+    """What every run may be off by alike."""
+    return BIAS_ALLOWANCE + bin_error(name, runs)
+
+
+def bin_error(metric: str, runs: Iterable[Result]) -> float:
+    """How far values of a metric may be off for the bins that they are read from, a log ratio.
+
+    Bins that an engine has of its own say how wide they are by each value's bounds.
+    """
+    if spec_of(metric).combine is not Combine.QUANTILE:
+        return 0.0
+    found = [run.metrics[metric] for run in runs if metric in run.metrics]
+    return max((_reach(one) for one in found if one.bounded), default=BIN_ERROR)
+
+
+def _reach(one: Metric) -> float:
+    """From a value to the further edge of its bin, which may begin at 0."""
+    if one.value is None or one.low is None or one.high is None or one.value <= 0:
+        return BIN_ERROR
+    return math.log(max(one.high / one.value, one.value / max(one.low, 1.0)))
+
+
+CODE: Final = "sentinel-moved"
+
+SD_UNKNOWN: Final = 0.01
+SD_UNKNOWN_DF: Final = 3
+"""How far runs differ before anything is known of it, and how many runs' worth that is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """The sentinel moved: by `change`, a log ratio, between the runs of these orders.
+
+    The runs after `after` and before `at` are in doubt; `at` itself is the new state of the ground.
+    """
+
+    movement: Movement
+    change: float
+    after: int
+    at: int
+
+
+def sentinel_of(study: Study) -> Point | None:
+    """The point that a study measures again and again; None for the fixed method."""
+    able = [item for item in study.workloads if isinstance(item.job, Job)]
+    wanted = [item for item in able if item.id == study.method.sentinel] or able
+    if not study.method.sequential or not wanted:
+        return None
+    points = [point for point in expand(study) if point.workload == wanted[0].id]
+    headline = wanted[0].aim.headline
+    chosen = [p for p in points if headline and headline[0] in dict(p.axis).values()]
+    return (chosen or points)[0]
+
+
+def alarms(results: Sequence[Result], study: Study) -> tuple[Alarm, ...]:
+    """Every time that the sentinel moved. Results of one session, in any order."""
+    point = sentinel_of(study)
+    if point is None:
+        return ()
+    metric = next(FIGURES[item.indicator] for item in study.workloads if item.id == point.workload)
+    found: list[Alarm] = []
+    series: list[float] = []
+    last = 0
+    ordered = sorted((r for r in results if r.order), key=lambda result: result.order)
+    for index, result in enumerate(ordered):
+        values = positive_values([result], metric) if result.digest == point.digest else []
+        if not values or result.status is not RunStatus.DONE:
+            continue
+        series += values
+        seen = watch(series, spread_of(ordered[: index + 1], metric))
+        if seen.movement is not Movement.STILL:
+            found.append(Alarm(seen.movement, seen.change, last, result.order))
+            series = values
+        last = result.order
+    return tuple(found)
+
+
+def spread_of(results: Sequence[Result], metric: str) -> float:
+    """The standard deviation of ln of a metric between runs of a point, pooled over all points.
+
+    Neighbouring runs are compared, so that ground that moves adds little to it.
+    """
+    runs: dict[str, list[float]] = {}
+    for result in results:
+        if result.status is RunStatus.DONE:
+            runs.setdefault(result.digest, []).extend(positive_values([result], metric))
+    total, df = SD_UNKNOWN**2 * SD_UNKNOWN_DF, SD_UNKNOWN_DF
+    for values in runs.values():
+        squares = sorted(math.log(b / a) ** 2 / 2 for a, b in pairwise(values))
+        # The largest step may be the very move that is looked for.
+        kept = squares[:-1] if len(squares) > 1 else []
+        total += sum(kept)
+        df += len(kept)
+    return math.sqrt(total / df)
+
+
+def mark_moved(results: Sequence[Result], study: Study) -> tuple[Result, ...]:
+    """The results; those that were measured while the sentinel moved say so, and are indicative."""
+    found = alarms(results, study)
+    if not found:
+        return tuple(results)
+    return tuple(
+        _marked(result, next((a for a in found if a.after < result.order < a.at), None))
+        for result in results
+    )
+
+
+def told(alarm: Alarm) -> str:
+    """The alarm as a sentence."""
+    how = "jumped" if alarm.movement is Movement.JUMPED else "drifted"
+    percent = 100 * math.expm1(alarm.change)
+    return f"The sentinel {how} by {percent:+.1f} % between runs {alarm.after} and {alarm.at}."
+
+
+def _marked(result: Result, alarm: Alarm | None) -> Result:
+    if alarm is None or any(check.code == CODE for check in result.verdict.checks):
+        return result
+    evidence = {"change": alarm.change, "after": alarm.after, "at": alarm.at}
+    says = f"{told(alarm)} What this run measured may not be what the others did."
+    check = CheckResult(CODE, Level.INDICATIVE, says, evidence)
+    return replace(result, verdict=result.verdict.joined(check))

@@ -1,0 +1,92 @@
+"""Results of a resumed session: whether those before and after may stand together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final, Protocol
+
+from iolab.core.host import HostFacts
+from iolab.core.metric import CheckResult, Level, Result
+from iolab.study.guard import changes
+
+CODE: Final = "mixed-sittings"
+"""The check's code; docs/reference/checks/mixed-sittings.md says what it means."""
+
+
+OF_SESSION: Final = 1000
+"""Sittings of the n-th of several sessions count from n times this on; no session has as many."""
+
+
+def session_of(result: Result) -> int:
+    """Which of several sessions that are looked at together made a result; 0 where there is one."""
+    return result.sitting // OF_SESSION
+
+
+class Start(Protocol):
+    """What a session found when it was started or resumed."""
+
+    @property
+    def facts(self) -> Mapping[str, HostFacts]:
+        """The facts of the hosts."""
+
+
+class Sittings(Protocol):
+    """A session with its results and its starts."""
+
+    @property
+    def starts(self) -> Sequence[Start]:
+        """Every start, oldest first."""
+
+    def results(self) -> tuple[Result, ...]:
+        """The results of all committed runs."""
+
+
+def checked(results: tuple[Result, ...], session: Sittings) -> tuple[Result, ...]:
+    """The session's results; those of curves that several sittings measured say so."""
+    # Facts of a fleet are large: they are read only where the session was resumed.
+    if len({result.sitting for result in results}) < 2:
+        return results
+    return mark_sittings(results, [start.facts for start in session.starts])
+
+
+def mark_sittings(
+    results: Sequence[Result], facts: Sequence[Mapping[str, HostFacts]]
+) -> tuple[Result, ...]:
+    """The results with one more check where a curve's points are of several sittings.
+
+    `facts` are those of each sitting, the first one first. A curve is a workload in a
+    configuration. The check is valid while the hosts were the same, else indicative.
+    """
+    curves: dict[tuple[str, str], set[int]] = {}
+    for result in results:
+        curves.setdefault((result.configuration, result.workload), set()).add(result.sitting)
+    checks = {
+        curve: _check(sorted(sittings), facts)
+        for curve, sittings in curves.items()
+        if len(sittings) > 1
+    }
+    return tuple(
+        _with(result, checks.get((result.configuration, result.workload))) for result in results
+    )
+
+
+def _check(sittings: Sequence[int], facts: Sequence[Mapping[str, HostFacts]]) -> CheckResult:
+    known = [facts[sitting - 1] for sitting in sittings if sitting <= len(facts)]
+    found = [
+        fault.happened for before, after in pairwise(known) for fault in changes(before, after)
+    ]
+    text = ", ".join(str(sitting) for sitting in sittings)
+    evidence: dict[str, int | str] = {"sittings": text, "changes": len(found)}
+    if not found:
+        says = f"Measured in several sittings ({text}), on hosts that had not changed."
+        return CheckResult(CODE, Level.VALID, says, evidence)
+    says = f"Measured in several sittings ({text}), and hosts had changed: {found[0]}"
+    return CheckResult(CODE, Level.INDICATIVE, says, evidence)
+
+
+def _with(result: Result, check: CheckResult | None) -> Result:
+    if check is None:
+        return result
+    return replace(result, verdict=result.verdict.joined(check))

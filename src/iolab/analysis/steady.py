@@ -1,0 +1,235 @@
+"""What a run's own seconds say of it: rule D on the record, live decision or not.
+
+With a rule the record is played to it as the run was, and the result is of the seconds between the
+cut and the decision. A run of fixed length is judged for information: its numbers are those of the
+time that was asked for, and this says whether that time was steady. Log-structured stores, which
+stall about once a minute, are judged by settings of their own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from iolab.analysis.rate_series import EVERY_ROW, SECOND_NS, FleetSeconds, Weights, fleet_seconds
+from iolab.analysis.window import Window
+from iolab.core.run import RunRecord
+from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, RuleSettings, SeriesStatus, Steadiness
+from iolab.stats.batches import EFFECTIVE_MIN
+from iolab.stats.stopping import Decision, Live, Status, decide, judge
+
+EXCESS_TOLERABLE: Final = 0.02
+"""How far a result of fixed length may lie from its own steady part: the precision of a run."""
+
+_REMAINING: Final = 3
+"""Of a run of fixed length a third must remain after the cut, as rule D leaves it at the least; no
+more than it wants of a long one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """What rule D says of a run, and what a check needs beside it.
+
+    `window` is what the rule counts, on the controller's clock. `halves` is the relative difference
+    of its two halves, `episodes` how often it stalled. `excess` is how far the mean over the time
+    that the result is of lies from the mean of the steady part, as a share of this.
+    """
+
+    steadiness: Steadiness
+    window: Window
+    halves: float
+    episodes: int
+    excess: float
+
+
+def steady_of(
+    record: RunRecord, preset: RuleSettings = RAW_BLOCK, weights: Weights = EVERY_ROW
+) -> Steady | None:
+    """What the run's seconds are worth; None where they are too few to say.
+
+    By `preset` is judged what has no rule of its own.
+    """
+    series = fleet_seconds(record, weights)
+    if series is None:
+        return None
+    settings = record.rule or _fixed(len(series.counts), preset)
+    if settings is None or len(series.counts) < BLOCKS_MIN * settings.block_s:
+        return None
+    seen = _decided(series, settings) if record.rule else judge(series.counts, settings)
+    window = Window(series.at_ns(seen.cut_s), series.at_ns(seen.seconds))
+    excess = 0.0 if record.rule else _excess(record, series, seen)
+    return Steady(_told(seen, settings), window, seen.halves, seen.episodes, excess)
+
+
+def measured_window(record: RunRecord, weights: Weights = EVERY_ROW) -> Window | None:
+    """What a run that its rule ended is measured over; None where warm-up and runtime say it."""
+    steady = steady_of(record, weights=weights) if record.rule else None
+    return steady.window if steady else None
+
+
+def _decided(series: FleetSeconds, settings: RuleSettings) -> Decision:
+    """The live decision again; of a run that ended before there was one, what it is worth."""
+    seen = decide(series.counts, settings)
+    if seen.status is Status.RUNNING:
+        return judge(series.counts[: settings.longest_s], settings)
+    return seen
+
+
+def _fixed(seconds: int, preset: RuleSettings) -> RuleSettings | None:
+    """The settings for a run of that length; None for one too short to be judged."""
+    retained_s = min(preset.retained_s, seconds // _REMAINING)
+    retained_s = max(retained_s, 2 * preset.batches_min)
+    if seconds < preset.cut_least_s + retained_s:
+        return None
+    return replace(preset, shortest_s=seconds, longest_s=seconds, retained_s=retained_s)
+
+
+def _excess(record: RunRecord, series: FleetSeconds, seen: Decision) -> float:
+    counted = series.counts[round(record.warmup_s) :]
+    if seen.mean <= 0 or len(counted) == 0:
+        return 0.0
+    return float(counted.mean()) / seen.mean - 1
+
+
+def _told(seen: Decision, settings: RuleSettings) -> Steadiness:
+    return Steadiness(
+        status=SeriesStatus(seen.status.value),
+        cut_s=seen.cut_s,
+        seconds=seen.seconds,
+        mean=seen.mean,
+        half_width=seen.relative,
+        df=seen.df,
+        period_s=seen.period_s,
+        cycles=seen.cycles,
+        tau_s=seen.tau_s,
+        reasons=tuple(_reasons(seen, settings)),
+    )
+
+
+def _reasons(seen: Decision, settings: RuleSettings) -> Iterator[str]:
+    """Sentences on why the status is not ok."""
+    match seen.status:
+        case Status.TRANSIENT if not seen.steady:
+            fitted = f"; it fades with a time constant of {seen.tau_s:.0f} s" if seen.tau_s else ""
+            yield f"Its start still showed after {seen.seconds} s{fitted}."
+        case Status.TRANSIENT:
+            yield (
+                f"The second half's rate differs by {100 * seen.halves:+.1f} % from the first's, "
+                f"±{100 * settings.equivalence * settings.precision:.1f} % may."
+            )
+        case Status.CYCLE:
+            yield (
+                f"It swings with a period of {seen.period_s} s, of which {seen.cycles} whole ones "
+                f"were seen; {settings.cycles_min} must."
+            )
+        case Status.IMPRECISE:
+            stalls = f" It stalled {seen.episodes} times." if seen.episodes else ""
+            yield (
+                f"Its mean is known to ±{100 * seen.relative:.1f} %, "
+                f"±{100 * settings.precision:.1f} % was asked.{stalls}"
+            )
+        case Status.CORRELATED:
+            yield (
+                f"Too correlated for one run: {seen.seconds - seen.cut_s} s are worth "
+                f"{seen.effective:.0f} independent measurements, {EFFECTIVE_MIN:.0f} must be. "
+                "Take repeats."
+            )
+        case _:
+            return
+
+
+class FleetRule:
+    """See `run.live_rule.LiveRule`. The seconds are those of `analyse.seconds`.
+
+    A second counts when every host has told of all of it, however late.
+    """
+
+    def __init__(self, hosts: Sequence[str], settings: RuleSettings) -> None:
+        self._settings = settings
+        self._live = Live(settings)
+        self._lines = {host: _Line() for host in hosts}
+        self._edge_ns: int | None = None
+        self._done = 0.0
+        self._waiting = len(self._lines)
+
+    def take(self, host: str, end_real_ns: int, span_ns: int, ios: int) -> None:
+        """Take a host's next interval, on the controller's clock."""
+        line = self._lines[host]
+        first, before_ns = line.end_ns is None, line.end_ns or 0
+        line.add(end_real_ns, span_ns, ios)
+        now_ns = line.end_ns or 0
+        edge_ns = self._edge_ns
+        if first if edge_ns is None else before_ns < edge_ns <= now_ns:
+            self._waiting -= 1
+        while self._waiting == 0 and not self._live.is_over:
+            self._advance()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the rule is satisfied; a run at its longest ends by itself."""
+        decision = self._live.decision
+        satisfied = decision is not None and decision.status is Status.OK
+        return satisfied and self._live.seconds < self._settings.longest_s
+
+    @property
+    def says(self) -> str:
+        """How the run stands, for people: `steady, 1 of 2 looks`."""
+        seen = self._live.seen
+        if seen is None:
+            return f"first look at {self._settings.shortest_s} s"
+        if seen.status is Status.OK:
+            return f"steady, {self._live.satisfied} of {self._settings.consecutive} looks"
+        if seen.status is Status.IMPRECISE:
+            return f"imprecise, ±{100 * min(seen.relative, 9.99):.1f} %"
+        if seen.status is Status.CORRELATED:
+            return f"too correlated, {seen.effective:.0f} of {EFFECTIVE_MIN:.0f} independent"
+        return seen.status.value
+
+    def _advance(self) -> None:
+        """One more edge between seconds: hand the second before it to the rule."""
+        lines = self._lines.values()
+        if self._edge_ns is None:
+            self._edge_ns = max(line.start_ns for line in lines)
+            self._done = sum(line.until(self._edge_ns) for line in lines)
+        else:
+            done = sum(line.until(self._edge_ns) for line in lines)
+            self._live.add(max(done - self._done, 0.0))
+            self._done = done
+        self._edge_ns += SECOND_NS
+        edge_ns = self._edge_ns
+        self._waiting = sum(line.end_ns is None or line.end_ns < edge_ns for line in lines)
+
+
+class _Line:
+    """One host's I/Os over time, as far as they are still asked for."""
+
+    def __init__(self) -> None:
+        self.start_ns = 0
+        self.end_ns: int | None = None
+        self._ios = 0
+        self._open: deque[tuple[int, int, int, int]] = deque()
+
+    def add(self, end_ns: int, span_ns: int, ios: int) -> None:
+        """The next interval; its start is put right where the host's clock stepped back."""
+        start_ns = end_ns - span_ns
+        if self.end_ns is None:
+            self.start_ns = start_ns
+        else:
+            start_ns = max(start_ns, self.end_ns)
+        end_ns = max(end_ns, start_ns)
+        self._open.append((start_ns, end_ns, self._ios, ios))
+        self._ios += ios
+        self.end_ns = end_ns
+
+    def until(self, at_ns: int) -> float:
+        """I/Os until a moment, which may not come before one that was asked for earlier."""
+        while len(self._open) > 1 and self._open[1][0] <= at_ns:
+            self._open.popleft()
+        start_ns, end_ns, before, ios = self._open[0]
+        if at_ns <= start_ns:
+            return float(before)
+        if at_ns >= end_ns:
+            return float(before + ios)
+        return before + ios * (at_ns - start_ns) / (end_ns - start_ns)

@@ -1,0 +1,150 @@
+"""The account of bytes: what clients claim, and what the storage nodes moved for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from iolab.core.host import HostFacts, Role
+from iolab.core.run import Bystander, DeviceDelta, RunRecord
+from iolab.core.samples import Direction
+
+LOOPBACK = "lo"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBytes:
+    """What one storage node moved in a run.
+
+    `devices` are its named disks, `read_bytes` and `write_bytes` their sums; None where it was
+    lost or names none. The ports' bytes are sums over all of them but the loopback, None where they
+    were not counted; a bridge counts again what its ports counted.
+    """
+
+    host: str
+    devices: tuple[DeviceDelta, ...]
+    read_bytes: int | None
+    write_bytes: int | None
+    received_bytes: int | None
+    sent_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ByteAccount:
+    """Clients and storage nodes over one whole run, warm-up included.
+
+    The expected bytes are the claimed ones times the declared factors, None without a declaration;
+    the moved ones are None unless the disks of every node were counted.
+    """
+
+    claimed_read: int
+    claimed_write: int
+    expected_read: float | None
+    expected_write: float | None
+    moved_read: int | None
+    moved_write: int | None
+    nodes: tuple[NodeBytes, ...]
+
+
+def account_of(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteAccount | None:
+    """The account of a run that storage nodes were watched in, else None.
+
+    Nodes of one kernel (containers, network namespaces) see the same disks: each counts once.
+    """
+    storage = [
+        (len(record.hosts) + place, node)
+        for place, node in enumerate(record.bystanders)
+        if node.role is Role.STORAGE
+    ]
+    if not storage:
+        return None
+    claimed = {way: _claimed(record, way) for way in (Direction.READ, Direction.WRITE)}
+    nodes = tuple(_node(record, index, node) for index, node in storage)
+    factors = record.redundancy
+    counted = all(node.read_bytes is not None for node in nodes)
+    once = devices_once(((node.host, node.devices) for _, node in storage), facts)
+    return ByteAccount(
+        claimed_read=claimed[Direction.READ],
+        claimed_write=claimed[Direction.WRITE],
+        expected_read=claimed[Direction.READ] * factors.read_factor if factors else None,
+        expected_write=claimed[Direction.WRITE] * factors.write_factor if factors else None,
+        moved_read=sum(delta.read_bytes for delta in once) if counted else None,
+        moved_write=sum(delta.write_bytes for delta in once) if counted else None,
+        nodes=nodes,
+    )
+
+
+def _claimed(record: RunRecord, way: Direction) -> int:
+    table = record.intervals
+    return int(table.bytes[table.direction == way].sum())
+
+
+def _node(record: RunRecord, index: int, node: Bystander) -> NodeBytes:
+    known = bool(node.devices) and node.error is None
+    received, sent = _port_bytes(record, index)
+    return NodeBytes(
+        host=node.host,
+        devices=node.devices,
+        read_bytes=sum(delta.read_bytes for delta in node.devices) if known else None,
+        write_bytes=sum(delta.write_bytes for delta in node.devices) if known else None,
+        received_bytes=received,
+        sent_bytes=sent,
+    )
+
+
+def _port_bytes(record: RunRecord, index: int) -> tuple[int | None, int | None]:
+    """Received and sent bytes between the first and the last sample of the host's ports."""
+    table = record.counters
+    mine = np.flatnonzero(np.asarray(table.host == index))
+    moved: list[int | None] = []
+    for metric in ("rx_bytes", "tx_bytes"):
+        total: int | None = None
+        rows = mine[
+            (np.asarray(table.scope[mine]) == "nic") & (np.asarray(table.metric[mine]) == metric)
+        ]
+        names = np.asarray(table.name[rows])
+        for port in sorted(set(names.tolist()) - {LOOPBACK}):
+            of_port = rows[names == port]
+            order = of_port[np.argsort(table.seq[of_port], kind="stable")]
+            grown = int(table.value[order[-1]]) - int(table.value[order[0]])
+            if grown >= 0 and len(order) > 1:
+                total = (total or 0) + grown
+        moved.append(total)
+    return moved[0], moved[1]
+
+
+def kernels_of(facts: Mapping[str, HostFacts]) -> dict[str, str]:
+    """Each host's boot of its kernel; hosts of one (containers, name spaces) see the same disks."""
+    return {name: host.kernel.boot_id or name for name, host in facts.items()}
+
+
+def devices_once(
+    hosts: Iterable[tuple[str, Iterable[DeviceDelta]]], facts: Mapping[str, HostFacts]
+) -> tuple[DeviceDelta, ...]:
+    """The hosts' disks, each of a kernel once: as the host that counted the most of it saw it."""
+    kernels = kernels_of(facts)
+    found: dict[tuple[str, str], DeviceDelta] = {}
+    for host, devices in hosts:
+        kernel = kernels.get(host, host)
+        for delta in devices:
+            other = found.get((kernel, delta.device))
+            if other is None or _size(delta) > _size(other):
+                found[kernel, delta.device] = delta
+    return tuple(found.values())
+
+
+def _size(delta: DeviceDelta) -> int:
+    return delta.read_bytes + delta.write_bytes
+
+
+def leaves_of(node: Bystander, facts: HostFacts | None) -> tuple[DeviceDelta, ...]:
+    """The node's counted devices that stand on no other of them; none of a node that was lost."""
+    if node.error is not None:
+        return ()
+    parents = {disk.name: disk.parents for disk in facts.disks} if facts else {}
+    counted = {delta.device for delta in node.devices}
+    return tuple(
+        delta for delta in node.devices if not counted & set(parents.get(delta.device, ()))
+    )

@@ -1,0 +1,269 @@
+"""What configurations give for their size and their cost: best figures over TB, nodes, money. Pure.
+
+Measured and published results go through the same functions: a `Maximum` of either kind has a value
+with an interval, of chance or of rounding, and what is made of it inherits that interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice
+from typing import Final
+
+from iolab.analysis.points import Axis
+from iolab.core.configuration import Configuration
+from iolab.core.metric import Level, Metric
+
+MONEY: Final = 1000.0
+"""Rates are told for so much money: for one unit of a currency they are too small to read."""
+
+TERABYTES: Final = "TB"
+"""The unit of capacities, 10^12 bytes."""
+
+_LATENCY: Final = "ns"
+
+
+class Over(StrEnum):
+    """What a figure is divided by."""
+
+    RAW = "TB raw"
+    USABLE = "TB usable"
+    NODE = "node"
+    COST = "cost"
+
+
+@dataclass(frozen=True, slots=True)
+class Maximum:
+    """The best figure of a workload in a configuration, and the place of the axes where it was.
+
+    `level` is the worst verdict behind it, None for a published figure, which nobody judged.
+    `title` is the workload for people. `places` is of how many points it is the best, `hosts` how
+    many made the load, 0 where that is not known. `runs` are those behind it.
+    """
+
+    configuration: str
+    workload: str
+    metric: str
+    value: Metric
+    axis: Axis = ()
+    level: Level | None = None
+    runs: tuple[tuple[str, int], ...] = ()
+    title: str = ""
+    places: int = 1
+    hosts: int = 0
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether it can be shared: latencies are nobody's share."""
+        return self.value.unit != _LATENCY
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it may be claimed of anything: what is invalid is shown, and no more."""
+        return self.level is not Level.INVALID
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """One measure of a configuration; with a `currency` in thousands of that."""
+
+    over: Over
+    amount: float
+    currency: str = ""
+
+    @property
+    def per(self) -> str:
+        """One of it for people: `TB raw`, `node`, `1000 EUR`."""
+        return f"{MONEY:g} {self.currency}" if self.over is Over.COST else self.over.value
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """A maximum, or capacity, for one of a size; `of` is what was divided.
+
+    Of capacity the workload is empty and the metric `raw_tb` or `usable_tb`.
+    """
+
+    of: Maximum
+    size: Size
+    value: Metric
+
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        """What can be ranked together: one workload, one metric, one measure, one currency."""
+        return self.of.workload, self.of.metric, self.size.per
+
+
+def sizes(configuration: Configuration) -> tuple[Size, ...]:
+    """What a configuration's figures may be divided by, of all measures those that it tells."""
+    capacity, cost = configuration.capacity, configuration.cost
+    money = None if cost is None else cost.total / MONEY
+    found = (
+        (Over.RAW, capacity.raw_tb, ""),
+        (Over.USABLE, capacity.usable_tb, ""),
+        (Over.NODE, configuration.nodes, ""),
+        (Over.COST, money, cost.currency if cost else ""),
+    )
+    return tuple(
+        Size(over, float(amount), currency)
+        for over, amount, currency in found
+        if amount is not None and amount > 0
+    )
+
+
+def quotients(
+    configurations: Iterable[Configuration], maxima: Iterable[Maximum]
+) -> tuple[Quotient, ...]:
+    """Every rate over every size of its configuration."""
+    measures = {one.id: sizes(one) for one in configurations}
+    return tuple(
+        Quotient(one, size, divided(one.value, size.amount))
+        for one in maxima
+        if one.is_rate
+        for size in measures.get(one.configuration, ())
+    )
+
+
+def capacities(
+    configurations: Iterable[Configuration], overs: Sequence[Over] = (Over.COST,)
+) -> tuple[Quotient, ...]:
+    """Raw and usable capacity for money, or also for each node; exact, since it is counted."""
+    return tuple(
+        Quotient(whole, size, divided(whole.value, size.amount))
+        for one in configurations
+        for size in sizes(one)
+        if size.over in overs
+        for whole in _capacities_of(one)
+    )
+
+
+def divided(metric: Metric, size: float) -> Metric:
+    """A metric for one of `size`, which is above 0, with its interval."""
+    ends = (None if end is None else end / size for end in (metric.value, metric.low, metric.high))
+    value, low, high = ends
+    return Metric(value, metric.unit, low, high, metric.n)
+
+
+def per_host(one: Maximum) -> Metric | None:
+    """A rate of a fleet as the mean of its hosts; None where it is nobody's share."""
+    return divided(one.value, one.hosts) if one.hosts and one.is_rate else None
+
+
+def over(best: Maximum, base: Maximum | None) -> Metric | None:
+    """A maximum's factor over another; None over itself, over none, or where either is invalid."""
+    if base is None or base is best or not (best.is_sound and base.is_sound):
+        return None
+    return factor(best.value, base.value)
+
+
+def factor(one: Metric, base: Metric) -> Metric | None:
+    """How many times `base` the other is, in whichever way is the better: 2 is twice as good.
+
+    The interval reaches from the least to the most that both intervals allow, so that it is wider
+    than one of their difference would be. None where either value is not known or not above 0.
+    """
+    if one.value is None or base.value is None or one.value <= 0 or base.value <= 0:
+        return None
+    if one.unit == _LATENCY:
+        one, base = base, one
+    top, bottom = one.value or 0.0, base.value or 1.0
+    known = None not in (one.low, one.high, base.low, base.high)
+    if not known or (base.low or 0.0) <= 0:
+        return Metric(top / bottom, "")
+    low = (one.low or 0.0) / (base.high or bottom)
+    high = (one.high or top) / (base.low or bottom)
+    counts = [metric.n for metric in (one, base) if metric.n is not None]
+    return Metric(top / bottom, "", low, high, min(counts, default=None))
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """The best of a fleet and of one client of it, for the same workload and storage.
+
+    `times` is fleet over single client; `kept` the mean of a host over the single client, 1 where
+    nothing is lost, None where the number of hosts is not known.
+    """
+
+    single: Maximum
+    fleet: Maximum
+    times: Metric
+    kept: Metric | None
+
+
+def scaled(
+    configurations: Iterable[Configuration],
+    maxima: Sequence[Maximum],
+    singles: Sequence[Maximum] = (),
+) -> tuple[Scaled, ...]:
+    """Each fleet beside a single client of it.
+
+    That is the best of its own configuration with one host, which `singles` are, or else that of a
+    configuration which differs in its hosts alone, and whose host is one of the fleet's; of a fleet
+    whose hosts are not known any may be.
+    """
+    owners = {one.id: one for one in configurations}
+    return tuple(
+        pair
+        for fleet in maxima
+        if fleet.hosts != 1 and fleet.is_rate and fleet.is_sound
+        for pair in islice(_scaled(owners, fleet, (*singles, *maxima)), 1)
+    )
+
+
+def whole_ones(configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
+    """Those that are not loaded by some of the hosts of another, which is the same storage."""
+    return tuple(
+        one for one in configurations if not any(_is_part(one, other) for other in configurations)
+    )
+
+
+def _scaled(
+    owners: Mapping[str, Configuration], fleet: Maximum, singles: Iterable[Maximum]
+) -> Iterator[Scaled]:
+    for single in singles:
+        same = (single.workload, single.metric) == (fleet.workload, fleet.metric)
+        if not (same and single.hosts == 1 and single.is_sound):
+            continue
+        own = single.configuration == fleet.configuration
+        if not own and not _is_part(owners[single.configuration], owners[fleet.configuration]):
+            continue
+        times, share = factor(fleet.value, single.value), per_host(fleet)
+        if times is not None:
+            kept = None if share is None else factor(share, single.value)
+            yield Scaled(single, fleet, times, kept)
+
+
+def _is_part(one: Configuration, whole: Configuration) -> bool:
+    """Whether the first is the second with fewer of its hosts, and nothing else differs."""
+    bare = [replace(owner, id="", title="", hosts=()) for owner in (one, whole)]
+    return (
+        bare[0] == bare[1]
+        and bool(one.hosts)
+        and (set(one.hosts) < set(whole.hosts) or not whole.hosts)
+    )
+
+
+def lacking(configurations: Sequence[Configuration]) -> tuple[tuple[Over, tuple[str, ...]], ...]:
+    """Measures that some configurations tell and others do not, with the ids of the latter."""
+    told = {one.id: {size.over for size in sizes(one)} for one in configurations}
+    found = []
+    for over in Over:
+        without = tuple(name for name, known in told.items() if over not in known)
+        if 0 < len(without) < len(told):
+            found.append((over, without))
+    return tuple(found)
+
+
+def currencies(configurations: Iterable[Configuration]) -> tuple[str, ...]:
+    """The currencies of all costs, each once: amounts in two are never put on one scale."""
+    found = (size.currency for one in configurations for size in sizes(one))
+    return tuple(dict.fromkeys(name for name in found if name))
+
+
+def _capacities_of(one: Configuration) -> Iterator[Maximum]:
+    for name, terabytes in (("raw_tb", one.capacity.raw_tb), ("usable_tb", one.capacity.usable_tb)):
+        if terabytes:
+            exact = Metric(terabytes, TERABYTES, terabytes, terabytes)
+            yield Maximum(one.id, "", name, exact)

@@ -1,0 +1,227 @@
+"""What a check may look at: the record, the hosts' facts, the measured load and the telemetry."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from iolab.analysis.service_time import Service
+from iolab.analysis.steady import Steady
+from iolab.analysis.sums import Load
+from iolab.analysis.window import Window, controller_ns
+from iolab.core.host import HostFacts, TargetFacts
+from iolab.core.metric import NodeResult
+from iolab.core.run import HostRun, RunRecord
+from iolab.core.samples import Direction, Floats, Ints
+from iolab.core.workload import Access, Job
+
+if TYPE_CHECKING:
+    from iolab.hosts.rates import Series
+
+_Place = tuple[str, str, str]
+"""Host, scope and metric of a series."""
+
+
+class HostAnswers(Protocol):
+    """What a kind of host knows of those of a run that are of its kind."""
+
+    def limited_hosts(self, view: RunView) -> frozenset[str]:
+        """Those that were their own limit."""
+
+    def counted_hosts(self, view: RunView) -> frozenset[str]:
+        """Those whose processors' use something else counts."""
+
+    def nodes(self, view: RunView) -> tuple[NodeResult, ...]:
+        """What those of each node did together, and what their node saw from inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One run as the checks see it; `telemetry` is derived from the record's counters.
+
+    Kinds of load that measure more have a view of their own. `steady` is what the run's seconds say
+    of it, None where they are too few.
+    `service` are the service times of an open loop, None where `load` has all there is.
+    `host_kinds` know hosts that are more than machines.
+    """
+
+    record: RunRecord
+    facts: Mapping[str, HostFacts]
+    load: Load
+    telemetry: tuple[Series, ...]
+    steady: Steady | None = None
+    service: Service | None = None
+    host_kinds: tuple[HostAnswers, ...] = ()
+    _places: Mapping[_Place, tuple[Series, ...]] = field(init=False, repr=False, compare=False)
+    _ahead: Mapping[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Looked up for each host by several checks: a search would cost hosts x hosts.
+        places: dict[_Place, list[Series]] = {}
+        for series in self.telemetry:
+            places.setdefault((series.host, series.scope, series.metric), []).append(series)
+        found = {place: tuple(several) for place, several in places.items()}
+        object.__setattr__(self, "_places", found)
+        # A host's clock may be ahead of the controller's.
+        ahead = {host.host: host.clock_offset_ns for host in self.record.hosts}
+        ahead |= {host.host: host.clock_offset_ns for host in self.record.bystanders}
+        object.__setattr__(self, "_ahead", ahead)
+
+    @property
+    def limited_hosts(self) -> frozenset[str]:
+        """Hosts that were their own limit: checks that would say it again leave it at that."""
+        return frozenset().union(*(kind.limited_hosts(self) for kind in self.host_kinds))
+
+    @property
+    def counted_hosts(self) -> frozenset[str]:
+        """Hosts whose processors' use is counted from outside: what they say of it counts less."""
+        return frozenset().union(*(kind.counted_hosts(self) for kind in self.host_kinds))
+
+    @property
+    def job(self) -> Job:
+        """What each host was asked to do."""
+        return self.record.run.point.io
+
+    @property
+    def access(self) -> Access:
+        """Whether the job reads, writes or both."""
+        return self.job.access
+
+    @property
+    def hosts(self) -> tuple[HostRun, ...]:
+        """The hosts of the run, in the order of the load's first axis."""
+        return self.record.hosts
+
+    @property
+    def has_load(self) -> bool:
+        """Whether anything was measured in the window."""
+        return bool(self.load.ios.sum() > 0)
+
+    def target(self, host: HostRun) -> TargetFacts | None:
+        """The host's target, None where its facts are not known."""
+        facts = self.facts_of(host)
+        return None if facts is None else facts.target
+
+    def facts_of(self, host: HostRun) -> HostFacts | None:
+        """The host's facts with the target that this run used: a host may have several."""
+        return self.facts.get(host.target_key or host.host)
+
+    def on(self, host: HostRun) -> str:
+        """` on NAME` where a run has several hosts, else nothing: for a sentence."""
+        return f" on {host.host}" if len(self.hosts) > 1 else ""
+
+    def claimed_bytes(self, host: int, direction: Direction) -> int:
+        """What the engine says it moved in the whole run, warm-up included."""
+        table = self.record.intervals
+        return int(table.bytes[(table.host == host) & (table.direction == direction)].sum())
+
+    def measured(self, host: int) -> Window | None:
+        """The part of the run that counts for this host, on the controller's clock."""
+        if self.load.cut.common is not None:
+            return self.load.cut.common
+        whole = self.load.cut.hosts[host]
+        if whole is None:
+            return None
+        start = min(whole.start_ns + round(self.record.warmup_s * 1e9), whole.end_ns)
+        return Window(start, whole.end_ns)
+
+    def mean_of(
+        self,
+        host: int,
+        scope: str,
+        name: str | None,
+        metric: str,
+        window: Window | None = None,
+    ) -> float | None:
+        """The mean over the measured window of one host's telemetry, None where it is not known.
+
+        `window` is looked at in place of the measured one. `name` None takes every device of the
+        scope. Each step weighs as much as it shares with the window: a sample of ten seconds that
+        began before it tells mostly of what came before.
+        """
+        window = window or self.measured(host)
+        return self.mean_on(self.hosts[host].host, scope, name, metric, window)
+
+    def mean_on(
+        self, host: str, scope: str, name: str | None, metric: str, window: Window | None
+    ) -> float | None:
+        """The same of any host by its name, watched ones too; None without a window."""
+        values: list[Floats] = []
+        weights: list[Floats] = []
+        for series in self.series_of(host, scope, metric):
+            if window is None or (name is not None and series.name != name):
+                continue
+            shared = self.shared_ns(series, window)
+            told = (shared > 0) & np.isfinite(series.value)
+            values.append(series.value[told])
+            weights.append(shared[told].astype(np.float64))
+        if not any(part.size for part in values):
+            return None
+        return float(np.average(np.concatenate(values), weights=np.concatenate(weights)))
+
+    def series_of(self, host: str, scope: str, metric: str) -> tuple[Series, ...]:
+        """A host's series of one metric, of every device, core, port or guest that has it."""
+        return self._places.get((host, scope, metric), ())
+
+    def shared_ns(self, series: Series, window: Window) -> Ints:
+        """How much of each step of a series lies in the window, 0 for those beside it."""
+        ends = controller_ns(series.real_ns, self._ahead.get(series.host, 0))
+        starts = ends - series.span_ns
+        shared = np.minimum(ends, window.end_ns) - np.maximum(starts, window.start_ns)
+        return np.asarray(np.maximum(shared, 0), dtype=np.int64)
+
+
+NS_PER_S = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """So many I/Os, and the time of all of them together."""
+
+    ios: float
+    time_ns: float
+
+    @property
+    def mean_ns(self) -> float | None:
+        """The mean latency; None of nothing."""
+        return self.time_ns / self.ios if self.ios > 0 else None
+
+    def __add__(self, other: Served) -> Served:
+        return Served(self.ios + other.ios, self.time_ns + other.time_ns)
+
+
+NOTHING = Served(0.0, 0.0)
+
+
+def served(
+    view: RunView,
+    place: tuple[str, str],
+    names: Collection[str],
+    direction: Direction,
+    window: Window,
+) -> Served | None:
+    """What those disks or guests had in the window; `place` is the host and the scope.
+
+    A step that reaches out of the window counts by the share of it that lies inside. None where
+    one of them has no sample there, or there are none.
+    """
+    host, scope = place
+    way = direction.name.lower()
+    rates = {one.name: one for one in view.series_of(host, scope, f"{way}_iops")}
+    times = {one.name: one for one in view.series_of(host, scope, f"{way}_lat_ns")}
+    total = NOTHING
+    for name in names:
+        rate, time = rates.get(name), times.get(name)
+        if rate is None or time is None:
+            return None
+        shared = view.shared_ns(rate, window)
+        if not shared.any():
+            return None
+        ios = rate.value * shared / NS_PER_S
+        # No I/O has no mean latency; it took no time either.
+        took = np.where(ios > 0, np.nan_to_num(time.value) * ios, 0.0)
+        total += Served(float(ios.sum()), float(took.sum()))
+    return total if names else None

@@ -1,0 +1,148 @@
+"""`iolab clean`: what killed sessions left on this machine or on hosts, shown and then removed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from iolab.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from iolab.core.host import HostSpec
+    from iolab.errors import IolabError
+    from iolab.hosts.answers import Leftovers
+
+YES: Final = frozenset({"y", "yes"})
+
+
+def clean(
+    *,
+    path: Annotated[
+        str | None,
+        typer.Option(
+            "--path",
+            metavar="DIR",
+            help="The directory that was measured; here the current one by default.",
+        ),
+    ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            "--hosts",
+            metavar="HOSTS",
+            help="Look on all these hosts instead of this machine: an inventory's file, slurm, "
+            "mpi:FILE or k8s:NAMESPACE/SELECTOR.",
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove it without a question.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what killed sessions left, and remove it when told so."""
+    import asyncio
+    from pathlib import Path
+
+    from iolab.cli.doctor_fleet import read_hosts
+    from iolab.cli.output import result_json, say
+    from iolab.core.host import HostKind, HostSpec
+    from iolab.errors import ExitCode
+    from iolab.session.leftovers import look_for_leftovers
+
+    if hosts is None:
+        specs: tuple[HostSpec, ...] = (HostSpec("local", HostKind.LOCAL),)
+        path = path or "."
+    else:
+        specs = read_hosts(hosts)
+    absolute = None if path is None else str(Path(path).absolute())
+    seen = asyncio.run(look_for_leftovers(specs, absolute, remove=False))
+    found = {name: left for name, left in seen.found.items() if left.anything}
+    removed: Mapping[str, Leftovers] = {}
+    failed = dict(seen.failed)
+    if not as_json:
+        _show(found)
+    if found and (yes or (not as_json and _agreed())):
+        again = [spec for spec in specs if spec.name in found]
+        ended = asyncio.run(look_for_leftovers(again, absolute, remove=True))
+        removed, failed = ended.found, failed | dict(ended.failed)
+    if as_json:
+        result_json(_document(found, removed, failed))
+    faults = [f"{name}: {fault}" for name, left in removed.items() for fault in left.faults]
+    faults += [f"{name}: {error.happened} {error.do}" for name, error in failed.items()]
+    for fault in faults:
+        say(fault)
+    if not faults:
+        say(_conclusion(found, removed, absolute))
+    if faults:
+        raise typer.Exit(ExitCode.HOST)
+
+
+def _agreed() -> bool:
+    """The user's word at a terminal; nobody's where there is none."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    sys.stderr.write("Remove all of it? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in YES
+
+
+def _conclusion(
+    found: Mapping[str, Leftovers], removed: Mapping[str, Leftovers], path: str | None
+) -> str:
+    if not found:
+        return f"Nothing was left by killed sessions{f' in {path}' if path else ''}."
+    if not removed:
+        return "Nothing was removed; 'iolab clean' with --yes removes it."
+    return "Removed."
+
+
+def _show(found: Mapping[str, Leftovers]) -> None:
+    from iolab.cli.output import result_screen
+    from iolab.report.terminal import Heading, plain, table
+
+    rows = [
+        [plain(name), plain(what), plain(which)]
+        for name, left in found.items()
+        for what, which in _lines(left)
+    ]
+    if rows:
+        headings = (Heading("host"), Heading("left"), Heading("which", main=True))
+        result_screen(table(headings, rows))
+
+
+def _lines(left: Leftovers) -> Iterator[tuple[str, str]]:
+    from iolab.units import format_bytes
+
+    for process in left.processes:
+        yield "process", f"{process.pid} {process.command}"
+    for folder in left.folders:
+        of = f", {folder.owner}" if folder.owner else ""
+        yield "scratch folder", f"{folder.dir} ({format_bytes(folder.bytes)}{of})"
+    for what, paths in (
+        ("loop device", left.loops),
+        ("control group", left.groups),
+        ("agent", left.agents),
+    ):
+        for path in paths:
+            yield what, path
+
+
+def _document(
+    found: Mapping[str, Leftovers],
+    removed: Mapping[str, Leftovers],
+    failed: Mapping[str, IolabError],
+) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "hosts": [
+            {
+                "name": name,
+                **left.model_dump(mode="json", exclude={"faults"}),
+                "removed": name in removed,
+                "faults": list(removed[name].faults) if name in removed else [],
+            }
+            for name, left in found.items()
+        ],
+        "failed": {name: error.happened for name, error in failed.items()},
+    }

@@ -1,0 +1,423 @@
+"""Whether the hosts of a fleet are ready, and alike where they must be for one number. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.text import Text
+
+from iolab.analysis.checks.idle import IDLE_BYTES_PER_S, IDLE_IOS_PER_S
+from iolab.cli.doctor_checks import (
+    Finding,
+    State,
+    end_findings,
+    engine_findings,
+    probe_findings,
+    target_findings,
+)
+from iolab.cli.options import find_hosts
+from iolab.cli.session_kinds import SESSION_KINDS
+from iolab.core.host import HostFacts, NicFacts, Role, TargetFacts
+from iolab.errors import IolabError, StudyError, UsageError
+from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset
+from iolab.hosts.factory import open_hosts
+from iolab.loads.metadata.terminal import TOOLS, has_mdtest, mpi_words
+from iolab.report.numbers import count, listing
+from iolab.report.terminal import QUIET_STYLE, Heading, plain, table
+from iolab.session.discovery import Inspected, Inspection, inspect_hosts, tools_of
+from iolab.study.guard import FIO
+from iolab.study.inventory import parse_inventory
+from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from iolab.core.host import HostSpec
+
+CLOCK_OFF_NS: Final = 100_000_000
+"""A clock this far off is kept by nobody: NTP holds hosts of one network within milliseconds."""
+
+CPU_BUSY: Final = 0.1
+"""Share of all cores in a second without our load; more than services of an idle host take."""
+
+DEVICE_BUSY: Final = 0.1
+"""Share of a second without our load; journals and logs keep a device busy for far less."""
+
+NAMES_SHOWN: Final = 4
+"""Hosts named for each value that differs; the table names them all."""
+
+PERFORMANCE: Final = "performance"
+UNKNOWN: Final = "unknown"
+UNTOLD_DO: Final = "Virtual machines often hide it; look at the machines below them."
+NO_FIO: Final = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFinding:
+    """One answer and the hosts that it is about."""
+
+    hosts: tuple[str, ...]
+    finding: Finding
+
+
+def fleet_findings(seen: Inspection) -> tuple[FleetFinding, ...]:
+    """Everything to be told of the hosts together: faults first, then notes, then what is well."""
+    hosts = tuple(seen.reached.values())
+    found = [
+        *_unreached(seen.failed),
+        *_own_faults(hosts),
+        *_clocks(hosts),
+        *_machines(hosts),
+        *_load(hosts),
+    ]
+    for role in Role:
+        members = tuple(host for host in hosts if host.spec.role is role)
+        if members:
+            found += _named_by_role(_compared(members, role), members, role)
+    order = (State.FAULT, State.NOTE, State.OK)
+    return tuple(sorted(found, key=lambda item: order.index(item.finding.state)))
+
+
+def fastest_port(facts: HostFacts) -> NicFacts | None:
+    """The port that is up and fastest (of several the one of the largest MTU); None without any."""
+    up = [port for port in facts.nics if port.up]
+    return max(up, key=lambda port: (port.speed_mbit_s or 0, port.mtu), default=None)
+
+
+def link_speed(port: NicFacts | None) -> str:
+    """`25G` or `100M` for people; `unknown` where the kernel does not tell."""
+    if port is None or not port.speed_mbit_s:
+        return UNKNOWN
+    if port.speed_mbit_s < 1000:
+        return f"{port.speed_mbit_s}M"
+    return f"{port.speed_mbit_s / 1000:g}G"
+
+
+def fio_of(facts: HostFacts) -> str:
+    """The version of fio as it tells it, or that there is none."""
+    tool = facts.tool(FIO)
+    return NO_FIO if tool is None or tool.path is None else tool.version or UNKNOWN
+
+
+def _unreached(failed: Mapping[str, IolabError]) -> Iterator[FleetFinding]:
+    for name, error in failed.items():
+        yield FleetFinding((name,), Finding("reach", State.FAULT, error.happened, error.do))
+
+
+def _own_faults(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
+    """What is wrong with a host whatever the others are; the same on several is told once."""
+    grouped: dict[Finding, list[str]] = {}
+    for host in hosts:
+        for finding in _examined(host):
+            # A file system over the network is what a fleet is for; hosts are compared below.
+            over_network = finding.what == "file system" and finding.state is State.NOTE
+            if finding.state is not State.OK and not over_network:
+                grouped.setdefault(finding, []).append(host.spec.name)
+    for finding, names in grouped.items():
+        yield FleetFinding(tuple(names), finding)
+
+
+def _examined(host: Inspected) -> Iterator[Finding]:
+    if host.spec.role is Role.CLIENT:
+        yield from engine_findings(host.facts)
+        if host.path is None:
+            do = "Give --path DIR, or a path in the inventory, to look at it too."
+            yield Finding("directory", State.NOTE, "no directory was named", do)
+    if host.path is not None:
+        yield from target_findings(host.facts, host.path)
+    yield from end_findings(host.hello, host.left)
+    if host.probe is not None:
+        yield from probe_findings(host.probe)
+
+
+def _clocks(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
+    off = [host for host in hosts if abs(host.offset.offset_ns) > CLOCK_OFF_NS]
+    vague = [host for host in hosts if host.offset.error_ns > CLOCK_OFF_NS]
+    ahead = [host for host in off if host.offset.offset_ns > 0]
+    behind = [host for host in off if host.offset.offset_ns < 0]
+    for way, same in (("ahead of", ahead), ("behind", behind)):
+        if same:
+            distance = _range([abs(host.offset.offset_ns) for host in same], format_ns)
+            error = format_ns(max(host.offset.error_ns for host in same))
+            says = f"{distance} ± {error} {way} this machine's"
+            do = "Keep it by NTP or PTP, as with chrony: starts are corrected, times in logs not."
+            yield FleetFinding(_names(same), Finding("clock", State.NOTE, says, do))
+    if vague:
+        error = _range([host.offset.error_ns for host in vague], format_ns)
+        says = f"known to ± {error} only; answers are slow"
+        do = "Look for load on the host or on the way to it; starts will be as far apart."
+        yield FleetFinding(_names(vague), Finding("clock", State.NOTE, says, do))
+    if hosts and not off and not vague:
+        says = f"all within {format_ns(CLOCK_OFF_NS)} of this machine's"
+        yield FleetFinding(_names(hosts), Finding("clock", State.OK, says))
+
+
+def _machines(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
+    """Hosts that are one machine under several names, which share what they are measured by."""
+    by_boot = _groups((host.facts.kernel.boot_id, host) for host in hosts)
+    for boot, same in by_boot.items():
+        if boot and len(same) > 1:
+            says = f"{count(len(same), 'host')} are one machine: they share one running kernel"
+            do = "Name each machine once; of containers, know that they share what is measured."
+            yield FleetFinding(_names(same), Finding("machine", State.NOTE, says, do))
+
+
+def _load(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
+    """Who was busy while we only watched; hosts that are busy in the same way are told of once."""
+    cores = [(seen, host) for host in hosts if (seen := host.quiet.cpu_busy or 0.0) > CPU_BUSY]
+    disks = [
+        (seen, host) for host in hosts if (seen := host.quiet.device_busy or 0.0) > DEVICE_BUSY
+    ]
+    moved = [
+        (idle, host)
+        for host in hosts
+        if (idle := host.quiet.idle)
+        and (idle.bytes_per_s > IDLE_BYTES_PER_S or idle.ios_per_s > IDLE_IOS_PER_S)
+    ]
+    busy: list[tuple[str, tuple[str, ...]]] = []
+    if cores:
+        share = _range([seen for seen, _ in cores], "{:.0%}".format)
+        busy.append((f"processors {share} busy", _names(host for _, host in cores)))
+    if disks:
+        share = _range([seen for seen, _ in disks], "{:.0%}".format)
+        says = f"a device below the directory {share} busy"
+        busy.append((says, _names(host for _, host in disks)))
+    if moved:
+        rate = _range([idle.bytes_per_s for idle, _ in moved], format_rate_bytes)
+        ios = _range([idle.ios_per_s for idle, _ in moved], format_count)
+        says = f"others move {rate}, {ios} I/Os/s there"
+        busy.append((says, _names(host for _, host in moved)))
+    do = "Find who it is, as with top or iotop, and stop it while you measure."
+    for says, names in busy:
+        yield FleetFinding(names, Finding("other load", State.NOTE, says, do))
+    if hosts and not busy:
+        yield FleetFinding(_names(hosts), Finding("other load", State.OK, "none in a second"))
+
+
+def _range(values: Sequence[float], words: Callable[[float], str]) -> str:
+    """The least and the most of them, once where they read the same."""
+    low, high = words(min(values)), words(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def _compared(hosts: Sequence[Inspected], role: Role) -> Iterator[Finding]:
+    """Each thing in which hosts of one role must not differ; storage has its own directories."""
+    if role is Role.CLIENT:
+        do = "Install the same version on all; versions differ in what they do and count."
+        versions = [(fio_of(host.facts), host) for host in hosts]
+        there = [(version, host) for version, host in versions if version != NO_FIO]
+        if there:
+            yield _same("fio", there, do)
+        if any(has_mdtest(host.facts) for host in hosts):
+            do = "For mdtest, install it and the same MPI in the same version on all clients."
+            yield _same("MPI", ((mpi_words(host.facts), host) for host in hosts), do)
+        yield from _file_systems(hosts)
+    do = "Boot the same kernel on all, or read results of each host by itself."
+    yield _same("kernel", ((host.facts.kernel.release, host) for host in hosts), do)
+    ports = [(fastest_port(host.facts), host) for host in hosts]
+    do = "See cables, transceivers and ports of the slower ones; the slowest decides a phase."
+    yield _same("link", ((link_speed(port), host) for port, host in ports), do)
+    do = "Set one MTU on all hosts and on every switch between them."
+    yield _same("MTU", ((str(port.mtu) if port else UNKNOWN, host) for port, host in ports), do)
+    governors = [(host.facts.cpu.governor or UNKNOWN, host) for host in hosts]
+    do = f"Set it to {PERFORMANCE} on all, as with 'cpupower frequency-set -g {PERFORMANCE}'."
+    finding = _same("governor", governors, do)
+    slow = {name for name, _ in governors} - {PERFORMANCE, UNKNOWN}
+    yield replace(finding, state=State.NOTE, do=do) if slow else finding
+
+
+def _file_systems(hosts: Sequence[Inspected]) -> Iterator[Finding]:
+    """Whether the directory is one file system everywhere, one of each host's own, or a mix."""
+    targets = [(host.facts.target, host) for host in hosts]
+    known = [(seen, host) for seen, host in targets if seen is not None]
+    if not known:
+        return
+    groups = _groups((_source(seen), host) for seen, host in known)
+    one_machine = len({host.facts.kernel.boot_id for _, host in known}) == 1
+    if len(groups) == 1 and (one_machine or known[0][0].network):
+        yield Finding("file system", State.OK, f"the same everywhere: {next(iter(groups))}")
+    elif any(seen.network for seen, _ in known):
+        do = "Mount the same on all; a host without the mount measures its own disk."
+        yield Finding("file system", State.NOTE, f"not the same everywhere: {_who(groups)}", do)
+    else:
+        says = f"each host has its own, none is shared: {_who(groups)}"
+        do = "If a shared file system is meant, mount it there; else totals add up these."
+        yield Finding("file system", State.NOTE, says, do)
+
+
+def _source(seen: TargetFacts) -> str:
+    return f"{seen.fs_type} from {seen.mount_source}"
+
+
+def _same(what: str, values: Iterable[tuple[str, Inspected]], do: str) -> Finding:
+    groups = _groups(values)
+    if set(groups) == {UNKNOWN}:
+        return Finding(what, State.NOTE, "unknown: no host tells it", UNTOLD_DO)
+    if len(groups) == 1:
+        return Finding(what, State.OK, f"{next(iter(groups))} on all")
+    return Finding(what, State.NOTE, f"differs: {_who(groups)}", do)
+
+
+def _named_by_role(
+    findings: Iterable[Finding], hosts: Sequence[Inspected], role: Role
+) -> Iterator[FleetFinding]:
+    """Clients are what one thinks of; findings about others say so."""
+    for finding in findings:
+        what = finding.what if role is Role.CLIENT else f"{finding.what}, {role}"
+        yield FleetFinding(_names(hosts), replace(finding, what=what))
+
+
+def _groups(values: Iterable[tuple[str, Inspected]]) -> dict[str, list[Inspected]]:
+    """Hosts by value, the value of most hosts first."""
+    found: dict[str, list[Inspected]] = {}
+    for value, host in values:
+        found.setdefault(value, []).append(host)
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def _who(groups: Mapping[str, Sequence[Inspected]]) -> str:
+    return "; ".join(
+        f"{value} on {listing(list(_names(hosts)), NAMES_SHOWN)}" for value, hosts in groups.items()
+    )
+
+
+def _names(hosts: Iterable[Inspected]) -> tuple[str, ...]:
+    return tuple(host.spec.name for host in hosts)
+
+
+HOSTS_SHOWN: Final = 4
+"""Names in a cell; a finding about more hosts counts the rest."""
+
+NONE: Final = "–"
+STYLES: Final = {State.OK: "green", State.NOTE: "yellow", State.FAULT: "bold red"}
+
+
+def read_hosts(name: str) -> tuple[HostSpec, ...]:
+    """The hosts that `--hosts` names; UsageError with every fault of it."""
+    inventory = find_hosts(name)
+    try:
+        return parse_inventory(inventory.text, inventory.file_name)
+    except StudyError as error:
+        happened = f"The inventory has {count(len(error.faults), 'fault')}."
+        raise UsageError(happened, error.do, error.faults) from None
+
+
+async def inspect_fleet(specs: tuple[HostSpec, ...], path: str | None) -> Inspection:
+    """Reach every host, ask and watch them all at once, and let go.
+
+    `path` is absolute, for hosts that name none of their own.
+    """
+    tools = tools_of(SESSION_KINDS.engines)
+    tools |= {name: list(words) for name, words in TOOLS.items()}
+    async with open_hosts(specs) as hosts:
+        return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK)
+
+
+def fleet_screen(specs: tuple[HostSpec, ...], seen: Inspection) -> tuple[RenderableType, ...]:
+    """A row a host, then the findings with what to do."""
+    headings = (
+        Heading("host"),
+        Heading("clock, ms", number=True),
+        Heading("fio", main=True),
+        Heading("kernel", main=True),
+        Heading("on", main=True),
+        Heading("free", number=True),
+        Heading("link", number=True),
+        Heading("MTU", number=True),
+        Heading("governor"),
+        Heading("CPU", number=True),
+        Heading("disk", number=True),
+    )
+    rows: list[list[Text | str]] = []
+    for spec in specs:
+        host = seen.reached.get(spec.name)
+        rest = _cells(host) if host else [plain("no answer", STYLES[State.FAULT]), *[NONE] * 9]
+        rows.append([plain(spec.name), *rest])
+    return table(headings, rows), "", _findings_table(fleet_findings(seen))
+
+
+def fleet_document(specs: tuple[HostSpec, ...], seen: Inspection) -> dict[str, Any]:
+    """The same for programs: times in ns, shares from 0 to 1, null where nothing is known.
+
+    Of a host that was not reached there is its name and role alone; a finding says why.
+    """
+    hosts = []
+    for spec in specs:
+        host = seen.reached.get(spec.name)
+        known = {"name": spec.name, "role": spec.role.value, "reached": host is not None}
+        hosts.append({**known, **(_facts(host) if host else {})})
+    findings = [
+        {
+            "what": item.finding.what,
+            "state": item.finding.state.value,
+            "hosts": list(item.hosts),
+            "says": item.finding.says,
+            "do": item.finding.do,
+        }
+        for item in fleet_findings(seen)
+    ]
+    return {"format": 1, "hosts": hosts, "findings": findings}
+
+
+def _cells(host: Inspected) -> list[Text | str]:
+    facts, target, port = host.facts, host.facts.target, fastest_port(host.facts)
+    return [
+        _offset(host.offset),
+        plain(fio_of(facts).removeprefix("fio-")),
+        plain(facts.kernel.release),
+        plain(target.fs_type) if target else NONE,
+        format_bytes(target.free_bytes) if target else NONE,
+        link_speed(port),
+        str(port.mtu) if port else NONE,
+        plain(facts.cpu.governor or NONE),
+        _share(host.quiet.cpu_busy),
+        _share(host.quiet.device_busy),
+    ]
+
+
+def _offset(offset: ClockOffset) -> str:
+    return f"{offset.offset_ns / 1e6:+,.1f} ± {offset.error_ns / 1e6:,.1f}"
+
+
+def _share(share: float | None) -> str:
+    return NONE if share is None else f"{share:.0%}"
+
+
+def _facts(host: Inspected) -> dict[str, Any]:
+    facts, target, port = host.facts, host.facts.target, fastest_port(host.facts)
+    return {
+        "clock_offset_ns": host.offset.offset_ns,
+        "clock_error_ns": host.offset.error_ns,
+        "fio": fio_of(facts),
+        "kernel": facts.kernel.release,
+        "path": host.path,
+        "fs_type": target.fs_type if target else None,
+        "mount_source": target.mount_source if target else None,
+        "free_bytes": target.free_bytes if target else None,
+        "port": port.name if port else None,
+        "link_mbit_s": port.speed_mbit_s if port else None,
+        "mtu": port.mtu if port else None,
+        "governor": facts.cpu.governor,
+        "cpu_busy": host.quiet.cpu_busy,
+        "device_busy": host.quiet.device_busy,
+    }
+
+
+def _findings_table(found: tuple[FleetFinding, ...]) -> RenderableType:
+    rows: list[list[Text | str]] = []
+    for item in found:
+        finding = item.finding
+        names = listing(list(item.hosts), HOSTS_SHOWN)
+        state = plain(finding.state, STYLES[finding.state])
+        rows.append([plain(finding.what), state, plain(names), plain(finding.says)])
+        if finding.do:
+            rows.append(["", "", "", plain(finding.do, QUIET_STYLE)])
+    headings = (
+        Heading(""),
+        Heading("state"),
+        Heading("hosts", main=True),
+        Heading("found, and what to do", main=True),
+    )
+    return table(headings, rows)

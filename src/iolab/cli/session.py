@@ -1,0 +1,338 @@
+"""Where a session's events go: each run is judged, committed, and then shown."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from iolab.analysis.adaptive import DecidingAgenda
+from iolab.analysis.judge import ANALYSIS_VERSION, judge
+from iolab.analysis.resume_marks import shown_of
+from iolab.analysis.steady import FleetRule
+from iolab.cli.kinds import ANALYSES, REPORTED
+from iolab.cli.live import View, choose_view
+from iolab.cli.open_session import open_session
+from iolab.cli.output import result_json, say
+from iolab.cli.progress import Makers, Progress
+from iolab.cli.report import write_report
+from iolab.cli.results import resume_line
+from iolab.cli.session_kinds import SESSION_KINDS
+from iolab.cli.show import FailOn, print_session, verdict_code
+from iolab.cli.signals import STOPPING, STOPPING_AT_ONCE, seldom_collected, stop_on_signals
+from iolab.cli.study_kinds import STUDY_KINDS
+from iolab.core.events import (
+    Event,
+    FilesystemsMade,
+    LedgerKept,
+    RunFinished,
+    SessionEnded,
+    SessionStarted,
+    SessionStatus,
+)
+from iolab.core.host import HostFacts, HostKind, HostSpec
+from iolab.core.metric import Result
+from iolab.core.run import Plan, PlannedRun, RunStatus
+from iolab.core.study import Study
+from iolab.core.workload import Job
+from iolab.errors import ExitCode, Interrupted, IolabError, StoreError
+from iolab.hosts.barrier import Stop
+from iolab.hosts.factory import hosts_of
+from iolab.hosts.host import Host
+from iolab.report.results import session_document
+from iolab.session.discovery import Survey, survey
+from iolab.session.session import Earlier, run_session
+from iolab.session.stopping_rule import LiveRule, RuleFor
+from iolab.store.writer import SessionWriter
+from iolab.study.cost import overhead_s
+from iolab.study.targets import hosts_used, makers_of
+
+OpenWriter = Callable[[Mapping[str, HostFacts]], SessionWriter]
+"""Opens the session for writing when its hosts' facts are known; IolabError to refuse."""
+
+
+class SessionRecorder:
+    """A recorder that keeps before it shows: what the user has seen is on the device.
+
+    What came of each run it tells the `agenda`, if results decide the next one.
+    The session is opened at SessionStarted, so a session that was refused leaves no directory.
+    """
+
+    def __init__(
+        self, open_writer: OpenWriter, view: View, agenda: DecidingAgenda | None = None
+    ) -> None:
+        self._open_writer = open_writer
+        self._view = view
+        self._agenda = agenda
+        self._writer: SessionWriter | None = None
+        self._facts: dict[str, HostFacts] = {}
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a session on disk by now."""
+        return self._writer is not None
+
+    def emit(self, event: Event) -> None:
+        """Take one event; StoreError when it cannot be kept."""
+        match event:
+            case SessionStarted():
+                self._facts = dict(event.facts)
+                self._writer = self._open_writer(self._facts)
+                self._writer.started(self._facts, event.agent_version)
+                self._view.see(event)
+            case FilesystemsMade():
+                self._facts |= dict(event.facts)
+                if self._writer is not None:
+                    self._writer.made(event.facts)
+            case RunFinished():
+                result = judge(event.record, self._facts, ANALYSES)
+                if self._writer is not None:
+                    self._writer.commit(event.record, result, analysis_version=ANALYSIS_VERSION)
+                if self._agenda is not None:
+                    self._agenda.learn(result)
+                self._view.see(event)
+                self._view.judged(result)
+            case LedgerKept():
+                if self._writer is not None:
+                    self._writer.keep_ledger(event.ledger)
+            case SessionEnded():
+                self._end(event.status, event.reason)
+                self._view.see(event)
+            case _:
+                self._view.see(event)
+
+    def give_up(self, reason: str) -> None:
+        """Say in the session why it ended, if even that can be written."""
+        with suppress(StoreError):
+            self._end(SessionStatus.FAILED, reason)
+
+    def _end(self, status: SessionStatus, reason: str | None) -> None:
+        if self._writer is not None:
+            self._writer.ended(status, reason)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Let go of the session, whatever happened."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a session is to do.
+
+    `earlier` is what it has of earlier sittings. `open_writer` is called with the facts of the
+    hosts when the plan can run there; until then nothing is written. It may raise IolabError to
+    refuse. `agenda`, made anew at each call, decides which runs are made; None for those of the
+    plan.
+    """
+
+    study: Study
+    plan: Plan
+    session_id: str
+    earlier: Earlier
+    open_writer: OpenWriter
+    agenda: Callable[[], DecidingAgenda] | None = None
+
+
+async def survey_hosts(study: Study) -> Survey:
+    """Connect every host of the study, ask and try it, and let go; HostError with every fault.
+
+    Of guests that a session would boot their nodes are asked.
+    """
+    there = [spec for spec in hosts_used(study) if spec.kind is not HostKind.VM]
+    hosts = hosts_of(there)
+    try:
+        return await survey(study, hosts, SESSION_KINDS.questions(study))
+    finally:
+        await asyncio.gather(*(host.close() for host in hosts.values()), return_exceptions=True)
+
+
+async def conduct(order: Order, view: View) -> SessionStatus:
+    """Run a session to its end, however it comes; the session itself leaves every host clean.
+
+    Interrupted when the user stopped it before anything was written.
+    """
+    stop = Stop()
+    agenda = order.agenda() if order.agenda else None
+    with (
+        seldom_collected(),
+        SessionRecorder(order.open_writer, view, agenda) as recorder,
+        stop_on_signals(lambda: _request(stop, recorder), view.note),
+    ):
+        try:
+            status = await run_session(
+                order.study,
+                order.plan,
+                _hosts_of(order.study, hosts_used(order.study)),
+                recorder,
+                stop,
+                kinds=SESSION_KINDS,
+                session_id=order.session_id,
+                earlier=order.earlier,
+                reach=lambda spec: _hosts_of(order.study, [spec])[spec.name],
+                rule_for=rule_maker(order.study),
+                agenda=agenda,
+            )
+        except StoreError as error:
+            recorder.give_up(error.happened)
+            raise
+    if not recorder.begun:
+        raise Interrupted("Stopped before anything was measured.", "Nothing was written.")
+    return status
+
+
+def rule_maker(study: Study) -> RuleFor:
+    """Makes the rule that ends a run early, where the study's method has one."""
+
+    def made(run: PlannedRun, hosts: Sequence[str]) -> LiveRule | None:
+        rule = study.method.rule
+        return FleetRule(hosts, rule) if rule and isinstance(run.point.job, Job) else None
+
+    return made
+
+
+def _hosts_of(study: Study, specs: Iterable[HostSpec]) -> dict[str, Host]:
+    """Hosts of one login: the old one of a host that was lost may be lost with a jump host."""
+    return hosts_of(specs, link_timeout_s=study.method.link_timeout_s)
+
+
+def _request(stop: Stop, recorder: SessionRecorder) -> str:
+    """Ask the session to stop; at once where there is nothing yet to finish. What to tell."""
+    stop.request()
+    if not recorder.begun:
+        stop.request()
+    return STOPPING_AT_ONCE if stop.at_once else STOPPING
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the command line asks for beside the measuring."""
+
+    directory: Path
+    quiet: bool
+    as_json: bool
+    report: bool
+    fail_on: FailOn | None
+
+
+def carry_out(order: Order, wishes: Wishes) -> int:
+    """Conduct the session, print what came of it, and say what to exit with.
+
+    An error that ends the session is raised again after the results so far were shown.
+    """
+    if not _is_left(order):
+        order.open_writer({}).ended(SessionStatus.DONE)
+        return _conclude(SessionStatus.DONE, wishes)
+    view = choose_view(_progress(order), quiet=wishes.quiet)
+    view.open()
+    try:
+        status = asyncio.run(conduct(order, view))
+    except IolabError:
+        view.close()
+        _tell_rest(wishes)
+        raise
+    finally:
+        view.close()
+    return _conclude(status, wishes)
+
+
+def _conclude(status: SessionStatus, wishes: Wishes) -> int:
+    reader = open_session(wishes.directory)
+    study, results = shown_of(reader)
+    if wishes.as_json:
+        result_json(session_document(REPORTED, study, results, damaged=reader.damaged()))
+    else:
+        print_session(reader, study, results, advise=False)
+    if wishes.report:
+        _say(f"Report: {write_report(wishes.directory)}", wishes)
+    _say(f"Session: {wishes.directory}", wishes)
+    if status is not SessionStatus.DONE:
+        _say(f"To continue it: {resume_line(str(wishes.directory))}", wishes)
+    return exit_code(status, results, wishes.fail_on)
+
+
+def exit_code(status: SessionStatus, results: Sequence[Result], fail_on: FailOn | None) -> ExitCode:
+    """What a session that came to its end exits with; see docs/reference/cli.md."""
+    if status is SessionStatus.INTERRUPTED:
+        return ExitCode.INTERRUPTED
+    if status is SessionStatus.FAILED:
+        return ExitCode.HOST
+    if any(result.status is not RunStatus.DONE for result in results):
+        return ExitCode.ENGINE
+    return verdict_code(results, fail_on)
+
+
+def _is_left(order: Order) -> bool:
+    """Whether there is anything to run."""
+    if order.agenda is not None:
+        return order.agenda().next() is not None
+    done = order.earlier.done
+    return any((run.point.digest, run.repeat) not in done for run in order.plan.runs)
+
+
+def _tell_rest(wishes: Wishes) -> None:
+    """What remains of a session that an error ended, if it had begun."""
+    try:
+        reader = open_session(wishes.directory)
+        if not wishes.as_json and not wishes.quiet:
+            print_session(reader, *shown_of(reader), advise=False)
+    except IolabError:
+        return
+    _say(f"Session: {wishes.directory}", wishes)
+    _say(f"To continue it: {resume_line(str(wishes.directory))}", wishes)
+
+
+def _say(text: str, wishes: Wishes) -> None:
+    if not wishes.quiet:
+        say(text)
+
+
+def _progress(order: Order) -> Progress:
+    method = order.study.method
+    hosts = {name for item in order.study.configurations for name in item.hosts}
+    return Progress(
+        study=order.study.id,
+        run_count=len(order.plan.runs),
+        ended=len(order.earlier.done),
+        host_count=len(hosts),
+        warmup_s=method.warmup_s,
+        load_s=_mean_load_s(order),
+        settle_s=method.settle_s,
+        overhead_s=overhead_s(method),
+        now_s=time.monotonic(),
+        runs_most=len(order.plan.runs) + order.plan.runs_more,
+        makers=_makers(order),
+        guest_count=sum(1 for spec in order.study.hosts if spec.kind is HostKind.VM),
+    )
+
+
+def _makers(order: Order) -> dict[tuple[str, int, int], Makers]:
+    """Who makes the load of each point."""
+    study = order.study
+    places = {spec.name: spec.node for spec in study.hosts}
+    found = {}
+    for point in order.plan.points:
+        hosts = makers_of(study, point)
+        nodes = dict.fromkeys(node for host in hosts if (node := places.get(host, "")))
+        found[point.configuration, point.per_node, point.host_count] = Makers(hosts, tuple(nodes))
+    return found
+
+
+def _mean_load_s(order: Order) -> float:
+    """Seconds of a run's load on average over the plan."""
+    points = [run.point for run in order.plan.runs]
+    foretold = [STUDY_KINDS.of(p.job.engine).load_seconds(order.study, p) for p in points]
+    return sum(foretold) / len(foretold) if foretold else order.study.method.load_s[1]

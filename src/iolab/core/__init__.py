@@ -1,0 +1,1 @@
+"""What every part speaks of: hosts, studies, runs, samples, histograms, metrics."""

@@ -1,0 +1,114 @@
+"""A configuration: a named set of clients, target, hardware, capacity and cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Storage bought and storage usable, in decimal terabytes (10^12 bytes)."""
+
+    raw_tb: float | None = None
+    usable_tb: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Procurement cost by part, in one currency."""
+
+    currency: str
+    servers: float
+    network: float
+    storage: float
+
+    @property
+    def total(self) -> float:
+        """The sum of all parts."""
+        return self.servers + self.network + self.storage
+
+
+@dataclass(frozen=True, slots=True)
+class Redundancy:
+    """How many bytes the storage's disks move for one byte of a client.
+
+    3 and 1 for threefold replication, 1.5 and 1 for 4 + 2 parity, 1 and 1 without.
+    """
+
+    write_factor: float
+    read_factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What a study compares: `hosts` name hosts of the study, `hardware` is rows of free text.
+
+    `hosts` make the load; `storage` name the storage nodes that serve the target. `redundancy` is
+    None where it was not declared: bytes of storage nodes can then not be held against clients'.
+    With a `serial` the `path` is a whole block device, all of which is destroyed.
+    """
+
+    id: str
+    title: str
+    hosts: tuple[str, ...]
+    path: str
+    nodes: int | None = None
+    capacity: Capacity = Capacity()
+    cost: Cost | None = None
+    hardware: tuple[tuple[str, str], ...] = ()
+    storage: tuple[str, ...] = ()
+    redundancy: Redundancy | None = None
+    serial: str | None = None
+
+
+class Objective(StrEnum):
+    """What a workload's points are measured for."""
+
+    GRID = "grid"
+    """Every point of its axes, or of an adaptive axis those that tell the others."""
+    PEAK = "peak"
+    """The point with the highest figure."""
+    MAX_LOAD = "max-load"
+    """The highest rate at which a latency stays under a limit."""
+
+
+class AxisMode(StrEnum):
+    """Which values of an axis are measured."""
+
+    LISTED = "listed"
+    """All."""
+    ADAPTIVE = "adaptive"
+    """As many as tell the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A latency that must not be exceeded: the metric's key and nanoseconds."""
+
+    metric: str
+    latency_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a workload is after.
+
+    `headline` are values of an adaptive axis that are measured in any case. `limit` belongs to
+    max-load.
+    """
+
+    objective: Objective = Objective.GRID
+    axis: AxisMode = AxisMode.LISTED
+    headline: tuple[int, ...] = ()
+    limit: Limit | None = None
+
+    @property
+    def searches(self) -> bool:
+        """Whether results decide which points are measured."""
+        return self.objective is not Objective.GRID or self.axis is AxisMode.ADAPTIVE
+
+
+EVERY_POINT: Final = Aim()
+"""The axes as they are written."""

@@ -1,0 +1,166 @@
+"""What a session tells while it runs; a recorder turns it into a live view and a stored session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from iolab.core.host import HostFacts
+from iolab.core.run import Plan, PlannedRun, RunRecord
+from iolab.core.target_state import Ledger
+
+
+class Phase(StrEnum):
+    """The phases of a session, each a barrier over all hosts."""
+
+    CONNECT = "connect"
+    FACTS = "facts"
+    BOOT = "boot guests"
+    LAY_OUT = "lay out"
+    PROVE = "prove"
+    DROP_CACHES = "drop caches"
+    PURGE = "purge"
+    PRECONDITION = "precondition"
+    CEILING = "generator's ceiling"
+    IDLE = "idle watch"
+    MEASURE = "measure"
+    SETTLE = "settle"
+    CLEAN_UP = "clean up"
+
+
+class SessionStatus(StrEnum):
+    """How a session stands."""
+
+    RUNNING = "running"
+    DONE = "done"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStarted:
+    """All hosts are connected and their facts known; `facts` holds (host name, facts)."""
+
+    plan: Plan
+    facts: tuple[tuple[str, HostFacts], ...]
+    agent_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilesystemsMade:
+    """The session made file systems of its own; `facts` are its hosts' with them as targets.
+
+    By `Target.key`. In what was measured on them they take the place of those of the start.
+    """
+
+    facts: tuple[tuple[str, HostFacts], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseStarted:
+    """A phase begins, of one run or of the session (`run` None); `detail` is for people."""
+
+    phase: Phase
+    run: PlannedRun | None
+    detail: str
+    expected_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalSeen:
+    """One host's newest interval, for the live view; rates in 1/s and bytes/s, latency in ns."""
+
+    host: str
+    run: PlannedRun
+    elapsed_s: float
+    iops: float
+    bw_bytes_per_s: float
+    lat_ns_mean: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetrySeen:
+    """One host's newest telemetry, for the live view; busy is a share of all cores, 0 to 1."""
+
+    host: str
+    cpu_busy: float
+
+
+@dataclass(frozen=True, slots=True)
+class GuestUp:
+    """A guest that the session boots on `node` said its first word, `booted_s` after its start."""
+
+    guest: str
+    node: str
+    booted_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run is about to be prepared."""
+
+    run: PlannedRun
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLooked:
+    """What the rule that may end a run says of it now, in a few words, when that changed."""
+
+    run: PlannedRun
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """A run ended, well or not: all its evidence. The recorder commits it before it returns."""
+
+    record: RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerKept:
+    """The state ledger changed; the recorder keeps it before it returns.
+
+    What comes next may be cut short at any moment.
+    """
+
+    ledger: Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that the user should know, one sentence."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnded:
+    """The session is over and every host was left clean (or `reason` says what was not)."""
+
+    status: SessionStatus
+    reason: str | None
+
+
+Event = (
+    SessionStarted
+    | FilesystemsMade
+    | PhaseStarted
+    | IntervalSeen
+    | TelemetrySeen
+    | GuestUp
+    | RunStarted
+    | RuleLooked
+    | RunFinished
+    | LedgerKept
+    | Notice
+    | SessionEnded
+)
+
+
+class Recorder(Protocol):
+    """Where a session's events go; it may raise IolabError, which ends the session cleanly."""
+
+    def emit(self, event: Event) -> None:
+        """Take one event, in order."""

@@ -1,0 +1,307 @@
+"""A host: how to reach it, and the facts that become the test configuration tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class HostKind(StrEnum):
+    """How a host's stdin and stdout are reached."""
+
+    LOCAL = "local"
+    COMMAND = "command"
+    SSH = "ssh"
+    SLURM = "slurm"
+    VM = "vm"
+    """A guest that the session boots on its node."""
+
+
+class Role(StrEnum):
+    """What a host does in the study; only clients make load."""
+
+    CLIENT = "client"
+    STORAGE = "storage"
+    HYPERVISOR = "hypervisor"
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A jump host; None leaves the choice to ~/.ssh/config and to ssh's defaults."""
+
+    address: str
+    user: str | None = None
+    port: int | None = None
+
+    def __str__(self) -> str:
+        user = f"{self.user}@" if self.user else ""
+        return f"{user}{self.address}{f':{self.port}' if self.port else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class SshRoute:
+    """How ssh reaches a host; None leaves the choice to ~/.ssh/config and to ssh's defaults.
+
+    `jump` are the hosts on the way, nearest first; `key` and `known_hosts` are paths of files on
+    the controller, absolute or below `~/`.
+    """
+
+    address: str
+    user: str | None = None
+    port: int | None = None
+    jump: tuple[Hop, ...] = ()
+    key: str | None = None
+    known_hosts: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What an inventory knows of a hypervisor beyond what can be asked there: where load may turn.
+
+    Processor cores, NUMA nodes and queues of its storage; None where it is not written.
+    """
+
+    cores: int | None = None
+    numa_nodes: int | None = None
+    queues: int | None = None
+
+
+SCRATCH_PREFIX: Final = "iolab-scratch"
+"""How the name of a session's folder on a target begins, and of whatever else it makes there."""
+
+NO_ROOM: Final = Room()
+"""A host of which nothing is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostSpec:
+    """A machine reached: `command` is a `command` host's argument prefix, `path` its target.
+
+    `ssh` is how an `ssh` host is reached, None for the other kinds. `devices` are the block devices
+    that carry the target there, empty to find them below its path; a storage node, which has no
+    path, names those that serve the target. `numjobs` takes the place of every workload's on this
+    host, None for the workload's own. With a `serial` the `path` is a whole block device. `node` is
+    the hypervisor that a guest lives on, "" for a host that is none. A hypervisor's `path` is where
+    its guests' images go, `storage_address` where it offers them to other nodes.
+    """
+
+    name: str
+    kind: HostKind
+    role: Role = Role.CLIENT
+    command: tuple[str, ...] = ()
+    path: str | None = None
+    ssh: SshRoute | None = None
+    devices: tuple[str, ...] = ()
+    numjobs: int | None = None
+    serial: str | None = None
+    node: str = ""
+    storage_address: str = ""
+    room: Room = NO_ROOM
+
+
+@dataclass(frozen=True, slots=True)
+class NumaNode:
+    """One NUMA node with its CPUs (kernel list form, `0-7,16`) and memory."""
+
+    id: int
+    cpus: str
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CpuFacts:
+    """The processors of a host; cores and threads count what is online.
+
+    `allowed_cores` is how many of the threads the agent may use, `quota_cores` how many processors
+    the quotas of its control groups allow; None without a limit, or where it is not known.
+    """
+
+    model: str
+    sockets: int
+    cores: int
+    threads: int
+    governor: str | None
+    max_mhz: float | None
+    numa: tuple[NumaNode, ...]
+    allowed_cores: int | None = None
+    quota_cores: float | None = None
+
+    @property
+    def limit(self) -> float | None:
+        """How many cores a load may use where that is fewer than there are; None without one."""
+        limits = [one for one in (self.allowed_cores, self.quota_cores) if one is not None]
+        least = min(limits, default=None)
+        return None if least is None or least >= self.threads else float(least)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryModule:
+    """One populated DRAM slot as DMI tells it."""
+
+    slot: str
+    size_bytes: int
+    type: str
+    speed_mts: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFacts:
+    """Memory of a host; modules are empty where DMI is not readable."""
+
+    total_bytes: int
+    modules: tuple[MemoryModule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFacts:
+    """One block device. `parents` are the devices below it (md, dm, loop backing device).
+
+    Larger I/Os than `max_io_bytes` are split by the kernel; None where it does not tell.
+    """
+
+    name: str
+    model: str | None
+    serial: str | None
+    firmware: str | None
+    size_bytes: int
+    rotational: bool
+    scheduler: str | None
+    logical_block_bytes: int
+    physical_block_bytes: int
+    pcie_link: str | None
+    parents: tuple[str, ...]
+    backing_file: str | None
+    max_io_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NicFacts:
+    """One network port; speed is None where the kernel does not know it."""
+
+    name: str
+    driver: str | None
+    speed_mbit_s: int | None
+    mtu: int
+    up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """The operating system and the settings that change storage results."""
+
+    release: str
+    os: str
+    architecture: str
+    hostname: str
+    boot_id: str
+    transparent_hugepage: str | None
+    io_uring_disabled: int | None
+    hypervisor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """The file system under a path.
+
+    `device` is the block device nearest the file system (whose counters see what the file system
+    asks), `devices` are all devices below it down to the leaves, nearest first; both are empty
+    where there is none (network and memory file systems). `in_memory` is true for tmpfs and alike;
+    `memory_backed` for a file system on a block device whose blocks are memory of the host (zram, a
+    RAM disk, a loop device over a file in tmpfs).
+    """
+
+    path: str
+    fs_type: str
+    mount_point: str
+    mount_source: str
+    mount_options: str
+    total_bytes: int
+    free_bytes: int
+    free_inodes: int
+    device: str | None
+    devices: tuple[str, ...]
+    in_memory: bool
+    network: bool
+    writable: bool
+    memory_backed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TargetProbe:
+    """What trying the target told: `direct_error` is None when an O_DIRECT write and read worked.
+
+    `held_by` names the session that holds the target, None when it is free. `mount_error` and
+    `memory_error` are why the host cannot have a file system of the session's own and cannot bound
+    memory, None when it can or was not asked.
+    """
+
+    direct_error: str | None
+    direct_align_bytes: int | None
+    held_by: str | None
+    mount_error: str | None = None
+    memory_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """A reason why a device may not be written: a word, and half a sentence with the value."""
+
+    code: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """A whole block device that is to be a target; `name` is empty where there is none.
+
+    `devices` are the device and all below it. With any of the `objections` it is not written to.
+    """
+
+    path: str
+    real_path: str
+    name: str
+    serial: str | None
+    size_bytes: int
+    logical_block_bytes: int
+    discards: bool
+    devices: tuple[str, ...]
+    memory_backed: bool
+    objections: tuple[Objection, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFacts:
+    """One tool: the path it was found at and the first line of its version, None if missing."""
+
+    name: str
+    path: str | None
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """Everything a report's test configuration tables say of one host."""
+
+    cpu: CpuFacts
+    memory: MemoryFacts
+    disks: tuple[DiskFacts, ...]
+    nics: tuple[NicFacts, ...]
+    kernel: KernelFacts
+    target: TargetFacts | None
+    tools: tuple[ToolFacts, ...]
+    faults: tuple[str, ...]
+    """What could not be read and why, one sentence each."""
+
+    def tool(self, name: str) -> ToolFacts | None:
+        """The tool of that name, None when it was not asked for."""
+        return next((tool for tool in self.tools if tool.name == name), None)
+
+
+EMULATED: Final = "TCG"
+"""How the name begins by which QEMU's emulated processors tell their hypervisor."""
+
+
+def is_emulator(hypervisor: str | None) -> bool:
+    """Whether processors that tell of this hypervisor are emulated in software."""
+    return (hypervisor or "").upper().startswith(EMULATED)

@@ -1,0 +1,244 @@
+"""What analysis says of a run: metrics with unit and interval, checks, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from iolab.core.run import RunStatus
+from iolab.core.samples import Direction
+from iolab.core.stopping import Steadiness
+
+Evidence = Mapping[str, int | float | str | bool | None]
+
+
+class Level(StrEnum):
+    """How far a result can be trusted; as a check's level, how far the check lets it go."""
+
+    VALID = "valid"
+    INDICATIVE = "indicative"
+    INVALID = "invalid"
+
+    @property
+    def rank(self) -> int:
+        """0 for valid, 1 for indicative, 2 for invalid: the worst check decides."""
+        return list(Level).index(self)
+
+
+NOT_APPLICABLE: Final = "n/a"
+"""In place of a level's word, for a check that did not look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number with its unit; low, high and n are None where no interval is known.
+
+    A value with low and high but without n is read from a bin that reaches from low to high.
+    """
+
+    value: float | None
+    unit: str
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether low and high are the edges of a coarse bin, and no interval of chance."""
+        known = None not in (self.value, self.low, self.high)
+        return known and self.n is None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one check says: its code, how far it lets the result go, a sentence, the evidence.
+
+    `level` is None (n/a) where the check does not apply, or nothing here could tell it: then it
+    neither supports the result nor weakens it.
+    """
+
+    code: str
+    level: Level | None
+    says: str
+    evidence: Evidence = field(default_factory=dict)
+
+    @property
+    def rank(self) -> int:
+        """That of the level, and -1 for a check that did not look."""
+        return -1 if self.level is None else self.level.rank
+
+    @property
+    def word(self) -> str:
+        """The level's word, or n/a."""
+        return NOT_APPLICABLE if self.level is None else self.level.value
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The worst level of all checks that looked, with every check that was asked."""
+
+    level: Level
+    checks: tuple[CheckResult, ...]
+
+    def joined(self, check: CheckResult) -> Verdict:
+        """With one check more."""
+        level = max(self.level, check.level or self.level, key=lambda one: one.rank)
+        return Verdict(level, (*self.checks, check))
+
+    @property
+    def objections(self) -> tuple[CheckResult, ...]:
+        """The checks that lower the verdict, worst first."""
+        hits = [check for check in self.checks if check.rank > Level.VALID.rank]
+        return tuple(sorted(hits, key=lambda check: -check.rank))
+
+    @property
+    def looked(self) -> int:
+        """How many of the checks looked; the others did not apply, or had nothing to look at."""
+        return sum(check.level is not None for check in self.checks)
+
+    @property
+    def rests_on(self) -> str:
+        """How many of its checks looked, as a sentence."""
+        return f"{self.looked} of {len(self.checks)} checks looked; the others are n/a."
+
+
+@dataclass(frozen=True, slots=True)
+class HostResult:
+    """One host's share of a result."""
+
+    name: str
+    metrics: Mapping[str, Metric]
+
+
+class Layer(StrEnum):
+    """Where a latency was seen, from the generator down to the device."""
+
+    ENGINE = "engine"
+    """The generator in the guest, from submission to completion."""
+    GUEST = "guest"
+    """The guest's kernel, at its block device."""
+    HYPERVISOR = "hypervisor"
+    """The hypervisor, from the guest's request to its completion."""
+    DEVICE = "device"
+    """The devices of the node."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerLatency:
+    """The mean latency that one layer saw in one direction, over so many I/Os."""
+
+    layer: Layer
+    direction: Direction
+    mean_ns: float
+    ios: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outlier:
+    """One device, core or port of a node that stands out among its like.
+
+    `scope` is disk, cpu or nic; `value` and `usual`, the median of all, are of the telemetry rate
+    `metric`.
+    """
+
+    scope: str
+    name: str
+    metric: str
+    value: float
+    usual: float
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Bytes written on their way down: by the guests, through the hypervisor, to the devices.
+
+    `hypervisor` is None where none was ours, `devices` where no device is known. `factor` is how
+    many bytes devices write for one of a guest, as the configuration declares; None if it does not.
+    """
+
+    guests: int
+    hypervisor: int | None
+    devices: int | None
+    factor: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResult:
+    """What the guests of one node did together, and what their node saw from inside.
+
+    `metrics` are those of a result, over the guests of this node, merged exactly. `layers` go from
+    the generator down; `written` is of this node alone. `hypervisor` are percentiles of latency as
+    the hypervisor saw it in the whole run, by the same keys, with the edges of their bins.
+    """
+
+    name: str
+    guests: tuple[str, ...]
+    metrics: Mapping[str, Metric]
+    layers: tuple[LayerLatency, ...] = ()
+    outliers: tuple[Outlier, ...] = ()
+    written: Written | None = None
+    hypervisor: Mapping[str, Metric] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How evenly and how much at the same time the hosts of one run, or one phase of it, worked.
+
+    All times are on the controller's clock. `start_skew_ns` is the latest first I/O less the
+    earliest, `end_skew_ns` the same of the ends; `overlap` is the common part of the hosts' runs as
+    a share of the time from the earliest start to the latest end, 0 to 1. `first_done_s` and
+    `last_done_s` count from the earliest start. `slowest` and `fastest` name hosts by their rate in
+    the common window, or each in its own where there is none; `jain` is Jain's index of these
+    rates, (sum x)^2 / (n sum x^2), 1 for equal ones; `max_over_min` the fastest rate over the
+    slowest, None when the slowest is 0. `drift_ns` is the largest change of a host's clock offset
+    over the run with its sign, None when no clock was read twice.
+    """
+
+    start_skew_ns: int
+    end_skew_ns: int
+    overlap: float
+    first_done_s: float
+    last_done_s: float
+    slowest: str
+    fastest: str
+    jain: float
+    max_over_min: float | None
+    drift_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A judged run: never shown without its verdict.
+
+    `spread` is known for runs of several hosts; of metadata load, whose phases follow each other,
+    `operation_spreads` is, by the operation's key as in its metrics.
+
+    `without` names hosts that were left out after they had failed: such a result stands apart from
+    those of the whole fleet. `attempt` is how often it was tried, `sitting` in which start of the
+    session, from 1, it was measured, `order` its place among the session's runs, from 1 (0 where it
+    was stored without). `steadiness` is what its seconds say of it, None where they are too few or
+    it made metadata load. Of load on a key-value store its seconds are of whole operations. `nodes`
+    are the hypervisors of guests.
+    """
+
+    configuration: str
+    workload: str
+    axis: tuple[tuple[str, int | str], ...]
+    repeat: int
+    digest: str
+    status: RunStatus
+    failure: str | None
+    window_s: float
+    metrics: Mapping[str, Metric]
+    hosts: tuple[HostResult, ...]
+    verdict: Verdict
+    spread: Spread | None = None
+    without: tuple[str, ...] = ()
+    attempt: int = 1
+    sitting: int = 1
+    order: int = 0
+    operation_spreads: Mapping[str, Spread] = field(default_factory=dict)
+    steadiness: Steadiness | None = None
+    nodes: tuple[NodeResult, ...] = ()

@@ -1,0 +1,464 @@
+"""Points, the plan that orders them, and the record that one run leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from iolab.core.compressed import Packed
+from iolab.core.configuration import Redundancy
+from iolab.core.generator import GeneratorTotals
+from iolab.core.host import Role
+from iolab.core.samples import BinTable, BlockTrace, CounterTable, Direction, IntervalTable
+from iolab.core.stopping import RuleSettings
+from iolab.core.target_state import TargetState
+from iolab.core.workload import AnyJob, Job, io_of
+from iolab.guests.guest import GuestFleet
+from iolab.loads.keyvalue.record import KeyValueRun, ServerRun
+from iolab.loads.metadata.workload import OperationRun, ReportedRate
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """Files laid out once on each client and shared by the points that fit them.
+
+    File names are `<id>.<job number>.<file number>`; all have `file_bytes`. `host_numjobs` are the
+    clients that have files for another number of jobs than `numjobs`. On a block `device`, named as
+    it is in its folder, or in a `shared_file`, each job has its own region, one after the other.
+    """
+
+    id: str
+    configuration: str
+    numjobs: int
+    files_per_job: int
+    file_bytes: int
+    host_numjobs: tuple[tuple[str, int], ...] = ()
+    device: str = ""
+    shared_file: bool = False
+
+    @property
+    def job_bytes(self) -> int:
+        """What one job works on."""
+        return self.files_per_job * self.file_bytes
+
+    @property
+    def regions_of(self) -> str:
+        """The name of what all jobs have regions of; empty where each has files of its own."""
+        return self.device or (self.file_names()[0] if self.shared_file else "")
+
+    @property
+    def bytes_per_host(self) -> int:
+        """What the layout writes on each client that has no number of jobs of its own."""
+        return self.numjobs * self.files_per_job * self.file_bytes
+
+    def on(self, host: str) -> DataSet:
+        """The files as that client has them."""
+        numjobs = dict(self.host_numjobs).get(host, self.numjobs)
+        return replace(self, numjobs=numjobs, host_numjobs=())
+
+    def file_names(self, numjobs: int | None = None) -> tuple[str, ...]:
+        """The names of the files that the first `numjobs` jobs use (all by default)."""
+        jobs = 1 if self.shared_file else self.numjobs if numjobs is None else numjobs
+        files = range(self.files_per_job)
+        return tuple(f"{self.id}.{job}.{file}" for job in range(jobs) for file in files)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One combination of configuration, workload and axis values, filed by its `digest`.
+
+    `data_set` is the id of the files that it works on, empty for a job that makes its own.
+    `host_numjobs` are the clients that run another number of jobs than the job says. `per_node` is
+    how many guests of each hypervisor take part, the first of each; `host_count` is how many hosts
+    of the configuration do, the first of them. 0 stands for all there are.
+    """
+
+    digest: str
+    configuration: str
+    workload: str
+    axis: tuple[tuple[str, int | str], ...]
+    job: AnyJob
+    data_set: str
+    host_numjobs: tuple[tuple[str, int], ...] = ()
+    per_node: int = 0
+    host_count: int = 0
+
+    @property
+    def io(self) -> Job:
+        """The job, which is I/O on files; TypeError for any other."""
+        return io_of(self.job)
+
+    def io_on(self, host: str) -> Job:
+        """The job as that client runs it; TypeError when it is no I/O on files."""
+        numjobs = dict(self.host_numjobs).get(host)
+        return self.io if numjobs is None else replace(self.io, numjobs=numjobs)
+
+    @property
+    def label(self) -> str:
+        """The point for people: `rand-read-4k iodepth=8`."""
+        values = " ".join(f"{name}={value}" for name, value in self.axis)
+        return f"{self.workload} {values}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """One execution that the plan asks for: the point again for each repeat, from 1.
+
+    `attempt` counts from 1 and rises when a run that failed is tried again.
+    """
+
+    order: int
+    repeat: int
+    point: Point
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a plan will cost at most: `reasons` say where the seconds go, each (what, seconds).
+
+    `least_seconds` is the same where every run ends as early as it may; None where none can.
+    """
+
+    seconds: float
+    reasons: tuple[tuple[str, float], ...]
+    layout_bytes_per_host: int
+    write_bytes_estimate: int
+    free_bytes_needed_per_host: int
+    least_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A study expanded: data sets to lay out, runs in order, cost, and what would be destroyed.
+
+    `runs` are those that are made in any case. Results may ask for up to `runs_more` beyond them,
+    repeats of their points or runs of `candidates`, which are the other points of the study.
+    """
+
+    study: str
+    digest: str
+    data_sets: tuple[DataSet, ...]
+    runs: tuple[PlannedRun, ...]
+    budget: Budget
+    destroys: tuple[str, ...]
+    candidates: tuple[Point, ...] = ()
+    runs_more: int = 0
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """Each point once, in the order of its first run, then the candidates."""
+        seen: dict[str, Point] = {}
+        for run in self.runs:
+            seen.setdefault(run.point.digest, run.point)
+        for point in self.candidates:
+            seen.setdefault(point.digest, point)
+        return tuple(seen.values())
+
+    def missing(self, made: Iterable[tuple[str, int]]) -> int:
+        """How many of the certain runs, by (digest, repeat), are not among those made."""
+        return len({(run.point.digest, run.repeat) for run in self.runs} - set(made))
+
+    def data_set(self, data_set_id: str) -> DataSet:
+        """The data set of that id; KeyError when the plan has none."""
+        for data_set in self.data_sets:
+            if data_set.id == data_set_id:
+                return data_set
+        raise KeyError(data_set_id)
+
+
+class RunStatus(StrEnum):
+    """How a run ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionTotals:
+    """What the engine itself says of one direction over the whole run.
+
+    Latencies in ns from submission to completion; `percentiles` are the engine's own
+    (percent, ns); `iops` and `bw_bytes_per_s` are the engine's own means.
+    """
+
+    ios: int
+    bytes: int
+    runtime_ms: int
+    iops: float
+    bw_bytes_per_s: float
+    lat_min_ns: int
+    lat_max_ns: int
+    lat_mean_ns: float
+    slat_mean_ns: float
+    clat_mean_ns: float
+    percentiles: tuple[tuple[float, int], ...]
+    short_ios: int
+    dropped_ios: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineTotals:
+    """What the engine itself says of the whole run on one host.
+
+    `depth_percent` maps fio's depth levels ("1", "2", ... ">=64") to the share of I/Os submitted
+    at that depth; `error` is the engine's errno, 0 for none; CPU figures are percent of one core
+    for each job. `generator` is what the native engine tells besides.
+    """
+
+    read: DirectionTotals | None
+    write: DirectionTotals | None
+    depth_percent: tuple[tuple[str, float], ...]
+    user_cpu_percent: float
+    system_cpu_percent: float
+    error: int
+    jobs: int
+    generator: GeneratorTotals | None = None
+    trim: DirectionTotals | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceDelta:
+    """What one block device moved around the engine's run; discards None where not counted.
+
+    `*_merges` are I/Os that were joined to others and so are not among `*_ios`; `*_time_ns` is the
+    time that the I/Os took, summed over them. None where that is not known.
+    """
+
+    device: str
+    read_bytes: int
+    write_bytes: int
+    read_ios: int
+    write_ios: int
+    discard_bytes: int | None = None
+    discard_ios: int | None = None
+    read_merges: int | None = None
+    write_merges: int | None = None
+    read_time_ns: int | None = None
+    write_time_ns: int | None = None
+
+    def way(self, way: Direction) -> DeviceWay:
+        """One direction of it; ValueError for trims, of which it tells less."""
+        if way is Direction.READ:
+            return DeviceWay(self.read_bytes, self.read_ios, self.read_merges, self.read_time_ns)
+        if way is Direction.WRITE:
+            return DeviceWay(
+                self.write_bytes, self.write_ios, self.write_merges, self.write_time_ns
+            )
+        raise ValueError(f"{way.name} is neither read nor written")
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceWay:
+    """One direction of a `DeviceDelta`."""
+
+    bytes: int
+    ios: int
+    merges: int | None
+    time_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtentProof:
+    """Whether the files to be read were written: bytes by kind over all of them.
+
+    `method` is fiemap, seek or blocks: how it was proved, or none when it could not be.
+    """
+
+    method: str
+    file_count: int
+    size_bytes: int
+    written_bytes: int
+    unwritten_bytes: int
+    hole_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheProof:
+    """Page cache that held the data set's files before and after the drop; None if unknown."""
+
+    asked: bool
+    resident_bytes_before: int | None
+    resident_bytes_after: int | None
+    methods: tuple[str, ...]
+
+
+NOT_DROPPED: Final = CacheProof(
+    asked=False, resident_bytes_before=None, resident_bytes_after=None, methods=()
+)
+"""Where nothing was asked to be dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdleProof:
+    """What the target's devices did just before the start, when nobody should use them."""
+
+    watched_s: float
+    bytes_per_s: float
+    ios_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessUse:
+    """CPU seconds and peak memory of the engine's processes, as the kernel counts them."""
+
+    user_s: float
+    system_s: float
+    max_rss_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorGroup:
+    """What a control group above the load had of the processors during the run.
+
+    `quota_cores` is None without a limit; `periods` are those in which it wanted to run,
+    `throttled` those in which its quota was used up, `throttled_ns` how long its processors then
+    stood still, each counted for itself; `pressure_ns` how long any of its threads waited for one.
+    """
+
+    path: str
+    quota_cores: float | None
+    period_ns: int
+    periods: int
+    throttled: int
+    throttled_ns: int
+    pressure_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorUse:
+    """What the threads that made the load got of the processors while they were watched.
+
+    `wall_ns` is how long they lived, `run_ns` how long they ran, `wait_ns` how long they were ready
+    to run without a processor: sums over `threads`. `cores` are those that they may use, `groups`
+    their control group and all above it that the agent sees.
+    """
+
+    watched_ns: int
+    threads: int
+    wall_ns: int
+    run_ns: int
+    wait_ns: int
+    cores: tuple[int, ...]
+    groups: tuple[ProcessorGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostRun:
+    """What happened on one host in one run.
+
+    `error` is None or one sentence; times are the host's own CLOCK_REALTIME; `start_real_ns` and
+    `end_real_ns` come from the engine's own data (first and last I/O). `target_key` names the facts
+    of the directory that was used, among the session's facts: empty for those under the host's own
+    name, which is so unless configurations use several directories of a host. The clock is read
+    before the run and again after it (None when that failed): the difference is its drift.
+    `phases` are those of metadata load, `key_value` is what load on a key-value store told.
+    `read_from` is the host whose files this one read, empty for its own. `ceiling_iops` is what
+    the engine reached there with the same jobs on a target that does nothing, None if not measured;
+    `ceiling_fault` says why it could not be, where it should have been. `clock_step_ns` is the
+    largest step of the host's CLOCK_REALTIME against its CLOCK_BOOTTIME around the run, 0 for none,
+    None where it was not watched. `processor` is what the load got of the processors, None where
+    nothing tells. `trace` is a sample of what the block layer did for the engine, None where
+    none was asked for.
+    """
+
+    host: str
+    error: str | None
+    argv: tuple[str, ...]
+    job_file: str
+    engine_version: str
+    start_real_ns: int | None
+    end_real_ns: int | None
+    exit_code: int | None
+    exit_signal: int | None
+    stopped_early: bool
+    totals: EngineTotals | None
+    devices: tuple[DeviceDelta, ...]
+    extents: ExtentProof | None
+    cache: CacheProof | None
+    idle: IdleProof | None
+    process: ProcessUse | None
+    clock_offset_ns: int
+    clock_error_ns: int
+    stderr_tail: str
+    target_key: str = ""
+    clock_offset_after_ns: int | None = None
+    clock_error_after_ns: int | None = None
+    phases: tuple[OperationRun, ...] = ()
+    read_from: str = ""
+    key_value: KeyValueRun | None = None
+    ceiling_iops: float | None = None
+    ceiling_fault: str = ""
+    clock_step_ns: int | None = None
+    processor: ProcessorUse | None = None
+    trace: BlockTrace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bystander:
+    """A host that made no load in a run and was watched during it: a storage node, a hypervisor.
+
+    Its counters stand in the record's counter table, numbered after the hosts of the run. `devices`
+    is what the disks that serve the target moved; `error` is None or why it could not be watched.
+    """
+
+    host: str
+    role: Role
+    error: str | None
+    devices: tuple[DeviceDelta, ...]
+    clock_offset_ns: int
+    clock_error_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOutput:
+    """One file of the engine's output exactly as it came, as far as it was kept."""
+
+    host: str
+    name: str
+    content: Packed
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """All evidence of one run, before any judgement.
+
+    `hosts` made the load, `bystanders` were watched. `reported` are rates of the whole fleet as the
+    engine printed them, where it gives nothing finer. `without` names the hosts of the
+    configuration that were left out after they had failed. `redundancy` is what the configuration
+    declares of its storage, `server` what a key-value store's server told, `fleet` are the guests
+    that made the load, None where hosts are no guests. With a `rule` it ended
+    the run, or was the limit that the run reached; nothing was warmed up then and `runtime_s` is
+    the longest that it could be.
+    """
+
+    run: PlannedRun
+    status: RunStatus
+    failure: str | None
+    started_real_ns: int
+    ended_real_ns: int
+    warmup_s: float
+    runtime_s: float
+    telemetry_interval_ms: int
+    hosts: tuple[HostRun, ...]
+    intervals: IntervalTable
+    bins: BinTable
+    counters: CounterTable
+    outputs: tuple[EngineOutput, ...]
+    bystanders: tuple[Bystander, ...] = ()
+    reported: tuple[ReportedRate, ...] = ()
+    without: tuple[str, ...] = ()
+    redundancy: Redundancy | None = None
+    states: tuple[TargetState, ...] = ()
+    rule: RuleSettings | None = None
+    server: ServerRun | None = None
+    fleet: GuestFleet | None = None
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """The names that the tables' host columns index: the run's hosts, then the bystanders."""
+        made = tuple(host.host for host in self.hosts)
+        return made + tuple(host.host for host in self.bystanders)

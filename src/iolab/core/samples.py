@@ -1,0 +1,276 @@
+"""Columnar evidence of a run: intervals of load, their latency bins, and counters of the hosts.
+
+Each table is a set of numpy columns of one length; nothing here is a Python object per I/O, second
+or device. `host` columns index the run's host names. The columns of the long tables are of the
+narrowest type that holds their values: arithmetic on them has to widen them first, since numpy
+would wrap around without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from iolab.core.workload import Access
+
+Ints = npt.NDArray[np.int64]
+Whole = npt.NDArray[np.signedinteger[Any]]
+"""Whole numbers of any width: int64, or the narrowest that holds them (see `narrow`)."""
+
+Floats = npt.NDArray[np.float64]
+Names = npt.NDArray[np.object_]
+
+CHUNK_ROWS: Final = 1 << 16
+"""Rows looked at together where a table is too long to be widened as a whole: 512 KiB a column, so
+that what was just widened is still in the processor's cache when it is used."""
+
+
+class Direction(IntEnum):
+    """Which way an I/O goes; the number stands in files."""
+
+    READ = 0
+    WRITE = 1
+    TRIM = 2
+
+
+def ways_of(access: Access) -> tuple[Direction, ...]:
+    """The directions that I/Os of an access pattern go."""
+    asked = {
+        Direction.READ: access.reads,
+        Direction.WRITE: access.writes,
+        Direction.TRIM: access.trims,
+    }
+    return tuple(way for way, wanted in asked.items() if wanted)
+
+
+class ServiceTime(IntEnum):
+    """The same I/Os from their submission, those of `Direction` being from when they were due.
+
+    Only an open loop has both, and an engine that tells them. The number stands in files, in the
+    same column as `Direction`, whose numbers it leaves alone.
+    """
+
+    READ = 8
+    WRITE = 9
+    TRIM = 10
+
+    @property
+    def way(self) -> Direction:
+        """The direction whose I/Os they are."""
+        return Direction(self - ServiceTime.READ)
+
+
+def counted_once(directions: Whole) -> npt.NDArray[np.bool_]:
+    """Which rows of a table tell each I/O once: all but those of `ServiceTime`."""
+    return (directions < ServiceTime.READ) | (directions > ServiceTime.TRIM)
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalTable:
+    """What each host completed in each interval and direction.
+
+    One row a (host, seq, direction): `seq` counts a host's intervals from 0, `end_real_ns` is the
+    host's own clock at the interval's end, `span_ns` its length, `ios` and `bytes` what completed,
+    `lat_sum_ns` the sum of their latencies (submission to completion). An I/O stands once more
+    under its `ServiceTime` where that is told beside the time from when it was due.
+    """
+
+    host: Ints
+    seq: Ints
+    end_real_ns: Ints
+    span_ns: Ints
+    direction: Ints
+    ios: Ints
+    bytes: Ints
+    lat_sum_ns: Floats
+
+    def __len__(self) -> int:
+        return int(self.host.size)
+
+
+@dataclass(frozen=True, slots=True)
+class BinTable:
+    """Sparse latency bins: `count` I/Os of (host, seq, direction) fell into `bin`.
+
+    The sum over all intervals is the run's whole histogram, exactly.
+    """
+
+    host: Whole
+    seq: Whole
+    direction: Whole
+    bin: Whole
+    count: Whole
+
+    def __len__(self) -> int:
+        return int(self.host.size)
+
+    def chunks(self, rows: int = CHUNK_ROWS) -> Iterator[BinTable]:
+        """The table in parts of at most so many rows, as views, each widened to int64."""
+        for start in range(0, len(self), rows):
+            yield BinTable(
+                *(
+                    getattr(self, column.name)[start : start + rows].astype(np.int64)
+                    for column in fields(self)
+                )
+            )
+
+
+class CodedNames:
+    """A column of text as `codes` into `words`, for tables in which few words stand often.
+
+    It can stand wherever an array of names can be read: it has a size and a list, can be indexed,
+    and turns into an array of objects when numpy asks for one.
+    """
+
+    __slots__ = ("codes", "words")
+
+    def __init__(self, codes: Whole, words: Sequence[str]) -> None:
+        self.codes = codes
+        self.words: Names = np.array([*words, None], dtype=np.object_)[:-1]
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return int(self.codes.size)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, rows: Any) -> Any:  # noqa: ANN401 - as numpy's own
+        return self.words[self.codes[rows]]
+
+    def __array__(
+        self,
+        dtype: Any = None,  # noqa: ANN401
+        copy: bool | None = None,  # noqa: FBT001
+    ) -> Names:
+        return np.asarray(self.words[self.codes], dtype=dtype)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[str]:
+        """Every row's word."""
+        found: list[str] = self.words[self.codes].tolist()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class CounterTable:
+    """Telemetry as the kernel counts it, one value a row; rates are derived, never stored.
+
+    `scope` is cpu, disk, nic, memory, pressure, thermal, agent, target or guest; `name` the core,
+    device, port or guest;
+    `metric` the counter's name with its unit last (see docs/reference/telemetry.md). CPU rows are
+    named `<core>@<numa node>`.
+    """
+
+    host: Whole
+    seq: Whole
+    real_ns: Ints
+    scope: Names | CodedNames
+    name: Names | CodedNames
+    metric: Names | CodedNames
+    value: Ints
+
+    def __len__(self) -> int:
+        return int(self.host.size)
+
+
+def narrow(values: Whole) -> Whole:
+    """The same values in the narrowest signed type that holds all of them."""
+    if values.size == 0:
+        return values.astype(np.int8)
+    low, high = int(values.min()), int(values.max())
+    for kind in (np.int8, np.int16, np.int32):
+        limits = np.iinfo(kind)
+        if limits.min <= low and high <= limits.max:
+            return values.astype(kind)
+    return values.astype(np.int64)
+
+
+def no_intervals() -> IntervalTable:
+    """A table of no interval."""
+    none = np.zeros(0, dtype=np.int64)
+    return IntervalTable(none, none, none, none, none, none, none, np.zeros(0))
+
+
+def no_bins() -> BinTable:
+    """A table of no bin."""
+    none = np.zeros(0, dtype=np.int64)
+    return BinTable(none, none, none, none, none)
+
+
+def no_counters() -> CounterTable:
+    """A table of no counter."""
+    none = np.zeros(0, dtype=np.int64)
+    names = np.zeros(0, dtype=np.object_)
+    return CounterTable(none, none, none, names, names, names, none)
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyRow:
+    """Sampled bios of one latency bin.
+
+    `weight` is of how many bios of the device these are a sample. Of all bios in higher bins, by
+    window of sampling: `tail_squares` sums the squares of their weight, `tail_products` their
+    weight times that of their whole window; from both follows how far chance moves a share, also
+    where slow ones come together.
+    """
+
+    bin: int
+    bios: int
+    weight: float
+    tail_squares: float
+    tail_products: float
+
+
+@dataclass(frozen=True, slots=True)
+class WayTrace:
+    """Bios of one direction that the engine's processes queued.
+
+    `sizes` are (bytes, bios), 0 for those beyond the sizes told apart. `sequential` bios began
+    where another of the same 100 ms had ended; `ends` sums over the bios how many such ends there
+    were. `sectors` are starts in sectors of 512 B, a uniform part of them. Latencies are from
+    queueing to completion, of the `timed` ones; `censored` ones have no recorded end.
+    `weight` is the sum of the rows' and `weight_squares` that of the windows' squares.
+    """
+
+    bios: int
+    windows: int
+    sizes: tuple[tuple[int, int], ...]
+    sequential: int
+    ends: int
+    sectors: tuple[int, ...]
+    censored: int
+    timed: int
+    lat_max_ns: int
+    lat_sum_ns: float
+    weight: float
+    weight_squares: float
+    latencies: tuple[LatencyRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTrace:
+    """A sample of the bios of one device during the engine's run, or the `reason` for none.
+
+    `others` are sampled bios of other processes and of the kernel's own, `lost` records that found
+    no room while they were taken.
+    """
+
+    device: str
+    reason: str = ""
+    read: WayTrace | None = None
+    write: WayTrace | None = None
+    others: int = 0
+    lost: int = 0
+
+    def way(self, way: Direction) -> WayTrace | None:
+        """The sample of a direction; None where there is none, as of trims."""
+        return {Direction.READ: self.read, Direction.WRITE: self.write}.get(way)

@@ -1,0 +1,167 @@
+"""A study: the whole question, with every default filled in and every override applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from iolab.core.configuration import Configuration
+from iolab.core.host import HostSpec
+from iolab.core.stopping import RuleSettings
+from iolab.core.target_state import PLAIN, Precondition
+from iolab.core.workload import Workload
+from iolab.guests.guest import GuestSettings
+from iolab.loads.keyvalue.workload import EMBEDDED, ServerSettings
+
+
+class MethodKind(StrEnum):
+    """How a run decides when it has seen enough."""
+
+    FIXED = "fixed"
+    """Warm-up and duration as written, the published studies' way."""
+    ADAPTIVE = "adaptive"
+    """A run goes on until it is steady and precise enough, a point until its repeats are."""
+
+
+class Order(StrEnum):
+    """In which order a session executes its runs."""
+
+    AS_WRITTEN = "as-written"
+    RANDOMISED = "randomised"
+    """Shuffled within each repeat by the recorded seed, so drift does not follow the axis."""
+
+
+class OnFailure(StrEnum):
+    """What a session does when a run fails."""
+
+    STOP = "stop"
+    """End the session; what is committed stays."""
+    SKIP_POINT = "skip-point"
+    """Go on with the next point: further repeats of this one are left out."""
+    RETRY = "retry"
+    """Try the run again, a stated number of times, then go on as with `skip-point`."""
+    WITHOUT_HOST = "without-host"
+    """Go on without the host that failed; such runs never mix with those of the whole fleet."""
+
+
+REPEATS_MAX: Final = 5
+"""More runs narrow a point's interval by less than a tenth each."""
+
+TARGET_HALF_WIDTH: Final = 0.015
+"""What a published point should reach."""
+
+
+LINK_TIMEOUT_S: Final = 15.0
+"""A loaded host or a stopped controller may be silent for seconds; load that nobody watches any
+more should not go on for long."""
+
+IDLE_WATCH_S: Final = 1.0
+"""A second shows anybody who is busy on the target's devices before a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How the study measures; seconds unless named otherwise.
+
+    Before each run the target's devices are watched for `idle_watch_s`, 0 for not at all. With
+    `generator_limit` each engine's I/Os a second on a target that does nothing are measured once.
+    `retries` is how often a failed run is tried again, 0 unless `on_failure` is to retry.
+    The adaptive method repeats a point up to `repeats_max` times until half its published interval
+    is below `target_half_width`, a share; `sentinel` is the workload whose first point it measures
+    again and again, "" for that of the first. Its `rule` ends each run of I/O; `warmup_s` and
+    `runtime_s` are those of the fixed method and stand unused then.
+    A host and the controller that hear nothing of each other for `link_timeout_s` have lost each
+    other: the host ends what was started there.
+    """
+
+    kind: MethodKind
+    warmup_s: float
+    runtime_s: float
+    repeats: int
+    settle_s: float
+    order: Order
+    seed: int
+    drop_caches: bool
+    on_failure: OnFailure = OnFailure.SKIP_POINT
+    retries: int = 0
+    repeats_max: int = REPEATS_MAX
+    target_half_width: float = TARGET_HALF_WIDTH
+    sentinel: str = ""
+    rule: RuleSettings | None = None
+    idle_watch_s: float = IDLE_WATCH_S
+    generator_limit: bool = True
+    link_timeout_s: float = LINK_TIMEOUT_S
+
+    @property
+    def load_s(self) -> tuple[float, float]:
+        """The least and the most seconds that a run of I/O loads its target."""
+        if self.rule is None:
+            fixed = self.warmup_s + self.runtime_s
+            return fixed, fixed
+        return float(self.rule.least_s), float(self.rule.longest_s)
+
+    @property
+    def sequential(self) -> bool:
+        """Whether results decide how often a point is measured."""
+        return self.kind is MethodKind.ADAPTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetrySettings:
+    """How often the hosts are watched."""
+
+    interval_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSettings:
+    """What may happen on the target.
+
+    `keep_files` leaves the laid-out files for a later session; `allow_memory` permits a target
+    that lives in memory (its results are invalid, but they are made). With `rotate` n, client i
+    reads the files that client i + n wrote, which all clients must then see; 0 is its own.
+    `overwrite` permits a device with a file system on it. With `make_xfs` the session makes an XFS
+    of its own: on the device, else in an image file of `image_bytes` in the target's directory.
+    """
+
+    keep_files: bool
+    allow_memory: bool
+    rotate: int = 0
+    overwrite: bool = False
+    make_xfs: bool = False
+    image_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The whole question. `text` is the file as given, `overrides` what was set over it.
+
+    `inventory` is the text of the inventory whose hosts took the place of the file's, "" if none.
+    `guests` are booted for the session on every hypervisor, None where there are none to boot.
+    """
+
+    id: str
+    title: str
+    question: str
+    source: str
+    configurations: tuple[Configuration, ...]
+    hosts: tuple[HostSpec, ...]
+    workloads: tuple[Workload, ...]
+    method: Method
+    telemetry: TelemetrySettings
+    target: TargetSettings
+    scale: str
+    text: str
+    overrides: tuple[str, ...]
+    inventory: str = ""
+    precondition: Precondition = PLAIN
+    server: ServerSettings = EMBEDDED
+    guests: GuestSettings | None = None
+
+    def host(self, name: str) -> HostSpec:
+        """The host of that name; KeyError when the study has none (the loader made sure)."""
+        for spec in self.hosts:
+            if spec.name == name:
+                return spec
+        raise KeyError(name)

@@ -1,0 +1,77 @@
+"""TOML of others: read by the standard library, within bounds that keep it quick."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+PARTS_MOST: Final = 32
+"""Parts of a dotted key. The library's time grows with their square, 50,000 take minutes, and no
+file of iolab needs more than six. Words joined by dots in text and comments count as well."""
+
+_PART: Final = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_TOO_DEEP: Final = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{PARTS_MOST}}}")
+
+
+class DeepKeyError(ValueError):
+    """A dotted key has more parts than anybody needs; `line` is where, from 1."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(f"a key has more than {PARTS_MOST} parts (line {line})")
+        self.line = line
+
+
+def parse_toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
+    """The tree of `text`. tomllib.TOMLDecodeError where it is no TOML, DeepKeyError as above."""
+    if match := _TOO_DEEP.search(text):
+        raise DeepKeyError(text.count("\n", 0, match.start()) + 1)
+    return tomllib.loads(text, parse_float=parse_float)
+
+
+BYTES_MOST: Final = 1 << 28
+"""More than a manifest of thousands of hosts has."""
+
+_PIECE_BYTES: Final = 1 << 20
+
+_KINDS: Final = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def open_regular(path: Path) -> int:
+    """A descriptor to read `path` from; OSError where it cannot be, or is no regular file."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    if kind == stat.S_IFREG:
+        return descriptor
+    os.close(descriptor)
+    if kind == stat.S_IFDIR:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    what = _KINDS.get(kind, "something else")
+    raise OSError(errno.EINVAL, f"it is {what} and no regular file", str(path))
+
+
+def read_regular(path: Path, most: int = BYTES_MOST) -> bytes:
+    """All that is in a regular file; OSError where it cannot be read, or has more than `most`."""
+    content = bytearray()
+    with open(open_regular(path), "rb") as file:
+        # In pieces, since a reader sets aside all that it is asked for.
+        while len(content) <= most and (piece := file.read(min(most + 1, _PIECE_BYTES))):
+            content += piece
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
+    return bytes(content)
+
+
+def refuse_irregular(path: Path) -> None:
+    """OSError where `path` is no regular file, for a library that opens it by its name."""
+    os.close(open_regular(path))

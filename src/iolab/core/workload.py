@@ -1,0 +1,332 @@
+"""A workload is described behaviour; a job is that behaviour on one client with its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final, Protocol, runtime_checkable
+
+from iolab.core.configuration import EVERY_POINT, Aim
+from iolab.core.engine import EngineName
+from iolab.loads.keyvalue.workload import KeyValueJob, YcsbJob
+from iolab.loads.metadata.workload import MetadataJob
+from iolab.units import parse_size
+
+
+class Access(StrEnum):
+    """The access pattern, in fio's words (`rw=`)."""
+
+    READ = "read"
+    WRITE = "write"
+    RANDREAD = "randread"
+    RANDWRITE = "randwrite"
+    RW = "rw"
+    RANDRW = "randrw"
+    TRIM = "trim"
+    RANDTRIM = "randtrim"
+
+    @property
+    def reads(self) -> bool:
+        """Whether any I/O of this pattern is a read."""
+        return self in (Access.READ, Access.RANDREAD, Access.RW, Access.RANDRW)
+
+    @property
+    def writes(self) -> bool:
+        """Whether any I/O of this pattern is a write."""
+        return self in (Access.WRITE, Access.RANDWRITE, Access.RW, Access.RANDRW)
+
+    @property
+    def trims(self) -> bool:
+        """Whether its I/Os are trims: discards, after which blocks hold nothing."""
+        return self in (Access.TRIM, Access.RANDTRIM)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the pattern both reads and writes."""
+        return self.reads and self.writes
+
+    @property
+    def random(self) -> bool:
+        """Whether offsets are drawn at random."""
+        return self.value.startswith("rand")
+
+
+class Contents(StrEnum):
+    """What the written blocks hold."""
+
+    SCRAMBLED = "scrambled"
+    """fio's default: a few bytes of every sector differ from block to block."""
+    RANDOM = "random"
+    """Every block is new random bytes (fio's refill_buffers): costs client CPU."""
+    ZEROS = "zeros"
+    """Only zeros: what compresses or deduplicates will answer from memory."""
+
+
+class Arrivals(StrEnum):
+    """When I/Os arrive under a rate, whatever became of the ones before."""
+
+    FIXED = "fixed"
+    """One every 1/rate seconds."""
+    POISSON = "poisson"
+    """With exponential gaps, as independent users make them."""
+
+
+SYNC_IOENGINES: Final = ("psync", "sync", "pvsync", "pvsync2")
+"""One I/O at a time: iodepth above 1 has no effect on them."""
+
+ASYNC_IOENGINES: Final = ("libaio", "io_uring", "posixaio")
+"""As many I/Os in flight as iodepth says."""
+
+IOENGINES: Final = ASYNC_IOENGINES + SYNC_IOENGINES
+
+
+@runtime_checkable
+class Mixed(Protocol):
+    """A job of which points with one mix of operations spread alike over runs."""
+
+    def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str]:
+        """The kind of load, and its mix at those values of a point's axes."""
+
+
+_MIX_AXIS: Final = "rwmixread"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One client's share of a workload with every number settled.
+
+    Bytes are bytes; `read_percent` is set for mixed access only. `rate_iops` and
+    `rate_bytes_per_s` are per job, at most one of them is set, and none means as fast as the target
+    answers; `fleet_rate_iops` is what all jobs of all hosts share, whose part of it a point has as
+    its `rate_iops`. `arrivals` is how I/Os come under a rate; None leaves it to
+    the engine. With `shared_file` the jobs of a host have one file, each its own part of it.
+    `options` are further fio options, allow-listed by the engine. With `verify`, which
+    the native engine alone can do, blocks that are read must hold what was last written there.
+    """
+
+    engine: EngineName
+    access: Access
+    block_bytes: int
+    iodepth: int
+    numjobs: int
+    file_bytes: int
+    files_per_job: int = 1
+    read_percent: int | None = None
+    direct: bool = True
+    ioengine: str = "libaio"
+    contents: Contents = Contents.SCRAMBLED
+    rate_iops: int | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    arrivals: Arrivals | None = None
+    verify: bool = False
+    rate_bytes_per_s: int | None = None
+    fleet_rate_iops: int | None = None
+    shared_file: bool = False
+
+    @property
+    def asked_iops(self) -> float | None:
+        """I/Os a second that one job shall make in the mean, None for as many as it can."""
+        if self.rate_iops is not None or self.rate_bytes_per_s is None:
+            return self.rate_iops
+        return self.rate_bytes_per_s / self.mean_block_bytes
+
+    @property
+    def mean_block_bytes(self) -> float:
+        """Bytes of an I/O in the mean, where sizes are mixed too (fio's `bssplit`)."""
+        split = dict(self.options).get("bssplit")
+        if split is None:
+            return self.block_bytes
+        reads, _, others = split.partition(",")
+        percent = 100 if not self.access.mixed else self.read_percent or 0
+        share = percent / 100 if self.access.reads else 0.0
+        mean = mean_bytes_of(reads) * share
+        return mean + (mean_bytes_of(others or reads) * (1 - share) if share < 1 else 0.0)
+
+    def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str]:
+        """See `Mixed`."""
+        percent = axis.get(_MIX_AXIS, self.read_percent) if self.access.mixed else ""
+        return "io", f"{self.access.value}{percent}"
+
+    @property
+    def depth_total(self) -> int:
+        """I/Os that this client may hold in flight: iodepth x numjobs."""
+        return self.iodepth * self.numjobs
+
+    def at(self, axis: Iterable[tuple[str, int | str]]) -> Job:
+        """The job with the axis values in place of its first ones."""
+        changes: dict[str, Any] = {}
+        for name, value in axis:
+            match name:
+                case "bs":
+                    changes["block_bytes"] = parse_size(value)
+                case "filesize":
+                    changes["file_bytes"] = parse_size(value)
+                case "rate":
+                    changes["rate_bytes_per_s"] = parse_size(value)
+                case "rwmixread":
+                    changes["read_percent"] = value
+                case "vms_per_node" | "hosts":
+                    pass  # It says who has the job, not what it is.
+                case _:
+                    changes[name] = value
+        return replace(self, **changes)
+
+
+@runtime_checkable
+class ServedJob(Protocol):
+    """A job on a store that the study's server may keep."""
+
+    def served_by(self, server: Any) -> Mapping[str, object]:  # noqa: ANN401
+        """What of the server makes a point another one."""
+
+
+@runtime_checkable
+class BoundJob(Protocol):
+    """A job whose processes may be held to a bound of memory."""
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """The bound; None for none."""
+
+
+AnyJob = Job | MetadataJob | KeyValueJob | YcsbJob
+"""What one client is asked to do: I/O on files, operations on their metadata, or on keys."""
+
+
+@runtime_checkable
+class MakesFiles(Protocol):
+    """A job whose load makes files of its own, perhaps many."""
+
+    @property
+    def inodes(self) -> int:
+        """Inodes that one client's share needs."""
+
+
+def io_of(job: AnyJob) -> Job:
+    """The job, which is I/O on files; TypeError for any other."""
+    if not isinstance(job, Job):
+        raise TypeError(f"{job.engine} makes no I/O on files")
+    return job
+
+
+WHOLE: Final = 100
+"""Percent."""
+
+
+def shares_of(bssplit: str) -> tuple[tuple[int, int], ...]:
+    """The sizes of fio's `bssplit` in bytes, each with its share in percent.
+
+    Sizes without a share divide what the others leave, in whole percents.
+    """
+    parts = [part.partition("/") for part in bssplit.split(":")]
+    known = sum(int(share) for _, _, share in parts if share)
+    blank = sum(1 for _, _, share in parts if not share)
+    each = max(WHOLE - known, 0) // max(blank, 1)
+    return tuple((parse_size(size), int(share) if share else each) for size, _, share in parts)
+
+
+def mean_bytes_of(bssplit: str) -> float:
+    """Bytes of an I/O in the mean; what is left of a hundred percent goes to the last size.
+
+    Shares come to 1 to 100 percent: studies with others are refused.
+    """
+    drawn = [(size, share) for size, share in shares_of(bssplit) if share]
+    left = WHOLE - sum(share for _, share in drawn)
+    return (sum(size * share for size, share in drawn) + drawn[-1][0] * left) / WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One parameter varied: its name as in the study file and the values in their order."""
+
+    name: str
+    values: tuple[int | str, ...]
+
+
+class Indicator(StrEnum):
+    """Which figure of a workload is its headline."""
+
+    IOPS = "iops"
+    BANDWIDTH = "bandwidth"
+    LATENCY = "latency"
+    OPERATIONS = "operations"
+    """The rate of each metadata operation."""
+    KEY_OPERATIONS = "key-operations"
+    """Operations a second on a key-value store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A described behaviour: the job at its first values, and the axes that vary it.
+
+    `repeats` is how often each of its points is measured, None for as often as the method says.
+    `aim` is what its axes are measured for.
+    """
+
+    id: str
+    title: str
+    job: AnyJob
+    sweep: tuple[Axis, ...]
+    indicator: Indicator
+    repeats: int | None = None
+    aim: Aim = EVERY_POINT
+
+    @property
+    def io(self) -> Job:
+        """The job, which is I/O on files; TypeError for any other."""
+        return io_of(self.job)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run of one engine; latencies and CPU time in ns, CPU for each I/O."""
+
+    engine: EngineName
+    pair: int
+    iops: float
+    lat_ns_mean: float
+    lat_ns_p50: float
+    lat_ns_p99: float
+    cpu_ns_per_io: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostCalibration:
+    """One host's part: its runs in their order, and what each engine made of nothing there.
+
+    `versions` are those of the engines, `methods` how each spoke to the kernel. `job` is what that
+    host did, which may have another number of jobs than elsewhere.
+    """
+
+    host: str
+    job: Job
+    trials: tuple[Trial, ...]
+    ceilings: Mapping[EngineName, float | None]
+    versions: Mapping[EngineName, str]
+    methods: Mapping[EngineName, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """All hosts, and their runs together: rates added up, latencies over the I/Os of all.
+
+    All hosts ran one engine at a time, from one moment on.
+    """
+
+    job: Job
+    hosts: tuple[HostCalibration, ...]
+    trials: tuple[Trial, ...]
+
+    @property
+    def ceilings(self) -> Mapping[EngineName, float | None]:
+        """What each engine made of nothing on all hosts at once; None where one could not."""
+        every = [host.ceilings for host in self.hosts]
+        return {
+            engine: None if None in (parts := [one[engine] for one in every]) else _sum(parts)
+            for engine in every[0]
+        }
+
+
+def _sum(parts: list[float | None]) -> float:
+    return sum(part for part in parts if part is not None)

@@ -1,0 +1,1 @@
+"""Virtual machines that a session boots as hosts."""

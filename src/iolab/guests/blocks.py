@@ -1,0 +1,203 @@
+"""What QEMU counts of a guest's data disk: `query-blockstats`, and its histograms of latency.
+
+Source: https://www.qemu.org/docs/master/interop/qemu-qmp-ref.html, `BlockDeviceStats` and
+`BlockLatencyHistogramInfo`. A latency there is from the guest's request to its completion, and so
+holds the wait for a bound of IOPS and for every copy of the image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from iolab.core.samples import Direction
+from iolab.errors import HostError
+from iolab.guests.guest import BlockCounts, GuestUse
+from iolab.guests.machine import DISK_ID
+from iolab.hosts.answers import MAX_COUNT, Count, UseAnswer
+from iolab.hosts.host import printable
+
+COUNTERS: Final = "query-blockstats"
+"""The command whose answer `read_blocks` takes."""
+
+HISTOGRAMS: Final = "block-latency-histogram-set"
+"""The command, with `HISTOGRAM_ARGUMENTS`, that begins the histograms anew."""
+
+STEPS_PER_OCTAVE: Final = 8
+"""Bins of 9 %: fine enough to tell a layer's share, and 10 kB an answer, which QEMU makes in the
+thread that serves the guest's I/O."""
+
+LOWEST_NS: Final = 1_000
+HIGHEST_NS: Final = 60_000_000_000
+"""From less than any request takes to twice the kernel's own limit of one, 30 s."""
+
+
+def _boundaries() -> Iterator[int]:
+    """Each a step above the one before, from the lowest to the first beyond the highest."""
+    step = 0
+    while (edge := round(LOWEST_NS * 2 ** (step / STEPS_PER_OCTAVE))) < HIGHEST_NS:
+        yield edge
+        step += 1
+    yield HIGHEST_NS
+
+
+BOUNDARIES_NS: Final = tuple(_boundaries())
+"""Ascending. QEMU keeps a bin below the first, between each two, and above the last."""
+
+HISTOGRAM_ARGUMENTS: Final = {
+    "id": DISK_ID,
+    "boundaries-read": list(BOUNDARIES_NS),
+    "boundaries-write": list(BOUNDARIES_NS),
+}
+"""Reads and writes of the data disk; flushes are in no result."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionCounts:
+    """Sums of one direction since the guest began, and the bins' since its histograms were set.
+
+    Requests that failed are among `ios`, `total_ns` and the bins, but moved no `bytes`. `bins` are
+    one more than the boundaries, or none where no histogram was set.
+    """
+
+    ios: int = 0
+    bytes: int = 0
+    total_ns: int = 0
+    bins: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DiskCounts:
+    """What a guest's data disk was served so far."""
+
+    read: DirectionCounts
+    write: DirectionCounts
+
+
+def read_blocks(guest: str, answer: object) -> DiskCounts:
+    """The data disk's counters out of the answer to COUNTERS. HostError when they are not there."""
+    try:
+        disks = [disk for disk in _DISKS.validate_python(answer) if disk.qdev == DISK_ID]
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        where = ".".join(str(step) for step in first["loc"])
+        raise _odd(guest, f"'{where}' in its counters: {first['msg']}") from None
+    if len(disks) != 1:
+        raise _odd(guest, f"{len(disks)} disks called '{DISK_ID}' instead of one")
+    return disks[0].stats.counts(guest)
+
+
+def blocks_between(guest: str, before: DiskCounts, after: DiskCounts) -> tuple[BlockCounts, ...]:
+    """What was served between two looks, reads first.
+
+    HostError when a counter fell, as it does when the guest was started anew.
+    """
+    return (
+        _between(guest, Direction.READ, before.read, after.read),
+        _between(guest, Direction.WRITE, before.write, after.write),
+    )
+
+
+class _Told(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class _Histogram(_Told):
+    boundaries: Annotated[list[Count], Field(max_length=len(BOUNDARIES_NS))]
+    bins: Annotated[list[Count], Field(max_length=len(BOUNDARIES_NS) + 1)]
+
+
+class _Stats(_Told):
+    rd_operations: Count
+    wr_operations: Count
+    failed_rd_operations: Count = 0
+    failed_wr_operations: Count = 0
+    rd_bytes: Count
+    wr_bytes: Count
+    rd_total_time_ns: Count
+    wr_total_time_ns: Count
+    rd_latency_histogram: _Histogram | None = None
+    wr_latency_histogram: _Histogram | None = None
+
+    def counts(self, guest: str) -> DiskCounts:
+        read = DirectionCounts(
+            self.rd_operations + self.failed_rd_operations,
+            self.rd_bytes,
+            self.rd_total_time_ns,
+            _bins(guest, self.rd_latency_histogram),
+        )
+        write = DirectionCounts(
+            self.wr_operations + self.failed_wr_operations,
+            self.wr_bytes,
+            self.wr_total_time_ns,
+            _bins(guest, self.wr_latency_histogram),
+        )
+        return DiskCounts(read, write)
+
+
+class _Disk(_Told):
+    qdev: Annotated[str, Field(max_length=4096)] = ""
+    stats: _Stats
+
+
+_DISKS: Final = TypeAdapter(Annotated[list[_Disk], Field(max_length=64)])
+"""Our guests have two disks."""
+
+
+def _bins(guest: str, told: _Histogram | None) -> tuple[int, ...]:
+    if told is None:
+        return ()
+    if tuple(told.boundaries) != BOUNDARIES_NS or len(told.bins) != len(BOUNDARIES_NS) + 1:
+        raise _odd(guest, "a histogram with other boundaries than were set")
+    return tuple(told.bins)
+
+
+def _between(
+    guest: str, direction: Direction, before: DirectionCounts, after: DirectionCounts
+) -> BlockCounts:
+    bins: tuple[int, ...] = ()
+    if before.bins and after.bins:
+        bins = tuple(late - early for late, early in zip(after.bins, before.bins, strict=True))
+    sums = (after.ios - before.ios, after.bytes - before.bytes, after.total_ns - before.total_ns)
+    if min(*sums, *bins, 0) < 0:
+        raise _odd(guest, f"fewer {direction.name.lower()}s than at the look before")
+    edges = pairwise((0, *BOUNDARIES_NS, MAX_COUNT))
+    filled = ((*edge, count) for edge, count in zip(edges, bins, strict=False) if count)
+    return BlockCounts(direction, *sums, tuple(filled))
+
+
+def _odd(guest: str, what: str) -> HostError:
+    happened = f"The hypervisor of guest '{printable(guest)}' told of {printable(what)}."
+    return HostError(happened, "See the last words of the guest's console, and run again.")
+
+
+NS_PER_S: Final = 1e9
+
+
+def guest_use(guest: str, before: UseAnswer, after: UseAnswer) -> GuestUse | None:
+    """The use between two looks; None where the node's kernel does not count it.
+
+    HostError when it fell, as it does when the guest was started anew or lost a processor.
+    """
+    differences = [late - early for early, late in _pairs(before, after) if early is not None]
+    if len(differences) < len(_times(after)):
+        return None
+    if min(differences) < 0:
+        happened = f"Guest '{printable(guest)}' had used less time than at the look before."
+        raise HostError(happened, "See the last words of the guest's console, and run again.")
+    wall, run, wait, user, system = (time / NS_PER_S for time in differences)
+    return GuestUse(wall_s=wall, vcpu_run_s=run, vcpu_wait_s=wait, cpu_s=user + system)
+
+
+def _times(used: UseAnswer) -> tuple[int | None, ...]:
+    return (used.real_ns, used.vcpu_run_ns, used.vcpu_wait_ns, used.user_ns, used.system_ns)
+
+
+def _pairs(before: UseAnswer, after: UseAnswer) -> list[tuple[int | None, int]]:
+    """Each time at both looks, where the later one knows it."""
+    both = zip(_times(before), _times(after), strict=True)
+    return [(early, late) for early, late in both if late is not None]

@@ -1,0 +1,213 @@
+"""Copies of guests' images on other nodes: who has which, and the commands that keep them.
+
+A node that has a copy runs `qemu-nbd` on it; the guest's own QEMU writes to all copies at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.core.events import Phase
+from iolab.errors import EngineError, HostError
+from iolab.guests.guest import GuestSettings
+from iolab.guests.hypervisor import Hypervisor
+from iolab.guests.machine import Aio, Replica
+from iolab.guests.problems import QEMU_IMG, QEMU_NBD
+from iolab.guests.qemu import QemuRun
+from iolab.guests.study import COPIES
+from iolab.hosts.barrier import together
+from iolab.hosts.processes import told
+from iolab.session.context import Crew
+from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
+from iolab.targets.extents import prove, unproved
+from iolab.units import format_bytes
+
+FIRST_PORT: Final = 10810
+"""After NBD's own port, which a server of the node's may have; below those the kernel gives out."""
+
+CLIENTS: Final = 2
+"""At a time: the guest, and one whose connection a node has not yet seen the end of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """A copy of the image of a guest, on a node that is not its own."""
+
+    guest: str
+    node: str
+    replica: Replica
+
+    @property
+    def image(self) -> str:
+        """The file's name, in that node's scratch folder."""
+        return f"{self.replica.export}.img"
+
+
+def mirrors(
+    nodes: Mapping[str, str], guests: Mapping[str, str], replicas: int, session: str
+) -> tuple[Mirror, ...]:
+    """The copies of a session, guest after guest. ValueError when there are too few nodes.
+
+    `nodes` has the storage address of each, `guests` the node of each; `replicas` counts the image
+    itself. Exports bear the session's id: a port that another session's server has is then no copy
+    of ours. The copies are on the nodes that follow a guest's own, each guest of a node beginning
+    one further, so that every node has as many as the others where that can be.
+    """
+    names = list(nodes)
+    if replicas > len(names):
+        raise ValueError(f"{replicas} replicas need as many nodes, and there are {len(names)}")
+    if len(guests) * (replicas - 1) > COPIES:
+        raise ValueError(f"a session has at most {COPIES} copies of images")
+    found: list[Mirror] = []
+    before: dict[str, int] = {}
+    for guest, own in guests.items():
+        place = names.index(own)
+        others = names[place + 1 :] + names[:place]
+        turn = before.get(own, 0)
+        before[own] = turn + 1
+        for copy in range(replicas - 1):
+            node = others[(turn + copy) % len(others)]
+            port = FIRST_PORT + len(found)
+            export = f"{guest}-copy{copy + 1}-{session}"
+            found.append(Mirror(guest, node, Replica(nodes[node], port, export)))
+    return tuple(found)
+
+
+def server_argv(
+    mirror: Mirror, image: str, qemu_nbd: str, aio: Aio = Aio.NATIVE
+) -> tuple[str, ...]:
+    """The command that offers a copy until it is killed; it ends at once when the port is taken.
+
+    `image` is absolute, for a name with a colon would be a protocol, and is there in its full size.
+    It listens on the node's storage address alone.
+    """
+    if not image.startswith("/"):
+        raise ValueError(f"the image's path is not absolute: {image!r}")
+    return (
+        *(qemu_nbd, "--persistent", f"--shared={CLIENTS}", "--format=raw"),
+        *("--cache=none", f"--aio={aio.value}", "--discard=ignore"),
+        f"--bind={mirror.replica.address}",
+        f"--port={mirror.replica.port}",
+        f"--export-name={mirror.replica.export}",
+        image,
+    )
+
+
+def copy_argv(mirror: Mirror, image: str, qemu_img: str) -> tuple[str, ...]:
+    """The command that makes a copy the same as the image: every byte of it, zeros as well.
+
+    It runs on the guest's own node, before the guest; the copy's server runs already.
+    """
+    return (
+        *(qemu_img, "convert", "-n", "-S", "0", "-t", "none", "-T", "none"),
+        *("-f", "raw", "-O", "raw", image, nbd_address(mirror.replica)),
+    )
+
+
+def nbd_address(replica: Replica) -> str:
+    """The copy as an address of NBD."""
+    host = f"[{replica.address}]" if ":" in replica.address else replica.address
+    return f"nbd://{host}:{replica.port}/{replica.export}"
+
+
+COPY_LIMIT_S: Final = 60.0
+SLOWEST_COPY_BYTES_PER_S: Final = 10e6
+"""A copy over a gigabit network that many nodes copy over at the same time."""
+
+SERVER_TRIES: Final = 50
+SERVER_RETRY_S: Final = 0.2
+"""Ten seconds for a server to listen, on a node under load."""
+
+SERVER_END_S: Final = 2.0
+"""For a server that could not have its port to end."""
+
+
+class Copies:
+    """The copies of a session; `make` once, `end` once."""
+
+    def __init__(self, crew: Crew, nodes: Sequence[Hypervisor], settings: GuestSettings) -> None:
+        self._crew = crew
+        self._nodes = {node.name: node for node in nodes}
+        self._settings = settings
+        self._servers: dict[str, QemuRun] = {}
+        addresses = {node.name: node.spec.storage_address for node in nodes}
+        guests = {guest: node.name for node in nodes for guest in node.guests}
+        self._mirrors = mirrors(addresses, guests, settings.replicas, crew.session_id)
+
+    async def make(self) -> None:
+        """Every copy is there and offered, the same as its image. HostError or EngineError else."""
+        size = self._settings.disk_bytes
+        expected_s = size * len(self._mirrors) / len(self._nodes) / ASSUMED_WRITE_BYTES_PER_S
+        detail = f"{len(self._mirrors)} copies of guests' disks on other nodes"
+        self._crew.begin(Phase.LAY_OUT, None, detail, expected_s)
+        (await together(self._nodes.values(), self._offer)).complete()
+        (await together(self._nodes.values(), self._copy)).complete()
+        (await together(self._nodes.values(), self._prove)).complete()
+        for node in self._nodes.values():
+            node.replicas = {
+                guest: tuple(one.replica for one in self._mirrors if one.guest == guest)
+                for guest in node.guests
+            }
+
+    async def end(self) -> None:
+        """Offer nothing any more; the files go with the nodes' folders."""
+        await asyncio.gather(*(server.kill() for server in self._servers.values()))
+        self._servers.clear()
+
+    async def _offer(self, node: Hypervisor) -> None:
+        for mirror in self._mirrors:
+            if mirror.node != node.name:
+                continue
+            image = f"{node.folder}/{mirror.image}"
+            size = str(self._settings.disk_bytes)
+            await told(node.host, ("truncate", "-s", size, image))
+            argv = server_argv(mirror, image, QEMU_NBD)
+            self._servers[mirror.replica.export] = QemuRun.start(node.host, argv, node.folder)
+
+    async def _copy(self, node: Hypervisor) -> None:
+        """Each image of this node's guests to its copies, one after the other."""
+        for mirror in self._mirrors:
+            if mirror.guest in node.guests:
+                await self._fill(node, mirror)
+
+    async def _prove(self, node: Hypervisor) -> None:
+        """The copies that this node offers are written in full, as images are."""
+        paths = [f"{node.folder}/{one.image}" for one in self._mirrors if one.node == node.name]
+        if paths and (holes := unproved(await prove(node.site, paths))):
+            happened = (
+                f"{format_bytes(holes)} of the copies of guests' disks on node '{node.name}' are "
+                f"not written."
+            )
+            raise HostError(happened, "See whether something else changes files in that folder.")
+
+    async def _fill(self, node: Hypervisor, mirror: Mirror) -> None:
+        argv = copy_argv(mirror, node.images[mirror.guest], QEMU_IMG)
+        limit_s = COPY_LIMIT_S + self._settings.disk_bytes / SLOWEST_COPY_BYTES_PER_S
+        server = self._servers[mirror.replica.export]
+        for left in reversed(range(SERVER_TRIES)):
+            try:
+                await told(node.host, argv, limit_s=limit_s)
+            except EngineError as fault:
+                refused = REFUSED in fault.happened
+                # Whoever answered instead of ours has its port, and ours is about to say so.
+                if await server.gone(SERVER_RETRY_S if refused else SERVER_END_S):
+                    raise _not_offered(mirror, server) from None
+                if not left or not refused:
+                    raise
+            else:
+                return
+
+
+def _not_offered(mirror: Mirror, server: QemuRun) -> HostError:
+    happened = (
+        f"The copy of guest '{mirror.guest}' cannot be offered on node '{mirror.node}': "
+        f"{server.words().rstrip('.') or 'it said nothing'}."
+    )
+    return HostError(happened, "Free that port there, or correct the node's storage_address.")
+
+
+REFUSED: Final = "Connection refused"
+"""What qemu-img says of a server that does not listen yet."""

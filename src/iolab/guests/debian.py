@@ -1,0 +1,320 @@
+"""Programs of this machine that kits of guests are made with, run to their end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from iolab.errors import EngineError
+from iolab.hosts.host import printable_bytes
+from iolab.hosts.processes import end_group
+
+SYSTEM_PROGRAMS: Final = "/usr/local/sbin:/usr/sbin:/sbin"
+"""Where mke2fs lies, and users who are not root do not look."""
+
+PACKAGES: Final = {
+    "apt-get": "apt",
+    "apt-cache": "apt",
+    "dpkg-deb": "dpkg",
+    "mke2fs": "e2fsprogs",
+    "fio": "fio",
+    "ldd": "libc-bin",
+    "lz4": "lz4",
+    "zstd": "zstd",
+}
+"""The Debian package with each program."""
+
+ANSWER_LIMIT_S: Final = 60.0
+"""For what needs no network: seconds at most, more on a machine with a loaded disk."""
+
+SHOWN: Final = 300
+"""Characters of what a program said that go into a sentence."""
+
+_NO_ROOM: Final = b"No space left on device"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a program ended: its exit code, and all that it printed."""
+
+    code: int
+    output: bytes
+    errors: bytes
+
+    @property
+    def says(self) -> str:
+        """The line of its errors that tells most, else of what it printed, for a sentence."""
+        lines = [line.strip() for line in (self.errors or self.output).splitlines() if line.strip()]
+        grave = [line for line in lines if line.startswith((b"E:", b"dpkg-deb: error"))]
+        chosen = (grave or lines or [b"it does not say why"])[-1 if not grave else 0]
+        return printable_bytes(chosen, SHOWN).rstrip(".")
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """The programs on the environment's PATH, then in `beside`."""
+
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    beside: str = SYSTEM_PROGRAMS
+
+    def require(self, *names: str) -> None:
+        """EngineError that names all of these that are missing, and what to install."""
+        missing = [name for name in names if self._find(name) is None]
+        if missing:
+            packages = " ".join(sorted({PACKAGES[name] for name in missing}))
+            raise EngineError(
+                f"Guests are made with {' and '.join(missing)}, which this machine does not have.",
+                f"Install what is missing here (`apt-get install {packages}`) and run again.",
+            )
+
+    def path_of(self, name: str) -> Path:
+        """Where a program lies. EngineError when it is missing."""
+        self.require(name)
+        return Path(self._find(name) or name)
+
+    async def ran(
+        self, name: str, *words: str, cwd: Path | None = None, limit_s: float = ANSWER_LIMIT_S
+    ) -> Ran:
+        """Run a program to its end, whatever its code.
+
+        EngineError when it is missing, does not start or takes longer than `limit_s`; OSError when
+        it says that the disk is full.
+        """
+        path = self.path_of(name)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(str(path), *words),
+                cwd=cwd,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+                env={**self.environment, "LC_ALL": "C"},
+            )
+        except OSError as fault:
+            raise EngineError(
+                f"{name} at {path} does not start ({fault.strerror}).", _again(name)
+            ) from None
+        try:
+            async with asyncio.timeout(limit_s):
+                output, errors = await process.communicate()
+        except TimeoutError:
+            raise EngineError(
+                f"{name} did not end within {limit_s:g} s.",
+                "See what holds it up by running it by hand, and run again.",
+            ) from None
+        finally:
+            await end_group(process)
+        if process.returncode and _NO_ROOM in errors:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return Ran(process.returncode or 0, output, errors)
+
+    def _find(self, name: str) -> str | None:
+        searched = (self.environment.get("PATH", os.defpath), self.beside)
+        return shutil.which(name, path=":".join(folders for folders in searched if folders))
+
+
+def _again(name: str) -> str:
+    return f"Install it anew (`apt-get install --reinstall {PACKAGES[name]}`) and run again."
+
+
+META_PACKAGES: Final = ("linux-image-cloud-amd64", "linux-image-kvm", "linux-image-virtual")
+"""What depends on the newest kernel for guests: Debian's, then Ubuntu's two. Most wanted first."""
+
+SYSTEM_LISTS: Final = Path("/var/lib/apt/lists")
+
+LISTS_LIMIT_S: Final = 300.0
+"""25 MB over a slow line."""
+
+FETCH_LIMIT_S: Final = 900.0
+"""30 MB; Ubuntu's modules are another 30 MB."""
+
+NAME_YOURS: Final = "name a kernel package that you have with `kernel` in [vm]"
+
+_NAME: Final = r"linux-(?:image|modules|binary)-(?:unsigned-)?\d[\w.+~-]*"
+_WITH_VERSION: Final = re.compile(rf"({_NAME})(?:\s*\(=\s*([^)\s]+)\s*\))?")
+_SETTINGS: Final = b"#clear APT::Update;\n"
+"""What a system does after its own update is not for ours."""
+_UNSIGNED: Final = "-unsigned"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelOffer:
+    """A kernel package that can be had: from apt by `lists` (None: the system's), or as `file`."""
+
+    name: str
+    version: str
+    lists: Path | None = None
+    file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTree:
+    """An unpacked kernel: its image, and the folder of its modules (which may not exist)."""
+
+    release: str
+    image: Path
+    modules: Path
+
+
+class NotToBeHad(EngineError):
+    """apt knows no kernel for guests, or its mirror does not have what apt's lists name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apt:
+    """The machine's apt, and `own`, a folder for lists of our own."""
+
+    programs: Programs
+    own: Path
+    system_lists: Path = SYSTEM_LISTS
+
+    async def offer(self) -> KernelOffer:
+        """The newest kernel for guests, by the newer of the system's lists and ours.
+
+        NotToBeHad when neither knows one.
+        """
+        known: list[Path | None] = [None]
+        if _changed(self.own / "lists") > _changed(self.system_lists):
+            known = [self.own, None]
+        for lists in known:
+            if offer := await self._offered(lists):
+                return offer
+        raise NotToBeHad(
+            f"apt here knows none of {', '.join(META_PACKAGES)}.",
+            f"Run `apt-get update` with a source that has one, or {NAME_YOURS}.",
+        )
+
+    async def refreshed(self) -> KernelOffer:
+        """The same after fetching lists of our own. NotToBeHad when that does not help."""
+        for folder in (self.own / "lists" / "partial", self.own / "cache/archives/partial"):
+            folder.mkdir(parents=True, exist_ok=True)
+        settings = self.own / "apt.conf"
+        settings.write_bytes(_SETTINGS)
+        words = ("-c", str(settings), *_options(self.own), "-qq", "update")
+        ran = await self.programs.ran("apt-get", *words, limit_s=LISTS_LIMIT_S)
+        # One of many sources may fail without need of it.
+        if offer := await self._offered(self.own):
+            (self.own / "lists").touch()
+            return offer
+        if ran.code or ran.errors:
+            raise NotToBeHad(f"apt-get cannot fetch its lists ({ran.says}).", _reach())
+        raise NotToBeHad(
+            f"No source of this machine's apt has any of {', '.join(META_PACKAGES)}.",
+            f"Add one that does, or {NAME_YOURS}.",
+        )
+
+    async def fetched(self, offer: KernelOffer, folder: Path) -> tuple[Path, ...]:
+        """The package, and that with its modules where they are apart, below `folder`.
+
+        NotToBeHad when the mirror does not give it.
+        """
+        if offer.file is not None:
+            return (offer.file,)
+        shown = await self._show(offer.lists, offer.name)
+        parts = [offer.name]
+        for stanza in stanzas(shown.output.decode("utf-8", "replace")):
+            wanted = stanza.get("Depends", "")
+            parts += [name for name, _ in _WITH_VERSION.findall(wanted) if name not in parts]
+        words = (*_options(offer.lists), "-q", "download", *parts)
+        ran = await self.programs.ran("apt-get", *words, cwd=folder, limit_s=FETCH_LIMIT_S)
+        found = await asyncio.to_thread(lambda: tuple(sorted(folder.glob("*.deb"))))
+        if ran.code or len(found) < len(parts):
+            raise NotToBeHad(f"apt-get cannot fetch {' and '.join(parts)} ({ran.says}).", _reach())
+        return found
+
+    async def _offered(self, lists: Path | None) -> KernelOffer | None:
+        ran = await self._show(lists, *META_PACKAGES)
+        offer = offered(ran.output.decode("utf-8", "replace"))
+        return offer and replace(offer, lists=lists)
+
+    async def _show(self, lists: Path | None, *names: str) -> Ran:
+        words = (*_options(lists), "show", "--no-all-versions", *names)
+        return await self.programs.ran("apt-cache", *words)
+
+
+def stanzas(text: str) -> Iterator[Mapping[str, str]]:
+    """The paragraphs of what apt and dpkg print, by field; lines that go on are left out."""
+    for paragraph in re.split(r"\n\s*\n", text):
+        rows = (line.partition(":") for line in paragraph.splitlines() if line[:1].strip())
+        found = {name: content.strip() for name, mark, content in rows if mark}
+        if found:
+            yield found
+
+
+def offered(text: str) -> KernelOffer | None:
+    """The kernel that the most wanted of the shown meta packages depends on; None without one."""
+    by_name = {stanza.get("Package", ""): stanza for stanza in stanzas(text)}
+    for meta in META_PACKAGES:
+        stanza = by_name.get(meta, {})
+        kernels = [
+            (name, version)
+            for name, version in _WITH_VERSION.findall(stanza.get("Depends", ""))
+            if name.startswith("linux-image-")
+        ]
+        if kernels:
+            name, version = min(kernels, key=lambda kernel: kernel[0].endswith(_UNSIGNED))
+            return KernelOffer(name, version or stanza.get("Version", ""))
+    return None
+
+
+async def own_package(programs: Programs, path: Path) -> KernelOffer:
+    """What a package file of the user's is. EngineError when it is none."""
+    if not await asyncio.to_thread(path.is_file):
+        raise EngineError(f"There is no kernel package at {path}.", "Correct `kernel` in [vm].")
+    ran = await programs.ran("dpkg-deb", "-f", str(path), "Package", "Version")
+    fields = next(stanzas(ran.output.decode("utf-8", "replace")), {})
+    if ran.code or not fields.keys() >= {"Package", "Version"}:
+        raise _no_package(path, ran)
+    return KernelOffer(fields["Package"], fields["Version"], file=path)
+
+
+async def unpacked(programs: Programs, packages: Sequence[Path], folder: Path) -> KernelTree:
+    """Unpack packages into `folder`. EngineError when one is damaged or holds no kernel."""
+    for package in packages:
+        ran = await programs.ran("dpkg-deb", "-x", str(package), str(folder))
+        if ran.code:
+            raise _no_package(package, ran)
+    images = sorted((folder / "boot").glob("vmlinuz-*"))
+    if len(images) != 1:
+        names = " and ".join(package.name for package in packages)
+        raise EngineError(
+            f"{names} holds {len(images)} kernels (boot/vmlinuz-*) and not one.",
+            "Name a package such as linux-image-6.1.0-56-cloud-amd64 with `kernel` in [vm].",
+        )
+    release = images[0].name.removeprefix("vmlinuz-")
+    below = next((b for b in ("lib", "usr/lib") if (folder / b / "modules").is_dir()), "lib")
+    return KernelTree(release, images[0], folder / below / "modules" / release)
+
+
+def _no_package(path: Path, ran: Ran) -> EngineError:
+    return EngineError(
+        f"{path.name} is no Debian package that can be unpacked ({ran.says}).",
+        f"Fetch it again, or {NAME_YOURS}.",
+    )
+
+
+def _options(lists: Path | None) -> tuple[str, ...]:
+    """Who fetches as root hands that to a user who cannot write in a folder of root's."""
+    own = ("-o", "APT::Sandbox::User=root")
+    if lists is None:
+        return own
+    return (*own, "-o", f"Dir::State::lists={lists}/lists", "-o", f"Dir::Cache={lists}/cache")
+
+
+def _changed(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _reach() -> str:
+    return f"See that this machine reaches its package mirror, or {NAME_YOURS}."

@@ -1,0 +1,426 @@
+"""All guests of a session: what they stand on, their boots, what a run tells of them, their end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from iolab.core.engine import EngineName
+from iolab.core.events import Notice, Phase
+from iolab.core.host import HostFacts, HostSpec
+from iolab.core.run import DataSet, PlannedRun, RunRecord
+from iolab.core.study import Study
+from iolab.core.workload import Access, Job
+from iolab.errors import HostError
+from iolab.guests.blocks import COUNTERS, DiskCounts, blocks_between, guest_use, read_blocks
+from iolab.guests.copies import Copies
+from iolab.guests.guest import BlockCounts, DiskKind, GuestFleet, GuestRun, GuestSettings, GuestUse
+from iolab.guests.hypervisor import Hypervisor, Running
+from iolab.guests.kit import GuestKit, guest_kit
+from iolab.guests.problems import check_nodes, guest_tools, node_targets
+from iolab.guests.study import booted, node_path, pins_of
+from iolab.hosts.answers import UseAnswer, read_answer
+from iolab.hosts.barrier import together
+from iolab.hosts.builds import Say
+from iolab.hosts.connect import BootedHost, Link
+from iolab.hosts.host import Host
+from iolab.hosts.telemetry import CounterCollector
+from iolab.session.context import Crew
+from iolab.session.discovery import Survey, survey
+from iolab.session.reconnect import RESUME, Changed, Reach
+from iolab.study.guard import changes
+from iolab.study.targets import Target, makers_of, nodes_of, participants
+from iolab.targets.layout import lay_out
+
+LOOK_LIMIT_S: Final = 20.0
+"""One look at a guest's counters, on a node under full load."""
+
+
+@dataclass(slots=True)
+class _Counted:
+    """One guest in one run; `index` is its node's among the hosts that counters name."""
+
+    name: str
+    node: Hypervisor
+    index: int
+    seq: int = 0
+    before: _Look | None = None
+    after: _Look | None = None
+    told: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What was counted so far, None for what could not be had."""
+
+    disk: DiskCounts | None
+    use: UseAnswer | None
+
+
+class Counting:
+    """The guests of one run; `watching` once."""
+
+    def __init__(
+        self,
+        crew: Crew,
+        guests: Sequence[tuple[str, Hypervisor]],
+        counters: CounterCollector,
+        places: Mapping[str, int],
+    ) -> None:
+        self._crew = crew
+        self._counters = counters
+        self._all = [_Counted(name, node, places[node.name]) for name, node in guests]
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """They are counted before and after what is done within, and at every interval between."""
+        await asyncio.gather(*(self._begin(one) for one in self._all))
+        following = [asyncio.create_task(self._follow(one)) for one in self._all]
+        try:
+            yield
+        finally:
+            for task in following:
+                task.cancel()
+            await asyncio.gather(*following, return_exceptions=True)
+            await asyncio.gather(*(self._end(one) for one in self._all))
+
+    def told(self) -> tuple[GuestRun, ...]:
+        """What is to be recorded of them."""
+        return tuple(self._told(one) for one in self._all)
+
+    async def _begin(self, one: _Counted) -> None:
+        one.before = await self._look(one)
+
+    async def _follow(self, one: _Counted) -> None:
+        while True:
+            await asyncio.sleep(self._crew.study.telemetry.interval_ms / 1000)
+            await self._look(one)
+
+    async def _end(self, one: _Counted) -> None:
+        one.after = await self._look(one)
+
+    async def _look(self, one: _Counted) -> _Look:
+        """Look at a guest, and keep what was seen as a sample of its node's."""
+        running = one.node.running.get(one.name)
+        if running is None or one.node.host.lost or running.booted.qemu.ended.is_set():
+            return _Look(None, None)
+        disk, use = await self._disk(one, running), await self._use(one, running)
+        self._keep(one, disk, use)
+        return _Look(disk, use)
+
+    async def _disk(self, one: _Counted, running: Running) -> DiskCounts | None:
+        if running.monitor is None:
+            return None
+        try:
+            answer = await running.monitor.command(COUNTERS, deadline_s=LOOK_LIMIT_S)
+            return read_blocks(one.name, answer)
+        except HostError as fault:
+            self._say(one, fault)
+            return None
+
+    async def _use(self, one: _Counted, running: Running) -> UseAnswer | None:
+        try:
+            told = await one.node.host.ask(
+                "use", deadline_s=LOOK_LIMIT_S, run=running.booted.qemu.id
+            )
+            return read_answer(one.node.name, UseAnswer, told)
+        except HostError as fault:
+            self._say(one, fault)
+            return None
+
+    def _keep(self, one: _Counted, disk: DiskCounts | None, use: UseAnswer | None) -> None:
+        if use is None:
+            # Its time is that of the node's clock, which only the node tells.
+            return
+        one.seq += 1
+        read, write = (disk.read, disk.write) if disk else (None, None)
+        row = [
+            one.name,
+            *(read and read.ios, write and write.ios),
+            *(read and read.bytes, write and write.bytes),
+            *(read and read.total_ns, write and write.total_ns),
+            *(use.vcpu_run_ns, use.vcpu_wait_ns),
+        ]
+        sample = {"seq": one.seq, "real_ns": use.real_ns, "guests": [row]}
+        with suppress(ValueError):
+            self._counters.add(one.index, sample)
+
+    def _say(self, one: _Counted, fault: HostError) -> None:
+        """Each fault of a guest once in a run."""
+        if fault.happened not in one.told:
+            one.told.add(fault.happened)
+            self._crew.tell(Notice(f"{fault.happened} The run goes on without a look at it."))
+
+    def _told(self, one: _Counted) -> GuestRun:
+        ground, running = one.node.ground, one.node.running.get(one.name)
+        blocks: tuple[BlockCounts, ...] = ()
+        use: GuestUse | None = None
+        before, after = one.before, one.after
+        try:
+            if before and after and before.disk and after.disk:
+                blocks = blocks_between(one.name, before.disk, after.disk)
+            if before and after and before.use and after.use:
+                use = guest_use(one.name, before.use, after.use)
+        except HostError as fault:
+            self._say(one, fault)
+        return GuestRun(
+            guest=one.name,
+            node=one.node.name,
+            accelerator=ground.accelerator if ground else None,
+            blocks=blocks,
+            use=use,
+            booted_s=running.booted.seconds if running else None,
+        )
+
+
+IMAGES: Final = "guests"
+"""The data set that guests' images are."""
+
+_WRITING: Final = Job(
+    engine=EngineName.FIO,
+    access=Access.WRITE,
+    block_bytes=1 << 20,
+    iodepth=1,
+    numjobs=1,
+    file_bytes=1 << 20,
+)
+"""How images are laid out: past the page cache, as QEMU uses them."""
+
+
+class GuestKits(Protocol):
+    """Makes what guests boot from, as `guest_kit` does."""
+
+    async def __call__(self, say: Say, /, *, package: str = "") -> GuestKit:
+        """The kit, with the kernel in that package file; "" for the newest there is."""
+
+
+class Guests:
+    """The guests of a session, of a study that boots some, or uses some, or has none.
+
+    `raise_up` before the first guest is reached, `watching` and `told` for each run, `end` once.
+    """
+
+    def __init__(self, crew: Crew, kits: GuestKits) -> None:
+        self._crew = crew
+        self._kits = kits
+        self._nodes: dict[str, Hypervisor] = {}
+        self._copies: Copies | None = None
+        self._counting: Counting | None = None
+        self._reach: Reach | None = None
+        self.below: Mapping[str, tuple[str, ...]] = {}
+        """The block devices below the path of each node that has one."""
+        for host in crew.hosts.values():
+            self._adopt(host)
+
+    @property
+    def are_booted(self) -> bool:
+        """Whether there are guests to boot."""
+        return self._crew.study.guests is not None
+
+    async def raise_up(self, nodes: Survey) -> None:
+        """Everything up to the boots: folders, what guests boot from, images, KVM tried.
+
+        `nodes` is what they told. Raises HostError or EngineError, with every fault that is
+        known beforehand and nothing done then, and Interrupted at a stop request.
+        """
+        settings, crew = self._crew.study.guests, self._crew
+        if settings is None:
+            return
+        check_nodes(crew.study, crew.plan, nodes.facts, nodes.probes, owner=crew.owner)
+        self._nodes = self._hypervisors(nodes.facts, settings)
+        await crew.stop.unless_requested(self._raise_up(settings, list(self._nodes.values())))
+
+    def reaching(self, reach: Reach | None) -> Reach | None:
+        """The same way to reach hosts anew, after which guests are booted anew."""
+        self._reach = reach
+        if reach is None:
+            return None
+
+        def reached(spec: HostSpec) -> Host:
+            return self._adopt(reach(spec))
+
+        return reached
+
+    def see_nodes(self, facts: Mapping[str, HostFacts]) -> None:
+        """Take what nodes told of themselves, whoever booted the guests on them."""
+        names = {spec.name for spec in nodes_of(self._crew.study)} & facts.keys()
+        seen = {name: facts[name].target for name in names}
+        self.below = {name: target.devices for name, target in seen.items() if target is not None}
+
+    @asynccontextmanager
+    async def watching(
+        self, run: PlannedRun, counters: CounterCollector, places: Mapping[str, int]
+    ) -> AsyncIterator[None]:
+        """What nodes count of their guests is collected while what is done within lasts.
+
+        `places` are the numbers of the nodes among the hosts that counters name.
+        """
+        guests = [
+            (name, self._nodes[node])
+            for name, node in self._placed(run)
+            if node in self._nodes and node in places
+        ]
+        self._counting = Counting(self._crew, guests, counters, places)
+        async with self._counting.watching():
+            yield
+
+    def told(self, record: RunRecord) -> RunRecord:
+        """The record of a run with its guests, where hosts of it are guests."""
+        run = record.run
+        placed = self._placed(run)
+        if not placed:
+            return record
+        # A run that came to nothing before its load was not counted.
+        counting, self._counting = self._counting, None
+        counted = {one.guest: one for one in counting.told()} if counting else {}
+        every = participants(self._crew.study, run.point.configuration, 0)
+        taking = {name for name, _ in placed}
+        left_out = self._crew.left_out
+        fleet = GuestFleet(
+            guests=tuple(counted.get(name) or GuestRun(name, node) for name, node in placed),
+            settings=self._crew.study.guests,
+            per_node=run.point.per_node or max(Counter(node for _, node in placed).values()),
+            idle=tuple(name for name in every if name not in taking | left_out),
+        )
+        return replace(record, fleet=fleet)
+
+    async def end(self) -> tuple[str, ...]:
+        """Every guest says bye, and what they stood on is removed; sentences on what failed."""
+        guests = [host for host in self._crew.hosts.values() if isinstance(host, BootedHost)]
+        await asyncio.gather(*(host.close() for host in guests), return_exceptions=True)
+        faults: list[str] = []
+        if self._copies is not None:
+            await self._copies.end()
+        outcomes = await together(self._nodes.values(), lambda node: node.end())
+        faults += [str(fault) for fault in outcomes.failed.values()]
+        self._nodes = {}
+        return tuple(faults)
+
+    def _adopt(self, host: Host) -> Host:
+        if isinstance(host, BootedHost):
+            host.boot = self._boot
+        return host
+
+    async def _boot(self, spec: HostSpec) -> Link:
+        settings, node = self._crew.study.guests, self._nodes.get(spec.node)
+        if settings is None or node is None:
+            happened = f"Guest '{spec.name}' has no node that was made ready for it."
+            raise HostError(happened, "This is a fault of iolab; please report it.")
+        return await self._crew.stop.unless_requested(self._boot_on(node, spec.name, settings))
+
+    async def _boot_on(self, node: Hypervisor, guest: str, settings: GuestSettings) -> Link:
+        """Boot a guest; first of all its node is made ready again, if it was lost."""
+        async with node.door:
+            if node.host.lost:
+                await self._reach_again(node)
+            if not node.ready:
+                await self._raise_up(settings, [node])
+        return await node.boot(guest, settings)
+
+    async def _reach_again(self, node: Hypervisor) -> None:
+        """The node anew, and still what it was, with nothing of ours on it. HostError else."""
+        why, crew = node.host.lost or "", self._crew
+        if self._reach is None or self._copies is not None:
+            # Other nodes' guests write to copies there.
+            raise HostError(why, RESUME)
+        await node.host.close()
+        host = crew.bystanders[node.name] = self._reach(node.spec)
+        node.begin_anew()
+        seen = await survey(crew.study, {node.name: host}, crew.questions)
+        if faults := changes({node.name: node.facts}, seen.facts):
+            # Lost it stays: no other guest is booted there either.
+            await host.close()
+            crew.taken.pop(node.name, None)  # What lies there is not ours.
+            happened = f"Node '{node.name}' was lost and came back as another."
+            raise Changed(happened, "Put it back as it was, and resume the session.", faults)
+        crew.tell(Notice(f"{why} Node '{node.name}' is reached again."))
+
+    def _hypervisors(
+        self, facts: Mapping[str, HostFacts], settings: GuestSettings
+    ) -> dict[str, Hypervisor]:
+        """The nodes; those that are one machine share its processors and its turns to boot."""
+        study = self._crew.study
+        machines: dict[str, list[HostSpec]] = {}
+        for spec in nodes_of(study):
+            machines.setdefault(facts[spec.name].kernel.boot_id or spec.name, []).append(spec)
+        found: dict[str, Hypervisor] = {}
+        for nodes in machines.values():
+            cpu = facts[nodes[0].name].cpu
+            here = [[guest.name for guest in booted(study, spec.name)] for spec in nodes]
+            given = pins_of(cpu, here, settings.vcpus, settings.pinning)
+            turns = asyncio.Semaphore(settings.boots_at_once or max(cpu.threads, 1))
+            for spec, names in zip(nodes, here, strict=True):
+                mine = {guest: given[guest] for guest in names}
+                found[spec.name] = Hypervisor(self._crew, spec, facts[spec.name], mine, turns)
+        return {spec.name: found[spec.name] for spec in nodes_of(study)}
+
+    async def _raise_up(self, settings: GuestSettings, nodes: list[Hypervisor]) -> None:
+        crew = self._crew
+
+        async def take(node: Hypervisor) -> None:
+            await node.take(node_path(crew.study, node.spec) or "")
+
+        async def prepare(node: Hypervisor) -> None:
+            await node.prepare(kit, settings)
+
+        (await together(nodes, take)).complete()
+        count = sum(len(node.guests) for node in nodes)
+        crew.begin(Phase.BOOT, None, f"{count} guests on {len(nodes)} nodes")
+        kit = await self._kits(self._say, package=settings.kernel)
+        (await together(nodes, prepare)).complete()
+        if settings.disk is DiskKind.IMAGE:
+            await self._lay_out_images(settings, nodes)
+        for node in nodes:
+            node.ready = True
+
+    async def _lay_out_images(self, settings: GuestSettings, nodes: list[Hypervisor]) -> None:
+        """An image for each guest, every byte of it written, and its copies on other nodes."""
+        counts = tuple((node.name, len(node.guests)) for node in nodes)
+        images = DataSet(
+            id=IMAGES,
+            configuration="",
+            numjobs=max(count for _, count in counts),
+            files_per_job=1,
+            file_bytes=settings.disk_bytes,
+            host_numjobs=counts,
+        )
+        await lay_out(self._crew, [node.site for node in nodes], images, _WRITING)
+        for node in nodes:
+            paths = node.site.paths(images.on(node.name))
+            node.images = dict(zip(node.guests, paths, strict=True))
+        if settings.replicas > 1:
+            self._copies = Copies(self._crew, nodes, settings)
+            await self._copies.make()
+
+    def _placed(self, run: PlannedRun) -> list[tuple[str, str]]:
+        """The guests that make a run's load, each with its node."""
+        study = self._crew.study
+        names = makers_of(study, run.point)
+        specs = [study.host(name) for name in names if name not in self._crew.left_out]
+        return [(spec.name, spec.node) for spec in specs if spec.node]
+
+    def _say(self, text: str) -> None:
+        self._crew.tell(Notice(f"{text[:1].upper()}{text[1:]}."))
+
+
+@dataclass(frozen=True, slots=True)
+class GuestSession:
+    """The part of guests in sessions; see `HostSession`. `kits` makes what they boot from."""
+
+    kits: GuestKits = guest_kit
+
+    def targets(self, study: Study) -> tuple[Target, ...]:
+        """Where images of guests go, on each node that boots any."""
+        return node_targets(study)
+
+    def programs(self, study: Study) -> dict[str, list[str]]:
+        """What guests need on their nodes."""
+        return guest_tools(study)
+
+    def hosts(self, crew: Crew) -> Guests:
+        """The guests of a session."""
+        return Guests(crew, self.kits)

@@ -1,0 +1,170 @@
+"""The points of a fleet of guests, apart by all that makes them another load: one group a mix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from iolab.analysis.points import FIGURES, Axis, PointSummary, value_of
+from iolab.core.metric import Result
+from iolab.core.run import Plan
+from iolab.core.study import Study
+from iolab.core.workload import Job, Workload
+from iolab.report.best import Headline, group_name, headline_of, median_repeat
+from iolab.report.series import DetailKey
+
+AXIS: Final = "vms_per_node"
+DEPTH: Final = "iodepth"
+"""Lines of one chart differ in it: published curves have one for light and one for heavy use."""
+
+RATE: Final = "iops"
+
+READ_PERCENT: Final = 70
+NODE_DEPTH: Final = 8
+"""The load at which published briefs show one node from inside, where a session has it."""
+
+RUNS_MAX: Final = 32
+"""Runs of guests whose manifests are read for what the nodes told: each has every guest in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetGroup:
+    """The points of one mix: they differ in guests a node, depth and configuration alone.
+
+    `nodes` is how many nodes have guests, 1 where configurations differ in it.
+    """
+
+    workload: Workload
+    others: Axis
+    points: tuple[PointSummary, ...]
+    nodes: int
+
+    @property
+    def title(self) -> str:
+        """`Random 70/30 4 KiB`, or with what is held of its axes."""
+        return group_name(self.workload, self.others)
+
+    def of(self, configuration: str) -> tuple[PointSummary, ...]:
+        """The points of one configuration."""
+        return tuple(point for point in self.points if point.key.configuration == configuration)
+
+
+def of_guests(workload: Workload) -> bool:
+    """Whether a workload is swept over guests a node."""
+    return isinstance(workload.job, Job) and any(axis.name == AXIS for axis in workload.sweep)
+
+
+def has_guests(results: Iterable[Result]) -> bool:
+    """Whether any run was made by guests whose nodes are known."""
+    return any(result.nodes for result in results)
+
+
+def fleet_groups(study: Study, points: Iterable[PointSummary]) -> tuple[FleetGroup, ...]:
+    """The groups of all workloads that are swept over guests, in the study's order."""
+    found = list(points)
+    nodes = node_count(study)
+    groups = []
+    for workload in study.workloads:
+        if not of_guests(workload):
+            continue
+        apart: dict[Axis, list[PointSummary]] = {}
+        for point in found:
+            if point.key.workload == workload.id:
+                apart.setdefault(_others(point.key.axis), []).append(point)
+        groups += [FleetGroup(workload, others, tuple(of), nodes) for others, of in apart.items()]
+    return tuple(groups)
+
+
+def _others(axis: Axis) -> Axis:
+    return tuple(pair for pair in axis if pair[0] not in {AXIS, DEPTH})
+
+
+def node_count(study: Study) -> int:
+    """How many nodes the guests live on, 1 where configurations differ in it or none is known."""
+    nodes = {spec.name: spec.node for spec in study.hosts}
+    counts = {
+        len({node for host in one.hosts if (node := nodes.get(host, ""))})
+        for one in study.configurations
+    }
+    return max(counts.pop(), 1) if len(counts) == 1 else 1
+
+
+def per_node(axis: Axis) -> int:
+    """How many guests of each node made the load, 0 where that is not varied."""
+    value = dict(axis).get(AXIS, 0)
+    return value if isinstance(value, int) else 0
+
+
+def guests_in(result: Result) -> int:
+    """How many guests made the load of a run."""
+    return sum(len(node.guests) for node in result.nodes) or len(result.hosts)
+
+
+def group_headlines(group: FleetGroup, study: Study) -> tuple[Headline, ...]:
+    """The best point of each configuration that has any, under the group's own name."""
+    key = FIGURES[group.workload.indicator]
+    name = " ".join([group.workload.id, *(str(value) for _, value in group.others)])
+    named = replace(group.workload, id=name, title=group.title)
+    return tuple(
+        headline_of(named, one, group.of(one.id), key)
+        for one in study.configurations
+        if group.of(one.id)
+    )
+
+
+def shown_run(point: PointSummary) -> Result | None:
+    """The run that stands for a point: the median one; None where none has a rate."""
+    runs = [run for run in point.results or point.left_out if value_of(run, RATE) is not None]
+    return median_repeat(runs, RATE) if runs else None
+
+
+def ends_of(points: Sequence[PointSummary]) -> list[PointSummary]:
+    """The points with the fewest and the most guests, in that order."""
+    known = sorted((p for p in points if shown_run(p)), key=lambda p: per_node(p.key.axis))
+    return known if len(known) < 3 else [known[0], known[-1]]
+
+
+def depths_of(points: Iterable[PointSummary]) -> Mapping[tuple[str, object], list[PointSummary]]:
+    """The points by configuration and depth, which are the lines of a chart."""
+    found: dict[tuple[str, object], list[PointSummary]] = {}
+    for point in points:
+        depth = dict(point.key.axis).get(DEPTH)
+        found.setdefault((point.key.configuration, depth), []).append(point)
+    return found
+
+
+def told_runs(groups: Iterable[FleetGroup], results: Sequence[Result]) -> tuple[DetailKey, ...]:
+    """The runs whose nodes are told of: of each line those with the fewest and most guests.
+
+    Of guests that are not varied, the runs in their order.
+    """
+    found = [
+        run
+        for group in groups
+        for points in depths_of(group.points).values()
+        for point in reversed(ends_of(points))
+        if (run := shown_run(point)) is not None
+    ]
+    found = found or [run for run in results if run.nodes]
+    return tuple(dict.fromkeys((run.digest, run.repeat) for run in found))[:RUNS_MAX]
+
+
+def inside_run(plan: Plan, points: Iterable[PointSummary]) -> Result | None:
+    """The run that shows a node from inside: as published at the most guests, else of the most.
+
+    Of several the one that is trusted most.
+    """
+    jobs = {point.digest: point.job for point in plan.points}
+    runs = [run for point in points if (run := shown_run(point)) is not None and run.nodes]
+
+    def order(run: Result) -> tuple[bool, int, int]:
+        return _published(jobs.get(run.digest)), guests_in(run), -run.verdict.level.rank
+
+    return max(runs, key=order, default=None)
+
+
+def _published(job: object) -> bool:
+    if not isinstance(job, Job) or not job.access.mixed:
+        return False
+    return job.read_percent == READ_PERCENT and job.iodepth == NODE_DEPTH

@@ -1,0 +1,154 @@
+"""Virtual machines as clients: how a study wants its guests, and what one run tells of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from typing import Final
+
+from iolab.core.samples import Direction
+
+GUEST_DISK: Final = "/dev/guest-data"
+"""The path of its data disk in every guest that we boot."""
+
+GUEST_SERIAL: Final = "data"
+"""The serial of that disk."""
+
+
+class Accelerator(StrEnum):
+    """What runs a guest's instructions."""
+
+    AUTO = "auto"
+    """KVM where it works, else emulation; the result says which it was."""
+    KVM = "kvm"
+    TCG = "tcg"
+    """Emulation: it measures the emulator as much as the storage."""
+
+
+class DiskKind(StrEnum):
+    """What lies behind a guest's data disk."""
+
+    IMAGE = "image"
+    """A file on the target of its node, laid out in full."""
+    MODELLED = "modelled"
+    """No storage at all: every I/O takes a stated time, so that the result is known in advance."""
+
+
+class Pinning(StrEnum):
+    """Which of its node's processors a guest may use."""
+
+    NONE = "none"
+    CORES = "cores"
+    """As many of its own as it has vCPUs, as long as the node has them."""
+    NUMA = "numa"
+    """Those of one NUMA node, guest after guest, and memory of that node."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuestSettings:
+    """The guests that a session boots on every hypervisor of its study, all alike.
+
+    `latency_ns` is of a modelled disk. `iops_limit` bounds each guest's disk, None does not.
+    `replicas` is on how many nodes each image lies, 1 for its own node alone. `boots_at_once` is of
+    one node, 0 for as many as it has processors; `boot_limit_s` is what one boot may take.
+    `kernel` is the path of a Debian kernel package on the controller, "" to fetch one.
+    """
+
+    vcpus: int
+    memory_bytes: int
+    disk_bytes: int
+    disk: DiskKind = DiskKind.IMAGE
+    latency_ns: int | None = None
+    iops_limit: int | None = None
+    replicas: int = 1
+    accelerator: Accelerator = Accelerator.AUTO
+    pinning: Pinning = Pinning.NONE
+    boots_at_once: int = 0
+    boot_limit_s: float = 150.0
+    kernel: str = ""
+
+    @property
+    def measured(self) -> dict[str, object]:
+        """What changes what is measured on them: not where their kernel came from."""
+        told = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in told.items() if name not in _OF_BOOTING}
+
+
+_OF_BOOTING: Final = ("boots_at_once", "boot_limit_s", "kernel")
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCounts:
+    """What the hypervisor served a guest's data disk in one direction between two looks.
+
+    `total_ns` is the time that all of them took there, from the guest's request to its completion.
+    `bins` are (low ns, high ns, count), ascending, low included and high not; the last may reach to
+    2^63 - 1. Empty where the hypervisor keeps none.
+    """
+
+    direction: Direction
+    ios: int
+    bytes: int
+    total_ns: int
+    bins: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GuestUse:
+    """What a guest's processors had of its node's: seconds that they ran and that they waited.
+
+    `vcpu_wait_s` were ready and on no processor, summed over all vCPUs; `cpu_s` is of the whole
+    hypervisor process, `wall_s` the time between the two looks.
+    """
+
+    wall_s: float
+    vcpu_run_s: float
+    vcpu_wait_s: float
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class GuestRun:
+    """One guest in one run, as its node saw it.
+
+    Of a guest that we only use, the node that it lives on is all that is known: `accelerator` and
+    `use` are None and `blocks` is empty. `booted_s` is from its start to its first word.
+    """
+
+    guest: str
+    node: str
+    accelerator: Accelerator | None = None
+    blocks: tuple[BlockCounts, ...] = ()
+    use: GuestUse | None = None
+    booted_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GuestFleet:
+    """The guests that made a run's load, `settings` those of guests that we booted, else None.
+
+    `per_node` is how many of each node took part; `idle` are guests that were up and had no part.
+    """
+
+    guests: tuple[GuestRun, ...]
+    settings: GuestSettings | None = None
+    per_node: int = 0
+    idle: tuple[str, ...] = ()
+
+    def renamed(self, names: Mapping[str, str]) -> GuestFleet:
+        """The same where hosts have those new names; a host that is not there keeps its own."""
+        guests = tuple(
+            replace(one, guest=names.get(one.guest, one.guest), node=names.get(one.node, one.node))
+            for one in self.guests
+        )
+        return replace(self, guests=guests, idle=tuple(names.get(one, one) for one in self.idle))
+
+    def on(self, node: str) -> tuple[GuestRun, ...]:
+        """The guests of a node."""
+        return tuple(guest for guest in self.guests if guest.node == node)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes that have guests, in the order of their first."""
+        return tuple(dict.fromkeys(guest.node for guest in self.guests))

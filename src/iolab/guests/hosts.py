@@ -1,0 +1,152 @@
+"""The guests that a study boots, as hosts, and where a growing fleet must be measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from iolab.core.host import HostFacts, HostSpec, Role, Room
+from iolab.core.run import Point
+from iolab.core.study import Study
+from iolab.guests.cost import guests_per_node
+from iolab.guests.guest import Accelerator, DiskKind, GuestSettings, Pinning
+from iolab.guests.study import guests_of, pins, unpinned
+from iolab.study.file import ConfigurationTable, WorkloadTable
+from iolab.study.tables import Tables
+from iolab.study.targets import nodes_of
+from iolab.units import format_bytes, format_ns
+
+
+def largest_per_node(tables: Tables) -> int:
+    """How many guests a node has at most; 1 where no workload says how many it wants."""
+    lists = [load.vms_per_node or [1] for _, load in tables.read("workload", WorkloadTable)]
+    return max((most for found in lists for most in found), default=1)
+
+
+def guest_hosts(tables: Tables, hosts: Iterable[HostSpec]) -> tuple[HostSpec, ...]:
+    """The guests on the hypervisors that some configuration measures; none where none are booted.
+
+    They are as many on each as the largest point wants.
+    """
+    if not tables.makes_hosts:
+        return ()
+    lists = [table.hosts for _, table in tables.read("configuration", ConfigurationTable)]
+    nodes = [
+        host.name
+        for host in hosts
+        if host.role is Role.HYPERVISOR
+        and any(names is None or host.name in names for names in lists)
+    ]
+    return tuple(guests_of(nodes, largest_per_node(tables)))
+
+
+def forced_loads(rooms: Iterable[Room], vcpus: int, loads: Sequence[int]) -> tuple[int, ...]:
+    """The numbers of guests a node, of those listed, at which its load may turn.
+
+    They are the first whose vCPUs together fill a NUMA node's cores, all cores, or the queues of
+    the storage, as far as these are known.
+    """
+    found = {
+        next((load for load in sorted(loads) if load * vcpus >= bound), None)
+        for room in rooms
+        for bound in _bounds(room)
+    }
+    return tuple(sorted(load for load in found if load is not None))
+
+
+def _bounds(room: Room) -> Iterator[float]:
+    if room.cores is not None:
+        yield room.cores
+        if room.numa_nodes is not None:
+            yield room.cores / room.numa_nodes
+    if room.queues is not None:
+        yield room.queues
+
+
+def fleet_lines(study: Study) -> Iterator[tuple[str, str]]:
+    """Lines on the guests of a study, each under its heading; none where it has no guests."""
+    nodes = nodes_of(study)
+    if not nodes:
+        return
+    guests = study.guests
+    if guests is None:
+        counts = Counter(spec.node for spec in study.hosts if spec.node)
+        listed = ", ".join(f"{counts[node.name]} on {node.name}" for node in nodes)
+        yield "guests", f"{listed}; they exist already and are only used"
+        return
+    each = guests_per_node(study)
+    where = f"each of {len(nodes)} nodes" if len(nodes) > 1 else nodes[0].name
+    yield "guests", f"{each} on {where}, {_machine(guests)}; booted for this session"
+    yield "disks", f"{format_bytes(guests.disk_bytes)} for each guest, {_disk(guests)}"
+
+
+def guest_notes(
+    study: Study, points: Iterable[Point], facts: Mapping[str, HostFacts] | None
+) -> Iterator[str]:
+    """What should be known before guests are booted, and is no reason against it."""
+    guests = study.guests
+    if guests is None:
+        return
+    match guests.accelerator:
+        case Accelerator.AUTO:
+            yield (
+                "whether KVM works is found out by booting a guest; where it does not, guests are "
+                "emulated and their results are at most indicative"
+            )
+        case Accelerator.TCG:
+            yield "guests are emulated, as vm.accel says: results are at most indicative"
+        case Accelerator.KVM:
+            pass
+    if guests.disk is DiskKind.MODELLED:
+        yield "no storage is measured: guests' disks are modelled, and what they do is known"
+    elif guests.iops_limit is not None:
+        yield f"disks are limited to {guests.iops_limit} IOPS each, which is what is seen of them"
+    most = guests_per_node(study)
+    if any(0 < point.per_node < most for point in points):
+        yield f"all {most} guests of a node stay up; those that make no load are idle"
+    yield from _machine_notes(study, guests, most, facts or {})
+
+
+def _machine(guests: GuestSettings) -> str:
+    vcpus = "1 vCPU" if guests.vcpus == 1 else f"{guests.vcpus} vCPUs"
+    pinned = {
+        Pinning.NONE: "",
+        Pinning.CORES: " on processors of its own",
+        Pinning.NUMA: " on one NUMA node",
+    }[guests.pinning]
+    return f"each {vcpus}{pinned} and {format_bytes(guests.memory_bytes)} of memory"
+
+
+def _disk(guests: GuestSettings) -> str:
+    if guests.disk is DiskKind.MODELLED:
+        return f"modelled: {format_ns(guests.latency_ns or 0)} for each I/O"
+    copies = f" on {guests.replicas} nodes" if guests.replicas > 1 else ""
+    limit = f", at most {guests.iops_limit} IOPS" if guests.iops_limit is not None else ""
+    return f"an image laid out in full{copies}{limit}"
+
+
+def _machine_notes(
+    study: Study, guests: GuestSettings, most: int, facts: Mapping[str, HostFacts]
+) -> Iterator[str]:
+    """What is known of the nodes: that several are one machine, or have too few processors."""
+    machines: dict[str, list[str]] = {}
+    for node in nodes_of(study):
+        if node.name in facts:
+            boot_id = facts[node.name].kernel.boot_id or f"of {node.name}"
+            machines.setdefault(boot_id, []).append(node.name)
+    for names in machines.values():
+        cpu, count = facts[names[0]].cpu, most * len(names)
+        together = " and ".join([*([", ".join(names[:-1])] if names[1:] else []), names[-1]])
+        if len(names) > 1:
+            yield f"{together} are one machine: their guests share its processors and its disks"
+        if count * guests.vcpus > cpu.threads:
+            yield (
+                f"{count * guests.vcpus} vCPUs share the {cpu.threads} processors of {together}: "
+                "guests may wait for them"
+            )
+        free = unpinned(pins(cpu, count, guests.vcpus, guests.pinning))
+        if guests.pinning is Pinning.CORES and free:
+            yield (
+                f"{together}: for {free} of {count} guests no processors of their own are left; "
+                "they may use all"
+            )

@@ -1,0 +1,205 @@
+"""One node and what the session has there: a folder with images and a kit, and guests that run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.core.events import GuestUp, Notice
+from iolab.core.host import HostFacts, HostSpec
+from iolab.errors import HostError
+from iolab.guests.blocks import HISTOGRAM_ARGUMENTS, HISTOGRAMS
+from iolab.guests.boot import Booted, BootHung, GuestLink, boot
+from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
+from iolab.guests.kit import GuestKit, KitPaths, kit_paths
+from iolab.guests.kvm import why_not_kvm
+from iolab.guests.machine import Machine, Replica, counter_khz, monitor_socket, qemu_argv
+from iolab.guests.problems import QEMU
+from iolab.guests.qemu import Monitor, Relay
+from iolab.guests.study import Pin
+from iolab.hosts.connect import Link
+from iolab.hosts.host import Host
+from iolab.session.context import Crew
+from iolab.targets.work_directories import CLOSE_LIMIT_S, take_folder
+from iolab.targets.work_directory import Site, scratch_name
+
+BOOTS: Final = 2
+"""Tries of a guest that says nothing: one start of many was seen to hang that went well again."""
+
+MONITOR_LIMIT_S: Final = 30.0
+"""For the QEMU of a guest that spoke already to greet us."""
+
+
+@dataclass(slots=True)
+class Running:
+    """A guest that was booted: `monitor` is None where its QEMU could not be spoken to."""
+
+    booted: Booted
+    wire: Relay | None = None
+    monitor: Monitor | None = None
+
+    async def leave(self) -> None:
+        """Speak to its QEMU no more."""
+        if self.monitor is not None:
+            await self.monitor.close()
+        if self.wire is not None:
+            await self.wire.end()
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What guests boot from on a node, once all is there; `cpu_khz` where they are emulated."""
+
+    kit: KitPaths
+    accelerator: Accelerator
+    cpu_khz: int | None = None
+
+
+class Hypervisor:
+    """A node with its guests in their order, each with its pin; `turns` bounds boots at a time."""
+
+    def __init__(
+        self,
+        crew: Crew,
+        spec: HostSpec,
+        facts: HostFacts,
+        guests: Mapping[str, Pin],
+        turns: asyncio.Semaphore,
+    ) -> None:
+        self._crew = crew
+        self.spec = spec
+        self.facts = facts
+        self.guests = guests
+        self.folder = ""
+        self.images: Mapping[str, str] = {}
+        self.replicas: Mapping[str, Sequence[Replica]] = {}
+        self.running: dict[str, Running] = {}
+        self.ground: Ground | None = None
+        self.ready = False
+        """Whether guests can be booted there."""
+        self.door = asyncio.Lock()
+        """Whoever makes it ready is alone with it."""
+        self._turns = turns
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.spec.name
+
+    @property
+    def host(self) -> Host:
+        """The node."""
+        return self._crew.bystanders[self.name]
+
+    @property
+    def site(self) -> Site:
+        """Its folder, for files that are laid out there."""
+        return Site(self.host, self.folder, self.facts.target, self.name)
+
+    async def take(self, path: str) -> None:
+        """Take a folder in that path. Raises HostError, busy while another session has it."""
+        self.folder = self.folder or await take_folder(
+            self._crew, self.host, path, scratch_name(self.name)
+        )
+
+    def begin_anew(self) -> None:
+        """Nothing of the session's is there any more."""
+        self.folder, self.images, self.ground, self.ready = "", {}, None, False
+        self.running.clear()
+
+    async def prepare(self, kit: GuestKit, settings: GuestSettings) -> None:
+        """Bring the kit, and find out what runs a guest's instructions."""
+
+        def say(text: str) -> None:
+            self._crew.tell(Notice(f"{text[:1].upper()}{text[1:]}."))
+
+        paths = await kit_paths(self.host, kit, self.folder, say)
+        wanted = settings.accelerator
+        if wanted is Accelerator.AUTO:
+            argv = qemu_argv(self._trial(paths, settings), QEMU)
+            async with self._turns:
+                why = await why_not_kvm(self.host, argv, self.folder, TRIAL)
+            wanted = Accelerator.TCG if why else Accelerator.KVM
+            if why:
+                text = f"KVM does not work on node '{self.name}': {why}. Its guests are emulated."
+                self._crew.tell(Notice(text))
+        emulated = wanted is Accelerator.TCG
+        self.ground = Ground(paths, wanted, await counter_khz(self.host) if emulated else None)
+
+    async def boot(self, guest: str, settings: GuestSettings) -> Link:
+        """Start a guest when its turn comes; one that hangs is tried once more. HostError else."""
+        before = self.running.pop(guest, None)
+        if before is not None:
+            await before.leave()
+        async with self._turns:
+            booted = await self._boot(guest, settings)
+        self._crew.tell(GuestUp(guest, self.name, booted.seconds))
+        running = self.running[guest] = Running(booted)
+        await self._speak_to(guest, running)
+        return GuestLink(booted, running.leave)
+
+    async def end(self) -> None:
+        """Remove the folder; its guests are gone. Raises HostError."""
+        if self.folder and not self.host.lost:
+            folder, self.folder = self.folder, ""
+            for running in self.running.values():
+                await running.booted.qemu.kill()
+            await self.host.ask("scratch_close", deadline_s=CLOSE_LIMIT_S, dir=folder, keep=False)
+
+    async def _boot(self, guest: str, settings: GuestSettings) -> Booted:
+        limit_s = settings.boot_limit_s
+        for left in reversed(range(BOOTS)):
+            argv = qemu_argv(self._machine(guest, settings), QEMU)
+            try:
+                return await boot(self.host, argv, self.folder, guest, limit_s)
+            except BootHung as hung:
+                if not left:
+                    raise
+                self._crew.tell(Notice(f"{hung.happened} It is started anew."))
+        raise AssertionError("the last try returns or raises")
+
+    async def _speak_to(self, guest: str, running: Running) -> None:
+        """Its QEMU's monitor; a guest without one is measured all the same."""
+        try:
+            wire = await Relay.to(self.host, self.folder, monitor_socket(guest), MONITOR_LIMIT_S)
+            running.wire = wire
+            running.monitor = await Monitor.open(guest, wire.reader, wire, MONITOR_LIMIT_S)
+            await running.monitor.command(
+                HISTOGRAMS, HISTOGRAM_ARGUMENTS, deadline_s=MONITOR_LIMIT_S
+            )
+        except HostError as fault:
+            text = f"{fault.happened} Nothing will be known of guest '{guest}' but its own words."
+            self._crew.tell(Notice(text))
+
+    def _machine(self, guest: str, settings: GuestSettings) -> Machine:
+        ground, pin = self.ground, self.guests[guest]
+        if ground is None:
+            raise ValueError(f"node {self.name} is not prepared")
+        return Machine(
+            guest=guest,
+            settings=settings,
+            accelerator=ground.accelerator,
+            kernel=ground.kit.kernel,
+            initrd=ground.kit.initrd,
+            tools=ground.kit.tools,
+            image=self.images.get(guest),
+            cpus=pin.cpus,
+            memory_node=pin.memory_node,
+            cpu_khz=ground.cpu_khz,
+            real_ns=self._crew.clock.real_ns(),
+            replicas=tuple(self.replicas.get(guest, ())),
+        )
+
+    def _trial(self, kit: KitPaths, settings: GuestSettings) -> Machine:
+        """A guest without a disk of its own, with KVM."""
+        bare = GuestSettings(1, settings.memory_bytes, settings.disk_bytes, DiskKind.MODELLED)
+        now_ns = self._crew.clock.real_ns()
+        return Machine(
+            TRIAL, bare, Accelerator.KVM, kit.kernel, kit.initrd, kit.tools, real_ns=now_ns
+        )
+
+
+TRIAL: Final = "kvm-trial"
+"""The guest with which KVM is tried."""

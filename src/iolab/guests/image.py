@@ -1,0 +1,412 @@
+"""Archives that Linux unpacks as its first file system: cpio in the "newc" form, uncompressed.
+
+Form: Documentation/driver-api/early-userspace/buffer-format.rst of the kernel. Uncompressed: guests
+boot no sooner from half the bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bz2
+import hashlib
+import lzma
+import os
+import re
+import shutil
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from iolab.errors import EngineError
+from iolab.guests.debian import Programs
+
+DIRECTORY: Final = 0o040755
+PROGRAM: Final = 0o100755
+PLAIN: Final = 0o100644
+
+_ALIGNED: Final = 4
+_CPIO_MAGIC: Final = b"070701"
+_LAST: Final = "TRAILER!!!"
+_HEADER_BYTES: Final = 110
+
+
+@dataclass(frozen=True, slots=True)
+class CpioEntry:
+    """One entry: `name` relative to the root, without a leading slash; `mode` with the file's type.
+
+    Folders come before what is in them.
+    """
+
+    name: str
+    mode: int
+    content: bytes = b""
+
+
+def newc(entries: Iterable[CpioEntry]) -> bytes:
+    """The archive: all entries owned by root, with neither times nor devices."""
+    return b"".join(_pieces(entries))
+
+
+def read_newc(archive: bytes) -> tuple[CpioEntry, ...]:
+    """The entries of an archive. ValueError when it is none."""
+    found: list[CpioEntry] = []
+    at = 0
+    while archive.startswith(_CPIO_MAGIC, at) and at + _HEADER_BYTES <= len(archive):
+        fields = archive[at + len(_CPIO_MAGIC) : at + _HEADER_BYTES]
+        numbers = [int(fields[n : n + 8], 16) for n in range(0, len(fields), 8)]
+        mode, size, name_bytes = numbers[1], numbers[6], numbers[11]
+        named = at + _HEADER_BYTES
+        name = archive[named : named + name_bytes - 1].decode()
+        if name == _LAST:
+            return tuple(found)
+        start = _cpio_aligned(named + name_bytes)
+        found.append(CpioEntry(name, mode, archive[start : start + size]))
+        at = _cpio_aligned(start + size)
+    raise ValueError(f"no cpio entry at byte {at}")
+
+
+def _pieces(entries: Iterable[CpioEntry]) -> Iterator[bytes]:
+    # The kernel takes entries with the same number as links of one file.
+    number = 0
+    for number, entry in enumerate(entries, 1):
+        yield from _piece(entry, number)
+    yield from _piece(CpioEntry(_LAST, 0), number + 1)
+
+
+def _piece(entry: CpioEntry, number: int) -> Iterator[bytes]:
+    name = entry.name.encode() + b"\0"
+    # inode, mode, uid, gid, links, mtime, size, device (2), device of a node (2), name, checksum
+    fields = (number, entry.mode, 0, 0, 1, 0, len(entry.content), 0, 0, 0, 0, len(name), 0)
+    yield _padded(_CPIO_MAGIC + b"".join(b"%08X" % field for field in fields) + name)
+    yield _padded(entry.content)
+
+
+def _padded(piece: bytes) -> bytes:
+    return piece + bytes(_cpio_aligned(len(piece)) - len(piece))
+
+
+def _cpio_aligned(length: int) -> int:
+    return -(-length // _ALIGNED) * _ALIGNED
+
+
+class Packing(StrEnum):
+    """How something is compressed, by what stands at its beginning."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    XZ = "xz"
+    BZIP2 = "bzip2"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
+PROGRAMS: Final = {Packing.LZ4: "lz4", Packing.ZSTD: "zstd"}
+"""What Python's own library does not unpack, and the program that does."""
+
+_MAGIC: Final = {
+    b"\x1f\x8b": Packing.GZIP,
+    b"\xfd7zXZ\0": Packing.XZ,
+    b"]\0\0": Packing.XZ,
+    b"BZh": Packing.BZIP2,
+    b"\x02!L\x18": Packing.LZ4,
+    b"(\xb5/\xfd": Packing.ZSTD,
+    b"\x7fELF": Packing.NONE,
+}
+
+_SECTOR: Final = 512
+_SETUP_SECTORS: Final = 0x1F1
+_SIGNATURE: Final = slice(0x202, 0x206)
+_VERSION: Final = 0x206
+_PAYLOAD: Final = 0x248
+_WITH_PAYLOAD: Final = 0x0208
+"""The version of the header since which it names its payload."""
+_USUAL_SETUP: Final = 4
+_SIZE_TRAILER: Final = 4
+"""The build puts the size of the kernel behind all packings but gzip, which has it already."""
+
+_PT_NOTE: Final = 4
+_PVH_ENTRY: Final = 18
+_XEN: Final = b"Xen\0"
+_NOTES_LIMIT: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """The packed kernel in a bzImage."""
+
+    packing: Packing
+    content: bytes
+
+
+def payload(image: bytes) -> Payload:
+    """Cut the packed kernel out of a bzImage. ValueError with the reason when there is none."""
+    if len(image) < _PAYLOAD + 8 or image[_SIGNATURE] != b"HdrS":
+        raise ValueError("it has no Linux boot header")
+    (version,) = struct.unpack_from("<H", image, _VERSION)
+    if version < _WITH_PAYLOAD:
+        raise ValueError("its boot header is older than Linux 2.6.24")
+    offset, length = struct.unpack_from("<II", image, _PAYLOAD)
+    start = ((image[_SETUP_SECTORS] or _USUAL_SETUP) + 1) * _SECTOR + offset
+    content = image[start : start + length]
+    if len(content) < length or length <= _SIZE_TRAILER:
+        raise ValueError("it ends before its payload does")
+    packing = packing_of(content)
+    if packing is None:
+        raise ValueError(f"its payload is packed in an unknown way ({content[:6].hex()})")
+    if packing in {Packing.LZ4, Packing.ZSTD}:
+        content = content[:-_SIZE_TRAILER]
+    return Payload(packing, content)
+
+
+def packing_of(content: bytes) -> Packing | None:
+    """What the first bytes say; None when they are of no packing and no ELF file."""
+    return next((p for magic, p in _MAGIC.items() if content.startswith(magic)), None)
+
+
+def unpacked(packing: Packing, content: bytes) -> bytes:
+    """Content unpacked by Python alone, whatever stands behind it left out.
+
+    ValueError when it is damaged, or `packing` is one of PROGRAMS.
+    """
+    try:
+        match packing:
+            case Packing.NONE:
+                return content
+            case Packing.GZIP:
+                return zlib.decompressobj(wbits=31).decompress(content)
+            case Packing.XZ:
+                return lzma.LZMADecompressor().decompress(content)
+            case Packing.BZIP2:
+                return bz2.BZ2Decompressor().decompress(content)
+            case _:
+                raise ValueError(f"{packing} needs a program")
+    except (zlib.error, lzma.LZMAError, OSError, EOFError) as fault:
+        raise ValueError(f"damaged {packing}: {fault}") from None
+
+
+def starts_directly(kernel: bytes) -> bool:
+    """Whether an ELF file is an x86-64 kernel with an entry for direct boot (PVH)."""
+    try:
+        return _starts_directly(kernel)
+    except struct.error:
+        return False
+
+
+def _starts_directly(kernel: bytes) -> bool:
+    class_and_order = kernel[4:6]
+    machine = struct.unpack_from("<H", kernel, 18)[0]
+    if not (kernel.startswith(b"\x7fELF") and class_and_order == b"\2\1" and machine == _X86_64):
+        return False
+    (table,) = struct.unpack_from("<Q", kernel, 32)
+    size, count = struct.unpack_from("<HH", kernel, 54)
+    for number in range(count):
+        kind, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", kernel, table + number * size)
+        if kind == _PT_NOTE and _has_entry(kernel[offset : offset + length]):
+            return True
+    return False
+
+
+_X86_64: Final = 62
+
+
+def _has_entry(notes: bytes) -> bool:
+    at = 0
+    for _ in range(_NOTES_LIMIT):
+        if at + 12 > len(notes):
+            return False
+        name_bytes, desc_bytes, kind = struct.unpack_from("<III", notes, at)
+        name = notes[at + 12 : at + 12 + name_bytes]
+        if kind == _PVH_ENTRY and name == _XEN:
+            return True
+        at += 12 + _up(name_bytes) + _up(desc_bytes)
+    return False
+
+
+def _up(length: int) -> int:
+    return -(-length // 4) * 4
+
+
+WANTED: Final = ("virtio_mmio", "virtio_pci", "virtio_blk", "virtio_console")
+"""Buses of both kinds of machine, disks, and the port that the agent speaks through."""
+
+NEEDED: Final = frozenset({"virtio_blk", "virtio_console"})
+"""Without these no guest is of use; a kernel may lack one of the buses."""
+
+_ENDINGS: Final = re.compile(r"\.ko(?:\.(?:xz|zst|gz))?")
+_DEPENDS: Final = re.compile(rb"(?:^|\0)depends=([\w,-]*)\0")
+
+
+def module_name(path: str) -> str:
+    """A module's name by its file: hyphens count as underscores, as they do for the kernel."""
+    return _ENDINGS.sub("", PurePosixPath(path).name).replace("-", "_")
+
+
+def is_module(path: str) -> bool:
+    """Whether a file is a module, packed or not."""
+    found = _ENDINGS.search(PurePosixPath(path).name)
+    return found is not None and found.end() == len(PurePosixPath(path).name)
+
+
+def depends_of(content: bytes) -> tuple[str, ...]:
+    """The modules that one says it depends on, from its `.modinfo`; `content` is unpacked."""
+    found = _DEPENDS.search(content)
+    names = found[1].decode().split(",") if found else []
+    return tuple(name.replace("-", "_") for name in names if name)
+
+
+def in_order(
+    paths: Sequence[str], built_in: Sequence[str], read: Callable[[str], bytes]
+) -> Mapping[str, bytes]:
+    """The unpacked modules by name, each behind those that it depends on.
+
+    `paths` are all modules of the kernel, `built_in` the lines of its `modules.builtin`; `read`
+    gives a module's unpacked content. ValueError when one that is needed is nowhere.
+    """
+    there = {module_name(path): path for path in paths}
+    done = {module_name(path) for path in built_in if path.strip()}
+    found: dict[str, bytes] = {}
+    for name in WANTED:
+        if name in there or name in done:
+            _add(name, there, done, read, found)
+    if missing := sorted(NEEDED - found.keys() - done):
+        raise ValueError(f"it has no {' and no '.join(missing)}")
+    return found
+
+
+def _add(
+    name: str,
+    there: Mapping[str, str],
+    done: set[str],
+    read: Callable[[str], bytes],
+    found: dict[str, bytes],
+) -> None:
+    if name in done:
+        return
+    done.add(name)
+    if name not in there:
+        raise ValueError(f"it has no {name}, which another module needs")
+    content = read(there[name])
+    for needed in depends_of(content):
+        _add(needed, there, done, read, found)
+    found[name] = content
+
+
+FIO_IN_GUEST: Final = Path("/usr/bin/fio")
+
+FOLDERS: Final = ("dev", "proc", "sys", "tmp", "run", "root", "etc", "usr/bin")
+"""Where a guest mounts what the kernel gives it; the disk itself cannot be written."""
+
+LOADED_LATE: Final = "libgcc_s.so.1"
+"""The C library opens it when a thread ends; no program names it."""
+
+LINKS_CACHE: Final = Path("/etc/ld.so.cache")
+"""Where the loader finds libraries outside its usual folders."""
+
+ISSUED: Final = "1e6a72a8-5a0b-4d6c-9a55-2f0d2c7f1c01"
+"""The file system's id and the seed of its directories: the same for all, as its times are."""
+
+BLOCK_BYTES: Final = 4096
+SPARE: Final = 1.04
+SPARE_BYTES: Final = 4 << 20
+"""For the tables of a file system of that size."""
+
+_ENTRY: Final = re.compile(r"\s*(?:(\S+) => )?(/\S+) \(0x[0-9a-f]+\)")
+_MISSING: Final = re.compile(r"(\S+) => not found")
+_ELF: Final = b"\x7fELF\2"
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """A fio and every library that it loads, by their paths on this machine."""
+
+    fio: Path
+    version: str
+    libraries: tuple[Path, ...]
+
+    def digest(self) -> str:
+        """Which files these are, by path, size and time of change."""
+        found = hashlib.sha256(self.version.encode())
+        for path in (self.fio, *self.libraries):
+            state = path.stat()
+            found.update(f"\0{path}\0{state.st_size}\0{state.st_mtime_ns}".encode())
+        return found.hexdigest()
+
+
+async def tools_of(programs: Programs) -> Tools:
+    """This machine's fio. EngineError when there is none, or none that a guest could run."""
+    path = programs.path_of("fio").resolve()
+    with path.open("rb") as content:
+        if content.read(len(_ELF)) != _ELF:
+            raise EngineError(
+                f"fio at {path} is a script or of another machine, which guests cannot run.",
+                "Put a compiled fio first on PATH (`apt-get install fio`) and run again.",
+            )
+    version = await programs.ran("fio", "--version")
+    if version.code:
+        raise EngineError(
+            f"fio at {path} does not run here ({version.says}).",
+            "Install it anew (`apt-get install --reinstall fio`) and run again.",
+        )
+    listing = await programs.ran("ldd", str(path))
+    text = listing.output.decode("utf-8", "replace")
+    if missing := _MISSING.findall(text):
+        raise EngineError(
+            f"fio at {path} lacks {', '.join(missing)}.",
+            "Install it anew (`apt-get install --reinstall fio`) and run again.",
+        )
+    libraries = [Path(name) for name in libraries_of(text)]
+    return Tools(path, version.output.decode("utf-8", "replace").strip(), _with_late(libraries))
+
+
+def libraries_of(text: str) -> tuple[str, ...]:
+    """The paths that ldd prints, the loader's with them; none of a program without libraries."""
+    found = (_ENTRY.match(line) for line in text.splitlines())
+    return tuple(dict.fromkeys(match[2] for match in found if match))
+
+
+async def write_tools(programs: Programs, tools: Tools, image: Path, aside: Path) -> None:
+    """Write the disk as an ext4 image, laid out in `aside` first. OSError when it cannot be."""
+    root = aside / "tools"
+    size = await asyncio.to_thread(_lay_out, tools, root)
+    blocks = int(size * SPARE + SPARE_BYTES) // BLOCK_BYTES
+    features = "^has_journal,^resize_inode,^metadata_csum_seed"
+    words = ("-q", "-F", "-t", "ext4", "-O", features, "-b", str(BLOCK_BYTES), "-m", "0")
+    fixed = ("-U", ISSUED, "-E", f"hash_seed={ISSUED},root_owner=0:0,lazy_itable_init=0")
+    ran = await programs.ran(
+        "mke2fs", *words, *fixed, "-L", "iolab-tools", "-d", str(root), str(image), str(blocks)
+    )
+    if ran.code:
+        raise EngineError(
+            f"mke2fs cannot make the guests' disk of tools ({ran.says}).",
+            "Correct what it says (it has to know `-d`: e2fsprogs 1.43 or newer) and run again.",
+        )
+
+
+def _with_late(libraries: list[Path]) -> tuple[Path, ...]:
+    names = {path.name for path in libraries}
+    beside = dict.fromkeys(path.parent / LOADED_LATE for path in libraries)
+    late = [path for path in beside if path.is_file()][:1] if LOADED_LATE not in names else []
+    return (*libraries, *late)
+
+
+def _lay_out(tools: Tools, root: Path) -> int:
+    """Put everything where a guest looks for it; the bytes of whole blocks that it takes."""
+    for folder in FOLDERS:
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    placed = {FIO_IN_GUEST: tools.fio, **{path: path for path in tools.libraries}}
+    if tools.libraries and LINKS_CACHE.is_file():
+        placed[LINKS_CACHE] = LINKS_CACHE
+    for there, here in placed.items():
+        target = root / there.relative_to("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(here, target)
+        target.chmod(0o755)
+    size = 0
+    for path in (root, *root.rglob("*")):
+        size += -(-path.stat().st_size // BLOCK_BYTES) * BLOCK_BYTES
+        os.utime(path, (0, 0))
+    return size

@@ -1,0 +1,252 @@
+"""What guests boot from: kernel, first file system and disk of tools, made once on this machine.
+
+The kernel is the distribution's for clouds, taken from its package; the first file system holds our
+agent as its init and the few modules that it needs; the tools are this machine's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from iolab.errors import EngineError
+from iolab.guests.debian import (
+    NAME_YOURS,
+    Apt,
+    KernelOffer,
+    KernelTree,
+    NotToBeHad,
+    Programs,
+    own_package,
+    unpacked,
+)
+from iolab.guests.image import (
+    DIRECTORY,
+    PLAIN,
+    PROGRAM,
+    PROGRAMS,
+    CpioEntry,
+    Packing,
+    Tools,
+    in_order,
+    is_module,
+    newc,
+    packing_of,
+    payload,
+    starts_directly,
+    tools_of,
+    write_tools,
+)
+from iolab.guests.image import unpacked as unpacked_bytes
+from iolab.hosts.builds import (
+    DIGEST_SHOWN,
+    TOKEN,
+    KitPlan,
+    KitShelf,
+    Say,
+    brought,
+    cache_folder,
+    seen_by,
+)
+from iolab.hosts.host import Host, agent_binary
+
+MACHINE: Final = "x86_64"
+"""The kind of machine that guests can be made on and for."""
+
+MODULES_FOLDER: Final = "modules"
+ORDER: Final = f"{MODULES_FOLDER}/order"
+"""Names of the files beside it, one a line, in the order in which they are loaded."""
+
+KERNEL: Final = "vmlinux"
+INITRD: Final = "initrd"
+TOOLS: Final = "tools.img"
+RELEASE: Final = "release"
+
+_FORM: Final = "1"
+"""Counts changes of how kits are made that their parts do not show."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuestKit:
+    """A kit on this machine; `release` is the kernel's, `digest` tells kits apart."""
+
+    kernel: Path
+    initrd: Path
+    tools: Path
+    release: str
+    digest: str
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class KitPaths:
+    """The same files on a node."""
+
+    kernel: str
+    initrd: str
+    tools: str
+
+
+@dataclass(frozen=True, slots=True)
+class GuestShop:
+    """Where and with what kits of guests are made; `agent` None for the packaged one."""
+
+    cache: Path
+    programs: Programs
+    apt: Apt
+    agent: Path | None = None
+    machine: str = MACHINE
+
+
+def guest_shop(environment: Mapping[str, str] | None = None) -> GuestShop:
+    """The one of this user and this machine."""
+    asked = dict(os.environ if environment is None else environment)
+    cache = cache_folder(asked)
+    programs = Programs(asked)
+    return GuestShop(
+        cache, programs, Apt(programs, cache.parent / "apt"), machine=platform.machine()
+    )
+
+
+async def guest_kit(say: Say, *, package: str = "", shop: GuestShop | None = None) -> GuestKit:
+    """The kit with the newest kernel that apt offers, or with that of the `package` file.
+
+    Made if it is not in the user's cache yet; `say` is told of what takes long. EngineError when it
+    cannot be made, with what to install.
+    """
+    used = shop or guest_shop()
+    if used.machine != MACHINE:
+        raise EngineError(
+            f"Guests can be made on {MACHINE} alone, and this machine is {used.machine}.",
+            f"Run the session from an {MACHINE} machine, or use guests that exist already.",
+        )
+    if package:
+        offer = await own_package(used.programs, Path(package))
+        return await _kit(used, offer, say)
+    used.programs.require("apt-cache", "apt-get", "fio", "ldd")
+    try:
+        return await _kit(used, await used.apt.offer(), say)
+    except NotToBeHad:
+        say("fetching the lists of packages")
+        return await _kit(used, await used.apt.refreshed(), say)
+
+
+async def kit_paths(host: Host, kit: GuestKit, directory: str, say: Say) -> KitPaths:
+    """The kit on a node: where it lies if the node sees it, else a copy in its scratch folder.
+
+    HostError when the node fails or does not hold what was sent.
+    """
+    files = (kit.kernel, kit.initrd, kit.tools)
+    if await seen_by(host, kit.folder / TOKEN):
+        return KitPaths(*map(str, files))
+    say(f"copying what guests boot from to {host.name}")
+    return KitPaths(*await brought(host, files, f"{directory}/kit-{kit.folder.name}"))
+
+
+async def _kit(shop: GuestShop, offer: KernelOffer, say: Say) -> GuestKit:
+    tools = await tools_of(shop.programs)
+    digest = await asyncio.to_thread(_digest, shop, offer, tools)
+
+    async def make(aside: Path) -> Path:
+        return await _made(shop, offer, tools, aside)
+
+    name = f"guest-{offer.name.removeprefix('linux-image-')}-{digest[:DIGEST_SHOWN]}"
+    says = f"making what guests boot from, of {offer.name} {offer.version}, once on this machine"
+    folder = await KitShelf(shop.cache).kit(KitPlan(name, says, make), say)
+    release = (folder / RELEASE).read_text().strip()
+    return GuestKit(folder / KERNEL, folder / INITRD, folder / TOOLS, release, digest, folder)
+
+
+def _digest(shop: GuestShop, offer: KernelOffer, tools: Tools) -> str:
+    """Of everything that a kit is made of."""
+    files = [path for path in (shop.agent or agent_binary(), offer.file) if path is not None]
+    contents = (hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
+    parts = (_FORM, offer.name, offer.version, tools.digest(), *contents)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+_MODULES_LIMIT: Final = 50
+"""More than a guest can need; it takes eight."""
+
+
+async def _made(shop: GuestShop, offer: KernelOffer, tools: Tools, aside: Path) -> Path:
+    shop.programs.require("dpkg-deb", "mke2fs")
+    kit = aside / "kit"
+    kit.mkdir()
+    packages = await shop.apt.fetched(offer, aside)
+    tree = await unpacked(shop.programs, packages, aside / "tree")
+    try:
+        await _write_kernel(shop.programs, tree, aside, kit / KERNEL)
+        modules = await _modules(shop.programs, tree, aside)
+    except ValueError as fault:
+        raise EngineError(
+            f"Guests cannot boot the kernel in {packages[0].name}: {fault}.",
+            f"Take another kernel: {NAME_YOURS}.",
+        ) from None
+    agent = await asyncio.to_thread((shop.agent or agent_binary()).read_bytes)
+    (kit / INITRD).write_bytes(newc(_first_files(agent, modules)))
+    await write_tools(shop.programs, tools, kit / TOOLS, aside)
+    (kit / RELEASE).write_text(f"{tree.release}\n")
+    return kit
+
+
+async def _write_kernel(programs: Programs, tree: KernelTree, aside: Path, target: Path) -> None:
+    """ValueError when the image is none that QEMU starts directly."""
+    packed = payload(await asyncio.to_thread(tree.image.read_bytes))
+    kernel = await _unpacked(programs, packed.packing, packed.content, aside / "payload")
+    if not starts_directly(kernel):
+        raise ValueError("it has no entry for direct boot (CONFIG_PVH)")
+    await asyncio.to_thread(target.write_bytes, kernel)
+
+
+async def _modules(programs: Programs, tree: KernelTree, aside: Path) -> Mapping[str, bytes]:
+    """The modules that guests need, unpacked, in the order in which they are loaded."""
+    files = sorted(path for path in tree.modules.rglob("*.ko*") if is_module(path.name))
+    listing = tree.modules / "modules.builtin"
+    built_in = listing.read_text().splitlines() if listing.is_file() else []
+    contents: dict[str, bytes] = {}
+    for _ in range(_MODULES_LIMIT):
+        try:
+            return in_order([str(path) for path in files], built_in, contents.__getitem__)
+        except KeyError as wanted:
+            path = Path(wanted.args[0])
+            packed = await asyncio.to_thread(path.read_bytes)
+            packing = packing_of(packed)
+            if packing is None:
+                raise ValueError(f"{path.name} is no module") from None
+            contents[str(path)] = await _unpacked(programs, packing, packed, aside / path.name)
+    raise ValueError(f"it has over {_MODULES_LIMIT} modules that depend on each other")
+
+
+async def _unpacked(programs: Programs, packing: Packing, content: bytes, aside: Path) -> bytes:
+    """ValueError when it is damaged; `aside` is a file to work with."""
+    if packing not in PROGRAMS:
+        return await asyncio.to_thread(unpacked_bytes, packing, content)
+    program = PROGRAMS[packing]
+    plain = aside.with_name(f"{aside.name}.plain")
+    await asyncio.to_thread(aside.write_bytes, content)
+    words = (str(aside), str(plain)) if packing is Packing.LZ4 else (str(aside), "-o", str(plain))
+    ran = await programs.ran(program, "-d", "-f", "-q", *words)
+    if ran.code:
+        raise ValueError(f"{program} cannot unpack {aside.name} ({ran.says})")
+    return await asyncio.to_thread(plain.read_bytes)
+
+
+def _first_files(agent: bytes, modules: Mapping[str, bytes]) -> tuple[CpioEntry, ...]:
+    names = [f"{name}.ko" for name in modules]
+    order = "".join(f"{name}\n" for name in names).encode()
+    return (
+        *(CpioEntry(folder, DIRECTORY) for folder in ("dev", "proc", "sys", MODULES_FOLDER)),
+        CpioEntry("init", PROGRAM, agent),
+        CpioEntry(ORDER, PLAIN, order),
+        *(
+            CpioEntry(f"{MODULES_FOLDER}/{file}", PLAIN, content)
+            for file, content in zip(names, modules.values(), strict=True)
+        ),
+    )

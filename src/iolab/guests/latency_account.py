@@ -1,0 +1,295 @@
+"""The account of latency: of what a guest waits for, which part each layer down to the device took.
+
+A bar is a whole latency, whatever its length: of 1.4 ms and of 90 µs the parts can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.core.metric import Layer, Level
+from iolab.report.charts.chart import LEFT, RIGHT, WIDTH, Figure, Spec, label, top_level
+from iolab.report.numbers import NOTHING, count, short, show_value
+from iolab.report.palette import INK, MUTED, PAPER, Token, series_token
+from iolab.report.table import Cell, Table, columns, verdict_cell
+
+MAX_RUNS: Final = 6
+"""Runs drawn; the others stand in the table alone."""
+
+PLOT: Final = WIDTH - LEFT - RIGHT
+HEAD: Final = 26
+TITLE: Final = 20
+BAR: Final = 15
+STEP: Final = 20
+FOOT: Final = 6
+_CHARACTER: Final = 6.8
+_NAMES_TO: Final = WIDTH - LEFT
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a latency, from `low_ns` to `high_ns` counted from the device up.
+
+    It is between two layers, or within the `lower` one, the lowest that is known: `upper` is None.
+    """
+
+    upper: Layer | None
+    lower: Layer
+    low_ns: float
+    high_ns: float
+
+    @property
+    def name(self) -> str:
+        """What stands in the legend."""
+        return _NAMES[self.upper, self.lower]
+
+    @property
+    def took_ns(self) -> float:
+        """How long it was."""
+        return self.high_ns - self.low_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One direction of one run: `whole_ns` as the guests saw it, and its parts from below.
+
+    `seen` is the mean of each layer that is known. `capped` are layers whose I/Os took longer than
+    those of the layer above, since they had others too: no part can be longer than the whole.
+    """
+
+    run: str
+    direction: str
+    whole_ns: float
+    parts: tuple[Part, ...]
+    seen: tuple[tuple[Layer, float], ...]
+    capped: tuple[Layer, ...]
+    level: Level
+
+
+_NAMES: Final[dict[tuple[Layer | None, Layer], str]] = {
+    (None, Layer.DEVICE): "device",
+    (None, Layer.HYPERVISOR): "hypervisor",
+    (None, Layer.GUEST): "below guest",
+    (None, Layer.ENGINE): "not known",
+    (Layer.HYPERVISOR, Layer.DEVICE): "host, network",
+    (Layer.GUEST, Layer.DEVICE): "hypervisor, network",
+    (Layer.ENGINE, Layer.DEVICE): "guest, host",
+    (Layer.GUEST, Layer.HYPERVISOR): "virtual disk",
+    (Layer.ENGINE, Layer.HYPERVISOR): "guest, virtual disk",
+    (Layer.ENGINE, Layer.GUEST): "in the guest",
+}
+
+_LONG: Final = {
+    "device": "the devices themselves",
+    "hypervisor": "the hypervisor and all below it",
+    "below guest": "all below the guest’s block device",
+    "not known": "not told apart",
+    "host, network": "between hypervisor and device (host storage, replication, network, limits)",
+    "hypervisor, network": "between the guest’s block device and the devices (virtualisation, host "
+    "storage, replication, network, limits)",
+    "guest, host": "between generator and device",
+    "virtual disk": "between the guest’s block device and its hypervisor",
+    "guest, virtual disk": "between generator and hypervisor",
+    "in the guest": "in the guest, above its block device",
+}
+
+_TOKENS: Final = {
+    "device": series_token(0),
+    "hypervisor": series_token(3),
+    "below guest": series_token(3),
+    "host, network": series_token(4),
+    "hypervisor, network": series_token(4),
+    "not known": series_token(6),
+    "guest, host": series_token(6),
+    "virtual disk": series_token(2),
+    "guest, virtual disk": series_token(5),
+    "in the guest": series_token(5),
+}
+"""Parts that never stand in one bar may share a colour."""
+
+
+def parts_of(seen: Sequence[tuple[Layer, float]]) -> tuple[tuple[Part, ...], tuple[Layer, ...]]:
+    """The parts between layers given from the generator down, and the layers that were capped."""
+    edges: list[tuple[Layer, float]] = []
+    capped = []
+    for layer, mean in seen:
+        above = edges[-1][1] if edges else mean
+        if mean > above:
+            capped.append(layer)
+        edges.append((layer, min(mean, above)))
+    found: list[Part] = []
+    below: tuple[Layer, float] | None = None
+    for layer, edge in reversed(edges):
+        if below is None:
+            found.append(Part(None, layer, 0.0, edge))
+        else:
+            found.append(Part(layer, below[0], below[1], edge))
+        below = (layer, edge)
+    return tuple(found), tuple(capped)
+
+
+def account_figure(subject: str, accounts: Sequence[Account], caveat: str = "") -> Figure | None:
+    """A bar for each direction of each run, whole latencies all of one length; None for none."""
+    known = [one for one in accounts if len(one.parts) > 1 and one.whole_ns > 0]
+    if not known:
+        return None
+    runs = list(dict.fromkeys(one.run for one in known))
+    drawn = [[one for one in known if one.run == run] for run in runs[:MAX_RUNS]]
+    layers, top = [*_legend(known)], 0.0
+    for group in drawn:
+        layers.append(_text(group[0].run, 0, top + 13, INK, align="left"))
+        top += TITLE
+        for one in group:
+            layers += _bar(one, top)
+            top += STEP
+        top += 4
+    height = top + FOOT
+    return Figure(
+        subject=subject,
+        title="Where the latency arises",
+        finding=caveat + _finding(drawn),
+        note=_note(known, len(runs) - len(drawn)),
+        spec={**top_level(PLOT, round(height), top=HEAD, bottom=0), "layer": layers},
+        width=WIDTH,
+        height=HEAD + round(height),
+        table=layers_table(accounts),
+    )
+
+
+def _legend(accounts: Iterable[Account]) -> list[Spec]:
+    """The parts in the order in which bars have them, over the bars, a square of colour before."""
+    layers: list[Spec] = []
+    x = -LEFT + 4.0
+    for name in part_names(accounts):
+        layers.append(_rect(x, x + 9, -18, -9, _TOKENS[name]))
+        layers.append(_text(name, x + 13, -9, MUTED, align="left", baseline="bottom"))
+        x += 13 + _CHARACTER * len(name) + 8
+    return layers
+
+
+def part_names(accounts: Iterable[Account]) -> list[str]:
+    """The names of all their parts, from the device up."""
+    found = {part.name for one in accounts for part in one.parts}
+    return [name for name in _LONG if name in found]
+
+
+def _bar(one: Account, top: float) -> list[Spec]:
+    """The bar's parts with their times where they have room, before it the direction."""
+    layers = [_text(one.direction, -6, top + BAR / 2, MUTED, align="right", baseline="middle")]
+    for part in one.parts:
+        start, end = (PLOT * edge / one.whole_ns for edge in (part.low_ns, part.high_ns))
+        if end - start < 0.4:
+            continue
+        layers.append(_rect(start, end, top, top + BAR, _TOKENS[part.name]))
+        text = show_value(part.took_ns, "ns")
+        if end - start > _CHARACTER * len(text) + 6:
+            middle = (start + end) / 2
+            layers.append(_text(text, middle, top + BAR / 2 + 0.5, PAPER, baseline="middle"))
+    whole = label(show_value(one.whole_ns, "ns"))
+    return [*layers, _text(whole, PLOT + 8, top + BAR / 2, INK, align="left", baseline="middle")]
+
+
+def _rect(x: float, x2: float, y: float, y2: float, token: Token) -> Spec:
+    """A piece of a bar with a rim of paper, so that pieces are told apart without their colours."""
+    return {
+        "data": {"values": [{}]},
+        "mark": {
+            "type": "rect",
+            "fill": token.stand_in,
+            "stroke": PAPER.stand_in,
+            "strokeWidth": 1,
+            "opacity": 1,
+        },
+        "encoding": {
+            name: {"value": round(value, 1)}
+            for name, value in (("x", x), ("x2", x2), ("y", y), ("y2", y2))
+        },
+    }
+
+
+def _text(
+    text: str, x: float, y: float, token: Token, *, align: str = "center", baseline: str = "bottom"
+) -> Spec:
+    return {
+        "data": {"values": [{"text": short(text, 48)}]},
+        "mark": {"type": "text", "align": align, "baseline": baseline, "fill": token.stand_in},
+        "encoding": {
+            "x": {"value": round(x, 1)},
+            "y": {"value": round(y, 1)},
+            "text": {"field": "text", "type": "nominal"},
+        },
+    }
+
+
+def _finding(drawn: Sequence[Sequence[Account]]) -> str:
+    """Of the last run drawn, which has the most guests: each direction with its largest part."""
+    sentences = []
+    for one in drawn[-1]:
+        largest = max(one.parts, key=lambda part: part.took_ns)
+        lowest = one.parts[0]
+        start = f"{one.run}: a" if one is drawn[-1][0] else "A"
+        text = (
+            f"{start} {one.direction} takes {show_value(one.whole_ns, 'ns')}, most of it "
+            f"({_share(largest, one)}) {_WHERE.get(largest.name, _LONG[largest.name])}"
+        )
+        if lowest is not largest and lowest.name == "device":
+            took = show_value(lowest.took_ns, "ns")
+            text += f"; the devices take {took} ({_share(lowest, one)})"
+        sentences.append(f"{text}.")
+    return " ".join(sentences)
+
+
+_WHERE: Final = {
+    "device": "in the devices",
+    "hypervisor": "in the hypervisor or below it",
+    "below guest": "below the guest",
+}
+
+
+def _share(part: Part, one: Account) -> str:
+    return show_value(part.took_ns / one.whole_ns, "share")
+
+
+def _note(accounts: Sequence[Account], left_out: int) -> str:
+    names = "; ".join(f"{name}: {_LONG[name]}" for name in part_names(accounts))
+    notes = [f"Means over all I/Os of all nodes; each bar is a whole. {names}."]
+    layers = {layer.value for one in accounts for layer in one.capped}
+    if layers:
+        notes.append(
+            f"Where the {' and the '.join(sorted(layers))} took longer a piece than the layer "
+            "above, which has other I/Os too, its part ends with the whole; the table has its own."
+        )
+    notes += [f"{count(left_out, 'run')} more in the table."] if left_out > 0 else []
+    return " ".join(notes)
+
+
+def layers_table(accounts: Sequence[Account]) -> Table:
+    """What each layer saw, and the share of each part."""
+    names = part_names(accounts)
+    seen = [layer for layer in Layer if any(layer in dict(one.seen) for one in accounts)]
+    heads = (
+        *columns(("Run", "Direction"), tuple(f"{_SEEN[layer]} saw" for layer in seen)),
+        *columns((), tuple(f"{name[0].upper()}{name[1:]}" for name in names)),
+        *columns(("Verdict",)),
+    )
+    rows = []
+    for one in accounts:
+        means, shares = dict(one.seen), {part.name: _share(part, one) for part in one.parts}
+        texts = (
+            one.run,
+            one.direction,
+            *(show_value(means[layer], "ns") if layer in means else NOTHING for layer in seen),
+            *(shares.get(name, NOTHING) for name in names),
+        )
+        rows.append((*map(Cell, texts), verdict_cell(one.level)))
+    return Table("Where the latency arises", heads, tuple(rows))
+
+
+_SEEN: Final = {
+    Layer.ENGINE: "Generator",
+    Layer.GUEST: "Guest",
+    Layer.HYPERVISOR: "Hypervisor",
+    Layer.DEVICE: "Devices",
+}

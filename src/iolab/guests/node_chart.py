@@ -1,0 +1,412 @@
+"""A node from inside: a panel for each quantity, a line for each device, all on one time axis.
+
+Lines of devices that stand out have a colour of their own and their name; where there are too many
+to be told apart, the others are grey.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from iolab.analysis.storage_bytes import leaves_of
+from iolab.analysis.window import Window
+from iolab.core.host import HostFacts
+from iolab.core.metric import Outlier, Result
+from iolab.core.run import Bystander, RunRecord
+from iolab.core.samples import Floats
+from iolab.guests.nodes import Inside as NodeInside
+from iolab.guests.nodes import inside_of, kernel_of
+from iolab.hosts.rates import ALL_CORES, Series
+from iolab.report.charts.chart import (
+    BOTTOM,
+    LINE_GAP,
+    PLOT_WIDTH,
+    WIDTH,
+    Figure,
+    Spec,
+    Stroke,
+    broken_line,
+    end_labels,
+    last_known,
+    panel_heading,
+    panel_scale,
+    seconds_axis,
+    shades,
+    stacked,
+)
+from iolab.report.numbers import NOTHING, clean, count, show_value
+from iolab.report.palette import MUTED, SERIES, Token, series_token
+from iolab.report.series import Grid, Inside, Panel, PanelInside, Trace, trace_on_grid
+from iolab.report.table import Cell, Table, columns
+from iolab.report.telemetry import on_grid
+from iolab.units import format_duration_s
+
+PANEL_HEIGHT: Final = 66
+GAP: Final = 30
+HEAD: Final = 26
+NAMED_MAX: Final = len(SERIES)
+"""Devices that have a colour each; of more only the least, the most and outliers have."""
+
+_DASHES: Final = ((), (5, 3), (2, 2))
+
+
+class Quantity(Protocol):
+    """One quantity of all devices of a kind, and what tells its outliers."""
+
+    @property
+    def panel(self) -> Panel:
+        """Its lines."""
+
+    @property
+    def scope(self) -> str:
+        """disk, cpu or nic."""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The telemetry rates that it is made of."""
+
+    @property
+    def shares(self) -> tuple[tuple[str, float], ...]:
+        """Of ports: the share of the link that each used."""
+
+
+class Seen(Protocol):
+    """A node over a run."""
+
+    @property
+    def at_s(self) -> tuple[float, ...]:
+        """The middles of the cells."""
+
+    @property
+    def cell_s(self) -> float:
+        """The length of one."""
+
+    @property
+    def begin_s(self) -> float:
+        """Where the result begins."""
+
+    @property
+    def end_s(self) -> float:
+        """Where it ends."""
+
+    @property
+    def panels(self) -> Sequence[Quantity]:
+        """The quantities."""
+
+    @property
+    def outliers(self) -> tuple[Outlier, ...]:
+        """What stands out."""
+
+
+def inside_figure(subject: str, title: str, seen: Seen, caveat: str = "") -> Figure:
+    """The panels stacked, the time under the last."""
+    panels = list(seen.panels)
+    heights = [_height(one.panel) for one in panels]
+    height = sum(heights) + GAP * (len(panels) - 1)
+    plots = [
+        _panel(one, seen, own, is_last=one is panels[-1])
+        for one, own in zip(panels, heights, strict=True)
+    ]
+    return Figure(
+        subject=subject,
+        title=title,
+        finding=caveat + " ".join(_sentence(one, seen) for one in panels),
+        note=_note(seen),
+        spec=stacked(plots, PLOT_WIDTH, height, top=HEAD, gap=GAP),
+        width=WIDTH,
+        height=HEAD + height + BOTTOM,
+        table=_table(title, seen),
+    )
+
+
+def _height(panel: Panel) -> int:
+    """Room for a label a line, as far as lines are named."""
+    named = min(len(panel.traces), NAMED_MAX)
+    return max(PANEL_HEIGHT, math.ceil(LINE_GAP * named))
+
+
+def _panel(one: Quantity, seen: Seen, height: int, *, is_last: bool) -> Spec:
+    traces = one.panel.traces
+    known = [v for trace in traces for v in trace.values if v is not None]
+    scale = panel_scale(one.panel, known, 3)
+    end = seen.at_s[-1] + seen.cell_s / 2
+    x = seconds_axis(end, "seconds since the first I/O" if is_last else None)
+    looks = _looks(one, seen)
+    layers = shades(seen.begin_s, seen.end_s, end, x)
+    ordered = sorted(traces, key=lambda trace: looks[trace.name][2])
+    for trace in ordered:
+        stroke = _stroke(looks[trace.name])
+        layers += broken_line(seen.at_s, trace.values, scale, x, stroke)
+    ends = [
+        (trace.name, scale.of(last), looks[trace.name][0].stand_in)
+        for trace in traces
+        if looks[trace.name][2] and (last := last_known(trace.values)) is not None
+    ]
+    labels = end_labels(ends, scale, height, PLOT_WIDTH + 8)
+    return {
+        "width": PLOT_WIDTH,
+        "height": height,
+        "layer": [*layers, *labels, panel_heading(f"{one.panel.title}, {scale.unit}{_links(one)}")],
+    }
+
+
+Look = tuple[Token, tuple[int, ...], bool]
+"""Colour, dash, and whether the line has its name beside it."""
+
+
+def _stroke(look: Look) -> Stroke:
+    token, dash, is_named = look
+    width, opacity = (1.4, 1) if is_named else (0.8, 0.5)
+    return Stroke(token.stand_in, width, dash, opacity)
+
+
+def _looks(one: Quantity, seen: Seen) -> dict[str, Look]:
+    """Each device has a colour, the same in all panels; of many only those that matter have one."""
+    traces = one.panel.traces
+    if len(traces) <= NAMED_MAX:
+        return {
+            trace.name: (series_token(i), _DASHES[i % len(_DASHES)], True)
+            for i, trace in enumerate(traces)
+        }
+    alike = [other for other in seen.panels if other.scope == one.scope]
+    out = [_name(found) for other in alike for found in _outliers(other, seen)]
+    ends = [name for other in alike for name in _extremes(other, seen)]
+    named = list(dict.fromkeys([*out, *ends]))[:NAMED_MAX]
+    own = {*out, *_extremes(one, seen)} & {trace.name for trace in traces}
+    plain: Look = (MUTED, (), False)
+    return dict.fromkeys((trace.name for trace in traces), plain) | {
+        name: (series_token(i), (), True) for i, name in enumerate(named) if name in own
+    }
+
+
+def _extremes(one: Quantity, seen: Seen) -> list[str]:
+    """The device with the most, and the one with the least."""
+    means = {
+        trace.name: mean
+        for trace in one.panel.traces
+        if (mean := _typical(_within(trace, seen), one.panel.unit)) is not None
+    }
+    ordered = sorted(means, key=means.__getitem__)
+    return [*ordered[-1:], *ordered[:1]]
+
+
+def _outliers(one: Quantity, seen: Seen) -> list[Outlier]:
+    return [o for o in seen.outliers if o.scope == one.scope and o.metric in one.metrics]
+
+
+def _name(outlier: Outlier) -> str:
+    """An outlier as a reader calls it: of processors it is a core, of which no line is drawn."""
+    core, at, numa = outlier.name.partition("@")
+    return f"core {core} of NUMA {numa}" if outlier.scope == "cpu" and at else outlier.name
+
+
+def _links(one: Quantity) -> str:
+    """The share of their links that the ports used: one figure, or the least and the most."""
+    shares = [share for _, share in one.shares]
+    if not shares:
+        return ""
+    least, most = _percent(min(shares)), _percent(max(shares))
+    return f" ({most if least == most else f'{least} to {most}'} of the link)"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.1 else show_value(share, "share")
+
+
+def _sentence(one: Quantity, seen: Seen) -> str:
+    """The least and the most of the devices by their means, and what stands out."""
+    panel = one.panel
+    means = {trace.name: _typical(_within(trace, seen), one.panel.unit) for trace in panel.traces}
+    known = {name: mean for name, mean in means.items() if mean is not None}
+    if not known:
+        return f"{panel.title}: nothing known in the measured window."
+    low, high = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
+    least, most = (show_value(known[name], panel.unit) for name in (low, high))
+    text = f"{most} ({clean(high)})" if low == high or least == most else ""
+    text = text or f"{least} ({clean(low)}) to {most} ({clean(high)})"
+    links = _links(one).strip(" ()")
+    out = list(dict.fromkeys(clean(_name(found)) for found in _outliers(one, seen)))
+    told = f", {links}" if links else ""
+    return f"{panel.title}: {text}{told}{f'; {_stands_out(out)}' if out else ''}."
+
+
+def _stands_out(names: Sequence[str]) -> str:
+    return f"{' and '.join(names)} {'stands' if len(names) == 1 else 'stand'} out"
+
+
+def _note(seen: Seen) -> str:
+    lines = max(len(one.panel.traces) for one in seen.panels)
+    grey = (
+        f" Of more than {NAMED_MAX} devices the least, the most and those that stand out have a "
+        "colour; grey are the others."
+        if lines > NAMED_MAX
+        else ""
+    )
+    return (
+        f"Means over {format_duration_s(seen.cell_s)}, counted by the node’s own kernel. Shaded: "
+        f"not part of the result.{grey}"
+    )
+
+
+def _within(trace: Trace, seen: Seen) -> list[float]:
+    """The trace's known values within the measured window."""
+    return [
+        v
+        for at, v in zip(seen.at_s, trace.values, strict=True)
+        if v is not None and seen.begin_s <= at <= seen.end_s
+    ]
+
+
+def _typical(values: Sequence[float], unit: str) -> float | None:
+    """The mean; of latencies the median, since cells have unequal numbers of I/Os."""
+    if not values:
+        return None
+    return median(values) if unit == "ns" else math.fsum(values) / len(values)
+
+
+def _table(title: str, seen: Seen) -> Table:
+    """Each device's mean, least and most in the measured window."""
+    rows = []
+    for one in seen.panels:
+        shares = dict(one.shares)
+        for trace in one.panel.traces:
+            values, unit = _within(trace, seen), one.panel.unit
+            mean = _typical(values, unit)
+            numbers = (
+                [NOTHING] * 3
+                if mean is None
+                else [show_value(v, unit) for v in (mean, min(values), max(values))]
+            )
+            link = _percent(shares[trace.name]) if trace.name in shares else NOTHING
+            out = any(_name(found) == trace.name for found in _outliers(one, seen))
+            texts = (one.panel.title, trace.name, *numbers, link, "stands out" if out else "")
+            rows.append(tuple(map(Cell, texts)))
+    heads = (
+        *columns(
+            ("Quantity", "Device"), ("Mean (of latencies median)", "Least", "Most", "Of its link")
+        ),
+        *columns(("",)),
+    )
+    return Table(f"{title}, {count(len(rows), 'series', 'series')}", heads, tuple(rows))
+
+
+IDLE_SHARE: Final = 1e-3
+"""A port that never moved this share of what the busiest did has no part in the load."""
+
+
+def node_inside(
+    record: RunRecord,
+    result: Result,
+    telemetry: Sequence[Series],
+    facts: Mapping[str, HostFacts],
+    window: Window | None,
+) -> Inside | None:
+    """The node with the most outliers, else the first that was watched; None where none was."""
+    told = {one.name: one for one in result.nodes}
+    known = [host for host in record.bystanders if host.error is None and host.host in told]
+    if not known:
+        return None
+    name = max((host.host for host in known), key=lambda one: len(told[one].outliers))
+    seen = inside_of(record, telemetry, facts.get(name), name)
+    if seen is None:
+        return None
+    grid = Grid.over(record)
+    begin_ns = grid.start_ns + round(record.warmup_s * 1e9)
+    end_ns = grid.start_ns + grid.span_ns
+    if window is not None:
+        begin_ns, end_ns = window.start_ns, window.end_ns
+    begin_s, end_s = ((at - grid.start_ns) / 1e9 for at in (begin_ns, end_ns))
+    within = (grid.middles_s >= begin_s) & (grid.middles_s <= end_s)
+    panels = _panels(seen, grid, record.telemetry_interval_ms * 1e6, within)
+    if not panels:
+        return None
+    (mine,) = (one for one in known if one.host == name)
+    kernel = kernel_of(name, facts)
+    beside = [one for one in known if one is not mine and kernel_of(one.host, facts) == kernel]
+    return Inside(
+        result=result,
+        node=name,
+        guests=len(told[name].guests),
+        at_s=tuple(float(f"{at:.4f}") for at in grid.middles_s),
+        cell_s=grid.cell_s,
+        begin_s=round(begin_s, 3),
+        end_s=round(end_s, 3),
+        panels=panels,
+        outliers=told[name].outliers,
+        neighbours=tuple(one.host for one in beside),
+        shares_disks=any(_leaves(one, facts) & _leaves(mine, facts) for one in beside),
+    )
+
+
+def _leaves(node: Bystander, facts: Mapping[str, HostFacts]) -> set[str]:
+    return {delta.device for delta in leaves_of(node, facts.get(node.host))}
+
+
+def _panels(
+    seen: NodeInside, grid: Grid, step_ns: float, within: npt.NDArray[np.bool_]
+) -> tuple[PanelInside, ...]:
+    def rows(found: Mapping[str, Series]) -> dict[str, Floats]:
+        return {name: on_grid(one, grid, None, step_ns) for name, one in found.items()}
+
+    sent = rows(seen.tx_bytes_per_s)
+    busy = _busy(sent)
+    shares = {
+        name: float(known.mean())
+        for name, row in rows(seen.tx_share).items()
+        if name in busy and (known := row[within & np.isfinite(row)]).size
+    }
+    frames = {name: row for name, row in rows(seen.tx_frames_per_s).items() if name in busy}
+    numa = {_numa(name): row for name, row in rows(seen.processors).items()}
+    found = (
+        PanelInside(
+            _panel_inside("IOPS of each disk", "1/s", rows(seen.iops)),
+            "disk",
+            ("read_iops", "write_iops"),
+        ),
+        PanelInside(
+            _panel_inside("Write latency of each disk", "ns", rows(seen.write_lat_ns)),
+            "disk",
+            ("write_lat_ns",),
+        ),
+        PanelInside(_panel_inside(_processors(numa), "share", numa), "cpu", ("busy_share",)),
+        PanelInside(
+            _panel_inside("Sent by each port", "bytes/s", {name: sent[name] for name in busy}),
+            "nic",
+            ("tx_bytes_per_s",),
+            tuple(shares.items()),
+        ),
+        PanelInside(
+            _panel_inside("Frames sent by each port", "frames/s", frames),
+            "nic",
+            ("tx_frames_per_s",),
+        ),
+    )
+    return tuple(one for one in found if one.panel.traces)
+
+
+def _panel_inside(title: str, unit: str, rows: Mapping[str, Floats]) -> Panel:
+    known = {name: row for name, row in rows.items() if np.isfinite(row).any()}
+    traces: tuple[Trace, ...] = tuple(trace_on_grid(name, row) for name, row in known.items())
+    return Panel(title, unit, traces)
+
+
+def _processors(numa: Mapping[str, Floats]) -> str:
+    return "Processors busy by NUMA node" if len(numa) > 1 else "Processors busy"
+
+
+def _numa(name: str) -> str:
+    """A NUMA node's line: a hypervisor is a node too."""
+    return "all cores" if name == ALL_CORES else f"NUMA {name.removeprefix('node')}"
+
+
+def _busy(sent: Mapping[str, Floats]) -> list[str]:
+    """The ports that had a part in the load; none where no port moved anything."""
+    peaks = {name: float(np.nanmax(row)) for name, row in sent.items() if np.isfinite(row).any()}
+    most = max(peaks.values(), default=0.0)
+    return [name for name, peak in peaks.items() if most > 0 and peak > IDLE_SHARE * most]

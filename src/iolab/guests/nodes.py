@@ -1,0 +1,348 @@
+"""Which hosts of a run are guests, and on which node each of them lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from iolab.analysis.storage_bytes import devices_once, leaves_of
+from iolab.analysis.view import RunView
+from iolab.analysis.window import controller_ns
+from iolab.core.host import HostFacts, Role
+from iolab.core.metric import Written
+from iolab.core.run import Bystander, DeviceDelta, RunRecord
+from iolab.core.samples import Direction, Floats
+from iolab.guests.guest import DiskKind, GuestRun
+from iolab.hosts.rates import ALL_CORES
+
+if TYPE_CHECKING:
+    from iolab.hosts.rates import Series
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """One guest that made load: `host` is its place among the run's hosts."""
+
+    host: int
+    run: GuestRun
+
+    @property
+    def name(self) -> str:
+        """As in the inventory."""
+        return self.run.guest
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node with its guests of one run; `watched` is None where it was not watched."""
+
+    name: str
+    guests: tuple[Guest, ...]
+    watched: Bystander | None
+
+    @property
+    def hosts(self) -> list[int]:
+        """The places of its guests among the run's hosts."""
+        return [guest.host for guest in self.guests]
+
+
+def guests_in(record: RunRecord) -> tuple[Guest, ...]:
+    """The hosts of a run that are known to be guests of a node, in its order."""
+    if record.fleet is None:
+        return ()
+    told = {guest.guest: guest for guest in record.fleet.guests}
+    return tuple(
+        Guest(place, told[host.host])
+        for place, host in enumerate(record.hosts)
+        if host.host in told
+    )
+
+
+def nodes_in(record: RunRecord) -> tuple[Node, ...]:
+    """The nodes that a run's guests live on, in the order of their first guest."""
+    guests = guests_in(record)
+    watched = {one.host: one for one in record.bystanders}
+    return tuple(
+        Node(name, tuple(one for one in guests if one.run.node == name), watched.get(name))
+        for name in dict.fromkeys(guest.run.node for guest in guests)
+    )
+
+
+def hypervisors_in(record: RunRecord) -> tuple[Bystander, ...]:
+    """All nodes that were to be watched, also those without a guest in this run."""
+    return tuple(one for one in record.bystanders if one.role is Role.HYPERVISOR)
+
+
+def is_modelled(record: RunRecord) -> bool:
+    """Whether the guests' disks are no storage at all."""
+    settings = record.fleet.settings if record.fleet else None
+    return settings is not None and settings.disk is DiskKind.MODELLED
+
+
+def vcpus_of(view: RunView, guest: Guest) -> int | None:
+    """How many processors a guest has; None where nobody knows."""
+    fleet = view.record.fleet
+    if fleet is not None and fleet.settings is not None:
+        return fleet.settings.vcpus
+    facts = view.facts_of(view.hosts[guest.host])
+    return facts.cpu.threads if facts is not None else None
+
+
+def kernel_of(node: str, facts: Mapping[str, HostFacts]) -> str:
+    """What tells kernels apart: nodes of one (containers, network namespaces) share its devices."""
+    seen = facts.get(node)
+    return (seen.kernel.boot_id if seen else "") or node
+
+
+def counted_once(
+    nodes: Iterable[Bystander], facts: Mapping[str, HostFacts]
+) -> tuple[DeviceDelta, ...]:
+    """The leaves of all those nodes, each of a kernel once: as the node that saw the most of it."""
+    leaves = ((node.host, leaves_of(node, facts.get(node.host))) for node in nodes)
+    return devices_once(leaves, facts)
+
+
+def factors_of(record: RunRecord) -> tuple[float, float] | None:
+    """Bytes that devices read, and write, for one of a guest; None where nothing declares it.
+
+    The configuration's redundancy has the last word. The images of our own guests lie on as many
+    nodes as they have replicas, and are read from one.
+    """
+    if record.redundancy is not None:
+        return record.redundancy.read_factor, record.redundancy.write_factor
+    settings = record.fleet.settings if record.fleet else None
+    return None if settings is None else (1.0, float(settings.replicas))
+
+
+def written_of(view: RunView, node: Node) -> Written:
+    """What a node's guests wrote in the whole run, and what became of it on the node.
+
+    Devices are those of this node alone: where it shares them with another nobody can tell.
+    """
+    record, factors = view.record, factors_of(view.record)
+    served = [guest.run.blocks for guest in node.guests]
+    return Written(
+        guests=sum(view.claimed_bytes(host, Direction.WRITE) for host in node.hosts),
+        hypervisor=sum(
+            one.bytes for blocks in served for one in blocks if one.direction is Direction.WRITE
+        )
+        if all(served)
+        else None,
+        devices=_written_by_devices(view, node),
+        factor=None if is_modelled(record) or factors is None else factors[1],
+    )
+
+
+def _written_by_devices(view: RunView, node: Node) -> int | None:
+    if node.watched is None or is_modelled(view.record):
+        return None
+    leaves = leaves_of(node.watched, view.facts.get(node.name))
+    if not leaves or _are_shared(view, node, {delta.device for delta in leaves}):
+        return None
+    return sum(delta.write_bytes for delta in leaves)
+
+
+def _are_shared(view: RunView, node: Node, devices: set[str]) -> bool:
+    """Whether another node of the same kernel counts any of these devices, too."""
+    mine = kernel_of(node.name, view.facts)
+    return any(
+        not devices.isdisjoint(
+            delta.device for delta in leaves_of(other, view.facts.get(other.host))
+        )
+        for other in hypervisors_in(view.record)
+        if other.host != node.name and kernel_of(other.host, view.facts) == mine
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GuestBytes:
+    """One guest over the whole run: `asked` of its own block device, `served` by its hypervisor.
+
+    Both are (read, written). Where the guest's device was not counted, or by a kernel that is not
+    its alone, `asked` is what its engine claims; `served` is None where the hypervisor is not ours.
+    """
+
+    name: str
+    asked: tuple[int, int]
+    served: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetBytes:
+    """All guests and the devices of all nodes, (read, written) over the whole run.
+
+    `below` is what left the guests: served where that is known, else asked. `expected` of devices
+    is that times the declared factors, None without a declaration; `moved` is None unless every
+    node was counted, `blind` names one that was not. Devices of nodes that share a kernel count
+    once; `devices` is how many there are.
+    """
+
+    guests: tuple[GuestBytes, ...]
+    below: tuple[int, int]
+    expected: tuple[float, float] | None
+    moved: tuple[int, int] | None
+    devices: int
+    blind: str | None
+
+
+def guest_bytes_of(view: RunView) -> FleetBytes | None:
+    """The account of a run that guests made, else None."""
+    guests = tuple(_of_guest(view, one) for one in guests_in(view.record))
+    if not guests:
+        return None
+    below = [one.served or one.asked for one in guests]
+    total = sum(read for read, _ in below), sum(written for _, written in below)
+    factors = factors_of(view.record)
+    nodes = hypervisors_in(view.record)
+    blind = next((n.host for n in nodes if not leaves_of(n, view.facts.get(n.host))), None)
+    blind = blind or _unwatched(view)
+    once = counted_once(nodes, view.facts)
+    return FleetBytes(
+        guests=guests,
+        below=total,
+        expected=None
+        if factors is None or is_modelled(view.record)
+        else (total[0] * factors[0], total[1] * factors[1]),
+        moved=None
+        if blind is not None
+        else (sum(d.read_bytes for d in once), sum(d.write_bytes for d in once)),
+        devices=len(once),
+        blind=blind,
+    )
+
+
+def _of_guest(view: RunView, guest: Guest) -> GuestBytes:
+    host = view.hosts[guest.host]
+    target = view.target(host)
+    own = [
+        one
+        for one in host.devices
+        if target is not None and one.device == target.device and not _shares_kernel(view, guest)
+    ]
+    blocks = guest.run.blocks
+    claimed = (
+        view.claimed_bytes(guest.host, Direction.READ),
+        view.claimed_bytes(guest.host, Direction.WRITE),
+    )
+    return GuestBytes(
+        name=guest.name,
+        asked=(own[0].read_bytes, own[0].write_bytes) if own else claimed,
+        served=(
+            sum(one.bytes for one in blocks if one.direction is Direction.READ),
+            sum(one.bytes for one in blocks if one.direction is Direction.WRITE),
+        )
+        if blocks
+        else None,
+    )
+
+
+def _shares_kernel(view: RunView, guest: Guest) -> bool:
+    """Whether its devices count what others move, too: a container, or a network namespace."""
+    mine = kernel_of(guest.name, view.facts)
+    return any(
+        kernel_of(name, view.facts) == mine for name in view.record.host_names if name != guest.name
+    )
+
+
+def _unwatched(view: RunView) -> str | None:
+    """A node that guests live on and that is no host of the study."""
+    fleet = view.record.fleet
+    watched = {one.host for one in view.record.bystanders}
+    return next((node for node in (fleet.nodes if fleet else ()) if node not in watched), None)
+
+
+LOOPBACK: Final = "lo"
+
+BITS_PER_BYTE: Final = 8
+BITS_PER_MBIT: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What a node's own counters say of it, each thing by its name, in the order of names.
+
+    `real_ns` of every series is the controller's time at the end of each step. Devices are the
+    leaves of those that serve the guests' images. `processors` are `node<N>` for each NUMA node, or
+    `all` where there is one. Ports are all but the loopback; `tx_share`, of what the link can
+    carry, is there where the port's speed is known.
+    """
+
+    node: str
+    iops: Mapping[str, Series]
+    write_lat_ns: Mapping[str, Series]
+    processors: Mapping[str, Series]
+    tx_bytes_per_s: Mapping[str, Series]
+    tx_frames_per_s: Mapping[str, Series]
+    tx_share: Mapping[str, Series]
+
+
+def inside_of(
+    record: RunRecord, telemetry: Sequence[Series], facts: HostFacts | None, node: str
+) -> Inside | None:
+    """The node from inside; None where it was not watched.
+
+    `telemetry` are the series derived from the record's counters, `facts` those of the node.
+    """
+    watched = next((one for one in record.bystanders if one.host == node), None)
+    if watched is None:
+        return None
+    mine = [_moved(one, watched) for one in telemetry if one.host == node]
+
+    def named(scope: str, metric: str, takes: Callable[[str], bool]) -> dict[str, Series]:
+        found = [s for s in mine if (s.scope, s.metric) == (scope, metric) and takes(s.name)]
+        return {one.name: one for one in sorted(found, key=lambda one: _order(one.name))}
+
+    disks = {delta.device for delta in leaves_of(watched, facts)}
+    reads = named("disk", "read_iops", disks.__contains__)
+    writes = named("disk", "write_iops", disks.__contains__)
+    numa = named("cpu", "busy_share", _is_numa)
+    sent = named("nic", "tx_bytes_per_s", lambda name: name != LOOPBACK)
+    return Inside(
+        node=node,
+        iops={name: _added(reads[name], writes[name]) for name in reads if name in writes},
+        write_lat_ns=named("disk", "write_lat_ns", disks.__contains__),
+        processors=numa if len(numa) > 1 else named("cpu", "busy_share", ALL_CORES.__eq__),
+        tx_bytes_per_s=sent,
+        tx_frames_per_s=named("nic", "tx_frames_per_s", lambda name: name != LOOPBACK),
+        tx_share=_shares(sent, facts),
+    )
+
+
+def link_bytes_per_s(facts: HostFacts | None, port: str) -> float | None:
+    """What a port's link carries each way; None where the kernel does not know its speed."""
+    ports = facts.nics if facts else ()
+    speed = next((nic.speed_mbit_s for nic in ports if nic.name == port), None)
+    return speed * BITS_PER_MBIT / BITS_PER_BYTE if speed and speed > 0 else None
+
+
+def _moved(series: Series, watched: Bystander) -> Series:
+    return replace(series, real_ns=controller_ns(series.real_ns, watched.clock_offset_ns))
+
+
+def _added(reads: Series, writes: Series) -> Series:
+    """Both directions of one device, which were counted in the same steps."""
+    total: Floats = np.asarray(reads.value + writes.value)
+    return replace(reads, metric="iops", value=total)
+
+
+def _shares(ports: Mapping[str, Series], facts: HostFacts | None) -> dict[str, Series]:
+    found = {}
+    for name, series in ports.items():
+        link = link_bytes_per_s(facts, name)
+        if link is not None:
+            share: Floats = np.asarray(series.value / link)
+            found[name] = replace(series, metric="tx_share", value=share)
+    return found
+
+
+def _is_numa(name: str) -> bool:
+    return name.startswith("node") and name[4:].isdigit()
+
+
+def _order(name: str) -> tuple[str, int]:
+    """`node2` before `node10`."""
+    words = name.rstrip("0123456789")
+    return words, int(name[len(words) :] or 0)

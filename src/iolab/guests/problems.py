@@ -1,0 +1,442 @@
+"""Checks of guests over several keys: their nodes, their disks, and what goes with neither."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from iolab.core.host import HostFacts, HostSpec, Role, TargetFacts, TargetProbe
+from iolab.core.run import Plan
+from iolab.core.study import Study
+from iolab.core.target_state import Purge
+from iolab.errors import Fault, HostError
+from iolab.guests.cost import guests_per_node, image_bytes, node_bytes
+from iolab.guests.guest import DiskKind, GuestSettings, Pinning
+from iolab.guests.hosts import largest_per_node
+from iolab.guests.study import COPIES, NAME_BYTES, VmTable, guests_of, most_guests, node_path
+from iolab.study.checks import NODE_DO
+from iolab.study.cost import with_spare
+from iolab.study.document import Document, Faults, Path
+from iolab.study.file import ConfigurationTable, HostTable, WorkloadTable
+from iolab.study.guard import NOTHING_WRITTEN, refusal
+from iolab.study.names import HOSTS_MAX
+from iolab.study.tables import Item, Tables, guest_tables, members, node_names, start
+from iolab.study.target_tables import PER_NODE, XFS, Table
+from iolab.study.targets import Target, nodes_of, region_bytes, targets_of
+from iolab.study.wording import shown
+from iolab.units import format_bytes, parse_size
+
+
+def check_guests(document: Document, tables: Tables, faults: Faults) -> None:
+    """Add every fault of `[vm]`, of guests and their nodes, and of the axis of a growing fleet."""
+    vm = tables.find(VmTable)
+    if vm is not None:
+        _check_vm(document, vm, faults)
+        _check_own_clients(document, tables, faults)
+    if vm is not None and tables.makes_hosts:
+        _check_booted(document, tables, vm, faults)
+    _check_axis(document, tables, faults)
+
+
+def _check_vm(document: Document, table: VmTable, faults: Faults) -> None:
+    """Keys of the table that do not go together."""
+    modelled = table.disk_kind is DiskKind.MODELLED
+    if modelled and table.latency is None:
+        happened = "[vm] has disk_kind = 'modelled' but no latency."
+        do = "Write what an I/O takes there, as latency = '10ms'."
+        faults.add(document.where(("vm", "disk_kind")), happened, do)
+    if table.latency is not None and not modelled:
+        happened = f"[vm] has a latency, but disk_kind = {shown(table.disk_kind.value)}."
+        do = "Write disk_kind = 'modelled', or leave latency out: it is what would be measured."
+        faults.add(document.where(("vm", "latency")), happened, do)
+    if table.replicas > 1 and modelled:
+        happened = f"[vm] has replicas = {table.replicas}, but a modelled disk holds nothing."
+        faults.add(document.where(("vm", "replicas")), happened, "Leave replicas out.")
+
+
+def _check_own_clients(document: Document, tables: Tables, faults: Faults) -> None:
+    """Guests that exist already take the place of those of `[vm]`; other clients do not."""
+    for item, host in tables.read("host", HostTable):
+        written = item.written.get("role", Role.CLIENT)
+        if written != Role.CLIENT or host.node is not None:
+            continue  # A role that is misspelt is read as a client's, and told of by itself.
+        happened = f"{start(document, item.path)} is a client beside the guests of [vm]."
+        do = (
+            "Write role = 'hypervisor' to boot guests there, or node = 'NAME' if it is a guest "
+            "that exists already."
+        )
+        faults.add(document.where(item.path), happened, do)
+
+
+def _check_booted(document: Document, tables: Tables, vm: VmTable, faults: Faults) -> None:
+    """What guests that are booted need, and what they cannot do."""
+    nodes, per_node = node_names(tables), largest_per_node(tables)
+    hosts = [host.written for host in tables.items["host"]]
+    if not any(host.get("role") == Role.HYPERVISOR for host in hosts):
+        happened = "[vm] boots guests, but there is no hypervisor among the hosts."
+        faults.add(document.where(("vm",)), happened, NODE_DO)
+    total = per_node * len(nodes)
+    if total > HOSTS_MAX:
+        happened = f"{per_node} guests on each of {len(nodes)} nodes are {total}."
+        faults.add(document.where(("vm",)), happened, f"Keep them at most {HOSTS_MAX} in all.")
+    _check_carried(document, tables, vm, faults)
+    _check_replicas(document, tables, vm, faults)
+    _check_shared_nodes(document, tables, faults)
+    for path, happened, do in _impossible(document, tables):
+        faults.add(document.where(path), happened, do)
+    for item, workload in tables.read("workload", WorkloadTable):
+        size = max(parse_size(text) for text in workload.filesize)
+        jobs = max(workload.numjobs)
+        need = size * jobs * workload.files
+        if need > parse_size(vm.disk):
+            happened = f"{start(document, item.path)} uses {format_bytes(need)} of each guest's "
+            happened += f"disk, which has {format_bytes(parse_size(vm.disk))}."
+            do = "Set a smaller filesize or numjobs, or a larger disk under [vm]."
+            origin = document.where((*item.path, "filesize"))
+            faults.add_once(origin, "filesize disk", happened, do)
+
+
+def _check_carried(document: Document, tables: Tables, vm: VmTable, faults: Faults) -> None:
+    """What the agent of a node carries: so many programs and requests, and names so long."""
+    nodes, per_node, most = node_names(tables), largest_per_node(tables), most_guests(vm.replicas)
+    for item, workload in tables.read("workload", WorkloadTable):
+        if workload.vms_per_node and max(workload.vms_per_node) > most:
+            with_copies = f" with replicas = {vm.replicas}" if vm.replicas > 1 else ""
+            happened = f"{start(document, item.path)} has {max(workload.vms_per_node)} guests on "
+            happened += "each node, more than one agent carries"
+            origin = document.where((*item.path, PER_NODE))
+            faults.add(origin, f"{happened}{with_copies}.", f"Give at most {most}.")
+    copies = len(nodes) * per_node * (vm.replicas - 1)
+    if copies > COPIES:
+        happened = f"[vm] has replicas = {vm.replicas}, which are {copies} copies of "
+        happened += f"{len(nodes) * per_node} guests' disks."
+        do = f"Keep them at most {COPIES}, with fewer replicas or guests."
+        faults.add(document.where(("vm", "replicas")), happened, do)
+    long = [name for name in nodes if len(next(guests_of([name], per_node)).name) > NAME_BYTES]
+    for item, host in tables.read("host", HostTable):
+        if host.name in long:
+            happened = f"{start(document, item.path)} has guests whose names are longer than "
+            do = "Give that hypervisor a shorter name."
+            faults.add(document.where(item.path), f"{happened}{NAME_BYTES} characters.", do)
+
+
+def _check_replicas(document: Document, tables: Tables, vm: VmTable, faults: Faults) -> None:
+    """A volume on several nodes needs so many, and a way from each to each."""
+    if vm.replicas == 1:
+        return
+    every = node_names(tables)
+    for _, configuration in tables.read("configuration", ConfigurationTable):
+        nodes = configuration.hosts or every
+        if 0 < len(nodes) < vm.replicas:
+            there = "is 1 node" if len(nodes) == 1 else f"are {len(nodes)} nodes"
+            happened = f"[vm] has replicas = {vm.replicas}, but there {there}."
+            do = f"Give at most {len(nodes)}: each replica lies on a node of its own."
+            faults.add(document.where(("vm", "replicas")), happened, do)
+    for item, host in tables.read("host", HostTable):
+        if host.role is Role.HYPERVISOR and "storage_address" not in item.written:
+            happened = f"{start(document, item.path)} has no storage_address, but [vm] has "
+            do = "Give the IP address at which the other nodes reach its disks."
+            faults.add(document.where(item.path), f"{happened}replicas = {vm.replicas}.", do)
+
+
+def _check_shared_nodes(document: Document, tables: Tables, faults: Faults) -> None:
+    """A guest has one disk: configurations that share its node cannot each have their own."""
+    own = {host.name for _, host in tables.read("host", HostTable) if host.path}
+    first: dict[str, tuple[str, str | None]] = {}
+    for item, configuration in tables.read("configuration", ConfigurationTable):
+        for name in configuration.hosts or node_names(tables):
+            before, path = first.setdefault(name, (configuration.id, configuration.path))
+            if path == configuration.path or name in own:
+                continue
+            happened = f"{start(document, item.path)} and {shown(before)} keep the guests' disks "
+            happened += f"of {shown(name)} at two paths."
+            do = "Give both the same path, or each nodes of its own."
+            faults.add_once(document.where(item.path), "path", happened, do)
+
+
+def _impossible(document: Document, tables: Tables) -> Iterator[tuple[Path, str, str]]:
+    """What is done on file systems, or to devices of one's own."""
+    target = tables.target
+    for key in ("rotate", "keep_files"):
+        if getattr(target, key):
+            happened = f"{key} of [target] does not go with [vm]: guests' disks are made for the "
+            yield ("target", key), f"{happened}session.", f"Leave {key} out."
+    if target.filesystem == XFS:
+        happened = f"filesystem of [target] is '{XFS}', but the guests of [vm] have bare disks."
+        yield ("target", "filesystem"), happened, "Leave filesystem out."
+    devices: list[tuple[Path, str]] = [(("target",), "[target]")] if target.device else []
+    for item, configuration in tables.read("configuration", ConfigurationTable):
+        devices += [(item.path, start(document, item.path))] if configuration.device else []
+    for path, where in devices:
+        happened = f"{where} has a device, but nodes keep the disks of [vm] in a directory."
+        yield (*path, "device"), happened, "Give a directory as the path."
+    if tables.precondition.purge is not Purge.NONE:
+        happened = "purge of [precondition] does not go with [vm]: guests' disks are made anew."
+        yield ("precondition", "purge"), happened, "Leave purge out."
+    for item, table in tables.read("workload", Table):
+        if not isinstance(table, WorkloadTable):
+            happened = f"{start(document, item.path)} needs files, but the guests of [vm] have "
+            do = "Leave it out, or measure it on guests that exist already."
+            yield item.path, f"{happened}bare disks.", do
+
+
+def _check_axis(document: Document, tables: Tables, faults: Faults) -> None:
+    """The axis needs guests: those that are booted, or enough of those that exist."""
+    if tables.makes_hosts:
+        return
+    guests = guest_tables(tables)
+    clients = {
+        host.name: host.node or ""
+        for _, host in tables.read("host", HostTable)
+        if host.role is Role.CLIENT
+    }
+    for item, workload in tables.read("workload", WorkloadTable):
+        origin = document.where((*item.path, PER_NODE))
+        if workload.vms_per_node is None:
+            continue
+        if not guests:
+            happened = f"{start(document, item.path)} has {PER_NODE}, but the study has no guests."
+            do = "Describe them under [vm], or give each guest of the inventory its node."
+            faults.add_once(origin, PER_NODE, happened, do)
+            continue
+        most = max(workload.vms_per_node)
+        for _, configuration in tables.read("configuration", ConfigurationTable):
+            _check_enough(document, item, most, members(configuration.hosts, clients), faults)
+
+
+def _check_enough(
+    document: Document, item: Item, most: int, names: tuple[str, ...], faults: Faults
+) -> None:
+    """Every node of these clients has so many guests."""
+    tables = {host["name"]: host for host in document.tree["host"] if _is_named(host)}
+    nodes = Counter(str(tables[name].get("node", "")) for name in names if name in tables)
+    origin = document.where((*item.path, PER_NODE))
+    around = f"{start(document, item.path)} has {PER_NODE} = {most}"
+    for node, count in nodes.items():
+        if not node:
+            happened = f"{around}, but some of its clients are guests of no node."
+            do = "Give each client its node, or leave those out that are no guests."
+            faults.add_once(origin, f"{PER_NODE} node", happened, do)
+        elif count < most:
+            guests = "1 guest" if count == 1 else f"{count} guests"
+            happened = f"{around}, but node {shown(node)} has {guests}."
+            do = f"Give at most {min(nodes.values())}, or add guests."
+            faults.add_once(origin, f"{PER_NODE} {node}", happened, do)
+
+
+def _is_named(host: object) -> bool:
+    return isinstance(host, dict) and isinstance(host.get("name"), str)
+
+
+QEMU: Final = "qemu-system-x86_64"
+QEMU_IMG: Final = "qemu-img"
+QEMU_NBD: Final = "qemu-nbd"
+TASKSET: Final = "taskset"
+FIO: Final = "fio"
+
+ARCHITECTURE: Final = "x86_64"
+"""What our kernel, our agent and the programs in guests are made for."""
+
+QEMU_BYTES: Final = 192 << 20
+"""What QEMU takes beside a guest's memory: measured at 155 MiB beside 192 MiB of an emulated guest
+that had worked, most of them translated code."""
+
+MEMORY_SHARE: Final = 0.9
+"""Of a node's memory for guests; the rest is for its kernel and everybody else."""
+
+_INSTALL: Final = {
+    QEMU: "Install it there, as with 'apt-get install qemu-system-x86'.",
+    QEMU_IMG: "Install it there, as with 'apt-get install qemu-utils'; or leave vm.replicas out.",
+    QEMU_NBD: "Install it there, as with 'apt-get install qemu-utils'; or leave vm.replicas out.",
+    TASKSET: "Install it there, as with 'apt-get install util-linux'; or leave vm.pin out.",
+    FIO: "Install it there, as with 'apt-get install fio': it lays out the disks of guests.",
+}
+
+
+def guest_tools(study: Study) -> dict[str, list[str]]:
+    """What guests need on their nodes: each program with what asks for its version."""
+    guests = study.guests
+    if guests is None:
+        return {}
+    found = [QEMU]
+    if guests.disk is DiskKind.IMAGE:
+        found.append(FIO)
+    if guests.replicas > 1:
+        found += [QEMU_IMG, QEMU_NBD]
+    if guests.pinning is not Pinning.NONE:
+        found.append(TASKSET)
+    return {name: [name, "--version"] for name in found}
+
+
+def node_targets(study: Study) -> tuple[Target, ...]:
+    """Where images of guests go, on each node that boots any."""
+    if study.guests is None:
+        return ()
+    return tuple(
+        Target(node.name, node.name, node_path(study, node) or "", ()) for node in nodes_of(study)
+    )
+
+
+def guest_faults(
+    study: Study,
+    plan: Plan,
+    node_facts: Mapping[str, HostFacts],
+    probes: Mapping[str, TargetProbe] | None = None,
+    *,
+    owner: str | None = None,
+) -> list[Fault]:
+    """Why the nodes cannot carry the study's guests; nothing when they can, or none are booted.
+
+    `node_facts` and `probes` are by the node's name, the facts with the target at its `node_path`.
+    A path held under the name of `owner` is the session's own. Without `probes` nothing is said of
+    what only trying tells.
+    """
+    guests = study.guests
+    if guests is None:
+        return []
+    faults: list[Fault] = []
+    for node in nodes_of(study):
+        facts = node_facts.get(node.name)
+        if facts is None:
+            do = "See that it can be reached, or leave it out of the configuration."
+            faults.append(Fault(f"Node {shown(node.name)} told nothing of itself.", do))
+            continue
+        faults += _program_faults(study, node, facts)
+        faults += _place_faults(study, node, facts)
+        if probes is not None:
+            faults += _probe_faults(study, node, probes.get(node.name), owner)
+    faults += _memory_faults(study, guests, node_facts)
+    faults += _room_faults(study, node_facts)
+    return faults + list(_disk_faults(study, guests, plan))
+
+
+def check_nodes(
+    study: Study,
+    plan: Plan,
+    facts: Mapping[str, HostFacts],
+    probes: Mapping[str, TargetProbe] | None = None,
+    *,
+    owner: str | None = None,
+) -> None:
+    """Nothing when the hypervisors can carry the study's guests, before any is booted.
+
+    Mappings are by the node's name; else as `guest_faults`. HostError with every reason why not.
+    """
+    faults = tuple(guest_faults(study, plan, facts, probes, owner=owner))
+    if faults:
+        raise HostError(refusal(faults), NOTHING_WRITTEN, faults)
+
+
+def _program_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fault]:
+    architecture = facts.kernel.architecture
+    if architecture != ARCHITECTURE:
+        happened = f"Node {shown(node.name)} is of architecture {shown(architecture)}, the guests "
+        yield Fault(f"{happened}are of {ARCHITECTURE}.", "Boot guests on other nodes.")
+    for name in guest_tools(study):
+        tool = facts.tool(name)
+        if tool is None or tool.path is None:
+            yield Fault(f"There is no {name} on node {shown(node.name)}.", _INSTALL[name])
+
+
+def _where(study: Study, node: HostSpec) -> str:
+    return f"{shown(node_path(study, node) or '')} on node {shown(node.name)}"
+
+
+def _place_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fault]:
+    where, seen = _where(study, node), facts.target
+    if seen is None:
+        do = "Make the directory, or give another with --path."
+        yield Fault(f"There is no directory {where}.", do)
+    elif not seen.writable:
+        do = "Give the directory to the user who runs iolab, or run it as one who may write."
+        yield Fault(f"Nothing may be written to {where}.", do)
+    elif seen.in_memory and not study.target.allow_memory and image_bytes(study, 1):
+        do = "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
+        yield Fault(f"{where} is {seen.fs_type}, which lives in memory.", do)
+
+
+def _probe_faults(
+    study: Study, node: HostSpec, probe: TargetProbe | None, owner: str | None
+) -> Iterator[Fault]:
+    where = _where(study, node)
+    if probe is None:
+        return  # A directory that is missing or closed was not tried, and is told of already.
+    if probe.held_by is not None and probe.held_by != owner:
+        happened = f"{where} is held by another session, {shown(probe.held_by)}."
+        yield Fault(happened, "Wait for its end, or give another path.")
+    if probe.direct_error is not None and image_bytes(study, 1):
+        happened = f"{where} takes no O_DIRECT: {shown(probe.direct_error)}."
+        yield Fault(happened, "Give a path on another file system: guests' disks are read past it.")
+
+
+def _machines(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[tuple[list[str], str]]:
+    """Nodes that are one machine, together, and half a sentence that names them."""
+    found: dict[str, list[str]] = {}
+    for node in nodes_of(study):
+        if node.name in facts:
+            key = facts[node.name].kernel.boot_id or f"of {node.name}"
+            found.setdefault(key, []).append(node.name)
+    for names in found.values():
+        one = len(names) == 1
+        listed = ", ".join(shown(name) for name in names)
+        yield names, f"Node {listed} has" if one else f"Nodes {listed} are one machine with"
+
+
+def _memory_faults(
+    study: Study, guests: GuestSettings, facts: Mapping[str, HostFacts]
+) -> Iterator[Fault]:
+    """The memory of all guests of a machine, those that are idle too: all are up at once."""
+    each = guests.memory_bytes + QEMU_BYTES
+    wanted = guests_per_node(study)
+    for names, says in _machines(study, facts):
+        total = facts[names[0]].memory.total_bytes
+        fit = int(total * MEMORY_SHARE / each / len(names))
+        if wanted <= fit:
+            continue
+        need = format_bytes(each * wanted * len(names))
+        happened = (
+            f"{says} {format_bytes(total)} of memory; {wanted} guests on each take {need}, and "
+            f"{fit or 'none'} would fit."
+        )
+        do = f"Set workload.*.vms_per_node to at most {fit}, or a smaller vm.memory."
+        yield Fault(happened, do if fit else "Set a smaller vm.memory.")
+
+
+def _room_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[Fault]:
+    """Room for images, on file systems that several nodes of one machine may share."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for names, _ in _machines(study, facts):
+        for name in names:
+            seen = facts[name].target
+            if seen is not None:
+                found.setdefault((names[0], seen.mount_point), []).append(name)
+    each = node_bytes(study)
+    for names in found.values():
+        need = with_spare(each * len(names))
+        free = _free(facts[names[0]].target)
+        if free >= need:
+            continue
+        (node,) = (spec for spec in nodes_of(study) if spec.name == names[0])
+        others = ", ".join(shown(name) for name in names[1:])
+        also = f", which {others} {'shares' if len(names) == 2 else 'share'}," if others else ""
+        happened = (
+            f"{_where(study, node)}{also} has {format_bytes(free)} free, the disks of guests need "
+            f"{format_bytes(need)}."
+        )
+        do = "Make room, give another path, or set a smaller vm.disk or workload.*.vms_per_node."
+        yield Fault(happened, do)
+
+
+def _disk_faults(study: Study, guests: GuestSettings, plan: Plan) -> Iterator[Fault]:
+    """What the jobs of a guest use of its disk: the widest point decides."""
+    own = [target for target in targets_of(study) if study.host(target.host).node]
+    need = max((region_bytes(plan, target) for target in own), default=0)
+    if need > guests.disk_bytes:
+        happened = f"Guests' disks have {format_bytes(guests.disk_bytes)}, the jobs of each use "
+        do = "Set a larger vm.disk, or a smaller workload.*.filesize or numjobs."
+        yield Fault(f"{happened}{format_bytes(need)}.", do)
+
+
+def _free(seen: TargetFacts | None) -> int:
+    return seen.free_bytes if seen is not None else 0

@@ -1,0 +1,499 @@
+"""A unix socket of a guest's QEMU, reached through the agent of its node: two byte streams.
+
+Whoever listens too slowly is cut off, and not the node: its one channel is everybody's, and must
+never wait for one guest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, Self
+
+from iolab.errors import HostError
+from iolab.hosts.answers import ExitedAnswer, read_answer
+from iolab.hosts.channel import MAX_PAYLOAD_BYTES, Outgoing
+from iolab.hosts.host import Host, HostLost, Refusal, Stream, printable, printable_bytes
+
+READER_BYTES: Final = 1 << 20
+"""What may wait for its reader before it counts as slow: twice this, as asyncio has it."""
+
+UNREAD_LIMIT_BYTES: Final = 16 << 20
+"""What may come beyond that before a slow reader is cut off: half an hour of telemetry."""
+
+UNSENT_BYTES: Final = 256 << 10
+"""What may wait to be sent before whoever writes has to wait too."""
+
+BUSY_RETRY_S: Final = 0.05
+"""Between two tries to send to somebody who does not read just now."""
+
+ANSWER_ALLOWANCE_S: Final = 30.0
+"""Beyond what a connection may take, until the node counts as lost: a host under full load."""
+
+DISCONNECT_LIMIT_S: Final = 30.0
+"""For the node's agent to call the connection off, which it does at once; under load later."""
+
+FLUSH_LIMIT_S: Final = 2.0
+"""For the last bytes to leave; who does not read loses them."""
+
+
+class Relay:
+    """One connection: `reader` has what comes, and it is itself the way there (`Outgoing`)."""
+
+    def __init__(self, node: Host, stream: Stream) -> None:
+        self._node = node
+        self._stream = stream
+        self._flow = _Flow()
+        self.reader = asyncio.StreamReader(limit=READER_BYTES)
+        self.reader.set_transport(self._flow)
+        self.spoke = asyncio.Event()
+        """Set once anything came."""
+        self.ended = asyncio.Event()
+        """Set once nothing more comes."""
+        self._unsent = bytearray()
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._closing = False
+        self._broken = False
+        name = f"relay on {node.name}"
+        self._pumping = asyncio.create_task(self._pump(), name=name)
+        self._sending = asyncio.create_task(self._send_all(), name=name)
+
+    @classmethod
+    async def to(cls, node: Host, folder: str, name: str, wait_s: float) -> Self:
+        """Connected to the socket of that name in a scratch folder of the session on the node.
+
+        It is waited for until it is there. Raises HostError.
+        """
+        stream = node.stream("connect", dir=folder, name=name, wait_s=wait_s)
+        try:
+            async with asyncio.timeout(wait_s + ANSWER_ALLOWANCE_S):
+                await anext(stream)
+        except TimeoutError:
+            raise node.give_up(f"did not answer 'connect' within {wait_s:g} s") from None
+        except StopAsyncIteration:
+            raise node.give_up("gave no answer to 'connect'") from None
+        except HostError:
+            raise
+        except BaseException:
+            # Else it waits on, and takes the socket of whoever has that name next.
+            await stream.aclose()
+            await _call_off(node, stream)
+            raise
+        return cls(node, stream)
+
+    @property
+    def writer(self) -> Relay:
+        """The way there."""
+        return self
+
+    def write(self, data: bytes, /) -> None:
+        """Take bytes to send. BrokenPipeError when nobody hears them any more."""
+        if self._broken or self._closing:
+            raise BrokenPipeError
+        self._unsent += data
+        self._wake.set()
+
+    async def drain(self) -> None:
+        """Wait until most of them have left."""
+        while len(self._unsent) > UNSENT_BYTES and not self._broken:
+            self._room.clear()
+            await self._room.wait()
+        if self._broken:
+            raise BrokenPipeError
+
+    def close(self) -> None:
+        """Call the connection off once everything was sent that can be."""
+        self._closing = True
+        self._wake.set()
+
+    async def end(self) -> None:
+        """Close it and wait until nothing of it is left here."""
+        self.close()
+        await asyncio.wait({self._sending}, timeout=FLUSH_LIMIT_S)
+        if not self._sending.done():
+            self._sending.cancel()
+            await asyncio.gather(self._sending, return_exceptions=True)
+            await self._disconnect()
+        await self._stream.aclose()
+        self._pumping.cancel()
+        await asyncio.gather(self._sending, self._pumping, return_exceptions=True)
+
+    async def _pump(self) -> None:
+        """Hand on what comes; it never waits for the reader."""
+        try:
+            async for message in self._stream:
+                if message.is_ == "received":
+                    self._take(message.payload)
+        except HostError:
+            # The node is lost, or it refused: to the reader both are the end.
+            pass
+        finally:
+            self._broken = True
+            self._room.set()
+            self._wake.set()
+            self.reader.feed_eof()
+            self.ended.set()
+
+    def _take(self, piece: bytes) -> None:
+        if self._flow.cut:
+            return
+        self.spoke.set()
+        self.reader.feed_data(piece)
+        if self._flow.over(len(piece)):
+            self._flow.cut = True
+            self.reader.set_exception(ConnectionResetError("nobody listened to it"))
+            self.close()
+
+    async def _send_all(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._unsent and not self._broken:
+                await self._send_piece()
+            if self._closing or self._broken:
+                break
+        await self._disconnect()
+
+    async def _disconnect(self) -> None:
+        if not self.ended.is_set():
+            await _call_off(self._node, self._stream)
+
+    async def _send_piece(self) -> None:
+        """The next piece, which waits its turn: an order of bytes is all that a stream has.
+
+        It may wait for ever, as does a guest that reads nothing; who asked it has a deadline.
+        """
+        piece = bytes(self._unsent[:MAX_PAYLOAD_BYTES])
+        sent = self._node.stream("send", piece, connection=self._stream.id)
+        try:
+            async for _ in sent:
+                pass
+        except Refusal as refused:
+            if refused.code != "busy" or self._closing:
+                self._give_up()
+                return
+            await asyncio.sleep(BUSY_RETRY_S)
+            return
+        except HostLost:
+            self._give_up()
+            return
+        finally:
+            await sent.aclose()
+        del self._unsent[: len(piece)]
+        self._room.set()
+
+    def _give_up(self) -> None:
+        self._broken = True
+        self._unsent.clear()
+        self._room.set()
+
+
+async def _call_off(node: Host, stream: Stream) -> None:
+    """Have the node's agent end a connection, or no longer wait for one."""
+    if not node.lost:
+        with suppress(HostError):
+            await node.ask("disconnect", deadline_s=DISCONNECT_LIMIT_S, connection=stream.id)
+
+
+class _Flow(asyncio.ReadTransport):
+    """What a stream reader tells of itself: whether it has more than it wants."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cut = False
+        self._full = False
+        self._beyond = 0
+
+    def pause_reading(self) -> None:
+        """The reader has too much."""
+        self._full = True
+        self._beyond = 0
+
+    def resume_reading(self) -> None:
+        """It has read most of it."""
+        self._full = False
+
+    def over(self, size: int) -> bool:
+        """Whether a reader that was given so much more has left too much unread by now."""
+        self._beyond = self._beyond + size if self._full else 0
+        return self._beyond > UNREAD_LIMIT_BYTES
+
+
+LINE_LIMIT_BYTES: Final = 1 << 20
+"""An answer with two histograms has some 10 kB. No more than what a relay's reader holds."""
+
+GREETING_LIMIT_S: Final = 60.0
+"""From the connection to the greeting: a QEMU that starts among many, on processors under load."""
+
+SAID_CHARACTERS: Final = 200
+"""Of what QEMU said that go into a sentence."""
+
+_SEE: Final = "See the last words of the guest's console, and run again."
+
+
+class MonitorRefusal(HostError):
+    """A command that QEMU answered with an error; the monitor goes on."""
+
+
+class Monitor:
+    """One guest's monitor. Commands go one after the other; what nobody asked for is dropped.
+
+    Once it is lost it stays lost, and says why.
+    """
+
+    def __init__(self, guest: str, reader: asyncio.StreamReader, writer: Outgoing) -> None:
+        self._guest = printable(guest)
+        self._reader = reader
+        self._writer = writer
+        self._turn = asyncio.Lock()
+        self._last_id = 0
+        self._waiting: asyncio.Future[dict[str, Any]] | None = None
+        self._lost: HostLost | None = None
+        self._listening: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        guest: str,
+        reader: asyncio.StreamReader,
+        writer: Outgoing,
+        limit_s: float = GREETING_LIMIT_S,
+    ) -> Self:
+        """A monitor that takes commands, over a connection to its socket. HostLost without one."""
+        monitor = cls(guest, reader, writer)
+        try:
+            async with asyncio.timeout(limit_s):
+                greeting = await monitor._message()
+        except TimeoutError:
+            raise monitor._give_up(f"said nothing for {limit_s:g} s") from None
+        if "QMP" not in greeting:
+            said = printable(json.dumps(greeting), SAID_CHARACTERS)
+            raise monitor._give_up(f"began with something else than a greeting: {said}")
+        monitor._listening = asyncio.create_task(monitor._listen(), name=f"monitor of {guest}")
+        try:
+            await monitor.command("qmp_capabilities", deadline_s=limit_s)
+        except BaseException:
+            await monitor.close()
+            raise
+        return monitor
+
+    async def command(
+        self, name: str, arguments: Mapping[str, object] | None = None, *, deadline_s: float
+    ) -> object:
+        """What QEMU returns, any JSON. MonitorRefusal when it answers with an error.
+
+        HostLost when the monitor is lost, HostError when the answer misses the deadline: it may be
+        asked again, and what comes late is dropped.
+        """
+        try:
+            async with asyncio.timeout(deadline_s), self._turn:
+                answer = await self._ask(name, arguments or {})
+        except TimeoutError:
+            happened = f"The hypervisor of guest '{self._guest}' did not answer '{name}' within "
+            raise HostError(f"{happened}{deadline_s:g} s.", _SEE) from None
+        if "return" in answer:
+            return answer["return"]
+        error = answer.get("error")
+        says = error.get("desc") if isinstance(error, dict) else None
+        said = printable(str(says or "it gave no reason"), SAID_CHARACTERS).rstrip(".")
+        happened = f"The hypervisor of guest '{self._guest}' refused '{name}': {said}."
+        raise MonitorRefusal(happened, "Use a QEMU of at least version 7.2 on its node.")
+
+    async def close(self) -> None:
+        """Listen no more, and end the connection; the guest goes on."""
+        self._give_up("was closed")
+        if self._listening:
+            await asyncio.gather(self._listening, return_exceptions=True)
+
+    async def _ask(self, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
+        if self._lost:
+            raise HostLost(self._lost.happened, self._lost.do)
+        self._last_id += 1
+        asked = {"execute": name, "arguments": dict(arguments), "id": self._last_id}
+        self._waiting = asyncio.get_running_loop().create_future()
+        try:
+            self._writer.write(json.dumps(asked).encode() + b"\n")
+            await self._writer.drain()
+            return await self._waiting
+        except OSError:
+            raise self._give_up("does not listen any more") from None
+        finally:
+            self._waiting = None
+
+    async def _listen(self) -> None:
+        """Hand answers to who waits; read on even when nobody does, or the node would stall."""
+        try:
+            while True:
+                self._take(await self._message())
+        except HostLost:
+            # Whoever asks is told.
+            pass
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "event" in message:
+            return
+        number = message.get("id")
+        if not isinstance(number, int) or not 0 < number <= self._last_id:
+            said = printable(json.dumps(message), SAID_CHARACTERS)
+            raise self._give_up(f"answered what was not asked: {said}")
+        # An older one is of somebody who was cancelled meanwhile.
+        if number == self._last_id and self._waiting and not self._waiting.done():
+            self._waiting.set_result(message)
+
+    async def _message(self) -> dict[str, Any]:
+        """The next line; HostLost when there is none, or none that makes sense."""
+        try:
+            line = await self._reader.readline()
+        except ValueError:
+            raise self._give_up("said a line without an end") from None
+        except OSError as fault:
+            raise self._give_up(f"broke off: {fault}") from None
+        if not line.endswith(b"\n"):
+            raise self._give_up("ended")
+        try:
+            message = json.loads(line) if len(line) <= LINE_LIMIT_BYTES else None
+        except (ValueError, RecursionError):
+            message = None
+        if not isinstance(message, dict):
+            said = printable_bytes(line[:SAID_CHARACTERS], SAID_CHARACTERS)
+            raise self._give_up(f"said what is not QMP: {said}")
+        return message
+
+    def _give_up(self, reason: str) -> HostLost:
+        """The monitor is lost, for the first such reason; whoever waits is told."""
+        if self._lost is None:
+            happened = f"The hypervisor of guest '{self._guest}' {reason.rstrip('.')}."
+            self._lost = HostLost(happened, _SEE)
+            self._writer.close()
+        if self._waiting and not self._waiting.done():
+            self._waiting.set_exception(HostLost(self._lost.happened, self._lost.do))
+        if self._listening and self._listening is not asyncio.current_task():
+            self._listening.cancel()
+        return self._lost
+
+
+CONSOLE_TAIL_BYTES: Final = 16 << 10
+"""The end of what a guest's kernel and its first process said: a whole panic is 4 kB."""
+
+OUTPUT_LIMIT_BYTES: Final = 64 << 20
+"""A guest that says more has gone mad; the rest of it is thrown away on its node."""
+
+LAST_LINES: Final = 3
+LINE_CHARACTERS: Final = 160
+
+KILL_LIMIT_S: Final = 30.0
+"""For the node's agent to hear of it, which it does at once: on a node under full load one that is
+late is not lost, and all of its guests with it."""
+
+KILL_TRIES: Final = 50
+KILL_RETRY_S: Final = 0.1
+"""A signal may overtake the request to run; it is refused then, and tried anew for five seconds."""
+
+GONE_LIMIT_S: Final = 10.0
+"""From SIGKILL to the end of a process that may have I/O in flight."""
+
+PANIC: Final = "Kernel panic"
+OF_AGENT: Final = "iolab-agent:"
+"""How our own process in the guest begins what it says on the console."""
+
+HARMLESS: Final = "PCI: Fatal: No config space access function found"
+"""What every kernel says on a machine without PCI, such as ours: it explains no end."""
+
+
+class QemuRun:
+    """It lives until the guest powers off, it is killed, or its node's agent ends."""
+
+    def __init__(self, node: Host, stream: Stream) -> None:
+        self._node = node
+        self._stream = stream
+        self._console = b""
+        self._stderr = b""
+        self._end = ""
+        self.ended = asyncio.Event()
+        """Set once it is gone, or nothing is known of it any more."""
+        self._listening = asyncio.create_task(self._listen(), name=f"a guest on {node.name}")
+
+    @classmethod
+    def start(cls, node: Host, argv: Sequence[str], folder: str) -> Self:
+        """Begin; what speaks against it is told by `words` once it has ended."""
+        stream = node.stream(
+            "run",
+            argv=list(argv),
+            env={},
+            cwd=folder,
+            start_at_real_ns=None,
+            wall_limit_s=None,
+            output_limit_bytes=OUTPUT_LIMIT_BYTES,
+        )
+        return cls(node, stream)
+
+    @property
+    def id(self) -> int:
+        """By which the node's agent knows the run."""
+        return self._stream.id
+
+    def words(self) -> str:
+        """How it ended, if it has, and what its console and it said last, for people."""
+        said = telling(self._console) or telling(self._stderr)
+        return "; ".join(part for part in (self._end, said) if part)
+
+    async def kill(self) -> None:
+        """End it by force and wait until it is gone."""
+        for _ in range(KILL_TRIES):
+            if self.ended.is_set() or self._node.lost or await self._strike():
+                break
+            await asyncio.sleep(KILL_RETRY_S)
+        await self.gone(GONE_LIMIT_S)
+        await self._stream.aclose()
+        self._listening.cancel()
+        await asyncio.gather(self._listening, return_exceptions=True)
+
+    async def gone(self, limit_s: float) -> bool:
+        """Whether it ends within so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                await self.ended.wait()
+        return self.ended.is_set()
+
+    async def _strike(self) -> bool:
+        with suppress(HostError):
+            await self._node.ask("signal", deadline_s=KILL_LIMIT_S, run=self.id, signal="KILL")
+            return True
+        return False
+
+    async def _listen(self) -> None:
+        try:
+            async for message in self._stream:
+                if message.is_ == "output" and message.header.get("stream") == "stderr":
+                    self._stderr = (self._stderr + message.payload)[-CONSOLE_TAIL_BYTES:]
+                elif message.is_ == "output":
+                    self._console = (self._console + message.payload)[-CONSOLE_TAIL_BYTES:]
+                elif message.is_ == "exited":
+                    exited = read_answer(self._node.name, ExitedAnswer, message)
+                    self._end = _end_of(exited)
+        except HostError as fault:
+            self._end = fault.happened.rstrip(".")
+        finally:
+            self.ended.set()
+
+
+def telling(console: bytes) -> str:
+    """The lines of a console that say why a guest ended: of a panic, of our agent, or the last."""
+    text = console.decode("utf-8", "replace")
+    lines = [
+        line for line in (printable(raw, LINE_CHARACTERS) for raw in text.splitlines()) if line
+    ]
+    lines = [line for line in lines if HARMLESS not in line]
+    panics = [line for line in lines if PANIC in line]
+    ours = [line for line in lines if line.startswith(OF_AGENT)]
+    return " / ".join((*ours[-1:], *panics[:1]) or lines[-LAST_LINES:])
+
+
+def _end_of(exited: ExitedAnswer) -> str:
+    if exited.signal is not None:
+        return f"QEMU was killed by signal {exited.signal}"
+    return f"QEMU ended with code {exited.code}"

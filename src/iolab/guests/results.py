@@ -1,0 +1,292 @@
+"""What the guests of each node did together, and what their node saw of it from inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from iolab.analysis.metrics import group_metrics
+from iolab.analysis.points import PointSummary, summarise
+from iolab.analysis.service_time import concurrency, is_closed_loop
+from iolab.analysis.storage_bytes import leaves_of
+from iolab.analysis.view import RunView, served
+from iolab.analysis.window import Window
+from iolab.core.metric import Layer, Level, NodeResult, Outlier, Result
+from iolab.core.samples import Direction
+from iolab.core.study import Study
+from iolab.core.workload import Job
+from iolab.guests.guest import Accelerator
+from iolab.guests.layers import guest_latency, hypervisor_metrics, layers_of
+from iolab.guests.nodes import Guest, Node, guests_in, nodes_in, vcpus_of, written_of
+from iolab.hosts.rates import ALL_CORES
+from iolab.hosts.telemetry import GUESTS
+
+LIKES_LEAST: Final = 3
+"""Of two that differ nobody can say which is the odd one."""
+
+SCORE: Final = 3.5
+"""Modified z-score from which a value is told, as its authors advise."""
+
+SCORE_FACTOR: Final = 0.6745
+"""Makes the median absolute deviation of normal values their standard deviation."""
+
+APART: Final = 1.5
+"""Times the median: what is closer needs no looking after, however alike the others are."""
+
+NAMED_MOST: Final = 3
+"""Of one metric; where more stand out, they are no exception."""
+
+_LOOPBACK: Final = "lo"
+
+_LATENCIES: Final = {"read_lat_ns": Direction.READ, "write_lat_ns": Direction.WRITE}
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A metric that is looked at: `floor` is the least difference that is told, in its unit.
+
+    With `low` also what does less than its like is told, as a slow disk among fast ones does.
+    """
+
+    scope: str
+    metric: str
+    floor: float
+    low: bool
+
+
+WATCHED: Final = (
+    Watched("disk", "read_iops", 50.0, low=True),
+    Watched("disk", "write_iops", 50.0, low=True),
+    Watched("disk", "read_lat_ns", 50_000.0, low=False),
+    Watched("disk", "write_lat_ns", 50_000.0, low=False),
+    Watched("cpu", "busy_share", 0.25, low=False),
+    Watched("nic", "rx_bytes_per_s", 1e6, low=False),
+    Watched("nic", "tx_bytes_per_s", 1e6, low=False),
+    Watched("nic", "rx_frames_per_s", 1000.0, low=False),
+    Watched("nic", "tx_frames_per_s", 1000.0, low=False),
+)
+"""Floors are what an idle system does by itself: 50 I/Os and a thousand frames a second, 1 MB/s; a
+quarter of a core; 50 us, less than which drives of one kind differ in."""
+
+
+def outliers_of(view: RunView, node: Node) -> tuple[Outlier, ...]:
+    """What stood out on a node in the window that all hosts share."""
+    window = view.load.cut.common
+    if window is None or node.watched is None:
+        return ()
+    return tuple(
+        outlier
+        for watched in WATCHED
+        for outlier in standing_out(watched, _values(view, node, watched, window))
+    )
+
+
+def standing_out(watched: Watched, values: dict[str, float]) -> tuple[Outlier, ...]:
+    """Those of the values, by name, that stand out; the furthest first."""
+    if len(values) < LIKES_LEAST:
+        return ()
+    rows = np.array(list(values.values()))
+    usual = float(np.median(rows))
+    spread = float(np.median(np.abs(rows - usual)))
+    found = []
+    for name, value in values.items():
+        off = abs(value - usual)
+        above = value > APART * usual
+        below = watched.low and value * APART < usual
+        if off > watched.floor and (above or below) and SCORE_FACTOR * off > SCORE * spread:
+            found.append(Outlier(watched.scope, name, watched.metric, value, usual))
+    found.sort(key=lambda one: -abs(one.value - one.usual))
+    return tuple(found) if len(found) <= NAMED_MOST else ()
+
+
+def _values(view: RunView, node: Node, watched: Watched, window: Window) -> dict[str, float]:
+    """The means over the window of everything of one kind that the node has."""
+    found: dict[str, float] = {}
+    for name in _names(view, node, watched):
+        mean = _mean(view, node, watched, name, window)
+        if mean is not None:
+            found[name] = mean
+    return found
+
+
+def _mean(view: RunView, node: Node, watched: Watched, name: str, window: Window) -> float | None:
+    """Over time; of latencies over I/Os, each of which weighs the same."""
+    if watched.metric not in _LATENCIES:
+        return view.mean_on(node.name, watched.scope, name, watched.metric, window)
+    seen = served(view, (node.name, watched.scope), [name], _LATENCIES[watched.metric], window)
+    return None if seen is None else seen.mean_ns
+
+
+def _names(view: RunView, node: Node, watched: Watched) -> list[str]:
+    told = [one.name for one in view.series_of(node.name, watched.scope, watched.metric)]
+    if watched.scope == "disk" and node.watched is not None:
+        leaves = leaves_of(node.watched, view.facts.get(node.name))
+        return [delta.device for delta in leaves]
+    if watched.scope == "cpu":
+        return [name for name in told if "@" in name]
+    return [name for name in told if name != _LOOPBACK]
+
+
+def node_results(view: RunView) -> tuple[NodeResult, ...]:
+    """One for each node that guests of the run live on; the run's job is I/O on files.
+
+    Metrics of a node are those of a result over the guests of that node alone: rates add up within
+    the window that all hosts of the run share, latencies are merged bin by bin.
+    """
+    return tuple(
+        NodeResult(
+            name=node.name,
+            guests=tuple(guest.name for guest in node.guests),
+            metrics=group_metrics(view.load, node.hosts, view.access),
+            layers=layers_of(view, node),
+            outliers=outliers_of(view, node),
+            written=written_of(view, node),
+            hypervisor=hypervisor_metrics(node),
+        )
+        for node in nodes_in(view.record)
+    )
+
+
+def node_points(results: Sequence[Result], study: Study) -> Mapping[str, tuple[PointSummary, ...]]:
+    """Every point as each node had it, by the node's name: published values over its repeats.
+
+    They are made as those of the fleet (`points`), from the runs in which the node had guests.
+    """
+    of_node: dict[str, list[Result]] = {}
+    for result in results:
+        for node in result.nodes:
+            alone = replace(result, metrics=node.metrics, nodes=(node,))
+            of_node.setdefault(node.name, []).append(alone)
+    return {name: summarise(runs, study) for name, runs in of_node.items()}
+
+
+RHO_LEAST: Final = 0.8
+"""Of the I/Os asked for, in flight: a guest with processors to spare keeps 0.85 and more on
+modelled disks, one without 0.04 to 0.22."""
+
+LATENCY_TIMES: Final = 2.0
+"""The generator's mean latency over the hypervisor's: from here on more than half of it was spent
+inside the guest."""
+
+LATENCY_FLOOR_NS: Final = 50_000
+"""Least difference of the two that is told: entering and leaving a guest takes tens of us by
+itself, which is more than a fast device."""
+
+IOS_LEAST: Final = 50
+"""Of fewer I/Os a mean latency at either place is chance."""
+
+PROCESSORS_USED: Final = 0.9
+"""Share of the time that a guest's processors ran or waited for one of their node's from which it
+has none left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What each of a guest's processors had of the node's, as shares of the time."""
+
+    run: float
+    wait: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How far a guest was its own limit, and what tells; None for what is not known.
+
+    `rho` is the share of the I/Os asked for that were in flight, of a closed loop; `edge` what the
+    window's edges may hide of it. `busy` is the share of the time that a guest on KVM says its
+    processors worked.
+    """
+
+    level: Level
+    rho: float | None
+    edge: float
+    engine_ns: float | None
+    hypervisor_ns: float | None
+    use: Use | None
+    busy: float | None = None
+
+    @property
+    def runs_empty(self) -> bool:
+        """Whether the loop was not kept full."""
+        return self.rho is not None and self.rho + self.edge < RHO_LEAST
+
+    @property
+    def waits_inside(self) -> bool:
+        """Whether most of the latency was spent above the hypervisor's own count."""
+        if self.engine_ns is None or self.hypervisor_ns is None:
+            return False
+        apart = self.engine_ns - self.hypervisor_ns
+        return apart > LATENCY_FLOOR_NS and self.engine_ns > LATENCY_TIMES * self.hypervisor_ns
+
+
+def bound_of(view: RunView, guest: Guest) -> Bound:
+    """What is known of one guest; its job is I/O on files."""
+    job = view.record.run.point.io_on(guest.name)
+    flight = concurrency(view.load, guest.host, job.depth_total) if is_closed_loop(job) else None
+    known = int(view.load.ios[guest.host].sum()) >= IOS_LEAST
+    kvm = guest.run.accelerator is Accelerator.KVM
+    found = Bound(
+        level=Level.VALID,
+        rho=flight.rho if flight else None,
+        edge=flight.edge if flight else 0.0,
+        engine_ns=guest_latency(view, guest, Layer.ENGINE) if known else None,
+        hypervisor_ns=guest_latency(view, guest, Layer.HYPERVISOR) if known else None,
+        use=use_of(view, guest),
+        busy=view.mean_of(guest.host, "cpu", ALL_CORES, "busy_share") if kvm else None,
+    )
+    return replace(found, level=_level(found))
+
+
+def limited_guests(view: RunView) -> frozenset[str]:
+    """The guests of which guest-bound says that they were their own limit.
+
+    Other checks that would say it of them again leave it at that.
+    """
+    if not isinstance(view.record.run.point.job, Job):
+        return frozenset()
+    guests = guests_in(view.record)
+    return frozenset(one.name for one in guests if bound_of(view, one).level is Level.INVALID)
+
+
+def counted_guests(view: RunView) -> frozenset[str]:
+    """The guests whose processors' use their node counts: guest-starved speaks of those."""
+    return frozenset(one.name for one in guests_in(view.record) if use_of(view, one) is not None)
+
+
+def use_of(view: RunView, guest: Guest) -> Use | None:
+    """What its processors had in the measured window, else in the whole run; None if unknown."""
+    vcpus = vcpus_of(view, guest)
+    if not vcpus:
+        return None
+    window, node = view.measured(guest.host), guest.run.node
+    run = view.mean_on(node, GUESTS, guest.name, "vcpu_run_share", window)
+    wait = view.mean_on(node, GUESTS, guest.name, "vcpu_wait_share", window)
+    if run is not None and wait is not None:
+        return Use(run / vcpus, wait / vcpus)
+    told = guest.run.use
+    if told is None or told.wall_s <= 0:
+        return None
+    whole_s = told.wall_s * vcpus
+    return Use(told.vcpu_run_s / whole_s, told.vcpu_wait_s / whole_s)
+
+
+def _level(found: Bound) -> Level:
+    if found.runs_empty:
+        return Level.INVALID
+    if not found.waits_inside:
+        return Level.VALID
+    return Level.INVALID if _has_none_left(found) else Level.INDICATIVE
+
+
+def _has_none_left(found: Bound) -> bool:
+    """Whether the guest's processors were in use, as its node and the guest itself count it.
+
+    KVM polls for a while before a halted processor sleeps, and its node counts that as run: a guest
+    that waits for fast devices would seem busy all the time.
+    """
+    if found.use is None or found.use.run + found.use.wait < PROCESSORS_USED:
+        return False
+    return found.busy is None or found.busy + found.use.wait >= PROCESSORS_USED

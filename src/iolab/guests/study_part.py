@@ -1,0 +1,86 @@
+"""Booted guests in studies and plans: their table, their checks, what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from iolab.core.host import HostSpec
+from iolab.core.study import Study
+from iolab.guests.cost import guest_reasons, guests_per_node, image_bytes, node_bytes
+from iolab.guests.guest import GuestSettings
+from iolab.guests.hosts import forced_loads, guest_hosts
+from iolab.guests.problems import check_guests
+from iolab.guests.study import VmTable, node_path, settings_of, stand_in
+from iolab.study.build import host_spec
+from iolab.study.document import Document, Faults
+from iolab.study.file import HostTable
+from iolab.study.kinds import HostCost
+from iolab.study.tables import Tables
+from iolab.study.target_tables import Table
+from iolab.study.targets import nodes_of
+
+
+class VmSection:
+    """`[vm]`: the guests that a session boots."""
+
+    name: Final = "vm"
+    table: type[Table] = VmTable
+    makes_hosts: Final = True
+    setting: Final = "guests"
+
+    def stand_in(self, written: object) -> Table:
+        """What a table that cannot be read counts as, so that its faults bring no others."""
+        return stand_in(written)
+
+    def settings(self, tables: Tables) -> GuestSettings | None:
+        """The guests that the session boots; None where it boots none."""
+        table = tables.find(VmTable) if tables.makes_hosts else None
+        return None if table is None else settings_of(table)
+
+
+class GuestStudy:
+    """The part of guests in studies and plans."""
+
+    section: Final = VmSection()
+    examples: Mapping[str, str] = {"vcpus": "4", "memory": '"8g"', "disk": '"32g"'}
+
+    def check(self, document: Document, tables: Tables, faults: Faults) -> None:
+        """Add every fault of `[vm]`, of guests and their nodes, and of a growing fleet."""
+        check_guests(document, tables, faults)
+
+    def hosts(self, tables: Tables, written: Iterable[HostSpec]) -> tuple[HostSpec, ...]:
+        """The guests on the hypervisors that some configuration measures."""
+        return guest_hosts(tables, written)
+
+    def turning_loads(self, tables: Tables, loads: Sequence[int]) -> tuple[int, ...]:
+        """Of these numbers of guests on a node those at which its load may turn."""
+        guests = self.section.settings(tables)
+        if guests is None:
+            return ()
+        rooms = (host_spec(host).room for _, host in tables.read("host", HostTable))
+        return forced_loads(rooms, guests.vcpus, loads)
+
+    def iops_limit(self, study: Study) -> int | None:
+        """How many I/Os a second each guest's disk is held to."""
+        return None if study.guests is None else study.guests.iops_limit
+
+    def cost(self, study: Study, runs: int, rate: float) -> HostCost:
+        """Their images, their boots, and what a node needs space for."""
+        return HostCost(
+            reasons=tuple(guest_reasons(study, runs, rate)),
+            disk_bytes=image_bytes(study, guests_per_node(study)),
+            space_bytes=node_bytes(study),
+        )
+
+    def identity(self, study: Study) -> Mapping[str, object]:
+        """The guests that are booted, and on which nodes, where any are."""
+        if study.guests is None:
+            return {}
+        return {
+            "guests": study.guests.measured,
+            "nodes": [
+                [node.name, node_path(study, node) or "", node.storage_address]
+                for node in nodes_of(study)
+            ],
+        }

@@ -1,0 +1,500 @@
+"""The guests of a session in its test configuration: what each was given, where each lived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from iolab.analysis.points import PointKey, PointSummary
+from iolab.core.host import HostFacts, is_emulator
+from iolab.core.metric import Layer, LayerLatency, Level, Metric, NodeResult, Result, Written
+from iolab.core.samples import Direction
+from iolab.core.study import Study
+from iolab.guests.guest import (
+    Accelerator,
+    DiskKind,
+    GuestFleet,
+    GuestRun,
+    GuestSettings,
+    GuestUse,
+    Pinning,
+)
+from iolab.guests.latency_account import Account, parts_of
+from iolab.guests.results import node_points
+from iolab.report.brief import Brief
+from iolab.report.kinds import NodeMetrics
+from iolab.report.numbers import NOTHING, count, listing, show, show_value
+from iolab.report.series import DetailKey
+from iolab.report.table import Cell, Table, columns, row, verdict_cell
+from iolab.units import format_bytes, format_count
+
+EMULATED: Final = (
+    "The guests were emulated, without KVM: these figures measure the emulator as much as the "
+    "storage."
+)
+
+
+EMULATED_CHECK: Final = "emulated-guest"
+"""The check that tells of emulated processors."""
+
+Facts = Mapping[str, HostFacts]
+"""What hosts told of themselves: of guests that the session did not boot, all that is known."""
+
+
+def caveats(fleets: Iterable[GuestFleet], facts: Facts) -> tuple[str, ...]:
+    """A sentence for each: emulated guests, modelled disks, limited disks; none where all is real.
+
+    Settings are those of the session, so the first fleet that has any tells them.
+    """
+    found = list(fleets)
+    return tuple(
+        text for text in (_emulated(found, facts), *_of_settings(_settings(found))) if text
+    )
+
+
+def caveats_of(settings: GuestSettings | None, results: Iterable[Result]) -> tuple[str, ...]:
+    """The same by a study's settings of its guests and by what the checks of its runs found."""
+    emulated = any(
+        check.code == EMULATED_CHECK and check.level is not Level.VALID
+        for result in results
+        for check in result.verdict.checks
+    )
+    return (*((EMULATED,) if emulated else ()), *_of_settings(settings))
+
+
+def is_emulated(fleets: Iterable[GuestFleet], facts: Facts) -> bool:
+    """Whether any guest's processors were emulated, as its node or the guest itself tells."""
+    return any(_runs_emulated(guest, facts) for fleet in fleets for guest in fleet.guests)
+
+
+def _runs_emulated(guest: GuestRun, facts: Facts) -> bool:
+    seen = facts.get(guest.guest)
+    itself = seen is not None and is_emulator(seen.kernel.hypervisor)
+    return guest.accelerator is Accelerator.TCG or itself
+
+
+def subtitle(fleets: Iterable[GuestFleet], facts: Facts) -> str:
+    """The same in a few words, to stand before what a chart shows; empty where all is real."""
+    found = list(fleets)
+    settings = _settings(found)
+    parts = ["guests emulated"] if is_emulated(found, facts) else []
+    if settings is not None:
+        if settings.disk is DiskKind.MODELLED:
+            parts.append(f"disks modelled{_latency(settings, ' at ')}")
+        if settings.iops_limit is not None:
+            parts.append(f"each disk limited to {format_count(settings.iops_limit)} IOPS")
+    text = ", ".join(parts)
+    return f"{text[0].upper()}{text[1:]}. " if text else ""
+
+
+def _emulated(fleets: list[GuestFleet], facts: Facts) -> str:
+    return EMULATED if is_emulated(fleets, facts) else ""
+
+
+def _of_settings(settings: GuestSettings | None) -> Iterable[str]:
+    if settings is None:
+        return
+    if settings.disk is DiskKind.MODELLED:
+        yield (
+            f"The guests’ disks were modelled{_latency(settings, ': every I/O takes ')}, and no "
+            "storage is behind them."
+        )
+    if settings.iops_limit is not None:
+        limit = format_count(settings.iops_limit)
+        yield f"Each guest’s disk was limited to {limit} IOPS by its hypervisor."
+
+
+def _latency(settings: GuestSettings, before: str) -> str:
+    latency = settings.latency_ns
+    return "" if latency is None else f"{before}{show_value(latency, 'ns')}"
+
+
+def _settings(fleets: list[GuestFleet]) -> GuestSettings | None:
+    return next((fleet.settings for fleet in fleets if fleet.settings is not None), None)
+
+
+def fleet_layers(nodes: Iterable[NodeResult]) -> tuple[LayerLatency, ...]:
+    """The layers of all nodes together: every I/O weighs the same; from the generator down.
+
+    A layer that a node with guests does not tell of is left out: it would be another fleet's.
+    """
+    told = [node.layers for node in nodes if node.layers]
+    found = []
+    for layer in Layer:
+        for direction in Direction:
+            own = [
+                one
+                for layers in told
+                for one in layers
+                if one.layer is layer and one.direction is direction and one.ios > 0
+            ]
+            ios = sum(one.ios for one in own)
+            if ios and len(own) == _having(told, direction):
+                mean = sum(one.mean_ns * one.ios for one in own) / ios
+                found.append(LayerLatency(layer, direction, mean, ios))
+    return tuple(found)
+
+
+def _having(told: list[tuple[LayerLatency, ...]], direction: Direction) -> int:
+    """How many nodes have I/Os in a direction at all, as their generators saw it."""
+    return sum(
+        any(one.layer is Layer.ENGINE and one.direction is direction and one.ios for one in layers)
+        for layers in told
+    )
+
+
+def accounts_of(run: Result, name: str) -> Iterator[Account]:
+    """An account for each direction of a run that has any layer; `name` is what it is called."""
+    layers = fleet_layers(run.nodes)
+    for direction in (Direction.READ, Direction.WRITE):
+        seen = tuple((one.layer, one.mean_ns) for one in layers if one.direction is direction)
+        if not seen or seen[0][0] is not Layer.ENGINE:
+            continue
+        parts, capped = parts_of(seen)
+        yield Account(
+            run=name,
+            direction=direction.name.lower(),
+            whole_ns=seen[0][1],
+            parts=parts,
+            seen=seen,
+            capped=capped,
+            level=run.verdict.level,
+        )
+
+
+GUESTS_SHOWN: Final = 24
+"""Guests told one by one, those that waited longest for a processor first."""
+
+NAMES_SHOWN: Final = 3
+"""Guests named in a row of their node; the others are counted."""
+
+BYTES_CHECK: Final = "guest-bytes"
+"""The check that counts every device of the nodes once."""
+
+_METRICS: Final = (
+    ("iops", "IOPS"),
+    ("bw_bytes_per_s", "Bandwidth"),
+    ("lat_ns_mean", "Mean"),
+    ("lat_ns_p99", "p99"),
+    ("lat_ns_p99_99", "p99.99"),
+)
+
+Named = tuple[str, Result]
+"""What a run is called in a table, and the run."""
+
+
+def nodes_table(named: Sequence[Named]) -> Table | None:
+    """What the guests of each node did together; percentiles are of all their I/Os."""
+    several = len(named) > 1
+    rows = []
+    for name, run in named:
+        for node in run.nodes:
+            texts = (
+                *((name,) if several else ()),
+                node.name,
+                f"{len(node.guests):,}",
+                *(show(node.metrics.get(key), bare_rate=True) for key, _ in _METRICS),
+            )
+            rows.append((*map(Cell, texts), verdict_cell(run.verdict.level)))
+    if not rows:
+        return None
+    first = (*(("Run",) if several else ()), "Node")
+    heads = columns(first, ("Guests", *(title for _, title in _METRICS)))
+    return Table("Each node", (*heads, *columns(("Verdict",))), tuple(rows))
+
+
+def written_table(named: Sequence[Named]) -> Table | None:
+    """Bytes written on their way down, node by node; None where nothing was written."""
+    several = len(named) > 1
+    rows = []
+    for name, run in named:
+        for node in run.nodes:
+            texts = written_texts(node)
+            if texts:
+                found = (*((name,) if several else ()), node.name, *texts)
+                rows.append((*map(Cell, found), verdict_cell(run.verdict.level)))
+        if (whole := fleet_written(run)) is not None and len(run.nodes) > 1:
+            found = (*((name,) if several else ()), "all nodes", *_texts(whole))
+            rows.append((*map(Cell, found), verdict_cell(run.verdict.level)))
+    if not rows:
+        return None
+    heads = (
+        *columns((*(("Run",) if several else ()), "Node")),
+        *columns((), ("Guests", "Hypervisor", "Devices", "Devices / guests", "Declared factor")),
+        *columns(("Verdict",)),
+    )
+    return Table("Bytes written on their way down", heads, tuple(rows))
+
+
+def written_texts(node: NodeResult) -> tuple[str, ...]:
+    """Written by guests, hypervisor and devices, their ratio, and the declared factor."""
+    told = node.written
+    return () if told is None or not (told.guests or told.hypervisor) else _texts(told)
+
+
+def fleet_written(run: Result) -> Written | None:
+    """The same of all nodes together; None where nothing was written or not every node tells.
+
+    Nodes that share a kernel share its devices, so that theirs are no sum of what nodes tell: they
+    are what the check of bytes counted, each device once.
+    """
+    told = [node.written for node in run.nodes if node.written is not None]
+    if len(told) < len(run.nodes) or not sum(one.guests for one in told):
+        return None
+    through = [one.hypervisor for one in told]
+    known = [one for one in through if one is not None]
+    factors = {one.factor for one in told}
+    return Written(
+        guests=sum(one.guests for one in told),
+        hypervisor=sum(known) if len(known) == len(through) else None,
+        devices=_by_devices(run),
+        factor=factors.pop() if len(factors) == 1 else None,
+    )
+
+
+def _by_devices(run: Result) -> int | None:
+    for check in run.verdict.checks:
+        if check.code == BYTES_CHECK:
+            moved = check.evidence.get("devices_write_bytes")
+            return moved if isinstance(moved, int) else None
+    return None
+
+
+def _texts(told: Written) -> tuple[str, ...]:
+    ratio = told.devices / told.guests if told.devices is not None and told.guests else None
+    return (
+        format_bytes(told.guests),
+        _size(told.hypervisor),
+        _size(told.devices),
+        NOTHING if ratio is None else f"{ratio:.3f}",
+        NOTHING if told.factor is None else f"{told.factor:g}",
+    )
+
+
+def _size(size: int | None) -> str:
+    return NOTHING if size is None else format_bytes(size)
+
+
+def outliers_table(named: Sequence[Named]) -> Table | None:
+    """What stands out among its like on a node, named; None where nothing does."""
+    several = len(named) > 1
+    rows = [
+        row(
+            *((name,) if several else ()),
+            node.name,
+            SCOPES.get(one.scope, one.scope),
+            one.name,
+            *outlier_values(one.metric, one.value, one.usual),
+        )
+        for name, run in named
+        for node in run.nodes
+        for one in node.outliers
+    ]
+    if not rows:
+        return None
+    texts = (*(("Run",) if several else ()), "Node", "What", "Which", "Measured")
+    heads = columns(texts, ("Value", "Median of all", "Times as much"))
+    return Table("What stands out among its like", heads, tuple(rows))
+
+
+SCOPES: Final = {"disk": "disk", "cpu": "processor", "nic": "port"}
+"""Kinds of outliers for people."""
+
+
+def outlier_values(metric: str, value: float, usual: float) -> tuple[str, str, str, str]:
+    """The metric in words, both values with their unit, and how many times one is the other."""
+    unit = _unit(metric)
+    times = f"{value / usual:.2f}" if usual > 0 else NOTHING
+    return _words(metric), show_value(value, unit), show_value(usual, unit), times
+
+
+_UNITS: Final = (
+    ("_bytes_per_s", "bytes/s"),
+    ("_frames_per_s", "frames/s"),
+    ("_iops", "1/s"),
+    ("_lat_ns", "ns"),
+    ("_share", "share"),
+    ("_depth", "depth"),
+    ("_c", "celsius"),
+)
+
+
+def _unit(metric: str) -> str:
+    return next((unit for ending, unit in _UNITS if metric.endswith(ending)), "")
+
+
+def _words(metric: str) -> str:
+    for ending, word in (
+        ("_bytes_per_s", " bytes/s"),
+        ("_frames_per_s", " frames/s"),
+        ("_iops", " IOPS"),
+        ("_lat_ns", " latency"),
+        ("_share", ""),
+    ):
+        if metric.endswith(ending):
+            return (
+                metric.removesuffix(ending).replace("tx", "sent").replace("rx", "received") + word
+            )
+    return metric.replace("_", " ")
+
+
+def placement_table(fleet: GuestFleet) -> Table:
+    """The guests of each node together: who, run by what, how long they booted and waited."""
+    rows = []
+    for node in fleet.nodes:
+        guests = fleet.on(node)
+        booted = [one.booted_s for one in guests if one.booted_s is not None]
+        waits = {g.guest: w for g in guests if (w := wait_share(g, fleet.settings)) is not None}
+        most = max(waits, key=waits.__getitem__, default="")
+        rows.append(
+            row(
+                node,
+                listing([one.guest for one in guests], NAMES_SHOWN),
+                _accelerators(guests),
+                f"{len(guests):,}",
+                _span(booted),
+                _percent(sum(waits.values()) / len(waits)) if waits else NOTHING,
+                f"{_percent(waits[most])} ({most})" if waits else NOTHING,
+            )
+        )
+    heads = columns(
+        ("Node", "Guests", "Run by"), ("How many", "Booted within", "vCPUs waited", "At most")
+    )
+    return Table("Guests by node", heads, tuple(rows))
+
+
+def _span(seconds: Sequence[float]) -> str:
+    if not seconds:
+        return NOTHING
+    least, most = f"{min(seconds):.1f}", f"{max(seconds):.1f}"
+    return f"{most} s" if least == most else f"{least} to {most} s"
+
+
+def _accelerators(guests: Iterable[GuestRun]) -> str:
+    words = dict.fromkeys(
+        "a hypervisor not ours" if one.accelerator is None else _ACCELERATORS[one.accelerator.value]
+        for one in guests
+    )
+    return ", ".join(words)
+
+
+_ACCELERATORS: Final = {"kvm": "KVM", "tcg": "emulation (TCG)", "auto": "not known"}
+
+
+def guests_table(fleet: GuestFleet) -> Table | None:
+    """The guests one by one, at most GUESTS_SHOWN, the longest waits first; None without figures.
+
+    vCPU times are shares of the time that all vCPUs of a guest had.
+    """
+    known = [one for one in fleet.guests if one.use is not None or one.booted_s is not None]
+    if not known:
+        return None
+    ordered = sorted(known, key=lambda one: -(wait_share(one, fleet.settings) or 0.0))
+    rows = [
+        row(
+            one.guest,
+            one.node,
+            _accelerators([one]),
+            NOTHING if one.booted_s is None else f"{one.booted_s:.1f} s",
+            _of_vcpus(one.use, fleet.settings, "vcpu_run_s"),
+            _of_vcpus(one.use, fleet.settings, "vcpu_wait_s"),
+            NOTHING if one.use is None else f"{one.use.cpu_s:.2f} s",
+        )
+        for one in ordered[:GUESTS_SHOWN]
+    ]
+    hidden = len(ordered) - GUESTS_SHOWN
+    if hidden > 0:
+        rows.append(row(f"{count(hidden, 'guest')} that waited less", *([""] * 6)))
+    heads = columns(
+        ("Guest", "Node", "Run by"), ("Booted in", "vCPUs ran", "vCPUs waited", "CPU, all of it")
+    )
+    return Table("Each guest", heads, tuple(rows))
+
+
+def wait_share(guest: GuestRun, settings: GuestSettings | None) -> float | None:
+    """For which share of their time a guest's vCPUs were ready and on no processor."""
+    return None if guest.use is None else _share(guest.use, settings, "vcpu_wait_s")
+
+
+def _of_vcpus(use: GuestUse | None, settings: GuestSettings | None, name: str) -> str:
+    share = None if use is None else _share(use, settings, name)
+    return NOTHING if share is None else _percent(share)
+
+
+def _share(use: GuestUse, settings: GuestSettings | None, name: str) -> float | None:
+    whole = use.wall_s * (settings.vcpus if settings else 1)
+    return float(getattr(use, name)) / whole if whole > 0 else None
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def settings_table(settings: GuestSettings | None) -> Table | None:
+    """What every guest was given, one row a choice; None for guests that were there."""
+    if settings is None:
+        return None
+    modelled = settings.disk is DiskKind.MODELLED
+    disk = f"{format_bytes(settings.disk_bytes)}, "
+    disk += (
+        "modelled, no storage behind it" if modelled else "an image on its node, laid out in full"
+    )
+    return Table(
+        "Guests",
+        columns(("What", "Each guest")),
+        tuple(row(*pair) for pair in _given(settings, disk)),
+    )
+
+
+def _given(settings: GuestSettings, disk: str) -> Iterator[tuple[str, str]]:
+    yield "Processors", count(settings.vcpus, "vCPU")
+    yield "Memory", format_bytes(settings.memory_bytes)
+    yield "Disk", disk
+    if settings.latency_ns is not None:
+        yield "Latency of the model", show_value(settings.latency_ns, "ns")
+    limit = settings.iops_limit
+    yield "Limit", "none" if limit is None else f"{format_count(limit)} IOPS"
+    yield "Replicas", _REPLICAS.get(settings.replicas, f"on {settings.replicas} nodes")
+    yield "Accelerator asked for", settings.accelerator.value
+    yield "Pinned", _PINNED[settings.pinning]
+    yield "Boots at once", str(settings.boots_at_once or "one for each processor of its node")
+    yield "A boot may take", f"{settings.boot_limit_s:g} s"
+    yield "Kernel", settings.kernel or "the distribution’s, for clouds"
+
+
+_REPLICAS: Final = {1: "on its own node alone"}
+_PINNED: Final = {
+    Pinning.NONE: "no",
+    Pinning.CORES: "to processors of its own",
+    Pinning.NUMA: "to one NUMA node, with its memory",
+}
+
+
+def fleets_of(brief: Brief) -> dict[DetailKey, GuestFleet]:
+    """The guests of runs, as their nodes told."""
+    return {key: one.fleet for key, one in brief.manifests.items() if one.fleet}
+
+
+def guest_tables(brief: Brief) -> tuple[Table, ...]:
+    """The settings of the guests and, of the run with the most of them, where each lived."""
+    fleet = fullest(fleets_of(brief).values())
+    if fleet is None:
+        return ()
+    settings = fleet.settings or brief.study.guests
+    found = (settings_table(settings), placement_table(fleet))
+    return tuple(table for table in found if table is not None)
+
+
+def fullest(fleets: Iterable[GuestFleet]) -> GuestFleet | None:
+    """The fleet with the most guests, the first of several."""
+    return max(fleets, key=lambda fleet: len(fleet.guests), default=None)
+
+
+def nodes_of_points(points: Sequence[PointSummary], study: Study) -> NodeMetrics:
+    """The published values of the nodes of those points."""
+    runs = [run for point in points for run in (*point.results, *point.left_out)]
+    found: dict[PointKey, dict[str, Mapping[str, Metric]]] = {}
+    for name, summaries in node_points(runs, study).items():
+        for summary in summaries:
+            found.setdefault(summary.key, {})[name] = summary.metrics
+    return found

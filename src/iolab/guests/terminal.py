@@ -1,0 +1,189 @@
+"""Nodes of guests for the terminal: what each did, where latency arose, and what stands out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from iolab.analysis.points import PointSummary
+from iolab.core.metric import Metric, NodeResult, Result
+from iolab.core.study import Study
+from iolab.guests.charts import run_of_guests
+from iolab.guests.groups import depths_of, ends_of, fleet_groups, guests_in, shown_run
+from iolab.guests.latency_account import Account, part_names
+from iolab.guests.results import node_points
+from iolab.guests.tables import SCOPES, accounts_of, outlier_values, written_table
+from iolab.report.numbers import NOTHING, count, show, show_value
+from iolab.report.terminal import QUIET_STYLE, Grouped, Heading, plain, table, title, verdict
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+POINTS_MAX: Final = 16
+"""Points whose nodes are told without being asked for; --details tells of every run's."""
+
+NODES_MAX: Final = 8
+"""Nodes of a point; of more the slowest and the fastest are told."""
+
+OUTLIERS_MAX: Final = 3
+"""Told without being asked for; more are no exception."""
+
+_METRICS: Final = ("iops", "lat_ns_mean", "lat_ns_p99", "lat_ns_p99_99")
+_HEADINGS: Final = (
+    Heading("node", main=True),
+    Heading("guests", number=True),
+    Heading("IOPS", number=True),
+    Heading("mean", number=True),
+    Heading("p99", number=True, spare=True),
+    Heading("p99.99", number=True, spare=True),
+    Heading("verdict"),
+)
+_UNKNOWN: Final = Metric(None, "")
+
+Shown = tuple[str, PointSummary, Result]
+"""What a point is called, the point, and the run that stands for it."""
+
+
+def nodes_screen(study: Study, points: Sequence[PointSummary]) -> Iterator[RenderableType]:
+    """The nodes at the points with the most guests; nothing where hosts are no guests."""
+    found = _shown(study, points)
+    if not found:
+        return
+    runs = [run for _, point, _ in found for run in (*point.results, *point.left_out)]
+    published = node_points(runs, study)
+    by_node = {(name, one.key): one for name, summaries in published.items() for one in summaries}
+    yield ""
+    yield title("Nodes, with the most guests")
+    groups = []
+    for name, point, run in found[:POINTS_MAX]:
+        nodes = _by_rate(run)
+        rows = [_row(node, by_node.get((node.name, point.key)), run) for node in _ends(nodes)]
+        if len(nodes) > NODES_MAX:
+            hidden = count(len(nodes) - NODES_MAX, "node")
+            rows.insert(NODES_MAX // 2, [plain(f"    {hidden} between", QUIET_STYLE), *[""] * 6])
+        groups.append((plain(f"  {name}"), rows))
+    yield Grouped(_HEADINGS, groups)
+    if len(found) > POINTS_MAX:
+        yield plain(f"  and {count(len(found) - POINTS_MAX, 'point')} more", QUIET_STYLE)
+    yield from _accounts(found[:POINTS_MAX])
+    yield from _outliers(found)
+
+
+def node_details(result: Result) -> Iterator[RenderableType]:
+    """The nodes of one run in full: figures, layers, bytes, and what stands out."""
+    if not result.nodes:
+        return
+    yield table(_HEADINGS, [_row(node, None, result) for node in result.nodes])
+    accounts = [one for one in accounts_of(result, "") if len(one.parts) > 1]
+    if accounts:
+        yield _of_accounts([("where latency arises", accounts)])
+    written = written_table([("", result)])
+    if written is not None:
+        first, *others = written.columns[:-1]
+        headings = [Heading(f"{first.title.lower()} wrote", main=True)]
+        headings += [Heading(column.title.lower(), number=True) for column in others]
+        yield table(headings, [[plain(cell.text) for cell in row[:-1]] for row in written.rows])
+    for node in result.nodes:
+        for text in outlier_lines(node):
+            yield plain(f"  {text}")
+
+
+def outlier_lines(node: NodeResult) -> Iterator[str]:
+    """`node-1: disk nvme1n1, write latency 412 µs, 4.68 times the median of 88 µs`."""
+    for one in node.outliers:
+        words, value, usual, times = outlier_values(one.metric, one.value, one.usual)
+        what = f"{SCOPES.get(one.scope, one.scope)} {one.name}"
+        yield f"{node.name}: {what}, {words} {value}, {times} times the median of {usual}"
+
+
+def _shown(study: Study, points: Sequence[PointSummary]) -> list[Shown]:
+    """Of each mix and line the point with the most guests; of plain guests every point."""
+    titles = {one.id: one.title for one in study.configurations}
+    several = len(titles) > 1
+    found: list[Shown] = []
+    swept = set()
+    for group in fleet_groups(study, points):
+        swept.add(group.workload.id)
+        for line in depths_of(group.points).values():
+            for point in ends_of(line)[-1:]:
+                run = shown_run(point)
+                if run is not None and run.nodes:
+                    who = f"{titles[point.key.configuration]}: " if several else ""
+                    name = f"{who}{group.title}: {run_of_guests(run, group.others)}"
+                    found.append((name, point, run))
+    names = {one.id: one.title for one in study.workloads}
+    for point in points:
+        run = shown_run(point)
+        if point.key.workload not in swept and run is not None and run.nodes:
+            found.append((f"{names[point.key.workload]}: {run_of_guests(run)}", point, run))
+    return found
+
+
+def _by_rate(run: Result) -> list[NodeResult]:
+    if len(run.nodes) <= NODES_MAX:
+        return list(run.nodes)
+    return sorted(run.nodes, key=lambda node: node.metrics.get("iops", _UNKNOWN).value or 0.0)
+
+
+def _ends(nodes: list[NodeResult]) -> list[NodeResult]:
+    half = NODES_MAX // 2
+    return nodes if len(nodes) <= NODES_MAX else [*nodes[:half], *nodes[-half:]]
+
+
+def _row(node: NodeResult, point: PointSummary | None, run: Result) -> list[Text | str]:
+    """A node's cells: its published values where a point is given, else those of the run."""
+    metrics = node.metrics if point is None else point.metrics
+    return [
+        plain(node.name if point is None else f"    {node.name}"),
+        f"{len(node.guests):,}",
+        *(show(metrics.get(key), bare_rate=True) for key in _METRICS),
+        verdict(run.verdict.level if point is None else point.level),
+    ]
+
+
+def _accounts(found: Sequence[Shown]) -> Iterator[RenderableType]:
+    """A row for each direction of each point, a column for each part."""
+    told = [
+        (name, [one for one in accounts_of(run, name) if len(one.parts) > 1])
+        for name, _, run in found
+    ]
+    told = [(name, accounts) for name, accounts in told if accounts]
+    if not told:
+        return
+    yield ""
+    yield title("Where latency arises")
+    yield _of_accounts(told)
+
+
+def _of_accounts(told: Sequence[tuple[str, Sequence[Account]]]) -> RenderableType:
+    names = part_names(one for _, accounts in told for one in accounts)
+    headings = [Heading("", main=True), Heading("latency", number=True)]
+    headings += [Heading(name, number=True) for name in reversed(names)]
+    groups = [(plain(f"  {name}"), [_parts(one, names) for one in of]) for name, of in told]
+    return Grouped(headings, groups)
+
+
+def _parts(one: Account, names: Sequence[str]) -> list[Text | str]:
+    shares = {part.name: show_value(part.took_ns / one.whole_ns, "share") for part in one.parts}
+    cells: list[Text | str] = [f"    {one.direction}", show_value(one.whole_ns, "ns")]
+    return [*cells, *(shares.get(name, NOTHING) for name in reversed(names))]
+
+
+def _outliers(found: Sequence[Shown]) -> Iterator[RenderableType]:
+    """Each device, core or port once, by what it did at the point with the most guests."""
+    seen: dict[tuple[str, str, str, str], list[str]] = {}
+    for _, _, run in sorted(found, key=lambda one: -guests_in(one[2])):
+        for node in run.nodes:
+            for one, text in zip(node.outliers, outlier_lines(node), strict=True):
+                seen.setdefault((node.name, one.scope, one.name, one.metric), []).append(text)
+    if not seen:
+        return
+    yield ""
+    yield title("What stands out among its like")
+    for texts in list(seen.values())[:OUTLIERS_MAX]:
+        at = f" (in {len(texts)} of these {len(found)} points)" if len(found) > 1 else ""
+        yield plain(f"  {texts[0]}{at}")
+    if len(seen) > OUTLIERS_MAX:
+        yield plain(f"  and {len(seen) - OUTLIERS_MAX} more; --details tells all", QUIET_STYLE)

@@ -1,0 +1,383 @@
+"""Answers of agents parsed at the edge: what does not fit is a HostError, not a surprise later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from iolab.core.histogram import BIN_COUNT
+from iolab.core.host import DeviceFacts, HostFacts, TargetProbe
+from iolab.core.run import ExtentProof, ProcessorGroup, ProcessorUse
+from iolab.core.samples import BlockTrace, LatencyRow, WayTrace
+from iolab.errors import HostError
+from iolab.hosts.host import Hello, Message, printable
+
+WIRE: Final = 1
+"""The number of the wire that this controller speaks."""
+
+MAX_COUNT: Final = 2**63 - 1
+"""Counts and times are kept in 64 signed bits everywhere after this edge."""
+
+MAX_CORES: Final = 65_536
+"""No machine has more."""
+MAX_TRACED_SIZES: Final = 65
+MAX_TRACED_SECTORS: Final = 4096
+"""What an agent tells at most of a direction of a sample."""
+
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+_Path = Annotated[str, Field(min_length=1, max_length=4096)]
+Answer = TypeVar("Answer", bound="_Answer")
+
+
+class _Answer(BaseModel):
+    """Further keys are ignored: an agent may say more than this controller reads."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ClockAnswer(_Answer):
+    """The host's two clocks at one moment, in ns, and its time stamp counter at `mono_ns`."""
+
+    mono_ns: Count
+    real_ns: Count
+    tsc: Count | None = None
+
+
+class ScratchAnswer(_Answer):
+    """A scratch folder held by this session; `left_over_bytes` is what a dead one left there."""
+
+    dir: Annotated[str, Field(min_length=1, max_length=4096)]
+    left_over_bytes: Count = 0
+
+
+class OrphanAnswer(_Answer):
+    """A process of a run whose agent is gone."""
+
+    pid: Count
+    command: Annotated[str, Field(max_length=400)]
+
+
+class AbandonedAnswer(_Answer):
+    """A scratch folder whose session is dead."""
+
+    dir: _Path
+    owner: Annotated[str, Field(max_length=4096)]
+    bytes: Count
+
+
+class Leftovers(_Answer):
+    """What killed agents left on a host, and the sentences of what could not be removed of it."""
+
+    processes: Annotated[tuple[OrphanAnswer, ...], Field(max_length=100_000)]
+    groups: Annotated[tuple[_Path, ...], Field(max_length=100_000)]
+    folders: Annotated[tuple[AbandonedAnswer, ...], Field(max_length=10_000)]
+    loops: Annotated[tuple[_Path, ...], Field(max_length=10_000)]
+    agents: Annotated[tuple[_Path, ...], Field(max_length=10_000)]
+    faults: Annotated[tuple[str, ...], Field(max_length=100_000)]
+
+    @property
+    def anything(self) -> bool:
+        """Whether there was something."""
+        return any((self.processes, self.groups, self.folders, self.loops, self.agents))
+
+    @property
+    def disturbing(self) -> bool:
+        """The same, but for files of agents, which any session may use again."""
+        return any((self.processes, self.groups, self.folders, self.loops))
+
+
+class LedgerAnswer(_Answer):
+    """Where processes of the agent find a ledger that it keeps in its memory."""
+
+    path: Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+class FilesystemAnswer(_Answer):
+    """A file system of the session's own: where it is mounted, and the name of its block device.
+
+    `kept` is true for one that an earlier session had kept, `direct` when its device passes the
+    page cache of what is below.
+    """
+
+    dir: Annotated[str, Field(min_length=1, max_length=4096)]
+    device: Annotated[str, Field(min_length=1, max_length=255)]
+    kept: bool = False
+    direct: bool = False
+
+
+class PurgedAnswer(_Answer):
+    """A discard or a trim: how many bytes were given back."""
+
+    bytes: Count
+
+
+class ExtentsAnswer(_Answer):
+    """Bytes of files by what the file system holds for them."""
+
+    method: Annotated[str, Field(max_length=40)]
+    files: Count
+    size_bytes: Count
+    written_bytes: Count
+    unwritten_bytes: Count
+    hole_bytes: Count
+
+    @property
+    def proof(self) -> ExtentProof:
+        """The same as the model says it."""
+        return ExtentProof(
+            self.method,
+            self.files,
+            self.size_bytes,
+            self.written_bytes,
+            self.unwritten_bytes,
+            self.hole_bytes,
+        )
+
+
+class EvictAnswer(_Answer):
+    """Page cache of the files before and after the drop; None where the kernel does not count."""
+
+    resident_bytes_before: Count | None
+    resident_bytes_after: Count | None
+    methods: Annotated[tuple[Annotated[str, Field(max_length=40)], ...], Field(max_length=16)]
+
+
+class FileAnswer(_Answer):
+    """A file that was read, by its size and the SHA-256 of its content."""
+
+    size: Count
+    sha256: Annotated[str, Field(max_length=64)]
+
+
+class ProcessorGroupAnswer(_Answer):
+    """What a control group had of the processors."""
+
+    path: Annotated[str, Field(max_length=4096)]
+    quota_cores: Annotated[float, Field(ge=0)] | None
+    period_ns: Count
+    periods: Count
+    throttled: Count
+    throttled_ns: Count
+    pressure_ns: Count | None
+
+
+class ProcessorAnswer(_Answer):
+    """What a load got of the processors."""
+
+    watched_ns: Count
+    threads: Count
+    wall_ns: Count
+    run_ns: Count
+    wait_ns: Count
+    cores: Annotated[tuple[Count, ...], Field(max_length=MAX_CORES)]
+    groups: Annotated[tuple[ProcessorGroupAnswer, ...], Field(max_length=64)]
+
+    @property
+    def use(self) -> ProcessorUse:
+        """The same as the model says it."""
+        groups = tuple(ProcessorGroup(**group.model_dump()) for group in self.groups)
+        return ProcessorUse(**{**self.model_dump(), "groups": groups})
+
+
+class ExitedAnswer(_Answer):
+    """How a process ended and what it used.
+
+    `memory_peak_bytes` and `oom_kills` are of all its processes together and only told where its
+    memory was bounded; None also where the kernel does not count.
+    """
+
+    code: int | None
+    signal: int | None
+    user_s: Annotated[float, Field(ge=0)]
+    system_s: Annotated[float, Field(ge=0)]
+    max_rss_bytes: Count
+    real_ns: Count
+    timed_out: bool = False
+    truncated: bool = False
+    memory_peak_bytes: Count | None = None
+    oom_kills: Count | None = None
+    processor: ProcessorAnswer | None = None
+
+
+class UseAnswer(_Answer):
+    """What a run's process has used so far; None for what the kernel does not count.
+
+    `run_ns` and `wait_ns` are sums of its living threads, the `vcpu_` ones of those that are a
+    guest's processors; `user_ns` and `system_ns` are of the whole process.
+    """
+
+    real_ns: Count
+    run_ns: Count | None
+    wait_ns: Count | None
+    vcpu_run_ns: Count | None
+    vcpu_wait_ns: Count | None
+    user_ns: Count | None
+    system_ns: Count | None
+
+
+Bins = Annotated[
+    tuple[tuple[Annotated[int, Field(ge=0, lt=BIN_COUNT)], Count], ...], Field(max_length=BIN_COUNT)
+]
+Errors = Annotated[dict[Annotated[str, Field(max_length=40)], Count], Field(max_length=200)]
+
+
+class MetadataIntervalAnswer(_Answer):
+    """What a metadata phase did on a host between two moments of its clock."""
+
+    from_real_ns: Count
+    to_real_ns: Count
+    ops: Count
+    bins: Bins
+
+
+class MeasuredAnswer(_Answer):
+    """What a metadata phase did on a host from its start to its end."""
+
+    phase: Annotated[str, Field(max_length=40)]
+    ops: Count
+    errors: Errors
+    skipped: Count
+    bins: Bins
+    latency_min_ns: Count | None
+    latency_max_ns: Count | None
+    latency_sum_ns: Count
+    first_start_real_ns: Count | None
+    last_start_real_ns: Count | None
+    first_end_real_ns: Count | None
+    last_end_real_ns: Count | None
+    preemptions: Count
+    cancelled: bool
+    timed_out: bool
+    processor: ProcessorAnswer | None = None
+
+
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class WayTraceAnswer(_Answer):
+    """Sampled bios of one direction; see `WayTrace`."""
+
+    bios: Count
+    windows: Count
+    sizes: Annotated[tuple[tuple[Count, Count], ...], Field(max_length=MAX_TRACED_SIZES)]
+    sequential: Count
+    ends: Count
+    sectors: Annotated[tuple[Count, ...], Field(max_length=MAX_TRACED_SECTORS)]
+    censored: Count
+    timed: Count
+    lat_max_ns: Count
+    lat_sum_ns: Amount
+    weight: Amount
+    weight_square: Amount
+    latencies: Annotated[
+        tuple[tuple[Annotated[int, Field(ge=0, lt=BIN_COUNT)], Count, Amount, Amount, Amount], ...],
+        Field(max_length=BIN_COUNT),
+    ]
+
+    @property
+    def trace(self) -> WayTrace:
+        """The same as the model says it."""
+        told = self.model_dump(exclude={"latencies", "weight_square"})
+        rows = tuple(LatencyRow(*row) for row in self.latencies)
+        return WayTrace(**told, weight_squares=self.weight_square, latencies=rows)
+
+
+class TraceAnswer(_Answer):
+    """A sample of a device's bios, or the reason for none."""
+
+    device: Annotated[str, Field(max_length=255)]
+    reason: Annotated[str, Field(max_length=400)] | None = None
+    read: WayTraceAnswer | None = None
+    write: WayTraceAnswer | None = None
+    others: Count = 0
+    lost: Count = 0
+
+    @property
+    def trace(self) -> BlockTrace:
+        """The same as the model says it."""
+        return BlockTrace(
+            device=self.device,
+            reason=printable(self.reason or "", 400),
+            read=self.read.trace if self.read else None,
+            write=self.write.trace if self.write else None,
+            others=self.others,
+            lost=self.lost,
+        )
+
+
+class _HelloAnswer(_Answer):
+    wire: int
+    version: Annotated[str, Field(max_length=100)]
+    pid: Count = 0
+    capabilities: Annotated[tuple[str, ...], Field(max_length=100)] = ()
+    runs_end_by: Annotated[str, Field(max_length=40)] | None = None
+
+
+_FACTS: Final = TypeAdapter(HostFacts)
+_PROBE: Final = TypeAdapter(TargetProbe)
+_DEVICE: Final = TypeAdapter(DeviceFacts)
+
+
+def read_answer(host: str, model: type[Answer], message: Message) -> Answer:
+    """The message as `model`; HostError when it does not fit."""
+    try:
+        return model.model_validate(dict(message.header))
+    except ValidationError as fault:
+        raise _nonsense(host, message, fault) from None
+
+
+def read_hello(host: str, message: Message) -> Hello:
+    """The hello of an agent that speaks our wire; HostError else."""
+    if message.is_ != "hello":
+        what = printable(message.is_, 60)
+        happened = f"Host '{printable(host)}' began with '{what}' instead of a hello."
+        raise HostError(happened, "See that the host's command starts nothing but the agent.")
+    hello = read_answer(host, _HelloAnswer, message)
+    if hello.wire != WIRE:
+        happened = (
+            f"The agent on host '{printable(host)}' is {printable(hello.version, 60)} and speaks "
+            f"wire {hello.wire}, this controller speaks wire {WIRE}."
+        )
+        raise HostError(happened, "Use an agent of the same iolab version as this command.")
+    version = printable(hello.version, 100)
+    return Hello(hello.wire, version, hello.pid, hello.capabilities, hello.runs_end_by)
+
+
+def read_facts(host: str, message: Message) -> HostFacts:
+    """The facts of a host; HostError when they do not fit the model."""
+    try:
+        return _FACTS.validate_python(_object(message.header.get("facts")))
+    except ValidationError as fault:
+        raise _nonsense(host, message, fault) from None
+
+
+def read_probe(host: str, message: Message) -> TargetProbe:
+    """What trying a target told; HostError when it does not fit the model."""
+    try:
+        return _PROBE.validate_python(dict(message.header))
+    except ValidationError as fault:
+        raise _nonsense(host, message, fault) from None
+
+
+def read_device(host: str, message: Message) -> DeviceFacts:
+    """A block device as its host tells it; HostError when it does not fit the model."""
+    try:
+        return _DEVICE.validate_python(dict(message.header))
+    except ValidationError as fault:
+        raise _nonsense(host, message, fault) from None
+
+
+def _object(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _nonsense(host: str, message: Message, fault: ValidationError) -> HostError:
+    first = fault.errors(include_url=False, include_input=False)[0]
+    where = printable(".".join(str(part) for part in first["loc"]) or message.is_, 100)
+    happened = (
+        f"Host '{printable(host)}' sent a '{printable(message.is_, 60)}' that makes no sense: "
+        f"{where}: {printable(first['msg'], 100)}."
+    )
+    return HostError(happened, "Use an agent of the same iolab version as this command.")

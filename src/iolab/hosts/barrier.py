@@ -1,0 +1,177 @@
+"""A phase is a barrier: the same work on every host at once; nobody goes on before all are done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from iolab.errors import EngineError, Fault, HostError, Interrupted, IolabError
+
+
+class Named(Protocol):
+    """Whatever a phase works on: a host, or a host's site."""
+
+    @property
+    def name(self) -> str:
+        """The host's name, under which its outcome is filed."""
+
+
+Member = TypeVar("Member", bound=Named)
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes(Generic[Outcome]):
+    """What came of a phase, by host name: each host is in exactly one of the two."""
+
+    done: Mapping[str, Outcome]
+    failed: Mapping[str, IolabError]
+
+    def complete(self) -> Mapping[str, Outcome]:
+        """All outcomes; one error with every fault when any host failed (its own when alone)."""
+        if not self.failed:
+            return self.done
+        fault = joined(tuple(self.failed.values()))
+        fault.hosts = tuple(self.failed)
+        raise fault
+
+
+async def together(
+    members: Iterable[Member], work: Callable[[Member], Awaitable[Outcome]]
+) -> Outcomes[Outcome]:
+    """The work on all at once; the slowest decides. `work` must have deadlines of its own.
+
+    HostError and EngineError are outcomes. Anything else (a StoreError of the recorder, a
+    cancellation, a bug) cancels the others, waits for them, and is raised.
+    """
+    tasks = {member.name: asyncio.ensure_future(work(member)) for member in members}
+    try:
+        waiting = set(tasks.values())
+        while waiting:
+            ended, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                _raise_unless_outcome(task)
+    finally:
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+    done: dict[str, Outcome] = {}
+    failed: dict[str, IolabError] = {}
+    for name, task in tasks.items():
+        fault = task.exception()
+        if isinstance(fault, IolabError):
+            failed[name] = fault
+        else:
+            done[name] = task.result()
+    return Outcomes(done, failed)
+
+
+async def alongside(
+    main: Coroutine[Any, Any, Outcome], beside: Coroutine[Any, Any, None]
+) -> Outcome:
+    """What `main` gives; `beside` runs until then, and its failure ends both."""
+    leading = asyncio.create_task(main)
+    following = asyncio.create_task(beside)
+    try:
+        await asyncio.wait({leading, following}, return_when=asyncio.FIRST_COMPLETED)
+        if following.done() and not leading.done():
+            following.result()
+        return await leading
+    finally:
+        leading.cancel()
+        following.cancel()
+        await asyncio.gather(leading, following, return_exceptions=True)
+
+
+def joined(faults: tuple[IolabError, ...]) -> IolabError:
+    """Several hosts' errors as one: the only one as it is, else one that names them all."""
+    if len(faults) == 1:
+        return faults[0]
+    hosts_fault = any(isinstance(fault, HostError) for fault in faults)
+    kind: type[IolabError] = HostError if hosts_fault else EngineError
+    each = tuple(
+        part for fault in faults for part in (fault.faults or (Fault(fault.happened, fault.do),))
+    )
+    return kind(f"{len(faults)} hosts failed.", "Correct each of them and run again.", each)
+
+
+def _raise_unless_outcome(task: asyncio.Future[Outcome]) -> None:
+    if task.cancelled():
+        raise asyncio.CancelledError
+    fault = task.exception()
+    if fault is not None and not isinstance(fault, HostError | EngineError):
+        raise fault
+
+
+class Stop:
+    """Two requests: the first ends the run early and keeps what it measured, the second abandons.
+
+    Call `request` in the event loop's thread (`loop.add_signal_handler`).
+    """
+
+    def __init__(self) -> None:
+        self._first = asyncio.Event()
+        self._second = asyncio.Event()
+
+    def request(self) -> None:
+        """Ask to stop; a third and later request changes nothing."""
+        if self._first.is_set():
+            self._second.set()
+        self._first.set()
+
+    @property
+    def requested(self) -> bool:
+        """Whether the session should come to its end."""
+        return self._first.is_set()
+
+    @property
+    def at_once(self) -> bool:
+        """Whether nothing should be waited for."""
+        return self._second.is_set()
+
+    async def wait(self) -> None:
+        """Return at the first request."""
+        await self._first.wait()
+
+    async def pass_on(self, halt: asyncio.Event) -> None:
+        """Set `halt` at the first request; runs `alongside` what heeds it until it is cancelled."""
+        await self._first.wait()
+        halt.set()
+        await asyncio.Event().wait()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait so long, or until the first request."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._first.wait()
+        except TimeoutError:
+            return
+
+    async def unless_requested(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
+        """The work's outcome; at the first request it is cancelled and Interrupted is raised.
+
+        For what may take hours and is of no use half done.
+        """
+        return await _unless(self._first, work, "The session was stopped while it prepared.")
+
+    async def unless_at_once(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
+        """The work's outcome; at the second request it is cancelled and Interrupted is raised."""
+        return await _unless(self._second, work, "The session was stopped at once.")
+
+
+async def _unless(
+    event: asyncio.Event, work: Coroutine[Any, Any, Outcome], happened: str
+) -> Outcome:
+    task = asyncio.create_task(work, name="until a stop request")
+    wish = asyncio.create_task(event.wait(), name="stop request")
+    try:
+        await asyncio.wait({task, wish}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise Interrupted(happened, "Resume it to go on.")
+    finally:
+        task.cancel()
+        wish.cancel()
+        await asyncio.gather(task, wish, return_exceptions=True)

@@ -1,0 +1,337 @@
+"""Folders in the user's cache that are made once: whole or not at all, and the oldest go.
+
+Several sessions may ask for the same kit at once, and any of them may be killed while it makes one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from iolab.core.host import HostKind
+from iolab.errors import EngineError, HostError
+from iolab.hosts.answers import FileAnswer, read_answer
+from iolab.hosts.engine import Command
+from iolab.hosts.host import Host, Refusal, printable
+from iolab.hosts.processes import told
+from iolab.hosts.remote_process import drive
+
+Say = Callable[[str], None]
+
+TOKEN: Final = "iolab-kit"  # noqa: S105 - by which an agent is known to see this machine's files
+"""A file in every kit, of random content; the last one written, so that a kit with it is whole."""
+
+LOCK_LIMIT_S: Final = 1800.0
+"""How long another session may make the same kit: over a slow network it takes many minutes."""
+
+LOCK_RETRY_S: Final = 0.2
+
+KEPT: Final = 5
+"""Kits of a family that stay: as many versions of a server as one compares, some 100 MB each."""
+
+DIGEST_SHOWN: Final = 16
+"""Hexadecimal digits of what a kit is made of, with which its name ends."""
+
+_NAME: Final = re.compile(rf".+-[0-9a-f]{{{DIGEST_SHOWN}}}")
+
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+_taken: Final[dict[Path, int]] = {}
+"""Descriptors that hold the kits of this process until it ends, however it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class KitPlan:
+    """One kit and how it is made: `family` is what `name` begins with, up to its first hyphen.
+
+    `make` gets an empty folder, and returns the one below it that shall be the kit. `says` is told
+    to the user before.
+    """
+
+    name: str
+    says: str
+    make: Callable[[Path], Awaitable[Path]]
+
+    @property
+    def family(self) -> str:
+        """What kits that replace each other have in common."""
+        return self.name.partition("-")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class KitShelf:
+    """The folder with all kits."""
+
+    folder: Path
+
+    async def kit(self, plan: KitPlan, say: Say) -> Path:
+        """The kit's folder, made if it is not there; it stays at least until this process ends.
+
+        EngineError when it cannot be made.
+        """
+        folder = self.folder / plan.name
+        if _take(folder):
+            return folder
+        _make(self.folder)
+        try:
+            async with _locked(folder.with_name(f".{folder.name}.lock"), say):
+                if not _take(folder):
+                    say(plan.says)
+                    await _made(plan, folder)
+                    await asyncio.to_thread(_prune, folder, plan.family)
+        except OSError as fault:
+            raise _unwritable(self.folder, fault) from None
+        return folder
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """Where this user's kits lie: below `$XDG_CACHE_HOME` or `~/.cache`."""
+    home = Path(environment.get("HOME", "~")).expanduser()
+    return Path(environment.get("XDG_CACHE_HOME") or home / ".cache") / "iolab" / "kits"
+
+
+async def _made(plan: KitPlan, folder: Path) -> None:
+    """Make a kit where nobody looks, then give it its name."""
+    await asyncio.to_thread(_remove_dead, folder)
+    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        made = await plan.make(aside)
+        (made / TOKEN).write_text(secrets.token_hex(32))
+        made.rename(folder)
+        _take(folder)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, aside, ignore_errors=True)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as fault:
+        raise EngineError(
+            f"The folder {folder} cannot be made ({fault.strerror}).",
+            "Set XDG_CACHE_HOME to a folder that can be written.",
+        ) from None
+
+
+def _unwritable(folder: Path, fault: OSError) -> EngineError:
+    if fault.errno in _NO_ROOM:
+        return EngineError(
+            f"There is no room left in {folder} ({fault.strerror}).",
+            "Make room there, or set XDG_CACHE_HOME to a folder with 500 MB free.",
+        )
+    return EngineError(
+        f"A kit cannot be written in {folder} ({fault}).",
+        "Set XDG_CACHE_HOME to a folder that can be written.",
+    )
+
+
+def _take(folder: Path) -> bool:
+    """Whether the kit is there and whole; from then on no other session removes it.
+
+    Who removes it has the token's lock alone, and renames the folder before letting go.
+    """
+    token = folder / TOKEN
+    try:
+        descriptor = os.open(token, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    if not _shared(descriptor) or not _is_at(descriptor, token):
+        os.close(descriptor)
+        return False
+    with suppress(OSError):
+        os.utime(token)
+    if (before := _taken.get(folder)) is not None:
+        os.close(before)
+    _taken[folder] = descriptor
+    return True
+
+
+def _shared(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # On a file system without locks nobody gets the other kind either, and nothing is removed.
+        return True
+    return True
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except OSError:
+        return False
+
+
+def _prune(newest: Path, family: str) -> None:
+    """Remove kits of a family that are neither among the last used nor in use."""
+    kits = [
+        (token.stat().st_mtime, token.parent)
+        for token in newest.parent.glob(f"{family}-*/{TOKEN}")
+        if token.parent != newest and _NAME.fullmatch(token.parent.name)
+    ]
+    for _, folder in sorted(kits, reverse=True)[KEPT - 1 :]:
+        _remove_unused(folder)
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove a kit that no process has taken."""
+    if folder in _taken:
+        return
+    with suppress(OSError), (folder / TOKEN).open() as token:
+        fcntl.flock(token.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The name says whose remains it is, should this be killed halfway.
+        aside = tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent)
+        folder.rename(Path(aside) / folder.name)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+@asynccontextmanager
+async def _locked(path: Path, say: Say) -> AsyncIterator[None]:
+    """Alone with that file; the lock goes with the process, however it ends."""
+    with path.open("w") as lock:
+        waiting = False
+        try:
+            async with asyncio.timeout(LOCK_LIMIT_S):
+                while not _try_lock(lock.fileno()):
+                    if not waiting:
+                        say("another session builds the same kit")
+                    waiting = True
+                    await asyncio.sleep(LOCK_RETRY_S)
+        except TimeoutError:
+            raise EngineError(
+                f"Another session has held {path} for {LOCK_LIMIT_S:g} s.",
+                "End that session, and run again.",
+            ) from None
+        yield
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _remove_dead(folder: Path) -> None:
+    """What builds of this kit left that were killed: nobody else has the lock."""
+    for left in folder.parent.glob(f".{folder.name}.*"):
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+PIECE_BYTES: Final = 1 << 20
+"""The most that one message of the wire carries."""
+
+PUT_LIMIT_S: Final = 120.0
+"""For a piece over a slow line that others use too."""
+
+DIGEST_LIMIT_S: Final = 120.0
+"""To read 80 MB back on a busy host."""
+
+TOKEN_LIMIT_BYTES: Final = 1 << 10
+
+OUTPUT_LIMIT_BYTES: Final = 1 << 16
+
+_MODE: Final = 0o600
+
+
+async def seen_by(host: Host, token: Path) -> bool:
+    """Whether that host's agent finds the same file, of random content, at the same path.
+
+    So it is for this machine, its network namespaces and a shared home. HostError when the host is
+    lost.
+    """
+    if host.spec.kind is HostKind.LOCAL:
+        return True
+    content = await asyncio.to_thread(token.read_bytes)
+    try:
+        answer = await host.ask(
+            "get", deadline_s=PUT_LIMIT_S, path=str(token), max_bytes=TOKEN_LIMIT_BYTES
+        )
+    except Refusal:
+        return False
+    found = read_answer(host.name, FileAnswer, answer)
+    return found.sha256 == hashlib.sha256(content).hexdigest()
+
+
+async def brought(host: Host, jars: Sequence[Path], directory: str) -> tuple[str, ...]:
+    """The paths of the jars in that folder of the host; those that are there already stay.
+
+    HostError when the host fails or does not hold what was sent.
+    """
+    await told(host, ("mkdir", "-p", directory))
+    wanted = {
+        f"{directory}/{jar.name}": (jar, await asyncio.to_thread(_digest, jar)) for jar in jars
+    }
+    there = await _digests(host, list(wanted))
+    for path, (jar, digest) in wanted.items():
+        if there.get(path) != digest:
+            await _send(host, jar, path)
+    arrived = await _digests(host, list(wanted))
+    wrong = [path for path, (_, digest) in wanted.items() if arrived.get(path) != digest]
+    if wrong:
+        raise HostError(
+            f"{printable(wrong[0], 200)} arrived on host '{host.name}' with other bytes.",
+            "See that the way to that host passes bytes unchanged, and that it has room.",
+        )
+    return tuple(wanted)
+
+
+async def _send(host: Host, jar: Path, path: str) -> None:
+    """The first piece makes the file anew, all others are put to its end."""
+    for number, piece in enumerate(_pieces(jar)):
+        if number == 0:
+            await host.ask("put", piece, deadline_s=PUT_LIMIT_S, path=path, mode=_MODE)
+        else:
+            await _append(host, piece, path)
+
+
+async def _append(host: Host, piece: bytes, path: str) -> None:
+    argv = ("dd", f"of={path}", "oflag=append", "conv=notrunc")
+    command = Command(argv, "/", piece, "", PUT_LIMIT_S, OUTPUT_LIMIT_BYTES)
+    ending = await drive(host, command, asyncio.Event(), lambda _: None)
+    if ending.exited.code != 0:
+        said = printable(ending.stderr_tail.strip().partition("\n")[0], 200).rstrip(".")
+        raise HostError(
+            f"{printable(path, 200)} cannot be written on host '{host.name}' ({said}).",
+            "Make room on that host, or give another path.",
+        )
+
+
+async def _digests(host: Host, paths: Sequence[str]) -> dict[str, str]:
+    """The SHA-256 of each of these files that is there."""
+    # sha256sum ends with 1 where one is missing, and tells the others all the same.
+    output = await told(
+        host, ("sha256sum", *paths), limit_s=DIGEST_LIMIT_S, codes=frozenset({0, 1})
+    )
+    rows = (line.split("  ", 1) for line in output.decode("utf-8", "replace").splitlines())
+    return {row[1]: row[0] for row in rows if len(row) == 2}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """At least one: an empty file is a file."""
+    with path.open("rb") as content:
+        yield content.read(PIECE_BYTES)
+        while piece := content.read(PIECE_BYTES):
+            yield piece

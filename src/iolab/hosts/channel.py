@@ -1,0 +1,384 @@
+"""Frames of the wire (docs/reference/wire.md): two lengths, a JSON header, a payload."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import struct
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol, Self
+
+import orjson
+
+from iolab.hosts.host import HostLost, Message, Refusal, printable, printable_bytes
+
+MAX_HEADER_BYTES: Final = 4 << 20
+"""The wire's limit: facts of a host with a thousand disks are under 1 MiB."""
+
+MAX_PAYLOAD_BYTES: Final = 1 << 20
+"""The wire's limit: larger things are sent in several frames."""
+
+_LENGTHS: Final = struct.Struct("<II")
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
+
+class ProtocolFault(Exception):
+    """The other side does not speak the wire; one sentence says what came instead."""
+
+
+def encode_frame(header: Mapping[str, object], payload: bytes = b"") -> bytes:
+    """A whole frame; ValueError when it would break a limit of the wire."""
+    text = _ENCODER.encode(header).encode()
+    if len(text) > MAX_HEADER_BYTES or len(payload) > MAX_PAYLOAD_BYTES:
+        sizes = f"{len(text)} bytes of header and {len(payload)} of payload"
+        raise ValueError(f"{sizes} do not fit a frame")
+    return _LENGTHS.pack(len(text), len(payload)) + text + payload
+
+
+async def read_frame(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes] | None:
+    """The next frame; None at a clean end between two frames. Raises ProtocolFault."""
+    try:
+        lengths = await reader.readexactly(_LENGTHS.size)
+    except asyncio.IncompleteReadError as cut:
+        if not cut.partial:
+            return None
+        shown = printable_bytes(cut.partial)
+        raise ProtocolFault(f"it ended in the middle of a frame: '{shown}'") from None
+    header_bytes, payload_bytes = _LENGTHS.unpack(lengths)
+    if header_bytes > MAX_HEADER_BYTES or payload_bytes > MAX_PAYLOAD_BYTES:
+        raise ProtocolFault(await _strange_start(reader, lengths, header_bytes, payload_bytes))
+    try:
+        text = await reader.readexactly(header_bytes)
+        payload = await reader.readexactly(payload_bytes)
+    except asyncio.IncompleteReadError:
+        raise ProtocolFault("it ended in the middle of a frame") from None
+    return _parse_header(text), payload
+
+
+STRANGE_BYTES: Final = 200
+STRANGE_WAIT_S: Final = 0.2
+"""How much of something that is no frame is shown, and how long it may take to come."""
+
+
+async def _strange_start(
+    reader: asyncio.StreamReader, lengths: bytes, header_bytes: int, payload_bytes: int
+) -> str:
+    """A sentence that shows text where a frame should be (a login banner, a shell's error)."""
+    try:
+        async with asyncio.timeout(STRANGE_WAIT_S):
+            more = await reader.read(STRANGE_BYTES)
+    except TimeoutError:
+        more = b""
+    if all(32 <= byte < 127 or byte in b"\r\n\t\x1b" for byte in lengths):
+        return f"it printed text where frames should be: '{printable_bytes(lengths + more)}'"
+    return (
+        f"it announced a frame of {header_bytes} bytes of header and {payload_bytes} of payload, "
+        f"above the limits of {MAX_HEADER_BYTES} and {MAX_PAYLOAD_BYTES}"
+    )
+
+
+def _parse_header(text: bytes) -> dict[str, Any]:
+    # No function is called for each number: a fleet's samples are 200,000 of them a second. What is
+    # beyond 64 bits comes as a float, and each is checked where it is used.
+    try:
+        header = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise ProtocolFault(f"a header is not JSON: '{printable_bytes(text, 100)}'") from None
+    if not isinstance(header, dict):
+        raise ProtocolFault(f"a header is not an object: '{printable_bytes(text, 100)}'")
+    return header
+
+
+QUEUED_MESSAGES: Final = 64
+"""Messages of one request that wait for their reader. Then nothing more is read from the host, its
+pipe fills, and the engine's output waits in the engine's own pipe."""
+
+STALL_LIMIT_S: Final = 60.0
+"""How long a full queue may hold up the whole host before it is given up: its reader has died."""
+
+WRITE_LIMIT_S: Final = 30.0
+"""How long a request may take to leave: a host that reads nothing for so long is gone."""
+
+MAX_REQUESTS: Final = 1000
+"""Requests of one host under way at a time: about five, and five more for each guest on it."""
+
+FINAL: Final[Mapping[str, str]] = {
+    "clock": "clock",
+    "facts": "facts",
+    "snapshot": "sample",
+    "trace": "trace",
+    "run": "exited",
+    "probe": "probed",
+    "scratch_open": "scratch",
+    "extents": "extents",
+    "evict": "evicted",
+    "device": "device",
+    "device_open": "device",
+    "filesystem_open": "filesystem",
+    "ledger_open": "ledger",
+    "leftovers": "leftovers",
+    "discard": "purged",
+    "trim": "purged",
+    "metadata": "measured",
+    "connect": "closed",
+    "use": "use",
+}
+"""What the final message of a verb is, where it is not `done`."""
+
+
+class Outgoing(Protocol):
+    """The way to the host, as asyncio.StreamWriter has it."""
+
+    def write(self, data: bytes, /) -> None:
+        """Take bytes to send."""
+
+    async def drain(self) -> None:
+        """Wait until most of them have left."""
+
+    def close(self) -> None:
+        """End the host's standard input: the lease."""
+
+
+class Channel:
+    """One host's requests. `last_words` tells, when the stream ended, what the other side said."""
+
+    def __init__(
+        self,
+        host: str,
+        reader: asyncio.StreamReader,
+        writer: Outgoing,
+        last_words: Callable[[], Awaitable[str]],
+    ) -> None:
+        self._host = printable(host)
+        self._reader = reader
+        self._writer = writer
+        self._last_words = last_words
+        self._requests: dict[int, Request] = {}
+        self._next_id = 1
+        self._task: asyncio.Task[None] | None = None
+        self._sending = asyncio.Lock()
+        self._listening = False
+        self.silent_s = 0.0
+        """For how long nothing came although it was listened for; see `age`."""
+        self.lost: HostLost | None = None
+
+    def age(self, passed_s: float) -> None:
+        """So much more time has passed; it counts while the host could be heard."""
+        if self._listening:
+            self.silent_s += passed_s
+
+    async def hello(self, limit_s: float) -> Message:
+        """The agent's first message; from then on the channel reads by itself. HostLost else."""
+        try:
+            async with asyncio.timeout(limit_s):
+                frame = await read_frame(self._reader)
+        except TimeoutError:
+            raise self.give_up(f"said nothing for {limit_s:g} s") from None
+        except (ProtocolFault, OSError) as fault:
+            raise self.give_up(await self._epitaph(str(fault))) from None
+        if frame is None:
+            raise self.give_up(await self._epitaph("it ended before it said anything"))
+        self._task = asyncio.create_task(self._read(), name=f"reader of {self._host}")
+        return Message(str(frame[0].get("is")), frame[0], frame[1])
+
+    def request(self, verb: str, payload: bytes, arguments: Mapping[str, object]) -> Request:
+        """A request with its own id, not sent yet."""
+        request_id, self._next_id = self._next_id, self._next_id + 1
+        return Request(self, self._host, request_id, verb, payload, arguments)
+
+    async def send(self, request: Request, frame: bytes) -> None:
+        """Enter a request into the table and send it. Raises HostLost."""
+        if self.lost:
+            raise HostLost(self.lost.happened, self.lost.do)
+        if len(self._requests) >= MAX_REQUESTS:
+            raise self.give_up(f"has {MAX_REQUESTS} requests unanswered")
+        self._requests[request.id] = request
+        written = False
+        try:
+            async with asyncio.timeout(WRITE_LIMIT_S), self._sending:
+                written = True
+                self._writer.write(frame)
+                await self._writer.drain()
+        except asyncio.CancelledError:
+            if not written:
+                # Nobody will answer what nobody was asked.
+                self._requests.pop(request.id, None)
+            raise
+        except TimeoutError:
+            raise self.give_up(f"read nothing for {WRITE_LIMIT_S:g} s") from None
+        except (OSError, RuntimeError):
+            # The reader sees the same end and knows more: what the other side said last.
+            await self._wait_for_end()
+            raise (self.lost or self.give_up("does not listen any more")) from None
+
+    def give_up(
+        self, reason: str, do: str = "See that host's own logs, and run again."
+    ) -> HostLost:
+        """Mark the host lost, fail every request, end the lease; the first reason stays."""
+        if self.lost is None:
+            self.lost = HostLost(f"Host '{self._host}' {reason}.", do)
+            self._writer.close()
+        if self._task and self._task is not asyncio.current_task():
+            self._task.cancel()
+        for request in self._requests.values():
+            request.fail(self.lost)
+        self._requests.clear()
+        return self.lost
+
+    async def close(self) -> None:
+        """End the lease and the reading task."""
+        self.give_up("was closed")
+        if self._task:
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _wait_for_end(self) -> None:
+        if self._task:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LAST_WORDS_LIMIT_S):
+                    await asyncio.wait({self._task})
+
+    async def _read(self) -> None:
+        """Hand each message to its request until the stream ends or stops making sense."""
+        try:
+            while (frame := await self._hear()) is not None:
+                await self._deliver(*frame)
+            self.give_up(await self._epitaph("it ended"))
+        except TimeoutError:
+            self.give_up(f"was not listened to for {STALL_LIMIT_S:g} s")
+        except (ProtocolFault, OSError) as fault:
+            self.give_up(await self._epitaph(str(fault)))
+
+    async def _hear(self) -> tuple[dict[str, Any], bytes] | None:
+        self._listening = True
+        try:
+            return await read_frame(self._reader)
+        finally:
+            self._listening, self.silent_s = False, 0.0
+
+    async def _deliver(self, header: dict[str, Any], payload: bytes) -> None:
+        message = Message(str(header.get("is")), header, payload)
+        request_id = header.get("id")
+        request = self._requests.get(request_id) if isinstance(request_id, int) else None
+        if request is None:
+            what = printable(f"{message.is_} with id {request_id}", 100)
+            raise ProtocolFault(f"it sent a message that answers no request: {what}")
+        if request.ends_with(message):
+            del self._requests[request.id]
+        if not request.take_at_once(message):
+            async with asyncio.timeout(STALL_LIMIT_S):
+                await request.take(message)
+
+    async def _epitaph(self, fault: str) -> str:
+        # Its input ends first: a carrier that still lives then exits, and its last words are whole.
+        self._writer.close()
+        try:
+            async with asyncio.timeout(LAST_WORDS_LIMIT_S):
+                words = await self._last_words()
+        except TimeoutError:
+            words = ""
+        return f"broke off: {fault.rstrip('.')}{f' ({words})' if words else ''}"
+
+
+LAST_WORDS_LIMIT_S: Final = 3.0
+"""How long an ended connection may take to say why (exit code, standard error)."""
+
+
+class Request:
+    """One request and the messages that wait for its reader; implements `Stream`."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        host: str,
+        request_id: int,
+        verb: str,
+        payload: bytes,
+        arguments: Mapping[str, object],
+    ) -> None:
+        self._channel = channel
+        self._host = host
+        self._id = request_id
+        self._verb = verb
+        self._frame: bytes | None = encode_frame(
+            {"id": request_id, "do": verb, **arguments}, payload
+        )
+        self._waiting: deque[Message] = deque()
+        self._arrived = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._failure: HostLost | None = None
+        self._over = False
+        self._unwanted = False
+
+    @property
+    def id(self) -> int:
+        """The request's id on this channel."""
+        return self._id
+
+    @property
+    def queued(self) -> int:
+        """Messages that wait for the reader."""
+        return len(self._waiting)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        """The next message; Refusal, HostLost or the end."""
+        if self._frame is not None:
+            frame, self._frame = self._frame, None
+            await self._channel.send(self, frame)
+        while not self._waiting:
+            if self._over or self._unwanted:
+                raise StopAsyncIteration
+            if self._failure:
+                # A fresh one: each reader's traceback is its own.
+                raise HostLost(self._failure.happened, self._failure.do)
+            self._arrived.clear()
+            await self._arrived.wait()
+        message = self._waiting.popleft()
+        self._room.set()
+        self._over = self.ends_with(message)
+        if message.is_ == "error":
+            says = printable(str(message.header.get("says", "it gave no reason")))
+            code = printable(str(message.header.get("code", "unknown")), 40)
+            raise Refusal(self._host, self._verb, code, says)
+        return message
+
+    async def aclose(self) -> None:
+        """Drop what waits and what still comes."""
+        self._unwanted = True
+        self._waiting.clear()
+        self._room.set()
+        self._arrived.set()
+
+    def ends_with(self, message: Message) -> bool:
+        """Whether nothing can follow this message."""
+        return message.is_ in ("error", FINAL.get(self._verb, "done"))
+
+    def take_at_once(self, message: Message) -> bool:
+        """Queue a message if there is room, which there nearly always is; whether there was."""
+        if self._unwanted:
+            return True
+        if len(self._waiting) >= QUEUED_MESSAGES:
+            return False
+        self._waiting.append(message)
+        self._arrived.set()
+        return True
+
+    async def take(self, message: Message) -> None:
+        """Queue a message for the reader; waits while the queue is full."""
+        while len(self._waiting) >= QUEUED_MESSAGES and not self._unwanted and not self._failure:
+            self._room.clear()
+            await self._room.wait()
+        if not self._unwanted:
+            self._waiting.append(message)
+            self._arrived.set()
+
+    def fail(self, error: HostLost) -> None:
+        """The host is lost: tell the reader after what already came."""
+        self._failure = error
+        self._arrived.set()
+        self._room.set()

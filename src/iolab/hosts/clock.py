@@ -1,0 +1,112 @@
+"""Clocks: the controller's own, and how far each host's is from it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Final, Protocol
+from weakref import WeakKeyDictionary
+
+from iolab.hosts.answers import ClockAnswer, read_answer
+from iolab.hosts.host import Host
+
+ROUND_TRIPS: Final = 8
+"""Questions to a host's clock. The shortest of eight is near the least possible on idle paths."""
+
+CLOCKS_AT_ONCE: Final = 32
+"""Hosts whose clocks are asked at the same time: what waits in our own loop behind the answers of a
+thousand others would count as time on the way, and make every error bound as wide."""
+
+CLOCK_LIMIT_S: Final = 10.0
+"""A host that needs longer to tell the time cannot start with the others."""
+
+
+class Clock(Protocol):
+    """The controller's clocks; tests bring their own."""
+
+    def real_ns(self) -> int:
+        """CLOCK_REALTIME."""
+
+    def mono_ns(self) -> int:
+        """CLOCK_MONOTONIC."""
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def real_ns(self) -> int:
+        """CLOCK_REALTIME."""
+        return time.time_ns()
+
+    def mono_ns(self) -> int:
+        """CLOCK_MONOTONIC."""
+        return time.monotonic_ns()
+
+
+SYSTEM_CLOCK: Final = SystemClock()
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """A host's CLOCK_REALTIME is the controller's plus `offset_ns`, within `error_ns`.
+
+    `rtt_ns` is the shortest round trip seen; the error is half of it (the answer was made at an
+    unknown moment between question and arrival: Cristian's algorithm).
+    """
+
+    offset_ns: int
+    error_ns: int
+    rtt_ns: int
+
+
+STEP_LEAST_NS: Final = 1_000_000
+"""Between two looks at a host's clocks: less is the time between the reading of one and the other,
+on a host that was busy."""
+
+
+class StepMeter:
+    """By how much a host's clock was set, from pairs of CLOCK_REALTIME and CLOCK_BOOTTIME.
+
+    Both are slewed alike, so a time service that slews moves neither against the other.
+    """
+
+    def __init__(self) -> None:
+        self._distance_ns: int | None = None
+        self.step_ns: int | None = None
+        """The largest step, positive forward; 0 for none, None before two looks."""
+
+    def look(self, real_ns: object, boot_ns: object) -> None:
+        """Take the next pair; anything but two numbers is no pair."""
+        if not isinstance(real_ns, int) or not isinstance(boot_ns, int):
+            return
+        before, self._distance_ns = self._distance_ns, real_ns - boot_ns
+        if before is None:
+            return
+        moved_ns = self._distance_ns - before
+        step_ns = moved_ns if abs(moved_ns) >= STEP_LEAST_NS else 0
+        self.step_ns = max(self.step_ns or 0, step_ns, key=abs)
+
+
+async def measure_offset(host: Host, clock: Clock) -> ClockOffset:
+    """The host's clock against ours by the shortest of several round trips. Raises HostError."""
+    async with _gate():
+        found = [await _one_round_trip(host, clock) for _ in range(ROUND_TRIPS)]
+    return min(found, key=lambda offset: offset.rtt_ns)
+
+
+def _gate() -> asyncio.Semaphore:
+    """What lets so many through at once, one in each event loop."""
+    return _GATES.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(CLOCKS_AT_ONCE))
+
+
+_GATES: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = WeakKeyDictionary()
+
+
+async def _one_round_trip(host: Host, clock: Clock) -> ClockOffset:
+    asked_real_ns, asked_mono_ns = clock.real_ns(), clock.mono_ns()
+    message = await host.ask("clock", deadline_s=CLOCK_LIMIT_S)
+    rtt_ns = clock.mono_ns() - asked_mono_ns
+    answer = read_answer(host.name, ClockAnswer, message)
+    middle_ns = asked_real_ns + rtt_ns // 2
+    return ClockOffset(answer.real_ns - middle_ns, (rtt_ns + 1) // 2, rtt_ns)

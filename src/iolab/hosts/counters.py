@@ -1,0 +1,314 @@
+"""Counters of one scope on one host as dense arrays, and the steps between samples.
+
+A block holds, for each metric, an array of shape (devices, samples) and which of its cells were
+seen. All rates are made from whole arrays; nothing loops over rows of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from iolab.core.samples import CodedNames, CounterTable, Ints, Names, Whole, narrow
+from iolab.hosts.telemetry import GUESTS, OF_SERVERS
+
+Flags = npt.NDArray[np.bool_]
+
+STEP_LIMIT: Final = 5.0
+"""Steps longer than so many usual ones give no rate: the clock was set, or the host slept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """One metric of all devices of a block; `seen` says which of `values` the kernel gave."""
+
+    values: Ints
+    seen: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Devices `names` at the moments `real_ns`, by metric."""
+
+    host: int
+    scope: str
+    names: tuple[str, ...]
+    real_ns: Ints
+    seq: Ints
+    metrics: Mapping[str, Cells]
+
+    def cells(self, metric: str) -> Cells:
+        """The metric's cells; all unseen when no device has it."""
+        shape = (len(self.names), self.real_ns.size)
+        none = Cells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
+        return self.metrics.get(metric, none)
+
+    def span_ns(self) -> Ints:
+        """The length of each step, shape (samples - 1,)."""
+        return np.diff(self.real_ns)
+
+    def sound_steps(self) -> Flags:
+        """Steps over which a rate may be taken: forward in time and of about the usual length."""
+        spans = self.span_ns()
+        forward = (spans > 0) & (np.diff(self.seq) > 0)
+        if not forward.any():
+            return forward
+        by_sample = spans / np.maximum(np.diff(self.seq), 1)
+        if forward.all() and by_sample.max() <= STEP_LIMIT * by_sample.min():
+            return forward  # whichever is the usual one
+        return np.asarray(forward & (by_sample <= STEP_LIMIT * np.median(by_sample[forward])))
+
+
+@dataclass(frozen=True, slots=True)
+class Deltas:
+    """What counters grew by in each step, shape (devices, samples - 1); `sound` where known."""
+
+    values: Mapping[str, Ints]
+    sound: Flags
+
+
+def deltas(block: Block, metrics: Sequence[str], may_fall: Collection[str] = ()) -> Deltas:
+    """The growth of each metric.
+
+    A device whose counter fell was reset or replaced, or an old kernel's 32-bit counter wrapped:
+    that step is not sound for the whole device. The counters in `may_fall` are known to fall a
+    little without either; their fall counts as no growth.
+    """
+    sound = np.broadcast_to(block.sound_steps(), (len(block.names), block.real_ns.size - 1)).copy()
+    grown: dict[str, Ints] = {}
+    for metric in metrics:
+        cells = block.cells(metric)
+        growth = np.diff(cells.values, axis=1)
+        sound &= cells.seen[:, 1:] & cells.seen[:, :-1]
+        if metric not in may_fall:
+            sound &= growth >= 0
+        grown[metric] = np.maximum(growth, 0)
+    return Deltas(grown, sound)
+
+
+def blocks(counters: CounterTable, wanted: Container[str] | None = None) -> Iterator[Block]:
+    """Every host's scopes, ordered by host and scope; devices in the order of their names.
+
+    `wanted` are the scopes to look at, all by default.
+    """
+    coded = [_coded(names) for names in (counters.scope, counters.name, counters.metric)]
+    words = _Words(*(distinct for distinct, _ in coded))
+    scopes, names, metrics = (codes for _, codes in coded)
+    shapes = _Shapes(words, wanted)
+    for host, of_host in _by_host(counters.host):
+        told: list[Block] = []
+        parts = _parts(words, scopes, names, of_host)
+        for part in parts:
+            rows = _Rows(
+                counters.seq[part].astype(np.int64),
+                counters.real_ns[part],
+                words.kinds(scopes[part], names[part], metrics[part]),
+                counters.value[part],
+            )
+            found = _regular(host, rows, shapes)
+            told += _irregular(host, rows, words, wanted) if found is None else found
+        yield from told if len(parts) == 1 else sorted(told, key=lambda block: block.scope)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The distinct words of the three columns of names; a `kind` is one of each as one number."""
+
+    scopes: Sequence[str]
+    names: Sequence[str]
+    metrics: Sequence[str]
+
+    def kinds(self, scopes: Whole, names: Whole, metrics: Whole) -> Ints:
+        """The kind of each row; ordered as scope, name, metric are."""
+        wide = scopes.astype(np.int64) * len(self.names) + names
+        return np.asarray(wide * len(self.metrics) + metrics)
+
+    def parts(self, kinds: Ints) -> tuple[Ints, Ints, Ints]:
+        """Scope, name and metric of each kind."""
+        wide, metric = np.divmod(kinds, len(self.metrics))
+        scope, name = np.divmod(wide, len(self.names))
+        return scope, name, metric
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """One host's rows, in any order."""
+
+    seq: Ints
+    real_ns: Ints
+    kind: Ints
+    value: Ints
+
+
+class _Shapes:
+    """Where things stand in a sample, found once for all samples of the same kinds of rows."""
+
+    def __init__(self, words: _Words, wanted: Container[str] | None) -> None:
+        self._words = words
+        self._wanted = wanted
+        self._known: dict[bytes, tuple[_Shape, ...] | None] = {}
+
+    def of(self, kinds: Ints) -> tuple[_Shape, ...] | None:
+        """The wanted scopes of a sample with these rows; None if a kind stands there twice."""
+        key = kinds.tobytes()
+        if key not in self._known:
+            twice = np.unique(kinds).size < kinds.size
+            self._known[key] = None if twice else tuple(self._look(kinds))
+        return self._known[key]
+
+    def _look(self, kinds: Ints) -> Iterator[_Shape]:
+        words = self._words
+        scope, name, metric = words.parts(kinds)
+        for code, word in enumerate(words.scopes):
+            inside = np.flatnonzero(scope == code)
+            if not inside.size or (self._wanted is not None and word not in self._wanted):
+                continue
+            present, device = np.unique(name[inside], return_inverse=True)
+            places: dict[str, tuple[Ints, Ints]] = {}
+            for which in np.unique(metric[inside]):
+                hit = np.flatnonzero(metric[inside] == which)
+                places[words.metrics[which]] = (device[hit], inside[hit])
+            yield _Shape(word, tuple(words.names[index] for index in present), places)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """One scope of a sample: of each metric the devices that have it, and their rows."""
+
+    scope: str
+    names: tuple[str, ...]
+    places: Mapping[str, tuple[Ints, Ints]]
+
+
+def _regular(host: int, rows: _Rows, shapes: _Shapes) -> list[Block] | None:
+    """The blocks of a host whose samples follow in order, all with the same rows; else None.
+
+    Nearly every host is one: nothing appears or goes while load runs.
+    """
+    seq, real_ns = rows.seq, rows.real_ns
+    size = _first_sample(seq, real_ns)
+    if seq.size % size:
+        return None
+    kinds = rows.kind.reshape(-1, size)
+    at_seq, at_ns = seq[::size], real_ns[::size]
+    later = np.diff(at_seq) > 0
+    later |= (np.diff(at_seq) == 0) & (np.diff(at_ns) > 0)
+    same = (
+        bool(later.all())
+        and bool((kinds == kinds[0]).all())
+        and bool((seq == np.repeat(at_seq, size)).all())
+        and bool((real_ns == np.repeat(at_ns, size)).all())
+    )
+    found = shapes.of(kinds[0]) if same else None
+    if found is None:
+        return None
+    values = rows.value.reshape(-1, size)
+    return [
+        Block(host, shape.scope, shape.names, at_ns, at_seq, _cells(shape, values))
+        for shape in found
+    ]
+
+
+def _first_sample(seq: Ints, real_ns: Ints) -> int:
+    """How many rows the first sample has."""
+    other = (seq != seq[0]) | (real_ns != real_ns[0])
+    return int(np.argmax(other)) if other.any() else seq.size
+
+
+def _cells(shape: _Shape, values: Ints) -> dict[str, Cells]:
+    found: dict[str, Cells] = {}
+    for metric, (device, columns) in shape.places.items():
+        size = (len(shape.names), len(values))
+        cells = Cells(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_))
+        cells.values[device] = values[:, columns].T
+        cells.seen[device] = True
+        found[metric] = cells
+    return found
+
+
+def _irregular(
+    host: int, rows: _Rows, words: _Words, wanted: Container[str] | None
+) -> Iterator[Block]:
+    """The blocks of a host whose rows come in any order."""
+    sample, seq, real_ns = _samples(rows.seq, rows.real_ns)
+    scopes, names, metrics = words.parts(rows.kind)
+    for code, word in enumerate(words.scopes):
+        inside = np.flatnonzero(scopes == code)
+        if not inside.size or (wanted is not None and word not in wanted):
+            continue
+        present, device = np.unique(names[inside], return_inverse=True)
+        shape = (present.size, seq.size)
+        found: dict[str, Cells] = {}
+        metric = metrics[inside]
+        for which in np.unique(metric):
+            hit = np.flatnonzero(metric == which)
+            cells = Cells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
+            at = (device[hit], sample[inside[hit]])
+            cells.values[at] = rows.value[inside[hit]]
+            cells.seen[at] = True
+            found[words.metrics[which]] = cells
+        devices = tuple(words.names[index] for index in present)
+        yield Block(host, word, devices, real_ns, seq, found)
+
+
+def _by_host(hosts: Whole) -> Iterator[tuple[int, Ints | slice]]:
+    """Each host that has rows, in order, and the rows that it has."""
+    if hosts.size and (hosts[1:] >= hosts[:-1]).all():
+        starts = [0, *(np.flatnonzero(hosts[1:] != hosts[:-1]) + 1).tolist()]
+        ends = [*starts[1:], hosts.size]
+        yield from zip(hosts[starts].tolist(), map(slice, starts, ends), strict=True)
+        return
+    order = np.argsort(hosts, kind="stable")
+    present, first = np.unique(hosts[order], return_index=True)
+    yield from zip(present.tolist(), np.split(order, first[1:]), strict=False)
+
+
+def _parts(
+    words: _Words, scopes: Whole, names: Whole, of_host: Ints | slice
+) -> Sequence[Ints | slice]:
+    """A host's rows, those of a server on it and of each of its guests apart.
+
+    They were asked at other moments.
+    """
+    servers = [code for code, word in enumerate(words.scopes) if word in OF_SERVERS]
+    guests = [code for code, word in enumerate(words.scopes) if word == GUESTS]
+    if not servers and not guests:
+        return (of_host,)
+    rows = np.arange(*of_host.indices(scopes.size)) if isinstance(of_host, slice) else of_host
+    of_server, of_guest = np.isin(scopes[rows], servers), np.isin(scopes[rows], guests)
+    found = [rows[~of_server & ~of_guest], rows[of_server]]
+    mine = rows[of_guest]
+    found += [mine[names[mine] == name] for name in np.unique(names[mine])]
+    return [part for part in found if part.size]
+
+
+def _samples(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]:
+    """The sample that each row belongs to, and each sample's number and time, in order."""
+    order = np.lexsort((real_ns, seq))
+    changed = np.diff(seq[order], prepend=seq[order[:1]]) != 0
+    changed |= np.diff(real_ns[order], prepend=real_ns[order[:1]]) != 0
+    rank = np.cumsum(changed)
+    sample = np.empty(seq.size, dtype=np.int64)
+    sample[order] = rank
+    first = order[np.searchsorted(rank, np.arange(rank[-1] + 1))]
+    return sample, seq[first], real_ns[first]
+
+
+def _coded(column: Names | CodedNames) -> tuple[list[str], Whole]:
+    """The distinct words in order, and each row's place among them."""
+    if isinstance(column, CodedNames):
+        words: list[str] = column.words.tolist()
+        used = np.zeros(len(words), dtype=np.bool_)
+        used[column.codes] = True
+        distinct = sorted({word for word, seen in zip(words, used, strict=True) if seen})
+        place = {word: index for index, word in enumerate(distinct)}
+        places = narrow(np.array([place.get(word, -1) for word in words], dtype=np.int64))
+        return distinct, places[column.codes]
+    rows = column.tolist()
+    distinct = sorted(set(rows))
+    place = {word: index for index, word in enumerate(distinct)}
+    return distinct, np.fromiter((place[word] for word in rows), np.int64, len(rows))

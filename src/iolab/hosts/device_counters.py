@@ -1,0 +1,172 @@
+"""What two looks at a host's block devices tell: bytes and I/Os moved between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+from iolab.core.run import DeviceDelta, IdleProof
+from iolab.hosts.host import Host, Message
+
+NS_PER_S = 1_000_000_000
+
+SNAPSHOT_LIMIT_S: Final = 20.0
+"""One look at the counters; a host under full load may be slow to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskCounts:
+    """One device's counters since boot."""
+
+    read_ios: int
+    read_bytes: int
+    write_ios: int
+    write_bytes: int
+    discard_ios: int | None = None
+    discard_bytes: int | None = None
+    read_merges: int | None = None
+    write_merges: int | None = None
+    read_time_ns: int | None = None
+    write_time_ns: int | None = None
+
+
+_NOTHING: Final = DiskCounts(*[0] * 10)
+"""Of a device that had done nothing since the boot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The devices of a host at one moment of its monotonic clock."""
+
+    mono_ns: int
+    disks: dict[str, DiskCounts]
+
+
+def look_of(sample: Message) -> Look:
+    """The part of a `sample` message that deltas need; ValueError when it is not one."""
+    header = sample.header
+    rows = header.get("disks")
+    if not isinstance(rows, list):
+        raise ValueError("it has no list of disks")  # noqa: TRY004 - text of a host, not a bug
+    merges = dict(_merges(header.get("merges")))
+    disks = {
+        name: replace(counts, **merges.get(name, {}))
+        for name, counts in (_disk(row) for row in rows)
+    }
+    return Look(_count(header.get("mono_ns")), disks)
+
+
+async def snapshot(host: Host) -> Look:
+    """The host's devices now. Raises HostError."""
+    sample = await host.ask("snapshot", deadline_s=SNAPSHOT_LIMIT_S)
+    try:
+        return look_of(sample)
+    except ValueError as fault:
+        raise host.give_up(f"sent a sample that makes no sense: {fault}") from None
+
+
+def deltas(before: Look, after: Look, devices: Iterable[str]) -> tuple[DeviceDelta, ...]:
+    """What each device moved in between.
+
+    A device that was left out of the first look had done nothing since boot; one that is not in the
+    second is gone, and one that counts backwards was replaced: neither has a delta.
+    """
+    found = []
+    for name in devices:
+        then = before.disks.get(name, _NOTHING)
+        now = after.disks.get(name)
+        if now is None:
+            continue
+        delta = DeviceDelta(
+            name,
+            read_bytes=now.read_bytes - then.read_bytes,
+            write_bytes=now.write_bytes - then.write_bytes,
+            read_ios=now.read_ios - then.read_ios,
+            write_ios=now.write_ios - then.write_ios,
+            discard_bytes=_less(now.discard_bytes, then.discard_bytes),
+            discard_ios=_less(now.discard_ios, then.discard_ios),
+            read_merges=_less(now.read_merges, then.read_merges),
+            write_merges=_less(now.write_merges, then.write_merges),
+            read_time_ns=_less(now.read_time_ns, then.read_time_ns),
+            write_time_ns=_less(now.write_time_ns, then.write_time_ns),
+        )
+        counts = (getattr(delta, column.name) for column in fields(delta)[1:])
+        if min(count or 0 for count in counts) >= 0:
+            found.append(delta)
+    return tuple(found)
+
+
+def idle_proof(before: Look, after: Look, devices: Iterable[str]) -> IdleProof | None:
+    """The busiest device's rates in between; None when no device is known.
+
+    The busiest, not the sum: devices of one stack all count the same I/O.
+    """
+    seconds = (after.mono_ns - before.mono_ns) / NS_PER_S
+    moved = deltas(before, after, devices)
+    if not moved or seconds <= 0:
+        return None
+    return IdleProof(
+        watched_s=seconds,
+        bytes_per_s=max(d.read_bytes + d.write_bytes for d in moved) / seconds,
+        ios_per_s=max(d.read_ios + d.write_ios for d in moved) / seconds,
+    )
+
+
+def cpu_busy(before: object, after: object) -> float | None:
+    """Share of all cores' time that was neither idle nor waiting, from two samples' `cpu` rows."""
+    try:
+        (total, idle), (total_then, idle_then) = _cpu_ns(after), _cpu_ns(before)
+    except (TypeError, LookupError):
+        return None
+    span = total - total_then
+    idle_ns = min(max(idle - idle_then, 0), span)
+    return 1 - idle_ns / span if span > 0 else None
+
+
+def _less(now: int | None, then: int | None) -> int | None:
+    """What was counted in between; None where it is not counted."""
+    return None if now is None or then is None else now - then
+
+
+def _cpu_ns(rows: object) -> tuple[int, int]:
+    if not isinstance(rows, list):
+        raise TypeError("no list of cores")
+    # core, node, user, nice, system, idle, iowait, irq, softirq, steal
+    total = sum(sum(row[2:10]) for row in rows)
+    return total, sum(row[5] + row[6] for row in rows)
+
+
+def _disk(row: object) -> tuple[str, DiskCounts]:
+    if not isinstance(row, list) or len(row) < 6 or not isinstance(row[0], str):
+        raise ValueError("a row of its disks is not one")
+    counts = DiskCounts(
+        read_ios=_count(row[1]),
+        read_bytes=_count(row[2]),
+        write_ios=_count(row[4]),
+        write_bytes=_count(row[5]),
+        discard_ios=_counted(row, 10),
+        discard_bytes=_counted(row, 11),
+        read_time_ns=_counted(row, 3),
+        write_time_ns=_counted(row, 6),
+    )
+    return row[0], counts
+
+
+def _merges(rows: object) -> Iterator[tuple[str, dict[str, int]]]:
+    """Of each device of a snapshot; an agent need not tell them."""
+    for row in rows if isinstance(rows, list) else []:
+        if not isinstance(row, list) or len(row) != 3 or not isinstance(row[0], str):
+            raise ValueError("a row of its merges is not one")
+        yield row[0], {"read_merges": _count(row[1]), "write_merges": _count(row[2])}
+
+
+def _counted(row: list[object], place: int) -> int | None:
+    """What a kernel older than 4.18, which has no such counter, leaves out."""
+    return None if len(row) <= place or row[place] is None else _count(row[place])
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+        raise ValueError("a counter is not a whole number of 63 bits")
+    return value

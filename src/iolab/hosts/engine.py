@@ -1,0 +1,176 @@
+"""What every engine offers: commands to run on a host, and a reader of what they print.
+
+An engine is pure. It never starts anything: the session gives a `Command` to a host's agent and
+feeds the command's standard output, in pieces of any size, to the reader that belongs to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from iolab.core.engine import EngineName
+from iolab.core.host import ToolFacts
+from iolab.core.run import DataSet, EngineTotals
+from iolab.core.workload import Job
+from iolab.errors import EngineError
+from iolab.hosts.intervals import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One process to run on a host: an argument list, never a shell line.
+
+    It must be started in the folder `cwd`, so that no path ever needs quoting inside a job file.
+    `stdin` is all it reads from its standard input, `env` is added to its environment. With
+    `memory_limit_bytes` it and all that it starts have no more memory, page cache included.
+    `job_file` is what the engine was told, as text for the record (it is part of `stdin` or of
+    `argv`). A process that still runs after `wall_limit_s` is hung and is killed.
+    `output_limit_bytes` bounds what it may print. One that is `told_start` is started at once, is
+    told its start by the agent, and waits for it itself, with all that it needs set up.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    stdin: bytes
+    job_file: str
+    wall_limit_s: float
+    output_limit_bytes: int
+    env: tuple[tuple[str, str], ...] = ()
+    memory_limit_bytes: int | None = None
+    told_start: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLedger:
+    """Where an engine keeps which write of every block was last acknowledged, on its host.
+
+    It counts in blocks of `block_bytes`, of which all that is written and read are multiples.
+    """
+
+    path: str
+    block_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReading:
+    """All that an engine's output tells of one run on one host.
+
+    Times are the host's CLOCK_REALTIME, None when the engine never got to do I/O. `totals` come
+    from the engine's last complete report, None without one. `faults` are sentences that say why
+    the run is not what was asked for; a reading without fault is complete.
+    """
+
+    version: str
+    start_real_ns: int | None
+    end_real_ns: int | None
+    intervals: Sequence[Interval]
+    totals: EngineTotals | None
+    faults: tuple[str, ...]
+
+
+class OutputReader(Protocol):
+    """Reads one process's standard output while it comes."""
+
+    def feed(self, piece: bytes) -> list[Interval]:
+        """Take the next bytes; the intervals that they complete (often none). Never raises.
+
+        For the live view: `finish` gives all intervals again, corrected where the end of the run
+        told more, and these are the record.
+        """
+
+    def finish(self) -> EngineReading:
+        """The output has ended: everything it told. Never raises; to be called once."""
+
+
+class Engine(Protocol):
+    """A maker of load, as the session sees it."""
+
+    @property
+    def name(self) -> EngineName:
+        """Its name in study files."""
+
+    @property
+    def version_argv(self) -> tuple[str, ...]:
+        """The command whose first line of output is the version in `ToolFacts`.
+
+        Empty for an engine that is no tool of the host.
+        """
+
+    def check(self, tool: ToolFacts) -> None:
+        """EngineError unless this tool, as found on a host, can serve."""
+
+    def layout(
+        self, data_set: DataSet, directory: str, *, direct: bool, ioengine: str, seed: int
+    ) -> Command:
+        """Write every file of the data set, whole and with real contents, into `directory`.
+
+        `direct` asks for O_DIRECT where the file size allows it; `ioengine` is the one that the
+        jobs to come use, which is then known to work.
+        """
+
+    def layout_reader(self, data_set: DataSet) -> OutputReader:
+        """A new reader for the output of that `layout` command; too few bytes are a fault."""
+
+    def fill(
+        self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
+    ) -> Command:
+        """Write over the data set, which is there, so many times: sequentially, in 128 KiB.
+
+        `job` says by which I/O engine, and whether past the page cache.
+        """
+
+    def fill_reader(self, data_set: DataSet, passes: float) -> OutputReader:
+        """A new reader for the output of that `fill` command; too few bytes are a fault."""
+
+    def measure(
+        self,
+        job: Job,
+        data_set: DataSet,
+        directory: str,
+        *,
+        seconds: float,
+        seed: int,
+        later: float = 0.0,
+    ) -> Command:
+        """Make the job's load on the laid-out files for so many seconds (warm-up included).
+
+        `seed` fixes the order of offsets. Arrivals at a fixed rate begin `later` by that part, from
+        0 to below 1, of the time between two of this host, where an engine can.
+        EngineError when a value cannot be told to the engine.
+        """
+
+    def reader(self, job: Job) -> OutputReader:
+        """A new reader for the output of that job's `measure` command."""
+
+    def null(self, job: Job, *, seconds: float) -> Command | None:
+        """Make the job's load, at full speed, on a target that does nothing.
+
+        None where there is no such target for its I/O. It says what it made at its end.
+        """
+
+    def null_reader(self, job: Job) -> OutputReader:
+        """A new reader for the output of that `null` command."""
+
+
+@runtime_checkable
+class Verifier(Protocol):
+    """An engine that can hold what it reads against what was last written there."""
+
+    def with_ledger(self, command: Command, ledger: BlockLedger) -> Command:
+        """The same command, its jobs held against that ledger.
+
+        EngineError when that is more than the engine reads.
+        """
+
+
+def with_ledger(engine: Engine, command: Command, ledger: BlockLedger | None) -> Command:
+    """The engine's command, held against a ledger if there is one. EngineError if it cannot be."""
+    if ledger is None:
+        return command
+    if not isinstance(engine, Verifier):
+        raise EngineError(
+            f"{engine.name} does not verify what it reads.", "Leave verify out of the workload."
+        )
+    return engine.with_ledger(command, ledger)

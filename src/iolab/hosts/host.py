@@ -1,0 +1,178 @@
+"""A host as sessions see it: requests and answers, whatever carries them."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol, Self
+
+from iolab.core.host import HostSpec
+from iolab.errors import HostError
+
+SAID_LIMIT: Final = 400
+"""Characters of a host's sentence that are kept: enough for any errno with a long path."""
+
+
+def printable(text: str, limit: int = SAID_LIMIT) -> str:
+    """The text on one line, control and format characters escaped, cut to `limit` characters."""
+    head = text[: limit + 1]
+    shown = "".join(c if c.isprintable() else _escaped(c) for c in head.strip())
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def printable_bytes(content: bytes, limit: int = SAID_LIMIT) -> str:
+    """Bytes that should have been text, shown the same way."""
+    return printable(content[: 4 * limit].decode("utf-8", "replace"), limit)
+
+
+def _escaped(character: str) -> str:
+    if character in "\n\r\t":
+        return " "
+    return character.encode("unicode_escape").decode("ascii")
+
+
+AGENT_VARIABLE: Final = "IOLAB_AGENT"
+"""Environment variable that names another agent binary than the package's own."""
+
+PACKAGED_AGENT: Final = Path(__file__).parents[1] / "_agent" / "iolab-agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of an agent: what it is, its JSON header (untrusted) and its payload."""
+
+    is_: str
+    header: Mapping[str, Any]
+    payload: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The agent's first words."""
+
+    wire: int
+    version: str
+    pid: int
+    capabilities: tuple[str, ...] = field(default=())
+    runs_end_by: str | None = None
+    """What ends the processes of runs when all of the agent is killed at once: `pid-namespace`."""
+
+
+class Refusal(HostError):
+    """A request that the agent answered with an error; `code` is the errno's name or a word."""
+
+    def __init__(self, host: str, verb: str, code: str, says: str) -> None:
+        self.code = code
+        self.says = says
+        name = printable(host)
+        super().__init__(f"Host '{name}' refused '{verb}': {says.rstrip('.')}.", remedy(code))
+
+
+class HostLost(HostError):
+    """A host that can no longer be spoken to: it broke off, fell silent, or spoke nonsense."""
+
+
+class Stream(Protocol):
+    """The messages of one request as they come, up to and with the final one.
+
+    Iteration raises Refusal when the agent answers with an error and HostLost when the host is
+    lost. Closing it early is allowed: what still comes is dropped.
+    """
+
+    @property
+    def id(self) -> int:
+        """The request's id, by which other requests (`signal`, `unwatch`) name it."""
+
+    def __aiter__(self) -> Self:
+        """The stream itself."""
+
+    async def __anext__(self) -> Message:
+        """The next message; waits as long as it takes."""
+
+    async def aclose(self) -> None:
+        """Take no more of it."""
+
+
+class Host(ABC):
+    """A machine with an agent on it. One connection in its life; once lost it stays lost."""
+
+    def __init__(self, spec: HostSpec) -> None:
+        self.spec = spec
+
+    @property
+    def name(self) -> str:
+        """The host's name in the study."""
+        return self.spec.name
+
+    @property
+    @abstractmethod
+    def lost(self) -> str | None:
+        """Why the host can no longer be spoken to, one sentence; None while it can."""
+
+    @abstractmethod
+    async def connect(self) -> Hello:
+        """Reach the agent; the same hello again when it is reached already. Raises HostError."""
+
+    @abstractmethod
+    async def ask(
+        self, verb: str, payload: bytes = b"", *, deadline_s: float, **arguments: object
+    ) -> Message:
+        """The final answer to a request; messages before it are dropped.
+
+        Raises Refusal on an error, HostLost otherwise. A host that misses the deadline is given
+        up, because nobody knows what it is doing.
+        """
+
+    @abstractmethod
+    def stream(self, verb: str, payload: bytes = b"", **arguments: object) -> Stream:
+        """A request with all its answers; it is sent when the first one is awaited."""
+
+    @abstractmethod
+    def give_up(self, reason: str) -> HostLost:
+        """Break the connection, so that the agent's lease ends; the error says why."""
+
+    @property
+    def silent_s(self) -> float:
+        """For how long nothing was heard of the agent, which should speak every few seconds."""
+        return 0.0
+
+    async def bear_silence(self, limit_s: float | None) -> None:
+        """Have the agent wait so long for the next word; as long as usual again with None."""
+        del limit_s  # A host without a lease waits for ever.
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Say bye, or kill; returns within a limit, with nothing of ours left alive here."""
+
+
+def agent_binary() -> Path:
+    """The agent to start or to push: `IOLAB_AGENT`, else the package's own. Raises HostError."""
+    named = os.environ.get(AGENT_VARIABLE)
+    path = Path(named) if named else PACKAGED_AGENT
+    if not path.is_file():
+        do = f"Correct {AGENT_VARIABLE}." if named else "Build it with 'make setup'."
+        raise HostError(f"There is no agent at {path}.", do)
+    return path
+
+
+def remedy(code: str) -> str:
+    """What to do about an agent's error, by its code."""
+    return _REMEDIES.get(code, "Correct it on that host and run again.")
+
+
+_RIGHTS: Final = "Give the user who runs the agent there the right to do it."
+_REMEDIES: Final = {
+    "EACCES": _RIGHTS,
+    "EPERM": _RIGHTS,
+    "EROFS": "Mount the file system writable, or give another path.",
+    "ENOENT": "See that it exists on that host, or give another path.",
+    "ENOTDIR": "Give a path that is a directory.",
+    "ENOSPC": "Make room on that host, or give another path.",
+    "EDQUOT": "Raise the quota of the user who runs the agent there, or give another path.",
+    "busy": "Wait for the session that holds it, or give another path.",
+    "bug": "This is a fault of iolab; please report it with the command that led here.",
+    "bad-request": "This is a fault of iolab; please report it with the command that led here.",
+}

@@ -1,0 +1,278 @@
+"""What a host completed, interval by interval, as it is told and as it is kept."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Self, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from iolab.core.samples import (
+    BinTable,
+    IntervalTable,
+    Ints,
+    ServiceTime,
+    Whole,
+    narrow,
+    no_bins,
+    no_intervals,
+)
+
+NS_PER_S: Final = 1_000_000_000
+
+SERVICE_TIMES: Final = frozenset(ServiceTime)
+"""What counts the same I/Os a second time, from their submission."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionInterval:
+    """What completed in one direction during an interval: `counts[i]` I/Os fell into `bins[i]`.
+
+    `direction` is the number that stands in files: a `Direction`, a `ServiceTime`, or an operation
+    of the kind of load.
+    `lat_sum_ns` is the sum of their latencies from submission to completion. `bins` and `counts`
+    are whole numbers of any width.
+    """
+
+    direction: int
+    ios: int
+    bytes: int
+    lat_sum_ns: float
+    bins: Whole
+    counts: Whole
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What one host completed between two moments of its own clock.
+
+    `directions` are those that the job asks for, also when nothing completed in one of them.
+    """
+
+    seq: int
+    end_real_ns: int
+    span_ns: int
+    directions: tuple[DirectionInterval, ...]
+
+    @property
+    def ios(self) -> int:
+        """I/Os of all directions."""
+        return sum(direction.ios for direction in self._counted)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all directions."""
+        return sum(direction.bytes for direction in self._counted)
+
+    @property
+    def iops(self) -> float:
+        """I/Os a second over the interval; 0 for an interval without length."""
+        return self.ios * NS_PER_S / self.span_ns if self.span_ns else 0.0
+
+    @property
+    def bw_bytes_per_s(self) -> float:
+        """Bytes a second over the interval; 0 for an interval without length."""
+        return self.bytes * NS_PER_S / self.span_ns if self.span_ns else 0.0
+
+    @property
+    def lat_ns_mean(self) -> float | None:
+        """The mean latency over all directions; None when nothing completed."""
+        ios = self.ios
+        return sum(d.lat_sum_ns for d in self._counted) / ios if ios else None
+
+    @property
+    def _counted(self) -> Iterator[DirectionInterval]:
+        """Each I/O once: that it is timed from its submission as well makes no second one of it."""
+        return (part for part in self.directions if part.direction not in SERVICE_TIMES)
+
+
+_HEAD: Final = 4
+"""Numbers of an interval: seq, end, span, how many parts it has."""
+
+_PART: Final = 4
+"""Numbers of a part: direction, I/Os, bytes, how many bins it has."""
+
+_WIDTHS: Final = (np.dtype(np.int16), np.dtype(np.int32), np.dtype(np.int64))
+"""What bins and counts are kept in: the narrowest that holds all of a host's."""
+
+
+class IntervalLog(Sequence[Interval]):
+    """Intervals in order, each made anew when it is looked at; their parts are by direction."""
+
+    def __init__(self, intervals: Iterable[Interval] = ()) -> None:
+        self._heads = array("q")
+        self._parts = array("q")
+        self._sums = array("d")
+        self._bins = _Column()
+        self._counts = _Column()
+        for interval in intervals:
+            self.append(interval)
+
+    @classmethod
+    def of(cls, intervals: Iterable[Interval]) -> Self:
+        """The intervals as a log: themselves if they are one."""
+        return intervals if isinstance(intervals, cls) else cls(intervals)
+
+    def append(self, interval: Interval) -> None:
+        """Take one more."""
+        parts = interval.directions
+        if len(parts) > 1:
+            parts = tuple(sorted(parts, key=lambda part: part.direction))
+        self._heads.extend((interval.seq, interval.end_real_ns, interval.span_ns, len(parts)))
+        for part in parts:
+            self._parts.extend((part.direction, part.ios, part.bytes, len(part.bins)))
+            self._sums.append(part.lat_sum_ns)
+            self._bins.extend(part.bins)
+            self._counts.extend(part.counts)
+
+    def extend(self, intervals: Iterable[Interval]) -> None:
+        """Take more."""
+        for interval in intervals:
+            self.append(interval)
+
+    def correct_times(self, ends_ns: Ints, spans_ns: Ints) -> None:
+        """Put these ends and lengths, one an interval, in the place of those that were taken."""
+        self._heads[1::_HEAD] = array("q", ends_ns.tolist())
+        self._heads[2::_HEAD] = array("q", spans_ns.tolist())
+
+    def correct_bytes(self, moved: Sequence[int]) -> None:
+        """Put these bytes, one a part, in the place of those that were taken."""
+        self._parts[2::_PART] = array("q", moved)
+
+    @property
+    def heads(self) -> Ints:
+        """A row an interval: seq, end_real_ns, span_ns, number of parts."""
+        return np.array(self._heads, dtype=np.int64).reshape(-1, _HEAD)
+
+    @property
+    def parts(self) -> Ints:
+        """A row a part, in the order of the intervals: direction, ios, bytes, number of bins."""
+        return np.array(self._parts, dtype=np.int64).reshape(-1, _PART)
+
+    @property
+    def lat_sums_ns(self) -> npt.NDArray[np.float64]:
+        """A value a part."""
+        return np.array(self._sums, dtype=np.float64)
+
+    @property
+    def bins(self) -> Whole:
+        """The bins of all parts, one after the other."""
+        return self._bins.values()
+
+    @property
+    def counts(self) -> Whole:
+        """The counts of all parts, one after the other."""
+        return self._counts.values()
+
+    def __len__(self) -> int:
+        return len(self._heads) // _HEAD
+
+    @overload
+    def __getitem__(self, index: int) -> Interval: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Interval]: ...
+    def __getitem__(self, index: int | slice) -> Interval | Sequence[Interval]:
+        return list(self)[index]
+
+    def __iter__(self) -> Iterator[Interval]:
+        bins, counts = self.bins, self.counts
+        parts = self.parts.tolist()
+        part = start = 0
+        for seq, end_ns, span_ns, size in self.heads.tolist():
+            made = []
+            for way, ios, moved, width in parts[part : part + size]:
+                inside = slice(start, start + width)
+                sum_ns = self._sums[part]
+                made.append(
+                    DirectionInterval(way, ios, moved, sum_ns, bins[inside], counts[inside])
+                )
+                part, start = part + 1, start + width
+            yield Interval(seq, end_ns, span_ns, tuple(made))
+
+
+class _Column:
+    """Whole numbers that grow in one place, as wide as the largest of them needs."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._width = 0
+
+    def extend(self, values: Whole) -> None:
+        """Take more; those of a narrow type need no look at each."""
+        kind = _WIDTHS[self._width]
+        if values.dtype.itemsize > kind.itemsize and values.size:
+            limits = np.iinfo(kind)
+            if values.max() > limits.max or values.min() < limits.min:
+                self._widen()
+                self.extend(values)
+                return
+        self._held += values.astype(kind).data
+
+    def values(self) -> Whole:
+        """All of them."""
+        return np.frombuffer(bytes(self._held), dtype=_WIDTHS[self._width])
+
+    def _widen(self) -> None:
+        wider = self.values().astype(_WIDTHS[self._width + 1])
+        self._width += 1
+        self._held = bytearray(wider.data)
+
+
+class IntervalCollector:
+    """Takes each host's intervals as they come; gives the tables when the run is over.
+
+    `host` is the host's index in the run's order. Intervals of one host must be added in order.
+    """
+
+    def __init__(self) -> None:
+        self._logs: list[tuple[int, IntervalLog]] = []
+
+    def add(self, host: int, intervals: Iterable[Interval]) -> None:
+        """Take further intervals of one host; a log is looked at when the tables are made."""
+        self._logs.append((host, IntervalLog.of(intervals)))
+
+    def intervals(self) -> IntervalTable:
+        """One row a (host, interval, direction), in the order of (host, seq, direction)."""
+        logs = self._ordered()
+        if not logs:
+            return no_intervals()
+        host, seq, direction = _keys(logs)
+        heads = np.concatenate([np.repeat(log.heads, log.heads[:, 3], axis=0) for _, log in logs])
+        parts = np.concatenate([log.parts for _, log in logs])
+        return IntervalTable(
+            host=host,
+            seq=seq,
+            end_real_ns=heads[:, 1].copy(),
+            span_ns=heads[:, 2].copy(),
+            direction=direction,
+            ios=parts[:, 1].copy(),
+            bytes=parts[:, 2].copy(),
+            lat_sum_ns=np.concatenate([log.lat_sums_ns for _, log in logs]),
+        )
+
+    def bins(self) -> BinTable:
+        """One row a (host, interval, direction, bin) that counted anything, in that order."""
+        logs = self._ordered()
+        if not logs:
+            return no_bins()
+        sizes = np.concatenate([log.parts[:, 3] for _, log in logs])
+        # Narrowed before they are repeated: this is the longest table of a run.
+        host, seq, direction = (np.repeat(narrow(column), sizes) for column in _keys(logs))
+        bins = np.concatenate([log.bins for _, log in logs])
+        counts = np.concatenate([log.counts for _, log in logs])
+        return BinTable(host, seq, direction, bins, counts)
+
+    def _ordered(self) -> list[tuple[int, IntervalLog]]:
+        return sorted(self._logs, key=lambda one: one[0])
+
+
+def _keys(logs: list[tuple[int, IntervalLog]]) -> tuple[Ints, Ints, Ints]:
+    """Host, seq and direction of every part."""
+    sizes = np.array([log.parts.shape[0] for _, log in logs], dtype=np.int64)
+    host = np.repeat(np.array([host for host, _ in logs], dtype=np.int64), sizes)
+    seq = np.concatenate([np.repeat(log.heads[:, 0], log.heads[:, 3]) for _, log in logs])
+    direction = np.concatenate([log.parts[:, 0] for _, log in logs])
+    return host, seq, direction.copy()

@@ -1,0 +1,193 @@
+"""Brings the agent to a host and proves that it is the right file.
+
+How files and programs of the host are reached is a `Landing`'s to know: by plain programs of
+coreutils or busybox behind an argument prefix (here), or by SFTP (`ssh`). No shell of ours is ever
+involved, and nothing is left on the host but the agent in a private folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from iolab.errors import HostError
+from iolab.hosts.host import printable_bytes
+from iolab.hosts.process import ending
+
+FOLDER: Final = "/tmp/iolab-agent-{user}"  # noqa: S108 - private and checked before use
+"""Where agents are kept on a host: one folder a user, of mode 700, never followed as a link."""
+
+HASH_SHOWN: Final = 16
+"""Hex digits of the checksum in the file's name; the whole of it is compared."""
+
+STEP_LIMIT_S: Final = 30.0
+"""One small program on the host; a login over a slow link takes seconds."""
+
+UPLOAD_LIMIT_S: Final = 120.0
+"""The agent is about 2 MB: enough for 200 kbit/s."""
+
+OUTPUT_LIMIT_BYTES: Final = 64 << 10
+"""What a step may print; the longest expected answer is one line."""
+
+PRIVATE: Final = "700:directory"
+"""The mode and kind that the agents' folder must have, after its owner."""
+
+PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_./=:@%+-]+")
+"""Words that mean the same to every shell: a prefix like ssh hands them to one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a program on the host ended: its exit code (None if unknown) and what it said."""
+
+    code: int | None
+    output: str = ""
+    stderr: bytes = b""
+
+
+class Runner(Protocol):
+    """Runs programs on a host."""
+
+    @property
+    def host(self) -> str:
+        """The host's name in the study."""
+
+    async def run(
+        self,
+        *words: str,
+        given: bytes | None = None,
+        limit_s: float = STEP_LIMIT_S,
+        keep_output: bool = True,
+    ) -> Ran:
+        """Run one program of plain words, `given` on its standard input. Raises HostError."""
+
+
+class Landing(Protocol):
+    """A host's files, as far as the agent needs them. Every step raises HostError when it fails."""
+
+    @property
+    def runner(self) -> Runner:
+        """The host's programs."""
+
+    async def make_folder(self, path: str) -> None:
+        """Make a folder of mode 700; what is there already is looked at afterwards."""
+
+    async def describe(self, path: str) -> str:
+        """Owner, mode and kind of what lies at a path, links not followed: `0:700:directory`."""
+
+    async def put(self, path: str, content: bytes) -> None:
+        """Write a new file of mode 700."""
+
+    async def rename(self, old: str, new: str) -> None:
+        """Put a file in place of another, at once."""
+
+    async def remove(self, path: str) -> None:
+        """Remove a file, if it is there."""
+
+
+async def push(landing: Landing, agent: Path) -> str:
+    """The agent's path on the host, put there if it is not there yet. Raises HostError."""
+    content = await asyncio.to_thread(agent.read_bytes)
+    checksum = hashlib.sha256(content).hexdigest()
+    folder = await _private_folder(landing)
+    remote = f"{folder}/{checksum[:HASH_SHOWN]}"
+    if await _checksum(landing.runner, remote) == checksum:
+        return remote
+    # Written aside and renamed: a broken upload or a second session never meets half a file.
+    aside = f"{remote}.{os.getpid()}-{os.urandom(4).hex()}"
+    try:
+        await landing.put(aside, content)
+        await _compare(landing.runner, aside, checksum)
+        await landing.rename(aside, remote)
+    except HostError:
+        await landing.remove(aside)
+        raise
+    return remote
+
+
+async def step(
+    runner: Runner,
+    *words: str,
+    given: bytes | None = None,
+    limit_s: float = STEP_LIMIT_S,
+    keep_output: bool = True,
+) -> str:
+    """What a program on the host printed; HostError when it fails."""
+    ran = await runner.run(*words, given=given, limit_s=limit_s, keep_output=keep_output)
+    if ran.code != 0:
+        happened = f"'{words[0]}' failed on host '{runner.host}' ({ending(ran.code, ran.stderr)})."
+        do = "See that the host's command reaches it without questions, and that the tool is there."
+        raise HostError(happened, do)
+    return ran.output
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramLanding:
+    """A host's files through its own `mkdir`, `stat`, `tee`, `chmod`, `mv` and `rm`."""
+
+    runner: Runner
+
+    async def make_folder(self, path: str) -> None:
+        """`mkdir`; its failure says no more than `describe` will."""
+        await self.runner.run("mkdir", "-m", "700", path)
+
+    async def describe(self, path: str) -> str:
+        """`stat` without following links."""
+        return (await step(self.runner, "stat", "-c", "%u:%a:%F", path)).strip()
+
+    async def put(self, path: str, content: bytes) -> None:
+        """`tee`, because it writes what it is given without a shell."""
+        given, limit_s = content, UPLOAD_LIMIT_S
+        await step(self.runner, "tee", path, given=given, limit_s=limit_s, keep_output=False)
+        await step(self.runner, "chmod", "700", path)
+
+    async def rename(self, old: str, new: str) -> None:
+        """`mv` within one folder is a rename."""
+        await step(self.runner, "mv", "-f", old, new)
+
+    async def remove(self, path: str) -> None:
+        """`rm`; a host that is lost keeps the file, which is a few MB in a private folder."""
+        try:
+            await self.runner.run("rm", "-f", path)
+        except HostError:
+            return
+
+
+async def _private_folder(landing: Landing) -> str:
+    """A folder on the host that is ours alone: somebody else's would let them swap the agent."""
+    host = landing.runner.host
+    user = (await step(landing.runner, "id", "-u")).strip()
+    if not re.fullmatch(r"\d{1,10}", user):
+        happened = f"Host '{host}' answered 'id -u' with '{printable_bytes(user.encode(), 80)}'."
+        do = "See that a program started there prints nothing but its own output."
+        raise HostError(happened, do)
+    folder = FOLDER.format(user=user)
+    await landing.make_folder(folder)
+    found = await landing.describe(folder)
+    if found != f"{user}:{PRIVATE}":
+        happened = (
+            f"{folder} on host '{host}' is not a private directory of user {user} "
+            f"('{printable_bytes(found.encode(), 80)}')."
+        )
+        raise HostError(happened, "Remove it there, and see who made it.")
+    return folder
+
+
+async def _compare(runner: Runner, path: str, checksum: str) -> None:
+    """HostError unless the file there has that checksum."""
+    found = await _checksum(runner, path)
+    if found != checksum:
+        happened = f"The agent arrived on host '{runner.host}' with checksum {found or 'unknown'}."
+        raise HostError(happened, "See that the way to that host passes bytes unchanged.")
+
+
+async def _checksum(runner: Runner, path: str) -> str | None:
+    """The file's sha256 in hex; None where there is no such file."""
+    ran = await runner.run("sha256sum", path)
+    match = re.match(r"\\?([0-9a-f]{64})\b", ran.output)
+    return match.group(1) if ran.code == 0 and match else None

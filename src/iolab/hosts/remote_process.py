@@ -1,0 +1,164 @@
+"""One engine process on one host: started at its time, listened to, halted, never left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.errors import HostError
+from iolab.hosts.answers import ExitedAnswer, read_answer
+from iolab.hosts.engine import Command
+from iolab.hosts.host import Host, Message, Stream
+
+FINAL_WORD_LIMIT_S: Final = 15.0
+"""From the engine's SIGINT to its end: it waits for I/O in flight and prints its last report."""
+
+KILL_LIMIT_S: Final = 5.0
+"""For the agent to take a signal."""
+
+OVERDUE_S: Final = 30.0
+"""Past the wall limit, by which the agent kills: a process that outlives SIGKILL hangs in I/O."""
+
+HALT_TRIES: Final = 50
+HALT_RETRY_S: Final = 0.1
+"""A signal may overtake the request to run; it is refused then, and tried anew for five seconds."""
+
+STDERR_TAIL_BYTES: Final = 4096
+"""What is kept of the engine's standard error: its end, where the reason stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the engine's process ended; `halted` when we asked it to."""
+
+    exited: ExitedAnswer
+    stderr_tail: str
+    halted: bool
+
+
+async def drive(
+    host: Host,
+    command: Command,
+    halt: asyncio.Event,
+    on_output: Callable[[bytes], None],
+    *,
+    start_at_real_ns: int | None = None,
+    lead_s: float = 0.0,
+    on_stderr: Callable[[bytes], None] | None = None,
+    watch_processor: bool = False,
+) -> Ending:
+    """Run a command to its end. Raises HostError; leaves no process whatever happens.
+
+    `halt` sends SIGINT and later SIGKILL. `start_at_real_ns` is the host's own clock, about
+    `lead_s` from now. Standard output goes to `on_output` as it comes, standard error, whose end is
+    kept in any case, to `on_stderr`. With `watch_processor` the end tells what its threads got of
+    the processors.
+    """
+    stream = begin(host, command, start_at_real_ns, watch_processor=watch_processor)
+    late = f"did not end '{command.argv[0]}' within {command.wall_limit_s:g} s, nor killed it"
+    async with heeding(host, stream, halt, lead_s + command.wall_limit_s + OVERDUE_S, late):
+        final, stderr = await _listen(stream, on_output, on_stderr)
+    exited = read_answer(host.name, ExitedAnswer, final)
+    return Ending(exited, stderr.decode("utf-8", "replace"), halt.is_set())
+
+
+def begin(
+    host: Host,
+    command: Command,
+    start_at_real_ns: int | None = None,
+    *,
+    watch_processor: bool = False,
+) -> Stream:
+    """Ask for a process; what its host tells of it, which must be read to its end or closed."""
+    return host.stream(
+        "run",
+        command.stdin,
+        argv=list(command.argv),
+        env=dict(command.env),
+        cwd=command.cwd,
+        start_at_real_ns=start_at_real_ns,
+        wall_limit_s=command.wall_limit_s,
+        output_limit_bytes=command.output_limit_bytes,
+        **_bound(command),
+        **_told(command),
+        **({"watch_processor": True} if watch_processor else {}),
+    )
+
+
+@asynccontextmanager
+async def heeding(
+    host: Host, stream: Stream, halt: asyncio.Event, limit_s: float, late: str
+) -> AsyncIterator[None]:
+    """Listen to a load's stream inside: `halt` stops the load, and nothing of it outlives this.
+
+    A host on which it goes on for more than `limit_s` is given up; `late` says what it did not do.
+    """
+    halting = asyncio.create_task(_pass_on(host, stream.id, halt), name=f"halt on {host.name}")
+    ended = False
+    try:
+        async with asyncio.timeout(limit_s):
+            yield
+        ended = True
+    except TimeoutError:
+        raise host.give_up(late) from None
+    finally:
+        halting.cancel()
+        await asyncio.gather(halting, return_exceptions=True)
+        await stream.aclose()
+        if not ended and not host.lost:
+            await _signal_run(host, stream.id, "KILL")
+
+
+def _bound(command: Command) -> dict[str, int]:
+    """The bound of memory where there is one: an agent need not know of what is not asked."""
+    limit = command.memory_limit_bytes
+    return {} if limit is None else {"memory_limit_bytes": limit}
+
+
+def _told(command: Command) -> dict[str, bool]:
+    """Whether the process waits for its start itself, where it does."""
+    return {"told_start": True} if command.told_start else {}
+
+
+async def _listen(
+    stream: Stream,
+    on_output: Callable[[bytes], None],
+    on_stderr: Callable[[bytes], None] | None,
+) -> tuple[Message, bytes]:
+    """The final message and the end of standard error."""
+    stderr = b""
+    last: Message | None = None
+    async for last in stream:
+        if last.is_ != "output":
+            continue
+        if last.header.get("stream") == "stderr":
+            stderr = (stderr + last.payload)[-STDERR_TAIL_BYTES:]
+            if on_stderr:
+                on_stderr(last.payload)
+        else:
+            on_output(last.payload)
+    if last is None:
+        raise HostError("A run ended without a word.", "Run again.")
+    return last, stderr
+
+
+async def _pass_on(host: Host, run: int, halt: asyncio.Event) -> None:
+    """Once `halt` is set, SIGINT to that request and later SIGKILL; to be cancelled at its end."""
+    await halt.wait()
+    for _ in range(HALT_TRIES):
+        if await _signal_run(host, run, "INT"):
+            break
+        await asyncio.sleep(HALT_RETRY_S)
+    await asyncio.sleep(FINAL_WORD_LIMIT_S)
+    await _signal_run(host, run, "KILL")
+
+
+async def _signal_run(host: Host, run: int, name: str) -> bool:
+    """Whether the agent took the signal; the loss of a host is told by the run's own stream."""
+    with suppress(HostError):
+        await host.ask("signal", deadline_s=KILL_LIMIT_S, run=run, signal=name)
+        return True
+    return False

@@ -1,0 +1,212 @@
+"""Sample messages of the agents turned into the columns of a counter table.
+
+The lists of a sample are positional (docs/reference/wire.md); here each position gets its name. A
+value that the kernel does not have (null) gives no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from iolab.core.samples import CodedNames, CounterTable, Ints, Whole, narrow, no_counters
+
+CPU: Final = (
+    "user_ns",
+    "nice_ns",
+    "system_ns",
+    "idle_ns",
+    "iowait_ns",
+    "irq_ns",
+    "softirq_ns",
+    "steal_ns",
+)
+DISK: Final = (
+    "read_ios",
+    "read_bytes",
+    "read_time_ns",
+    "write_ios",
+    "write_bytes",
+    "write_time_ns",
+    "in_flight",
+    "busy_time_ns",
+    "queue_time_ns",
+    "discard_ios",
+    "discard_bytes",
+    "flush_ios",
+    "temperature_mc",
+)
+NIC: Final = ("rx_bytes", "rx_frames", "rx_drops", "tx_bytes", "tx_frames", "tx_drops")
+GUEST_DISK: Final = (
+    "read_ios",
+    "write_ios",
+    "read_bytes",
+    "write_bytes",
+    "read_ns",
+    "write_ns",
+)
+GUEST_USE: Final = ("vcpu_run_ns", "vcpu_wait_ns")
+GUEST: Final = (*GUEST_DISK, *GUEST_USE)
+"""What a node counts of a guest: of its data disk, and of its processors all together. A sample
+tells it as `guests`, and of each guest at a moment of its own."""
+
+OF_SERVERS: Final = ("cassandra",)
+"""Scopes of a server on the host, told in samples of their own, at times and with numbers of their
+own."""
+
+GUESTS: Final = "guest"
+"""The scope of a node's guests, by their names."""
+
+TARGET: Final = "target"
+"""The scope of the target's file system, told where it was asked for."""
+
+WHOLE_HOST: Final = ("memory", "pressure", "thermal", "agent", TARGET, *OF_SERVERS)
+"""Scopes that a sample holds as an object; their rows have an empty name."""
+
+_Key = tuple[str, str, str]
+_Layout = tuple[tuple[object, ...], tuple[int, ...]]
+_Sample = tuple[int, int, int, Whole, Ints]
+
+
+class CounterCollector:
+    """Takes every host's `sample` messages as they come; gives the table when the run is over."""
+
+    def __init__(self) -> None:
+        self._codes: dict[_Key, int] = {}
+        self._samples: list[_Sample] = []
+        self._known: dict[_Layout, Whole] = {}
+
+    def add(self, host: int, sample: Mapping[str, object]) -> None:
+        """Take one sample message (the header as parsed JSON) of the host with that index.
+
+        ValueError with a sentence when it is not a sample as the wire describes it; nothing of it
+        is taken then.
+        """
+        codes, values = self._codes_and_values(sample)
+        seq, real_ns = (_whole(sample.get(name), name) for name in ("seq", "real_ns"))
+        self._samples.append((host, seq, real_ns, codes, values))
+
+    def table(self) -> CounterTable:
+        """All counters taken so far, ordered by host and then by arrival."""
+        if not self._samples:
+            return no_counters()
+        ordered = sorted(self._samples, key=lambda sample: sample[0])
+        sizes = np.array([codes.size for *_, codes, _ in ordered], dtype=np.int64)
+        heads = np.array([sample[:3] for sample in ordered], dtype=np.int64).T
+        host, seq = (np.repeat(narrow(column), sizes) for column in heads[:2])
+        real_ns = np.repeat(heads[2], sizes)
+        codes = narrow(np.concatenate([codes for *_, codes, _ in ordered]))
+        value = np.concatenate([values for *_, values in ordered])
+        scope, name, metric = (
+            CodedNames(codes, [key[part] for key in self._codes]) for part in range(3)
+        )
+        return CounterTable(host, seq, real_ns, scope, name, metric, value)
+
+    def _codes_and_values(self, sample: Mapping[str, object]) -> tuple[Whole, Ints]:
+        usual = _usual(sample)
+        if usual is None:
+            return self._one_by_one(sample)
+        layout, values = usual
+        codes = self._known.get(layout)
+        if codes is None:
+            codes, _ = self._one_by_one(sample)
+            self._known[layout] = codes
+        return codes, values
+
+    def _one_by_one(self, sample: Mapping[str, object]) -> tuple[Whole, Ints]:
+        codes: list[int] = []
+        values: list[int] = []
+        for key, value in _rows(sample):
+            if value is not None:
+                codes.append(self._codes.setdefault(key, len(self._codes)))
+                values.append(_whole(value, ".".join(key)))
+        return np.array(codes, dtype=np.int32), np.array(values, dtype=np.int64)
+
+
+def _usual(sample: Mapping[str, object]) -> tuple[_Layout, Ints] | None:
+    """What rows a sample has, and their values, without a look at each; None if it is odd.
+
+    An odd one is read row by row, which finds its fault. A fleet's samples are 200,000 values a
+    second: what is the same from one to the next is not to be named anew each time.
+    """
+    heads: list[object] = []
+    values: list[object] = []
+    try:
+        for scope, head, width in _WIDTHS:
+            for row in _lists(sample, scope, width):
+                heads += row[:head]
+                values += row[head:]
+            heads.append(scope)
+        for scope in WHOLE_HOST:
+            block = sample.get(scope) or {}
+            if not isinstance(block, dict):
+                return None
+            heads += block
+            heads.append(scope)
+            values += block.values()
+        missing = tuple(at for at, value in enumerate(values) if value is None)
+        if missing:
+            values = [value for value in values if value is not None]
+        if not (set(map(type, values)) <= {int} and set(map(type, heads)) <= _NAMING):
+            return None
+        return (tuple(heads), missing), np.array(values, dtype=np.int64)
+    except (ValueError, OverflowError):
+        return None
+
+
+_NAMING: Final = {int, str, type(None)}
+"""What can name a row: a core's number, its node or none, a device's name."""
+
+_WIDTHS: Final = (
+    ("cpu", 2, 2 + len(CPU)),
+    ("disks", 1, 1 + len(DISK)),
+    ("nics", 1, 1 + len(NIC)),
+    ("guests", 1, 1 + len(GUEST)),
+)
+"""Lists of a sample: how many places of a row name it, and how many it has."""
+
+
+def _rows(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:
+    for core, node, *states in _lists(sample, "cpu", 2 + len(CPU)):
+        yield from _named("cpu", f"{core}@{0 if node is None else node}", CPU, states)
+    for disk, *counts in _lists(sample, "disks", 1 + len(DISK)):
+        yield from _named("disk", str(disk), DISK, counts)
+    for nic, *counts in _lists(sample, "nics", 1 + len(NIC)):
+        yield from _named("nic", str(nic), NIC, counts)
+    for guest, *counts in _lists(sample, "guests", 1 + len(GUEST)):
+        yield from _named(GUESTS, str(guest), GUEST, counts)
+    for scope in WHOLE_HOST:
+        block = sample.get(scope) or {}
+        if not isinstance(block, Mapping):
+            raise _unlike(scope, "an object")
+        for metric, value in block.items():
+            yield (scope, "", str(metric)), value
+
+
+def _named(
+    scope: str, name: str, metrics: Sequence[str], values: Sequence[object]
+) -> Iterator[tuple[_Key, object]]:
+    for metric, value in zip(metrics, values, strict=True):
+        yield (scope, name, metric), value
+
+
+def _lists(sample: Mapping[str, object], key: str, width: int) -> Iterator[list[object]]:
+    rows = sample.get(key) or []
+    if not isinstance(rows, list):
+        raise _unlike(key, "a list")
+    for row in rows:
+        if not isinstance(row, list) or len(row) != width:
+            raise _unlike(key, f"rows of {width}")
+        yield row
+
+
+def _whole(value: object, what: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63:
+        return value
+    raise _unlike(what, "a number of 64 bits")
+
+
+def _unlike(what: str, expected: str) -> ValueError:
+    return ValueError(f"a sample's '{what}' is not {expected}")

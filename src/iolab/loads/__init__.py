@@ -1,0 +1,1 @@
+"""The kinds of load, each in a folder of its own."""

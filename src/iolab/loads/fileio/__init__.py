@@ -1,0 +1,1 @@
+"""I/O on files and block devices."""

@@ -1,0 +1,451 @@
+"""Two engines in turn on one target: pairs of short runs, and what each can at all.
+
+The order of a pair is swapped from one to the next, so that a drift of the target favours neither.
+Several hosts run one engine at a time, all from one moment on: a target that they share meets one
+engine only, as it would in a study.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from iolab.core.engine import EngineName
+from iolab.core.host import HostFacts, HostSpec, ToolFacts
+from iolab.core.metric_spec import Better
+from iolab.core.run import DataSet
+from iolab.core.workload import Calibration, HostCalibration, Job, Trial
+from iolab.errors import EngineError, Fault, HostError, IolabError
+from iolab.hosts.answers import ScratchAnswer, read_answer, read_facts
+from iolab.hosts.barrier import together
+from iolab.hosts.clock import SYSTEM_CLOCK, Clock, ClockOffset, measure_offset
+from iolab.hosts.engine import Command, Engine, EngineReading, OutputReader
+from iolab.hosts.factory import open_hosts
+from iolab.hosts.host import Host
+from iolab.hosts.intervals import NS_PER_S
+from iolab.hosts.remote_process import drive
+from iolab.loads.fileio.engines.fio import FioEngine
+from iolab.loads.fileio.engines.native import NativeEngine
+from iolab.loads.fileio.generator_limit import kind_of
+from iolab.loads.fileio.limit_runs import Tally, null_rate, tally_of, trial_of
+from iolab.loads.fileio.options import AUTO
+from iolab.session.discovery import FACTS_LIMIT_S, tools_of
+from iolab.session.start_time import ROUND_TRIPS_TO_START
+from iolab.stats.comparison import Comparison, compare_paired
+from iolab.stats.quantiles import BIN_ERROR
+from iolab.targets.layout import layout_fault
+from iolab.targets.seeds import HOSTS_APART
+from iolab.targets.work_directories import CLOSE_LIMIT_S, OPEN_LIMIT_S
+from iolab.targets.work_directory import scratch_name
+from iolab.units import format_bytes
+
+ENGINES: Final[tuple[Engine, ...]] = (FioEngine(), NativeEngine())
+"""The reference first."""
+
+SUFFIX: Final = "-calibrate"
+"""What sets the scratch folder of a host, which is removed at the end, apart from a session's."""
+
+NULL_S: Final = 1.0
+"""How long each engine works on the target that does nothing."""
+
+START_ALLOWANCE_S: Final = 0.2
+"""From the decision to the common start of several hosts, beyond the way of the messages."""
+
+
+LONGER: Final = "Ask for longer runs, with --seconds."
+"""What to do where a run on scratch files made nothing."""
+
+ELSEWISE: Final = "Look at /dev/null there, or ask for another --rw or --ioengine."
+"""The same where even what does nothing was not reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to run: the job but for its engine, so many pairs of so many seconds each."""
+
+    job: Job
+    pairs: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What was found, and, where a scratch folder could not be removed, the error that says so."""
+
+    found: Calibration
+    left: HostError | None = None
+
+
+async def calibrate(
+    specs: Iterable[HostSpec], wish: Wish, say: Callable[[str], None]
+) -> Calibrated:
+    """Run all pairs on scratch files below each host's path, which is absolute, and the ceilings.
+
+    Nothing of it stays, or it is told beside what was found. Raises HostError and EngineError,
+    before anything is written where a host has no fio or no room.
+    """
+    async with open_hosts(specs) as hosts:
+        return await calibrate_on(hosts, wish, say, SYSTEM_CLOCK)
+
+
+async def calibrate_on(
+    hosts: Mapping[str, Host], wish: Wish, say: Callable[[str], None], clock: Clock
+) -> Calibrated:
+    """The same on hosts that somebody else opens and closes."""
+    alone = len(hosts) == 1
+    places = tuple(
+        _Place(host, wish.job, number, alone=alone) for number, host in enumerate(hosts.values())
+    )
+    (await together(places, _get_ready)).complete()
+    try:
+        (await together(places, _open)).complete()
+        found = await _Bench(places, wish, say, clock).run()
+    except BaseException:
+        # What ended this is what is told; a folder that cannot be closed goes with the connection.
+        await together(places, _close)
+        raise
+    return Calibrated(found, _left(places, (await together(places, _close)).failed))
+
+
+def refuse_unready(facts: HostFacts, path: str, job: Job) -> None:
+    """Nothing where both engines are there and the scratch files fit.
+
+    Else EngineError or HostError.
+    """
+    for engine in ENGINES:
+        name = engine.name.value
+        engine.check(facts.tool(name) or ToolFacts(name, None, None))
+    need = _files_of(job).bytes_per_host
+    if facts.target is not None and facts.target.free_bytes < need:
+        free = format_bytes(facts.target.free_bytes)
+        happened = f"{path} has {free} free, the scratch files need {format_bytes(need)}."
+        raise HostError(happened, "Make room there, or give a smaller --size or --numjobs.")
+
+
+class _Place:
+    """One host, the scratch folder that is held there, and what it is asked to do."""
+
+    def __init__(self, host: Host, job: Job, number: int, *, alone: bool) -> None:
+        own = host.spec.numjobs
+        self.host = host
+        self.job = job if own is None else replace(job, numjobs=own)
+        self.where = "" if alone else f" on host '{host.name}'"
+        self.seed = number * HOSTS_APART
+        self.dir = ""
+
+    @property
+    def name(self) -> str:
+        """The host's name."""
+        return self.host.name
+
+    @property
+    def path(self) -> str:
+        """Below which all is written."""
+        return self.host.spec.path or ""
+
+
+async def _get_ready(place: _Place) -> None:
+    host = place.host
+    await host.connect()
+    told = await host.ask(
+        "facts", deadline_s=FACTS_LIMIT_S, path=place.path, tools=tools_of(ENGINES)
+    )
+    try:
+        refuse_unready(read_facts(host.name, told), place.path, place.job)
+    except (EngineError, HostError) as fault:
+        if not place.where:
+            raise
+        raise type(fault)(f"Host '{host.name}': {fault.happened}", fault.do) from None
+
+
+async def _open(place: _Place) -> None:
+    opened = await place.host.ask(
+        "scratch_open",
+        deadline_s=OPEN_LIMIT_S,
+        path=place.path,
+        name=scratch_name(place.name) + SUFFIX,
+        owner="iolab calibrate",
+    )
+    place.dir = read_answer(place.name, ScratchAnswer, opened).dir
+
+
+async def _close(place: _Place) -> None:
+    directory, place.dir = place.dir, ""
+    if directory and not place.host.lost:
+        await place.host.ask("scratch_close", deadline_s=CLOSE_LIMIT_S, dir=directory, keep=False)
+
+
+def _left(places: Iterable[_Place], failed: Mapping[str, IolabError]) -> HostError | None:
+    """What stays behind a calibration that is whole: no reason to throw away what it found."""
+    faults = tuple(
+        Fault(f"Below {place.path}{place.where}: {fault.happened}", fault.do)
+        for place in places
+        if (fault := failed.get(place.name))
+    )
+    if not faults:
+        return None
+    happened = "The calibration is whole, but a scratch folder could not be removed."
+    return HostError(happened, "Remove what is still there.", faults)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What one process on one host came to; `rate` is by its own count of the time."""
+
+    tally: Tally
+    version: str
+    method: str
+    rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """All hosts, in step: nobody begins a run before everybody has ended the one before."""
+
+    places: tuple[_Place, ...]
+    wish: Wish
+    say: Callable[[str], None]
+    clock: Clock
+
+    async def run(self) -> Calibration:
+        """Files laid out, all pairs, and the ceilings."""
+        wish = self.wish
+        self.say("Laying out the scratch files.")
+        (await together(self.places, _lay_out)).complete()
+        made: dict[tuple[int, EngineName], Mapping[str, _Made]] = {}
+        for pair, engine in _turns(wish.pairs):
+            self.say(f"Pair {pair} of {wish.pairs}: {engine.name}.")
+            made[pair, engine.name] = await self._at_once(engine, _measuring(engine, wish, pair))
+        ceilings: dict[EngineName, Mapping[str, _Made]] = {}
+        for engine in ENGINES:
+            self.say(f"The ceiling of {engine.name}.")
+            ceilings[engine.name] = await self._at_once(engine, _nulling(engine))
+        return _calibration(wish.job, self.places, made, ceilings)
+
+    async def _at_once(
+        self, engine: Engine, load: Callable[[_Place], _Load]
+    ) -> Mapping[str, _Made]:
+        """The engine's load on every host; where one fails, the others are told to end."""
+        starts = await self._starts()
+        halt = asyncio.Event()
+
+        async def one(place: _Place) -> _Made | None:
+            try:
+                return await _driven(place, engine, load(place), starts.get(place.name), halt)
+            except (HostError, EngineError):
+                halt.set()
+                raise
+
+        done = (await together(self.places, one)).complete()
+        return {name: made for name, made in done.items() if made is not None}
+
+    async def _starts(self) -> Mapping[str, _Start]:
+        """One moment on the clock of each of several hosts; a lone one begins when it is asked."""
+        if len(self.places) == 1:
+            return {}
+
+        async def ask(place: _Place) -> ClockOffset:
+            return await measure_offset(place.host, self.clock)
+
+        offsets = (await together(self.places, ask)).complete()
+        slowest_ns = max(offset.rtt_ns for offset in offsets.values())
+        lead_s = START_ALLOWANCE_S + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
+        start_ns = self.clock.real_ns() + round(lead_s * NS_PER_S)
+        return {
+            name: _Start(start_ns + offset.offset_ns, lead_s) for name, offset in offsets.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """When to begin on a host's own clock, and how far ahead that was when chosen."""
+
+    real_ns: int
+    lead_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """One process to run, who reads it, and what to do where it makes nothing."""
+
+    command: Command
+    reader: OutputReader
+    do: str
+
+
+def _turns(pairs: int) -> Iterator[tuple[int, Engine]]:
+    """Each pair with its engines, in an order that alternates."""
+    for pair in range(1, pairs + 1):
+        for engine in ENGINES if pair % 2 else reversed(ENGINES):
+            yield pair, engine
+
+
+def _measuring(engine: Engine, wish: Wish, pair: int) -> Callable[[_Place], _Load]:
+    """A run on the scratch files."""
+
+    def load(place: _Place) -> _Load:
+        job, files = _of_engine(place.job, engine.name), _files_of(place.job)
+        command = engine.measure(
+            job, files, place.dir, seconds=wish.seconds, seed=place.seed + pair
+        )
+        return _Load(command, engine.reader(job), LONGER)
+
+    return load
+
+
+def _nulling(engine: Engine) -> Callable[[_Place], _Load]:
+    """The same where nothing has to be done for it."""
+
+    def load(place: _Place) -> _Load:
+        kind = kind_of(_of_engine(place.job, engine.name))
+        command = engine.null(kind, seconds=NULL_S)
+        if command is None:
+            raise EngineError(
+                f"{engine.name} has no target that does nothing.", "Use another --rw."
+            )
+        return _Load(command, engine.null_reader(kind), ELSEWISE)
+
+    return load
+
+
+def _of_engine(job: Job, engine: EngineName) -> Job:
+    """The job by that engine, which asks the kernel in its own best way if it is ours."""
+    free = engine is EngineName.NATIVE
+    return replace(job, engine=engine, ioengine=AUTO if free else job.ioengine)
+
+
+def _files_of(job: Job) -> DataSet:
+    return DataSet("calibrate", "", job.numjobs, job.files_per_job, job.file_bytes)
+
+
+async def _lay_out(place: _Place) -> None:
+    engine, files = ENGINES[-1], _files_of(place.job)
+    command = engine.layout(files, place.dir, direct=True, ioengine=AUTO, seed=place.seed)
+    reader = engine.layout_reader(files)
+    ending = await drive(place.host, command, asyncio.Event(), _into(reader))
+    fault = layout_fault(place.name, place.dir, files, engine.name, ending, reader.finish())
+    if fault:
+        raise fault
+
+
+def _into(reader: OutputReader) -> Callable[[bytes], None]:
+    def hear(piece: bytes) -> None:
+        reader.feed(piece)
+
+    return hear
+
+
+async def _driven(
+    place: _Place, engine: Engine, load: _Load, start: _Start | None, halt: asyncio.Event
+) -> _Made | None:
+    """What the process told; None of one that was told to end because another host failed."""
+    ending = await drive(
+        place.host,
+        load.command,
+        halt,
+        _into(load.reader),
+        start_at_real_ns=start.real_ns if start else None,
+        lead_s=start.lead_s if start else 0.0,
+    )
+    if ending.halted:
+        return None
+    reading = load.reader.finish()
+    said = "; ".join((*reading.faults, *ending.stderr_tail.strip().splitlines()[-2:]))
+    if ending.exited.code != 0 or reading.faults or reading.totals is None:
+        happened = f"{engine.name} did not make its run{place.where} ({said or 'it said nothing'})."
+        raise EngineError(happened, "Correct what it says and run again.")
+    if reading.totals.error:
+        happened = f"{engine.name} met errors of the target{place.where} ({reading.totals.error})."
+        raise EngineError(happened, "Look at the kernel's log, and use a sound target.")
+    return _Made(
+        tally=tally_of(engine.name, reading, ending, load.do),
+        version=reading.version,
+        method=_method(place.job, reading),
+        rate=null_rate(reading.totals),
+    )
+
+
+def _calibration(
+    job: Job,
+    places: tuple[_Place, ...],
+    made: Mapping[tuple[int, EngineName], Mapping[str, _Made]],
+    ceilings: Mapping[EngineName, Mapping[str, _Made]],
+) -> Calibration:
+    def trials(names: tuple[str, ...]) -> tuple[Trial, ...]:
+        return tuple(
+            trial_of(engine, pair, [by_host[name].tally for name in names])
+            for (pair, engine), by_host in made.items()
+        )
+
+    def of_host(place: _Place) -> HostCalibration:
+        last = {engine: by_host[place.name] for (_, engine), by_host in made.items()}
+        return HostCalibration(
+            host=place.name,
+            job=place.job,
+            trials=trials((place.name,)),
+            ceilings={name: by_host[place.name].rate for name, by_host in ceilings.items()},
+            versions={name: one.version for name, one in last.items()},
+            methods={name: one.method for name, one in last.items()},
+        )
+
+    hosts = tuple(of_host(place) for place in places)
+    return Calibration(job, hosts, trials(tuple(place.name for place in places)))
+
+
+def _method(job: Job, reading: EngineReading) -> str:
+    generator = reading.totals.generator if reading.totals else None
+    return generator.method if generator else job.ioengine
+
+
+BIN_ALLOWANCE: Final = 2 * BIN_ERROR
+"""What a ratio of percentiles may be off, a log ratio: both are known to their bins only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure of both engines: geometric means over their runs, and native over fio.
+
+    `unit` is 1/s or ns.
+    """
+
+    key: str
+    unit: str
+    fio: float
+    native: float
+    comparison: Comparison
+
+
+def rows_of(trials: Sequence[Trial]) -> tuple[Row, ...]:
+    """Every figure of the pairs, in the order in which it is shown."""
+    return tuple(
+        _row(key, unit, better, trials, allowance) for key, unit, better, allowance in _FIGURES
+    )
+
+
+_FIGURES: Final = (
+    ("iops", "1/s", Better.HIGHER, 0.0),
+    ("lat_ns_mean", "ns", Better.LOWER, 0.0),
+    ("lat_ns_p50", "ns", Better.LOWER, BIN_ALLOWANCE),
+    ("lat_ns_p99", "ns", Better.LOWER, BIN_ALLOWANCE),
+    ("cpu_ns_per_io", "ns", Better.LOWER, 0.0),
+)
+
+
+def _row(key: str, unit: str, better: Better, trials: Sequence[Trial], allowance: float) -> Row:
+    fio, native = (
+        [getattr(one, key) for one in sorted(trials, key=_pair) if one.engine is engine]
+        for engine in (EngineName.FIO, EngineName.NATIVE)
+    )
+    comparison = compare_paired(fio, native, better, allowance=allowance)
+    return Row(key, unit, _middle(fio), _middle(native), comparison)
+
+
+def _pair(trial: Trial) -> int:
+    return trial.pair
+
+
+def _middle(values: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))

@@ -1,0 +1,434 @@
+"""The check of coordinated omission: what a latency may be called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping
+from functools import cache, partial
+from typing import Final
+
+import numpy as np
+
+from iolab.analysis.check import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    not_applicable,
+    percent,
+    unchecked,
+    valid,
+    worst,
+)
+from iolab.analysis.checks.operations import ACHIEVED_LEAST, rate_kept
+from iolab.analysis.service_time import concurrency, good_limit, is_closed_loop, tolerable_limit
+from iolab.analysis.sums import DIRECTIONS
+from iolab.analysis.view import RunView
+from iolab.core.generator import GeneratorTotals
+from iolab.core.run import HostRun
+from iolab.core.samples import Ints
+from iolab.core.workload import Job
+from iolab.loads.fileio.sampled import device_contradicts, whole_bins
+from iolab.units import format_count, format_ns
+
+IN_FLIGHT_MOST: Final = 0.9
+"""Share of the depth that may be in flight on average: beyond it, I/Os had to wait to be issued."""
+
+FULL_TOLERABLE: Final = 0.01
+"""Share of the seconds in which that many were in flight: beyond it, waits that nobody counted are
+more than the hundredth part that a p99 leaves out. A stall hides from the average."""
+
+LOST_MOST: Final = 0.001
+"""Share of the I/Os that were due whose response times may be missing at the end: as many as a
+p99.9 leaves out. A target that stalls there keeps its slowest I/Os out of every percentile."""
+
+
+@rate_kept
+def coordinated_omission(view: RunView) -> Said:
+    """Whether I/Os under a rate were issued when they were due, so that none waited unseen."""
+    if view.job.asked_iops is None:
+        loop = "Closed loop" if is_closed_loop(view.job) else "Paced by think time"
+        return not_applicable(
+            f"{loop}: latencies are service times at the load's concurrency.", open_loop=False
+        )
+    return worst((_kept(view, index) for index in range(len(view.hosts))), least="achieved")
+
+
+def _kept(view: RunView, index: int) -> Said:
+    host = view.hosts[index]
+    job = view.record.run.point.io_on(host.host)
+    if view.service is not None:
+        return _reached(view, index, job)
+    found = concurrency(view.load, index, job.depth_total)
+    seconds = float(view.load.seconds[index])
+    if found is None or seconds <= 0 or job.asked_iops is None:
+        return unchecked(f"no I/O was measured on {host.host}")
+    target = job.asked_iops * job.numjobs
+    achieved = float(view.load.ios[index].sum()) / seconds / target
+    evidence: Numbers = {
+        "host": host.host,
+        "open_loop": True,
+        "target_iops": target,
+        "achieved": achieved,
+        "in_flight": found.in_flight,
+        "depth": job.depth_total,
+    }
+    full = _full_share(view, index, job.depth_total)
+    evidence["full_seconds"] = full
+    said = (
+        f"{percent(achieved)} of {format_count(target)} IOPS were kept{view.on(host)} with "
+        f"{found.in_flight:.3g} of {job.depth_total} I/Os in flight"
+    )
+    if achieved < ACHIEVED_LEAST or found.in_flight >= IN_FLIGHT_MOST * job.depth_total:
+        return indicative(
+            f"{said}: the latencies are service time at concurrency {found.in_flight:.3g}, not "
+            "latency at that rate.",
+            **evidence,
+        )
+    if full > FULL_TOLERABLE:
+        return indicative(
+            f"{said}, but in {percent(full)} of the seconds all that the depth allows: I/Os then "
+            "waited unseen, and the far percentiles are too small.",
+            **evidence,
+        )
+    return valid(f"{said}: the latencies are those at that rate.", **evidence)
+
+
+def _reached(view: RunView, index: int, job: Job) -> Said:
+    """Of latencies from when I/Os were due: nothing waits unseen, but a rate may be too high.
+
+    What is due then waits ever longer, and a latency says how long the run was.
+    """
+    host, seconds = view.hosts[index], float(view.load.seconds[index])
+    if seconds <= 0 or job.asked_iops is None:
+        return unchecked(f"no I/O was measured on {host.host}")
+    target = job.asked_iops * job.numjobs
+    achieved = float(view.load.ios[index].sum()) / seconds / target
+    generator = host.totals.generator if host.totals else None
+    unreached = generator is not None and generator.unreached
+    unsubmitted = generator.unsubmitted if generator else 0
+    drained = generator.drained_ios if generator else 0
+    evidence: Numbers = {
+        "host": host.host,
+        "open_loop": True,
+        "target_iops": target,
+        "achieved": achieved,
+        "unreached": unreached,
+        "unsubmitted": unsubmitted,
+        "drained": drained,
+    }
+    said = f"{percent(achieved)} of {format_count(target)} IOPS were kept{view.on(host)}"
+    if achieved < ACHIEVED_LEAST or unreached:
+        return indicative(
+            f"{said}: what was due waited ever longer, so the latencies say how long the run was, "
+            f"not what that rate costs{_missing(generator)}.",
+            **evidence,
+        )
+    lost = drained + unsubmitted
+    share, usual = _lost(view, index, lost, job)
+    evidence |= {"lost": share, "in_flight": usual}
+    if share > LOST_MOST:
+        return indicative(
+            f"{said}, but {format_count(lost)} I/Os that were due were still under way or not "
+            f"begun at the end, where {usual:.3g} were on average: their response times are "
+            "missing, and the far percentiles are too small.",
+            **evidence,
+        )
+    return valid(f"{said}, and latencies count from when each I/O was due.", **evidence)
+
+
+def _lost(view: RunView, index: int, lost: int, job: Job) -> tuple[float, float]:
+    """The share of `lost` I/Os, which had not ended at the end, and how many there were on average.
+
+    So many had not ended when the window began either, and count in it: they stand for as many at
+    its end, and only what is beyond them makes the share.
+    """
+    found = concurrency(view.load, index, job.depth_total)
+    usual = found.in_flight if found else 0.0
+    due = int(view.load.ios[index].sum()) + lost
+    return max(lost - usual, 0.0) / max(due, 1), usual
+
+
+def _missing(generator: GeneratorTotals | None) -> str:
+    """What the latencies lack of I/Os that were due and never begun."""
+    if generator is None:
+        return ""
+    if generator.hung_ios:
+        return "; I/Os hung, and how many more were due and never begun is not known"
+    if not generator.unsubmitted:
+        return ""
+    return (
+        f"; {format_count(generator.unsubmitted)} more I/Os were due and never begun, the oldest "
+        f"for {format_ns(generator.oldest_unsubmitted_ns)}: their response times are missing"
+    )
+
+
+def _full_share(view: RunView, index: int, depth: int) -> float:
+    """Share of the host's measured intervals in which the depth was all but used up."""
+    table = view.record.intervals
+    rows = view.load.cut.intervals & (table.host == index)
+    _, first, at = np.unique(table.seq[rows], return_index=True, return_inverse=True)
+    waited_ns = np.bincount(at, weights=table.lat_sum_ns[rows])
+    in_flight = waited_ns / np.maximum(table.span_ns[rows][first], 1)
+    return float(np.mean(in_flight >= IN_FLIGHT_MOST * depth)) if len(first) else 0.0
+
+
+DEPTH_SHARE_GOOD: Final = 0.90
+"""Share of I/Os submitted at the asked depth level: filling and draining the queue, and batches of
+completions, take a few per cent; a tenth below the level is another load."""
+
+DEPTH_SHARE_BAD: Final = 0.10
+"""Below this share the depth in the point's label is not what ran at all, as with a synchronous
+engine."""
+
+RHO_BAD_LOW: Final = 0.5
+"""With less than half of the asked I/Os in flight the point belongs at another depth."""
+
+_TOP_LEVEL: Final = 64
+
+
+@check("depth-not-reached", "Queue depth not reached")
+def depth_not_reached(view: RunView) -> Said:
+    """Whether the engine submitted its I/Os at the depth that was asked for."""
+    if not is_closed_loop(view.job):
+        return not_applicable(
+            "The load is paced, so the queue is not meant to be full.", paced=True
+        )
+    return worst((_depth_of(view, host) for host in view.hosts), least="share")
+
+
+def depth_level(iodepth: int) -> str:
+    """The level under which fio counts a depth: the power of two at or below it, to `>=64`."""
+    if iodepth >= _TOP_LEVEL:
+        return f">={_TOP_LEVEL}"
+    return str(1 << (max(iodepth, 1).bit_length() - 1))
+
+
+def _depth_of(view: RunView, host: HostRun) -> Said:
+    job, where = view.job, view.on(host)
+    if host.totals and host.totals.generator and host.totals.generator.depth_asked:
+        return _room_for(host.totals.generator, host.host, where)
+    shares: Mapping[str, float] = dict(host.totals.depth_percent) if host.totals else {}
+    if not shares:
+        return unchecked(f"the engine told no depths{where}")
+    level = depth_level(job.iodepth)
+    share = shares.get(level, 0.0) / 100
+    evidence: Numbers = {"host": host.host, "iodepth": job.iodepth, "level": level, "share": share}
+    said = (
+        f"{percent(share)} of the I/Os{where} were submitted at depth level {level} "
+        f"(asked: {job.iodepth})"
+    )
+    if share < DEPTH_SHARE_BAD:
+        return invalid(f"{said}: the load is not what its label says.", **evidence)
+    if share < DEPTH_SHARE_GOOD:
+        return indicative(f"{said}: the queue often ran short.", **evidence)
+    return valid(f"{said}.", **evidence)
+
+
+def _room_for(generator: GeneratorTotals, host: str, where: str) -> Said:
+    """Of an engine that submits whenever it has room: how much room the kernel granted it."""
+    asked, used = generator.depth_asked, generator.depth_used
+    evidence: Numbers = {"host": host, "iodepth": asked, "room": used, "share": used / asked}
+    said = f"The engine{where} had room for {used} of {asked} I/Os in flight"
+    if used < DEPTH_SHARE_BAD * asked:
+        return invalid(f"{said}: the load is not what its label says.", **evidence)
+    if used < asked:
+        return indicative(f"{said}: the queue could not be as deep as asked.", **evidence)
+    return valid(f"{said}.", **evidence)
+
+
+@check("littles-law", "Little's law")
+def littles_law(view: RunView) -> Said:
+    """Whether throughput times latency gives the I/Os that should have been in flight."""
+    limited = view.limited_hosts
+    # Counted once, and only where a host had too few in flight.
+    bins = cache(partial(whole_bins, view))
+    hosts = range(len(view.hosts))
+    return worst((_law_of(view, index, limited, bins) for index in hosts), most="off")
+
+
+def _law_of(view: RunView, index: int, limited: Container[str], bins: Callable[[], Ints]) -> Said:
+    host = view.hosts[index]
+    job = view.record.run.point.io_on(host.host)
+    found = concurrency(view.load, index, job.depth_total, view.service)
+    if found is None:
+        return unchecked(f"no latency was measured on {host.host}")
+    evidence: Numbers = {
+        "host": host.host,
+        "rho": found.rho,
+        "off": abs(found.rho - 1),
+        "in_flight": found.in_flight,
+        "asked": found.asked,
+        "edge": found.edge,
+    }
+    mean = f"{found.in_flight:.3g} I/Os were in flight{view.on(host)}"
+    if not is_closed_loop(job):
+        return not_applicable(f"The load is paced: on average {mean}.", **evidence)
+    said = f"On average {mean}, asked were {found.asked} (ratio {found.rho:.3f})"
+    if host.host in limited and found.rho < 1:
+        return not_applicable(f"{said}: what kept the guest from more is said beside.", **evidence)
+    off = found.rho - 1
+    too_few = off < -good_limit(job.iodepth) - found.edge
+    if too_few and device_contradicts(view, index, bins()[index]):
+        # The queue may have been full: what is wrong are the times.
+        verdict = invalid if off < RHO_BAD_LOW - 1 else indicative
+        return verdict(
+            f"{said}: the latencies told are shorter than the device's, so this tells nothing of "
+            "the queue.",
+            **{**evidence, "latency_contradicted": True},
+        )
+    return _law_verdict(said, off, found.edge, job.iodepth, evidence)
+
+
+def _law_verdict(said: str, off: float, edge: float, iodepth: int, evidence: Numbers) -> Said:
+    """More in flight than there can be contradicts itself; fewer is a lighter load."""
+    if abs(off) <= good_limit(iodepth) + edge:
+        return valid(f"{said}.", **evidence)
+    if off > tolerable_limit(iodepth) + edge:
+        return invalid(f"{said}: more than can be, so the counts or times are wrong.", **evidence)
+    if off < RHO_BAD_LOW - 1:
+        return invalid(f"{said}: the load is not what its label says.", **evidence)
+    if off > 0:
+        return indicative(f"{said}: slightly more than can be.", **evidence)
+    if off < -tolerable_limit(iodepth) - edge:
+        return indicative(
+            f"{said}: the client did not keep the queue full, or latencies are told too short.",
+            **evidence,
+        )
+    return indicative(f"{said}: the engine lost time between I/Os.", **evidence)
+
+
+LATE_SHARE: Final = 0.1
+"""Lateness of the generator, as a share of the response time at the same percentile, from which a
+tenth of what is called the target's is the generator's own."""
+
+LATE_INTERVALS: Final = 1.0
+"""The same in mean intervals between arrivals of the whole host: beyond one, arrivals come in
+bunches that nobody asked for."""
+
+BOUND_SHARE: Final = 0.5
+"""Share of what the generator reaches on a target that does nothing: from half on, more of each
+I/O's time is its own than the target's."""
+
+_NS_PER_S: Final = 1e9
+
+
+@check("generator-late", "Load generator behind its schedule")
+def generator_late(view: RunView) -> Said:
+    """Whether I/Os of an open loop were submitted when they were due."""
+    return worst((_late(view, index) for index in range(len(view.hosts))), most="share")
+
+
+def _late(view: RunView, index: int) -> Said:
+    host, job = view.hosts[index], view.record.run.point.io_on(view.hosts[index].host)
+    if view.service is None or job.asked_iops is None:
+        return not_applicable("No I/O was due at a set time, so none was late.", open_loop=False)
+    generator = _generator(host)
+    if generator is None or generator.lateness is None:
+        return unchecked(f"the engine{view.on(host)} told no lateness", host=host.host)
+    ways = [int(way) for way in DIRECTIONS]
+    response_ns = view.load.histogram([index], ways).percentile_ns(99.0)
+    late = generator.lateness
+    interval_ns = _NS_PER_S / (job.asked_iops * job.numjobs)
+    share = late.p99_ns / response_ns if response_ns else None
+    evidence: Numbers = {
+        "host": host.host,
+        "open_loop": True,
+        "late_ns_p50": late.p50_ns,
+        "late_ns_p99": late.p99_ns,
+        "late_ns_max": late.max_ns,
+        "interval_ns": interval_ns,
+        "share": share,
+    }
+    said = f"99 % of the I/Os{view.on(host)} were at most {format_ns(late.p99_ns)} late"
+    if share is not None and share > LATE_SHARE:
+        return indicative(
+            f"{said}, {percent(share)} of the response time at that percentile: the tail is partly "
+            "the generator's.",
+            **evidence,
+        )
+    if late.p99_ns > LATE_INTERVALS * interval_ns:
+        return indicative(
+            f"{said}, where one was due every {format_ns(interval_ns)}: they came in bunches.",
+            **evidence,
+        )
+    return valid(f"{said}.", **evidence)
+
+
+@check("generator-bound", "Load generator at its own limit")
+def generator_bound(view: RunView) -> Said:
+    """Whether the generator could have made much more load than it did."""
+    return worst((_bound(view, index) for index in range(len(view.hosts))), most="share")
+
+
+def _bound(view: RunView, index: int) -> Said:
+    """A run without a ceiling is no objection: what its jobs used of their cores is checked too.
+
+    One whose ceiling should have been had, and was not, is.
+    """
+    host, seconds = view.hosts[index], float(view.load.seconds[index])
+    engine = view.record.run.point.io_on(host.host).engine
+    if host.ceiling_fault:
+        why = f"{engine} did not make its load on a target that does nothing{view.on(host)}"
+        return unchecked(f"{why} ({host.ceiling_fault})", host=host.host)
+    if host.ceiling_iops is None or seconds <= 0:
+        return not_applicable(f"No ceiling of {engine} is known{view.on(host)}.", host=host.host)
+    iops = float(view.load.ios[index].sum()) / seconds
+    share = iops / host.ceiling_iops
+    evidence: Numbers = {
+        "host": host.host,
+        "iops": iops,
+        "ceiling_iops": host.ceiling_iops,
+        "share": share,
+    }
+    said = (
+        f"The load{view.on(host)} was {percent(share)} of the {format_count(host.ceiling_iops)} "
+        f"IOPS that {engine} makes there on a target that does nothing"
+    )
+    if share >= BOUND_SHARE:
+        return indicative(f"{said}: {engine} may be the limit.", **evidence)
+    return valid(f"{said}.", **evidence)
+
+
+@check("wrong-blocks", "Blocks that do not hold what was written", needs_load=False)
+def wrong_blocks(view: RunView) -> Said:
+    """Whether every block that was read and verified held what was last written there."""
+    return worst((said for host in view.hosts for said in _verified(view, host)), most="wrong")
+
+
+def _verified(view: RunView, host: HostRun) -> Iterator[Said]:
+    generator = _generator(host)
+    verify = generator.verify if generator else None
+    if not view.job.verify:
+        yield not_applicable("What blocks hold was not asked for.", verified=False)
+    elif verify is None or not verify.checked:
+        if view.access.reads:
+            yield unchecked(f"no block was verified{view.on(host)}", host=host.host)
+        yield not_applicable("Blocks were stamped; none was read.", verified=True)
+    else:
+        kinds = ("torn", "stale", "misplaced", "corrupt")
+        evidence: Numbers = {
+            "host": host.host,
+            "verified": True,
+            "checked": verify.checked,
+            "wrong": verify.wrong,
+            **{kind: getattr(verify, kind) for kind in kinds},
+        }
+        if not verify.wrong:
+            yield valid(
+                f"All {format_count(verify.checked)} blocks verified{view.on(host)} held what was "
+                "written.",
+                **evidence,
+            )
+            return
+        counts = (f"{format_count(getattr(verify, kind))} {kind}" for kind in kinds)
+        first = " ".join(verify.first)
+        yield invalid(
+            f"{format_count(verify.wrong)} of {format_count(verify.checked)} blocks{view.on(host)} "
+            f"did not hold what was written ({', '.join(counts)}). {first}".strip(),
+            **evidence,
+        )
+
+
+def _generator(host: HostRun) -> GeneratorTotals | None:
+    return host.totals.generator if host.totals else None

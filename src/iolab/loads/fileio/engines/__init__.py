@@ -1,0 +1,1 @@
+"""Programs that make I/O, and what they print."""

@@ -1,0 +1,473 @@
+"""Numbers and words out of diskspd's elements, and the faults that are met on the way: pure."""
+
+from __future__ import annotations
+
+import codecs
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Final
+from xml.etree import ElementTree as ET
+
+from iolab.errors import EngineError, Fault
+
+WORDS_LIMIT: Final = 300
+"""Characters kept of anything that diskspd says; a path of Windows has 260."""
+
+FAULTS_LIMIT: Final = 50
+"""Faults kept: a document that is wrong throughout is wrong in the same way."""
+
+COUNT_DIGITS_LIMIT: Final = 20
+"""Digits of the largest number of 64 bits."""
+
+
+def plain(text: str) -> str:
+    """The words in one line, without what would steer a terminal."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in text)
+    return " ".join(shown.split())[:WORDS_LIMIT]
+
+
+def bounded(text: str) -> str:
+    """The words as an error shows them."""
+    return plain(text)[:WORDS_LIMIT].rstrip(".")
+
+
+def quoted(text: str) -> str:
+    """The same between quotes; the backslashes of a path stay single."""
+    return f"'{bounded(text)}'"
+
+
+def words_of(element: ET.Element | None, path: str) -> str:
+    """What the element below says; "" where there is none."""
+    return plain(element.findtext(path) or "") if element is not None else ""
+
+
+class Draft:
+    """A document while it is read: what its elements say, and all that is wrong with them."""
+
+    def __init__(self) -> None:
+        self._faults: dict[Fault, None] = {}
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """All faults so far, each once."""
+        return tuple(self._faults)
+
+    def fault(self, happened: str, do: str) -> None:
+        """Something is wrong."""
+        if len(self._faults) < FAULTS_LIMIT:
+            self._faults[Fault(happened, do)] = None
+
+    def count(self, element: ET.Element, path: str) -> int | None:
+        """A whole number of the element below, None where there is none."""
+        said = element.findtext(path)
+        if said is None:
+            return None
+        digits = said.strip()
+        if digits.isascii() and digits.isdigit() and len(digits) <= COUNT_DIGITS_LIMIT:
+            return int(digits)
+        self._unreadable(path, said)
+        return None
+
+    def required_count(self, element: ET.Element, path: str) -> int | None:
+        """A whole number that must be there; None, and a fault, where it is not."""
+        self._require(element, path)
+        return self.count(element, path)
+
+    def number(self, element: ET.Element, path: str) -> float | None:
+        """A number from 0 on of the element below, None where there is none."""
+        said = element.findtext(path)
+        return None if said is None else self._number(path, said)
+
+    def required(self, element: ET.Element, path: str) -> float | None:
+        """A number that must be there; None, and a fault, where it is not."""
+        self._require(element, path)
+        return self.number(element, path)
+
+    def attribute(self, element: ET.Element, name: str) -> float | None:
+        """A number that must be an attribute; None, and a fault, where it is not."""
+        said = element.get(name)
+        if said is None:
+            self._missing(f"attribute {name}", element.tag)
+            return None
+        return self._number(name, said)
+
+    def _require(self, element: ET.Element, path: str) -> None:
+        if element.find(path) is None:
+            self._missing(path, element.tag)
+
+    def _number(self, name: str, said: str) -> float | None:
+        try:
+            number = float(said)
+        except ValueError:
+            number = math.nan
+        if math.isfinite(number) and number >= 0:
+            return number
+        self._unreadable(name, said)
+        return None
+
+    def _missing(self, name: str, within: str) -> None:
+        self.fault(
+            f"diskspd does not tell {name} in a {bounded(within)}.", "Keep all that diskspd prints."
+        )
+
+    def _unreadable(self, name: str, said: str) -> None:
+        self.fault(
+            f"diskspd tells {name} as {quoted(said)}.", "Keep what diskspd prints unchanged."
+        )
+
+
+OUTPUT_LIMIT_BYTES: Final = 32 << 20
+"""What is read of an output: with `-D` a day of one target is 28 MB, and no run is that long."""
+
+TAGS_LIMIT: Final = 1_000_000
+"""Marks of the document's elements; 32 MiB of empty ones would be a gigabyte in memory."""
+
+SAID_LINES_LIMIT: Final = 8
+"""Lines beside the document that are kept: one thread after the other says the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTarget:
+    """A target as the profile wants it; None for what it does not say.
+
+    `outstanding` are requests in flight of each thread; `threads` are those of this target alone, 0
+    where all targets share the span's. `is_random` of a target that is read in part in order, too.
+    """
+
+    path: str
+    block_bytes: int | None
+    write_percent: int | None
+    outstanding: int | None
+    threads: int | None
+    is_random: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A time span as the profile wants it, in seconds."""
+
+    duration_s: int | None
+    warmup_s: int | None
+    targets: tuple[AskedTarget, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one thread did with one target while the time was taken."""
+
+    thread: int
+    path: str
+    read_ios: int
+    read_bytes: int
+    write_ios: int
+    write_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Percentile:
+    """A row of the table of latencies, in milliseconds; None in a direction without I/O."""
+
+    percent: Decimal
+    read_ms: float | None
+    write_ms: float | None
+    total_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Latencies of all threads and targets of a span together; rows in the document's order."""
+
+    mean_read_ms: float | None
+    mean_write_ms: float | None
+    mean_total_ms: float | None
+    rows: tuple[Percentile, ...]
+
+    @property
+    def is_mergeable(self) -> bool:
+        """Never: a percentile of several machines cannot be had from the percentiles of each."""
+        return False
+
+    def at(self, percent: str) -> Percentile | None:
+        """The row of that percentile, written as a decimal number; None where there is none."""
+        wanted = Decimal(percent)
+        return next((row for row in self.rows if row.percent == wanted), None)
+
+
+@dataclass(frozen=True, slots=True)
+class IopsBucket:
+    """I/Os a second in the part of the span that ends `end_s` after its start (`-D`)."""
+
+    end_s: float
+    read_iops: float
+    write_iops: float
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time span as it went: `seconds` is the time taken, in hundredths, warm-up left out.
+
+    `cpu_percent` is the mean of the guest's own processors. `latency` is None without `-L`,
+    `buckets` are empty without `-D`.
+    """
+
+    seconds: float
+    threads: int
+    cpu_percent: float | None
+    work: tuple[Work, ...]
+    latency: Latency | None
+    buckets: tuple[IopsBucket, ...]
+
+    @property
+    def read_iops(self) -> float:
+        """Reads a second of all threads and targets."""
+        return sum(work.read_ios for work in self.work) / self.seconds
+
+    @property
+    def write_iops(self) -> float:
+        """Writes a second of all threads and targets."""
+        return sum(work.write_ios for work in self.work) / self.seconds
+
+    @property
+    def read_bytes_per_s(self) -> float:
+        """Bytes read a second by all threads from all targets."""
+        return sum(work.read_bytes for work in self.work) / self.seconds
+
+    @property
+    def write_bytes_per_s(self) -> float:
+        """Bytes written a second by all threads to all targets."""
+        return sum(work.write_bytes for work in self.work) / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class DiskspdResult:
+    """All that an output tells. With any of the `faults` it is no measurement.
+
+    A span that could not be read whole is left out of `spans` and named among the faults. `started`
+    is diskspd's own word for the moment, `said` are its lines beside the document.
+    """
+
+    version: str
+    computer: str
+    started: str
+    asked: tuple[Asked, ...]
+    spans: tuple[Span, ...]
+    said: tuple[str, ...]
+    faults: tuple[Fault, ...]
+
+
+def parse(raw: bytes) -> DiskspdResult:
+    """Read the standard output of `diskspd -Rxml`, with or without its errors beside it.
+
+    Raises EngineError where there is no whole document, or none that diskspd could have printed.
+    """
+    text = _decoded(raw)
+    document, said = _cut_out(text)
+    root = _tree(document)
+    draft = Draft()
+    system = root.find("System")
+    asked = tuple(_asked(span, draft) for span in root.iterfind("Profile/TimeSpans/TimeSpan"))
+    spans = list(_spans(root, asked, said, draft))
+    return DiskspdResult(
+        version=words_of(system, "Tool/Version"),
+        computer=words_of(system, "ComputerName"),
+        started=words_of(system, "RunTime"),
+        asked=asked,
+        spans=tuple(spans),
+        said=said,
+        faults=draft.faults,
+    )
+
+
+def _decoded(raw: bytes) -> str:
+    """Windows PowerShell writes what it redirects as UTF-16; a path may be in any code page."""
+    if len(raw) > OUTPUT_LIMIT_BYTES:
+        raise EngineError(
+            f"diskspd printed {len(raw)} bytes, more than the {OUTPUT_LIMIT_BYTES} that are read.",
+            "Run it for a shorter time, or without -D.",
+        )
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return raw.decode("utf-16", "replace")
+    return raw.decode("utf-8-sig", "replace")
+
+
+def _cut_out(text: str) -> tuple[str, tuple[str, ...]]:
+    """The one document in the text, and what is said around it."""
+    begin, last = text.find("<Results>"), text.rfind("</Results>")
+    if begin < 0:
+        said = _said(text)
+        happened = "The output holds no results of diskspd."
+        if said:
+            happened = f"The output holds no results of diskspd, but: {quoted(said[0])}."
+        raise EngineError(happened, "Run diskspd with -Rxml and keep all that it prints.")
+    if last < begin or "<Results>" in text[begin + 1 :]:
+        happened = "holds several results" if last > begin else "breaks off within its results"
+        raise EngineError(
+            f"The output of diskspd {happened}.", "Keep all that one run prints, each by itself."
+        )
+    end = last + len("</Results>")
+    return text[begin:end], _said(text[:begin] + "\n" + text[end:])
+
+
+def _said(text: str) -> tuple[str, ...]:
+    lines = (plain(line) for line in text.splitlines())
+    return tuple(line for line in lines if line)[:SAID_LINES_LIMIT]
+
+
+def _tree(document: str) -> ET.Element:
+    """The document's elements. diskspd declares nothing: no type, no entity, no comment."""
+    strange = next((mark for mark in ("<!", "<?") if mark in document), None)
+    if strange or document.count("<") > TAGS_LIMIT:
+        found = f"{strange!r}" if strange else f"more than {TAGS_LIMIT} tags"
+        raise EngineError(
+            f"The results hold {found}, which diskspd does not print.",
+            "Keep what diskspd prints as it is; results of unknown origin are not read.",
+        )
+    try:
+        return ET.fromstring(document)  # noqa: S314 - without declarations nothing can expand
+    except (ET.ParseError, ValueError) as error:
+        raise EngineError(
+            f"The results of diskspd are no XML: {bounded(str(error))}.",
+            "Keep them unchanged, and give targets paths without & and <: diskspd prints them raw.",
+        ) from error
+
+
+def _asked(span: ET.Element, draft: Draft) -> Asked:
+    targets = tuple(
+        AskedTarget(
+            path=words_of(target, "Path"),
+            block_bytes=draft.count(target, "BlockSize"),
+            write_percent=draft.count(target, "WriteRatio"),
+            outstanding=draft.count(target, "RequestCount"),
+            threads=draft.count(target, "ThreadsPerFile"),
+            is_random=target.find("Random") is not None,
+        )
+        for target in span.iterfind("Targets/Target")
+    )
+    return Asked(draft.count(span, "Duration"), draft.count(span, "Warmup"), targets)
+
+
+def _spans(
+    root: ET.Element, asked: tuple[Asked, ...], said: tuple[str, ...], draft: Draft
+) -> Iterator[Span]:
+    found = root.findall("TimeSpan")
+    if len(found) != len(asked) or not found:
+        draft.fault(
+            f"diskspd tells of {len(found)} time spans, and its profile has {len(asked)}.",
+            "Keep all that diskspd prints; a run that was ended early must be run again.",
+        )
+    for number, span in enumerate(found, start=1):
+        error = words_of(span, "Error")
+        if error:
+            draft.fault(
+                f"diskspd measured nothing in time span {number}: {quoted(error)}.",
+                f"It said: {quoted(said[0])}." if said else "Run it by hand to see why.",
+            )
+            continue
+        before = len(draft.faults)
+        wanted = asked[number - 1].targets if number <= len(asked) else ()
+        read = _span(span, number, wanted, draft)
+        if read is not None and len(draft.faults) == before:
+            yield read
+
+
+def _span(
+    span: ET.Element, number: int, wanted: tuple[AskedTarget, ...], draft: Draft
+) -> Span | None:
+    seconds = draft.required(span, "TestTimeSeconds")
+    threads = draft.required_count(span, "ThreadCount")
+    work = tuple(_work(span, number, draft))
+    done = {one.path for one in work}
+    for path in dict.fromkeys(target.path for target in wanted):
+        if path not in done:
+            draft.fault(
+                f"diskspd tells nothing of target {quoted(path)} in time span {number}.",
+                "See whether it could be opened; what is missing is not counted as nothing done.",
+            )
+    if not seconds or threads is None:
+        if seconds == 0.0:
+            draft.fault(
+                f"diskspd took no time in time span {number}.", "Let it run for a second or more."
+            )
+        return None
+    told = len(span.findall("Thread"))
+    if told != threads:
+        draft.fault(
+            f"diskspd had {threads} threads in time span {number} and tells of {told}.",
+            "Keep all that diskspd prints.",
+        )
+    return Span(
+        seconds=seconds,
+        threads=threads,
+        cpu_percent=draft.number(span, "CpuUtilization/Average/UsagePercent"),
+        work=work,
+        latency=_latency(span.find("Latency"), draft),
+        buckets=tuple(_buckets(span.find("Iops"), draft)),
+    )
+
+
+def _work(span: ET.Element, number: int, draft: Draft) -> Iterator[Work]:
+    for thread in span.iterfind("Thread"):
+        identity = draft.required_count(thread, "Id")
+        targets = thread.findall("Target")
+        if not targets:
+            draft.fault(
+                f"Thread {identity} of time span {number} has no target.",
+                "See whether its target could be opened; a thread without one did no work.",
+            )
+        for target in targets:
+            names = ("ReadCount", "ReadBytes", "WriteCount", "WriteBytes")
+            counts = [draft.required_count(target, name) for name in names]
+            known = [count for count in counts if count is not None]
+            if identity is None or len(known) < len(names):
+                continue
+            one = Work(identity, words_of(target, "Path"), *known)
+            total = draft.required_count(target, "BytesCount")
+            if total is not None and total != one.read_bytes + one.write_bytes:
+                draft.fault(
+                    f"Thread {identity} of time span {number} moved {total} bytes, of which it "
+                    f"read {one.read_bytes} and wrote {one.write_bytes}.",
+                    "Keep what diskspd prints unchanged.",
+                )
+            yield one
+
+
+def _latency(table: ET.Element | None, draft: Draft) -> Latency | None:
+    if table is None:
+        return None
+    rows: dict[Decimal, Percentile] = {}
+    for bucket in table.iterfind("Bucket"):
+        named = words_of(bucket, "Percentile")
+        try:
+            percent = Decimal(named)
+        except InvalidOperation:
+            percent = Decimal("NaN")
+        if percent.is_nan() or not 0 <= percent <= 100 or percent in rows:
+            draft.fault(
+                f"The table of latencies has a row for percentile {quoted(named)}.",
+                "Keep what diskspd prints unchanged: every percentile has one row.",
+            )
+            continue
+        rows[percent] = Percentile(
+            percent,
+            draft.number(bucket, "ReadMilliseconds"),
+            draft.number(bucket, "WriteMilliseconds"),
+            draft.number(bucket, "TotalMilliseconds"),
+        )
+    return Latency(
+        mean_read_ms=draft.number(table, "AverageReadMilliseconds"),
+        mean_write_ms=draft.number(table, "AverageWriteMilliseconds"),
+        mean_total_ms=draft.number(table, "AverageTotalMilliseconds"),
+        rows=tuple(rows.values()),
+    )
+
+
+def _buckets(table: ET.Element | None, draft: Draft) -> Iterator[IopsBucket]:
+    if table is None:
+        return
+    for bucket in table.iterfind("Bucket"):
+        end_ms = draft.attribute(bucket, "SampleMillisecond")
+        reads, writes = draft.attribute(bucket, "Read"), draft.attribute(bucket, "Write")
+        if end_ms is not None and reads is not None and writes is not None:
+            yield IopsBucket(end_ms / 1000, reads, writes)

@@ -1,0 +1,454 @@
+"""The standard output of fio cut into JSON documents and the text between them.
+
+With `--status-interval` fio prints one whole document after another; each begins with a line `{`
+and ends with a line `}`, and every line between is indented. Whatever else stands at the left
+margin is text of fio or of a library, before, between or even inside documents.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import orjson
+
+from iolab.core.histogram import BIN_COUNT, MIDDLE_NS, Counts, Histogram
+from iolab.core.run import DirectionTotals, EngineTotals
+from iolab.core.samples import Direction
+
+DOCUMENT_LIMIT_BYTES: Final = 8 << 20
+"""A document with every bin of three directions has 0.3 MB; a larger one is not ours."""
+
+TEXT_LINES_LIMIT: Final = 20
+"""Lines of text kept: the first ones name the cause, later ones repeat it for each job."""
+
+TEXT_LINE_BYTES: Final = 1000
+"""Of a longer line of text only the beginning is kept."""
+
+_OPEN: Final = re.compile(rb"^\{[ \t\r]*\n", re.MULTILINE)
+_CLOSE: Final = re.compile(rb"^\}[ \t\r]*\n", re.MULTILINE)
+_AT_MARGIN: Final = re.compile(rb"^[^\s{}].*\n", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class DocumentCutter:
+    """Takes output in pieces of any size; gives the documents that they complete.
+
+    `text` holds the first lines that belong to no document. `broken` counts documents that began
+    and never ended (another began, the output ended, or they outgrew the limit).
+    """
+
+    text: list[str] = field(default_factory=list)
+    broken: int = 0
+    _buffer: bytearray = field(default_factory=bytearray)
+    _searched: int = 0
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The documents that end in this piece, each as its JSON text."""
+        if not self._buffer and _is_plain(piece):
+            return [piece]
+        self._buffer += piece
+        found: list[bytes] = []
+        while close := self._close():
+            block = bytes(self._buffer[: close.end()])
+            del self._buffer[: close.end()]
+            self._searched = 0
+            document = self._document(block)
+            if document:
+                found.append(document)
+        self._searched = self._buffer.rfind(b"\n") + 1
+        if len(self._buffer) > DOCUMENT_LIMIT_BYTES:
+            self._give_up()
+        return found
+
+    def _close(self) -> re.Match[bytes] | None:
+        """The next line that ends a document; a plain search tells first whether there can be one.
+
+        Nearly all output is inside documents, and expressions are slow where nothing matches.
+        """
+        if self._searched == 0 and self._buffer.startswith(b"}"):
+            return _CLOSE.search(self._buffer)
+        near = self._buffer.find(b"\n}", max(self._searched - 1, 0))
+        return None if near < 0 else _CLOSE.search(self._buffer, near + 1)
+
+    def finish(self) -> list[bytes]:
+        """The output has ended: a last document whose line end is missing, if there is one."""
+        found = self.feed(b"\n") if self._buffer else []
+        self._give_up()
+        return found
+
+    def _document(self, block: bytes) -> bytes:
+        """The document that `block` ends with; empty when it ends none."""
+        if _is_plain(block):
+            return block
+        opened = list(_OPEN.finditer(block))
+        if not opened:
+            self._keep(block)
+            return b""
+        self.broken += len(opened) - 1
+        self._keep(block[: opened[0].start()])
+        document = block[opened[-1].start() :]
+        foreign = _AT_MARGIN.findall(document)
+        if foreign:
+            self._keep(b"".join(foreign))
+            document = _AT_MARGIN.sub(b"", document)
+        return document
+
+    def _give_up(self) -> None:
+        """What is in the buffer will never be a document."""
+        opened = list(_OPEN.finditer(self._buffer))
+        self.broken += len(opened)
+        self._keep(bytes(self._buffer[: opened[0].start()] if opened else self._buffer))
+        self._buffer.clear()
+        self._searched = 0
+
+    def _keep(self, text: bytes) -> None:
+        for line in text.split(b"\n", TEXT_LINES_LIMIT)[:TEXT_LINES_LIMIT]:
+            words = line[:TEXT_LINE_BYTES].decode("utf-8", "replace").strip()
+            if words not in ("", "{", "}") and len(self.text) < TEXT_LINES_LIMIT:
+                self.text.append(words)
+
+
+def _is_plain(block: bytes) -> bool:
+    """Whether a block that ends with a closing line is one document and nothing else."""
+    if not (block.startswith(b"{\n") and block.endswith(b"\n}\n")):
+        return False
+    # Every line but the first and the last is indented: one line's end has no blank after it. Bytes
+    # are compared as arrays, since a search for two of them takes longer than to parse them all.
+    text = np.frombuffer(block, dtype=np.uint8)
+    at_margin = (text[:-1] == _LINE_END) & (text[1:] != _BLANK)
+    return int(np.count_nonzero(at_margin)) == 1
+
+
+_LINE_END, _BLANK = b"\n "
+
+
+Block = Mapping[str, Any]
+
+_RANK: Final = re.compile(r"\d{1,3}\.\d+")
+
+DEPTH_LEVELS: Final = ("1", "2", "4", "8", "16", "32", ">=64")
+"""Keys of `iodepth_level` in every version."""
+
+
+def direction_totals(blocks: Sequence[Block], counts: Counts) -> DirectionTotals:
+    """One direction over all jobs of a group; `counts` are their pooled latency bins.
+
+    Of a single block the percentiles are fio's own; of several they come from the pooled bins by
+    fio's rank rule, since percentiles of parts cannot be pooled.
+    """
+    weights = [_of(block, "total_ios") for block in blocks]
+    latencies = [_inner(block, "lat_ns") for block in blocks]
+    used = [lat for lat, weight in zip(latencies, weights, strict=True) if weight] or latencies
+    lowest = int(min(_of(lat, "min") for lat in used))
+    highest = int(max(_of(lat, "max") for lat in used))
+    return DirectionTotals(
+        ios=int(sum(weights)),
+        bytes=int(sum(_of(block, "io_bytes") for block in blocks)),
+        runtime_ms=int(max(_of(block, "runtime") for block in blocks)),
+        iops=float(sum(_of(block, "iops") for block in blocks)),
+        bw_bytes_per_s=float(sum(_bandwidth(block) for block in blocks)),
+        lat_min_ns=lowest,
+        lat_max_ns=highest,
+        lat_mean_ns=_mean(latencies, weights),
+        slat_mean_ns=_mean([_inner(block, "slat_ns") for block in blocks], weights),
+        clat_mean_ns=_mean([_inner(block, "clat_ns") for block in blocks], weights),
+        percentiles=_percentiles(latencies, Histogram(counts, lowest, highest)),
+        short_ios=int(sum(_of(block, "short_ios") for block in blocks)),
+        dropped_ios=int(sum(_of(block, "drop_ios") for block in blocks)),
+    )
+
+
+def engine_totals(
+    blocks: Sequence[Block],
+    ways: Mapping[Direction, DirectionTotals | None],
+    *,
+    error: int,
+    jobs: int,
+) -> EngineTotals:
+    """The whole run: depth shares weighted by I/Os, CPU as the mean over the printed jobs."""
+    weights = [
+        sum(_of(_inner(job, way.name.lower()), "total_ios") for way in Direction) for job in blocks
+    ]
+    depths = [_inner(job, "iodepth_level") for job in blocks]
+    shares = tuple((key, _pooled([_of(d, key) for d in depths], weights)) for key in DEPTH_LEVELS)
+    return EngineTotals(
+        read=ways.get(Direction.READ),
+        write=ways.get(Direction.WRITE),
+        trim=ways.get(Direction.TRIM),
+        depth_percent=shares,
+        user_cpu_percent=sum(_of(job, "usr_cpu") for job in blocks) / len(blocks),
+        system_cpu_percent=sum(_of(job, "sys_cpu") for job in blocks) / len(blocks),
+        error=error,
+        jobs=jobs,
+    )
+
+
+def _percentiles(latencies: Sequence[Block], pooled: Histogram) -> tuple[tuple[float, int], ...]:
+    own = [_ranked(_inner(latency, "percentile")) for latency in latencies]
+    if len(own) == 1:
+        return tuple(sorted(own[0].items()))
+    ranks = sorted({rank for one in own for rank in one})
+    values = ((rank, pooled.percentile_ns(rank)) for rank in ranks)
+    return tuple((rank, round(value)) for rank, value in values if value is not None)
+
+
+def _ranked(percentile: Block) -> dict[float, int]:
+    ranks = {key: value for key, value in percentile.items() if _RANK.fullmatch(key)}
+    return {float(key): int(value) for key, value in ranks.items() if isinstance(value, int)}
+
+
+def _bandwidth(block: Block) -> float:
+    """Bytes a second: `bw_bytes`, or from bytes and runtime where fio's integer is missing."""
+    if "bw_bytes" in block:
+        return _of(block, "bw_bytes")
+    runtime = _of(block, "runtime")
+    return _of(block, "io_bytes") * 1000 / runtime if runtime else 0.0
+
+
+def _mean(parts: Sequence[Block], weights: Sequence[float]) -> float:
+    return _pooled([_of(part, "mean") for part in parts], weights)
+
+
+def _pooled(values: Sequence[float], weights: Sequence[float]) -> float:
+    total = sum(weights)
+    if not total:
+        return 0.0
+    return sum(value * weight for value, weight in zip(values, weights, strict=True)) / total
+
+
+def _inner(block: Block, key: str) -> Block:
+    inner = block.get(key)
+    return inner if isinstance(inner, dict) else {}
+
+
+def _of(block: Block, key: str) -> float:
+    value = block.get(key, 0)
+    return value if isinstance(value, int | float) and math.isfinite(value) else 0
+
+
+NS_PER_MS: Final = 1_000_000
+
+INTEGER_LIMIT: Final = 1 << 63
+"""Counts, bytes and times fit 64 bits with a sign, as the tables keep them."""
+
+MS_LIMIT: Final = INTEGER_LIMIT // NS_PER_MS
+"""Milliseconds that still fit as nanoseconds: the year 2262."""
+
+SHOWN_LIMIT: Final = 60
+"""Characters of a nonsense value in a sentence."""
+
+NAMES: Final = {
+    Direction.READ: "read",
+    Direction.WRITE: "write",
+    Direction.TRIM: "trim",
+}
+
+_NO_NUMBER: Final = re.compile(rb":\s*[-+]?(?:nan|inf)\b", re.IGNORECASE)
+"""fio prints C's `nan` and `inf` where it divided by nothing; JSON knows neither."""
+
+
+class DocumentFault(Exception):
+    """A document that cannot be used; the message is a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What one direction completed since the start: `counts` of shape (BIN_COUNT,)."""
+
+    counts: Counts
+    bytes: int
+    lat_sum_ns: float
+    runtime_ms: int
+
+    @property
+    def ios(self) -> int:
+        """I/Os completed."""
+        return int(self.counts.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """All that we use of a document; times are CLOCK_REALTIME of the host.
+
+    `job_start_ms` is None where this version of fio does not print it. `error` is the first errno
+    of any job, 0 for none. `text` is the document itself: its parsed form is ten times as large,
+    and is not kept, since every host of a fleet has one.
+    """
+
+    version: str
+    at_ns: int
+    job_start_ms: int | None
+    error: int
+    progress: Mapping[Direction, Progress]
+    text: bytes
+
+    @property
+    def runtime_ms(self) -> int:
+        """How long the direction that ran longest has run."""
+        return max(part.runtime_ms for part in self.progress.values())
+
+    @property
+    def ios(self) -> int:
+        """I/Os completed since the start."""
+        return sum(part.ios for part in self.progress.values())
+
+    def totals(self, jobs: int, directions: Sequence[Direction]) -> EngineTotals:
+        """The engine's own figures for the run that ends with this document.
+
+        Raises DocumentFault when one of them is a number that cannot be kept.
+        """
+        printed = _jobs(_parsed(self.text))
+        parts: dict[Direction, DirectionTotals | None] = {}
+        for direction in Direction:
+            blocks = [job[NAMES[direction]] for job in printed]
+            progress = self.progress[direction]
+            asked = direction in directions or progress.ios > 0
+            parts[direction] = _totals(blocks, progress.counts) if asked else None
+        return engine_totals(printed, parts, error=self.error, jobs=jobs)
+
+
+def read_document(text: bytes) -> Document:
+    """The document in `text`. Raises DocumentFault with a sentence."""
+    root = _parsed(text)
+    jobs = _jobs(root)
+    groups = {job.get("groupid", 0) for job in jobs}
+    if len(groups) > 1:
+        raise DocumentFault(
+            f"fio reported {len(groups)} groups, which ran apart; their counts are not added up"
+        )
+    starts = [int(_number(job, "job_start", MS_LIMIT)) for job in jobs if "job_start" in job]
+    errors = [int(_number(job, "error")) for job in jobs]
+    return Document(
+        version=str(root.get("fio version", "")),
+        at_ns=int(_number(root, "timestamp_ms", MS_LIMIT)) * NS_PER_MS,
+        job_start_ms=min((start for start in starts if start > 0), default=None),
+        error=next((error for error in errors if error), 0),
+        progress={direction: _progress(jobs, name) for direction, name in NAMES.items()},
+        text=text,
+    )
+
+
+def _jobs(root: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    jobs = root.get("jobs")
+    if not isinstance(jobs, list) or not jobs or not all(isinstance(job, dict) for job in jobs):
+        raise DocumentFault("fio printed a report without jobs")
+    return jobs
+
+
+def _totals(blocks: Sequence[Mapping[str, Any]], counts: Counts) -> DirectionTotals:
+    try:
+        totals = direction_totals(blocks, counts)
+    except OverflowError:
+        raise DocumentFault("fio printed a report with a number that is none") from None
+    # Numbers are checked here, and not by a function that is called for each while they are read:
+    # a report every second on a thousand hosts has a million of them.
+    for name in _COUNTED:
+        if not 0 <= getattr(totals, name) < INTEGER_LIMIT:
+            raise DocumentFault(f"fio printed a report whose {name} cannot be counted")
+    return totals
+
+
+_COUNTED: Final = (
+    "ios",
+    "bytes",
+    "runtime_ms",
+    "lat_min_ns",
+    "lat_max_ns",
+    "short_ios",
+    "dropped_ios",
+)
+"""Fields of the totals that are kept in 64 bits."""
+
+
+def _parsed(text: bytes) -> Mapping[str, Any]:
+    """The report; the quick and strict parser first, then the one that forgives fio's slips."""
+    for parse in (orjson.loads, _forgiving, _forgiving_no_number):
+        try:
+            root = parse(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(root, dict):
+            return root
+    raise DocumentFault(f"fio printed a report that is not JSON ({len(text)} bytes)")
+
+
+def _forgiving(text: bytes) -> object:
+    return json.loads(text.decode("utf-8", "replace"), parse_constant=lambda _: None)
+
+
+def _forgiving_no_number(text: bytes) -> object:
+    return _forgiving(_NO_NUMBER.sub(b": null", text))
+
+
+def _progress(jobs: Sequence[Mapping[str, Any]], name: str) -> Progress:
+    """One direction of all jobs of the group, which ran side by side."""
+    counts = _NOTHING
+    moved, lat_sum, runtime = 0, 0.0, 0
+    for job in jobs:
+        block = job.get(name)
+        if not isinstance(block, dict):
+            raise DocumentFault(f"fio printed a report without '{name}'")
+        mine, mean = _latencies(block, name)
+        if mine is not _NOTHING:
+            counts = mine if counts is _NOTHING else counts + mine
+            lat_sum += mean * int(mine.sum())
+        moved += int(_number(block, "io_bytes"))
+        runtime = max(runtime, int(_number(block, "runtime", MS_LIMIT)))
+    return Progress(counts, moved, lat_sum, runtime)
+
+
+def _latencies(block: Mapping[str, Any], name: str) -> tuple[Counts, float]:
+    """The dense bins of one job's direction and the mean latency in ns."""
+    latency = block.get("lat_ns")
+    if not isinstance(latency, dict):
+        raise DocumentFault(f"fio printed no latencies for '{name}'")
+    bins = latency.get("bins") or {}
+    if not isinstance(bins, dict):
+        raise DocumentFault(f"fio printed no latency bins for '{name}'")
+    if not bins:
+        samples = _number(latency, "N") if "N" in latency else 0
+        if samples > 0:
+            raise DocumentFault(f"fio counted {samples} latencies for '{name}' and printed no bins")
+        return _NOTHING, 0.0
+    counts = np.zeros(BIN_COUNT, dtype=np.int64)
+    try:
+        where = np.fromiter(map(_BIN_OF.__getitem__, bins), dtype=np.int64, count=len(bins))
+        counts[where] = _whole(list(bins.values()))
+    except (KeyError, ValueError, TypeError, OverflowError):
+        happened = f"fio printed latencies of '{name}' in bins that no fio has"
+        raise DocumentFault(happened) from None
+    if not counts.any():
+        return _NOTHING, 0.0
+    return counts, float(_number(latency, "mean"))
+
+
+def _whole(values: Sequence[object]) -> Counts:
+    """The values as counts; ValueError for a fraction or more than 64 bits, which numpy bends."""
+    found = np.array(values)
+    if found.dtype.kind != "i":
+        raise ValueError("not whole numbers of 64 bits")
+    return found
+
+
+_BIN_OF: Final = {str(middle): index for index, middle in enumerate(MIDDLE_NS.tolist())}
+"""The bin of each midpoint as fio prints it."""
+
+_NOTHING: Final = np.zeros(BIN_COUNT, dtype=np.int64)
+"""The counts of a direction in which nothing completed: one array for all of them."""
+_NOTHING.setflags(write=False)
+
+
+def _number(block: Mapping[str, Any], key: str, limit: int = INTEGER_LIMIT) -> int | float:
+    value = block.get(key)
+    if isinstance(value, int | float) and 0 <= value < limit:
+        return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # the parser makes a float of what is beyond 64 bits
+    shown = repr(value)[:SHOWN_LIMIT]
+    raise DocumentFault(f"fio printed a report whose '{key}' is {shown}, not a number it can be")

@@ -1,0 +1,290 @@
+"""The reader of a running fio: cumulative documents turned into exact intervals.
+
+Each document counts from the start, so the difference of two is what happened between them, to
+the I/O and to the bin, and the sum of all intervals is the last document. A document that cannot
+be used is passed over with a fault; its I/Os then stand in the next interval.
+
+Bytes are exact over the whole run only: while jobs wait for a slow device, a document counts them
+earlier than its I/Os (seen with fio 3.33: 1.6 MiB an I/O in one second of a 1 MiB job, 0.9 in
+another). In the record each interval has its I/Os' share of all bytes, which with a single block
+size is what they moved.
+
+Whether the host's clock was set is not told from here: fio's count of its own runtime stands still
+while its jobs flush and close their files. The agent's clocks tell it (see the check clock-step).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from iolab.core.run import EngineTotals
+from iolab.core.samples import Direction
+from iolab.hosts.engine import EngineReading
+from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
+from iolab.loads.fileio.engines.fio_output import (
+    NAMES,
+    NS_PER_MS,
+    Document,
+    DocumentCutter,
+    DocumentFault,
+    Progress,
+    read_document,
+)
+
+FAULTS_LIMIT: Final = 10
+"""A fault often repeats every second; the first ones tell the cause."""
+
+TEXT_LIMIT: Final = 300
+"""Characters of fio's own words in a sentence."""
+
+
+class FioReader:
+    """Reads what one fio process prints; see `OutputReader`.
+
+    `directions` are those the job asks for, `jobs` how many it starts. `missing` looks at the last
+    document and says what it lacks, None if nothing.
+    """
+
+    def __init__(
+        self,
+        directions: Sequence[Direction],
+        jobs: int,
+        missing: Callable[[Document], str | None] = lambda _: None,
+    ) -> None:
+        self._directions = tuple(directions)
+        self._jobs = jobs
+        self._missing = missing
+        self._cutter = DocumentCutter()
+        self._faults: list[str] = []
+        self._intervals = IntervalLog()
+        self._first: _Moment | None = None
+        self._last: Document | None = None
+        self._newest: Document | None = None
+
+    def feed(self, piece: bytes) -> list[Interval]:
+        """Take the next bytes; the intervals that they complete."""
+        return self._take(self._cutter.feed(piece))
+
+    def finish(self) -> EngineReading:
+        """Everything that the output told."""
+        self._take(self._cutter.finish())
+        last = self._newest
+        totals = self._totals(last) if last else None
+        if last:
+            self._faults_of_the_end(last)
+        elif not self._faults:
+            self._fault("fio printed no report")
+        if self._cutter.broken:
+            self._fault(f"fio broke off {self._cutter.broken} of its reports")
+        words = "; ".join(self._cutter.text)[:TEXT_LIMIT]
+        if self._faults and words:
+            self._fault(f"it said: {words}")
+        start_ns, end_ns = self._bounds()
+        kept = recorded(self._intervals, start_ns, end_ns)
+        return EngineReading(
+            version=last.version if last else "",
+            start_real_ns=start_ns,
+            end_real_ns=end_ns,
+            intervals=kept or (),
+            totals=totals,
+            faults=tuple(self._faults),
+        )
+
+    def _totals(self, last: Document) -> EngineTotals | None:
+        try:
+            return last.totals(self._jobs, self._directions)
+        except DocumentFault as fault:
+            self._fault(str(fault))
+            return None
+
+    def _take(self, texts: Sequence[bytes]) -> list[Interval]:
+        found: list[Interval] = []
+        for text in texts:
+            try:
+                document = read_document(text)
+                interval = self._interval(document)
+                self._newest = document
+            except DocumentFault as fault:
+                self._fault(str(fault))
+                continue
+            if interval is not None:
+                found.append(interval)
+                self._intervals.append(interval)
+        return found
+
+    def _interval(self, document: Document) -> Interval | None:
+        """What the document adds to the one before; None while nothing has started."""
+        before = self._last
+        if before is None and document.runtime_ms == 0 and document.ios == 0:
+            return None
+        parts = tuple(
+            _difference(direction, before.progress[direction] if before else None, now)
+            for direction, now in document.progress.items()
+            if direction in self._directions or now.ios
+        )
+        start_ns = before.at_ns if before else _start_ns(document)
+        if self._first is None or self._first.runtime_ms == 0:
+            # On a starved host the first report has I/Os and no runtime yet: it tells no start.
+            self._first = _moment(document)
+        self._last = document
+        span_ns = max(document.at_ns - start_ns, 0)
+        return Interval(len(self._intervals), document.at_ns, span_ns, parts)
+
+    def _bounds(self) -> tuple[int | None, int | None]:
+        """The first and the last moment of the job's own run, as far as fio tells them."""
+        first, last = self._first, self._last
+        if first is None or last is None:
+            return None, None
+        if last.runtime_ms == 0:  # its jobs died without a word of how long they had run
+            return first.start_ns, last.at_ns
+        # A report made while jobs are ending counts their runtime twice; the last one is right.
+        sure = first if first.runtime_ms <= last.runtime_ms else _moment(last)
+        start_ns = sure.start_ns
+        end_ns = min(start_ns + last.runtime_ms * NS_PER_MS, last.at_ns)
+        return start_ns, max(end_ns, start_ns)
+
+    def _faults_of_the_end(self, last: Document) -> None:
+        if last.error:
+            name = errno.errorcode.get(last.error)
+            means = f"{name}: {os.strerror(last.error)}" if name else "of no known meaning"
+            self._fault(f"fio stopped with error {last.error} ({means})")
+        if last.ios == 0:
+            self._fault("fio completed no I/O")
+        unasked = [
+            NAMES[direction]
+            for direction, progress in last.progress.items()
+            if progress.ios and direction not in self._directions
+        ]
+        if unasked:
+            self._fault(f"fio did what it was not asked for: {', '.join(unasked)}")
+        lack = self._missing(last)
+        if lack:
+            self._fault(lack)
+
+    def _fault(self, sentence: str) -> None:
+        if sentence not in self._faults and len(self._faults) < FAULTS_LIMIT:
+            self._faults.append(sentence)
+
+
+def recorded(log: IntervalLog, start_ns: int | None, end_ns: int | None) -> IntervalLog:
+    """The record of the run: bytes shared out by I/Os, intervals within the run's bounds.
+
+    The log is corrected in place wherever no interval has to be joined with another.
+    """
+    log.correct_bytes(bytes_by_ios(log.parts.tolist()))
+    if start_ns is None or end_ns is None or len(log) == 0:
+        return log
+    ends_ns = log.heads[:, 1].copy()
+    begin_ns = int(ends_ns[-2]) if len(log) > 1 else start_ns
+    ends_ns[-1] = min(int(ends_ns[-1]), max(end_ns, begin_ns))
+    spans_ns = np.diff(ends_ns, prepend=start_ns)
+    if spans_ns.min() > 0:
+        log.correct_times(ends_ns, spans_ns)
+        return log
+    return IntervalLog(settled(list(log), start_ns, end_ns))
+
+
+def bytes_by_ios(parts: Sequence[Sequence[int]]) -> list[int]:
+    """The bytes of each part (direction, I/Os, bytes, …) by its I/Os; the sums are kept."""
+    ios: Counter[int] = Counter()
+    moved: Counter[int] = Counter()
+    for way, count, size, *_ in parts:
+        ios[way] += count
+        moved[way] += size
+    done: Counter[int] = Counter()
+
+    def share(way: int, count: int, size: int) -> int:
+        if ios[way] == 0:
+            return size
+        before = moved[way] * done[way] // ios[way]
+        done[way] += count
+        return moved[way] * done[way] // ios[way] - before
+
+    return [share(way, count, size) for way, count, size, *_ in parts]
+
+
+def settled(intervals: Sequence[Interval], start_ns: int, end_ns: int) -> tuple[Interval, ...]:
+    """The intervals within the run's bounds: the record of the run.
+
+    The first begins at the start; the last ends with the last I/O, not when fio printed it. An
+    interval that has no length left (a report that raced with the last one) joins the one before.
+    """
+    kept: list[Interval] = []
+    for interval in intervals:
+        begin_ns = kept[-1].end_real_ns if kept else start_ns
+        finish_ns = interval.end_real_ns
+        if interval is intervals[-1]:
+            finish_ns = min(finish_ns, max(end_ns, begin_ns))
+        span_ns = finish_ns - begin_ns
+        placed = (len(kept), finish_ns, max(span_ns, 0))
+        if span_ns > 0 and placed == (interval.seq, interval.end_real_ns, interval.span_ns):
+            kept.append(interval)
+        elif span_ns > 0 or not kept:
+            seq, end_real_ns, span = placed
+            kept.append(replace(interval, seq=seq, end_real_ns=end_real_ns, span_ns=span))
+        else:
+            kept[-1] = _joined(kept[-1], interval)
+    return tuple(kept)
+
+
+def _joined(earlier: Interval, later: Interval) -> Interval:
+    parts = {part.direction: part for part in earlier.directions}
+    for part in later.directions:
+        own = parts.get(part.direction)
+        parts[part.direction] = _added(own, part) if own else part
+    return replace(earlier, directions=tuple(parts[key] for key in sorted(parts)))
+
+
+def _added(one: DirectionInterval, other: DirectionInterval) -> DirectionInterval:
+    bins, where = np.unique(np.concatenate([one.bins, other.bins]), return_inverse=True)
+    counts = np.zeros(bins.size, dtype=np.int64)
+    np.add.at(counts, where, np.concatenate([one.counts, other.counts]))
+    return DirectionInterval(
+        one.direction,
+        one.ios + other.ios,
+        one.bytes + other.bytes,
+        one.lat_sum_ns + other.lat_sum_ns,
+        bins,
+        counts,
+    )
+
+
+def _difference(direction: Direction, before: Progress | None, now: Progress) -> DirectionInterval:
+    """What completed between two documents. Raises DocumentFault when a count went back."""
+    counts = now.counts - before.counts if before else now.counts
+    moved = now.bytes - (before.bytes if before else 0)
+    lat_sum_ns = now.lat_sum_ns - (before.lat_sum_ns if before else 0.0)
+    bins = counts.nonzero()[0].astype(np.int16)
+    found = counts[bins]
+    if moved < 0 or (found.size and found.min() < 0):
+        raise DocumentFault(f"fio's counts of '{NAMES[direction]}' went back")
+    ios = int(found.sum())
+    # Two rounded means leave a remainder of nanoseconds, of either sign, where nothing completed.
+    lat_sum_ns = max(lat_sum_ns, 0.0) if ios else 0.0
+    return DirectionInterval(direction, ios, moved, lat_sum_ns, bins, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """When the job started and how long it had run, as one document tells it."""
+
+    start_ns: int
+    runtime_ms: int
+
+
+def _moment(document: Document) -> _Moment:
+    return _Moment(_start_ns(document), document.runtime_ms)
+
+
+def _start_ns(document: Document) -> int:
+    """When the job started: as printed, else the document's time less the runtime in it."""
+    if document.job_start_ms is not None:
+        return document.job_start_ms * NS_PER_MS
+    return document.at_ns - document.runtime_ms * NS_PER_MS

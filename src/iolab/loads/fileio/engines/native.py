@@ -1,0 +1,474 @@
+"""Tells the native engine of the ledger in which it keeps and finds the last write of blocks."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from iolab.core.engine import EngineName
+from iolab.core.host import ToolFacts
+from iolab.core.run import DataSet, EngineTotals
+from iolab.core.samples import Direction, ways_of
+from iolab.core.workload import Arrivals, Contents, Job, shares_of
+from iolab.errors import EngineError, Fault
+from iolab.hosts.engine import BlockLedger, Command, OutputReader
+from iolab.loads.fileio.engines.fio import (
+    END_LIMIT_S,
+    NULL_FOLDER,
+    REPORT_LIMIT_BYTES,
+    SLOWEST_BYTES_PER_S,
+    SPARE_REPORTS,
+    end_limit_s,
+)
+from iolab.loads.fileio.engines.fio_job import (
+    DIRECT_ALIGN_BYTES,
+    FILL_DEPTH,
+    LAYOUT_DEPTH,
+    fill_block_bytes,
+    fill_job_bytes,
+    fill_set,
+    layout_block_bytes,
+)
+from iolab.loads.fileio.engines.native_reader import NativeReader
+from iolab.loads.fileio.options import (
+    AUTO,
+    FIO_OPTIONS,
+    METHODS,
+    is_native,
+    microseconds,
+    value_fits,
+)
+
+FORMAT: Final = 1
+"""The version of the format."""
+
+SPEC_BYTES_MAX: Final = 1 << 20
+"""What one message to the agent holds."""
+
+JOBS_MAX: Final = 10_000
+"""The engine takes no more."""
+
+INTERVAL_MS: Final = 1000
+"""How often it reports: as often as fio is asked to."""
+
+SEEDS_APART: Final = 1 << 20
+"""Seeds of a run's jobs follow each other; those of the next run begin so much further on."""
+
+SEED_LIMIT: Final = 1 << 64
+"""Seeds are numbers of 64 bits."""
+
+ALL_READS: Final = 100
+"""The share of reads, in percent, of a mix without writes."""
+
+NULL_WRITES: Final = "/dev/null"
+NULL_BYTES: Final = 1 << 30
+"""A target that does nothing, and the size that jobs work on there."""
+
+_BLOCK_BYTES_LEAST: Final = 512
+_CONTENTS: Final = {
+    Contents.SCRAMBLED: "scrambled",
+    Contents.RANDOM: "random",
+    Contents.ZEROS: "zeros",
+}
+
+Spec = dict[str, Any]
+
+_USUAL: Final[Spec] = {
+    "rate": None,
+    "arrivals": None,
+    "think_us": 0,
+    "think_every": 1,
+    "distribution": {"kind": "uniform"},
+    "fsync_every": 0,
+    "verify": False,
+}
+"""What the engine takes for a key that is left out."""
+
+
+def measure_spec(
+    job: Job, data_set: DataSet, seconds: float, seed: int, *, later: float = 0.0
+) -> Spec:
+    """The load of a job on files that are there; EngineError with all that cannot be told.
+
+    Jobs with a rate begin `later` by that part of the time between two I/Os of all of them.
+    """
+    _refuse((*_job_faults(job), *_fit_faults(job, data_set)))
+    shape = _shape(job)
+    jobs = [
+        {**place, **_without_usual(shape), "seed": _seed(seed, number)}
+        for number, place in enumerate(_places(data_set, job.numjobs))
+    ]
+    turn = {"later": later} if later and job.asked_iops is not None else {}
+    return _whole(job, jobs, seconds) | turn
+
+
+def null_spec(job: Job, seconds: float) -> Spec:
+    """The same jobs at full speed on a target that does nothing: what the generator itself can.
+
+    They only write, since reading /dev/zero costs the time to fill each block with zeros.
+    """
+    shape = _shape(job) | {"rw": "randwrite" if job.access.random else "write"}
+    shape |= {"rate": None, "arrivals": None, "think_us": 0, "fsync_every": 0, "verify": False}
+    if not writes(job):
+        shape["contents"] = _contents("zeros")
+    whole = max(NULL_BYTES // job.block_bytes, 1) * job.block_bytes
+    place = {"files": [{"path": NULL_WRITES, "bytes": whole}], **_without_usual(shape)}
+    jobs = [{**place, "seed": _seed(0, number)} for number in range(job.numjobs)]
+    return _whole(job, jobs, seconds) | {"direct": False, "poll": False, "sqpoll": False}
+
+
+def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> Spec:
+    """Write every byte of the data set once, random and with stamps that can be verified."""
+    whole = fill_set(data_set)
+    block = layout_block_bytes(whole.file_bytes)
+    _refuse(_name_faults(data_set))
+    jobs = [
+        {**place, **_write_shape(block, LAYOUT_DEPTH, whole.job_bytes, number + seed)}
+        for number, place in enumerate(_places(whole, whole.numjobs, create=True))
+    ]
+    return _written(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
+
+
+def fill_spec(data_set: DataSet, passes: float, *, direct: bool, method: str, seed: int) -> Spec:
+    """Write over the data set, which is there, so many times: sequentially, in 128 KiB."""
+    _refuse(_name_faults(data_set))
+    whole = fill_set(data_set)
+    block = fill_block_bytes(whole)
+    each = fill_job_bytes(whole, passes)
+    jobs = [
+        {**place, **_write_shape(block, FILL_DEPTH, each, number + seed)}
+        for number, place in enumerate(_places(whole, whole.numjobs))
+    ]
+    return _written(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
+
+
+def reads(job: Job) -> bool:
+    """Whether the job reads anything: a mix need not."""
+    return job.access.reads and job.read_percent != 0
+
+
+def writes(job: Job) -> bool:
+    """Whether it writes anything."""
+    return job.access.writes and job.read_percent != ALL_READS
+
+
+def told(spec: Spec) -> str:
+    """The specification as it is sent; EngineError where it is longer than the engine reads."""
+    text = json.dumps(spec, separators=(",", ":"), sort_keys=True)
+    if len(text) > SPEC_BYTES_MAX:
+        happened = f"What the native engine is told has {len(text)} bytes, a message holds 1 MiB."
+        raise EngineError(happened, "Use fewer workload.*.numjobs or files.")
+    return text
+
+
+def _whole(job: Job, jobs: list[Spec], seconds: float | None) -> Spec:
+    options = dict(job.options)
+    return {
+        "format": FORMAT,
+        "jobs": jobs,
+        "direct": job.direct,
+        # Trims are plain calls, whatever other I/O of the workload file goes through; so are fio's.
+        "method": METHODS[AUTO if job.access.trims else job.ioengine],
+        "poll": options.get("hipri") == "1",
+        "sqpoll": options.get("sqthread_poll") == "1",
+        "runtime_s": seconds,
+        "interval_ms": INTERVAL_MS,
+    }
+
+
+def _written(jobs: list[Spec], *, direct: bool, method: str) -> Spec:
+    return {
+        "format": FORMAT,
+        "jobs": jobs,
+        "direct": direct,
+        "method": METHODS[method],
+        "runtime_s": None,
+        "interval_ms": INTERVAL_MS,
+    }
+
+
+def _shape(job: Job) -> Spec:
+    """What every job of a workload does, but for where and by which seed."""
+    options = dict(job.options)
+    shape: Spec = {
+        "rw": job.access.value,
+        "blocks": _blocks(job, options),
+        "depth": job.iodepth,
+        "rate": _rate(job),
+        "arrivals": _arrivals(job, options),
+        "think_us": microseconds(options.get("thinktime", "0")),
+        "think_every": int(options.get("thinktime_blocks", "1")),
+        "distribution": _distribution(job, options),
+        # After so many writes: where there are none, fio does nothing and the engine would refuse.
+        "fsync_every": int(options.get("fsync", "0")) if writes(job) else 0,
+        "contents": _contents(
+            _CONTENTS[job.contents],
+            int(options.get("buffer_compress_percentage", "0")),
+            int(options.get("dedupe_percentage", "0")),
+        ),
+        "verify": job.verify,
+    }
+    if job.access.mixed:
+        shape["read_percent"] = job.read_percent
+    return shape
+
+
+def _write_shape(block: int, depth: int, io_bytes: int, seed: int) -> Spec:
+    """Sequential writes, flushed at the end; short, since thousands of jobs have to fit."""
+    return {
+        "rw": "write",
+        "blocks": [{"bytes": block}],
+        "depth": depth,
+        "io_bytes": io_bytes,
+        "end_fsync": True,
+        "contents": {"kind": "random"},
+        "verify": True,
+        "seed": seed,
+    }
+
+
+def _contents(kind: str, compress_percent: int = 0, dedupe_percent: int = 0) -> Spec:
+    return {
+        "kind": kind,
+        "compress_percent": compress_percent,
+        "dedupe_percent": dedupe_percent,
+    }
+
+
+def _places(data_set: DataSet, numjobs: int, *, create: bool = False) -> Iterable[Spec]:
+    """Where each job works: on files of its own, or its region of a device or shared file."""
+    size, made = data_set.job_bytes, {"create": True} if create else {}
+    file: Spec = {"bytes": data_set.file_bytes, **made}
+    for job in range(numjobs):
+        if data_set.regions_of:
+            one = {"path": data_set.regions_of, "bytes": data_set.bytes_per_host, **made}
+            yield {"files": [one], "offset_bytes": job * size, "size_bytes": size}
+        else:
+            names = (f"{data_set.id}.{job}.{number}" for number in range(data_set.files_per_job))
+            yield {"files": [{"path": name, **file} for name in names]}
+
+
+def _without_usual(shape: Spec) -> Spec:
+    """A job without what the engine takes for granted: thousands of them have to fit."""
+    return {name: value for name, value in shape.items() if value != _USUAL.get(name)}
+
+
+def _blocks(job: Job, options: Mapping[str, str]) -> list[Spec]:
+    """One size, or fio's `bssplit`: sizes without a share divide what the others leave.
+
+    What is left of a hundred after that goes to the last size that has a share, as fio does it.
+    """
+    if "bssplit" not in options:
+        return [{"bytes": job.block_bytes, "share": 100}]
+    blocks = [
+        {"bytes": size, "share": share} for size, share in shares_of(options["bssplit"]) if share
+    ]
+    blocks[-1]["share"] += 100 - sum(block["share"] for block in blocks)
+    return blocks
+
+
+def _rate(job: Job) -> Spec | None:
+    if job.rate_iops is not None:
+        return {"iops": float(job.rate_iops)}
+    told = job.rate_bytes_per_s
+    return None if told is None else {"bytes_per_s": float(told)}
+
+
+def _arrivals(job: Job, options: Mapping[str, str]) -> str | None:
+    """When I/Os are due under a rate; None for I/Os that a closed loop paces."""
+    if job.asked_iops is None:
+        return None
+    poisson = job.arrivals is Arrivals.POISSON or options.get("rate_process") == "poisson"
+    if poisson:
+        return "poisson"
+    return "fixed" if job.arrivals is Arrivals.FIXED else None
+
+
+def _distribution(job: Job, options: Mapping[str, str]) -> Spec:
+    """As fio draws offsets: each block once a pass, unless told to keep no track of them.
+
+    Where sizes of blocks are mixed there are no blocks to be drawn once.
+    """
+    kind, _, values = options.get("random_distribution", "random").partition(":")
+    match kind:
+        case "zipf":
+            return {"kind": "zipf", "theta": float(values)}
+        case "pareto":
+            return {"kind": "pareto", "h": float(values)}
+        case "zoned":
+            zones = (zone.split("/") for zone in values.split(":"))
+            return {
+                "kind": "zoned",
+                "zones": [
+                    {"access_percent": int(access), "size_percent": int(size)}
+                    for access, size in zones
+                ],
+            }
+    lfsr = options.get("random_generator") == "lfsr"
+    once = (options.get("norandommap") != "1" or lfsr) and "bssplit" not in options
+    return {"kind": "permutation" if once and job.access.random else "uniform"}
+
+
+def _seed(seed: int, number: int) -> int:
+    return (seed * SEEDS_APART + number) % SEED_LIMIT
+
+
+def _job_faults(job: Job) -> Iterable[Fault]:
+    do = "Leave it out, or use fio."
+    if job.ioengine not in METHODS:
+        yield Fault(f"It has no ioengine '{job.ioengine}'.", "Leave ioengine out, or use fio.")
+    if not job.block_bytes >= _BLOCK_BYTES_LEAST:
+        yield Fault(f"A block of {job.block_bytes} bytes is smaller than a sector.", "Raise bs.")
+    if job.numjobs > JOBS_MAX:
+        yield Fault(f"{job.numjobs} jobs are more than {JOBS_MAX}.", "Set a smaller numjobs.")
+    for name, value in job.options:
+        if name not in FIO_OPTIONS or not value_fits(name, value) or not is_native(name, value):
+            yield Fault(f"It cannot do fio option {name} = {value}.", do)
+
+
+def _fit_faults(job: Job, data_set: DataSet) -> Iterable[Fault]:
+    yield from _name_faults(data_set)
+    do = "Lay out files that fit the job."
+    if job.numjobs > data_set.numjobs:
+        yield Fault(f"{job.numjobs} jobs need more than {data_set.numjobs} jobs' files.", do)
+    if (job.files_per_job, job.file_bytes) != (data_set.files_per_job, data_set.file_bytes):
+        yield Fault(
+            f"The job asks for {job.files_per_job} files of {job.file_bytes} bytes, the data set "
+            f"has {data_set.files_per_job} of {data_set.file_bytes}.",
+            do,
+        )
+
+
+def _name_faults(data_set: DataSet) -> Iterable[Fault]:
+    if "/" in data_set.id or not data_set.id.isprintable() or not data_set.id:
+        yield Fault(f"'{data_set.id}' cannot begin file names.", "Use letters, digits, '-', '_'.")
+    if "/" in data_set.device:
+        yield Fault(f"'{data_set.device}' is no name of a device.", "Name it as in its folder.")
+
+
+def _refuse(faults: Iterable[Fault]) -> None:
+    found = tuple(faults)
+    if found:
+        raise EngineError(
+            "The native engine cannot do this job: " + " ".join(one.happened for one in found),
+            " ".join(dict.fromkeys(one.do for one in found)),
+            found,
+        )
+
+
+ARGV: Final = ("iolab-agent", "engine")
+"""The agent runs its own program for this name."""
+
+
+class NativeEngine:
+    """The agent's engine, started on the host by the agent; see `Engine`."""
+
+    @property
+    def name(self) -> EngineName:
+        """The name in study files."""
+        return EngineName.NATIVE
+
+    @property
+    def version_argv(self) -> tuple[str, ...]:
+        """Empty: it is no tool of the host. It tells its version when it runs."""
+        return ()
+
+    def check(self, tool: ToolFacts) -> None:
+        """Nothing can be wrong: it is part of the agent."""
+
+    def with_ledger(self, command: Command, ledger: BlockLedger) -> Command:
+        """The same command, its jobs held against that ledger; EngineError if that is too much."""
+        spec = json.loads(command.job_file)
+        text = told({**spec, "ledger": ledger.path, "ledger_block": ledger.block_bytes})
+        return replace(command, stdin=text.encode("ascii"), job_file=text)
+
+    def layout(
+        self, data_set: DataSet, directory: str, *, direct: bool, ioengine: str, seed: int
+    ) -> Command:
+        """Write every file of the data set once, with random contents, flushed at the end."""
+        spec = layout_spec(data_set, direct=direct, method=ioengine, seed=seed)
+        limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
+        return _command(directory, spec, limit_s, told_start=False)
+
+    def layout_reader(self, data_set: DataSet) -> OutputReader:
+        """A reader that finds fault with a layout that wrote less than the data set."""
+        jobs = fill_set(data_set).numjobs
+        return NativeReader((Direction.WRITE,), jobs, _lacks(data_set.bytes_per_host))
+
+    def fill(
+        self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
+    ) -> Command:
+        """Write over the data set so many times, with random contents, flushed at the end."""
+        spec = fill_spec(data_set, passes, direct=job.direct, method=job.ioengine, seed=seed)
+        limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
+        return _command(directory, spec, limit_s, told_start=False)
+
+    def fill_reader(self, data_set: DataSet, passes: float) -> OutputReader:
+        """A reader that finds fault with a fill that wrote less than it should."""
+        whole = fill_set(data_set)
+        wanted = whole.numjobs * fill_job_bytes(whole, passes)
+        return NativeReader((Direction.WRITE,), whole.numjobs, _lacks(wanted))
+
+    def measure(
+        self,
+        job: Job,
+        data_set: DataSet,
+        directory: str,
+        *,
+        seconds: float,
+        seed: int,
+        later: float = 0.0,
+    ) -> Command:
+        """Make the job's load on the laid-out files for so many seconds."""
+        spec = measure_spec(job, data_set, seconds, seed, later=later)
+        return _command(directory, spec, seconds + end_limit_s(job), told_start=True)
+
+    def null(self, job: Job, *, seconds: float) -> Command | None:
+        """The same jobs for so many seconds on a target that does nothing; None of trims.
+
+        Nothing that is there without a device takes those.
+        """
+        if job.access.trims:
+            return None
+        spec = null_spec(job, seconds)
+        return _command(NULL_FOLDER, spec, seconds + END_LIMIT_S, told_start=False)
+
+    def null_reader(self, job: Job) -> OutputReader:
+        """A reader for the output of `null`."""
+        return NativeReader((Direction.WRITE,), job.numjobs)
+
+    def reader(self, job: Job) -> OutputReader:
+        """A reader that expects the directions that the job has: a mix of 100 % has only one."""
+        none = {Direction.READ: not reads(job), Direction.WRITE: not writes(job)}
+        ways = [way for way in ways_of(job.access) if not none.get(way, False)]
+        return NativeReader(ways, job.numjobs)
+
+
+def _lacks(wanted: int) -> Callable[[EngineTotals], str | None]:
+    """Says what a whole run of writes lacks of the bytes that were wanted."""
+
+    def lacks(totals: EngineTotals) -> str | None:
+        written = totals.write.bytes if totals.write else 0
+        if written >= wanted:
+            return None
+        errors = totals.generator.errors if totals.generator else ()
+        why = f" ({', '.join(f'{count} x {name}' for name, count in errors)})" if errors else ""
+        return f"it wrote {written} of {wanted} bytes{why}"
+
+    return lacks
+
+
+def _command(directory: str, spec: Spec, wall_limit_s: float, *, told_start: bool) -> Command:
+    text = told(spec)
+    return Command(
+        argv=ARGV,
+        cwd=directory,
+        stdin=text.encode("ascii"),
+        job_file=text,
+        wall_limit_s=wall_limit_s,
+        output_limit_bytes=(math.ceil(wall_limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES,
+        told_start=told_start,
+    )

@@ -1,0 +1,424 @@
+"""The last line of the agent's engine: the sums of the whole run in the record's terms."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
+from iolab.core.histogram import BIN_COUNT, Histogram, of_sparse
+from iolab.core.run import DirectionTotals, EngineTotals
+from iolab.core.samples import Direction, Ints, ServiceTime, Whole
+from iolab.hosts.engine import EngineReading
+from iolab.hosts.host import printable, printable_bytes
+from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
+
+NS_PER_S: Final = 1_000_000_000
+
+PERCENTILES: Final = (50.0, 90.0, 99.0, 99.5, 99.9, 99.95, 99.99)
+"""What is taken from the bins as the engine's own percentiles; it prints none."""
+
+SHORT: Final = "short"
+"""What stands in place of an errno for an I/O that moved fewer bytes than asked."""
+
+FIRST_WRONG: Final = 8
+"""Sentences on wrong blocks that the engine tells, and that are kept."""
+
+TEXT_LIMIT: Final = 300
+"""Characters of each."""
+
+NOTES_LIMIT: Final = 20
+"""Notes that are kept; an engine has a handful."""
+
+KINDS_LIMIT: Final = 100
+"""Kinds of errors, or of retries, that are kept; a kernel has some 130 errors."""
+
+NUMBER_LIMIT: Final = 1 << 63
+"""What the columns of a record hold; three centuries in nanoseconds."""
+
+
+class LineFault(Exception):
+    """A line cannot be used; the message says why."""
+
+
+def object_of(value: object) -> dict[str, Any]:
+    """A JSON object. LineFault for anything else."""
+    if not isinstance(value, dict):
+        raise LineFault("it printed a line that is no object")
+    return value
+
+
+def count_of(told: Mapping[str, Any], key: str) -> int:
+    """A whole number that is not negative. LineFault for anything else, or nothing."""
+    value = told.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < NUMBER_LIMIT:
+        raise LineFault(f"it told no {key}")
+    return value
+
+
+def part_of(told: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What a line says of a direction that the job has. LineFault where it says nothing."""
+    part = told.get(name)
+    if not isinstance(part, dict):
+        raise LineFault(f"it told nothing of '{name}'")
+    return part
+
+
+def bins_of(told: Mapping[str, Any]) -> tuple[Whole, Ints]:
+    """The bins in use and their counts, each a column. LineFault for what cannot be that."""
+    rows = told.get("bins", [])
+    try:
+        table = np.array(rows)
+    except (TypeError, ValueError, OverflowError):
+        raise LineFault(_NO_BINS) from None
+    if isinstance(rows, list) and not rows:
+        table = table.astype(np.int64).reshape(0, 2)
+    if table.dtype != np.int64 or table.ndim != 2 or table.shape[1] != 2:
+        raise LineFault(_NO_BINS)
+    bins, counts = table[:, 0], table[:, 1]
+    if table.size and (bins.min() < 0 or bins.max() >= BIN_COUNT or counts.min() < 0):
+        raise LineFault(_NO_BINS)
+    return bins.astype(np.int16), counts.copy()
+
+
+_NO_BINS: Final = "it told bins that are none"
+
+
+def totals_of(
+    head: Mapping[str, Any], end: Mapping[str, Any], directions: Sequence[Direction], jobs: int
+) -> EngineTotals:
+    """The totals; LineFault when the line lacks what every run has."""
+    measured_ns = count_of(end, "measured_ns")
+    drain_ns = count_of(end, "drain_ns")
+    wall_ns = measured_ns + drain_ns
+    errors = _errors({**_inner(end, "errors"), "thread": _inner(end, "broken")})
+    ways = {
+        direction: _direction(part_of(end, name), wall_ns, _short(_inner(end, "errors"), name))
+        for direction, name in ((way, way.name.lower()) for way in Direction)
+        if direction in directions
+    }
+    cpu = _inner(end, "cpu")
+    # It was used until nothing more was submitted, so what was waited for at the end is no part.
+    use = [_number(cpu, key) * NS_PER_S / measured_ns if measured_ns else 0.0 for key in _CPU]
+    return EngineTotals(
+        read=ways.get(Direction.READ),
+        write=ways.get(Direction.WRITE),
+        trim=ways.get(Direction.TRIM),
+        depth_percent=(),
+        user_cpu_percent=100 * use[0] / jobs,
+        system_cpu_percent=100 * use[1] / jobs,
+        error=_errno(errors),
+        jobs=jobs,
+        generator=_generator(head, end, errors),
+    )
+
+
+_CPU: Final = ("user_s", "system_s")
+
+
+def _generator(
+    head: Mapping[str, Any], end: Mapping[str, Any], errors: tuple[tuple[str, int], ...]
+) -> GeneratorTotals:
+    switches = _inner(end, "context_switches")
+    probes = _inner(_inner(head, "probes"), "read")
+    unsubmitted = _inner(end, "unsubmitted")
+    return GeneratorTotals(
+        method=printable(str(head.get("method", "")), TEXT_LIMIT),
+        threads=_whole(head, "threads"),
+        clock=printable(str(head.get("clock", "")), TEXT_LIMIT),
+        notes=_sentences(head.get("notes"))[:NOTES_LIMIT],
+        errors=errors,
+        retries=_retries(_inner(end, "retries")),
+        lateness=_lateness(_inner(end, "lateness")),
+        unreached=end.get("unreached") is True,
+        measured_ns=count_of(end, "measured_ns"),
+        drain_ns=count_of(end, "drain_ns"),
+        drained_ios=_whole(end, "drained_ios"),
+        verify=_verify(_inner(end, "verify")),
+        voluntary_switches=_whole(switches, "voluntary"),
+        involuntary_switches=_whole(switches, "involuntary"),
+        steal_ticks=_whole(end, "steal_ticks"),
+        depth_asked=_whole(_inner(end, "depth"), "asked"),
+        depth_used=_whole(_inner(end, "depth"), "used"),
+        probe_reads=_whole(probes, "ios"),
+        probe_read_bytes=_whole(probes, "bytes"),
+        unsubmitted=_whole(unsubmitted, "count"),
+        oldest_unsubmitted_ns=_whole(unsubmitted, "oldest_ns"),
+        hung_ios=_whole(end, "hung"),
+    )
+
+
+def _direction(told: Mapping[str, Any], wall_ns: int, short: int) -> DirectionTotals:
+    ios, moved = count_of(told, "ios"), count_of(told, "bytes")
+    lowest, highest = _whole(told, "min_ns"), _whole(told, "max_ns")
+    histogram = Histogram(_counts(told, ios), lowest, highest)
+    values = ((rank, histogram.percentile_ns(rank)) for rank in PERCENTILES)
+    mean = _number(told, "lat_sum_ns") / ios if ios else 0.0
+    return DirectionTotals(
+        ios=ios,
+        bytes=moved,
+        runtime_ms=wall_ns // 1_000_000,
+        iops=ios * NS_PER_S / wall_ns if wall_ns else 0.0,
+        bw_bytes_per_s=moved * NS_PER_S / wall_ns if wall_ns else 0.0,
+        lat_min_ns=lowest if ios else 0,
+        lat_max_ns=highest if ios else 0,
+        lat_mean_ns=mean,
+        slat_mean_ns=0.0,
+        clat_mean_ns=mean,
+        percentiles=tuple((rank, round(value)) for rank, value in values if value is not None),
+        short_ios=short,
+        dropped_ios=0,
+    )
+
+
+def _counts(told: Mapping[str, Any], ios: int) -> Ints:
+    """Dense counts; LineFault where they are not those of the I/Os."""
+    bins, counts = bins_of(told)
+    if int(counts.sum()) != ios:
+        raise LineFault(f"it counts {ios} I/Os of the whole run and bins {counts.sum()}")
+    return of_sparse(bins, counts)
+
+
+def _errors(told: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    """I/Os that failed, by direction and errno, most first; short ones are counted elsewhere."""
+    found = [
+        (printable(f"{way} {name}", TEXT_LIMIT), _whole(_inner(told, way), name))
+        for way in told
+        for name in _inner(told, way)
+        if name != SHORT
+    ]
+    found = sorted((one for one in found if one[1]), key=lambda one: (-one[1], one[0]))
+    return tuple(found[:KINDS_LIMIT])
+
+
+def _retries(told: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    found = [(printable(reason, TEXT_LIMIT), _whole(told, reason)) for reason in told]
+    return tuple(found[:KINDS_LIMIT])
+
+
+def _short(told: Mapping[str, Any], way: str) -> int:
+    return _whole(_inner(told, way), SHORT)
+
+
+def _errno(errors: tuple[tuple[str, int], ...]) -> int:
+    """The number of the error that was met most often, 0 for none; EIO for one without a number."""
+    if not errors:
+        return 0
+    name = errors[0][0].rpartition(" ")[2]
+    numbers = {known: number for number, known in errno.errorcode.items()}
+    return numbers.get(name, errno.EIO)
+
+
+def _lateness(told: Mapping[str, Any]) -> Lateness | None:
+    if not _whole(told, "count"):
+        return None
+    return Lateness(*(_whole(told, key) for key in ("count", "p50_ns", "p99_ns", "max_ns")))
+
+
+def _verify(told: Mapping[str, Any]) -> VerifyTotals | None:
+    if "checked" not in told:
+        return None
+    kinds = ("checked", "torn", "stale", "misplaced", "corrupt")
+    checked, torn, stale, misplaced, corrupt = (_whole(told, kind) for kind in kinds)
+    first = _sentences(told.get("first"))[:FIRST_WRONG]
+    return VerifyTotals(checked, torn, stale, misplaced, corrupt, first)
+
+
+def _sentences(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        return ()
+    return tuple(printable(str(one), TEXT_LIMIT) for one in value)
+
+
+def _inner(told: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    inner = told.get(key)
+    return inner if isinstance(inner, dict) else {}
+
+
+def _whole(told: Mapping[str, Any], key: str) -> int:
+    """A whole number, 0 where there is none. LineFault for anything else that stands there."""
+    return 0 if told.get(key) is None else count_of(told, key)
+
+
+def _number(told: Mapping[str, Any], key: str) -> float:
+    """The same of a number of any kind."""
+    value = told.get(key)
+    if value is None:
+        return 0.0
+    # Nothing is compared with what is no number, and nothing is less than it.
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    if not known or not 0 <= value < NUMBER_LIMIT:
+        raise LineFault(f"it told no {key}")
+    return float(value)
+
+
+LINE_LIMIT_BYTES: Final = 2 << 20
+"""The longest line: every bin of three directions, twice, is some 200 kB."""
+
+FAULTS_LIMIT: Final = 10
+"""A fault often repeats every second; the first ones tell the cause."""
+
+
+NAMES: Final = {Direction.READ: "read", Direction.WRITE: "write", Direction.TRIM: "trim"}
+
+
+class NativeReader:
+    """Reads what one process of the engine prints; see `OutputReader`.
+
+    `directions` are those the job asks for, `jobs` how many it starts. `missing` looks at the last
+    line's sums and says what they lack, None if nothing.
+    """
+
+    def __init__(
+        self,
+        directions: Sequence[Direction],
+        jobs: int,
+        missing: Callable[[EngineTotals], str | None] = lambda _: None,
+    ) -> None:
+        self._directions = tuple(directions)
+        self._jobs = jobs
+        self._missing = missing
+        self._rest = b""
+        self._faults: list[str] = []
+        self._log = IntervalLog()
+        self._head: dict[str, Any] = {}
+        self._end: dict[str, Any] | None = None
+        self._start_ns: int | None = None
+        self._last_ns: int | None = None
+
+    def feed(self, piece: bytes) -> list[Interval]:
+        """Take the next bytes; the intervals that they complete."""
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        if len(self._rest) > LINE_LIMIT_BYTES:
+            self._fault("it printed a line without an end")
+            self._rest = b""
+        return [found for line in lines if (found := self._take(line)) is not None]
+
+    def finish(self) -> EngineReading:
+        """Everything that the output told."""
+        if self._rest.strip():
+            self._take(self._rest)
+        totals = self._totals()
+        start_ns, end_ns = self._times()
+        return EngineReading(
+            version=self._version(),
+            start_real_ns=start_ns,
+            end_real_ns=end_ns,
+            intervals=self._log,
+            totals=totals,
+            faults=tuple(self._faults),
+        )
+
+    def _version(self) -> str:
+        """With the way to the kernel: hosts that have another one are not alike."""
+        version, method = self._head.get("version"), self._head.get("method")
+        if not isinstance(version, str):
+            return ""
+        told = f"native-{version} ({method})" if isinstance(method, str) else f"native-{version}"
+        return printable(told, TEXT_LIMIT)
+
+    def _times(self) -> tuple[int | None, int | None]:
+        """When it began and ended: as its last line says, else as the others do."""
+        start_ns, end_ns = self._start_ns, self._last_ns
+        if self._end is not None:
+            try:
+                start_ns = count_of(self._end, "start_real_ns")
+                end_ns = count_of(self._end, "end_real_ns")
+            except LineFault as fault:
+                self._fault(str(fault))
+        if start_ns is not None and end_ns is not None and end_ns < start_ns:
+            self._fault("it ended before it began")
+        return start_ns, end_ns
+
+    def _totals(self) -> EngineTotals | None:
+        if self._end is None:
+            if not self._faults:
+                self._fault("it ended without its last line")
+            return None
+        try:
+            totals = totals_of(self._head, self._end, self._directions, self._jobs)
+        except LineFault as fault:
+            self._fault(str(fault))
+            return None
+        lack = self._missing(totals)
+        if lack:
+            self._fault(lack)
+        return totals
+
+    def _take(self, line: bytes) -> Interval | None:
+        """One line; the interval that it is, None for any other."""
+        if not line.strip():
+            return None
+        try:
+            said = object_of(json.loads(line))
+            return self._line(said)
+        except LineFault as fault:
+            self._fault(str(fault))
+        except (ValueError, RecursionError):
+            words = printable_bytes(line, TEXT_LIMIT)
+            self._fault(f"it printed a line that is no JSON: {words}")
+        return None
+
+    def _line(self, said: dict[str, Any]) -> Interval | None:
+        if "fault" in said:
+            faults = said["fault"] if isinstance(said["fault"], list) else [said["fault"]]
+            for fault in faults:
+                self._fault(printable(str(fault), TEXT_LIMIT).rstrip("."))
+        elif "native" in said:
+            self._head = said
+        elif "started_real_ns" in said:
+            self._start_ns = count_of(said, "started_real_ns")
+        elif "end" in said:
+            self._end = object_of(said["end"])
+        elif "seq" in said:
+            interval = self._interval(said)
+            self._log.append(interval)
+            self._last_ns = interval.end_real_ns
+            return interval
+        return None
+
+    def _interval(self, said: dict[str, Any]) -> Interval:
+        parts = []
+        for direction, name in NAMES.items():
+            if direction not in self._directions and name not in said:
+                continue
+            told = part_of(said, name)
+            if direction not in self._directions and not count_of(told, "ios"):
+                continue
+            parts.append(_part(direction, told))
+            service = told.get("service")
+            if isinstance(service, dict):
+                parts.append(_served(direction, parts[-1], service))
+        end_ns, span_ns = count_of(said, "end_real_ns"), count_of(said, "span_ns")
+        if self._last_ns is not None and end_ns <= self._last_ns:
+            raise LineFault("it told an interval that ends before the one before it")
+        if count_of(said, "seq") != len(self._log):
+            self._fault(f"it told interval {said['seq']} where {len(self._log)} was due")
+        return Interval(len(self._log), end_ns, span_ns, tuple(parts))
+
+    def _fault(self, sentence: str) -> None:
+        if sentence not in self._faults and len(self._faults) < FAULTS_LIMIT:
+            self._faults.append(sentence)
+
+
+def _part(direction: Direction, told: dict[str, Any]) -> DirectionInterval:
+    bins, counts = bins_of(told)
+    ios = count_of(told, "ios")
+    if int(counts.sum()) != ios:
+        raise LineFault(f"it counts {ios} I/Os of '{NAMES[direction]}' and bins {counts.sum()}")
+    lat_sum_ns = float(count_of(told, "lat_sum_ns"))
+    return DirectionInterval(direction, ios, count_of(told, "bytes"), lat_sum_ns, bins, counts)
+
+
+def _served(
+    direction: Direction, part: DirectionInterval, told: dict[str, Any]
+) -> DirectionInterval:
+    """The same I/Os from their submission."""
+    bins, counts = bins_of(told)
+    way = ServiceTime(direction + ServiceTime.READ)
+    sum_ns = float(count_of(told, "lat_sum_ns"))
+    return DirectionInterval(way, part.ios, part.bytes, sum_ns, bins, counts)

@@ -1,0 +1,187 @@
+"""What an engine can make on each host at all: the jobs of a run, on a target that does nothing.
+
+Measured once a session for each kind of job and set of hosts, so that a run says how much of its
+time the generator itself had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from iolab.core.engine import EngineName
+from iolab.core.events import Phase
+from iolab.core.histogram import BIN_COUNT, Counts, Histogram
+from iolab.core.run import EngineTotals, PlannedRun
+from iolab.core.workload import Job, Trial
+from iolab.errors import EngineError
+from iolab.hosts.barrier import alongside
+from iolab.hosts.engine import Engine, EngineReading
+from iolab.hosts.host import printable
+from iolab.hosts.intervals import NS_PER_S, SERVICE_TIMES
+from iolab.hosts.remote_process import Ending, drive
+from iolab.loads.fileio.generator_limit import LOAD_S, LOOK_S, kind_of
+from iolab.session.context import Crew
+from iolab.session.driver import Evidence, on_each
+
+WORDS_LIMIT: Final = 200
+"""Characters of an engine's own words that are kept."""
+
+LEFT_OUT: Final = "method.generator_limit is false"
+"""Why there is no ceiling where the study asks for none: a check that may not look must say so."""
+
+_Kinds = frozenset[tuple[str, Job]]
+"""The hosts that look together, which may share processors, each with what of its job decides how
+fast its generator can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """I/Os a second; None where there is none, and then why if it should have been had."""
+
+    iops: float | None
+    fault: str = ""
+
+
+class Ceilings:
+    """The ceilings that a session knows, each set of hosts' measured when its first run comes."""
+
+    def __init__(self) -> None:
+        self._known: dict[_Kinds, Mapping[str, Ceiling]] = {}
+
+    async def see(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+        """Give each host's evidence its ceiling, measured on all at once where it is not known.
+
+        Raises HostError when a host is lost. Measures nothing when the user wants to stop or the
+        method leaves it out, and nothing of trims, which have no ceiling.
+        """
+        if run.point.io.access.trims:
+            return
+        if not crew.study.method.generator_limit:
+            for mine in evidence:
+                mine.ceiling_fault = LEFT_OUT
+            return
+        kinds = {mine.name: kind_of(run.point.io_on(mine.name)) for mine in evidence}
+        who = frozenset(kinds.items())
+        if who not in self._known and not crew.stop.requested:
+            found = await _looked(crew, run, kinds, evidence)
+            if not crew.stop.requested:
+                self._known[who] = found
+        known = self._known.get(who, {})
+        for mine in evidence:
+            ceiling = known.get(mine.name, _STOPPED)
+            mine.ceiling_iops, mine.ceiling_fault = ceiling.iops, ceiling.fault
+
+
+_STOPPED: Final = Ceiling(None)
+
+
+async def _looked(
+    crew: Crew, run: PlannedRun, kinds: Mapping[str, Job], evidence: Sequence[Evidence]
+) -> Mapping[str, Ceiling]:
+    """What each host's job comes to while all the others' go on, too."""
+    engine = crew.engine_of(run)
+    found: dict[str, Ceiling] = {}
+
+    async def look(mine: Evidence) -> None:
+        found[mine.name] = await _measured(crew, engine, kinds[mine.name], mine)
+
+    detail = f"what {engine.name} makes on a target that does nothing"
+    crew.begin(Phase.CEILING, run, detail, LOOK_S[engine.name])
+    await on_each(evidence, look)
+    return found
+
+
+async def _measured(crew: Crew, engine: Engine, job: Job, mine: Evidence) -> Ceiling:
+    command = engine.null(job, seconds=LOAD_S[engine.name])
+    if command is None:
+        return Ceiling(None)
+    reader = engine.null_reader(job)
+    halt = asyncio.Event()
+
+    def hear(piece: bytes) -> None:
+        reader.feed(piece)
+
+    work = drive(mine.site.host, command, halt, hear)
+    ending = await alongside(work, crew.stop.pass_on(halt))
+    return ceiling_of(ending, reader.finish())
+
+
+def ceiling_of(ending: Ending, reading: EngineReading) -> Ceiling:
+    """What a run on the target that does nothing tells."""
+    totals = reading.totals
+    rate = null_rate(totals) if totals else None
+    if rate is not None and ending.exited.code == 0 and not reading.faults:
+        return Ceiling(rate)
+    said = (*reading.faults, *ending.stderr_tail.strip().splitlines()[-1:])
+    return Ceiling(None, printable("; ".join(said) or "it told nothing", WORDS_LIMIT))
+
+
+def null_rate(totals: EngineTotals) -> float | None:
+    """I/Os a second on the target that does nothing; None where there were none."""
+    ways = [way for way in (totals.read, totals.write) if way]
+    measured_ns = totals.generator.measured_ns if totals.generator else 0
+    if not measured_ns:
+        return sum(way.iops for way in ways) or None
+    return sum(way.ios for way in ways) * NS_PER_S / measured_ns or None
+
+
+PERCENTS: Final = (50.0, 99.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Every I/O of a run on one host: how many, over what time, how long they waited, at what cost.
+
+    `bins` are their latencies in fio's bins.
+    """
+
+    ios: int
+    span_ns: int
+    waited_ns: float
+    bins: Counts
+    cpu_s: float
+
+
+def tally_of(name: EngineName, reading: EngineReading, ending: Ending, do: str) -> Tally:
+    """The whole run, over the time that all its intervals cover.
+
+    EngineError, which says what to `do`, without any I/O.
+    """
+    bins = np.zeros(BIN_COUNT, dtype=np.int64)
+    ios, span_ns, waited_ns = 0, 0, 0.0
+    for interval in reading.intervals:
+        span_ns += interval.span_ns
+        for part in interval.directions:
+            if part.direction in SERVICE_TIMES:
+                continue
+            ios += part.ios
+            waited_ns += part.lat_sum_ns
+            np.add.at(bins, part.bins.astype(np.int64), part.counts)
+    if not ios or not span_ns:
+        raise EngineError(f"{name} completed no I/O.", do)
+    cpu_s = ending.exited.user_s + ending.exited.system_s
+    return Tally(ios, span_ns, waited_ns, bins, cpu_s)
+
+
+def trial_of(engine: EngineName, pair: int, tallies: Sequence[Tally]) -> Trial:
+    """One host's run, or that of several at once: rates add up, percentiles are those of all I/Os.
+
+    Each host's rate is over its own time, so that none that ended late dilutes the others.
+    """
+    ios = sum(one.ios for one in tallies)
+    histogram = Histogram(np.sum([one.bins for one in tallies], axis=0))
+    p50, p99 = (histogram.percentile_ns(percent) or 0.0 for percent in PERCENTS)
+    return Trial(
+        engine=engine,
+        pair=pair,
+        iops=sum(one.ios * NS_PER_S / one.span_ns for one in tallies),
+        lat_ns_mean=sum(one.waited_ns for one in tallies) / ios,
+        lat_ns_p50=p50,
+        lat_ns_p99=p99,
+        cpu_ns_per_io=sum(one.cpu_s for one in tallies) * NS_PER_S / ios,
+    )

@@ -1,0 +1,299 @@
+"""Further fio options that a study may set: what shapes load, and nothing else.
+
+An option is listed here when it changes how I/Os are drawn, timed or submitted. Options that run
+commands, name files, change the output or take over what iolab itself decides (runtime, files,
+seeds, logs) are not listed and so never reach a job file. Every value must match its pattern as a
+whole: the patterns admit no white space, quotes or line ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from iolab.core.workload import WHOLE, shares_of
+from iolab.errors import EngineError
+
+
+@dataclass(frozen=True, slots=True)
+class FioOption:
+    """One allowed option: the pattern that its value must match as a whole, and an example.
+
+    `ioengines` are the only I/O engines of fio that know the option; empty means all do.
+    """
+
+    name: str
+    pattern: re.Pattern[str]
+    example: str
+    meaning: str
+    ioengines: tuple[str, ...] = ()
+
+
+def value_fits(name: str, text: str) -> bool:
+    """Whether `text` is a value that the allowed option `name` takes; KeyError if not allowed."""
+    return FIO_OPTIONS[name].pattern.fullmatch(text) is not None
+
+
+_FLAG: Final = "[01]"
+_PERCENT: Final = "(?:100|[0-9]{1,2})"
+_COUNT: Final = "[0-9]{1,9}"
+_SIZE: Final = "[1-9][0-9]{0,5}[km]"
+_SPLIT: Final = f"{_SIZE}(?:/{_PERCENT})?(?::{_SIZE}(?:/{_PERCENT})?){{0,63}}"
+_CPUS: Final = "[0-9]{1,4}(?:-[0-9]{1,4})?(?:,[0-9]{1,4}(?:-[0-9]{1,4})?){0,63}"
+_NUMBER: Final = r"[0-9]{1,6}(?:\.[0-9]{1,6})?"
+_ZONES: Final = f"{_PERCENT}/{_PERCENT}(?::{_PERCENT}/{_PERCENT}){{0,63}}"
+_TIME: Final = "[0-9]{1,9}(?:us|ms|s)?"
+
+
+def _option(
+    name: str, pattern: str, example: str, meaning: str, *ioengines: str
+) -> tuple[str, FioOption]:
+    return name, FioOption(name, re.compile(pattern), example, meaning, ioengines)
+
+
+FIO_OPTIONS: Final[Mapping[str, FioOption]] = MappingProxyType(
+    dict(
+        (
+            # How blocks and offsets are drawn.
+            _option("blockalign", _SIZE, "64k", "align random offsets to this size"),
+            _option("bssplit", f"{_SPLIT}(?:,{_SPLIT})?", "4k/60:64k/40", "several block sizes"),
+            _option("norandommap", _FLAG, "1", "do not keep track of blocks already visited"),
+            _option("percentage_random", _PERCENT, "50", "share of random I/O in a random job"),
+            _option(
+                "random_distribution",
+                rf"random|(?:zipf|pareto|normal):{_NUMBER}(?::{_NUMBER})?|zoned:{_ZONES}",
+                "zipf:1.2",
+                "how random offsets are spread over the file",
+            ),
+            _option(
+                "random_generator", "tausworthe|lfsr|tausworthe64", "lfsr", "source of offsets"
+            ),
+            _option("rw_sequencer", "sequential|identical", "identical", "how offsets follow"),
+            _option(
+                "file_service_type",
+                f"(?:random|roundrobin|sequential)(?::{_COUNT})?",
+                "random",
+                "which of a job's files comes next",
+            ),
+            # When I/Os are issued.
+            _option("rate_process", "linear|poisson", "poisson", "arrivals under rate_iops"),
+            _option("rate_ignore_thinktime", _FLAG, "1", "do not catch up after think time"),
+            _option("thinktime", _TIME, "100us", "pause after a block of I/Os"),
+            _option("thinktime_spin", _TIME, "50us", "part of the pause that burns CPU"),
+            _option("thinktime_blocks", _COUNT, "8", "I/Os between two pauses"),
+            _option(
+                "thinktime_blocks_type", "complete|issue", "issue", "what thinktime_blocks counts"
+            ),
+            # How deep and in what batches.
+            _option("iodepth_batch", _COUNT, "4", "I/Os submitted at once"),
+            _option("iodepth_batch_submit", _COUNT, "4", "the same as iodepth_batch"),
+            _option("iodepth_batch_complete", _COUNT, "1", "least completions taken at once"),
+            _option("iodepth_batch_complete_min", _COUNT, "1", "least completions taken at once"),
+            _option("iodepth_batch_complete_max", _COUNT, "16", "most completions taken at once"),
+            _option("iodepth_low", _COUNT, "4", "depth to drain to before filling again"),
+            _option("serialize_overlap", _FLAG, "1", "no two I/Os in flight on one block"),
+            # How the kernel is asked.
+            _option("hipri", _FLAG, "1", "poll for completion", "io_uring", "pvsync2"),
+            _option("registerfiles", _FLAG, "1", "register files with the ring", "io_uring"),
+            _option("fixedbufs", _FLAG, "1", "register buffers with the ring", "io_uring"),
+            _option("nonvectored", _FLAG, "1", "read and write without vectors", "io_uring"),
+            _option("force_async", _COUNT, "1", "ask for a worker every N I/Os", "io_uring"),
+            _option("sqthread_poll", _FLAG, "1", "a kernel thread submits", "io_uring"),
+            _option("sqthread_poll_cpu", "[0-9]{1,4}", "3", "CPU of that thread", "io_uring"),
+            _option("userspace_reap", _FLAG, "1", "reap events in user space", "libaio"),
+            _option("write_hint", "none|short|medium|long|extreme", "long", "lifetime of data"),
+            _option(
+                "mem", "malloc|shm|shmhuge|mmap|mmapshared", "mmap", "kind of memory for buffers"
+            ),
+            # What makes writes durable.
+            _option("fsync", _COUNT, "32", "fsync after this many writes"),
+            _option("fdatasync", _COUNT, "32", "fdatasync after this many writes"),
+            _option("sync", "none|0|1|sync|dsync", "dsync", "open files synchronous"),
+            _option("write_barrier", _COUNT, "16", "every N-th write is a barrier"),
+            # What the blocks hold.
+            _option("buffer_compress_percentage", _PERCENT, "50", "how well blocks compress"),
+            _option("buffer_compress_chunk", f"512|{_SIZE}", "4k", "unit of that compression"),
+            _option("dedupe_percentage", _PERCENT, "20", "share of blocks that are alike"),
+            # Where and how urgently the jobs run.
+            _option("clocksource", "gettimeofday|clock_gettime|cpu", "cpu", "clock of latencies"),
+            _option("cpus_allowed", _CPUS, "0-3,8", "CPUs that the jobs may use"),
+            _option("cpus_allowed_policy", "shared|split", "split", "share or divide them"),
+            _option("numa_cpu_nodes", _CPUS, "0", "NUMA nodes that the jobs may use"),
+            _option(
+                "numa_mem_policy",
+                f"default|local|prefer:[0-9]{{1,4}}|(?:bind|interleave):{_CPUS}",
+                "bind:0",
+                "NUMA nodes that buffers come from",
+            ),
+            _option("nice", "-20|-?1?[0-9]", "-5", "CPU priority"),
+            _option("prio", "[0-7]", "4", "I/O priority within its class"),
+            _option("prioclass", "[0-3]", "2", "I/O priority class"),
+            _option("thread", _FLAG, "1", "jobs are threads instead of processes"),
+        )
+    )
+)
+"""All options that a workload's `fio` table may hold, by name."""
+
+
+AUTO: Final = "auto"
+"""The way to the kernel that the engine finds best on the target: what a job says that names no
+`ioengine`."""
+
+METHODS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        AUTO: AUTO,
+        "io_uring": "io_uring",
+        "libaio": "libaio",
+        "psync": "sync",
+        "sync": "sync",
+        "pvsync": "sync",
+        "pvsync2": "sync",
+    }
+)
+"""The native engine's way to the kernel for each of fio's I/O engines that has one."""
+
+OF_NO_MEANING: Final = (
+    "clocksource",
+    "fixedbufs",
+    "iodepth_batch",
+    "iodepth_batch_complete_max",
+    "iodepth_batch_submit",
+    "mem",
+    "nonvectored",
+    "registerfiles",
+    "thread",
+    "userspace_reap",
+)
+"""Options that tune fio and leave the load as it is."""
+
+SIZES_MAX: Final = 32
+ZONES_MAX: Final = 64
+THETA_MAX: Final = 100.0
+PAUSE_MAX_US: Final = 3_600_000_000
+"""What the engine takes: sizes of blocks and zones of a job, the steepest zipf, the longest pause
+(an hour)."""
+
+_UNITS_US: Final = {"": 1, "us": 1, "ms": 1000, "s": 1_000_000}
+_NATIVE_TIME: Final = re.compile(r"([0-9]+)(us|ms|s)?")
+
+_ZONE: Final = "[0-9]{1,3}/[0-9]{1,3}"
+_NO: Final = "0"
+
+_VALUES: Final[Mapping[str, str]] = {
+    # How blocks and offsets are drawn.
+    "bssplit": r"[0-9]+[km](?:/[0-9]+)?(?::[0-9]+[km](?:/[0-9]+)?)*",
+    "norandommap": "[01]",
+    "percentage_random": "100",
+    "random_distribution": f"random|(?:zipf|pareto):{_NUMBER}|zoned:{_ZONE}(?::{_ZONE})*",
+    "random_generator": ".*",
+    "file_service_type": "roundrobin",
+    "rw_sequencer": "sequential",
+    # When I/Os are issued.
+    "rate_process": "linear|poisson",
+    "rate_ignore_thinktime": _NO,
+    "thinktime": ".*",
+    "thinktime_spin": _NO,
+    "thinktime_blocks": "[1-9][0-9]*",
+    "thinktime_blocks_type": "complete",
+    # How deep and in what batches.
+    "iodepth_batch_complete": "[01]",
+    "iodepth_batch_complete_min": "[01]",
+    "serialize_overlap": _NO,
+    # How the kernel is asked.
+    "hipri": "[01]",
+    "force_async": _NO,
+    "sqthread_poll": "[01]",
+    "write_hint": "none",
+    # What makes writes durable.
+    "fsync": ".*",
+    "fdatasync": _NO,
+    "sync": "none|0",
+    "write_barrier": _NO,
+    # What the blocks hold.
+    "buffer_compress_percentage": ".*",
+    "dedupe_percentage": ".*",
+    **dict.fromkeys(OF_NO_MEANING, ".*"),
+}
+
+NATIVE_OPTIONS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
+    {name: re.compile(pattern) for name, pattern in _VALUES.items()}
+)
+"""Options that a native workload's `fio` table may hold, with the values that mean the same."""
+
+
+def is_native(name: str, text: str) -> bool:
+    """Whether the native engine does what fio does with that option at that value."""
+    pattern = NATIVE_OPTIONS.get(name)
+    if pattern is None or pattern.fullmatch(text) is None:
+        return False
+    match name:
+        case "bssplit":
+            return _can_split(text)
+        case "random_distribution":
+            return _can_draw(*text.partition(":")[::2])
+        case "thinktime":
+            return microseconds(text) <= PAUSE_MAX_US
+    return True
+
+
+def whole_percent_of(bssplit: str) -> int:
+    """What all its shares come to; of none, or of more than a hundred, nobody could say a mean."""
+    return sum(share for _, share in shares_of(bssplit))
+
+
+def microseconds(text: str) -> int:
+    """A time as fio's options have it; 0 for what is none."""
+    match = _NATIVE_TIME.fullmatch(text)
+    return int(match[1]) * _UNITS_US[match[2] or ""] if match else 0
+
+
+def _can_split(text: str) -> bool:
+    """More than a hundred percent fio refuses; it cuts sizes to multiples of the smallest."""
+    shares = shares_of(text)
+    sizes = [size for size, share in shares if share]
+    if not sizes or len(sizes) > SIZES_MAX or sum(share for _, share in shares) > WHOLE:
+        return False
+    least = min(size for size, _ in shares)
+    return min(sizes) == least and not any(size % least for size in sizes)
+
+
+def _can_draw(kind: str, values: str) -> bool:
+    match kind:
+        case "zipf":
+            return 0 < float(values) <= THETA_MAX
+        case "pareto":
+            return 0 < float(values) < 1
+        case "zoned":
+            zones = [tuple(map(int, zone.split("/"))) for zone in values.split(":")]
+            sums = [sum(column) for column in zip(*zones, strict=True)]
+            return len(zones) <= ZONES_MAX and sums == [WHOLE, WHOLE]
+    return True
+
+
+class Option(Protocol):
+    """What is known of an allowed option."""
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """What its value must match as a whole."""
+
+    @property
+    def example(self) -> str:
+        """A value that does."""
+
+
+def allowed(
+    program: str, options: Sequence[tuple[str, str]], known: Mapping[str, Option]
+) -> dict[str, str]:
+    """The options of a program. EngineError for one that is not `known`, or has another value."""
+    for name, text in options:
+        if name not in known:
+            names = ", ".join(sorted(known))
+            raise EngineError(f"{program} has no allowed option {name!r}.", f"Use one of: {names}.")
+        if not known[name].pattern.fullmatch(text):
+            happened = f"The {program} option {name} cannot be {text!r}."
+            raise EngineError(happened, f"Write it like {known[name].example}.")
+    return dict(options)

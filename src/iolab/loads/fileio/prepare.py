@@ -1,0 +1,89 @@
+"""What comes before a measurement: extents proved, caches dropped, the devices watched idle."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from iolab.core.events import Phase
+from iolab.core.run import NOT_DROPPED, PlannedRun
+from iolab.errors import HostError
+from iolab.hosts.device_counters import idle_proof, snapshot
+from iolab.session.context import Crew
+from iolab.session.driver import Evidence, on_each
+from iolab.targets.extents import evict, proof_of_device, prove, unproved
+from iolab.units import format_bytes
+
+
+async def prepare(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    """Every phase before the measurement, each a barrier. Raises HostError when one fails.
+
+    Returns early, between two phases, when the user wants to stop.
+    """
+    phases: tuple[Callable[[Crew, PlannedRun, Sequence[Evidence]], Awaitable[None]], ...] = (
+        prove_written,
+        drop_caches,
+        watch_idle,
+    )
+    for phase in phases:
+        if not crew.stop.requested:
+            await phase(crew, run, evidence)
+
+
+async def prove_written(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    """Prove that what the job will read was written; a hole would be measured as a fast read."""
+    job = run.point.io
+    if not job.access.reads:
+        return
+    data_set = crew.plan.data_set(run.point.data_set)
+    crew.begin(Phase.PROVE, run, f"that {data_set.id} was written")
+
+    async def check(mine: Evidence) -> None:
+        numjobs = run.point.io_on(mine.name).numjobs
+        if mine.site.device:
+            mine.extents = proof_of_device(mine.site, numjobs * data_set.job_bytes)
+        else:
+            mine.extents = await prove(mine.site, mine.site.paths(data_set, numjobs))
+        if holes := unproved(mine.extents):
+            happened = (
+                f"{format_bytes(holes)} of {data_set.id} on host '{mine.name}' were never written: "
+                f"reading them would measure holes."
+            )
+            raise HostError(
+                happened, "Let nobody change files in the scratch folder, or fill the device first."
+            )
+
+    await on_each(evidence, check)
+
+
+async def drop_caches(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    """Drop the pages of the files that the job will read, where the method asks for it."""
+    job = run.point.io
+    for mine in evidence:
+        mine.cache = NOT_DROPPED
+    if not (crew.study.method.drop_caches and job.access.reads):
+        return
+    data_set = crew.plan.data_set(run.point.data_set)
+    crew.begin(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
+
+    async def drop(mine: Evidence) -> None:
+        numjobs = run.point.io_on(mine.name).numjobs
+        mine.cache = await evict(mine.site, mine.site.paths(data_set, numjobs))
+
+    await on_each(evidence, drop)
+
+
+async def watch_idle(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    """See whether the target's devices are busy with somebody else's I/O, where asked for."""
+    seconds = crew.study.method.idle_watch_s
+    known = [mine for mine in evidence if mine.site.devices]
+    if not known or not seconds:
+        return
+    crew.begin(Phase.IDLE, run, "is anybody else busy there", seconds)
+
+    async def watch(mine: Evidence) -> None:
+        before = await snapshot(mine.site.host)
+        await asyncio.sleep(seconds)
+        mine.idle = idle_proof(before, await snapshot(mine.site.host), mine.site.devices)
+
+    await on_each(known, watch)

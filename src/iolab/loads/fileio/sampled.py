@@ -1,0 +1,868 @@
+"""What the checks of sampled I/O share: which samples tell anything, and a job's block sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from iolab.analysis.check import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    not_applicable,
+    percent,
+    valid,
+    worst,
+)
+from iolab.analysis.checks.bytes import BACKGROUND_BYTES_PER_S, EXCESS_SHARE, Moved, moved_by_device
+from iolab.analysis.sums import totals_by_way
+from iolab.analysis.view import RunView
+from iolab.core.histogram import BIN_COUNT, LOWER_NS, UPPER_NS, Histogram
+from iolab.core.metric import Level
+from iolab.core.run import DeviceDelta, HostRun
+from iolab.core.samples import Direction, Ints, ServiceTime, WayTrace, counted_once, ways_of
+from iolab.core.workload import WHOLE, Access, Job, shares_of
+from iolab.units import format_bytes, format_count, format_ns, parse_size
+
+SIGMAS: Final = 6.0
+"""How far chance may move a count, a mean or a share: once in 500 million."""
+
+ENOUGH_BIOS: Final = 200
+"""Sampled I/Os from which a share is known to a few per cent."""
+
+CENSORED_MOST: Final = 0.25
+"""Share of the sampled I/Os whose end may be missing. Beyond it the ends of others on the same
+place may have been taken for theirs, and windows without any end are not counted."""
+
+FLUSHING: Final = ("fsync", "fdatasync", "sync", "write_barrier")
+"""Options by which a file system writes of its own for each I/O, in the engine's name."""
+
+PLACES_ITSELF: Final = frozenset({"btrfs", "f2fs", "bcachefs", "zfs", "nilfs2"})
+"""File systems that write in other places than they are asked to, and may buffer direct I/O."""
+
+SURELY_WHOLE_BYTES: Final = 64 << 10
+"""Blocks up to this no device splits for the number of their pages; larger ones many do, whatever
+they say of the largest I/O (a loop device takes 128 pages at once)."""
+
+
+def missing_sample(host: HostRun, what: str, where: str) -> Said:
+    """Why `what` the block layer would tell is not known on a host."""
+    reason = host.trace.reason if host.trace else "no sample was taken"
+    return not_applicable(
+        f"{what}{where} is not known: {reason or 'nothing was seen'}.", host=host.host
+    )
+
+
+def way_name(way: Direction) -> str:
+    """I/Os of a direction, for a sentence."""
+    return {Direction.READ: "reads", Direction.WRITE: "writes"}.get(way, "trims")
+
+
+def flushes(job: Job) -> bool:
+    """Whether the job makes the file system write of its own."""
+    return any(value not in ("0", "none") for name, value in job.options if name in FLUSHING)
+
+
+def places_itself(view: RunView, host: HostRun) -> bool:
+    """Whether the file system decides where writes go."""
+    target = view.target(host)
+    return target is not None and target.fs_type in PLACES_ITSELF
+
+
+def ends_missing(trace: WayTrace) -> bool:
+    """Whether too many sampled I/Os have no recorded end for times and windows to be trusted."""
+    return trace.censored > CENSORED_MOST * (trace.censored + trace.timed)
+
+
+def sizes_of(job: Job, way: Direction) -> tuple[tuple[int, float], ...]:
+    """The block sizes that I/Os of one direction have, each with its share, which sum to 1."""
+    split = dict(job.options).get("bssplit")
+    if split is None:
+        return ((job.block_bytes, 1.0),)
+    reads, _, others = split.partition(",")
+    told = [(size, share) for size, share in shares_of(_part(reads, others, way)) if share]
+    sizes = {size: 0.0 for size, _ in told}
+    for size, share in told:
+        sizes[size] += share / WHOLE
+    # What is left of a hundred percent goes to the last size.
+    sizes[told[-1][0]] += 1 - sum(sizes.values())
+    return tuple(sizes.items())
+
+
+def _part(reads: str, others: str, way: Direction) -> str:
+    return reads if way is Direction.READ or not others else others
+
+
+FEWER_GOOD: Final = 0.98
+"""Share of the claimed I/Os that the device must have done: as of bytes, none of an honest direct
+run is missing once merges are added."""
+
+FEWER_BAD: Final = 0.90
+"""Below this share more than one I/O in ten is not an I/O of the device."""
+
+MORE_GOOD: Final = 2.0
+"""Device I/Os for each claimed one that fragments, stripes and a file system's own may explain."""
+
+MORE_BAD: Final = 4.0
+"""From four I/Os for each claimed one on, of blocks that the device takes whole, the claimed ones
+are none of the device's."""
+
+SMALL_SHARE: Final = 0.10
+"""Share of sampled requests that edges of extents may make smaller than the block."""
+
+SMALL_BAD: Final = 0.50
+"""From half of them on the blocks are smaller."""
+
+OTHERS_IOS_PER_S: Final = 100.0
+"""What an idle system does by itself (logs, journals): excess below is not told."""
+
+_LAYERED: Final = ("dm-", "md")
+"""Devices that split I/Os by limits of their own (stripes, thin blocks)."""
+
+_WORDS: Final = {Direction.READ: "read", Direction.WRITE: "written", Direction.TRIM: "trimmed"}
+
+
+@check("block-size", "Block size")
+def block_size(view: RunView) -> Said:
+    """Whether the I/Os were as large as the job says: by claims, and by the device's own count."""
+    return worst([*_claims(view), *_device_counts(view), *_sampled(view)])
+
+
+def _claims(view: RunView) -> Iterator[Said]:
+    """Claimed bytes against claimed I/Os, by host and direction."""
+    for index, host in enumerate(view.hosts):
+        job = view.record.run.point.io_on(host.host)
+        for way in ways_of(job.access):
+            ios, moved = _claimed_ios(view, index, way), view.claimed_bytes(index, way)
+            if ios:
+                totals = totals_by_way(host)[way]
+                short = totals.short_ios if totals else 0
+                if totals is None or totals.ios != ios:
+                    # Reports of an engine that did not end well are taken while it counts.
+                    short += job.depth_total + abs(totals.ios - ios if totals else 0)
+                yield _claim(job, way, ios, moved, short, host.host, view.on(host))
+
+
+def _claimed_ios(view: RunView, index: int, way: Direction) -> int:
+    table = view.record.intervals
+    rows = (table.host == index) & (table.direction == way) & counted_once(table.direction)
+    return int(table.ios[rows].sum())
+
+
+def _claim(
+    job: Job, way: Direction, ios: int, moved: int, short: int, name: str, where: str
+) -> Said:
+    sizes = sizes_of(job, way)
+    low, high = _bounds(job, sizes, ios)
+    slack = short * max(size for size, _ in sizes)
+    evidence: Numbers = {
+        "host": name,
+        "direction": way.name.lower(),
+        "claimed_ios": ios,
+        "claimed_bytes": moved,
+        "bytes_per_io": moved / ios,
+        "least_bytes_per_io": low,
+        "most_bytes_per_io": high,
+    }
+    asked = (
+        f"{format_bytes(sizes[0][0])}"
+        if len(sizes) == 1
+        else f"{format_bytes(min(s for s, _ in sizes))} to {format_bytes(max(s for s, _ in sizes))}"
+    )
+    says = (
+        f"The engine claims {format_bytes(moved)} {_WORDS[way]} in {format_count(ios)} "
+        f"I/Os{where}, {moved / ios:,.0f} B each"
+    )
+    if low * ios - slack <= moved <= high * ios:
+        return valid(f"{says}.", **evidence)
+    return invalid(f"{says}, where the job's I/Os are of {asked}.", **evidence)
+
+
+def _bounds(job: Job, sizes: tuple[tuple[int, float], ...], ios: int) -> tuple[float, float]:
+    """Between which the bytes of an I/O lie in the mean: exactly known where there is one size.
+
+    Mixed sizes are drawn, so their mean varies by chance, and by the I/Os under way at the end.
+    Near the end of a file a block that does not fit is drawn anew; fio's map of visited blocks cuts
+    blocks to what is left between visited ones, so that only the least is known then.
+    """
+    known = [size for size, _ in sizes]
+    if len(known) == 1:
+        return float(known[0]), float(known[0])
+    mean = sum(size * share for size, share in sizes)
+    deviation = math.sqrt(max(sum(size * size * share for size, share in sizes) - mean**2, 0.0))
+    chance = SIGMAS * deviation / math.sqrt(ios)
+    edges = max(known) * (job.depth_total / ios + max(known) / job.file_bytes)
+    low = max(mean - chance - edges, min(known))
+    if job.access.random and dict(job.options).get("norandommap") != "1":
+        low = min(known)
+    return float(low), float(min(mean + chance + edges, max(known)))
+
+
+def _device_counts(view: RunView) -> Iterator[Said]:
+    """The device's own count of I/Os against the claimed one; of direct I/O on a known device."""
+    if not view.job.direct:
+        return
+    for group in moved_by_device(view) or ():
+        members = [i for i, host in enumerate(view.hosts) if host.host in group.hosts]
+        for way in (Direction.READ, Direction.WRITE):
+            claimed = sum(_claimed_ios(view, index, way) for index in members)
+            if claimed:
+                yield from _counted(view, group, members, way, claimed)
+
+
+def _counted(
+    view: RunView, group: Moved, members: list[int], way: Direction, claimed: int
+) -> Iterator[Said]:
+    names = group.device.split("+")
+    done, merged = _done(view, members, names, way)
+    if not done:
+        return  # The bytes say so already.
+    of_bytes = (group.claimed(way), group.moved(way))
+    evidence: Numbers = {
+        "device": group.device,
+        "direction": way.name.lower(),
+        "claimed_ios": claimed,
+        "device_ios": done,
+        "device_merges": merged,
+    }
+    says = (
+        f"{group.device} did {format_count(done + (merged or 0))} I/Os {_WORDS[way]} for the "
+        f"{format_count(claimed)} claimed"
+    )
+    if merged is not None:
+        # What the device did not move is said of bytes.
+        arrived = min(of_bytes[1] / max(of_bytes[0], 1), 1.0) * claimed
+        if done + merged < FEWER_GOOD * arrived:
+            placed = any(places_itself(view, view.hosts[index]) for index in members)
+            if placed:
+                yield indicative(f"{says}: its file system may have buffered them.", **evidence)
+            else:
+                verdict = invalid if done + merged < FEWER_BAD * arrived else indicative
+                yield verdict(f"{says}: the engine counts I/Os that were none.", **evidence)
+    yield from _too_many(view, group, members, way, says, evidence, done + (merged or 0))
+    yield valid(f"{says}.", **evidence)
+
+
+def _too_many(
+    view: RunView,
+    group: Moved,
+    members: list[int],
+    way: Direction,
+    says: str,
+    evidence: Numbers,
+    done: int,
+) -> Iterator[Said]:
+    """More I/Os than the claimed blocks need, where the device takes such blocks whole."""
+    job, claimed = view.job, int(evidence["claimed_ios"] or 0)
+    moved, told = group.moved(way) - group.probes(way), group.claimed(way)
+    limit = _whole_bytes(view, group)
+    largest = max(size for size, _ in sizes_of(job, way))
+    # Others' bytes, and those of a file system, bring I/Os with them; that is said of bytes.
+    foreign = max(EXCESS_SHARE * told, BACKGROUND_BYTES_PER_S * group.seconds)
+    if flushes(job) or limit is None or moved - told > foreign:
+        return
+    hosts = [view.hosts[index].totals for index in members]
+    probes = sum(t.generator.probe_reads for t in hosts if t and t.generator)
+    if largest > min(limit, SURELY_WHOLE_BYTES):
+        return
+    own = done - (probes if way is Direction.READ else 0) - OTHERS_IOS_PER_S * group.seconds
+    if own > MORE_GOOD * claimed:
+        layered = any(name.startswith(_LAYERED) for name in group.device.split("+"))
+        verdict = invalid if own > MORE_BAD * claimed and not layered else indicative
+        yield verdict(
+            f"{says}: they were smaller than {format_bytes(largest)}.",
+            **{**evidence, "max_io_bytes": limit},
+        )
+
+
+def _sampled(view: RunView) -> Iterator[Said]:
+    """Sizes of sampled requests, of blocks that the kernel has no cause to split."""
+    for host in view.hosts:
+        job = view.record.run.point.io_on(host.host)
+        for way in ways_of(job.access):
+            trace = host.trace.way(way) if host.trace and job.direct else None
+            least = min(size for size, _ in sizes_of(job, way))
+            if trace is None or trace.bios < ENOUGH_BIOS or least > SURELY_WHOLE_BYTES:
+                continue
+            if way is Direction.WRITE and flushes(job):
+                continue
+            small = sum(bios for size, bios in trace.sizes if 0 < size < least)
+            share = small / trace.bios
+            evidence: Numbers = {
+                "host": host.host,
+                "direction": way.name.lower(),
+                "sampled": trace.bios,
+                "smaller": small,
+                "smaller_share": share,
+            }
+            says = (
+                f"{percent(share)} of {format_count(trace.bios)} sampled I/Os "
+                f"{_WORDS[way]}{view.on(host)} were smaller than {format_bytes(least)}"
+            )
+            if share > SMALL_SHARE:
+                verdict = invalid if share >= SMALL_BAD else indicative
+                yield verdict(f"{says}: the load is not what its label says.", **evidence)
+
+
+def _whole_bytes(view: RunView, group: Moved) -> int | None:
+    """The largest I/O that all devices of the group take whole; None where that is not known."""
+    names = group.device.split("+")
+    facts = next((view.facts_of(host) for host in view.hosts if host.host in group.hosts), None)
+    limits = [disk.max_io_bytes for disk in (facts.disks if facts else ()) if disk.name in names]
+    known = [limit for limit in limits if limit is not None]
+    return min(known) if known and len(known) == len(names) else None
+
+
+def _done(
+    view: RunView, members: list[int], names: list[str], way: Direction
+) -> tuple[int, int | None]:
+    """I/Os and merges of those devices; each host took its looks itself, so the widest saw all."""
+    found = [
+        _sum([delta for delta in view.hosts[index].devices if delta.device in names], way)
+        for index in members
+    ]
+    return max(found, key=lambda told: told[0] + (told[1] or 0))
+
+
+def _sum(deltas: list[DeviceDelta], way: Direction) -> tuple[int, int | None]:
+    moved = [delta.way(way) for delta in deltas]
+    known = [one.merges for one in moved if one.merges is not None]
+    return sum(one.ios for one in moved), sum(known) if len(known) == len(moved) else None
+
+
+SEQUENTIAL_GOOD: Final = 0.10
+"""Share of sequential I/O beyond chance that a random load may have."""
+
+SEQUENTIAL_BAD: Final = 0.50
+"""From half of it on it is another load."""
+
+RUN_GOOD: Final = 0.80
+"""Share of its expected sequential I/O that a sequential load must have."""
+
+RUN_BAD: Final = 0.50
+"""With less than half of it the load is random."""
+
+STREAMS_KNOWN: Final = 0.50
+"""Windows too short for the job's streams to show at least this share of sequence tell nothing."""
+
+COVERED_GOOD: Final = 0.95
+"""Share of the data set that the places must look drawn from; checked only beyond chance."""
+
+COVERED_BAD: Final = 0.50
+"""From half of the data set on it is another data set."""
+
+MAPPED_CHANCE: Final = 4.0
+"""How much likelier than by draws alone an I/O follows another under fio's map of visited blocks: a
+draw that meets a visited block takes the next free one, which lies behind others (measured: 3)."""
+
+_MIXED_RUN: Final = 0.5
+"""Of mixed sequential access an engine may have one position for both directions: the one before
+went the same way at least half of the time."""
+
+_WHOLE: Final = 100
+
+
+@check("access-pattern", "Access pattern")
+def access_pattern(view: RunView) -> Said:
+    """Whether random I/O covered the data set and was not in sequence, or sequential was."""
+    if not view.job.direct:
+        return not_applicable("The page cache decides what reaches the device, and in what order.")
+    return worst(answer for host in view.hosts for answer in _host_answers(view, host))
+
+
+def _host_answers(view: RunView, host: HostRun) -> Iterator[Said]:
+    job, where = view.record.run.point.io_on(host.host), view.on(host)
+    if host.trace is None or host.trace.reason:
+        yield missing_sample(host, "Which places were accessed", where)
+        return
+    if places_itself(view, host):
+        yield not_applicable(
+            f"The file system{where} decides itself where writes go.", host=host.host
+        )
+        return
+    # What a flush writes, a file system writes in the engine's name.
+    ways = [way for way in ways_of(job.access) if way is Direction.READ or not flushes(job)]
+    seen = {way: trace for way in ways if (trace := host.trace.way(way))}
+    told: Mapping[Direction, WayTrace] = {
+        way: trace for way, trace in seen.items() if trace.bios >= ENOUGH_BIOS
+    }
+    if not told:
+        most = max((trace.bios for trace in seen.values()), default=0)
+        yield not_applicable(
+            f"Only {format_count(most)} I/Os{where} were sampled, which tell no pattern.",
+            host=host.host,
+        )
+    elif not job.access.random:
+        yield _in_sequence(job, told, host.host, where)
+    else:
+        for way, trace in told.items():
+            yield from _at_random(job, way, trace, host.host, where)
+
+
+def _in_sequence(job: Job, told: Mapping[Direction, WayTrace], host: str, where: str) -> Said:
+    """A sequential job: each stream's I/Os follow each other, but for its first of a window."""
+    bios = sum(trace.bios for trace in told.values())
+    share = sum(trace.sequential for trace in told.values()) / bios
+    streams = job.numjobs * job.files_per_job
+    starts = sum(trace.windows for trace in told.values()) * streams
+    # Each pass over a file begins at its start again.
+    again = job.block_bytes / max(job.file_bytes, 1)
+    expected = 1 - starts / bios - again
+    evidence: Numbers = {"host": host, "bios": bios, "sequential_share": share, "streams": streams}
+    if any(ends_missing(trace) for trace in told.values()):
+        return not_applicable(
+            f"The ends of too many sampled I/Os{where} were not recorded to tell streams apart.",
+            **evidence,
+        )
+    if expected < STREAMS_KNOWN:
+        return not_applicable(
+            f"{format_count(streams)} sequential streams{where} are too many to be told apart in "
+            f"{format_count(bios)} sampled I/Os.",
+            **evidence,
+        )
+    if job.access is Access.RW:
+        expected *= _MIXED_RUN
+    evidence = {**evidence, "expected_share": expected}
+    says = f"{percent(share)} of {format_count(bios)} sampled I/Os{where} followed another"
+    if share < RUN_GOOD * expected:
+        verdict = invalid if share < RUN_BAD * expected else indicative
+        return verdict(
+            f"{says}, where sequential I/O has at least {percent(expected)}: the load is not "
+            "sequential.",
+            **evidence,
+        )
+    return valid(f"{says}.", **evidence)
+
+
+def _at_random(job: Job, way: Direction, trace: WayTrace, host: str, where: str) -> Iterator[Said]:
+    options = dict(job.options)
+    kind, _, values = options.get("random_distribution", "random").partition(":")
+    if options.get("percentage_random", str(_WHOLE)) != str(_WHOLE) or kind not in (
+        "random",
+        "zoned",
+    ):
+        yield not_applicable(
+            f"Places of {kind} draws are as unequal as they were asked to be.", host=host
+        )
+        return
+    sizes = sizes_of(job, way)
+    grain = parse_size(options.get("blockalign", str(min(size for size, _ in sizes))))
+    blocks = job.numjobs * job.files_per_job * (job.file_bytes // grain)
+    zones = _zones(values) if kind == "zoned" else ((1.0, 1.0),)
+    order = options.get("file_service_type", "")
+    if job.files_per_job > 1 and (order.startswith("sequential") or ":" in order):
+        yield not_applicable("Files are served one after the other, as was asked.", host=host)
+    else:
+        yield _covers(way, trace, grain, blocks, zones, (host, where))
+    yield _not_in_sequence(way, trace, sizes, blocks, zones, (host, where))
+
+
+def _zones(values: str) -> tuple[tuple[float, float], ...]:
+    """Shares of I/O and of the data of each of fio's zones."""
+    pairs = (zone.split("/") for zone in values.split(":"))
+    return tuple((int(ios) / _WHOLE, int(size) / _WHOLE) for ios, size in pairs)
+
+
+def _not_in_sequence(
+    way: Direction,
+    trace: WayTrace,
+    sizes: tuple[tuple[int, float], ...],
+    blocks: int,
+    zones: tuple[tuple[float, float], ...],
+    place: tuple[str, str],
+) -> Said:
+    """By chance an I/O begins where another has ended; parts of one I/O always do."""
+    host, where = place
+    share = trace.sequential / trace.bios
+    likelier = max((ios / size for ios, size in zones if size), default=1.0)
+    chance = min(trace.ends / trace.bios / max(blocks, 1) * likelier * MAPPED_CHANCE, 1.0)
+    mean = sum(size * part for size, part in sizes)
+    told = sum(bios for size, bios in trace.sizes if size)
+    piece = sum(size * bios for size, bios in trace.sizes) / max(told, 1)
+    # Small blocks are not split, whatever was seen: their size is another check's.
+    split = max(size for size, _ in sizes) > SURELY_WHOLE_BYTES
+    parts = max(1 - piece / mean, 0.0) if split else 0.0
+    expected = min(chance + parts, 1.0)
+    allowed = expected + SIGMAS * math.sqrt(max(expected, 1 / trace.bios) / trace.bios)
+    evidence: Numbers = {
+        "host": host,
+        "direction": way.name.lower(),
+        "bios": trace.bios,
+        "sequential_share": share,
+        "expected_share": expected,
+    }
+    says = (
+        f"{percent(share)} of {format_count(trace.bios)} sampled {way_name(way)}{where} followed "
+        "another"
+    )
+    if share > allowed + SEQUENTIAL_GOOD:
+        verdict = invalid if share > allowed + SEQUENTIAL_BAD else indicative
+        return verdict(
+            f"{says}, where {percent(expected)} do by chance: the load is not random.", **evidence
+        )
+    return valid(f"{says}, as at random.", **evidence)
+
+
+def _covers(
+    way: Direction,
+    trace: WayTrace,
+    grain: int,
+    blocks: int,
+    zones: tuple[tuple[float, float], ...],
+    place: tuple[str, str],
+) -> Said:
+    """So many draws meet so many places; a map of visited blocks and split I/Os only more."""
+    host, where = place
+    drawn, distinct = len(trace.sectors), len(set(trace.sectors))
+    mean, deviation = _distinct(drawn, blocks, zones)
+    evidence: Numbers = {
+        "host": host,
+        "direction": way.name.lower(),
+        "places": drawn,
+        "distinct_places": distinct,
+        "expected_places": mean,
+        "data_bytes": blocks * grain,
+    }
+    says = (
+        f"{format_count(drawn)} sampled {way_name(way)}{where} began at {format_count(distinct)} "
+        "places"
+    )
+    if distinct < mean - SIGMAS * max(deviation, 1.0):
+        seen = _blocks_for(drawn, distinct, blocks, zones)
+        evidence = {**evidence, "covered_bytes": seen * grain}
+        if seen < COVERED_GOOD * blocks:
+            verdict = invalid if seen < COVERED_BAD * blocks else indicative
+            return verdict(
+                f"{says}, as of {format_bytes(seen * grain)}, where the data set has "
+                f"{format_bytes(blocks * grain)}: the load did not go over all of it.",
+                **evidence,
+            )
+    return valid(f"{says}, as many as of the whole data set.", **evidence)
+
+
+def _distinct(
+    drawn: int, blocks: float, zones: tuple[tuple[float, float], ...]
+) -> tuple[float, float]:
+    """How many places so many draws meet, and by how much that varies (occupancy problem)."""
+    mean = variance = 0.0
+    for ios, size in zones:
+        cells, load = blocks * size, drawn * ios
+        if cells < 1:
+            continue
+        empty = math.exp(-load / cells)
+        mean += cells * (1 - empty)
+        variance += cells * empty * (1 - (1 + load / cells) * empty)
+    return mean, math.sqrt(max(variance, 0.0))
+
+
+def _blocks_for(
+    drawn: int, distinct: int, blocks: int, zones: tuple[tuple[float, float], ...]
+) -> int:
+    """Of how many blocks so many draws would meet so many places, at most all."""
+    low, high = 1.0, float(blocks)
+    for _ in range(64):
+        middle = (low + high) / 2
+        low, high = (
+            (middle, high) if _distinct(drawn, middle, zones)[0] < distinct else (low, middle)
+        )
+    return round(high)
+
+
+RANKS: Final = (50.0, 90.0, 99.0, 99.9)
+"""Percentiles of the engine that are held against the device, and its maximum."""
+
+SLOWER_GOOD: Final = 0.2
+"""Share by which more of the device's I/Os may be slower than of the engine's, beyond chance: a
+sample of windows is no sample of I/Os where the rate changes within one."""
+
+SLOWER_GOOD_MOST: Final = 0.05
+"""The same where many are slower: a twentieth of all."""
+
+SLOWER_BAD: Final = 0.5
+SLOWER_BAD_MOST: Final = 0.10
+"""From half as many again, or a tenth of all, on it is no matter of sampling."""
+
+ENOUGH_WINDOWS: Final = 5
+"""Fewer windows do not tell how far chance moves a share."""
+
+FEW: Final = 5
+"""Slower bios that may be other than the engine's I/O: pages of its program that are read in."""
+
+MISTAKEN: Final = 0.05
+"""Of the sampled I/Os without a recorded end so many may have been given that of a later one on the
+same place, and look slow."""
+
+MEAN_GOOD: Final = 1.10
+MEAN_BAD: Final = 1.25
+"""How much longer the device's mean may be than the engine's, where there is no sample: its counts
+have a few I/Os of the file system."""
+
+SUM_SHARE: Final = 0.01
+"""How far the engine's sum of latencies may be from what its bins allow: means are rounded."""
+
+RANK_SHARE: Final = 0.05
+"""How far a percentile may be from that of the bins: a bin is 1.6 % wide."""
+
+
+@check("latency-contradicted", "Latency below the device's")
+def latency_contradicted(view: RunView) -> Said:
+    """Whether no I/O was faster than the device, and the engine's sums fit its histogram."""
+    nothing = not_applicable("No latency was measured.")
+    bins = whole_bins(view)
+    answers = [nothing]
+    for index in range(len(view.hosts)):
+        answers += _against_itself(view, index, bins[index])
+        answers += _against_device(view, index, bins[index])
+    return worst(answers)
+
+
+def device_contradicts(view: RunView, index: int, bins: Ints) -> bool:
+    """Whether a host's latencies are told shorter than its device took, of its `whole_bins`."""
+    answers = _against_device(view, index, bins)
+    return any(said.level in (Level.INDICATIVE, Level.INVALID) for said in answers)
+
+
+def whole_bins(view: RunView) -> Ints:
+    """Counts (H, 6, BIN_COUNT) of the whole run, as samples are: Direction, then ServiceTime."""
+    counts = np.zeros((len(view.hosts), 2 * len(Direction), BIN_COUNT), dtype=np.int64)
+    service = int(ServiceTime.READ)
+    for part in view.record.bins.chunks():
+        for first, place in ((0, 0), (service, len(Direction))):
+            rows = (part.direction >= first) & (part.direction < first + len(Direction))
+            way = part.direction[rows] - first + place
+            np.add.at(counts, (part.host[rows], way, part.bin[rows]), part.count[rows])
+    return counts
+
+
+def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[Said]:
+    """Sums, extremes and percentiles against the bins, which all tell the same I/Os."""
+    host, table = view.hosts[index], view.record.intervals
+    for way in Direction:
+        counts = bins[way]
+        total = int(counts.sum())
+        totals = totals_by_way(host)[way]
+        if not total:
+            continue
+        rows = (table.host == index) & (table.direction == way)
+        told = float(table.lat_sum_ns[rows].sum())
+        least, most = float(counts @ LOWER_NS), float(counts @ UPPER_NS)
+        evidence: Numbers = {
+            "host": host.host,
+            "direction": way.name.lower(),
+            "lat_ns_mean": told / total,
+            "least_ns_mean": least / total,
+            "most_ns_mean": most / total,
+        }
+        of = f"of its {way_name(way)}{view.on(host)}"
+        # The last bin takes all that is longer.
+        if told < (1 - SUM_SHARE) * least or (
+            told > (1 + SUM_SHARE) * most and not counts[BIN_COUNT - 1]
+        ):
+            yield invalid(
+                f"The engine's mean latency {of} is {format_ns(told / total)}, its histogram "
+                f"allows {format_ns(least / total)} to {format_ns(most / total)}.",
+                **evidence,
+            )
+        if totals is None or host.stopped_early:
+            continue
+        top = int(np.flatnonzero(counts)[-1])
+        highest = totals.lat_max_ns
+        if top < BIN_COUNT - 1 and not (
+            (1 - RANK_SHARE) * LOWER_NS[top] <= highest <= (1 + RANK_SHARE) * UPPER_NS[top]
+        ):
+            yield invalid(
+                f"The engine's longest latency {of} is {format_ns(highest)}, of its histogram "
+                f"{format_ns(int(UPPER_NS[top]))}.",
+                **{**evidence, "lat_ns_max": highest, "histogram_ns_max": int(UPPER_NS[top])},
+            )
+        histogram = Histogram(counts)
+        for rank, value in totals.percentiles:
+            ours = histogram.percentile_ns(rank) or 0.0
+            if abs(value - ours) > RANK_SHARE * max(ours, 1.0) + 1:
+                yield invalid(
+                    f"The engine's {rank:g}th percentile {of} is {format_ns(value)}, of its "
+                    f"histogram {format_ns(ours)}.",
+                    **{**evidence, "percent": rank, "lat_ns": value, "histogram_ns": ours},
+                )
+                break
+
+
+def _against_device(view: RunView, index: int, bins: Ints) -> Iterator[Said]:
+    """Of each direction the sampled distribution, else the mean of the device's own counts."""
+    host = view.hosts[index]
+    job, where = view.record.run.point.io_on(host.host), view.on(host)
+    if not job.direct:
+        yield not_applicable("The page cache stands between the engine and the device.")
+        return
+    for way in ways_of(job.access):
+        if way is Direction.TRIM or (way is Direction.WRITE and flushes(job)):
+            continue
+        # From submission, where that is told beside the time from when an I/O was due.
+        service = bins[len(Direction) + way]
+        counts = service if service.any() else bins[way]
+        trace = host.trace.way(way) if host.trace else None
+        if not counts.sum():
+            continue
+        if trace is None or ends_missing(trace):
+            yield _means(view, index, way, counts)
+        elif trace.timed < ENOUGH_BIOS or trace.windows < ENOUGH_WINDOWS:
+            yield not_applicable(
+                f"Only {format_count(trace.timed)} {way_name(way)}{where} were timed in the block "
+                "layer.",
+                host=host.host,
+            )
+        else:
+            yield _distributions(host, way, counts, trace, where)
+    if not job.access.reads and not job.access.writes:
+        yield not_applicable("Trims are not sampled.")
+
+
+def _distributions(
+    host: HostRun, way: Direction, counts: Ints, trace: WayTrace, where: str
+) -> Said:
+    """At each rank, how many of the device's I/Os were slower than that many of the engine's."""
+    total = int(counts.sum())
+    above = total - np.cumsum(counts)
+    found = []
+    for rank in (*RANKS, 100.0):
+        at = int(np.argmax(above <= (1 - rank / 100) * total))
+        # The next bin too: clocks differ, and a bin's edge is no wall.
+        slower = _slower(trace, at + 1, _left(trace, total))
+        found.append(_judged(host, way, trace, slower, (rank, at, above[at] / total), where))
+    return worst(found, most="excess")
+
+
+def _judged(
+    host: HostRun,
+    way: Direction,
+    trace: WayTrace,
+    slower: tuple[int, float, float, float],
+    rank: tuple[float, int, float],
+    where: str,
+) -> Said:
+    bios, share, error, windows = slower
+    percentile, at, engine = rank
+    bound = int(UPPER_NS[at])
+    evidence: Numbers = {
+        "host": host.host,
+        "direction": way.name.lower(),
+        "percent": percentile,
+        "lat_ns": bound,
+        "engine_share": engine,
+        "device_share": share,
+        "device_share_error": error,
+        "slower_bios": bios,
+        "bios": trace.timed,
+        "censored": trace.censored,
+        "excess": share - engine,
+    }
+    none = "no" if engine == 0 else f"only {percent(engine)} of its"
+    says = (
+        f"The engine says that {none} {way_name(way)}{where} took longer than {format_ns(bound)}; "
+        f"the device took longer for {format_count(bios)} of {format_count(trace.timed)} sampled"
+    )
+    probes = host.totals.generator.probe_reads if host.totals and host.totals.generator else 0
+    others = FEW + MISTAKEN * trace.censored + (probes if way is Direction.READ else 0)
+    if bios < others:
+        return _agrees(way, trace, where, evidence)
+    if engine == 0:
+        # No chance makes an I/O faster than its own parts; but one window may be another's.
+        return (
+            invalid(f"{says}.", **evidence) if windows >= 2 else indicative(f"{says}.", **evidence)
+        )
+    by_chance = engine + SIGMAS * error
+    good, bad = (
+        min(SLOWER_GOOD * engine, SLOWER_GOOD_MOST),
+        min(SLOWER_BAD * engine, SLOWER_BAD_MOST),
+    )
+    if share > by_chance + good:
+        verdict = invalid if share > by_chance + bad else indicative
+        return verdict(f"{says} ({percent(share)} of all).", **evidence)
+    return _agrees(way, trace, where, evidence)
+
+
+def _agrees(way: Direction, trace: WayTrace, where: str, evidence: Numbers) -> Said:
+    return valid(
+        f"{format_count(trace.timed)} sampled {way_name(way)}{where} took the block layer no "
+        "longer than the engine says, beyond what chance allows.",
+        **evidence,
+    )
+
+
+def _left(trace: WayTrace, ios: int) -> float:
+    """How far chance can move a share of the sampled, who are a part of those whose share it is.
+
+    Where all were sampled not at all (the correction for a finite population).
+    """
+    sampled = min(trace.timed / ios, trace.timed / trace.weight if trace.weight else 1.0, 1.0)
+    return math.sqrt(1 - sampled)
+
+
+def _slower(trace: WayTrace, at: int, left: float) -> tuple[int, float, float, float]:
+    """Of bios in bins above `at`: how many, their share, its standard error, effective windows.
+
+    Windows are the clusters of the sample; of those that hold slow bios, equal ones count as one
+    each, and one with nearly all as little more than one.
+    """
+    bios = sum(row.bios for row in trace.latencies if row.bin > at)
+    weight = sum(row.weight for row in trace.latencies if row.bin > at)
+    below = [row for row in trace.latencies if row.bin <= at]
+    squares, products = (
+        (below[-1].tail_squares, below[-1].tail_products)
+        if below
+        else (trace.weight_squares, trace.weight_squares)
+    )
+    if not trace.weight:
+        return 0, 0.0, 0.0, 0.0
+    share = weight / trace.weight
+    variance = squares - 2 * share * products + share * share * trace.weight_squares
+    error = left * math.sqrt(max(variance, 0.0)) / trace.weight
+    return bios, share, error, weight * weight / squares if squares else 0.0
+
+
+def _means(view: RunView, index: int, way: Direction, counts: Ints) -> Said:
+    """Without a sample: the mean of the device's counts, where they are those of this load."""
+    host = view.hosts[index]
+    where = view.on(host)
+    seen = host.trace.way(way) if host.trace else None
+    unknown = (
+        missing_sample(host, "How long the device took for each I/O", where)
+        if seen is None
+        else not_applicable(
+            f"{percent(seen.censored / max(seen.censored + seen.timed, 1))} of the sampled "
+            f"{way_name(way)}{where} have no recorded end, too many to tell times.",
+            host=host.host,
+        )
+    )
+    target = view.target(host)
+    delta = next((d for d in host.devices if target and d.device == target.device), None)
+    if delta is None or len(view.hosts) > 1:
+        return unknown
+    moved = delta.way(way)
+    total = int(counts.sum())
+    # With merges a request is of several I/Os, and more than claimed are not all the engine's.
+    if not moved.ios or moved.merges or not moved.time_ns:
+        return unknown
+    if abs(moved.ios - total) > SUM_SHARE * total:
+        return unknown
+    engine, device = float(counts @ UPPER_NS) / total, moved.time_ns / moved.ios
+    evidence: Numbers = {
+        "host": host.host,
+        "direction": way.name.lower(),
+        "engine_ns_mean": engine,
+        "device_ns_mean": device,
+        "excess": device / engine - 1,
+    }
+    says = (
+        f"The mean of the engine's {way_name(way)}{where} is {format_ns(engine)}, that of the "
+        f"device's {format_ns(device)}"
+    )
+    if device > MEAN_GOOD * engine:
+        verdict = invalid if device > MEAN_BAD * engine else indicative
+        return verdict(f"{says}: no I/O is done before its device is.", **evidence)
+    return valid(f"{says}.", **evidence)

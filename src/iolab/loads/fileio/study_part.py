@@ -1,0 +1,109 @@
+"""I/O on files and devices in studies and plans: its table, its checks, what it costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from iolab.core.engine import EngineName
+from iolab.core.host import DeviceFacts, HostFacts
+from iolab.core.run import Plan, PlannedRun, Point
+from iolab.core.study import Study
+from iolab.core.workload import Job, Workload
+from iolab.errors import Fault
+from iolab.loads.fileio.generator_limit import ceiling_reasons
+from iolab.loads.fileio.study import check_io, check_shares, io_workload
+from iolab.study.document import Document, Faults
+from iolab.study.file import AXES, IO_ENGINES, WorkloadTable
+from iolab.study.kinds import Cost, HostStudy
+from iolab.study.tables import Item, Tables
+from iolab.study.target_tables import Table
+from iolab.study.targets import makers_of
+from iolab.units import format_duration_s
+
+
+class FileIoStudy:
+    """The part of I/O in studies and plans."""
+
+    tables: Mapping[type[Table], tuple[EngineName, ...]] = {WorkloadTable: IO_ENGINES}
+    axes: Final = AXES
+    examples: Mapping[str, str] = {"rw": '"randread"', "bs": '"4k"', "filesize": '"2g"'}
+    on_device_filesystem: Final = False
+
+    def check(self, document: Document, tables: Tables, faults: Faults) -> None:
+        """Add every fault of its workloads that no single key shows."""
+        check_io(document, tables, faults)
+
+    def check_points(self, document: Document, study: Study, faults: Faults) -> None:
+        """Add the faults of rates of the fleet that its jobs cannot share."""
+        check_shares(document, study, faults)
+
+    def workload(self, item: Item, table: WorkloadTable, tables: Tables) -> Workload:  # noqa: ARG002
+        """The workload of a table without faults."""
+        return io_workload(item, table)
+
+    def cost(self, study: Study, runs: Sequence[PlannedRun], rate: float, hosts: HostStudy) -> Cost:
+        """The load as the method has it, the limits of its engines, and what it writes."""
+        mine = [run.point for run in runs if isinstance(run.point.job, Job)]
+        if not mine:
+            return Cost()
+        method = study.method
+        least_s, most_s = method.load_s
+        length = f"warm-up + runtime of {format_duration_s(method.warmup_s)} + "
+        length += format_duration_s(method.runtime_s)
+        if method.rule is not None:
+            length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}, until steady"
+        return Cost(
+            load=((f"{len(mine)} runs: {length}", len(mine) * most_s),),
+            looks=ceiling_reasons(study, runs),
+            prepared_runs=len(mine),
+            spared_s=(most_s - least_s) * len(mine),
+            written_bytes=_written(study, mine, rate, hosts),
+        )
+
+    def load_seconds(self, study: Study, point: Point) -> float:  # noqa: ARG002
+        """Seconds of one run's load at most."""
+        return study.method.load_s[1]
+
+    def faults(
+        self,
+        study: Study,  # noqa: ARG002 - what its files need is looked at with the targets
+        plan: Plan,  # noqa: ARG002
+        facts: Mapping[str, HostFacts],  # noqa: ARG002
+        devices: Mapping[str, DeviceFacts],  # noqa: ARG002
+    ) -> list[Fault]:
+        """None beside those of its data sets."""
+        return []
+
+
+def _written(study: Study, points: Iterable[Point], rate: float, hosts: HostStudy) -> int:
+    """Bytes that writing runs write on all hosts, at that rate or at their rate limit."""
+    _, seconds = study.method.load_s
+    total = 0.0
+    for point in points:
+        if not point.io.access.writes:
+            continue
+        makers = makers_of(study, point)
+        own_rate = _write_rate(study, point.io, makers, rate, hosts.iops_limit(study))
+        for host in makers:
+            asked = point.io.asked_iops
+            jobs = point.io_on(host).numjobs
+            limit = math.inf if asked is None else asked * jobs * point.io.mean_block_bytes
+            total += min(own_rate, limit) * seconds
+    return round(total)
+
+
+def _write_rate(
+    study: Study, job: Job, hosts: Sequence[str], rate: float, iops_limit: int | None
+) -> float:
+    """Bytes a second that one of these hosts writes at most, where each alone writes at `rate`.
+
+    Guests share their node, which writes so much, and their disks may be limited.
+    """
+    nodes = {study.host(name).node for name in hosts} - {""}
+    each = rate * len(nodes) / len(hosts) if nodes else rate
+    share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
+    if iops_limit is not None:
+        each = min(each, iops_limit * job.block_bytes)
+    return each * share

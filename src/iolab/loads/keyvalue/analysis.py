@@ -1,0 +1,176 @@
+"""Load on a key-value store as analysis asks of it: its checks, its sums and its metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from iolab.analysis.check import Check, HostQuestion
+from iolab.analysis.checks.bytes import target_in_memory
+from iolab.analysis.checks.client import (
+    client_starved,
+    client_throttled,
+    cpu_bound_client,
+    cpu_stolen,
+    thermal_throttling,
+)
+from iolab.analysis.checks.fleet import (
+    bystander_lost,
+    clock_drift,
+    clock_step,
+    start_skew,
+    uneven_fleet,
+)
+from iolab.analysis.checks.idle import device_busy
+from iolab.analysis.checks.run import (
+    engine_errors,
+    run_unfinished,
+    totals_disagree,
+    versions_differ,
+)
+from iolab.analysis.checks.time import (
+    cycle,
+    hosts_left_out,
+    imprecise,
+    missing_seconds,
+    no_common_window,
+    percentile_support,
+    run_too_short,
+    transient,
+)
+from iolab.analysis.evenness import spans_of, spread_over
+from iolab.analysis.kinds import WHOLE_RUN, Facts
+from iolab.analysis.steady import steady_of
+from iolab.analysis.sums import measure
+from iolab.analysis.view import HostAnswers
+from iolab.core.metric import Metric, Spread
+from iolab.core.run import RunRecord
+from iolab.core.stopping import LSM
+from iolab.loads.keyvalue.checks import (
+    debug_build,
+    key_operations_counted,
+    key_operations_failed,
+    key_percentiles,
+    key_value_cpu,
+    key_value_errors,
+    key_value_omission,
+    key_value_sums,
+    key_value_uneven,
+    keys_absent,
+    seed_shared,
+    wide_bins,
+    writer_rate,
+)
+from iolab.loads.keyvalue.metrics import (
+    key_value_host_metrics,
+    key_value_metrics,
+    with_key_value_intervals,
+)
+from iolab.loads.keyvalue.store_checks import (
+    compaction_debt,
+    key_value_idle,
+    key_value_target,
+    reads_from_memory,
+    server_lost,
+    start_state,
+    store_shape,
+    warm_caches,
+)
+from iolab.loads.keyvalue.sums import WHOLE, declared, measure_key_value
+from iolab.loads.keyvalue.view import KeyValueView
+
+if TYPE_CHECKING:
+    from iolab.hosts.rates import Series
+
+CHECKS: Final[tuple[Check[KeyValueView] | HostQuestion, ...]] = (
+    run_unfinished,
+    hosts_left_out,
+    versions_differ,
+    engine_errors.answered_by(key_value_errors),
+    server_lost,
+    key_operations_failed,
+    keys_absent,
+    totals_disagree.answered_by(key_value_sums),
+    key_operations_counted,
+    debug_build,
+    seed_shared,
+    no_common_window,
+    start_skew,
+    clock_drift,
+    clock_step,
+    run_too_short,
+    missing_seconds,
+    transient,
+    cycle,
+    imprecise,
+    percentile_support.answered_by(key_percentiles),
+    wide_bins,
+    HostQuestion.PROCESSORS_REAL,
+    target_in_memory.answered_by(key_value_target),
+    start_state,
+    warm_caches,
+    store_shape,
+    compaction_debt,
+    reads_from_memory,
+    writer_rate,
+    key_value_omission,
+    uneven_fleet.answered_by(key_value_uneven),
+    cpu_bound_client.answered_by(key_value_cpu),
+    client_throttled,
+    client_starved,
+    cpu_stolen,
+    HostQuestion.PROCESSORS_FREE,
+    thermal_throttling,
+    device_busy.answered_by(key_value_idle),
+    bystander_lost,
+)
+"""Where a code is also one of other loads, it asks the same of operations on keys."""
+
+
+class KeyValueAnalysis:
+    """Sums by host and operation, whatever the engine."""
+
+    checks: Final = CHECKS
+
+    def view(
+        self,
+        record: RunRecord,
+        facts: Facts,
+        telemetry: tuple[Series, ...],
+        host_kinds: tuple[HostAnswers, ...],
+    ) -> KeyValueView:
+        """With what was done to the store; its seconds are judged as of one that stalls."""
+        steady = steady_of(record, LSM, WHOLE)
+        window = steady.window if steady and record.rule else declared(record)
+        keys = measure_key_value(record, window)
+        load = replace(measure(record, window), seconds=keys.seconds)
+        return KeyValueView(
+            record,
+            facts,
+            load,
+            telemetry,
+            steady,
+            host_kinds=host_kinds,
+            key_value_load=keys,
+        )
+
+    def fleet(self, view: KeyValueView) -> dict[str, Metric]:
+        """See `key_value_metrics`."""
+        load = view.key_value_load
+        metrics = key_value_metrics(load, view.key_value_job)
+        return with_key_value_intervals(metrics, view.record, load, view.steady)
+
+    def host(self, view: KeyValueView, index: int) -> dict[str, Metric]:
+        """See `key_value_host_metrics`."""
+        return key_value_host_metrics(view.key_value_load, index, view.key_value_job)
+
+    def window_s(self, view: KeyValueView) -> float:
+        """Of the host with the least."""
+        return view.load.window_s
+
+    def spreads(self, view: KeyValueView) -> Mapping[str, Spread]:
+        """By whole operations."""
+        load = view.key_value_load
+        spread = spread_over(view.hosts, spans_of(view.record, load.cut), load.rates)
+        return {} if spread is None else {WHOLE_RUN: spread}

@@ -1,0 +1,261 @@
+"""Load on key-value stores in briefs and exports: each operation, what engines and servers told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from iolab.analysis.metrics import is_supported
+from iolab.analysis.points import PointSummary, summarise
+from iolab.analysis.steady import measured_window
+from iolab.core.metric import Result
+from iolab.core.run import RunRecord
+from iolab.core.study import Study
+from iolab.core.workload import Workload
+from iolab.loads.keyvalue.charts import (
+    GAIN_NOTE,
+    LARGEST_NOTE,
+    gains_document,
+    key_cards,
+    key_charts,
+    key_gains,
+    largest_table,
+)
+from iolab.loads.keyvalue.evidence import (
+    Hosts,
+    databases_table,
+    engine_notes,
+    servers_table,
+    statistics_tables,
+)
+from iolab.loads.keyvalue.metrics import WHOLE_KEY, is_key_value
+from iolab.loads.keyvalue.report import (
+    brief_operations,
+    group_headlines,
+    groups_in,
+    key_hosts_table,
+    key_jobs_tables,
+    key_points_table,
+    key_runs_table,
+    on_keys,
+    operations_table,
+)
+from iolab.loads.keyvalue.sums import measure_key_value
+from iolab.loads.keyvalue.workload import BinnedLatency, KeyOperation
+from iolab.report.best import Headline
+from iolab.report.brief import Brief
+from iolab.report.charts.chart import Figure
+from iolab.report.charts.distribution import Drawn, distribution_figure
+from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks
+from iolab.report.page_parts import Card, ChartGroup
+from iolab.report.palette import Token, series_token
+from iolab.report.results import POINTS_NOTE, markdown_lines
+from iolab.report.run_series import (
+    NAMED_PERCENTS,
+    curve_of,
+    only_operation,
+    spread_over,
+    tail_by_cell,
+    tail_of,
+)
+from iolab.report.series import Curve, DetailKey, Grid, Panel, RunDetail, trace_on_grid
+from iolab.report.table import Table
+
+RUNS_MAX: Final = 512
+"""Runs whose manifests are read: each costs a few ms."""
+
+
+class KeyValueReport(LoadReport):
+    """Operations on a key-value store, by any engine."""
+
+    item: ClassVar[str] = "operation"
+
+    def owns(self, result: Result) -> bool:
+        """By its rate of operations."""
+        return is_key_value(result)
+
+    def makes(self, workload: Workload) -> bool:
+        """By its job."""
+        return on_keys(workload.job)
+
+    def is_measured(self, result: Result) -> bool:
+        """Whether it has a rate."""
+        return result.metrics[WHOLE_KEY].value is not None
+
+    def figure(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
+        """All operations, and how long the main one took."""
+        return brief_operations(result)
+
+    def hosts_table(self, result: Result) -> Table:
+        """Rates and latencies of each operation."""
+        return key_hosts_table(result)
+
+    def host_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
+        """The rate of all operations."""
+        return WHOLE_KEY
+
+    def latencies(self, record: RunRecord, name: str) -> Latencies:
+        """Each operation: of its latencies in the window, else of the engine's own bins."""
+        load = measure_key_value(record, measured_window(record))
+        hosts = list(range(len(record.hosts)))
+        curves = []
+        for operation in load.operations:
+            windowed, told = load.histogram(operation, hosts), load.binned(operation, hosts)
+            if windowed is not None:
+                curves.append(curve_of(operation.word, windowed))
+            elif told is not None:
+                curves.append(binned_curve(told))
+        return Latencies(Curve(name, 0, (), ()), tuple(curves), load.cut.common)
+
+    def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
+        """See `key_panels`."""
+        return key_panels(record, grid)
+
+    def distribution(self, subject: str, detail: RunDetail, token: Token) -> Figure | None:
+        """Each operation; from wide bins only the named percentiles, with what to know of them."""
+        curves = [curve for curve in detail.curves if curve.tail]
+        drawn = [
+            Drawn(curve, curve.name, series_token(index) if len(curves) > 1 else token)
+            for index, curve in enumerate(curves)
+        ]
+        if not drawn:
+            return None
+        figure = distribution_figure(subject, "Latency by percentile", drawn, "operations")
+        if not any(metric.bounded for metric in detail.result.metrics.values()):
+            return figure
+        return replace(figure, note=f"{figure.note} {_WIDE_NOTE}")
+
+    def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
+        """Each group of operations."""
+        groups = groups_in(study, points)
+        return tuple(headline for group in groups for headline in group_headlines(group, study))
+
+    def cards(self, brief: Brief, looks: Looks, anchors: Anchors) -> tuple[Card, ...]:
+        """The most operations a second of each group."""
+        return key_cards(groups_in(brief.study, brief.points), brief.study, looks, anchors)
+
+    def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:  # noqa: ARG002
+        """Each group, with what devices and databases told beside it."""
+        groups = groups_in(brief.study, brief.points)
+        gained = key_gains(brief.study, groups)
+        hosts = Hosts(brief.host_runs, brief.facts)
+        found: dict[str, list[ChartGroup]] = {}
+        for group in groups:
+            made = key_charts(group, brief.study, hosts, looks, gained)
+            found.setdefault(group.workload.id, []).extend([made] if made else [])
+        return found
+
+    def gains(self, brief: Brief, looks: Looks) -> tuple[tuple[Table, str], ...]:
+        """The largest ones."""
+        groups = groups_in(brief.study, brief.points)
+        table = largest_table(groups, key_gains(brief.study, groups), looks)
+        return ((table, f"{GAIN_NOTE} {LARGEST_NOTE}"),) if table else ()
+
+    def told_runs(self, results: Sequence[Result]) -> tuple[DetailKey, ...]:
+        """All, of which the tables of databases and devices tell."""
+        return tuple((one.digest, one.repeat) for one in results[:RUNS_MAX])
+
+    def engine_notes(self, brief: Brief) -> tuple[str, ...]:
+        """How engines were built."""
+        return engine_notes(brief.study, brief.host_runs)
+
+    def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
+        """See `key_runs_table`."""
+        return key_runs_table(study, results, anchors)
+
+    def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
+        """The jobs of each engine, and what databases and servers were."""
+        jobs = {(run.point.digest, run.repeat): run.point.job for run in brief.plan.runs}
+        servers = tuple(one.server for one in brief.manifests.values() if one.server)
+        found = (
+            *key_jobs_tables(study),
+            databases_table(jobs, brief.host_runs),
+            servers_table(brief.study, servers),
+        )
+        return tuple(table for table in found if table)
+
+    def run_tables(self, result: Result) -> tuple[Table, ...]:
+        """What each operation did and took."""
+        return (operations_table(result),)
+
+    def engine_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
+        """Statistics of engine and server."""
+        manifest = brief.manifests.get((result.digest, result.repeat))
+        return statistics_tables(manifest.hosts, manifest.server) if manifest else ()
+
+    def markdown(self, study: Study, results: Sequence[Result]) -> str:
+        """The points where they have repeats, then the runs."""
+        points, text = summarise(results, study), ""
+        if len(points) < len(results):
+            text = f"\n{markdown_lines(key_points_table(points))}\n\n{POINTS_NOTE}\n"
+        table = key_runs_table(study, results, {})
+        rows = [[cell.text for cell in cells] for cells in table.rows]
+        return f"{text}\n{markdown_lines([[one.title for one in table.columns], *rows])}\n"
+
+    def document(
+        self,
+        study: Study,
+        points: Sequence[PointSummary],
+        results: Sequence[Result],  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """What configurations gain over the first."""
+        return {"gains": gains_document(key_gains(study, groups_in(study, points)))}
+
+
+def key_panels(record: RunRecord, grid: Grid) -> list[Panel]:
+    """Rate, mean and p99 of each operation on keys; those since due stand beside the others."""
+    ways = set(record.intervals.direction.tolist())
+    seconds = grid.covered_s
+    rates, means, tails = [], [], []
+    for operation in KeyOperation:
+        if operation not in ways:
+            continue
+        own = only_operation(record, operation)
+        done = spread_over(own, grid, own.intervals.ios.astype(np.float64), operation)
+        waited = spread_over(own, grid, own.intervals.lat_sum_ns, operation)
+        name = _KEY_WORDS.get(operation, operation.word)
+        if not operation.is_intended:
+            rates.append(trace_on_grid(name, done / seconds))
+        if waited.any():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                means.append(trace_on_grid(name, np.where(done > 0, waited / done, np.nan)))
+            tails.append(trace_on_grid(name, tail_by_cell(own, grid, 99.0)))
+    return [
+        Panel("Operations", "ops/s", tuple(rates)),
+        Panel("Latency mean", "ns", tuple(means), log=True),
+        Panel("Latency p99", "ns", tuple(tails), log=True),
+    ]
+
+
+_KEY_WORDS: Final = {
+    KeyOperation.ALL: "all",
+    KeyOperation.WRITE: "writer",
+    KeyOperation.READ_MODIFY_WRITE: "rmw",
+    KeyOperation.INTENDED_READ: "due read",
+    KeyOperation.INTENDED_UPDATE: "due update",
+    KeyOperation.INTENDED_READ_MODIFY_WRITE: "due rmw",
+}
+"""Operations in the room beside a panel."""
+
+
+def binned_curve(latency: BinnedLatency) -> Curve:
+    """The same from an engine's own bins, by a straight line through each."""
+    total = latency.count
+    named = [percent for percent in NAMED_PERCENTS if is_supported(total, percent)]
+    if not named or not latency.bins:
+        return Curve(latency.operation.word, total, (), ())
+    return Curve(
+        latency.operation.word,
+        total,
+        tuple(tail_of(percent) for percent in named),
+        tuple(latency.interpolated_ns(percent / 100) for percent in named),
+    )
+
+
+_WIDE_NOTE: Final = (
+    "Of the whole run, and straight lines through the engine’s own bins, which are up to half as "
+    "wide as they are high."
+)

@@ -1,0 +1,231 @@
+"""The cluster that the user has: a table of iolab's own in it, and nothing else of it touched.
+
+Nothing can be restored there: a run finds what the runs before it have left, and the cluster's
+caches as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Final
+
+from iolab.core.events import Notice, Phase
+from iolab.core.run import CacheProof, PlannedRun
+from iolab.errors import EngineError, HostError
+from iolab.hosts.host import printable
+from iolab.hosts.telemetry import CounterCollector
+from iolab.loads.keyvalue.cassandra.server import (
+    MADE_BY,
+    Counted,
+    Load,
+    Records,
+    count_rows,
+    holds,
+    is_ours,
+    mark_of,
+    records_of,
+    require_columns,
+    require_room,
+    require_rows,
+)
+from iolab.loads.keyvalue.cassandra.tools import TABLE, SchemaTold, Tools
+from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, Kits, java_on, kit_on
+from iolab.loads.keyvalue.record import ServerRun
+from iolab.loads.keyvalue.workload import ServerSettings
+from iolab.session.context import Crew
+from iolab.targets.work_directory import Site
+
+PRODUCT: Final = "Apache Cassandra"
+
+OLDEST_JAVA: Final = 8
+"""What iolab's own tools are compiled for; the cluster's Java is its owner's affair."""
+
+NOT_RESTORED: Final = (
+    "The cluster is not restored between runs: each finds what those before it wrote, and caches "
+    "as they are."
+)
+
+DO: Final = "Name another server.keyspace, which iolab makes and fills, or set records to match."
+
+
+class GivenServer:
+    """See `Server`; `kits` brings jars to hosts. The first client asks the cluster for all."""
+
+    def __init__(self, settings: ServerSettings, kits: Kits = kit_on) -> None:
+        self._settings = settings
+        self._kits = kits
+        self._tools: Tools | None = None
+        self._loaded: Records | None = None
+        self._ours = False
+        self._keep = False
+        self._warned = False
+        self._told = ServerRun(PRODUCT, "", ",".join(self.addresses))
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where clients find it, each with its port."""
+        return tuple(_with_port(one, self._settings.port) for one in self._settings.addresses)
+
+    @property
+    def host(self) -> str:
+        """It is none of the study's."""
+        return ""
+
+    @property
+    def cache(self) -> CacheProof | None:
+        """Nothing of it can be dropped."""
+        return None
+
+    async def ready_for(
+        self, crew: Crew, run: PlannedRun, sites: Sequence[Site], load: Load
+    ) -> None:
+        """It answers, and the table is there with the run's records; loaded when they are not."""
+        self._keep = crew.study.target.keep_files
+        self._told = replace(self._told, error=None)
+        try:
+            tools = await self._equip(crew, sites[0])
+            found = await tools.schema(self.addresses, "describe")
+            self._told = replace(self._told, version=printable(found.version, 40))
+            require_room(found, self._settings)
+            wanted = records_of(run)
+            if self._loaded == wanted and found.columns is not None:
+                require_columns(found, wanted, self._settings)
+            else:
+                await self._bring(crew, run, tools, found, wanted, load)
+        except (HostError, EngineError) as fault:
+            self._told = replace(self._told, error=fault.happened)
+            raise
+
+    @asynccontextmanager
+    async def watching(
+        self,
+        crew: Crew,  # noqa: ARG002 - the protocol's, as those below
+        run: PlannedRun,  # noqa: ARG002
+        counters: CounterCollector,  # noqa: ARG002
+        hosts: Mapping[str, int],  # noqa: ARG002
+    ) -> AsyncIterator[None]:
+        """Its counters are its owner's."""
+        yield
+
+    async def after(self, crew: Crew, run: PlannedRun) -> None:
+        """Nothing more is known of it."""
+
+    def told(self) -> ServerRun:
+        """What is to be recorded of it for the last run."""
+        return self._told
+
+    def fault(self) -> str | None:
+        """Its death shows in the operations that fail."""
+        return None
+
+    async def end(self) -> tuple[str, ...]:
+        """Drop the table that iolab made, with a keyspace that has no other, unless it is kept."""
+        tools, ours = self._tools, self._ours
+        self._tools, self._loaded, self._ours = None, None, False
+        if tools is None or not ours or self._keep:
+            return ()
+        where = f"The table {self._name} of the cluster was not dropped."
+        if tools.host.lost:
+            return (f"{where} {tools.host.lost}",)
+        try:
+            await tools.schema(self.addresses, "drop", comment=MADE_BY)
+        except (HostError, EngineError) as fault:
+            return (f"{where} {fault.happened}",)
+        return ()
+
+    @property
+    def _name(self) -> str:
+        return f"{self._settings.keyspace}.{TABLE}"
+
+    async def _equip(self, crew: Crew, site: Site) -> Tools:
+        """Java and iolab's tools on the host that asks, once for each connection to it."""
+        if self._tools is None or self._tools.host is not site.host:
+            await java_on(site.host, self._settings.java, oldest=OLDEST_JAVA)
+            jars = await self._kits(
+                site.host,
+                KitName.YCSB,
+                YCSB_VERSION,
+                site.dir,
+                lambda text: crew.tell(Notice(text)),
+            )
+            self._tools = Tools(site.host, self._settings, jars)
+        return self._tools
+
+    async def _bring(
+        self,
+        crew: Crew,
+        run: PlannedRun,
+        tools: Tools,
+        found: SchemaTold,
+        wanted: Records,
+        load: Load,
+    ) -> None:
+        """The wanted records in the table, by whoever put them there; counted in any case."""
+        self._loaded = None
+        self._ours = is_ours(found)
+        counted = await self._count(tools, wanted) if holds(found, wanted) else None
+        if self._ours and (counted is None or not counted.agrees_with(wanted.records)):
+            # Of other records, changed since, or half a load of a session that died.
+            found = await tools.schema(self.addresses, "drop", comment=MADE_BY)
+        if found.columns is None:
+            counted = await self._make(crew, run, tools, wanted, load)
+        elif counted is None:
+            require_columns(found, wanted, self._settings)
+            counted = await self._fill(crew, run, tools, wanted, load)
+        if counted is None:
+            return
+        self._told = replace(self._told, rows=counted.rows, rows_by=counted.by)
+        require_rows(counted, wanted.records, f"{self._name} of the cluster", DO)
+        if self._ours:
+            await tools.schema(self.addresses, "mark", comment=mark_of(wanted))
+        self._loaded = wanted
+        if not self._warned:
+            crew.tell(Notice(NOT_RESTORED))
+        self._warned = True
+
+    async def _make(
+        self, crew: Crew, run: PlannedRun, tools: Tools, wanted: Records, load: Load
+    ) -> Counted | None:
+        """A table of iolab's own with the records; None at a request to stop."""
+        await tools.schema(
+            self.addresses,
+            "create",
+            replication=self._settings.replication,
+            fields=wanted.fields,
+            comment=MADE_BY,
+        )
+        self._ours = True
+        return await self._load(crew, run, tools, wanted, load)
+
+    async def _fill(
+        self, crew: Crew, run: PlannedRun, tools: Tools, wanted: Records, load: Load
+    ) -> Counted | None:
+        """The user's own table as it is, loaded where it is empty; None at a request to stop."""
+        counted = await self._count(tools, wanted)
+        return counted if counted.rows else await self._load(crew, run, tools, wanted, load)
+
+    async def _load(
+        self, crew: Crew, run: PlannedRun, tools: Tools, wanted: Records, load: Load
+    ) -> Counted | None:
+        crew.begin(Phase.LAY_OUT, run, f"{wanted} into {self._name} of the cluster")
+        await load()
+        if crew.stop.requested:
+            return None
+        crew.begin(Phase.PROVE, run, f"that {self._name} holds {wanted}")
+        return await crew.stop.unless_requested(self._count(tools, wanted))
+
+    async def _count(self, tools: Tools, wanted: Records) -> Counted:
+        return await count_rows(
+            lambda ranges, sample: tools.rows(self.addresses, ranges, sample), wanted.records
+        )
+
+
+def _with_port(address: str, port: int) -> str:
+    """HOST:PORT of an address that may lack its port; `[::1]` and `::1` are one host."""
+    host, _, last = address.rpartition(":")
+    if last.isdecimal() and host and (":" not in host or host.endswith("]")):
+        return address
+    bare = address.strip("[]")
+    return f"{f'[{bare}]' if ':' in bare else bare}:{port}"

@@ -1,0 +1,302 @@
+"""One real node of Apache Cassandra that iolab starts, fills, restores and stops on the target.
+
+All that it has lies in `cassandra` below the session's folder on its host: `golden-…`, loaded once,
+flushed, compacted and counted, then stopped; and `live`, a copy of that for every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+from iolab.core.events import Notice, Phase
+from iolab.core.run import CacheProof, PlannedRun
+from iolab.errors import EngineError, HostError
+from iolab.hosts.telemetry import CounterCollector
+from iolab.loads.keyvalue.cassandra.node import Node
+from iolab.loads.keyvalue.cassandra.node_files import NodePlan
+from iolab.loads.keyvalue.cassandra.node_host import Equipment, Place, equip, place_of, version_of
+from iolab.loads.keyvalue.cassandra.server import (
+    MADE_BY,
+    Counted,
+    Load,
+    Records,
+    count_rows,
+    records_of,
+    require_rows,
+)
+from iolab.loads.keyvalue.cassandra.tools import Counting
+from iolab.loads.keyvalue.databases import clone, commit_golden, dropped, golden, remove
+from iolab.loads.keyvalue.java import Kits, kit_on
+from iolab.loads.keyvalue.record import ServerRun
+from iolab.loads.keyvalue.workload import ServerSettings
+from iolab.session.context import Crew
+from iolab.targets.work_directory import Site
+
+PRODUCT: Final = "Apache Cassandra"
+
+START_EXPECTED_S: Final = 10.0
+"""From the restore to a node that answers, as it was seen on two cores."""
+
+LONGEST_INTERVAL_MS: Final = 5000
+"""Between its counters, whatever the hosts' own interval is: a run's last ones are waited for."""
+
+ROOM: Final = "See what it says: make room on the target, or give it more memory."
+
+LOST: Final = "See in what YCSB said why records were not stored, and run again."
+
+
+class ManagedServer:
+    """See `Server`; `kits` brings jars to hosts."""
+
+    def __init__(self, settings: ServerSettings, kits: Kits = kit_on) -> None:
+        self._settings = settings
+        self._version = version_of(settings.version)
+        self._kits = kits
+        self._place: Place | None = None
+        self._equipment: Equipment | None = None
+        self._node: Node | None = None
+        self._counting = Counting()
+        self._told = self._untold()
+        self.cache: CacheProof | None = None
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where clients find it."""
+        listen = self._settings.listen
+        return (f"{f'[{listen}]' if ':' in listen else listen}:{self._settings.port}",)
+
+    @property
+    def host(self) -> str:
+        """The host of the study on which it runs; "" before its first run."""
+        return self._place.name if self._place else ""
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the node on its host, None without one."""
+        return self._node.pid if self._node else None
+
+    async def ready_for(
+        self, crew: Crew, run: PlannedRun, sites: Sequence[Site], load: Load
+    ) -> None:
+        """The node of before killed, its files restored, itself started; loaded first on need."""
+        self._told = self._untold()
+        self.cache = None
+        try:
+            await self._kill()
+            site = await self._take_place(crew, run, sites)
+            if self._equipment is None:
+                equipment = equip(crew, site, self._settings, self._version, self._kits)
+                self._equipment = await equipment
+            self._tell(java=self._equipment.java)
+            wanted = records_of(run)
+            if await self._marker(site, wanted) is None:
+                await self._load(crew, run, site, wanted, load)
+            if not crew.stop.requested:
+                await self._restore(crew, run, site, wanted)
+        except (HostError, EngineError) as fault:
+            self._tell(error=fault.happened)
+            # The next one looks anew at what may have been the reason.
+            self._equipment = None
+            await self._kill()
+            raise
+
+    @asynccontextmanager
+    async def watching(
+        self,
+        crew: Crew,
+        run: PlannedRun,  # noqa: ARG002 - the protocol's
+        counters: CounterCollector,
+        hosts: Mapping[str, int],
+    ) -> AsyncIterator[None]:
+        """Its counters are collected every interval of the study's telemetry."""
+        node = self._node
+        index = hosts.get(self.host)
+        if node is None or index is None:
+            yield
+            return
+        self._counting.begin(counters, index, node.newest)
+        try:
+            yield
+        finally:
+            self._counting.end()
+            if not node.tells and node.fault() is None:
+                crew.tell(Notice("The counters of Cassandra broke off in a run, which went on."))
+
+    async def after(self, crew: Crew, run: PlannedRun) -> None:  # noqa: ARG002
+        """The statistics after the load, and whether it still lives."""
+        newest = await self._node.counters() if self._node and not self.fault() else None
+        statistics = newest.statistics if newest else ()
+        self._tell(statistics_after=statistics, error=self.fault())
+
+    def told(self) -> ServerRun:
+        """What is to be recorded of it for the last run."""
+        return self._told
+
+    def fault(self) -> str | None:
+        """A sentence once it has died since it was ready."""
+        return self._node.fault() if self._node else None
+
+    async def end(self) -> tuple[str, ...]:
+        """Stop the node and remove what it ran on; what was loaded is left to the folder's end."""
+        faults: list[str] = []
+        try:
+            await self._kill()
+            if self._place is not None:
+                await _clear(self._place.site)
+                await self._place.leave()
+        except (HostError, EngineError) as fault:
+            faults.append(str(fault))
+        self._place = self._equipment = None
+        return tuple(faults)
+
+    def _untold(self) -> ServerRun:
+        settings = self._settings
+        return ServerRun(
+            PRODUCT,
+            settings.version,
+            self.addresses[0],
+            memory_bytes=settings.memory_bytes,
+        )
+
+    async def _take_place(self, crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> Site:
+        """Its folder's site, which is another one for other clients, or once a host was lost."""
+        before = self._place
+        self._place = await place_of(crew, run, sites, self._settings, before)
+        if before is not None and before.site.host is not self._place.site.host:
+            self._equipment = None
+            await before.leave()
+        self._tell(host=self._place.name)
+        return self._place.site
+
+    async def _marker(self, site: Site, wanted: Records) -> dict[str, Any] | None:
+        """The marker of records that are there, whole, of this version and these settings."""
+        marker = await golden(site.host, _golden(site, wanted))
+        if marker is None or {**marker, **self._marks(wanted)} != marker:
+            return None
+        self._tell(rows=marker.get("rows"), rows_by=str(marker.get("rows_by", "")))
+        return marker
+
+    def _marks(self, wanted: Records) -> Mapping[str, Any]:
+        return {
+            "product": PRODUCT,
+            "version": self._version.text,
+            "keyspace": self._settings.keyspace,
+            "replication": self._settings.replication,
+            **wanted.told,
+        }
+
+    async def _load(
+        self, crew: Crew, run: PlannedRun, site: Site, wanted: Records, load: Load
+    ) -> None:
+        """Load, flush, compact, count and stop; what does not get through is loaded anew."""
+        crew.begin(Phase.LAY_OUT, run, f"{wanted} into Cassandra {self._version.text}")
+        folder = _golden(site, wanted)
+        await remove(site.host, folder)
+        node = await self._start(crew, site, folder)
+        tools = self._equipped.tools
+        await tools.schema(
+            self.addresses,
+            "create",
+            replication=self._settings.replication,
+            fields=wanted.fields,
+            comment=MADE_BY,
+        )
+        await self._loaded(load)
+        if crew.stop.requested:
+            return
+        crew.begin(Phase.PROVE, run, f"that Cassandra holds {wanted}, flushed and compacted")
+        await crew.stop.unless_requested(tools.settle(node.plan.jmx_port))
+        counting = count_rows(
+            lambda ranges, sample: tools.rows(self.addresses, ranges, sample), wanted.records
+        )
+        counted = await crew.stop.unless_requested(counting)
+        where = f"in Cassandra on host '{site.name}'"
+        require_rows(counted, wanted.records, where, LOST)
+        await node.stop()
+        self._node = None
+        await commit_golden(site.host, folder, self._marker_of(wanted, counted))
+        self._tell(rows=counted.rows, rows_by=counted.by)
+
+    async def _loaded(self, load: Load) -> None:
+        """The load; where the node died of it, its own words tell why."""
+        try:
+            await load()
+        except EngineError as fault:
+            if died := self.fault():
+                raise EngineError(died, ROOM) from fault
+            raise
+        if died := self.fault():
+            raise EngineError(died, ROOM)
+
+    def _marker_of(self, wanted: Records, counted: Counted) -> dict[str, Any]:
+        return {**self._marks(wanted), "rows": counted.rows, "rows_by": counted.by}
+
+    async def _restore(self, crew: Crew, run: PlannedRun, site: Site, wanted: Records) -> None:
+        """The loaded files as they were, no page of them in memory, and a node that serves them."""
+        doing = f"Cassandra {self._version.text} starts on {wanted}"
+        crew.begin(Phase.LAY_OUT, run, doing, START_EXPECTED_S)
+        live = _live(site)
+        cloning = clone(site.host, _golden(site, wanted), live)
+        self._tell(restored_by=await crew.stop.unless_requested(cloning))
+        if crew.study.method.drop_caches:
+            self.cache = await dropped(site, f"{live}/data/{self._settings.keyspace}")
+        node = await self._start(crew, site, live)
+        if node.newest is not None:
+            self._tell(statistics_before=node.newest.statistics)
+
+    async def _start(self, crew: Crew, site: Site, root: str) -> Node:
+        """A node on that folder, which answers."""
+        equipment = self._equipped
+        plan = NodePlan(
+            settings=self._settings,
+            version=self._version,
+            root=root,
+            conf=_conf(site),
+            jars=equipment.jars,
+            storage_port=equipment.storage_port,
+            jmx_port=equipment.jmx_port,
+        )
+        interval_ms = min(crew.study.telemetry.interval_ms, LONGEST_INTERVAL_MS)
+        self._node = Node(plan, equipment.tools, interval_ms, self._counting.take)
+        await self._node.start()
+        return self._node
+
+    async def _kill(self) -> None:
+        if self._node is not None:
+            await self._node.kill()
+        self._node = None
+
+    @property
+    def _equipped(self) -> Equipment:
+        if self._equipment is None:
+            raise ValueError("a node is started after its host was equipped")
+        return self._equipment
+
+    def _tell(self, **more: Any) -> None:  # noqa: ANN401 - the record's own fields
+        self._told = replace(self._told, **more)
+
+
+def _home(site: Site) -> str:
+    return f"{site.dir}/cassandra"
+
+
+def _live(site: Site) -> str:
+    return f"{_home(site)}/live"
+
+
+def _conf(site: Site) -> str:
+    return f"{_home(site)}/conf"
+
+
+async def _clear(site: Site) -> None:
+    """A folder that is kept is kept for what was loaded: nothing else is of use later."""
+    for folder in (_live(site), _conf(site)):
+        if not site.host.lost:
+            await remove(site.host, folder)
+
+
+def _golden(site: Site, wanted: Records) -> str:
+    return f"{_home(site)}/golden-{wanted.name}"

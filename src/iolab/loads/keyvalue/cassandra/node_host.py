@@ -1,0 +1,383 @@
+"""The host and the folder of a managed node: a client's own, or one taken for the node alone."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.core.events import Notice
+from iolab.core.run import PlannedRun
+from iolab.errors import EngineError, HostError
+from iolab.hosts.answers import ExitedAnswer, ScratchAnswer, read_answer
+from iolab.hosts.engine import Command
+from iolab.hosts.host import Host, Message, printable
+from iolab.hosts.remote_process import KILL_LIMIT_S, begin
+from iolab.loads.keyvalue.cassandra.tools import FIRST_PORT, PORTS_TRIED, PreflightTold, Tools
+from iolab.loads.keyvalue.java import INSTALL_JAVA, YCSB_VERSION, Java, KitName, Kits, java_on
+from iolab.loads.keyvalue.workload import ServerSettings
+from iolab.session.context import Crew
+from iolab.study.targets import target_path
+from iolab.targets.work_directories import CLOSE_LIMIT_S, OPEN_LIMIT_S
+from iolab.targets.work_directory import Site, scratch_name
+
+SUFFIX: Final = "-server"
+"""Sets the folder apart from the one that a session may hold on the same host as on a client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a node lies; `taken` when its folder is held for it alone, `keep` what is to stay."""
+
+    site: Site
+    taken: bool = False
+    keep: bool = False
+
+    @property
+    def name(self) -> str:
+        """The host's name."""
+        return self.site.name
+
+    async def leave(self) -> None:
+        """Give back a folder that was taken for the node. Raises HostError."""
+        if self.taken and not self.site.host.lost:
+            await self.site.host.ask(
+                "scratch_close", deadline_s=CLOSE_LIMIT_S, dir=self.site.dir, keep=self.keep
+            )
+
+
+async def place_of(
+    crew: Crew,
+    run: PlannedRun,
+    sites: Sequence[Site],
+    settings: ServerSettings,
+    before: Place | None,
+) -> Place:
+    """Where the node of a run lies; the same as before where nothing has changed.
+
+    HostError when the host is not of the session, or is lost.
+    """
+    name = settings.host or sites[0].name
+    for site in sites:
+        if site.name == name:
+            return Place(site)
+    host = crew.everyone.get(name)
+    if host is None:
+        raise HostError(
+            f"The host '{name}' that is to run Cassandra is none of the session.",
+            "Name a client or a storage node of the study as server.host.",
+        )
+    if host.lost:
+        raise HostError(host.lost, "Reach it again, and resume the session.")
+    if before is not None and before.site.host is host:
+        return before
+    return await _taken(crew, run, host)
+
+
+async def _taken(crew: Crew, run: PlannedRun, host: Host) -> Place:
+    """A folder on the host for the node alone, where the clients have their target."""
+    wanted = run.point.configuration
+    configuration = next(item for item in crew.study.configurations if item.id == wanted)
+    message = await host.ask(
+        "scratch_open",
+        deadline_s=OPEN_LIMIT_S,
+        path=target_path(configuration, host.spec),
+        name=scratch_name(host.name) + SUFFIX,
+        owner=crew.owner,
+    )
+    folder = read_answer(host.name, ScratchAnswer, message).dir
+    return Place(Site(host, folder, None, host.name), taken=True, keep=crew.study.target.keep_files)
+
+
+OLDEST_JAVA: Final = 11
+STARTS_ON: Final = frozenset({11, 17})
+"""Releases of Java on which every version below was seen to start, with the options of `node`. Java
+18 and later refuse the security manager that Cassandra sets."""
+
+_SUPPORTED: Final = {
+    (4, 0): frozenset({8, 11}),
+    (4, 1): frozenset({8, 11}),
+    (5, 0): frozenset({11, 17}),
+}
+"""What each series' own documentation supports ("Prerequisites" of its installation chapter)."""
+
+_VERSION: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A release of Apache Cassandra that iolab can run."""
+
+    text: str
+    series: tuple[int, int]
+
+    @property
+    def has_units(self) -> bool:
+        """Whether its settings have their unit in the value, not in the name (from 4.1 on)."""
+        return self.series >= (4, 1)
+
+    def supports(self, java: Java) -> bool:
+        """Whether its own documentation names that release of Java."""
+        return java.release in _SUPPORTED[self.series]
+
+
+def version_of(text: str) -> Version:
+    """The version that a study names. EngineError for one that iolab does not know how to run."""
+    found = _VERSION.fullmatch(text)
+    series = (int(found[1]), int(found[2])) if found else (0, 0)
+    if series not in _SUPPORTED:
+        known = ", ".join(f"{major}.{minor}.x" for major, minor in _SUPPORTED)
+        raise EngineError(
+            f"This iolab cannot run Apache Cassandra '{printable(text, 40)}'.",
+            f"Set server.version to one of {known}.",
+        )
+    return Version(text, series)
+
+
+def require_java(java: Java, version: Version, host: str) -> None:
+    """EngineError for a Java on which Cassandra dies at its start."""
+    if java.release not in STARTS_ON:
+        raise EngineError(
+            f"Java {printable(java.version, 40)} on host '{host}' cannot run Apache Cassandra "
+            f"{version.text}, which starts on Java 11 and 17 alone.",
+            INSTALL_JAVA,
+        )
+
+
+def java_told(java: Java, version: Version) -> str:
+    """The Java for records; it says so where Cassandra's own documentation does not name it."""
+    told = printable(java.version, 60)
+    if version.supports(java):
+        return told
+    major, minor = version.series
+    return f"{told} (not officially supported by Cassandra {major}.{minor})"
+
+
+MAPS_WANTED: Final = 1_048_575
+"""Memory maps that Cassandra asks for (`StartupChecks.checkMaxMapCount`): it maps its files."""
+
+SWAPPINESS_WANTED: Final = 1
+"""Cassandra's own advice: memory that is swapped out stops a Java machine for seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """All of it on one host; `java` is told in records."""
+
+    tools: Tools
+    jars: tuple[str, ...]
+    java: str
+    storage_port: int
+    jmx_port: int
+
+
+async def equip(
+    crew: Crew, site: Site, settings: ServerSettings, version: Version, kits: Kits
+) -> Equipment:
+    """Find or bring it; what is not as Cassandra wants it is told. EngineError, HostError."""
+    host = site.host
+
+    def say(text: str) -> None:
+        crew.tell(Notice(text))
+
+    java = await java_on(host, settings.java, oldest=OLDEST_JAVA)
+    require_java(java, version, host.name)
+    own = await kits(host, KitName.YCSB, YCSB_VERSION, site.dir, say)
+    jars = await kits(host, KitName.CASSANDRA, version.text, site.dir, say)
+    tools = Tools(host, settings, own)
+    found = await tools.preflight()
+    storage_port, jmx_port = _ports(found, settings, host.name)
+    if not version.supports(java):
+        say(f"Cassandra {version.text} on '{host.name}' runs on Java {java_told(java, version)}.")
+    for text in notes(found, host.name):
+        say(text)
+    return Equipment(tools, jars, java_told(java, version), storage_port, jmx_port)
+
+
+def notes(found: PreflightTold, host: str) -> tuple[str, ...]:
+    """What of a host's kernel is not as Cassandra wants it."""
+    told = []
+    if found.max_map_count is not None and found.max_map_count < MAPS_WANTED:
+        told.append(
+            f"vm.max_map_count is {found.max_map_count} on host '{host}', Cassandra wants "
+            f"{MAPS_WANTED}: it may fail with many files."
+        )
+    if found.swappiness is not None and found.swappiness > SWAPPINESS_WANTED:
+        told.append(
+            f"vm.swappiness is {found.swappiness} on host '{host}', Cassandra wants "
+            f"{SWAPPINESS_WANTED} or no swap: swapping would stop it for seconds."
+        )
+    return tuple(told)
+
+
+def _ports(found: PreflightTold, settings: ServerSettings, host: str) -> tuple[int, int]:
+    """The ports beside CQL's. EngineError when one cannot be had."""
+    if found.taken is not None:
+        why = printable(found.taken).rstrip(".")
+        at = f"{settings.listen}:{settings.port}"
+        raise EngineError(
+            f"Cassandra cannot listen on {at} of host '{host}': {why}.",
+            "End what uses that port, or set server.port or server.listen to others.",
+        )
+    if found.storage_port is None or found.jmx_port is None:
+        raise EngineError(
+            f"None of {PORTS_TRIED} ports for Cassandra's own use is free on host '{host}'.",
+            "Set server.port to another one: those ports are looked for from twice its last four "
+            f"digits above {FIRST_PORT} on.",
+        )
+    return found.storage_port, found.jmx_port
+
+
+TAIL_BYTES: Final = 32 << 10
+"""What is kept of all that it says: its end, where the reason stands, below a trace of Java's."""
+
+SPAWN_LIMIT_S: Final = 30.0
+"""For the agent to start a process, on a host under full load."""
+
+TOLD_LINES: Final = 3
+"""Lines of its log that a sentence on its end repeats."""
+
+SAID_LIMIT: Final = 600
+"""Characters of them."""
+
+_BAD: Final = ("ERROR", "Exception", "Error:", "FATAL")
+"""What a line has in it that tells why a Java program ended."""
+
+
+class Daemon:
+    """One process, from `start` to its end; `kill` or `stop` must be called in any case.
+
+    `on_line` gets each line of its standard output. All of them may raise HostError.
+    """
+
+    def __init__(
+        self, host: Host, command: Command, on_line: Callable[[bytes], None] | None = None
+    ) -> None:
+        self.host = host
+        self.pid: int | None = None
+        self.exited: ExitedAnswer | None = None
+        self._command = command
+        self._on_line = on_line
+        self._line = b""
+        self._tail = b""
+        self._run_id = 0
+        self._begun = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._failure: HostError | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._task is not None and not self._task.done()
+
+    @property
+    def tail(self) -> str:
+        """The end of what it said on both its outputs."""
+        return self._tail.decode("utf-8", "replace")
+
+    async def start(self) -> None:
+        """Start it. Refusal when it cannot be started, HostError when the host fails."""
+        self._task = asyncio.create_task(self._listen(), name=f"daemon on {self.host.name}")
+        begun = asyncio.create_task(self._begun.wait())
+        try:
+            await asyncio.wait(
+                {self._task, begun},
+                timeout=SPAWN_LIMIT_S,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            begun.cancel()
+            await asyncio.gather(begun, return_exceptions=True)
+        if self._failure:
+            raise self._failure
+        if not self._begun.is_set() and self.alive:
+            raise self.host.give_up(f"started no process within {SPAWN_LIMIT_S:g} s")
+
+    async def wait(self, limit_s: float) -> bool:
+        """Whether it ends within that time; True at once when it has."""
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=limit_s)
+        return not self.alive
+
+    async def stop(self, limit_s: float) -> bool:
+        """Ask it to end, kill it when it does not; whether it ended by itself."""
+        if self.alive and not self.host.lost:
+            await self._signal("TERM")
+            if await self.wait(limit_s):
+                return True
+        await self.kill()
+        return False
+
+    async def kill(self) -> None:
+        """Kill it and all that it started; returns when the host has seen it gone."""
+        if self.alive and not self.host.lost:
+            await self._signal("KILL")
+            if not await self.wait(KILL_LIMIT_S + SPAWN_LIMIT_S):
+                self.host.give_up("did not end a process that it was asked to kill")
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def why(self) -> str:
+        """How it ended, as the second half of a sentence, with the end of what it said."""
+        # Who is killed has no say in it: his last words tell of something else.
+        struck = self.exited is not None and self.exited.signal is not None
+        said = printable("; ".join(_telling(self.tail, struck=struck)), SAID_LIMIT).rstrip(".")
+        return f"{self._how()}{f' ({said})' if said else ''}"
+
+    async def _signal(self, name: str) -> None:
+        """A process that has just ended takes none, and a lost host is told by the stream."""
+        with suppress(HostError):
+            await self.host.ask("signal", deadline_s=KILL_LIMIT_S, run=self._run_id, signal=name)
+
+    def _how(self) -> str:
+        if self._failure:
+            return f"was lost with its host: {self._failure.happened.rstrip('.')}"
+        exited = self.exited
+        if exited is None:
+            return "was ended"
+        if exited.oom_kills:
+            return "was killed by the kernel, since it wanted more memory than it may have"
+        if exited.timed_out:
+            return "was killed, for it outlived its limit"
+        if exited.signal is not None:
+            return f"was killed by signal {exited.signal}"
+        return f"ended with exit code {exited.code}"
+
+    async def _listen(self) -> None:
+        stream = begin(self.host, self._command)
+        self._run_id = stream.id
+        last: Message | None = None
+        try:
+            async for last in stream:
+                self._take(last)
+            if last is not None:
+                self.exited = read_answer(self.host.name, ExitedAnswer, last)
+        except HostError as fault:
+            self._failure = fault
+        finally:
+            await stream.aclose()
+
+    def _take(self, message: Message) -> None:
+        if message.is_ == "started":
+            pid = message.header.get("pid")
+            self.pid = pid if isinstance(pid, int) else None
+            self._begun.set()
+        elif message.is_ == "output":
+            self._tail = (self._tail + message.payload)[-TAIL_BYTES:]
+            if self._on_line and message.header.get("stream") == "stdout":
+                *lines, rest = (self._line + message.payload).split(b"\n")
+                self._line = rest[-TAIL_BYTES:]
+                for line in lines:
+                    self._on_line(line)
+
+
+def _telling(said: str, *, struck: bool) -> list[str]:
+    """The lines that tell most of an end: the last errors, else the last ones of all."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    bad = [line for line in lines if any(word in line for word in _BAD)]
+    bad = [line for line in bad if not line.startswith("at ")]
+    return (bad if bad or struck else lines)[-TOLD_LINES:]

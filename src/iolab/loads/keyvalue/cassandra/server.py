@@ -1,0 +1,245 @@
+"""A server of a key-value store as its driver sees it, whoever runs it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Protocol
+
+from iolab.core.run import CacheProof, PlannedRun
+from iolab.errors import EngineError
+from iolab.hosts.host import printable
+from iolab.hosts.telemetry import CounterCollector
+from iolab.loads.keyvalue.cassandra.tools import TABLE, RowsTold, SchemaTold
+from iolab.loads.keyvalue.record import ServerRun
+from iolab.loads.keyvalue.workload import ServerSettings, YcsbJob
+from iolab.session.context import Crew
+from iolab.targets.work_directory import Site
+
+Load = Callable[[], Awaitable[None]]
+"""Writes all records into the store, by way of its `addresses`, which answer by then."""
+
+
+class Server(Protocol):
+    """A store that lives as long as its session and is brought to one state before each run.
+
+    For a run, `ready_for`, `watching` around the load, and `after` are called in this order; `end`
+    once. What any of them raises is a HostError or an EngineError.
+    """
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where clients find it: HOST:PORT of each node that is known."""
+
+    @property
+    def host(self) -> str:
+        """The host of the study on which it runs; "" for one outside of it."""
+
+    @property
+    def cache(self) -> CacheProof | None:
+        """What was dropped of its files on `host` before it was started; None if nothing was."""
+
+    async def ready_for(
+        self, crew: Crew, run: PlannedRun, sites: Sequence[Site], load: Load
+    ) -> None:
+        """Everything up to a server that answers in the start state of the run.
+
+        `sites` are those of the run's clients. `load` is called when the records are not there
+        yet. Returns early at a request to stop: nothing is to be measured then.
+        """
+
+    def watching(
+        self, crew: Crew, run: PlannedRun, counters: CounterCollector, hosts: Mapping[str, int]
+    ) -> AbstractAsyncContextManager[None]:
+        """Its own counters are collected while what is done within lasts.
+
+        `hosts` are the indices by which counters name the hosts of the run, its bystanders too.
+        A server that stops telling them ends nothing.
+        """
+
+    async def after(self, crew: Crew, run: PlannedRun) -> None:
+        """The load is over, well or not: take the last statistics. Never raises."""
+
+    def told(self) -> ServerRun:
+        """What is to be recorded of it for the last run."""
+
+    def fault(self) -> str | None:
+        """A sentence once it has died since it was ready; None while it lives."""
+
+    async def end(self) -> tuple[str, ...]:
+        """Stop what iolab started and drop what iolab made there; what could not be ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The records of a workload: how many, of how many fields, of how many bytes each."""
+
+    records: int
+    fields: int
+    field_bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.records:,} records of {self.fields} x {self.field_bytes} bytes"
+
+    @property
+    def name(self) -> str:
+        """The same as part of a file's name."""
+        return f"{self.records}x{self.fields}x{self.field_bytes}"
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """The same for a marker."""
+        return asdict(self)
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The columns of YCSB's table for them, and their types."""
+        fields = {f"field{number}": "text" for number in range(self.fields)}
+        return {"y_id": "text", **fields}
+
+
+def records_of(run: PlannedRun) -> Records:
+    """What the run's job wants; TypeError for a job that is none of YCSB's."""
+    job = run.point.job
+    if not isinstance(job, YcsbJob):
+        raise TypeError(f"{job.engine} has no records in Cassandra")
+    return Records(job.records, job.fields, job.field_bytes)
+
+
+COUNT_ALL_MAX: Final = 250_000
+"""Rows up to which all are counted: a gibibyte of YCSB's usual records is read in seconds."""
+
+COUNTED_RANGES: Final = 64
+"""Ranges in which all rows are counted: each query stays well below Cassandra's own time limit."""
+
+SAMPLED_ROWS: Final = 100_000
+"""Rows that a sample should hold: it tells the number to within two percent then."""
+
+RANGES: Final = 1 << 16
+"""Ranges that a sample is taken from; tokens are spread evenly over them by their hash."""
+
+SIGMAS: Final = 6.0
+"""Counts of hashed keys in ranges vary as a Poisson process does: six of its standard deviations
+are not met by chance."""
+
+COUNT: Final = "count"
+ESTIMATE: Final = "estimate"
+
+Ask = Callable[[int, int], Awaitable[RowsTold]]
+"""Counts rows in a sample of ranges: (ranges, sample)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many rows there are, how that is known, and how far it may be off."""
+
+    rows: int
+    by: str
+    error: int = 0
+
+    @property
+    def told(self) -> str:
+        """The number for people."""
+        return f"{self.rows:,}" if self.by == COUNT else f"about {self.rows:,}"
+
+    def agrees_with(self, records: int) -> bool:
+        """Whether there may be so many, for all that was counted."""
+        return abs(self.rows - records) <= self.error
+
+
+async def count_rows(ask: Ask, records: int) -> Counted:
+    """The rows of a table that should hold so many records."""
+    if records <= COUNT_ALL_MAX:
+        told = await ask(COUNTED_RANGES, COUNTED_RANGES)
+        return Counted(told.rows, COUNT)
+    told = await ask(RANGES, sample_of(records))
+    scale = told.ranges / told.sample
+    error = SIGMAS * scale * math.sqrt(max(told.rows, 1))
+    return Counted(round(told.rows * scale), ESTIMATE, math.ceil(error))
+
+
+def sample_of(records: int) -> int:
+    """How many of `RANGES` hold `SAMPLED_ROWS`: a power of two, so that they lie evenly."""
+    wanted = RANGES * SAMPLED_ROWS / records
+    return min(RANGES, 1 << max(0, math.ceil(math.log2(wanted))))
+
+
+def require_rows(found: Counted, records: int, table: str, do: str) -> None:
+    """EngineError unless the rows are as many as the records; `do` is what to do then."""
+    if not found.agrees_with(records):
+        happened = f"The table {table} holds {found.told} rows, and should hold {records:,}."
+        raise EngineError(happened, do)
+
+
+MADE_BY: Final = "made by iolab"
+"""How the comment of a table begins that iolab made and may drop."""
+
+KEY: Final = ("y_id",)
+
+SHOWN: Final = 5
+"""Columns that a sentence names at most."""
+
+
+def mark_of(records: Records) -> str:
+    """The comment of a table that iolab made and filled: so it is found again."""
+    return f"{MADE_BY}, holds {records}"
+
+
+def is_ours(found: SchemaTold) -> bool:
+    """Whether the table was made by iolab, in this session or another."""
+    return found.comment is not None and found.comment.startswith(MADE_BY)
+
+
+def holds(found: SchemaTold, records: Records) -> bool:
+    """Whether the table was made by iolab and filled with these records."""
+    return found.comment == mark_of(records)
+
+
+def require_room(found: SchemaTold, settings: ServerSettings) -> None:
+    """EngineError when a keyspace as stated cannot be, or is there with another replication."""
+    if settings.replication > found.nodes:
+        raise EngineError(
+            f"{settings.replication} replicas need as many nodes, and the cluster's number of them "
+            f"is {found.nodes}.",
+            "Set server.replication to the number of nodes or less.",
+        )
+    if found.replication is None:
+        return
+    factors = sorted({int(text) for text in found.replication.values() if text.isdecimal()})
+    if factors != [settings.replication]:
+        told = ", ".join(f"{name} {value}" for name, value in sorted(found.replication.items()))
+        raise EngineError(
+            f"The keyspace '{settings.keyspace}' exists with another replication ({told}) than "
+            f"{settings.replication}.",
+            "Set server.replication to what it has, or name another server.keyspace.",
+        )
+
+
+def require_columns(found: SchemaTold, records: Records, settings: ServerSettings) -> None:
+    """EngineError when the table has other columns than the workload's; every difference named."""
+    has, wants = dict(found.columns or {}), records.columns
+    differs = []
+    if missing := sorted(wants.keys() - has.keys()):
+        differs.append(f"without {_named(missing)}")
+    if other := sorted(has.keys() - wants.keys()):
+        differs.append(f"with {_named(other)}")
+    for name in sorted(wants.keys() & has.keys()):
+        # CQL has two names for one type.
+        kind = "text" if has[name] == "varchar" else has[name]
+        if kind != wants[name]:
+            differs.append(f"{printable(name, 60)} is {printable(kind, 60)}, not {wants[name]}")
+    if found.key != KEY:
+        differs.append(f"its key is {_named(found.key or ())}, not {', '.join(KEY)}")
+    if differs:
+        raise EngineError(
+            f"The table {settings.keyspace}.{TABLE} exists with other columns: "
+            f"{'; '.join(differs)}.",
+            "Name another server.keyspace; iolab drops nothing that it has not made.",
+        )
+
+
+def _named(names: tuple[str, ...] | list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(printable(name, 60) for name in names[:SHOWN]) + more

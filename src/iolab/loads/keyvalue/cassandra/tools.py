@@ -1,0 +1,268 @@
+"""What iolab's own Java tools say of a Cassandra, parsed at the edge; see `_kits/ycsb`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from iolab.errors import EngineError
+from iolab.hosts.engine import Command
+from iolab.hosts.host import Host, printable
+from iolab.hosts.processes import told
+from iolab.hosts.telemetry import CounterCollector
+from iolab.loads.keyvalue.java import INSTALL_JAVA
+from iolab.loads.keyvalue.record import Statistic
+from iolab.loads.keyvalue.workload import ServerSettings
+
+REPORT: Final = "This is a fault of iolab; please report it with the command that led here."
+
+LINE_LIMIT_BYTES: Final = 1 << 20
+"""An answer has a few hundred bytes; a table of a thousand columns has some ten thousand."""
+
+Name = Annotated[str, Field(max_length=256)]
+Counter = Annotated[str, Field(pattern="^[a-z0-9_]{1,60}$")]
+Text = Annotated[str, Field(max_length=4096)]
+Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Told = TypeVar("Told", bound="_Told")
+
+
+class _Told(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class SchemaTold(_Told):
+    """YCSB's table as a cluster has it; None for what it has not.
+
+    `replication` and `columns` are by name, `key` the columns of the primary key, `tables` how
+    many the keyspace has, `comment` what stands beside the table.
+    """
+
+    version: Name
+    nodes: Annotated[int, Field(ge=1)]
+    replication: dict[Name, Name] | None
+    tables: Annotated[int, Field(ge=0)]
+    comment: Text | None
+    columns: dict[Name, Name] | None
+    key: tuple[Name, ...] | None
+
+
+class RowsTold(_Told):
+    """Rows in `sample` of `ranges` equal ranges of tokens."""
+
+    rows: Annotated[int, Field(ge=0)]
+    ranges: Annotated[int, Field(ge=1)]
+    sample: Annotated[int, Field(ge=1)]
+
+
+class PreflightTold(_Told):
+    """A host before a node is started: why its port cannot be had, ports that can, the kernel's."""
+
+    java: Name
+    vendor: Name | None = None
+    taken: Text | None
+    storage_port: Port | None
+    jmx_port: Port | None
+    max_map_count: Whole | None
+    swappiness: Whole | None
+
+
+class CountersTold(_Told):
+    """A node's counters at one moment of its host's CLOCK_REALTIME; None for one it has not."""
+
+    real_ns: Annotated[int, Field(ge=0, lt=2**63)]
+    counters: Annotated[dict[Counter, Whole | None], Field(max_length=200)]
+
+    @property
+    def known(self) -> Mapping[str, int]:
+        """The counters that it has."""
+        return {name: value for name, value in self.counters.items() if value is not None}
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The same for a record."""
+        return tuple(
+            Statistic(name, float(value), _unit(name)) for name, value in self.known.items()
+        )
+
+
+def read_told(line: bytes, model: type[Told], where: str) -> Told:
+    """A tool's answer. EngineError for its refusal, which is a sentence, and for nonsense."""
+    try:
+        document = json.loads(line[:LINE_LIMIT_BYTES])
+    except ValueError:
+        raise _nonsense(line, where) from None
+    if isinstance(document, dict) and isinstance(document.get("refused"), str):
+        says = printable(document["refused"]).rstrip(".")
+        raise EngineError(f"{says} (asked on host '{where}').", _remedy(says))
+    try:
+        return model.model_validate(document)
+    except ValidationError:
+        raise _nonsense(line, where) from None
+
+
+def _remedy(says: str) -> str:
+    if "No Cassandra answers" in says or "No address" in says:
+        return "Start the cluster, or correct server.addresses, and run again."
+    return "Correct it in the cluster or in the study, and run again."
+
+
+def _nonsense(line: bytes, where: str) -> EngineError:
+    shown = printable(line[:200].decode("utf-8", "replace"), 100)
+    return EngineError(
+        f"A tool of iolab on host '{where}' said what cannot be read: {shown}.", REPORT
+    )
+
+
+def _unit(name: str) -> str:
+    """The unit that a counter's name ends with; a count has none."""
+    tail = name.rpartition("_")[2]
+    return {"bytes": "B", "ns": "ns"}.get(tail, "")
+
+
+SCOPE: Final = "cassandra"
+"""Under which the table has them; docs/reference/telemetry.md names each."""
+
+
+class Counting:
+    """Hands counters on between `begin` and `end`, and drops them else."""
+
+    def __init__(self) -> None:
+        self._to: CounterCollector | None = None
+        self._host = 0
+        self._seq = 0
+
+    def begin(self, to: CounterCollector, host: int, newest: CountersTold | None) -> None:
+        """From now on they are those of the host with that index; the newest is the first."""
+        self._to, self._host, self._seq = to, host, 0
+        if newest is not None:
+            self.take(newest)
+
+    def take(self, counters: CountersTold) -> None:
+        """One reading."""
+        if self._to is None:
+            return
+        sample = {"seq": self._seq, "real_ns": counters.real_ns, SCOPE: counters.known}
+        # What a collector refuses is no reason to end a run: its edge has parsed it already.
+        with suppress(ValueError):
+            self._to.add(self._host, sample)
+        self._seq += 1
+
+    def end(self) -> None:
+        """The run is over."""
+        self._to = None
+
+
+TABLE: Final = "usertable"
+"""The table of YCSB's core workloads."""
+
+ANY: Final = "ANY"
+"""The consistency of writes that a coordinator alone may take."""
+
+PACKAGE: Final = "iolab.cassandra"
+
+SMALL_JAVA: Final = (
+    "-Xmx64m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    # What Java leaves in /tmp would outlive it.
+    "-XX:+PerfDisableSharedMem",
+)
+"""A tool shares the host with the node and the load: one thread, little memory, a quick start."""
+
+ASK_LIMIT_S: Final = 120.0
+"""A question of the schema: a Java machine starts, connects and asks, on a host under load."""
+
+WORK_LIMIT_S: Final = 4 * 3600.0
+"""Flushing, compacting or counting a terabyte at 100 MB/s."""
+
+ANSWER_LIMIT_S: Final = 60
+"""For a node to answer to JMX: it answered to CQL already."""
+
+WATCH_LIMIT_S: Final = 30 * 86400.0
+"""Counters are told for as long as a node may live."""
+
+FIRST_PORT: Final = 10_000
+PORTS_TRIED: Final = 100
+"""Where a node's further ports are looked for, of which nobody need know, and how many are tried:
+below those that Linux gives to connections, from 32768 on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The tools on one host: Java, the jars of iolab's kit for YCSB, and the study's settings."""
+
+    host: Host
+    settings: ServerSettings
+    jars: tuple[str, ...]
+
+    async def schema(self, addresses: tuple[str, ...], do: str, **more: object) -> SchemaTold:
+        """Do something with YCSB's table and tell what it is then. EngineError, HostError."""
+        words = {"do": do, **self._table, **self._reached(addresses), **more}
+        return await self._ask("Schema", words, SchemaTold, ASK_LIMIT_S)
+
+    async def rows(self, addresses: tuple[str, ...], ranges: int, sample: int) -> RowsTold:
+        """Count the rows in a sample of ranges. EngineError, HostError."""
+        words = {**self._table, **self._reached(addresses), "ranges": ranges, "sample": sample}
+        return await self._ask("Rows", words, RowsTold, WORK_LIMIT_S)
+
+    async def preflight(self) -> PreflightTold:
+        """Whether a node could listen here, and what is to be known before. EngineError."""
+        # Nodes that are started side by side on a host differ in the port of CQL: so do these.
+        first = FIRST_PORT + 2 * (self.settings.port % FIRST_PORT)
+        words = {
+            "listen": self.settings.listen,
+            "port": self.settings.port,
+            "storage": first,
+            "jmx": first + 1,
+            "tries": PORTS_TRIED,
+        }
+        return await self._ask("Preflight", words, PreflightTold, ASK_LIMIT_S)
+
+    async def settle(self, jmx_port: int) -> CountersTold:
+        """Have a node here flush and compact its table; its counters then. EngineError, HostError.
+
+        It does not limit compaction any more from then on.
+        """
+        words = {"do": "settle", "jmx": jmx_port, "wait_s": ANSWER_LIMIT_S, **self._table}
+        return await self._ask("Statistics", words, CountersTold, WORK_LIMIT_S)
+
+    def watch_command(self, jmx_port: int, wait_s: int, interval_ms: int) -> Command:
+        """A process that waits for a node here and then tells its counters, a line each time."""
+        words = {
+            "do": "watch",
+            "jmx": jmx_port,
+            "wait_s": wait_s,
+            "interval_ms": interval_ms,
+            "cql_host": self.settings.listen,
+            "cql_port": self.settings.port,
+            **self._table,
+        }
+        argv = self._argv("Statistics", words)
+        limit_bytes = LINE_LIMIT_BYTES * 1024
+        return Command(argv, "/", b"", " ".join(argv), WATCH_LIMIT_S, limit_bytes)
+
+    async def _ask(
+        self, tool: str, words: Mapping[str, object], model: type[Told], limit_s: float
+    ) -> Told:
+        argv = self._argv(tool, words)
+        line = await told(self.host, argv, limit_s=limit_s, install=INSTALL_JAVA)
+        return read_told(line.strip(), model, self.host.name)
+
+    def _argv(self, tool: str, words: Mapping[str, object]) -> tuple[str, ...]:
+        java = (self.settings.java, *SMALL_JAVA, "-cp", ":".join(self.jars))
+        return (*java, f"{PACKAGE}.{tool}", *(f"{name}={value}" for name, value in words.items()))
+
+    @property
+    def _table(self) -> Mapping[str, object]:
+        return {"keyspace": self.settings.keyspace, "table": TABLE}
+
+    def _reached(self, addresses: tuple[str, ...]) -> Mapping[str, object]:
+        # Any node may take a write, but none may answer a question so.
+        asked = self.settings.consistency
+        return {"addresses": ",".join(addresses), "consistency": "ONE" if asked == ANY else asked}

@@ -1,0 +1,517 @@
+"""A workload on a key-value store on the page: its cards, its charts, what was measured beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from iolab.analysis.gains import Gain, Gains, LargestGain, gains
+from iolab.analysis.metrics import ios_needed
+from iolab.analysis.points import PointSummary
+from iolab.core.metric import Result
+from iolab.core.study import Study
+from iolab.loads.keyvalue.evidence import Hosts, device_table, store_table
+from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, NAMED_OPERATIONS, WHOLE_KEY, latency_key
+from iolab.loads.keyvalue.report import (
+    WORDS,
+    Group,
+    apart_table,
+    bounds_table,
+    drawn_tail,
+    due_table,
+    group_headlines,
+    known_latencies,
+    main_operation,
+    plural,
+    tail_name,
+    timed,
+    value_of,
+)
+from iolab.loads.keyvalue.workload import KeyOperation
+from iolab.report.best import Headline, PointFigures
+from iolab.report.charts.bars import Named, bars_figure
+from iolab.report.charts.chart import Figure
+from iolab.report.charts.choose import Look
+from iolab.report.charts.lines import (
+    Line,
+    Quantity,
+    finding_of,
+    latency_figure,
+    rate_of,
+    throughput_figure,
+)
+from iolab.report.charts.tradeoff import tradeoff_figure
+from iolab.report.numbers import NOTHING, axis_label, axis_number, count, show, show_interval
+from iolab.report.page_parts import Card, ChartGroup, Entry
+from iolab.report.points import metric_document
+from iolab.report.series import DetailKey
+from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
+
+GAIN_NOTE: Final = (
+    "A gain is more operations a second or less latency than the baseline has in the same cell: "
+    "+40 % of a latency is 40 % less of it. Intervals are of 95 %."
+)
+
+LARGEST_NOTE: Final = (
+    "The largest of several gains is large by chance too: its interval holds for all cells of its "
+    "row at once, and is wider than that of its cell alone."
+)
+
+_METRIC_WORDS: Final = {
+    WHOLE_KEY: "ops/s",
+    **{
+        latency_key(operation, name): f"{operation.word} {word}"
+        for operation in NAMED_OPERATIONS
+        for name, word in WORDS.items()
+    },
+}
+
+
+def metric_word(key: str) -> str:
+    """A metric for people: `read p99`."""
+    return _METRIC_WORDS.get(key, key)
+
+
+def key_gains(study: Study, groups: Sequence[Group]) -> tuple[Gains, ...]:
+    """Each further configuration against the first, over all cells of all groups.
+
+    Of each cell all operations, and of its main operation the mean, p99 and what is published.
+    """
+    points: list[PointSummary] = [point for group in groups for point in group.points]
+    if len({point.key.configuration for point in points}) < 2:
+        return ()
+    main = main_operation([point.metrics for point in points])
+    names = dict.fromkeys(("mean", "p99", *(tail_name(group.workload.job) for group in groups)))
+    return gains(study, points, (WHOLE_KEY, *(latency_key(main, name) for name in names)))
+
+
+def within(found: Sequence[Gains], group: Group) -> tuple[Gains, ...]:
+    """The cells of one group."""
+    places = {(point.key.workload, point.key.axis) for point in group.points}
+    return tuple(
+        replace(
+            one,
+            cells=tuple(cell for cell in one.cells if (cell.workload, cell.axis) in places),
+            skipped=tuple(skip for skip in one.skipped if (skip.workload, skip.axis) in places),
+        )
+        for one in found
+    )
+
+
+def share_text(share: float) -> str:
+    """`+25 %`, with a digit more where it is small."""
+    return f"{100 * share:+.0f} %" if abs(share) >= 0.1 else f"{100 * share:+.1f} %"
+
+
+def interval_text(low: float | None, high: float | None) -> str:
+    """`[+21 %, +29 %]`; a dash where none is known."""
+    if low is None or high is None:
+        return NOTHING
+    return f"[{share_text(low)}, {share_text(high)}]"
+
+
+def cell_name(gain: Gain, group: Group) -> str:
+    """The cell by what varies within its group."""
+    own = tuple(pair for pair in gain.axis if pair not in group.others)
+    return axis_label(own) or NOTHING
+
+
+def gains_table(found: Sequence[Gains], group: Group, looks: Mapping[str, Look]) -> Table | None:
+    """Every cell of a group with both values; None where nothing is compared."""
+    several = len(found) > 1
+    rows = tuple(
+        (
+            *((Cell(looks[one.candidate].title),) if several else ()),
+            *row(cell_name(cell, group), metric_word(cell.metric)),
+            *row(show(cell.baseline), show(cell.candidate), share_text(cell.share)),
+            *row(interval_text(*(cell.interval or (None, None))), f"{cell.factor:.2f}"),
+            Cell(cell.comparison.verdict.value),
+            verdict_cell(cell.level),
+        )
+        for one in found
+        for cell in one.cells
+    )
+    if not rows:
+        return None
+    name = looks[found[0].baseline].title
+    other = "Candidate’s" if several else looks[found[0].candidate].title
+    texts = (*(("Candidate",) if several else ()), "Point", "Metric")
+    numbers = (name, other, "Gain", "95 % interval", "Factor")
+    heads = (*columns(texts, numbers), Column("Says"), Column("Verdict"))
+    return Table(f"Gain over {name}, cell by cell", heads, rows)
+
+
+def skipped_note(found: Sequence[Gains]) -> str:
+    """How many comparisons could not be made, and why the first one could not."""
+    skipped = [skip for one in found for skip in one.skipped]
+    if not skipped:
+        return ""
+    return f" Not compared: {count(len(skipped), 'value')}, the first since {skipped[0].reason}."
+
+
+def largest_of(found: Sequence[Gains], metric: str) -> tuple[Gains, LargestGain] | None:
+    """The largest gain of a metric over all candidates, and whose it is."""
+    best = [(one, gain) for one in found if (gain := one.largest(metric)) is not None]
+    return max(best, key=lambda pair: pair[1].gain.share, default=None)
+
+
+def largest_table(
+    groups: Sequence[Group], found: Sequence[Gains], looks: Mapping[str, Look]
+) -> Table | None:
+    """For each group, candidate and metric the largest gain with its cell."""
+    if not found:
+        return None
+    several = len(found) > 1
+    rows = tuple(_largest_row(one, looks, several=several) for one in largest_gains(groups, found))
+    if not rows:
+        return None
+    texts = ("Workload", *(("Candidate",) if several else ()), "Of")
+    numbers = ("Largest gain", "95 % interval", "Factor", "In its unit")
+    heads = (*columns(texts, numbers), *columns(("At", "Says", "Verdict")))
+    baseline, candidate = looks[found[0].baseline].title, looks[found[0].candidate].title
+    title = f"Largest gains over {baseline}" if several else f"{candidate} against {baseline}"
+    return Table(title, heads, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Largest:
+    """The largest gain of a candidate in a metric over a group; `best` is None where it has none.
+
+    `words` name the metric, `at` the cell.
+    """
+
+    group: Group
+    candidate: str
+    words: str
+    at: str
+    best: LargestGain | None
+
+
+def largest_gains(groups: Sequence[Group], found: Sequence[Gains]) -> list[Largest]:
+    """The largest gain for each group, candidate and metric."""
+    made = []
+    for group in groups:
+        for one in within(found, group):
+            for metric in one.metrics:
+                best = one.largest(metric)
+                at = NOTHING if best is None else cell_name(best.gain, group)
+                made.append(Largest(group, one.candidate, metric_word(metric), at, best))
+    return made
+
+
+def _largest_row(one: Largest, looks: Mapping[str, Look], *, several: bool) -> tuple[Cell, ...]:
+    start = (
+        Cell(one.group.title),
+        *((Cell(looks[one.candidate].title),) if several else ()),
+        Cell(one.words),
+    )
+    best = one.best
+    if best is None:
+        rest = row(*([NOTHING] * 5))
+        return (*start, Cell("no gain in any cell"), *rest, Cell(NOTHING))
+    gain = best.gain
+    return (
+        *start,
+        *row(share_text(gain.share), interval_text(best.low, best.high), f"{gain.factor:.2f}"),
+        Cell(difference_text(gain)),
+        Cell(f"{one.at} (of {count(best.cells, 'cell')})"),
+        Cell(gain.comparison.verdict.value),
+        verdict_cell(gain.level),
+    )
+
+
+def difference_text(gain: Gain) -> str:
+    """The candidate's value less the baseline's, with its sign."""
+    sign = "+" if gain.difference >= 0 else "−"
+    return f"{sign}{show(replace(gain.candidate, value=abs(gain.difference)))}"
+
+
+def named_bar(found: Sequence[Gains], group: Group, looks: Mapping[str, Look]) -> Named | None:
+    """What is written over the bar of the largest gain in operations a second."""
+    best = largest_of(found, WHOLE_KEY)
+    if best is None:
+        return None
+    one, largest = best
+    at = axis_number(group.axis, dict(largest.gain.axis)[group.axis])
+    text = share_text(largest.gain.share)
+    return None if at is None else Named(looks[one.candidate].title, at, text)
+
+
+def gain_sentence(found: Sequence[Gains], group: Group, looks: Mapping[str, Look]) -> str:
+    """The largest gain in operations a second with its cell and what it says; empty for none."""
+    best = largest_of(found, WHOLE_KEY)
+    if best is None:
+        return ""
+    one, largest = best
+    gain, low = largest.gain, largest.low
+    interval = "" if low is None else f" {interval_text(low, largest.high)}"
+    names = f"{looks[one.candidate].title} over {looks[one.baseline].title}"
+    return (
+        f" Largest gain of {names}: {share_text(gain.share)}{interval} at "
+        f"{cell_name(gain, group)}, {gain.comparison.verdict.value}."
+    )
+
+
+def gains_document(found: Sequence[Gains]) -> list[dict[str, Any]]:
+    """The gains as JSON has them."""
+    return [
+        {
+            "baseline": one.baseline,
+            "candidate": one.candidate,
+            "cells": [_cell_document(cell) for cell in one.cells],
+            "largest": [
+                _largest_document(best)
+                for metric in one.metrics
+                if (best := one.largest(metric)) is not None
+            ],
+            "skipped": [
+                {"workload": skip.workload, "axis": dict(skip.axis), "reason": skip.reason}
+                for skip in one.skipped
+            ],
+        }
+        for one in found
+    ]
+
+
+def _cell_document(cell: Gain) -> dict[str, Any]:
+    low, high = cell.interval or (None, None)
+    return {
+        "workload": cell.workload,
+        "axis": dict(cell.axis),
+        "metric": cell.metric,
+        "baseline": metric_document(cell.baseline),
+        "candidate": metric_document(cell.candidate),
+        "gain": cell.share,
+        "low": low,
+        "high": high,
+        "says": cell.comparison.verdict.value,
+        "level": cell.level.value,
+    }
+
+
+def _largest_document(best: LargestGain) -> dict[str, Any]:
+    cell = best.gain
+    return {
+        "workload": cell.workload,
+        "axis": dict(cell.axis),
+        "metric": cell.metric,
+        "gain": cell.share,
+        "low": best.low,
+        "high": best.high,
+        "cells": best.cells,
+    }
+
+
+UNIT: Final = "ops/s"
+
+_SERVICE_NOTE: Final = (
+    "Service: from when an operation was sent. Since due: from when the rate wanted it sent, so "
+    "that what had to wait counts."
+)
+_BOUNDS_NOTE: Final = (
+    "db_bench counts latencies of the whole run, warm-up included, in bins of its own that are up "
+    "to half as wide as they are high; nothing finer was recorded. A percentile elsewhere is read "
+    "off a straight line through its bin, as db_bench prints it."
+)
+_DEVICE_NOTE: Final = (
+    "Counted by the kernel over the whole run, warm-up included, for the target’s own device."
+)
+_STORE_NOTE: Final = (
+    "Counted by RocksDB itself over the whole run, warm-up included; its percentiles are read off "
+    "straight lines through wide bins. Writes of 80/20 and other mixed threads are among them."
+)
+
+
+def key_cards(
+    groups: Sequence[Group],
+    study: Study,
+    looks: Mapping[str, Look],
+    anchors: Mapping[DetailKey, str],
+) -> tuple[Card, ...]:
+    """A card for each group: the most operations a second of each configuration."""
+    cards = []
+    for group in groups:
+        named = len(study.configurations) > 1
+        entries = tuple(
+            _entry(headline, group, looks, anchors, named=named)
+            for headline in group_headlines(group, study)
+        )
+        cards.append(Card(group.title, entries))
+    return tuple(cards)
+
+
+def _entry(
+    headline: Headline,
+    group: Group,
+    looks: Mapping[str, Look],
+    anchors: Mapping[DetailKey, str],
+    *,
+    named: bool,
+) -> Entry:
+    look = looks[headline.configuration.id]
+    name, best = look.title if named else "", headline.best
+    if best is None:
+        return Entry(name, look.token.css, "not measured", "", None, None, ())
+    number = show(best.figure, bare_rate=True)
+    anchor = anchors.get((best.shown.digest, best.shown.repeat))
+    rows = tuple(_card_rows(best, headline, group))
+    return Entry(name, look.token.css, number, UNIT, best.level, anchor, rows)
+
+
+def _card_rows(best: PointFigures, headline: Headline, group: Group) -> Iterator[tuple[str, str]]:
+    interval = show_interval(best.figure, bare_rate=True)
+    if best.figure.n != 1 and interval:
+        yield "95 % interval", interval
+    own = tuple(pair for pair in best.shown.axis if pair[0] == group.axis)
+    if own:
+        of = f" (best of {headline.compared})" if headline.compared > 1 else ""
+        yield f"at{of}", axis_label(own)
+    if best.host_count > 1:
+        yield f"mean per host ({best.host_count})", show(best.per_host)
+    metrics = next(p.metrics for p in group.points if p.digest == best.shown.digest)
+    main = main_operation([metrics])
+    tail = drawn_tail(group.workload.job, [metrics], main)
+    yield from known_latencies(metrics, main, ("mean", tail))
+    for one in timed([metrics]):
+        if one is not main and not one.is_intended:
+            yield from known_latencies(metrics, one, ("mean",))
+
+
+def key_charts(
+    group: Group, study: Study, told: Hosts, looks: Mapping[str, Look], found: Sequence[Gains]
+) -> ChartGroup | None:
+    """The group's charts, and under them what each operation took and what devices did."""
+    if not any(value_of(point.metrics, WHOLE_KEY) is not None for point in group.points):
+        return None
+    own = within(found, group)
+    figures = tuple(_figures(group, looks, own)) if group.axis else ()
+    tables = (*_gains(group, looks, own), *_tables(group, study, told, looks))
+    return ChartGroup(group.title, figures, more=tables)
+
+
+def _gains(
+    group: Group, looks: Mapping[str, Look], found: Sequence[Gains]
+) -> Iterator[tuple[Table, str]]:
+    table = gains_table(found, group, looks)
+    if table is not None:
+        yield table, f"{GAIN_NOTE}{skipped_note(found)}"
+
+
+def lines_of(group: Group, looks: Mapping[str, Look]) -> list[Line]:
+    """One line a configuration, in the order in which they were measured."""
+    found: dict[str, list[PointSummary]] = {}
+    for point in group.points:
+        found.setdefault(point.key.configuration, []).append(point)
+    return [
+        Line(looks[name].title, looks[name].token, (), tuple(points))
+        for name, points in found.items()
+    ]
+
+
+def _figures(group: Group, looks: Mapping[str, Look], found: Sequence[Gains]) -> Iterator[Figure]:
+    lines, axis = lines_of(group, looks), group.axis
+    metrics = [point.metrics for point in group.points]
+    rate = rate_of(group.workload.indicator)
+    if len(lines) > 1:
+        named = named_bar(found, group, looks)
+        figure = bars_figure(group.title, axis, lines, rate, UNIT, named)
+        yield replace(figure, finding=figure.finding + gain_sentence(found, group, looks))
+    else:
+        yield throughput_figure(group.workload, axis, lines)
+    main = main_operation(metrics)
+    operations = [one for one in timed(metrics) if not one.is_intended]
+    if main in operations:
+        yield from _tradeoffs(group, lines, main)
+    for one in operations:
+        if one is not main:
+            tail = drawn_tail(group.workload.job, metrics, one)
+            pair = (_latency(one, "mean"), _latency(one, tail))
+            yield latency_figure(group.title, axis, lines, *pair)
+    due = main.intended
+    if due is not None and due in timed(metrics):
+        yield _due_figure(group, lines, main, due)
+
+
+def _tradeoffs(group: Group, lines: Sequence[Line], main: KeyOperation) -> Iterator[Figure]:
+    """Latency against performance: both latencies in one chart, or of several lines one each."""
+    metrics = [point.metrics for point in group.points]
+    tail = drawn_tail(group.workload.job, metrics, main)
+    pair = (_latency(main, "mean"), _latency(main, tail, alone=len(lines) > 1))
+    rate, note = rate_of(group.workload.indicator), _wanted(group, main, tail)
+    for part in (pair,) if len(lines) == 1 else tuple((one,) for one in pair):
+        yield tradeoff_figure(
+            group.title,
+            group.axis,
+            lines,
+            rate,
+            UNIT,
+            part,
+            note=note if pair[1] in part else "",
+        )
+
+
+def _wanted(group: Group, main: KeyOperation, tail: str) -> str:
+    """Why the percentile that the field publishes is not drawn; empty where it is."""
+    wanted = tail_name(group.workload.job)
+    if wanted == tail:
+        return ""
+    key, total = latency_key(main, wanted), len(group.points)
+    known = sum(value_of(point.metrics, key) is not None for point in group.points)
+    needed = ios_needed(dict(KEY_PERCENTILES)[wanted])
+    return (
+        f"{WORDS[wanted]} is known of {known} of {count(total, 'point')}: "
+        f"it takes {needed:,} {plural(main).lower()}."
+    )
+
+
+def _due_figure(
+    group: Group, lines: Sequence[Line], main: KeyOperation, due: KeyOperation
+) -> Figure:
+    """The published percentile of service, and that since an operation was due."""
+    tail = drawn_tail(group.workload.job, [point.metrics for point in group.points], due)
+    word = f"{main.word} {WORDS[tail]}"
+    service = Quantity(latency_key(main, tail), f"{word} of service", "service")
+    since = Quantity(latency_key(due, tail), "since due", "since due")
+    figure = latency_figure(group.title, group.axis, lines, service, since)
+    told = finding_of(group.axis, lines, since)
+    return replace(figure, finding=f"Of service: {figure.finding} Since due: {told}")
+
+
+def _latency(operation: KeyOperation, name: str, *, alone: bool = False) -> Quantity:
+    word = WORDS[name]
+    told = f"{operation.word} {word}" if name == "mean" or alone else word
+    return Quantity(latency_key(operation, name), told, word)
+
+
+def _tables(
+    group: Group, study: Study, hosts: Hosts, looks: Mapping[str, Look]
+) -> Iterator[tuple[Table, str]]:
+    """What stands under a group's charts, with a note each."""
+    several = len(study.configurations) > 1
+    points = group.points
+
+    def name(point: PointSummary) -> str:
+        own = tuple(pair for pair in point.key.axis if pair not in group.others)
+        title = looks[point.key.configuration].title if several else ""
+        return ", ".join(part for part in (title, axis_label(own)) if part) or NOTHING
+
+    yield apart_table(points, name), ""
+    due = due_table(points, name)
+    if due is not None:
+        yield due, _SERVICE_NOTE
+    bounds = bounds_table(points, name)
+    if bounds is not None:
+        yield bounds, _BOUNDS_NOTE
+    named = [(name(point), _shown(point)) for point in points]
+    device = device_table(named, hosts)
+    if device is not None:
+        yield device, _DEVICE_NOTE
+    told = store_table(named, hosts.runs)
+    if told is not None:
+        yield told, _STORE_NOTE
+
+
+def _shown(point: PointSummary) -> Result:
+    """The run that stands for a point."""
+    return (point.results or point.left_out)[0]

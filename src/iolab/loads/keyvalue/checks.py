@@ -1,0 +1,575 @@
+"""Checks of load on a key-value store: whether every operation asked for was done, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+
+from iolab.analysis.check import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    not_applicable,
+    percent,
+    unchecked,
+    valid,
+    worst,
+)
+from iolab.analysis.checks.client import BUSY_CORES
+from iolab.analysis.checks.fleet import unevenness
+from iolab.analysis.checks.operations import (
+    ACHIEVED_LEAST,
+    held_against,
+    operations_counted,
+    operations_failed,
+    rate_kept,
+    told_beside,
+)
+from iolab.analysis.checks.run import RUNTIME_SHARE, process_faults
+from iolab.analysis.metrics import ios_needed, is_supported
+from iolab.core.run import HostRun
+from iolab.core.samples import Floats
+from iolab.loads.keyvalue.db_bench import LOAD_STREAMS, Seeds
+from iolab.loads.keyvalue.db_bench_evidence import OPERATIONS
+from iolab.loads.keyvalue.metrics import KEY_PERCENTILES
+from iolab.loads.keyvalue.record import KeyValueRun, OperationCount, ServerRun, Statistic
+from iolab.loads.keyvalue.sums import WHOLE, KeyValueLoad
+from iolab.loads.keyvalue.view import KeyValueView
+from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob
+from iolab.stats.quantiles import decides
+from iolab.units import format_count, format_ns, format_rate_bytes
+
+UNEXPLAINED_GOOD: Final = 0.01
+"""Share of the engine's operations that may be in no interval beside those of seconds that no
+interval covers: the seconds at which a thread tells how far it is are not those of its start."""
+
+UNEXPLAINED_BAD: Final = 0.10
+"""From a tenth on one of the two counts is simply wrong."""
+
+ABSENT_ASKED: Final = "readmissing"
+"""db_bench's workload that reads absent keys on purpose."""
+
+
+def key_value_errors(view: KeyValueView) -> Said:
+    """engine-errors of load on a key-value store: also what the engine was found not to have done.
+
+    db_bench and YCSB end with 0 when no key was found, or no server answered.
+    """
+    return worst(
+        answer for index in range(len(view.hosts)) for answer in _engine_answers(view, index)
+    )
+
+
+def _engine_answers(view: KeyValueView, index: int) -> Iterator[Said]:
+    host, where = view.hosts[index], view.on(view.hosts[index])
+    told = host.key_value
+    window = view.load.cut.hosts[index]
+    asked_s = view.record.warmup_s + view.record.runtime_s
+    ran_s = 0.0 if window is None else window.seconds
+    evidence: Numbers = {
+        "host": host.host,
+        "exit_code": host.exit_code,
+        "exit_signal": host.exit_signal,
+        "faults": 0 if told is None else len(told.faults),
+        "ran_s": ran_s,
+        "asked_s": asked_s,
+        "stopped_early": host.stopped_early,
+    }
+    for fault in process_faults(host):
+        yield invalid(f"The engine{where} {fault}.", **evidence)
+    if told is None:
+        yield unchecked(f"the engine{where} told nothing of its run", **evidence)
+    elif told.faults:
+        more = f" ({len(told.faults) - 1} more faults)" if len(told.faults) > 1 else ""
+        yield invalid(
+            f"Not the run that was asked for{where}: {told.faults[0].rstrip('.')}{more}.",
+            **evidence,
+        )
+    if window is not None and not view.key_value_load.whole[index]:
+        yield invalid(
+            f"The engine{where} completed no operation in the measured window.", **evidence
+        )
+    if not host.stopped_early and ran_s < RUNTIME_SHARE * asked_s:
+        yield indicative(
+            f"The engine{where} ran {ran_s:.1f} s of the {asked_s:.1f} s asked.", **evidence
+        )
+    yield valid(f"The engine{where} ran {ran_s:.1f} s without error.", **evidence)
+
+
+@operations_failed
+def key_operations_failed(view: KeyValueView) -> Said:
+    """operations-failed of load on a key-value store: whatever was not the store's plain yes."""
+    counts = [(host, one) for host, told in _told(view) for one in told.counts]
+    if not counts:
+        return unchecked("the engine did not count its operations")
+    failed = sum(one.failed for _, one in counts)
+    if not failed:
+        return valid("No operation failed.", failed=0)
+    host, most = max(counts, key=lambda each: each[1].failed)
+    done = sum(one.done for _, one in counts)
+    return invalid(
+        f"{format_count(failed)} of {format_count(done + failed)} operations were not OK, most of "
+        f"them {most.operation.word}{view.on(host)}: engines count them as throughput.",
+        failed=failed,
+        most_in=most.operation.word,
+        host=host.host,
+    )
+
+
+@check("keys-absent", "Reads of keys that are not there")
+def keys_absent(view: KeyValueView) -> Said:
+    """Whether every key that was read was there: looking for an absent one costs hardly anything.
+
+    YCSB counts such a read as failed.
+    """
+    job = view.key_value_job
+    if isinstance(job, KeyValueJob) and job.workload == ABSENT_ASKED:
+        return not_applicable("The workload reads absent keys on purpose.", asked=True)
+    reads = [one for _, told in _told(view) for one in told.counts if _reads(one)]
+    if not reads:
+        return not_applicable("No key was read.", reads=0)
+    known = [one.absent for one in reads if one.absent is not None]
+    done, absent = sum(one.done for one in reads), sum(known)
+    if absent:
+        return invalid(
+            f"{format_count(absent)} of {format_count(done)} reads were of keys that are not "
+            "there, which are cheaper.",
+            reads=done,
+            absent=absent,
+        )
+    if len(known) < len(reads) and isinstance(job, KeyValueJob):
+        return unchecked("the engine did not tell how many keys were found")
+    return valid("Every key that was read was there.", reads=done, absent=0)
+
+
+def _reads(one: OperationCount) -> bool:
+    return one.operation is KeyOperation.READ
+
+
+@check("debug-build", "Engine not built for release", needs_load=False)
+def debug_build(view: KeyValueView) -> Said:
+    """Whether the engine is one that its makers would publish numbers of."""
+    builds = {told.build: host.host for host, told in _told(view) if told.build}
+    if not builds:
+        return valid("No engine remarks on its build.", build="")
+    said = ", ".join(sorted(builds))
+    return indicative(
+        f"The engine was built with {said}: a release build may be faster."
+        if "assert" in said
+        else f"The engine says of its build: {said}.",
+        build=said,
+        host=next(iter(builds.values())),
+    )
+
+
+@check("seed-shared", "Keys drawn in the same order twice", needs_load=False)
+def seed_shared(view: KeyValueView) -> Said:
+    """Whether any thread draws the keys of another one, or those of the load in their order.
+
+    Thread n of db_bench draws from the stream seed + n; keys drawn before are in a cache.
+    """
+    job = view.key_value_job
+    if not isinstance(job, KeyValueJob):
+        return not_applicable(
+            "YCSB draws its keys from a random source of its own.", hosts=len(view.hosts)
+        )
+    seeds = [(host.host, told, Seeds(told.seed, job.streams)) for host, told in _told(view)]
+    for host, told, cell in seeds:
+        if told.load_seed is None:
+            continue
+        if Seeds(told.load_seed, LOAD_STREAMS).meets(cell):
+            return invalid(
+                f"The streams of {host} from seed {told.seed} on hold the load's, "
+                f"{told.load_seed}: a thread replays the order in which the keys were written.",
+                host=host,
+                seed=told.seed,
+                load_seed=told.load_seed,
+            )
+    for (one, _, mine), (other, _, theirs) in combinations(seeds, 2):
+        if mine.meets(theirs):
+            return invalid(
+                f"The streams of {one} from seed {mine.first} on and of {other} from "
+                f"{theirs.first} on meet: they read the same keys in the same order.",
+                host=one,
+                other=other,
+                seed=mine.first,
+                other_seed=theirs.first,
+            )
+    unknown = [host for host, told, _ in seeds if told.load_seed is None]
+    if unknown or not seeds:
+        return unchecked("with which seed the database was loaded is not known")
+    return valid("No two threads and no load share a random stream.", hosts=len(seeds))
+
+
+def key_value_sums(view: KeyValueView) -> Said:
+    """totals-disagree of load on a key-value store: intervals against the engine's own count.
+
+    What is in no interval is explained by the time that no interval covers.
+    """
+    return worst((_sums(view, index) for index in range(len(view.hosts))), most="unexplained")
+
+
+def _sums(view: KeyValueView, index: int) -> Said:
+    host = view.hosts[index]
+    told = host.key_value
+    if told is None or not told.counts:
+        return unchecked(f"the engine{view.on(host)} did not count its operations")
+    claimed = sum(WHOLE.get(one.operation, 0) * one.done for one in told.counts)
+    job = view.key_value_job
+    if isinstance(job, KeyValueJob):
+        # The writer beside readers is not in db_bench's own total.
+        beside = KeyOperation.WRITE if job.has_writer else None
+        claimed = sum(one.done for one in told.counts if one.operation is not beside)
+    counted, busiest, covered_s = _counted(view, index)
+    uncovered_s = max((told.reported_s or covered_s) - covered_s, 0.0)
+    lacking = max(claimed - counted - busiest * uncovered_s, 0.0)
+    unexplained = max(lacking, counted - claimed) / max(claimed, 1)
+    ours = float(view.key_value_load.rates[index])
+    evidence: Numbers = {
+        "host": host.host,
+        "interval_operations": counted,
+        "engine_operations": claimed,
+        "uncovered_s": uncovered_s,
+        "unexplained": unexplained,
+        "window_ops_per_s": ours,
+        "engine_ops_per_s": told.reported_ops_per_s,
+    }
+    if unexplained > UNEXPLAINED_GOOD:
+        verdict = invalid if unexplained > UNEXPLAINED_BAD else indicative
+        return verdict(
+            f"Intervals{view.on(host)} hold {format_count(counted)} operations, the engine claims "
+            f"{format_count(claimed)}: {percent(unexplained)} are not explained by time that no "
+            "interval covers.",
+            **evidence,
+        )
+    if told.reported_ops_per_s is None:
+        return valid(f"Intervals{view.on(host)} add up to the engine's own count.", **evidence)
+    return valid(
+        f"Intervals{view.on(host)} add up to the engine's own count; it says "
+        f"{format_count(told.reported_ops_per_s)} ops/s of its whole run, the window has "
+        f"{format_count(ours)}.",
+        **evidence,
+    )
+
+
+def _counted(view: KeyValueView, index: int) -> tuple[int, float, float]:
+    """Whole operations in all intervals of a host, the most in a second, the time they cover."""
+    table = view.record.intervals
+    mine = table.host == index
+    total, busiest = 0, 0.0
+    for operation, weight in WHOLE.items():
+        rows = np.flatnonzero(mine & (table.direction == int(operation)))
+        total += weight * int(table.ios[rows].sum())
+        if weight > 0 and rows.size:
+            busiest += float((table.ios[rows] / np.maximum(table.span_ns[rows] / 1e9, 0.1)).max())
+    whole = view.load.cut.hosts[index]
+    return total, busiest, 0.0 if whole is None else whole.seconds
+
+
+def _told(view: KeyValueView) -> list[tuple[HostRun, KeyValueRun]]:
+    return [(host, host.key_value) for host in view.hosts if host.key_value is not None]
+
+
+WIDE_BIN: Final = 0.70
+"""How much wider than its lower edge a bin may be: db_bench's are up to 67 %, but for those of one
+and two microseconds, within which everything that a cache answers may lie."""
+
+APART: Final = 2.0
+"""Intended over service latency at p99 from which waits that the service time does not show are
+more than all that it shows."""
+
+APART_AT: Final = 99.0
+
+WRITER_LEAST: Final = 0.90
+"""Share of its rate that a writer beside readers must have kept, for the readers of all
+configurations to have had the same beside them; db_bench itself keeps a low rate to a few per cent
+only."""
+
+
+def key_percentiles(view: KeyValueView) -> Said:
+    """percentile-support of load on a key-value store: the operation of which there were fewest."""
+    load = view.key_value_load
+    hosts = range(len(view.hosts))
+    shown = [one for one in load.operations if one is not KeyOperation.ALL]
+    counts = {one: known for one in shown if (known := load.samples(one, hosts))}
+    if not counts:
+        return indicative("No latency is known: rates only.", operations=0)
+    fewest = min(counts, key=lambda one: counts[one])
+    total = counts[fewest]
+    source = "in the window" if load.histogram(fewest, hosts) else "of the whole run, warm-up too"
+    evidence: Numbers = {"operation": fewest.word, "operations": total, "source": source}
+    count = f"{format_count(total)} latencies of {fewest.word} ({source})"
+    lacking = [(name, at) for name, at in KEY_PERCENTILES if not is_supported(total, at)]
+    stalls = view.steady.episodes if view.steady else 0
+    if not lacking and decides(stalls):
+        return valid(
+            f"{stalls} stalls decide the percentiles from p99.9 on: told as more than p99.",
+            **evidence,
+            stalls=stalls,
+        )
+    if not lacking:
+        return valid(f"{count}, the fewest, support every percentile.", **evidence)
+    needs = ", ".join(f"p{at:g} ({format_count(ios_needed(at))})" for _, at in lacking)
+    verdict = indicative if lacking[0][0] == KEY_PERCENTILES[0][0] else valid
+    return verdict(f"{count} are too few for {needs}: not printed.", **evidence)
+
+
+@check("wide-bins", "Percentiles known to wide bins only")
+def wide_bins(view: KeyValueView) -> Said:
+    """Whether the engine's own bins tell where a percentile lies."""
+    widths = list(_widths(view.key_value_load))
+    if not widths:
+        return valid("Latencies are in bins of at most 1.6 %.", width=1 / 64)
+    return worst(widths, most="width")
+
+
+def _widths(load: KeyValueLoad) -> Iterator[Said]:
+    """The widest bin of a percentile that is printed, of each operation that has wide bins."""
+    hosts = range(len(load.seconds))
+    for operation in load.operations:
+        if load.histogram(operation, hosts) is not None:
+            continue
+        told = load.binned(operation, hosts)
+        if told is None:
+            continue
+        printed = [at for _, at in KEY_PERCENTILES if is_supported(told.count, at)]
+        for at in printed:
+            low, high = told.bounds_ns(at / 100)
+            width = told.relative_width(at / 100)
+            evidence: Numbers = {
+                "operation": operation.word,
+                "percentile": at,
+                "low_ns": low,
+                "high_ns": high,
+                "width": width if np.isfinite(width) else None,
+                "resolution_ns": told.resolution_ns,
+            }
+            said = (
+                f"p{at:g} of {operation.word} lies between {format_ns(low)} and {format_ns(high)}"
+            )
+            verdict = indicative if width > WIDE_BIN else valid
+            yield verdict(f"The engine's own bins tell no more than that {said}.", **evidence)
+
+
+@rate_kept
+def key_value_omission(view: KeyValueView) -> Said:
+    """coordinated-omission of load on a key-value store: service against intended latency."""
+    job = view.key_value_job
+    rate = None if isinstance(job, KeyValueJob) else job.rate_ops_per_s
+    if rate is None:
+        return not_applicable(
+            f"Closed loop of {job.threads} threads a client: latencies are service times at that "
+            "concurrency.",
+            open_loop=False,
+            threads=job.threads,
+        )
+    kept = [_kept(view, index, rate) for index in range(len(view.hosts))]
+    return worst([*kept, *_apart(view.key_value_load)], least="achieved")
+
+
+def _kept(view: KeyValueView, index: int, rate: int) -> Said:
+    host, load = view.hosts[index], view.key_value_load
+    if load.seconds[index] <= 0:
+        return unchecked(f"no operation was measured on {host.host}")
+    achieved = float(load.rates[index]) / rate
+    evidence: Numbers = {
+        "host": host.host,
+        "open_loop": True,
+        "target_ops_per_s": rate,
+        "achieved": achieved,
+    }
+    said = f"{percent(achieved)} of {format_count(rate)} ops/s were kept{view.on(host)}"
+    if achieved < ACHIEVED_LEAST:
+        return indicative(
+            f"{said}: intended latencies grow as long as the run is, and service times are those "
+            "of a closed loop.",
+            **evidence,
+        )
+    return valid(f"{said}.", **evidence)
+
+
+def _apart(load: KeyValueLoad) -> Iterator[Said]:
+    """Each operation's intended latency against its service time."""
+    hosts = range(len(load.seconds))
+    for operation in load.operations:
+        if operation.is_intended or operation.intended is None:
+            continue
+        service = load.histogram(operation, hosts)
+        intended = load.histogram(operation.intended, hosts)
+        if service is None or not is_supported(service.total, APART_AT):
+            continue
+        if intended is None:
+            yield indicative(
+                f"Only service times of {operation.word} are known: waits are not in them.",
+                operation=operation.word,
+            )
+            continue
+        short = service.percentile_ns(APART_AT) or 1.0
+        long = intended.percentile_ns(APART_AT) or 0.0
+        evidence: Numbers = {
+            "operation": operation.word,
+            "service_p99_ns": short,
+            "intended_p99_ns": long,
+            "ratio": long / short,
+        }
+        said = (
+            f"The p99 of {operation.word} is {format_ns(short)} from its start and "
+            f"{format_ns(long)} from when it was due"
+        )
+        if long > APART * short:
+            yield indicative(f"{said}: only the latter is latency at that rate.", **evidence)
+        else:
+            yield valid(f"{said}.", **evidence)
+
+
+@check("writer-rate", "Writer beside readers without its rate")
+def writer_rate(view: KeyValueView) -> Said:
+    """Whether the readers of every configuration have the same writes beside them."""
+    job = view.key_value_job
+    if not isinstance(job, KeyValueJob) or not job.has_writer:
+        return not_applicable("No writer beside readers.", writer=False)
+    asked = job.write_bytes_per_s
+    written = view.key_value_load.rates_of(KeyOperation.WRITE) * job.loaded.entry_bytes
+    if asked is None:
+        return indicative(
+            "The writer beside the readers has no limit: a faster device has another load.",
+            writer=True,
+            written_bytes_per_s=float(written.sum()),
+        )
+    return worst(_written(view, i, float(written[i]), asked) for i in range(len(view.hosts)))
+
+
+def _written(view: KeyValueView, index: int, written: float, asked: int) -> Said:
+    host = view.hosts[index]
+    evidence: Numbers = {
+        "host": host.host,
+        "written_bytes_per_s": written,
+        "asked_bytes_per_s": asked,
+        "achieved": written / asked,
+    }
+    if not written:
+        return unchecked(f"what the writer{view.on(host)} did in the window is not known")
+    said = (
+        f"The writer{view.on(host)} wrote {format_rate_bytes(written)} of "
+        f"{format_rate_bytes(asked)}"
+    )
+    if written < WRITER_LEAST * asked:
+        return indicative(f"{said}: the readers had fewer writes beside them.", **evidence)
+    return valid(f"{said}.", **evidence)
+
+
+def key_value_cpu(view: KeyValueView) -> Said:
+    """cpu-bound-client of load on a key-value store."""
+    return worst((_busy(view, index) for index in range(len(view.hosts))), most="cores_busy_share")
+
+
+def _busy(view: KeyValueView, index: int) -> Said:
+    host = view.hosts[index]
+    share = view.mean_of(index, "cpu", "all", "busy_share")
+    facts = view.facts_of(host)
+    evidence: Numbers = {
+        "host": host.host,
+        "cores_busy_share": share,
+        "threads": view.key_value_job.threads,
+        "cores": facts.cpu.threads if facts else None,
+    }
+    if share is None:
+        return unchecked(f"{host.host} has no telemetry of its cores", **evidence)
+    said = f"All cores{view.on(host)} were {percent(share)} busy"
+    if share >= BUSY_CORES:
+        return indicative(f"{said}: the client may be the limit.", **evidence)
+    return valid(f"{said}.", **evidence)
+
+
+def key_value_uneven(view: KeyValueView) -> Said:
+    """uneven-fleet of load on a key-value store: whole operations a second of each client."""
+    rates: Floats = view.key_value_load.rates
+    return unevenness(view, rates, rates, "ops_per_s")
+
+
+MORE_SHARE: Final = 0.10
+"""Operations of a server beyond those claimed that drivers and others may add."""
+
+MORE_OPERATIONS: Final = 1000
+"""The same of short runs: what a driver asks of its server by itself."""
+
+_READS: Final = (KeyOperation.READ,)
+_WRITES: Final = (KeyOperation.WRITE, KeyOperation.UPDATE, KeyOperation.INSERT)
+_BY_SERVER: Final = (("client_reads", _READS), ("client_writes", _WRITES))
+"""A server's counters of its clients' requests. A read-modify-write is among reads and updates as
+well, and a scan is a request of another kind."""
+
+_BY_ROCKSDB: Final = (
+    ("rocksdb.number.keys.read", _READS),
+    ("rocksdb.number.keys.written", _WRITES),
+)
+"""RocksDB's own counters of keys."""
+
+
+@operations_counted
+def key_operations_counted(view: KeyValueView) -> Said:
+    """Whether the server, or RocksDB itself, counted the operations that the engines claim."""
+    job, server = view.key_value_job, view.record.server
+    if isinstance(job, KeyValueJob):
+        if job.workload not in OPERATIONS:
+            return not_applicable(
+                f"RocksDB counts keys, and {job.workload} may take several for an operation."
+            )
+        return worst(
+            (answer for index in range(len(view.hosts)) for answer in _by_rocksdb(view, index)),
+            least="counted_share",
+        )
+    if server is None:
+        return not_applicable("YCSB has the store in its own process: nobody else counts.")
+    return worst(_by_server(view, server), least="counted_share")
+
+
+def _by_rocksdb(view: KeyValueView, index: int) -> Iterator[Said]:
+    host = view.hosts[index]
+    told = _values(host.key_value.statistics if host.key_value else ())
+    counted = 0
+    for name, operations in _BY_ROCKSDB:
+        claimed = _claimed(view, (index,), operations)
+        if claimed and name in told:
+            counted += 1
+            said, evidence = told_beside(
+                f"RocksDB{view.on(host)}", operations[0].word, claimed, told[name]
+            )
+            yield held_against(claimed, told[name], said, {"host": host.host, **evidence})
+    if not counted:
+        yield not_applicable(f"RocksDB{view.on(host)} told no counters of keys.", host=host.host)
+
+
+def _by_server(view: KeyValueView, server: ServerRun) -> Iterator[Said]:
+    before, after = _values(server.statistics_before), _values(server.statistics_after)
+    everybody = tuple(range(len(view.hosts)))
+    looked = 0
+    for name, operations in _BY_SERVER:
+        claimed = _claimed(view, everybody, operations)
+        if not claimed or name not in before or name not in after:
+            continue
+        looked += 1
+        counted = after[name] - before[name]
+        said, evidence = told_beside("The server", operations[0].word, claimed, counted)
+        if counted > (1 + MORE_SHARE) * claimed + MORE_OPERATIONS:
+            yield indicative(f"{said}: others used the server, too.", **evidence)
+        yield held_against(claimed, counted, said, evidence)
+    if not looked:
+        yield not_applicable(f"{server.product} tells no counts of its requests.")
+
+
+def _values(statistics: tuple[Statistic, ...]) -> dict[str, float]:
+    return {one.name: one.value for one in statistics}
+
+
+def _claimed(
+    view: KeyValueView, hosts: tuple[int, ...], operations: tuple[KeyOperation, ...]
+) -> int:
+    """What the engines of those hosts say they did in the whole run."""
+    told = [run for index in hosts if (run := view.hosts[index].key_value) is not None]
+    return sum(one.done for run in told for one in run.counts if one.operation in operations)

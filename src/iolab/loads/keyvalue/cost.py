@@ -1,0 +1,431 @@
+"""What key-value load of one client will cost before it runs: bytes, seconds, memory.
+
+Seconds are of two cores with an SSD, where all of it was measured; larger machines are faster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from iolab.core.configuration import Configuration
+from iolab.core.run import Plan, PlannedRun, Point
+from iolab.core.study import Method, Study
+from iolab.loads.keyvalue.study import WRITERS_BESIDE
+from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, ServerKind, YcsbJob
+from iolab.study.wording import shown
+from iolab.units import format_bytes, format_duration_s, format_rate_bytes
+
+KeyJob = KeyValueJob | YcsbJob
+
+TABLE_SHARE: Final = 1.06
+"""Table files against what they hold: blocks' own bytes, indices, properties."""
+
+RECORD_BYTES: Final = 100
+"""Of a record beside its values: its key, and the names and lengths of its fields."""
+
+COMPACTION_WAIT_S: Final = 10.0
+"""db_bench sleeps for five seconds before it sees whether a compaction is over, and does so twice
+in a load."""
+
+INSERT_S: Final = 5e-6
+"""Of one thread into a memtable of RocksDB: 4 to 5 us were measured."""
+
+YCSB_INSERT_S: Final = 8e-5
+"""Of a client of 16 threads into an embedded RocksDB, its log written: 100,000 records of 4 KiB
+took 8 seconds."""
+
+SERVER_INSERT_S: Final = 2.8e-4
+"""The same into one node of Cassandra beside it: 28 seconds."""
+
+LOAD_WRITES: Final = 2
+"""Every byte is written into a table once, and once more by compaction."""
+
+RUN_WRITES: Final = 3
+"""Of an update: the log, the flush, and a share of compaction."""
+
+KEPT_WRITES: Final = 2
+"""As much of that lies there at a time."""
+
+PROCESS_BYTES: Final = 48 << 20
+"""db_bench before it does anything: its program, its libraries, buffers of its threads."""
+
+THREAD_BYTES: Final = 64 << 10
+MEMTABLES_BYTES: Final = 128 << 20
+"""Two memtables of RocksDB's usual size, which writers fill."""
+
+INDEX_ENTRY_BYTES: Final = 32
+"""Of a block in the index: its last key and where it lies."""
+
+JAVA_BYTES: Final = 350 << 20
+"""A client of YCSB: its heap at rest, Java itself, and RocksDB in it."""
+
+NODE_BYTES: Final = 512 << 20
+"""A node of Cassandra beside its heap, with nothing of its files in the page cache."""
+
+
+def store_bytes(job: KeyJob) -> int:
+    """What a loaded and compacted database takes on its file system."""
+    if isinstance(job, YcsbJob):
+        return round(job.records * (job.record_bytes + RECORD_BYTES) * TABLE_SHARE)
+    loaded = job.loaded
+    filters = loaded.keys * loaded.bloom_bits // 8
+    return round(loaded.keys * loaded.entry_bytes * TABLE_SHARE) + filters
+
+
+def load_seconds(job: KeyJob, rate: float, *, embedded: bool = True) -> float:
+    """How long it takes to load it and to wait for its compaction; `rate` is in bytes/s."""
+    moved_s = store_bytes(job) * LOAD_WRITES / rate
+    if isinstance(job, YcsbJob):
+        return job.records * (YCSB_INSERT_S if embedded else SERVER_INSERT_S) + moved_s
+    return COMPACTION_WAIT_S + job.loaded.keys * INSERT_S + moved_s
+
+
+def write_rate(job: KeyJob, rate: float) -> float:
+    """Bytes/s of keys and values that a client writes at most, where its target takes `rate`."""
+    if isinstance(job, YcsbJob):
+        changing = (KeyOperation.UPDATE, KeyOperation.INSERT, KeyOperation.READ_MODIFY_WRITE)
+        share = sum(job.share(operation) for operation in changing)
+        limit = job.rate_ops_per_s
+        return min(rate * share, limit * share * job.record_bytes) if limit else rate * share
+    if job.write_bytes_per_s is not None:
+        return float(min(job.write_bytes_per_s, rate))
+    if job.workload == "readrandomwriterandom":
+        return rate * (1 - job.read_percent / 100)
+    return 0.0 if _only_reads(job) else rate
+
+
+def memory_needed(job: KeyJob) -> int:
+    """What a client's process is likely to need, without any of its files in the page cache."""
+    if isinstance(job, YcsbJob):
+        return JAVA_BYTES + job.threads * THREAD_BYTES + _index_bytes(store_bytes(job), 4096)
+    loaded = job.loaded
+    size = loaded.keys * loaded.entry_bytes
+    filters = loaded.keys * loaded.bloom_bits // 8
+    index = _index_bytes(size, loaded.block_bytes)
+    writes = 0 if _only_reads(job) else MEMTABLES_BYTES
+    if job.write_bytes_per_s is not None:
+        writes = min(writes, job.write_bytes_per_s * 60)
+    threads = job.streams * THREAD_BYTES
+    return PROCESS_BYTES + job.cache_bytes + filters + index + writes + threads
+
+
+def _index_bytes(size: int, block_bytes: int) -> int:
+    return size // block_bytes * INDEX_ENTRY_BYTES
+
+
+_READS: Final = (
+    "read",
+    "multiread",
+    "seek",
+    "newiterator",
+    "approximate",
+    "multiscan",
+)
+_WRITES: Final = (*WRITERS_BESIDE, "writerandom")
+
+
+def _only_reads(job: KeyValueJob) -> bool:
+    return job.workload.startswith(_READS) and not job.workload.endswith(_WRITES)
+
+
+CONNECT_S: Final[Mapping[ServerKind, int]] = {
+    ServerKind.EMBEDDED: 2,
+    ServerKind.MANAGED: 5,
+    ServerKind.GIVEN: 6,
+}
+"""From the start of YCSB's own clock to the first operation: a database is opened, or a driver
+finds all nodes of a cluster and connects to each. Half a second, one, and three on idle hosts, and
+several times that on busy ones."""
+
+APART_S: Final = 5
+"""How far the clients' own clocks may start from each other: a Java machine starts in half a
+second on an idle host and in several on a busy one, and YCSB counts only from then on."""
+
+
+def start_allowance_s(kind: ServerKind, clients: int) -> int:
+    """What a run lasts beyond its warm-up and runtime, so that all clients have these in common."""
+    return CONNECT_S[kind] + (APART_S if clients > 1 else 0)
+
+
+def execution_limit_s(method: Method, kind: ServerKind, clients: int) -> int:
+    """YCSB's `maxexecutiontime` on each client: connecting, warm-up and runtime, whole seconds."""
+    return math.ceil(method.warmup_s + method.runtime_s) + start_allowance_s(kind, clients)
+
+
+FILESYSTEM_S: Final = 2.0
+"""Making an XFS, and mounting it."""
+
+DB_BENCH_PAST_S: Final = 1.0
+"""db_bench runs so much longer than it is measured: its report is of whole seconds."""
+
+DB_BENCH_RUN_S: Final = 1.1
+"""Of a run beside its load and its idle watch: a copy by reflink, dropped caches, the start of
+db_bench and its last words. One second was measured on two cores that others used too."""
+
+YCSB_RUN_S: Final = 1.0
+"""The same of YCSB, whose logs are read back: three seconds were measured with a whole copy of
+420 MB, which is counted by itself."""
+
+NODE_START_S: Final = 10.0
+"""A node's first start, its schema, and the start of the client that loads."""
+
+NODE_SETTLE_S: Final = 12.0
+"""Flush, compaction, counting of rows, and the stop after a load; the stop at the end."""
+
+NODE_AGAIN_S: Final = 12.0
+"""Killing a node, restoring its files, dropping caches, starting it, and waiting for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Records that are loaded once on a host and kept, with a job that works on them."""
+
+    job: KeyJob
+    own: bool
+    """Loaded by iolab; False for a database of the user."""
+
+
+def key_value_seconds(method_s: float, job: KeyJob, kind: ServerKind, clients: int) -> float:
+    """How long one run loads its store; `method_s` is warm-up and runtime."""
+    if isinstance(job, YcsbJob):
+        return method_s + start_allowance_s(kind, clients)
+    return method_s + DB_BENCH_PAST_S
+
+
+def run_overhead_s(study: Study, job: KeyJob) -> float:
+    """What one run takes beside its load."""
+    watch_s = study.method.idle_watch_s
+    if isinstance(job, KeyValueJob):
+        return DB_BENCH_RUN_S + watch_s
+    return YCSB_RUN_S + watch_s + (NODE_AGAIN_S if study.server.kind is ServerKind.MANAGED else 0)
+
+
+def key_value_reasons(
+    study: Study, runs: Iterable[PlannedRun], rate: float
+) -> Iterator[tuple[str, float]]:
+    """Where the seconds of key-value load go; nothing where there is none."""
+    planned = [run for run in runs if isinstance(run.point.job, KeyJob)]
+    if not planned:
+        return
+    points = [run.point for run in planned]
+    if study.target.make_xfs:
+        count = len({point.configuration for point in points})
+        yield "make an XFS on each client", FILESYSTEM_S * count
+    yield from _load_reasons(study, points, rate)
+    method = study.method
+    fixed_s = method.warmup_s + method.runtime_s
+    length = f"warm-up + runtime of {format_duration_s(method.warmup_s)} + "
+    length += format_duration_s(method.runtime_s)
+    clients = {item.id: len(item.hosts) for item in study.configurations}
+    for kind, says in ((KeyValueJob, "db_bench"), (YcsbJob, "YCSB")):
+        of_kind = [point for point in points if isinstance(point.job, kind)]
+        jobs = [point.job for point in of_kind if isinstance(point.job, KeyJob)]
+        if not jobs:
+            continue
+        server = study.server.kind
+        loads = sum(
+            key_value_seconds(fixed_s, job, server, clients[point.configuration])
+            for job, point in zip(jobs, of_kind, strict=True)
+        )
+        connect = ", connect" if kind is YcsbJob else ""
+        yield f"{_runs(len(jobs))} of {says}: {length}{connect}", loads
+        yield (
+            _around(study, jobs[0], says, len(jobs)),
+            sum(run_overhead_s(study, job) for job in jobs),
+        )
+
+
+def _around(study: Study, job: KeyJob, says: str, runs: int) -> str:
+    if isinstance(job, YcsbJob) and study.server.kind is ServerKind.MANAGED:
+        return f"{_runs(runs)} of {says}: restore the node and start it, drop caches, watch, commit"
+    if isinstance(job, YcsbJob) and study.server.kind is ServerKind.GIVEN:
+        return f"{_runs(runs)} of {says}: start and end it, watch, commit"
+    size = format_bytes(store_bytes(job))
+    return f"{_runs(runs)} of {says}: copy {size}, drop caches, watch, commit"
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+def _load_reasons(study: Study, points: list[Point], rate: float) -> Iterator[tuple[str, float]]:
+    embedded = study.server.kind is ServerKind.EMBEDDED
+    seconds, size, count = 0.0, 0, 0
+    for configuration in study.configurations:
+        stores = [one for one in _stores(configuration, points) if one.own]
+        count += len(stores)
+        size += sum(store_bytes(one.job) for one in stores)
+        for one in stores:
+            seconds += load_seconds(one.job, rate, embedded=embedded)
+            if isinstance(one.job, YcsbJob) and study.server.kind is ServerKind.MANAGED:
+                seconds += NODE_START_S + NODE_SETTLE_S
+    if count:
+        what = "database" if count == 1 else "databases"
+        yield f"load and compact {count} {what} of {format_bytes(size)} (assumed rates)", seconds
+
+
+def _stores(configuration: Configuration, points: Iterable[Point]) -> list[Store]:
+    """The stores that a configuration's runs work on, each once."""
+    jobs = stores_of(point for point in points if point.configuration == configuration.id)
+    return [Store(job, own=isinstance(job, YcsbJob) or not job.database) for job in jobs]
+
+
+def _store_key(job: KeyJob) -> object:
+    if isinstance(job, KeyValueJob):
+        return job.loaded, job.options, job.database
+    return job.records, job.fields, job.field_bytes
+
+
+def stores_of(points: Iterable[Point]) -> tuple[KeyJob, ...]:
+    """A job for each database or set of records that the points work on, of any configuration."""
+    found: dict[object, KeyJob] = {}
+    for point in points:
+        if isinstance(point.job, KeyJob):
+            found.setdefault(_store_key(point.job), point.job)
+    return tuple(found.values())
+
+
+def key_value_written(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
+    """What is written over all hosts: loads, and updates at that rate or at their own limit."""
+    planned = list(runs)
+    seconds = study.method.warmup_s + study.method.runtime_s
+    total = 0.0
+    for configuration in study.configurations:
+        clients = len(configuration.hosts)
+        for one in _stores(configuration, [run.point for run in planned]):
+            if one.own:
+                copies = clients if on_clients(study, one.job) else 1
+                total += store_bytes(one.job) * LOAD_WRITES * copies
+        for run in planned:
+            job = run.point.job
+            if isinstance(job, KeyJob) and run.point.configuration == configuration.id:
+                hosts = clients if on_clients(study, job) else 1
+                total += write_rate(job, rate) * seconds * RUN_WRITES * hosts
+    return round(total)
+
+
+def key_value_space(study: Study, points: Iterable[Point], host: str, rate: float) -> int:
+    """The space that key-value load needs at most on that host's target, all at a time.
+
+    Loaded stores stay; a copy of one, or its compaction, and what a run writes come on top.
+    """
+    seconds = study.method.warmup_s + study.method.runtime_s
+    most = 0
+    for configuration in study.configurations:
+        here = [point for point in points if point.configuration == configuration.id]
+        stores = [
+            one
+            for one in _stores(configuration, here)
+            if _lies_on(study, configuration, one.job, host)
+        ]
+        if not stores:
+            continue
+        written = max(
+            write_rate(point.job, rate) * seconds * KEPT_WRITES
+            for point in here
+            if isinstance(point.job, KeyJob)
+        )
+        kept = sum(store_bytes(one.job) for one in stores if one.own)
+        most = max(most, kept + max(store_bytes(one.job) for one in stores) + round(written))
+    return most
+
+
+def key_value_space_most(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
+    """The same of the host that needs most; 0 without such load."""
+    points = [run.point for run in runs if isinstance(run.point.job, KeyJob)]
+    hosts = {name for item in study.configurations for name in item.hosts}
+    if study.server.host:
+        hosts.add(study.server.host)
+    return max((key_value_space(study, points, host, rate) for host in hosts), default=0)
+
+
+def on_clients(study: Study, job: KeyJob) -> bool:
+    """Whether every client has a store of its own."""
+    return isinstance(job, KeyValueJob) or study.server.kind is ServerKind.EMBEDDED
+
+
+def _lies_on(study: Study, configuration: Configuration, job: KeyJob, host: str) -> bool:
+    """Whether a store takes space on that host's target."""
+    if on_clients(study, job):
+        return host in configuration.hosts
+    if study.server.kind is ServerKind.GIVEN:
+        return False
+    return host == (study.server.host or configuration.hosts[0])
+
+
+Reflinks = Mapping[tuple[str, str], bool]
+"""Whether files may share blocks, by configuration and host, where that is known."""
+
+
+def copy_notes(
+    study: Study, runs: Iterable[PlannedRun], reflinks: Reflinks, rate: float
+) -> Iterator[str]:
+    """What is told of hosts whose file systems have no reflinks; `rate` is in bytes/s."""
+    copies = list(_copies(study, runs, reflinks))
+    if copies:
+        largest = max(copies, key=lambda copy: copy.size_bytes)
+        yield (
+            f"each run copies its database whole on {shown(largest.hosts[0])}, whose file system "
+            f"has no reflinks: {format_duration_s(largest.size_bytes / rate)} each at "
+            f"{format_rate_bytes(rate)}"
+        )
+
+
+def with_copies(study: Study, plan: Plan, reflinks: Reflinks, rate: float) -> Plan:
+    """The plan with the seconds and the bytes of whole copies in its cost."""
+    copies = list(_copies(study, plan.runs, reflinks))
+    if not copies:
+        return plan
+    budget = plan.budget
+    # The hosts of a run copy at the same time.
+    seconds = sum(copy.size_bytes for copy in copies) / rate
+    written = sum(copy.size_bytes * len(copy.hosts) for copy in copies)
+    largest = format_bytes(max(copy.size_bytes for copy in copies))
+    whole = "1 whole copy" if len(copies) == 1 else f"{len(copies)} whole copies"
+    says = f"{whole} of up to {largest} without reflinks at {format_rate_bytes(rate)} (assumed)"
+    least = None if budget.least_seconds is None else budget.least_seconds + seconds
+    return replace(
+        plan,
+        budget=replace(
+            budget,
+            seconds=budget.seconds + seconds,
+            reasons=(*budget.reasons, (says, seconds)),
+            write_bytes_estimate=budget.write_bytes_estimate + written,
+            least_seconds=least,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """Of one run: how large the database is, and the hosts that copy it whole."""
+
+    hosts: tuple[str, ...]
+    size_bytes: int
+
+
+def _copies(study: Study, runs: Iterable[PlannedRun], reflinks: Reflinks) -> Iterator[_Copy]:
+    """Of each run that has any; an XFS that the session makes has reflinks."""
+    if study.target.make_xfs:
+        return
+    clients = {item.id: item.hosts for item in study.configurations}
+    for run in runs:
+        job = run.point.job
+        if isinstance(job, KeyJob):
+            here = run.point.configuration
+            holders = _holders(study, job, clients[here])
+            whole = tuple(host for host in holders if not reflinks.get((here, host), True))
+            if whole:
+                yield _Copy(whole, store_bytes(job))
+
+
+def _holders(study: Study, job: KeyJob, clients: tuple[str, ...]) -> tuple[str, ...]:
+    """The hosts on whose targets the copies lie; none for a cluster that the user has."""
+    if on_clients(study, job):
+        return clients
+    if study.server.kind is ServerKind.GIVEN:
+        return ()
+    return (study.server.host or clients[0],)

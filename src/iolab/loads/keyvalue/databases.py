@@ -1,0 +1,386 @@
+"""Golden folders, loaded once and kept, and the copies that runs work on.
+
+A golden folder is whole only with its marker, which is written last: what a load that died has
+left has none. The marker says what the folder holds, in its engine's own words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from iolab.core.events import Phase
+from iolab.core.run import NOT_DROPPED, CacheProof, PlannedRun
+from iolab.errors import EngineError, HostError, IolabError
+from iolab.hosts.engine import Command
+from iolab.hosts.host import Host, Refusal, printable
+from iolab.hosts.processes import driven, ending_says, program_of, told
+from iolab.hosts.remote_process import Ending
+from iolab.loads.keyvalue.db_bench import levels_command, load_command, shape_command
+from iolab.loads.keyvalue.db_bench_evidence import load_faults
+from iolab.loads.keyvalue.db_bench_output import DbBenchOutput, parse
+from iolab.loads.keyvalue.db_bench_run import shape_faults, tables_of
+from iolab.loads.keyvalue.options import PROGRAMS
+from iolab.loads.keyvalue.record import StoreShape
+from iolab.loads.keyvalue.workload import KeyValueJob, KeyValueSet, LevelShape, TableShape
+from iolab.session.context import Crew
+from iolab.session.driver import Evidence, on_each
+from iolab.targets.extents import evict
+from iolab.targets.layout import os_says
+from iolab.targets.work_directory import Site
+from iolab.units import format_bytes
+
+MARKER: Final = "iolab.json"
+MARKER_FORMAT: Final = 1
+MARKER_LIMIT_BYTES: Final = 1 << 20
+MARKER_MODE: Final = 0o644
+MARKER_LIMIT_S: Final = 60.0
+
+SYNC_LIMIT_S: Final = 600.0
+"""Writing back what a load has left dirty, perhaps all of memory, to a slow disk."""
+
+COPY_LIMIT_S: Final = 4 * 3600.0
+"""A plain copy of a terabyte at 100 MB/s; a reflink of it takes seconds."""
+
+REMOVE_LIMIT_S: Final = 600.0
+"""A file system frees extents at more than 10 GB/s."""
+
+LISTED_LIMIT_BYTES: Final = 16 << 20
+"""The paths of a hundred thousand files."""
+
+REFLINK: Final = "reflink"
+COPY: Final = "copy"
+
+
+async def commit_golden(host: Host, folder: str, marker: Mapping[str, Any]) -> None:
+    """Say that a folder is whole: everything is written back, then the marker is put into it."""
+    content = json.dumps({**marker, "format": MARKER_FORMAT}, indent=1, sort_keys=True).encode()
+    if len(content) > MARKER_LIMIT_BYTES:
+        raise ValueError(f"a marker of {len(content)} bytes could not be read again")
+    await host.ask("sync", deadline_s=SYNC_LIMIT_S)
+    await host.ask(
+        "put", content, deadline_s=MARKER_LIMIT_S, path=_marker_of(folder), mode=MARKER_MODE
+    )
+
+
+async def golden(host: Host, folder: str) -> dict[str, Any] | None:
+    """The marker of a folder; None for one that is not there, not whole, or of another format."""
+    content = b""
+    stream = host.stream("get", path=_marker_of(folder), max_bytes=MARKER_LIMIT_BYTES)
+    try:
+        async for message in stream:
+            content += message.payload
+    except Refusal:
+        return None
+    finally:
+        await stream.aclose()
+    try:
+        marker = json.loads(content)
+    except ValueError:
+        return None
+    if not isinstance(marker, dict) or marker.pop("format", None) != MARKER_FORMAT:
+        return None
+    return marker
+
+
+async def clone(host: Host, source: str, to: str) -> str:
+    """Copy a folder to a new place; how it was done: `reflink` or `copy`.
+
+    A reflink shares all extents until they are changed, which takes no time and leaves the source
+    alone; where the file system has none, or `source` lies on another, everything is copied and
+    written back. Symbolic links are followed, so that nothing of the source can be changed through
+    the copy. What is at `to` is removed first. EngineError, also when the target runs full.
+    """
+    await remove(host, to)
+    try:
+        await told(host, _copy(source, to, "always"), limit_s=COPY_LIMIT_S)
+    except EngineError:
+        # It ends at the first file that cannot be shared, and leaves what it had made.
+        await remove(host, to)
+    else:
+        return REFLINK
+    try:
+        await told(host, _copy(source, to, "never"), limit_s=COPY_LIMIT_S)
+    except EngineError as fault:
+        await remove(host, to)
+        do = "Make room there: runs need the database and a copy of it."
+        raise EngineError(fault.happened, do) from None
+    await host.ask("sync", deadline_s=SYNC_LIMIT_S)
+    return COPY
+
+
+async def files_in(host: Host, folder: str) -> dict[str, int]:
+    """The path and size of every file in a folder and below it. HostError or EngineError."""
+    words = ("find", folder, "-type", "f", "-printf", r"%s %p\0")
+    listed = await told(host, words, output_limit_bytes=LISTED_LIMIT_BYTES)
+    rows = (row.partition(b" ") for row in listed.split(b"\0") if row)
+    return {path.decode("utf-8", "replace"): int(size) for size, _, path in rows}
+
+
+async def remove(host: Host, folder: str) -> None:
+    """Remove a folder with all that is in it; it need not be there.
+
+    Other file systems that are mounted in it are left alone. ValueError for a path that is not
+    plainly one of a folder below another.
+    """
+    parts = folder.split("/")
+    if not folder.startswith("/") or len(parts) < 3 or set(parts[1:]) & {"", ".", ".."}:
+        raise ValueError(f"{folder!r} is not the path of a folder to remove")
+    words = ("rm", "-rf", "--one-file-system", "--", folder)
+    try:
+        await told(host, words, limit_s=REMOVE_LIMIT_S)
+    except EngineError as fault:
+        raise HostError(fault.happened, "Remove that folder by hand, and run again.") from None
+
+
+def _marker_of(folder: str) -> str:
+    return f"{folder}/{MARKER}"
+
+
+def _copy(source: str, to: str, reflink: str) -> tuple[str, ...]:
+    return ("cp", "-r", "-L", f"--reflink={reflink}", "--", source, to)
+
+
+async def drop_caches_of(
+    crew: Crew,
+    run: PlannedRun,
+    evidence: Sequence[Evidence],
+    folder_of: Callable[[Site], str],
+) -> None:
+    """Drop the pages of every file in a folder of each host, where the method asks for it.
+
+    The proof, also that nothing was asked for, stands in the evidence. Raises HostError or
+    EngineError.
+    """
+    for mine in evidence:
+        mine.cache = NOT_DROPPED
+    if not crew.study.method.drop_caches:
+        return
+    crew.begin(Phase.DROP_CACHES, run, "pages of the databases")
+
+    async def drop(mine: Evidence) -> None:
+        mine.cache = await dropped(mine.site, folder_of(mine.site))
+
+    await on_each(evidence, drop)
+
+
+async def dropped(site: Site, folder: str) -> CacheProof:
+    """No page of a file in the folder stays in memory; the proof. HostError or EngineError."""
+    return await evict(site, sorted(await files_in(site.host, folder)))
+
+
+LOOK: Final = "See what db_bench says, and load again by running again."
+STATE: Final = (
+    "Give the path of a database that was loaded whole, flushed and compacted, and state its keys, "
+    "sizes and block size as they are."
+)
+
+_ANY_CODE: Final = frozenset({0, 1})
+"""sst_dump ends with 1 where it finds no table, which its output tells as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """A whole database: its folder, its shape, the bytes of its tree by RocksDB's own count.
+
+    `seed` is that of its load, None for one that the user loaded. `file_bytes` are those of all its
+    files, by which a copy is known.
+    """
+
+    database: str
+    shape: StoreShape
+    tree_bytes: int | None
+    seed: int | None
+    file_bytes: int
+
+
+async def find(
+    site: Site, job: KeyValueJob, version: str, source: TableShape | None
+) -> Golden | None:
+    """The database of the job on a site; None when it must be made, or made anew.
+
+    `source` are the tables of the user's own database, None for iolab's own. HostError.
+    """
+    marker = await golden(site.host, folder_of(site, job))
+    if marker is None or marker.get("asked") != _asked(job, version):
+        return None
+    try:
+        shape = _SHAPE.validate_python(marker.get("shape"))
+        tree_bytes = _NUMBER.validate_python(marker.get("tree_bytes"))
+        seed = _NUMBER.validate_python(marker.get("seed"))
+        file_bytes = _NUMBER.validate_python(marker.get("file_bytes"))
+    except ValidationError:
+        return None
+    if file_bytes is None or (source is not None and source != shape.tables):
+        return None
+    return Golden(_database_of(site, job), shape, tree_bytes, seed, file_bytes)
+
+
+async def make(
+    site: Site, job: KeyValueJob, version: str, seed: int, halt: asyncio.Event
+) -> Golden | None:
+    """Load the job's database, or copy the user's own; None when `halt` ended it.
+
+    Raises EngineError or HostError, and leaves nothing of a load that did not succeed.
+    """
+    folder = folder_of(site, job)
+    await remove(site.host, folder)
+    await told(site.host, ("mkdir", "--", folder))
+    try:
+        made = await (_copied(site, job) if job.database else _loaded(site, job, seed, halt))
+    except (EngineError, HostError):
+        if not site.host.lost:
+            with suppress(HostError):
+                await remove(site.host, folder)
+        raise
+    if made is None:
+        return None
+    marker = {
+        "asked": _asked(job, version),
+        "shape": asdict(made.shape),
+        "tree_bytes": made.tree_bytes,
+        "seed": made.seed,
+        "file_bytes": made.file_bytes,
+    }
+    await commit_golden(site.host, folder, marker)
+    return made
+
+
+def folder_of(site: Site, job: KeyValueJob) -> str:
+    """Where the golden database of a job lies; jobs with the same data share one."""
+    digest = hashlib.sha256(json.dumps(_data_set(job), sort_keys=True).encode()).hexdigest()
+    return f"{site.dir}/db_bench.{digest[:12]}"
+
+
+async def source_of(site: Site, job: KeyValueJob) -> TableShape:
+    """The tables of the user's own database. EngineError when they are not what the job says."""
+    tables = await _tables_in(site, job, job.database)
+    faults = shape_faults(tables, job.loaded)
+    if faults or tables is None:
+        happened = (
+            f"{printable(job.database)} on host '{site.name}' is not the database that was "
+            f"stated: {'; '.join(faults)}."
+        )
+        raise EngineError(happened, STATE)
+    return tables
+
+
+async def bytes_in(site: Site, folder: str) -> int:
+    """What all files in a folder hold: two that are copies of each other have the same."""
+    return sum((await files_in(site.host, folder)).values())
+
+
+async def _tables_in(site: Site, job: KeyValueJob, database: str) -> TableShape | None:
+    """What sst_dump counts in a database's files; None when there is none. Opens no database."""
+    command = shape_command(job, site.dir, database)
+    raw = await told(
+        site.host,
+        command.argv,
+        cwd=command.cwd,
+        limit_s=command.wall_limit_s,
+        output_limit_bytes=command.output_limit_bytes,
+        codes=_ANY_CODE,
+    )
+    return tables_of(raw)
+
+
+async def _copied(site: Site, job: KeyValueJob) -> Golden:
+    """The user's own, copied; its levels are told by another copy, which is opened for that."""
+    database, trial = _database_of(site, job), f"{folder_of(site, job)}/trial"
+    await clone(site.host, job.database, database)
+    await clone(site.host, database, trial)
+    command = levels_command(job, site.dir, trial)
+    raw = await told(
+        site.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s, env=command.env
+    )
+    await remove(site.host, trial)
+    output = parse(raw, b"")
+    return await _proved(site, job, output, None)
+
+
+async def _loaded(site: Site, job: KeyValueJob, seed: int, halt: asyncio.Event) -> Golden | None:
+    command = load_command(job, site.dir, _database_of(site, job), seed=seed)
+    stdout, stderr = bytearray(), bytearray()
+    ending = await driven(site.host, command, halt, stdout.extend, on_stderr=stderr.extend)
+    if ending.halted:
+        return None
+    output = parse(bytes(stdout), bytes(stderr))
+    if fault := _load_fault(site, job.loaded, command, ending, output):
+        raise fault
+    return await _proved(site, job, output, seed)
+
+
+async def _proved(site: Site, job: KeyValueJob, output: DbBenchOutput, seed: int | None) -> Golden:
+    """The database as its files have it. EngineError when they are not what was asked for."""
+    database = _database_of(site, job)
+    tables = await _tables_in(site, job, database)
+    if faults := shape_faults(tables, job.loaded):
+        happened = f"The database on host '{site.name}' is not whole: {'; '.join(faults)}."
+        raise EngineError(happened, LOOK)
+    tree_bytes = next((row.bytes for row in output.compaction if row.name == "Sum"), None)
+    shape = replace(_levels(output), tables=tables)
+    return Golden(database, shape, tree_bytes, seed, await bytes_in(site, database))
+
+
+def _levels(output: DbBenchOutput) -> StoreShape:
+    """The levels with their scores. Nothing is to be compacted where none is at its limit."""
+    rows = [row for row in output.compaction if row.name.startswith("L")]
+    levels = tuple(LevelShape(int(row.name[1:]), row.files, row.bytes, row.score) for row in rows)
+    rests = rows and all(row.score < 1 and (row.name != "L0" or not row.files) for row in rows)
+    return StoreShape(levels=levels or output.levels, pending_bytes=0 if rests else None)
+
+
+def _load_fault(
+    site: Site,
+    loaded: KeyValueSet,
+    command: Command,
+    ending: Ending,
+    output: DbBenchOutput,
+) -> IolabError | None:
+    """Why a load did not leave the database that was asked for; None when it did."""
+    said = "; ".join((*output.said, ending.stderr_tail))
+    if os_says(errno.ENOSPC, 0, said) or os_says(errno.EDQUOT, 0, said):
+        size = format_bytes(loaded.keys * loaded.entry_bytes)
+        happened = (
+            f"{printable(site.dir)} on host '{site.name}' ran full while a database of {size} "
+            "was loaded."
+        )
+        do = "Make room there, more than twice its size, or set fewer workload.*.keys."
+        return HostError(happened, do)
+    faults = printable("; ".join(load_faults(output, loaded))).rstrip(".")
+    what = ending_says(ending, command)
+    if what is None and not faults:
+        return None
+    because = "; ".join(part for part in (what, faults) if part)
+    happened = (
+        f"{program_of(command)} on host '{site.name}' did not load the database that was asked "
+        f"for: {because}."
+    )
+    return EngineError(happened, LOOK)
+
+
+def _database_of(site: Site, job: KeyValueJob) -> str:
+    return f"{folder_of(site, job)}/database"
+
+
+def _data_set(job: KeyValueJob) -> dict[str, Any]:
+    """What a database is made of."""
+    options = [list(one) for one in sorted(job.options) if one[0] not in PROGRAMS]
+    return {**asdict(job.loaded), "options": options, "database": job.database}
+
+
+def _asked(job: KeyValueJob, version: str) -> dict[str, Any]:
+    """The same with the version that made it: another one would make another tree."""
+    return {**_data_set(job), "version": version, "engine": job.engine.value}
+
+
+_SHAPE: Final = TypeAdapter(StoreShape)
+_NUMBER: Final[TypeAdapter[int | None]] = TypeAdapter(int | None)

@@ -1,0 +1,386 @@
+"""db_bench as an engine: it loads a database once, and each cell works on a copy of it. Pure.
+
+See docs/reference/engines/db_bench.md for what is run and which of db_bench's ways are guarded
+against here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from iolab.core.compressed import Packed
+from iolab.core.engine import EngineName
+from iolab.core.events import IntervalSeen
+from iolab.core.run import PlannedRun
+from iolab.errors import EngineError
+from iolab.hosts.engine import Command
+from iolab.hosts.host import Host
+from iolab.hosts.intervals import IntervalLog
+from iolab.hosts.processes import fetched, told
+from iolab.loads.fileio.options import allowed
+from iolab.loads.keyvalue.db_bench_evidence import Asked, Left, read_cell
+from iolab.loads.keyvalue.db_bench_output import OUTPUT_LIMIT_BYTES
+from iolab.loads.keyvalue.db_bench_run import TABLES_LIMIT_BYTES, LiveProgress
+from iolab.loads.keyvalue.options import DB_BENCH_OPTIONS, PROGRAMS
+from iolab.loads.keyvalue.workload import READ_RANDOM_WRITE_RANDOM, KeyValueJob, KeyValueSet
+from iolab.session.context import Crew
+from iolab.session.driver import Evidence
+from iolab.session.exit_faults import ending_fault
+from iolab.session.start import Go, drive_between_looks
+from iolab.session.start_time import offset_of
+from iolab.targets.work_directory import Site
+from iolab.units import format_bytes
+
+START_LIMIT_S: Final = 300.0
+"""To open a database of many files on a slow device, and to close it."""
+
+SLOWEST_LOAD_BYTES_PER_S: Final = 2_000_000.0
+"""A load that is slower is taken for hung: every byte is written three times, then synced."""
+
+SHAPE_LIMIT_S: Final = 600.0
+"""For sst_dump to read the properties of thousands of files."""
+
+VERSION_LIMIT_S: Final = 60.0
+"""For `db_bench --version`, from a software tree on a busy network file system."""
+
+SEED_MAX: Final = (1 << 62) - 1
+"""db_bench takes a signed number of 64 bits and adds the number of each thread to it."""
+
+SEED_STEP: Final = 1 << 12
+"""Between derived seeds: more than most commands have threads."""
+
+_SLOT_SHIFT: Final = 8
+"""Leaves 40 bits of a digest: times the step that is a number that every reader of JSON keeps."""
+
+LOAD: Final = "filluniquerandom,flush,waitforcompaction,compact,waitforcompaction,levelstats,stats"
+"""Every key once, in random order; then nothing is left in memory or to be compacted.
+
+What `compact` moves to a level may be too much for it, so its end is waited for once more.
+"""
+
+LOAD_STREAMS: Final = 1
+"""filluniquerandom needs a single thread to write every key once."""
+
+INSTALL: Final = "Install rocksdb-tools on every client, or name the programs by their path."
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """The random streams of one command: each thread draws its keys from `first` + its number."""
+
+    first: int
+    streams: int
+
+    def meets(self, other: Seeds) -> bool:
+        """Whether two commands have a stream in common, and so the same keys in the same order."""
+        return self.first < other.first + other.streams and other.first < self.first + self.streams
+
+
+def load_seeds(seed: int) -> Seeds:
+    """The streams of a load."""
+    return Seeds(seed, LOAD_STREAMS)
+
+
+def cell_seeds(job: KeyValueJob, seed: int) -> Seeds:
+    """The streams of a cell."""
+    return Seeds(seed, job.streams)
+
+
+def derived_seed(study_seed: int, *what: object) -> int:
+    """A seed for what these words name: always the same, and far from that of any other words.
+
+    So a session that is resumed draws what it would have drawn, and nothing that it drew before.
+    """
+    text = "/".join(str(part) for part in (study_seed, *what))
+    slot = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") >> _SLOT_SHIFT
+    return 1 + slot * SEED_STEP
+
+
+def next_seed(used: Iterable[Seeds], wanted: Seeds) -> int:
+    """The first seed from `wanted` on with whose streams, as many as there, `used` has none."""
+    seed = wanted.first
+    for one in sorted(used, key=lambda seeds: seeds.first):
+        if Seeds(seed, wanted.streams).meets(one):
+            seed = one.first + one.streams
+    return seed
+
+
+def version_command(
+    options: tuple[tuple[str, str], ...], directory: str, program: str = "db_bench"
+) -> Command:
+    """Ask db_bench, or sst_dump, for its version."""
+    argv = (_program(_allowed(options), program), "--version")
+    return Command(argv, directory, b"", "", VERSION_LIMIT_S, OUTPUT_LIMIT_BYTES)
+
+
+def version_of(raw: bytes) -> str:
+    """The version that `--version` prints; "" for one that prints none, as old ones do."""
+    found = _VERSION.search(raw.decode("utf-8", "replace"))
+    return found[1] if found else ""
+
+
+def load_command(job: KeyValueJob, directory: str, database: str, *, seed: int) -> Command:
+    """Load the job's data into the new folder `database` of `directory`, in the job's shape.
+
+    EngineError for an option that is not allowed, and for a seed that db_bench would not use.
+    """
+    options = _allowed(job.options)
+    argv = [
+        *_start(options, LOAD, database, job.loaded),
+        *("--use_existing_db=0", "--disable_wal=1", f"--threads={LOAD_STREAMS}"),
+        *("--histogram=1", "--progress_reports=0", f"--seed={_seed(seed)}"),
+        *_further(options, but="disable_wal"),
+    ]
+    size = job.loaded.keys * job.loaded.entry_bytes
+    return _command(argv, directory, START_LIMIT_S + size / SLOWEST_LOAD_BYTES_PER_S)
+
+
+def levels_command(job: KeyValueJob, directory: str, database: str) -> Command:
+    """Ask for the levels of a database that iolab did not load; give it a copy to open."""
+    options = _allowed(job.options)
+    argv = [
+        *_start(options, "levelstats,stats", database, job.loaded),
+        *("--use_existing_db=1", "--disable_auto_compactions=1", "--threads=1"),
+        *_further(options, but="disable_auto_compactions"),
+    ]
+    return _command(argv, directory, START_LIMIT_S)
+
+
+def shape_command(job: KeyValueJob, directory: str, database: str) -> Command:
+    """Ask sst_dump for the properties of every table file; it opens and writes no database."""
+    program = _program(_allowed(job.options), "sst_dump")
+    argv = (program, f"--file={database}", "--command=none", "--show_properties")
+    return Command(argv, directory, b"", "", SHAPE_LIMIT_S, TABLES_LIMIT_BYTES)
+
+
+def cell_command(
+    job: KeyValueJob,
+    directory: str,
+    database: str,
+    *,
+    seconds: int,
+    seed: int,
+    report_file: str,
+) -> Command:
+    """Make the job's load for so many seconds on the copy `database`, which it may change.
+
+    `report_file`, a name in `directory`, gets the operations of all threads each second; on
+    standard error every thread tells by itself how far it is.
+    EngineError for a job that db_bench cannot be told, or that could not be compared.
+    """
+    options = _allowed(job.options)
+    if not _WORKLOAD.fullmatch(job.workload) or job.workload.startswith(_LOADS):
+        happened = f"db_bench cannot measure the workload {job.workload!r} on a loaded database."
+        raise EngineError(happened, "Name one that reads, such as readrandom.")
+    argv = [
+        *_start(options, f"{job.workload},stats", database, job.loaded),
+        *("--use_existing_db=1", f"--cache_size={job.cache_bytes}", f"--threads={job.threads}"),
+        *(f"--duration={seconds}", "--ops_between_duration_checks=1"),
+        *("--histogram=1", "--statistics=1", "--stats_interval_seconds=1"),
+        *_workload_flags(job),
+        f"--seed={_seed(seed)}",
+        *("--report_interval_seconds=1", f"--report_file={report_file}"),
+        *_further(options),
+    ]
+    limit_s = START_LIMIT_S + 2 * seconds
+    return replace(_command(argv, directory, limit_s), memory_limit_bytes=job.memory_bytes)
+
+
+_VERSION: Final = re.compile(r"\bversion (\d{1,4}(?:\.\d{1,4}){1,3})\b")
+_WORKLOAD: Final = re.compile(r"[a-z][a-z0-9]{2,59}")
+_LOADS: Final = ("fill", "delete", "compact", "flush", "fresh", "wait", "level", "stats", "reset")
+"""What makes, empties or only reports a database: it would not measure the one that was loaded."""
+
+
+def _start(
+    options: dict[str, str], benchmarks: str, database: str, loaded: KeyValueSet
+) -> Iterator[str]:
+    yield _program(options, "db_bench")
+    yield f"--benchmarks={benchmarks}"
+    yield f"--db={database}"
+    yield f"--num={loaded.keys}"
+    yield f"--key_size={loaded.key_bytes}"
+    yield f"--value_size={loaded.value_bytes}"
+    yield f"--block_size={loaded.block_bytes}"
+    yield f"--bloom_bits={loaded.bloom_bits}"
+    yield "--compression_type=none"
+
+
+def _workload_flags(job: KeyValueJob) -> Iterator[str]:
+    if job.workload == READ_RANDOM_WRITE_RANDOM:
+        yield f"--readwritepercent={job.read_percent}"
+    if job.has_writer and not job.write_bytes_per_s:
+        happened = f"The writer of {job.workload} has no rate."
+        do = "State write_bytes_per_s: without it a faster device gets another load."
+        raise EngineError(happened, do)
+    if job.write_bytes_per_s:
+        yield f"--benchmark_write_rate_limit={job.write_bytes_per_s}"
+
+
+def _further(options: dict[str, str], but: str = "") -> Iterator[str]:
+    for name, text in sorted(options.items()):
+        if name not in (*PROGRAMS, but):
+            yield f"--{name}={text}"
+
+
+def _program(options: dict[str, str], name: str) -> str:
+    return options.get(name, name)
+
+
+def _allowed(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    return allowed("db_bench", options, DB_BENCH_OPTIONS)
+
+
+def _seed(seed: int) -> int:
+    if not 1 <= seed <= SEED_MAX:
+        # At 0 it takes the time of day, which nobody would know of afterwards.
+        raise EngineError(f"{seed} is not a seed for db_bench.", f"Use one from 1 to {SEED_MAX}.")
+    return seed
+
+
+def _command(argv: list[str], directory: str, wall_limit_s: float) -> Command:
+    return Command(
+        argv=tuple(argv),
+        cwd=directory,
+        stdin=b"",
+        job_file=" ".join(argv),
+        # The stamps of its progress are in local time, which nobody could place.
+        env=(("TZ", "UTC0"),),
+        wall_limit_s=wall_limit_s,
+        output_limit_bytes=OUTPUT_LIMIT_BYTES,
+    )
+
+
+_ANSWERS: Final = frozenset({0, 1})
+"""Old versions do not know the question; that they answer shows that they run."""
+
+
+class RocksdbPrograms:
+    """What was found on each host, as long as its connection holds."""
+
+    def __init__(self) -> None:
+        self._found: WeakKeyDictionary[Host, dict[tuple[str, ...], str]] = WeakKeyDictionary()
+
+    async def version_on(self, site: Site, job: KeyValueJob) -> str:
+        """db_bench's version on a site's host, "" for one that tells none.
+
+        EngineError when a program is missing or cannot run, HostError when the host fails.
+        """
+        commands = [version_command(job.options, site.dir, name) for name in PROGRAMS]
+        known = self._found.setdefault(site.host, {})
+        key = tuple(command.argv[0] for command in commands)
+        if key not in known:
+            words = [
+                await told(
+                    site.host,
+                    command.argv,
+                    cwd=command.cwd,
+                    limit_s=VERSION_LIMIT_S,
+                    codes=_ANSWERS,
+                    install=INSTALL,
+                )
+                for command in commands
+            ]
+            known[key] = version_of(words[PROGRAMS.index("db_bench")])
+        return known[key]
+
+
+REPORT_LIMIT_BYTES: Final = 4 << 20
+"""A row of some 15 bytes each second, for three days."""
+
+STDERR: Final = "db_bench.stderr"
+STORED_REPORT: Final = "db_bench.report.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What one host is to do: its command, where that leaves its report, and what is expected."""
+
+    asked: Asked
+    command: Command
+    report: str
+
+
+async def make_load(
+    crew: Crew, run: PlannedRun, mine: Evidence, cell: Cell, go: Go, halt: asyncio.Event
+) -> None:
+    """Run the cell between two looks at the devices, and fill in the evidence however it ends.
+
+    EngineError when it is not what was asked for, HostError when the host fails.
+    """
+    mine.command = cell.command
+    heard = _Heard(crew, run, mine, cell)
+    report: bytes | None = None
+    try:
+        await drive_between_looks(mine, cell.command, go, halt, heard.out, heard.err)
+        report = await fetched(mine.site.host, cell.report, REPORT_LIMIT_BYTES)
+    finally:
+        heard.finish(report)
+    fault = _out_of_memory(mine) or ending_fault(EngineName.DB_BENCH, mine)
+    if fault:
+        raise fault
+
+
+class _Heard:
+    """Keeps both streams, shows each second, and reads all of it at the end."""
+
+    def __init__(self, crew: Crew, run: PlannedRun, mine: Evidence, cell: Cell) -> None:
+        self._crew = crew
+        self._run = run
+        self._mine = mine
+        self._cell = cell
+        self._stdout = bytearray()
+        self._stderr = bytearray()
+        self._live = LiveProgress(cell.asked.job)
+
+    def out(self, piece: bytes) -> None:
+        """Take the next bytes of standard output."""
+        self._stdout += piece
+
+    def err(self, piece: bytes) -> None:
+        """Take the next bytes of standard error."""
+        self._stderr += piece
+        now_ns = self._crew.clock.real_ns() + offset_of(self._mine).offset_ns
+        entry_bytes = self._cell.asked.job.loaded.entry_bytes
+        for second, ops_per_s in self._live.feed(piece, now_ns):
+            self._crew.tell(
+                IntervalSeen(
+                    host=self._mine.name,
+                    run=self._run,
+                    elapsed_s=float(second),
+                    iops=ops_per_s,
+                    bw_bytes_per_s=ops_per_s * entry_bytes,
+                    lat_ns_mean=None,
+                )
+            )
+
+    def finish(self, report: bytes | None) -> None:
+        """The process has ended, well or not."""
+        mine, ending = self._mine, self._mine.ending
+        stdout, stderr = bytes(self._stdout), bytes(self._stderr)
+        mine.output = Packed.of(stdout)
+        mine.files[STDERR] = Packed.of(stderr)
+        if report is not None:
+            mine.files[STORED_REPORT] = Packed.of(report)
+        exited_ns = ending.exited.real_ns if ending else None
+        left = Left(stdout, stderr, report, self._live.start_real_ns, exited_ns)
+        halted = ending is None or ending.halted
+        mine.reading, told = read_cell(self._cell.asked, left, halted=halted)
+        mine.details = partial(replace, key_value=told)
+        mine.intervals = IntervalLog.of(mine.reading.intervals)
+
+
+def _out_of_memory(mine: Evidence) -> EngineError | None:
+    """Whether the kernel killed it because its memory is bounded."""
+    if mine.ending is None or mine.command is None or not mine.ending.exited.oom_kills:
+        return None
+    limit = format_bytes(mine.command.memory_limit_bytes or 0)
+    happened = f"db_bench on host '{mine.name}' needed more than its {limit} and was killed."
+    return EngineError(happened, "Give it more by workload.*.memory, or a smaller cache_size.")

@@ -1,0 +1,404 @@
+"""What a cell of db_bench leaves, read as one: the evidence of a run on a host. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.hosts.engine import EngineReading
+from iolab.hosts.intervals import NS_PER_S
+from iolab.loads.keyvalue.db_bench_output import Build, DbBenchOutput, Result, parse
+from iolab.loads.keyvalue.db_bench_run import (
+    Totals,
+    block_fault,
+    intervals_of,
+    report_rows,
+    seconds_of,
+    start_bounds_s,
+)
+from iolab.loads.keyvalue.record import KeyValueRun, OperationCount, Statistic, StoreShape
+from iolab.loads.keyvalue.workload import (
+    READ_RANDOM,
+    READ_RANDOM_WRITE_RANDOM,
+    READ_WHILE_WRITING,
+    KeyOperation,
+    KeyValueJob,
+    KeyValueSet,
+)
+
+DURATION_TOLERANCE_S: Final = 0.1
+"""How much sooner than asked for a cell may end: db_bench looks at whole microseconds."""
+
+SIZE_TOLERANCE: Final = 0.02
+"""Sizes of levels are printed with three or more digits, rounded."""
+
+OPERATIONS: Final = {
+    READ_RANDOM: (KeyOperation.READ,),
+    READ_RANDOM_WRITE_RANDOM: (KeyOperation.READ, KeyOperation.WRITE),
+    READ_WHILE_WRITING: (KeyOperation.READ,),
+}
+"""What is timed by workload; of any other whatever db_bench times. The writer of readwhilewriting
+is left out by db_bench itself."""
+
+
+ABSENT_BY_DESIGN: Final = ("readmissing", "readrandomfast", "randomwithverify", "appendrandom")
+"""What looks for keys that are not there, or changes the size of values, by which found keys are
+counted."""
+
+
+def load_faults(output: DbBenchOutput, loaded: KeyValueSet) -> tuple[str, ...]:
+    """Why a load did not leave the database that was asked for; empty when it did.
+
+    What db_bench itself said of an error comes first.
+    """
+    return (
+        *output.said,
+        *output.faults,
+        *_header_faults(output, loaded),
+        *_load_result_faults(output, loaded),
+        *_tree_faults(output),
+    )
+
+
+def cell_faults(
+    output: DbBenchOutput, job: KeyValueJob, seconds: float, loaded_bytes: int | None = None
+) -> tuple[str, ...]:
+    """Why a cell is not the job's load over so many seconds; empty when it is.
+
+    `loaded_bytes` are those of the tree after its load, where they are known.
+    """
+    faults = [*output.said, *output.faults, *_header_faults(output, job.loaded)]
+    result = output.result(job.workload)
+    if result is None:
+        return (*faults, _no_result(output, job.workload))
+    if result.seconds is not None and result.seconds < seconds - DURATION_TOLERANCE_S:
+        faults.append(f"db_bench ran for {result.seconds:g} s, and {seconds:g} s were asked for")
+    return (
+        *faults,
+        *_key_faults(output, result, job),
+        *_latency_faults(result),
+        *_block_faults(output, job),
+        *_writer_faults(output, job),
+        *_size_faults(output, job, loaded_bytes),
+    )
+
+
+def _header_faults(output: DbBenchOutput, loaded: KeyValueSet) -> Iterator[str]:
+    header = output.header
+    for what, got, asked in (
+        ("keys", header.keys, loaded.keys),
+        ("bytes a key", header.key_bytes, loaded.key_bytes),
+        ("bytes a value", header.value_bytes, loaded.value_bytes),
+    ):
+        if got is not None and got != asked:
+            yield f"db_bench used {got} {what}, and {asked} were asked for"
+    if header.compression not in {None, "NoCompression"}:
+        yield f"db_bench used the compression {header.compression}, and none was asked for"
+
+
+def _no_result(output: DbBenchOutput, benchmark: str) -> str:
+    if output.progress:
+        heard = max(one.elapsed_s for one in output.progress)
+        return f"db_bench gave no result for {benchmark}; it was last heard of after {heard:.1f} s"
+    return f"db_bench gave no result for {benchmark}"
+
+
+def _load_result_faults(output: DbBenchOutput, loaded: KeyValueSet) -> Iterator[str]:
+    written = output.result("filluniquerandom")
+    if written is None:
+        yield _no_result(output, "filluniquerandom")
+    elif written.operations is not None and written.operations != loaded.keys:
+        yield f"db_bench wrote {written.operations} keys, and {loaded.keys} were asked for"
+    elif written.operations is None and not written.latencies:
+        yield "db_bench did not say how many keys it wrote"
+    for latency in written.latencies if written is not None else ():
+        if latency.count != loaded.keys:
+            yield f"db_bench timed {latency.count} writes, and {loaded.keys} were asked for"
+    if output.result("compact") is None:
+        yield _no_result(output, "compact")
+
+
+def _tree_faults(output: DbBenchOutput) -> Iterator[str]:
+    if not output.levels:
+        yield "db_bench did not print the levels of the tree"
+        return
+    if not sum(level.files for level in output.levels):
+        yield "the tree has no file after its load"
+    for level in output.levels:
+        if level.level == 0 and level.files:
+            yield f"level 0 has {level.files} files left to compact after the load"
+    for row in output.compaction:
+        if row.name.startswith("L") and row.score >= 1:
+            yield f"level {row.name[1:]} is at {row.score:g} of its limit after the load"
+
+
+def _key_faults(output: DbBenchOutput, result: Result, job: KeyValueJob) -> Iterator[str]:
+    """Keys that were not there: reading what is absent costs next to nothing."""
+    if job.workload in ABSENT_BY_DESIGN:
+        return
+    reads = output.tickers.get("rocksdb.number.keys.read")
+    read_bytes = output.tickers.get("rocksdb.bytes.read")
+    first = result.first_thread
+    whose = ""
+    if reads and read_bytes is not None:
+        found = read_bytes // job.loaded.value_bytes
+    elif first is not None:
+        reads, found, whose = first.reads, first.found, " of its first thread"
+    else:
+        return
+    if found == 0:
+        yield f"none of {reads} keys{whose} was found: there was no database, or an empty one"
+    elif found < reads:
+        yield (
+            f"{reads - found} of {reads} keys{whose} were not found: the database is not whole, "
+            "or was loaded with keys that repeat"
+        )
+
+
+def _latency_faults(result: Result) -> Iterator[str]:
+    expected = OPERATIONS.get(result.benchmark)
+    if expected is None:
+        if not result.latencies:
+            yield f"db_bench timed no operation of {result.benchmark}"
+        return
+    for operation in expected:
+        if result.latency(operation) is None:
+            yield f"db_bench gave no whole histogram for {operation.word}"
+    timed = sum(latency.count for latency in result.latencies)
+    if result.operations is not None and timed != result.operations:
+        yield f"db_bench counted {result.operations} operations, and timed {timed}"
+
+
+def _block_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
+    """Blocks of another size, as they came into the cache: the option is of no use by then."""
+    blocks = output.tickers.get("rocksdb.block.cache.data.add", 0)
+    filled = output.tickers.get("rocksdb.block.cache.data.bytes.insert", 0)
+    if blocks and (fault := block_fault(filled / blocks, job.loaded)):
+        yield fault
+
+
+def _writer_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
+    if job.workload == READ_RANDOM_WRITE_RANDOM:
+        yield from _share_faults(output, job)
+    if job.workload != READ_WHILE_WRITING:
+        return
+    rate = output.header.write_bytes_per_s
+    if rate is not None and rate != (job.write_bytes_per_s or 0):
+        yield f"the writer's limit was {rate} bytes/s, and {job.write_bytes_per_s} were asked for"
+    writes = output.timed.get("rocksdb.db.write.micros")
+    if writes is None or not writes.count:
+        yield "nothing was written while db_bench read"
+
+
+def _share_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
+    result = output.result(job.workload)
+    read = result.latency(KeyOperation.READ) if result else None
+    write = result.latency(KeyOperation.WRITE) if result else None
+    if read is None or write is None:
+        return
+    operations = read.count + write.count
+    percent = 100 * read.count / operations
+    # Of every hundred operations a thread does the reads first, and it stops in the middle.
+    excess = read.count - operations * job.read_percent / 100
+    if not -0.5 <= excess <= job.threads * job.read_percent * (100 - job.read_percent) / 100:
+        yield f"{percent:.1f} % of operations were reads, and {job.read_percent} % were asked for"
+
+
+def _size_faults(
+    output: DbBenchOutput, job: KeyValueJob, loaded_bytes: int | None
+) -> Iterator[str]:
+    """A tree of another size than was loaded; writes may make it larger."""
+    total = next((row.bytes for row in output.compaction if row.name == "Sum"), None)
+    if total is None or loaded_bytes is None:
+        return
+    least = loaded_bytes * (1 - SIZE_TOLERANCE)
+    most = loaded_bytes * (1 + SIZE_TOLERANCE)
+    if total < least or (job.workload == READ_RANDOM and total > most):
+        yield f"the tree had {total} bytes at the end, and {loaded_bytes} after its load"
+
+
+READS: Final = "rocksdb.db.get.micros"
+WRITES: Final = "rocksdb.db.write.micros"
+"""RocksDB's own timing of writes: the only one of a writer beside the readers."""
+
+BYTES: Final = (
+    "rocksdb.bytes.read",
+    "rocksdb.bytes.written",
+    "rocksdb.flush.write.bytes",
+    "rocksdb.compact.read.bytes",
+    "rocksdb.compact.write.bytes",
+    "rocksdb.wal.bytes",
+)
+COUNTS: Final = (
+    "rocksdb.number.keys.read",
+    "rocksdb.number.keys.written",
+    "rocksdb.block.cache.data.hit",
+    "rocksdb.block.cache.data.miss",
+    "rocksdb.bloom.filter.useful",
+)
+STALLED: Final = "rocksdb.stall.micros"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a cell was to be: its job for so many seconds, from which seeds and which database.
+
+    `loaded_bytes` are those of the tree after its load. `version` is what the program said of
+    itself before.
+    """
+
+    job: KeyValueJob
+    seconds: int
+    seed: int
+    load_seed: int | None
+    version: str
+    copied_by: str
+    start: StoreShape
+    loaded_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a cell left behind.
+
+    `report` is None for a file that is not there. `heard_ns` is the latest moment of its start by
+    when its lines came, `exited_ns` when it was gone, both on the host's clock; None if unknown.
+    """
+
+    stdout: bytes
+    stderr: bytes
+    report: bytes | None
+    heard_ns: int | None
+    exited_ns: int | None
+
+
+def read_cell(asked: Asked, left: Left, *, halted: bool) -> tuple[EngineReading, KeyValueRun]:
+    """The evidence; a cell that was `halted` at our wish has no fault for that it is not whole."""
+    job = asked.job
+    output = parse(left.stdout, left.stderr)
+    rows = report_rows(left.report) if left.report is not None else None
+    faults = () if halted else _faults(output, asked, rows)
+    totals = _totals(output, job)
+    start_ns = _start_ns(output, totals, left)
+    seconds = seconds_of(rows or (), output.progress, job, totals)
+    heard_s = max((one.elapsed_s for one in output.progress), default=None)
+    length_s = totals.seconds or heard_s or (seconds[-1].end_s if seconds else None)
+    known = start_ns is not None and length_s is not None
+    intervals = intervals_of(seconds, start_ns) if start_ns else ()
+    if not (halted or faults or intervals):
+        faults = ("db_bench told nothing of when it ran",)
+    reading = EngineReading(
+        version=f"db_bench {output.version or asked.version}".strip(),
+        start_real_ns=start_ns if known else None,
+        end_real_ns=start_ns + round(length_s * NS_PER_S) if start_ns and length_s else None,
+        intervals=intervals,
+        totals=None,
+        faults=faults,
+    )
+    result = output.result(job.workload)
+    run = KeyValueRun(
+        counts=tuple(_counts(output, job)),
+        seed=asked.seed,
+        load_seed=asked.load_seed,
+        build=_build(output),
+        copied_by=asked.copied_by,
+        start=asked.start,
+        latencies=result.latencies if result else (),
+        statistics=tuple(_statistics(output)),
+        reported_ops_per_s=float(result.ops_per_s) if result else None,
+        reported_s=result.seconds if result else None,
+        faults=faults,
+    )
+    return reading, run
+
+
+def _faults(
+    output: DbBenchOutput, asked: Asked, rows: tuple[tuple[int, int], ...] | None
+) -> tuple[str, ...]:
+    faults = cell_faults(output, asked.job, asked.seconds, asked.loaded_bytes)
+    if rows is None and output.result(asked.job.workload) is not None:
+        return (*faults, "db_bench left no report of its seconds")
+    return faults
+
+
+def _totals(output: DbBenchOutput, job: KeyValueJob) -> Totals:
+    result = output.result(job.workload)
+    if result is None:
+        return Totals(None, None, None)
+    timed = sum(latency.count for latency in result.latencies)
+    writes = output.timed.get(WRITES)
+    beside = (writes.count if writes else None) if job.has_writer else None
+    return Totals(result.seconds, result.operations or timed or None, beside)
+
+
+def _start_ns(output: DbBenchOutput, totals: Totals, left: Left) -> int | None:
+    """When the threads began.
+
+    Lines are heard some ms after they are printed at most, and the stamps in them, of whole
+    seconds, say that they were not heard before. A cell too slow for any line ends with its
+    process, but for what closing the database takes.
+    """
+    if left.heard_ns is not None:
+        bounds = start_bounds_s(output.progress)
+        if bounds is None:
+            return left.heard_ns
+        low_ns, high_ns = (round(bound * NS_PER_S) for bound in bounds)
+        return min(max(left.heard_ns, low_ns), high_ns)
+    if left.exited_ns is not None and totals.seconds is not None:
+        return left.exited_ns - round(totals.seconds * NS_PER_S)
+    return None
+
+
+def _build(output: DbBenchOutput) -> str:
+    """What is to be remarked of the build: nothing of a release."""
+    build = output.header.build
+    return "" if build is None or build is Build.RELEASE else build.value
+
+
+def _counts(output: DbBenchOutput, job: KeyValueJob) -> Iterator[OperationCount]:
+    result = output.result(job.workload)
+    reads = output.tickers.get("rocksdb.number.keys.read")
+    read_bytes = output.tickers.get("rocksdb.bytes.read")
+    absent = None
+    if reads and read_bytes is not None and job.workload not in ABSENT_BY_DESIGN:
+        absent = max(reads - read_bytes // job.loaded.value_bytes, 0)
+    for latency in result.latencies if result else ():
+        reading = latency.operation is KeyOperation.READ
+        yield OperationCount(latency.operation, latency.count, absent=absent if reading else None)
+    writes = output.timed.get(WRITES)
+    if job.has_writer and writes is not None:
+        yield OperationCount(KeyOperation.WRITE, writes.count)
+
+
+def _statistics(output: DbBenchOutput) -> Iterator[Statistic]:
+    for names, unit in ((BYTES, "B"), (COUNTS, ""), ((STALLED,), "us")):
+        for name in names:
+            if name in output.tickers:
+                yield Statistic(name, float(output.tickers[name]), unit)
+    for name in (READS, WRITES):
+        timed = output.timed.get(name)
+        if timed is not None and timed.count:
+            yield Statistic(f"{name} COUNT", float(timed.count), "")
+            yield Statistic(f"{name} SUM", float(timed.sum), "us")
+            for percent, value in timed.percentiles:
+                yield Statistic(f"{name} P{percent}", value, "us")
+    yield from _compaction(output)
+
+
+def _compaction(output: DbBenchOutput) -> Iterator[Statistic]:
+    """Of the whole tree, and how often and for how long writers were stalled."""
+    for row in output.compaction:
+        if row.name == "Sum":
+            yield Statistic("compaction W-Amp", row.write_amplification, "")
+            yield Statistic("compaction Comp(cnt)", float(row.compactions), "")
+            yield Statistic("compaction Comp(sec)", row.seconds, "s")
+            yield Statistic("compaction Size", float(row.bytes), "B")
+    if output.stalls is None:
+        return
+    yield Statistic("Stalls(count)", float(output.stalls.total), "")
+    for name, count in output.stalls.counts:
+        if count:
+            yield Statistic(f"Stalls(count) {name}", float(count), "")
+    if output.stalls.seconds is not None:
+        yield Statistic("Cumulative stall", output.stalls.seconds, "s")

@@ -1,0 +1,341 @@
+"""What sst_dump tells of a database's table files: how it was really loaded. Pure.
+
+db_bench says nothing of a database that it did not load itself: it takes another block size or
+number of keys than the files have without a word.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from iolab.hosts.intervals import NS_PER_S, DirectionInterval, Interval
+from iolab.loads.keyvalue.workload import (
+    KeyOperation,
+    KeyValueJob,
+    KeyValueSet,
+    TableShape,
+    ThreadProgress,
+)
+
+TABLES_LIMIT_BYTES: Final = 64 << 20
+"""What is read: 1.7 KiB for each file of 64 MiB, which is enough for 2 TiB."""
+
+OVERHEAD_BYTES: Final = 256
+"""What a block has beyond its entries: restart points, trailer, the cache's own record."""
+
+SEQUENCE_BYTES: Final = 8
+"""RocksDB's own part of each stored key."""
+
+
+def tables_of(raw: bytes) -> TableShape | None:
+    """The properties of all files added up; None when there is no file or an output is cut."""
+    text = raw[:TABLES_LIMIT_BYTES].decode("utf-8", "replace")
+    files = [dict(_PROPERTY.findall(part)) for part in text.split("Table Properties:")[1:]]
+    compression = tuple(sorted(set(_COMPRESSION.findall(text))))
+    if not files or any(not set(_NAMES) <= part.keys() for part in files):
+        return None
+    entries, blocks, blocks_sum, keys_sum, values_sum = (
+        sum(int(part[name]) for part in files) for name in _NAMES
+    )
+    return TableShape(len(files), entries, blocks, blocks_sum, keys_sum, values_sum, compression)
+
+
+def shape_faults(shape: TableShape | None, loaded: KeyValueSet) -> tuple[str, ...]:
+    """Why a database is not the one that was to be loaded; empty when it is."""
+    if shape is None:
+        return ("there is no database with tables: it was not loaded, or the path is another",)
+    faults: list[str] = []
+    if shape.entries != loaded.keys:
+        faults.append(f"the database holds {shape.entries} keys, and {loaded.keys} were loaded")
+    if shape.entries:
+        key = shape.key_bytes_sum / shape.entries - SEQUENCE_BYTES
+        value = shape.value_bytes_sum / shape.entries
+        if (key, value) != (loaded.key_bytes, loaded.value_bytes):
+            faults.append(
+                f"the database has keys of {key:g} and values of {value:g} bytes, and "
+                f"{loaded.key_bytes} and {loaded.value_bytes} were asked for"
+            )
+    if fault := block_fault(shape.block_bytes_mean, loaded):
+        faults.append(fault)
+    if set(shape.compression) - {"NoCompression"}:
+        faults.append(f"the database is compressed: {', '.join(shape.compression)}"[:_SENTENCE])
+    return tuple(faults)
+
+
+def block_fault(mean_bytes: float | None, loaded: KeyValueSet) -> str | None:
+    """Why blocks of that mean size were not made with the block size; None when they may be.
+
+    A block is closed by the entry that fills it up, so it may be longer by one; one that stands
+    last in its file may be short, and so the mean may be down to half of what was asked for.
+    """
+    if mean_bytes is None:
+        return "the database has no data block"
+    longest = loaded.block_bytes + loaded.entry_bytes + SEQUENCE_BYTES + OVERHEAD_BYTES
+    if loaded.block_bytes / 2 <= mean_bytes <= longest:
+        return None
+    return (
+        f"the database has blocks of {mean_bytes:.0f} bytes on average, and was to have "
+        f"{loaded.block_bytes}"
+    )
+
+
+_SENTENCE: Final = 200
+_NAMES: Final = (
+    "# entries",
+    "# data blocks",
+    "data block size",
+    "raw key size",
+    "raw value size",
+)
+_PROPERTY: Final = re.compile(rf"^ +({'|'.join(_NAMES)}): (\d{{1,19}})$", re.MULTILINE)
+_COMPRESSION: Final = re.compile(r"SST file compression algo: ([A-Za-z0-9]{1,30})$", re.MULTILINE)
+
+
+LINES_LIMIT: Final = 500_000
+"""Lines taken: two hours of 64 threads."""
+
+APART_S: Final = 0.1
+"""How far apart hundreds of threads begin on a busy host."""
+
+REPORT_LIMIT: Final = 100_000
+"""Rows of a report file that are taken: more than a day of seconds."""
+
+
+def progress_of(lines: Iterable[str]) -> tuple[ThreadProgress, ...]:
+    """The lines of all threads in the order in which they came; what is no such line is left out.
+
+    The stamp is in the time zone of the process, which must be UTC.
+    """
+    taken: list[ThreadProgress] = []
+    for line in lines:
+        match = _LINE.match(line)
+        if match is None or len(taken) >= LINES_LIMIT:
+            continue
+        try:
+            moment = datetime.strptime(match[1], "%Y/%m/%d-%H:%M:%S").replace(tzinfo=UTC)
+        except ValueError:
+            continue
+        taken.append(
+            ThreadProgress(
+                thread=int(match[2]),
+                elapsed_s=float(match[4]),
+                operations=int(match[3]),
+                stamp_s=int(moment.timestamp()),
+            )
+        )
+    return tuple(taken)
+
+
+def start_bounds_s(progress: Iterable[ThreadProgress]) -> tuple[float, float] | None:
+    """Between which moments of the host's clock the threads began, since 1970.
+
+    Every line says the whole second that it was printed in and how long its thread had worked by
+    then; together they leave a span of some ms. None without a line, or when lines contradict
+    each other by more than threads begin apart (the clock was set meanwhile).
+    """
+    spans = [(one.stamp_s - one.elapsed_s, one.stamp_s + 1 - one.elapsed_s) for one in progress]
+    if not spans:
+        return None
+    low, high = max(low for low, _ in spans), min(high for _, high in spans)
+    return (min(low, high), max(low, high)) if low <= high + APART_S else None
+
+
+def report_rows(raw: bytes) -> tuple[tuple[int, int], ...] | None:
+    """The report file's rows: seconds since the start, rounded, and operations in that interval.
+
+    A last row that was cut short is left out. None when it is no such file.
+    """
+    lines = raw.decode("utf-8", "replace").split("\n")
+    if lines[0] != "secs_elapsed,interval_qps":
+        return None
+    rows: list[tuple[int, int]] = []
+    for line in lines[1:-1][:REPORT_LIMIT]:
+        match = _ROW.fullmatch(line)
+        if match is None:
+            return None
+        rows.append((int(match[1]), int(match[2])))
+    return tuple(rows)
+
+
+_LINE: Final = re.compile(
+    r"(\d{4}/\d\d/\d\d-\d\d:\d\d:\d\d) +\.\.\. thread (\d{1,9}): "
+    r"\(\d{1,18},(\d{1,18})\) ops and \(\S{1,60}\) ops/second "
+    r"in \(\d{1,9}\.\d{1,9},(\d{1,9}\.\d{1,9})\) seconds"
+)
+_ROW: Final = re.compile(r"(\d{1,9}),(\d{1,18})")
+
+
+WRITER_THREAD: Final = 0
+"""The writer's number where there is one; those that count follow it."""
+
+LEAST_LAST_S: Final = 0.5
+"""What a cell did after the last row of its report is an interval if it is at least so long: the
+rate of a few ms is noise."""
+
+LINE_LIMIT_BYTES: Final = 4096
+"""A line of progress has 150; what is longer is none."""
+
+_NONE: Final = np.zeros(0, dtype=np.int16)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """A cell at its end: after how long, operations of the threads that count, and the writer's.
+
+    None for what is not known: all of it when db_bench was killed.
+    """
+
+    seconds: float | None
+    operations: int | None
+    writes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """What was done from `end_s - span_s` to `end_s` after the start; `written` beside it."""
+
+    end_s: float
+    span_s: float
+    done: int
+    written: int | None
+
+
+def seconds_of(
+    rows: Sequence[tuple[int, int]],
+    progress: Iterable[ThreadProgress],
+    job: KeyValueJob,
+    totals: Totals,
+) -> tuple[Second, ...]:
+    """The rows of the report file as operations that count, and the writer's beside them.
+
+    Where a row is late the next one stands for two seconds. After the last row comes what is
+    missing to the totals, unless that is too short. The writer's operations are read off the
+    straight line between what it told; where it was not heard up to a second, that second and all
+    after it are left out.
+    """
+    marks = _marks(rows, totals)
+    if not job.has_writer:
+        return tuple(
+            Second(end_s, end_s - start_s, end - start, None)
+            for (start_s, start), (end_s, end) in pairwise(marks)
+        )
+    writer = [one for one in progress if one.thread == WRITER_THREAD]
+    points = _points(writer, totals)
+    found: list[Second] = []
+    for (start_s, start), (end_s, end) in pairwise(marks):
+        before, after = _done_at(points, start_s), _done_at(points, end_s)
+        if before is None or after is None:
+            break
+        written = round(after) - round(before)
+        found.append(Second(end_s, end_s - start_s, max(end - start - written, 0), written))
+    return tuple(found)
+
+
+def intervals_of(seconds: Iterable[Second], start_real_ns: int) -> tuple[Interval, ...]:
+    """The same as intervals on the host's clock, on which the cell began at `start_real_ns`."""
+    return tuple(
+        Interval(
+            seq=seq,
+            end_real_ns=start_real_ns + round(one.end_s * NS_PER_S),
+            span_ns=round(one.span_s * NS_PER_S),
+            directions=tuple(_directions(one)),
+        )
+        for seq, one in enumerate(seconds)
+    )
+
+
+class LiveProgress:
+    """Hears standard error while it comes: when the cell began, and how fast it goes.
+
+    `start_real_ns` is the latest moment at which it can have begun by what was heard so far, None
+    while nothing was: every line says how long its thread had worked when it was printed.
+    """
+
+    def __init__(self, job: KeyValueJob) -> None:
+        self.start_real_ns: int | None = None
+        self._counting = range(1, job.threads + 1) if job.has_writer else range(job.threads)
+        self._rest = b""
+        self._last: dict[int, tuple[float, int]] = {}
+        self._rates: dict[int, float] = {}
+        self._second = 0
+
+    def feed(self, piece: bytes, now_real_ns: int) -> list[tuple[int, float]]:
+        """Take the next bytes, heard now: the seconds that are over, each with its ops/s."""
+        *lines, rest = (self._rest + piece).split(b"\n")
+        self._rest = rest[-LINE_LIMIT_BYTES:]
+        told: list[tuple[int, float]] = []
+        for one in progress_of(line.decode("utf-8", "replace") for line in lines):
+            began_ns = now_real_ns - round(one.elapsed_s * NS_PER_S)
+            self.start_real_ns = min(began_ns, self.start_real_ns or began_ns)
+            if one.thread not in self._counting:
+                continue
+            if int(one.elapsed_s) > self._second:
+                if self._rates:
+                    told.append((int(one.elapsed_s) - 1, sum(self._rates.values())))
+                self._second = int(one.elapsed_s)
+            self._take(one)
+        return told
+
+    def _take(self, one: ThreadProgress) -> None:
+        """How fast that thread was since it last spoke."""
+        before_s, before = self._last.get(one.thread, (0.0, 0))
+        if one.elapsed_s > before_s:
+            self._rates[one.thread] = max(one.operations - before, 0) / (one.elapsed_s - before_s)
+            self._last[one.thread] = one.elapsed_s, one.operations
+
+
+def _marks(rows: Sequence[tuple[int, int]], totals: Totals) -> list[tuple[float, int]]:
+    """How much all threads had done by when, from nothing at the start on."""
+    marks: list[tuple[float, int]] = [(0.0, 0)]
+    for second, count in rows:
+        at_s, done = marks[-1]
+        if second > at_s:
+            marks.append((float(second), done + count))
+        elif len(marks) > 1:
+            # Two rows within the same second by its rounding.
+            marks[-1] = (at_s, done + count)
+    at_s, done = marks[-1]
+    if totals.seconds is not None and totals.operations is not None:
+        missing = totals.operations + (totals.writes or 0) - done
+        if totals.seconds - at_s >= LEAST_LAST_S and missing >= 0:
+            marks.append((totals.seconds, done + missing))
+    return marks
+
+
+def _points(writer: Iterable[ThreadProgress], totals: Totals) -> list[tuple[float, int]]:
+    """What the writer had done by when; lines that go back count as never said."""
+    points: list[tuple[float, int]] = [(0.0, 0)]
+    for one in writer:
+        if one.elapsed_s > points[-1][0] and one.operations >= points[-1][1]:
+            points.append((one.elapsed_s, one.operations))
+    end_s, writes = totals.seconds, totals.writes
+    if end_s is not None and writes is not None and writes >= points[-1][1]:
+        # The last row of the report may be some ms past the end.
+        points.append((max(end_s + 1, points[-1][0] + 1), writes))
+        points.insert(-1, (max(end_s, points[-2][0]), writes))
+    return points
+
+
+def _done_at(points: Sequence[tuple[float, int]], at_s: float) -> float | None:
+    """Operations done by then; None when it is past all that is known."""
+    index = bisect_left(points, at_s, key=lambda point: point[0])
+    if index == len(points):
+        return None
+    if points[index][0] == at_s:
+        return float(points[index][1])
+    (low_s, low), (high_s, high) = points[index - 1], points[index]
+    return low + (high - low) * (at_s - low_s) / (high_s - low_s)
+
+
+def _directions(one: Second) -> Iterable[DirectionInterval]:
+    yield DirectionInterval(KeyOperation.ALL, one.done, 0, 0.0, _NONE, _NONE)
+    if one.written is not None:
+        yield DirectionInterval(KeyOperation.WRITE, one.written, 0, 0.0, _NONE, _NONE)

@@ -1,0 +1,23 @@
+"""How load on key-value stores is made in a session."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iolab.core.engine import EngineName
+from iolab.core.study import Study
+from iolab.loads.keyvalue.db_bench_driver import DbBenchDriver
+from iolab.loads.keyvalue.problems import wanted_tools
+from iolab.loads.keyvalue.ycsb_driver import YcsbDriver
+from iolab.session.kinds import LoadSession, Programs
+
+
+def programs_of(study: Study) -> Programs:
+    """What a study's key-value load needs on clients."""
+    return {program: argv for program, (_, argv) in wanted_tools(study).items()}
+
+
+KEY_VALUE: Final = LoadSession(
+    drivers={EngineName.DB_BENCH: DbBenchDriver, EngineName.YCSB: YcsbDriver},
+    programs=programs_of,
+)

@@ -1,0 +1,292 @@
+"""What engines, stores and devices told around runs on key-value stores, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.analysis.storage_bytes import devices_once
+from iolab.core.host import HostFacts
+from iolab.core.metric import Result
+from iolab.core.run import HostRun
+from iolab.core.study import Study
+from iolab.core.workload import AnyJob
+from iolab.loads.keyvalue.metrics import WHOLE_KEY
+from iolab.loads.keyvalue.record import ServerRun, Statistic, StoreShape
+from iolab.loads.keyvalue.report import key_workloads
+from iolab.loads.keyvalue.workload import (
+    KeyOperation,
+    KeyValueJob,
+    ServerKind,
+    ServerSettings,
+    YcsbJob,
+)
+from iolab.report.numbers import NOTHING, count, show, show_value
+from iolab.report.series import DetailKey
+from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
+from iolab.units import format_bytes, format_count
+
+Runs = Mapping[DetailKey, tuple[HostRun, ...]]
+"""How runs went on each host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """How runs went on each host, and what the hosts are."""
+
+    runs: Runs
+    facts: Mapping[str, HostFacts]
+
+
+STATISTICS_SHOWN: Final = 64
+"""Numbers of an engine's or a server's own in a run's part; the manifest has them all."""
+
+
+def device_table(named: Sequence[tuple[str, Result]], told: Hosts) -> Table | None:
+    """What the target's block devices did beside the operations of whole runs; None if unknown.
+
+    Runs come with their names. Clients of one kernel see the same devices: each counts once.
+    """
+    rows = []
+    for name, result in named:
+        hosts = told.runs.get((result.digest, result.repeat), ())
+        moved = devices_once(((host.host, host.devices[:1]) for host in hosts), told.facts)
+        seconds = [
+            (host.end_real_ns - host.start_real_ns) / 1e9
+            for host in hosts
+            if host.start_real_ns is not None and host.end_real_ns is not None
+        ]
+        if not moved or not seconds or max(seconds) <= 0:
+            continue
+        span, done = max(seconds), _done(hosts)
+        reads, writes = (sum(getattr(one, f"{way}_ios") for one in moved) for way in _WAYS)
+        read, written = (sum(getattr(one, f"{way}_bytes") for one in moved) for way in _WAYS)
+        rows.append(
+            (
+                *row(
+                    name,
+                    show(result.metrics.get(WHOLE_KEY), bare_rate=True),
+                    format_count(reads / span),
+                    show_value(read / span, "bytes/s"),
+                    format_bytes(read / reads) if reads else NOTHING,
+                    f"{reads / done:.2f}" if done else NOTHING,
+                    format_count(writes / span),
+                    show_value(written / span, "bytes/s"),
+                ),
+                verdict_cell(result.verdict.level),
+            )
+        )
+    if not rows:
+        return None
+    numbers = (
+        *("Operations/s", "Device reads/s", "Read", "A read", "Reads an operation"),
+        *("Device writes/s", "Written"),
+    )
+    heads = (*columns(("Point",), numbers), Column("Verdict"))
+    return Table("Device I/O beside the operations", heads, tuple(rows))
+
+
+_WAYS: Final = ("read", "write")
+
+
+def _done(hosts: Sequence[HostRun]) -> int:
+    """Operations of the whole run; a read-modify-write is a read and an update already."""
+    counts = [one for host in hosts if host.key_value for one in host.key_value.counts]
+    modify = KeyOperation.READ_MODIFY_WRITE
+    return sum(-one.done if one.operation is modify else one.done for one in counts)
+
+
+def engine_notes(study: Study, runs: Runs) -> tuple[str, ...]:
+    """Each engine as it was built: `db_bench 7.8.3, assertions enabled`; each once."""
+    if not key_workloads(study):
+        return ()
+    found = [
+        ", ".join(part for part in (host.engine_version, host.key_value.build) if part)
+        for hosts in runs.values()
+        for host in hosts
+        if host.key_value is not None
+    ]
+    return tuple(dict.fromkeys(text for text in found if text))
+
+
+def databases_table(jobs: Mapping[DetailKey, AnyJob], runs: Runs) -> Table | None:
+    """The databases as runs began on them, each shape once; None where no engine told of one."""
+    found: dict[tuple[Cell, ...], int] = {}
+    for key, hosts in runs.items():
+        for host in hosts:
+            told = host.key_value
+            if told is not None and told.start is not None:
+                cells = _shape_cells(jobs.get(key), told.start, told.copied_by)
+                found[cells] = found.get(cells, 0) + 1
+    if not found:
+        return None
+    heads = columns(
+        ("Database", "Levels", "Compression", "Each run's copy"),
+        ("Files", "Entries", "Blocks", "A block", "To be compacted", "Runs"),
+    )
+    rows = tuple((*cells, Cell(f"{number:,}")) for cells, number in found.items())
+    return Table("Databases as the runs began on them", heads, rows)
+
+
+def _shape_cells(job: AnyJob | None, shape: StoreShape, copied_by: str) -> tuple[Cell, ...]:
+    levels = "; ".join(
+        f"L{one.level}: {count(one.files, 'file')}, {format_bytes(one.bytes)}"
+        for one in shape.levels
+    )
+    tables, mean = shape.tables, None if shape.tables is None else shape.tables.block_bytes_mean
+    name = NOTHING
+    if isinstance(job, KeyValueJob):
+        loaded = job.loaded
+        name = f"{loaded.keys:,} keys in blocks of {format_bytes(loaded.block_bytes)}"
+    elif isinstance(job, YcsbJob):
+        name = f"{job.records:,} records of {job.fields} × {format_bytes(job.field_bytes)}"
+    pending = shape.pending_bytes
+    return row(
+        name,
+        levels or NOTHING,
+        NOTHING if tables is None else ", ".join(tables.compression) or NOTHING,
+        copied_by or "none",
+        NOTHING if tables is None else f"{tables.files:,}",
+        NOTHING if tables is None else f"{tables.entries:,}",
+        NOTHING if tables is None else f"{tables.blocks:,}",
+        NOTHING if mean is None else format_bytes(mean),
+        NOTHING if pending is None else format_bytes(pending),
+    )
+
+
+def servers_table(study: Study, servers: Sequence[ServerRun]) -> Table | None:
+    """The store behind YCSB: what was asked for and what answered; None without YCSB."""
+    if not any(one.job.engine == "ycsb" for one in key_workloads(study)):
+        return None
+    settings = study.server
+    rows = [row("Store", _KINDS[settings.kind])]
+    rows += list(_setting_rows(settings))
+    rows += [
+        row(title, ", ".join(texts))
+        for title, texts in (
+            ("Product", _each(f"{one.product} {one.version}".strip() for one in servers)),
+            ("Address", _each(one.address for one in servers)),
+            ("Runs on", _each(one.host for one in servers)),
+            ("Java", _each(one.java for one in servers)),
+            ("Rows", _each(_rows_told(one) for one in servers)),
+            ("Start state by", _each(one.restored_by for one in servers)),
+            ("Told of itself", _each(one.error or "" for one in servers)),
+        )
+        if texts
+    ]
+    return Table("Store", columns(("What", "Which")), tuple(rows))
+
+
+_KINDS: Final = {
+    ServerKind.EMBEDDED: "RocksDB inside each client, no server",
+    ServerKind.MANAGED: "one node of Apache Cassandra, run by iolab",
+    ServerKind.GIVEN: "a cluster that was there",
+}
+
+
+def _setting_rows(settings: ServerSettings) -> Iterator[tuple[Cell, ...]]:
+    if settings.kind is ServerKind.EMBEDDED:
+        return
+    if settings.kind is ServerKind.MANAGED:
+        yield row("Heap", format_bytes(settings.heap_bytes))
+        bound = settings.memory_bytes
+        yield row("Memory", "not bounded" if bound is None else format_bytes(bound))
+    yield row("Keyspace", f"{settings.keyspace}, replication {settings.replication}")
+    yield row("Consistency", settings.consistency)
+
+
+def _each(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(text for text in texts if text))
+
+
+def _rows_told(server: ServerRun) -> str:
+    if server.rows is None:
+        return ""
+    return f"{server.rows:,}{f' ({server.rows_by})' if server.rows_by else ''}"
+
+
+def statistics_tables(hosts: Sequence[HostRun], server: ServerRun | None) -> tuple[Table, ...]:
+    """What each engine and the server told of themselves in a run."""
+    several = sum(1 for host in hosts if host.key_value) > 1
+    tables = []
+    for host in hosts:
+        told = host.key_value.statistics if host.key_value else ()
+        if told:
+            title = f"The engine's own statistics{f', {host.host}' if several else ''}"
+            rows = tuple(row(one.name, statistic_text(one)) for one in told[:STATISTICS_SHOWN])
+            tables.append(Table(title, columns(("Statistic",), ("Value",)), rows))
+    if server is not None and (server.statistics_before or server.statistics_after):
+        tables.append(_server_statistics(server))
+    return tuple(tables)
+
+
+def _server_statistics(server: ServerRun) -> Table:
+    before = {one.name: one for one in server.statistics_before}
+    after = {one.name: one for one in server.statistics_after}
+    names = list(dict.fromkeys([*before, *after]))[:STATISTICS_SHOWN]
+    rows = tuple(
+        row(
+            name,
+            *(statistic_text(side[name]) if name in side else NOTHING for side in (before, after)),
+        )
+        for name in names
+    )
+    heads = columns(("Statistic",), ("Before", "After"))
+    return Table("The server's own statistics", heads, rows)
+
+
+def statistic_text(one: Statistic) -> str:
+    """A number under its own unit."""
+    unit, factor = _UNITS.get(one.unit, (one.unit, 1.0))
+    if unit in _SHOWN:
+        return show_value(one.value * factor, unit)
+    number = f"{one.value:,.0f}" if one.value == round(one.value) else f"{one.value:,.4g}"
+    return f"{number} {one.unit}".strip()
+
+
+_SHOWN: Final = frozenset({"bytes", "ns", "bytes/s", "ops/s"})
+_UNITS: Final = {
+    "B": ("bytes", 1.0),
+    "us": ("ns", 1e3),
+    "ms": ("ns", 1e6),
+    "s": ("ns", 1e9),
+}
+"""Units as engines write them: the report's own, and by what to multiply."""
+
+_WRITER: Final = "rocksdb.db.write.micros"
+
+_STORE_COLUMNS: Final = (
+    (f"{_WRITER} COUNT", "Writes"),
+    (f"{_WRITER} P50", "Write p50"),
+    (f"{_WRITER} P95", "Write p95"),
+    (f"{_WRITER} P99", "Write p99"),
+    (f"{_WRITER} P100", "Write max"),
+    ("rocksdb.flush.write.bytes", "Flushed"),
+    ("rocksdb.compact.read.bytes", "Compaction read"),
+    ("rocksdb.compact.write.bytes", "Compaction wrote"),
+    ("Stalls(count)", "Stalls"),
+    ("Cumulative stall", "Stalled"),
+)
+"""What RocksDB counts of writes, of compaction and of stalls, under its own names."""
+
+
+def store_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None:
+    """What RocksDB told of writes, compaction and stalls in whole runs; None where it did not.
+
+    Of several clients each has a row. Runs come with their names.
+    """
+    rows = []
+    for name, result in named:
+        hosts = runs.get((result.digest, result.repeat), ())
+        for host in hosts:
+            told = {one.name: one for one in host.key_value.statistics} if host.key_value else {}
+            if any(key in told for key, _ in _STORE_COLUMNS):
+                who = f"{name}, {host.host}" if len(hosts) > 1 else name
+                cells = (statistic_text(told[k]) if k in told else "" for k, _ in _STORE_COLUMNS)
+                level = verdict_cell(result.verdict.level)
+                rows.append((*row(who, *(cell or NOTHING for cell in cells)), level))
+    if not rows:
+        return None
+    heads = columns(("Point",), tuple(heading for _, heading in _STORE_COLUMNS))
+    return Table("Writes, compaction and stalls", (*heads, Column("Verdict")), tuple(rows))

@@ -1,0 +1,356 @@
+"""The Java of a host: which version its program is, or an error that says what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import shutil
+import zipfile
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from iolab.errors import EngineError
+from iolab.hosts.builds import (
+    DIGEST_SHOWN,
+    TOKEN,
+    KitPlan,
+    KitShelf,
+    Say,
+    brought,
+    cache_folder,
+    seen_by,
+)
+from iolab.hosts.engine import Command
+from iolab.hosts.host import Host, printable, printable_bytes
+from iolab.hosts.processes import driven, end_group, ending_says, program_of
+
+INSTALL_JAVA: Final = (
+    "Install one there (`apt-get install openjdk-17-jre-headless`), or name its program in "
+    "server.java."
+)
+
+LIMIT_S: Final = 60.0
+"""A Java machine that starts takes half a second, on a host under full load some ten."""
+
+OUTPUT_LIMIT_BYTES: Final = 64 << 10
+
+_JAVA_VERSION: Final = re.compile(
+    r'version "(?P<whole>(?P<first>\d{1,4})(?:\.(?P<second>\d{1,4}))?[^"]*)"'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java machine: `release` is 8 for what calls itself 1.8.0, 17 for 17.0.15."""
+
+    program: str
+    version: str
+    release: int
+
+
+async def java_on(host: Host, program: str, *, oldest: int) -> Java:
+    """The Java that this program is on the host. EngineError when there is none or it is older.
+
+    HostError when the host fails.
+    """
+    said = bytearray()
+    command = Command(
+        (program, "-version"), "/", b"", f"{program} -version", LIMIT_S, OUTPUT_LIMIT_BYTES
+    )
+    # Java tells its version on standard error, and what calls itself so perhaps elsewhere.
+    ending = await driven(
+        host, command, asyncio.Event(), said.extend, on_stderr=said.extend, install=INSTALL_JAVA
+    )
+    if fault := ending_says(ending, command):
+        raise EngineError(f"{program_of(command)} on host '{host.name}' {fault}.", INSTALL_JAVA)
+    java = java_of(program, said.decode("utf-8", "replace"))
+    if java is None:
+        words = printable(said.decode("utf-8", "replace").strip().partition("\n")[0], 100)
+        raise EngineError(
+            f"{program_of(command)} on host '{host.name}' says no version of Java: {words!r}.",
+            INSTALL_JAVA,
+        )
+    if java.release < oldest:
+        raise EngineError(
+            f"Java {printable(java.version, 40)} on host '{host.name}' is too old: "
+            f"{oldest} or newer is needed.",
+            INSTALL_JAVA,
+        )
+    return java
+
+
+def java_of(program: str, said: str) -> Java | None:
+    """The Java that says this of itself under `-version`; None when it says no version."""
+    found = _JAVA_VERSION.search(said)
+    if found is None:
+        return None
+    first, second = int(found["first"]), int(found["second"] or 0)
+    return Java(program, found["whole"], second if first == 1 else first)
+
+
+BUILD_LIMIT_S: Final = 900.0
+"""75 MB are fetched the first time: enough for 1 Mbit/s."""
+
+OFFLINE_LIMIT_S: Final = 120.0
+"""Without the network Maven has what it needs or says so within seconds."""
+
+TAIL_BYTES: Final = 64 << 10
+"""The end of what Maven prints, where its errors stand."""
+
+SHOWN: Final = 400
+"""Characters of it that go into a sentence."""
+
+LINES_SHOWN: Final = 2
+"""The first may say no more than that there was an error."""
+
+INSTALL_MAVEN: Final = (
+    "Install it here (`apt-get install maven openjdk-17-jdk-headless`) and run again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Maven:
+    """A Maven: its program, found on the environment's PATH when it has no slash."""
+
+    program: str = "mvn"
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    limit_s: float = BUILD_LIMIT_S
+
+    async def package(self, project: Path, properties: Mapping[str, str], title: str) -> None:
+        """Build the project in place: from what is here alone, else with the network.
+
+        EngineError when Maven or Java is missing, when something cannot be fetched, when it takes
+        too long, and when the project does not build.
+        """
+        path = shutil.which(self.program, path=self.environment.get("PATH"))
+        if path is None:
+            raise EngineError(
+                f"Maven, which builds {title}, is not on this machine.", INSTALL_MAVEN
+            )
+        words = [
+            *(path, "-B", "-q", "-f", str(project / "pom.xml")),
+            *(f"-D{name}={text}" for name, text in properties.items()),
+            "package",
+        ]
+        if await self._said([*words, "-o"], min(OFFLINE_LIMIT_S, self.limit_s), title) is None:
+            return
+        said = await self._said(words, self.limit_s, title)
+        if said is not None:
+            raise _fault(said, title)
+
+    async def _said(self, words: list[str], limit_s: float, title: str) -> bytes | None:
+        """The end of what a Maven that failed printed; None when it did not fail."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+                env=dict(self.environment),
+            )
+        except OSError as fault:
+            raise EngineError(
+                f"Maven, which builds {title}, does not start ({fault.strerror}).", INSTALL_MAVEN
+            ) from None
+        try:
+            async with asyncio.timeout(limit_s):
+                tail = await _tail(process)
+                code = await process.wait()
+        except TimeoutError:
+            raise EngineError(
+                f"Maven did not build {title} within {limit_s:g} s.",
+                "See that this machine reaches Maven Central, and run again.",
+            ) from None
+        finally:
+            await end_group(process)
+        return tail if code else None
+
+
+async def _tail(process: asyncio.subprocess.Process) -> bytes:
+    tail = b""
+    while process.stdout and (piece := await process.stdout.read(TAIL_BYTES)):
+        tail = (tail + piece)[-TAIL_BYTES:]
+    return tail
+
+
+_NO_JAVA: Final = re.compile(rb"JAVA_HOME|No compiler is provided|java: (?:command )?not found")
+_OLD_JAVA: Final = re.compile(rb"invalid (?:target|source) release|release version \d+ not supp")
+_NO_NETWORK: Final = re.compile(
+    rb"Could not transfer|Unknown host|UnknownHostException|Connection (?:refused|timed out|reset)"
+    rb"|Network is unreachable|Connect timed out|Temporary failure in name resolution"
+)
+_NO_ARTIFACT: Final = re.compile(rb"Could not find artifact ([\w.:-]{1,200})")
+_ESCAPES: Final = re.compile(rb"\x1b\[[0-9;]*m")
+
+
+def _fault(said: bytes, title: str) -> EngineError:
+    """What a failed build means, most telling first."""
+    tail = _ESCAPES.sub(b"", said)
+    if _NO_JAVA.search(tail) or _OLD_JAVA.search(tail):
+        happened = f"Maven found no Java compiler here that can build {title}{_shown(tail)}."
+        return EngineError(happened, "Install a JDK (`apt-get install openjdk-17-jdk-headless`).")
+    if _NO_NETWORK.search(tail):
+        return EngineError(
+            f"Maven could not fetch what {title} is built of{_shown(tail)}.",
+            "See that this machine reaches Maven Central, if need be by a proxy or mirror in "
+            "~/.m2/settings.xml, and run again.",
+        )
+    if match := _NO_ARTIFACT.search(tail):
+        return EngineError(
+            f"Maven Central has no {printable_bytes(match[1], 200)}.",
+            "Name a version that exists.",
+        )
+    return EngineError(
+        f"Maven could not build {title}{_shown(tail)}.", "Correct what it says and run again."
+    )
+
+
+def _shown(tail: bytes) -> str:
+    """The first lines of error, in parentheses; nothing without one."""
+    errors = [line for line in tail.splitlines() if line.startswith(b"[ERROR] ")]
+    lines = errors or [line for line in tail.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    first = b" ".join(line.removeprefix(b"[ERROR] ").strip() for line in lines[:LINES_SHOWN])
+    return f" ({printable_bytes(first, SHOWN).rstrip('.')})"
+
+
+class KitName(StrEnum):
+    """What is built."""
+
+    YCSB = "ycsb"
+    """YCSB's core with our bindings and their drivers."""
+    CASSANDRA = "cassandra"
+    """Apache Cassandra."""
+
+
+YCSB_VERSION: Final = "0.17.0"
+"""The newest on Maven Central; the one that the field's numbers are made with."""
+
+SOURCES: Final = Path(__file__).parents[2] / "_kits"
+
+_KIT_VERSION: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,4}){1,3}(?:-[A-Za-z0-9]{1,20})?")
+_FORM: Final = b"3"
+"""Counts changes of how kits are made that their sources do not show."""
+
+_PROPERTY: Final = {KitName.YCSB: "ycsb.version", KitName.CASSANDRA: "cassandra.version"}
+_MAIN_JAR: Final = {
+    KitName.YCSB: "iolab-ycsb.jar",
+    KitName.CASSANDRA: "cassandra-all-{version}.jar",
+}
+_LIBRARY: Final = re.compile(r"librocksdbjni-.*")
+_LAID_OPEN: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)\.so")
+"""Else every process would unpack 13 MB into its temporary folder, on the device to be measured."""
+_KEPT_IN_JAR: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)-musl\.so")
+"""For hosts of another C library, which are rare. All others are for systems without iolab."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """Where and how kits are built."""
+
+    cache: Path
+    maven: Maven
+    sources: Path = SOURCES
+
+    async def folder_of(self, name: KitName, version: str, say: Say) -> Path:
+        """The kit's folder, built if it is not there yet. EngineError when it cannot be."""
+        if not _KIT_VERSION.fullmatch(version):
+            raise EngineError(
+                f"{version!r} is not a version of {_TITLES[name]}.", "Write it like 4.0.17."
+            )
+
+        async def make(aside: Path) -> Path:
+            return await self._build(name, version, aside)
+
+        digest = await asyncio.to_thread(_digest, self.sources / name, version)
+        says = f"building {_TITLES[name]} {version} with Maven, once on this machine"
+        plan = KitPlan(f"{name}-{version}-{digest[:DIGEST_SHOWN]}", says, make)
+        return await KitShelf(self.cache).kit(plan, say)
+
+    async def _build(self, name: KitName, version: str, aside: Path) -> Path:
+        project = aside / "project"
+        await asyncio.to_thread(shutil.copytree, self.sources / name, project)
+        await self.maven.package(project, {_PROPERTY[name]: version}, _TITLES[name])
+        jars = project / "target" / "jars"
+        main_jar = jars / _MAIN_JAR[name].format(version=version)
+        if not main_jar.is_file():
+            raise EngineError(
+                f"Maven built {_TITLES[name]} {version} without {main_jar.name}.",
+                "Please report it as a fault of iolab.",
+            )
+        await asyncio.to_thread(_lay_all_open, jars)
+        return jars
+
+
+Kits = Callable[[Host, KitName, str, str, Say], Awaitable[tuple[str, ...]]]
+"""Brings a kit's jars to a host, as `kit_on` does: (host, name, version, folder, who is told)."""
+
+
+def workshop(environment: Mapping[str, str] | None = None) -> Workshop:
+    """The one of this user: `$XDG_CACHE_HOME` or `~/.cache`, and the `mvn` on PATH."""
+    asked = os.environ if environment is None else environment
+    return Workshop(cache_folder(asked), Maven(environment=dict(asked)))
+
+
+async def kit_on(
+    host: Host,
+    name: KitName,
+    version: str,
+    directory: str,
+    say: Say,
+    *,
+    shop: Workshop | None = None,
+) -> tuple[str, ...]:
+    """The absolute paths of all jars of a kit on that host, brought there if need be.
+
+    `directory` is the host's scratch folder, where a copy would lie; `say` is told of what takes
+    long. EngineError when Maven, Java or the network is missing or the build fails, HostError when
+    the host does.
+    """
+    folder = await (shop or workshop()).folder_of(name, version, say)
+    files = sorted((*folder.glob("*.jar"), *folder.glob("*.so")))
+    if await seen_by(host, folder / TOKEN):
+        paths = tuple(str(path) for path in files)
+    else:
+        say(f"copying {_TITLES[name]} {version} to {host.name}")
+        paths = await brought(host, files, f"{directory}/kit-{folder.name}")
+    return tuple(path for path in paths if path.endswith(".jar"))
+
+
+_TITLES: Final = {KitName.YCSB: "YCSB", KitName.CASSANDRA: "Apache Cassandra"}
+
+
+def _digest(source: Path, version: str) -> str:
+    """Of every source by its name, and of the version."""
+    found = hashlib.sha256(_FORM + version.encode())
+    for path in sorted(path for path in source.rglob("*") if path.is_file()):
+        inside = path.relative_to(source)
+        if "target" not in inside.parts:
+            found.update(f"\0{inside}\0".encode())
+            found.update(hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()
+
+
+def _lay_all_open(jars: Path) -> None:
+    for jar in jars.glob("rocksdbjni-*.jar"):
+        _lay_open(jar)
+
+
+def _lay_open(jar: Path) -> None:
+    """Put libraries beside the jar, where Java loads them from as they are; drop needless ones."""
+    aside = jar.with_suffix(".slim")
+    with zipfile.ZipFile(jar) as whole, zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as slim:
+        for entry in whole.infolist():
+            name = entry.filename
+            if _LAID_OPEN.fullmatch(name):
+                (jar.parent / name).write_bytes(whole.read(entry))
+            elif _KEPT_IN_JAR.fullmatch(name) or not _LIBRARY.fullmatch(name):
+                slim.writestr(entry, whole.read(entry))
+    aside.replace(jar)

@@ -1,0 +1,376 @@
+"""Checks of the store behind keys: its start state, its shape, its server, and who answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from iolab.analysis.check import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    not_applicable,
+    percent,
+    unchecked,
+    valid,
+    worst,
+)
+from iolab.analysis.checks.bytes import COLD_RESIDENT_SHARE, target_in_memory
+from iolab.analysis.checks.idle import idle_before
+from iolab.core.run import CacheProof
+from iolab.loads.keyvalue.db_bench_run import shape_faults
+from iolab.loads.keyvalue.record import ServerRun, StoreShape
+from iolab.loads.keyvalue.stores import Store, is_elsewhere, loaded_bytes, store_clients, stores_of
+from iolab.loads.keyvalue.view import KeyValueView
+from iolab.loads.keyvalue.workload import Distribution, KeyOperation, KeyValueJob
+from iolab.units import format_bytes, format_count
+
+UNIFORM_WORKLOADS: Final = ("readrandom", "readrandomwriterandom", "readwhilewriting")
+"""db_bench's workloads whose reads are of all keys alike."""
+
+EXPLAINED_GOOD: Final = 0.90
+"""How much of what memory cannot have answered devices must have answered: keys drawn at random
+fall a little more often on what is cached than the keys that it holds are of all."""
+
+EXPLAINED_BAD: Final = 0.50
+"""Below half of it something that is not accounted for answered the reads."""
+
+FROM_DEVICE_GOOD: Final = 0.50
+"""Share of the reads that may have gone to a device from which the rate is the device's, and not
+that of memory."""
+
+BELOW_GOOD: Final = 0.90
+"""Share of a device's reads that must have come from the devices below it."""
+
+ESTIMATE_GOOD: Final = 0.05
+"""How far an estimated number of rows may be off: Cassandra estimates by sketches."""
+
+DROPPED: Final = "dropped_messages"
+GROWING: Final = ("cpu_ns", "client_reads", "client_writes")
+"""Counters of a server that only fall when it is started anew."""
+
+PENDING: Final = "compactions_pending"
+"""Compactions that a server has still to make."""
+
+
+@check("reads-from-memory", "Reads answered by memory")
+def reads_from_memory(view: KeyValueView) -> Said:
+    """Whether the devices read what memory cannot have held, and most of what was read."""
+    if is_elsewhere(view):
+        return unchecked("the devices of a server outside of the study are not watched")
+    stores = stores_of(view)
+    if stores is None:
+        return unchecked("no block device below the store is counted")
+    return worst((answer for one in stores for answer in _answered(view, one)), least="from_device")
+
+
+def _answered(view: KeyValueView, store: Store) -> Iterator[Said]:
+    reads = sum(_reads_of(view, index) for index in store.clients)
+    if not reads:
+        yield not_applicable("Nothing was read.", reads=0)
+        return
+    least = _least_bytes(view)
+    each, ios = store.read_bytes / reads, store.read_ios / reads
+    # A key that memory does not hold takes an I/O of its own. The page cache may hold a part of its
+    # block, but of all blocks no more than it has room for.
+    share = min(each / least, ios, 1.0)
+    kept = 1.0 if store.memory_bytes is None else min(store.memory_bytes / store.data_bytes, 1.0)
+    needed = 1 - kept if _is_uniform(view) else 0.0
+    evidence: Numbers = {
+        "device": store.device,
+        "reads": reads,
+        "device_read_bytes": store.read_bytes,
+        "device_read_ios": store.read_ios,
+        "bytes_per_read": each,
+        "ios_per_read": ios,
+        "block_bytes": least,
+        "from_device": share,
+        "least_from_device": needed,
+        "data_bytes": store.data_bytes,
+        "memory_bytes": store.memory_bytes,
+        "memory_bounded": store.bounded,
+        "below_read_bytes": store.below_bytes,
+    }
+    said = (
+        f"For each of {format_count(reads)} reads {store.device} did {_each(ios)} I/Os and "
+        f"{format_bytes(round(each))}"
+    )
+    if share < EXPLAINED_GOOD * needed:
+        verdict = invalid if share < EXPLAINED_BAD * needed else indicative
+        yield verdict(
+            f"{said}, where memory of {format_bytes(store.memory_bytes or 0)} beside "
+            f"{format_bytes(store.data_bytes)} of data can hold no more than {percent(kept)} of "
+            "the keys: something else answered.",
+            **evidence,
+        )
+    yield from _below(store, evidence)
+    if share < FROM_DEVICE_GOOD:
+        yield indicative(
+            f"{said}: at least {percent(1 - share)} of what was read came from memory.",
+            **evidence,
+        )
+    yield valid(f"{said}.", **evidence)
+
+
+def _each(ios: float) -> str:
+    """I/Os of one read for a sentence: most reads take less than one."""
+    return format_count(ios) if ios >= 1 else f"{ios:.2g}"
+
+
+def _below(store: Store, evidence: Numbers) -> Iterator[Said]:
+    if store.below_bytes is not None and store.below_bytes < BELOW_GOOD * store.read_bytes:
+        yield invalid(
+            f"The devices below {store.device} read only {format_bytes(store.below_bytes)} of its "
+            f"{format_bytes(store.read_bytes)}: a layer between answered from memory.",
+            **evidence,
+        )
+    if store.opaque:
+        yield indicative(
+            f"Could not be checked below {store.device}: its backing device is not known.",
+            **evidence,
+        )
+
+
+def _reads_of(view: KeyValueView, index: int) -> int:
+    """Keys that a client read in the whole run, and found."""
+    told = view.hosts[index].key_value
+    if told is None:
+        return 0
+    return sum(
+        max(one.done - (one.absent or 0), 0)
+        for one in told.counts
+        if one.operation in (KeyOperation.READ, KeyOperation.SCAN)
+    )
+
+
+def _least_bytes(view: KeyValueView) -> int:
+    """What a device must read at the least for a key that memory does not hold."""
+    job = view.key_value_job
+    if isinstance(job, KeyValueJob):
+        return max(job.loaded.block_bytes, job.loaded.entry_bytes)
+    return job.record_bytes
+
+
+def _is_uniform(view: KeyValueView) -> bool:
+    job = view.key_value_job
+    if isinstance(job, KeyValueJob):
+        return job.workload in UNIFORM_WORKLOADS
+    return job.distribution is Distribution.UNIFORM
+
+
+@check("warm-caches", "Caches not empty at the start", needs_load=False)
+def warm_caches(view: KeyValueView) -> Said:
+    """Whether the page cache held nothing of the store when the run began."""
+    if is_elsewhere(view):
+        return unchecked("the caches of a server outside of the study cannot be dropped")
+    clients = store_clients(view)
+    if not clients:
+        return unchecked("the page cache of the server's host was not looked at")
+    proofs = ((view.hosts[index].host, view.hosts[index].cache) for index in clients)
+    size = loaded_bytes(view)
+    return worst((_dropped(host, proof, size) for host, proof in proofs), most="resident_bytes")
+
+
+def _dropped(host: str, proof: CacheProof | None, size: int) -> Said:
+    if proof is None:
+        return unchecked(f"whether the page cache of {host} was dropped is not known", host=host)
+    evidence: Numbers = {
+        "host": host,
+        "dropped": proof.asked,
+        "resident_bytes": proof.resident_bytes_after,
+        "data_bytes": size,
+    }
+    if not proof.asked:
+        return indicative(f"The page cache of {host} was not dropped.", **evidence)
+    if proof.resident_bytes_after is None:
+        return unchecked(f"nothing verifies that the page cache of {host} was dropped", **evidence)
+    if proof.resident_bytes_after > COLD_RESIDENT_SHARE * size:
+        return indicative(
+            f"{format_bytes(proof.resident_bytes_after)} of the store were still in the page cache "
+            f"of {host}.",
+            **evidence,
+        )
+    return valid("The page cache held nothing of the store.", **evidence)
+
+
+@check("start-state", "Store not brought to its start state", needs_load=False)
+def start_state(view: KeyValueView) -> Said:
+    """Whether each run began from the same database, whatever the runs before it wrote."""
+    server = view.record.server
+    if server is not None:
+        return _restored("the server", server.restored_by)
+    told = [(host.host, host.key_value) for host in view.hosts if host.key_value is not None]
+    if not told:
+        return unchecked("no engine told of its run")
+    return worst(_restored(name, run.copied_by) for name, run in told)
+
+
+def _restored(whose: str, by: str) -> Said:
+    evidence: Numbers = {"store_of": whose, "restored_by": by}
+    if by == "reflink":
+        return valid("The store was a clone of the one that was loaded.", **evidence)
+    if by == "copy":
+        return valid(
+            "The store was a copy of the one that was loaded: the same files in other places of "
+            "the device.",
+            **evidence,
+        )
+    return indicative(
+        f"The store of {whose} was not brought back to its start state: it has what earlier runs "
+        "wrote, and what they left in caches.",
+        **evidence,
+    )
+
+
+@check("store-shape", "Another store than was loaded", needs_load=False)
+def store_shape(view: KeyValueView) -> Said:
+    """Whether the store held the keys, in the blocks, that the workload is of."""
+    return worst(_shapes(view))
+
+
+def _shapes(view: KeyValueView) -> Iterator[Said]:
+    job = view.key_value_job
+    if not isinstance(job, KeyValueJob):
+        yield _rows(view.record.server, job.records)
+        return
+    starts = [(h.host, h.key_value.start) for h in view.hosts if h.key_value and h.key_value.start]
+    known = [(host, start) for host, start in starts if start.tables is not None]
+    if len(known) < len(view.hosts):
+        yield unchecked("the tables of the database were not looked at before the run")
+    for host, start in known:
+        for fault in shape_faults(start.tables, job.loaded):
+            yield invalid(f"On {host} {fault.rstrip('.')}.", host=host, fault=fault)
+    shapes = {tuple((one.level, one.files) for one in start.levels) for _, start in known}
+    if len(shapes) > 1:
+        yield indicative(
+            f"The hosts have databases of {len(shapes)} shapes: their levels differ.",
+            shapes=len(shapes),
+        )
+    for host, start in known[:1]:
+        yield valid("The database is the one that was to be loaded.", **_shape(host, start))
+
+
+def _shape(host: str, start: StoreShape) -> Numbers:
+    tables = start.tables
+    return {
+        "host": host,
+        "levels": " ".join(f"L{one.level}:{one.files}" for one in start.levels if one.files),
+        "entries": tables.entries if tables else None,
+        "block_bytes_mean": tables.block_bytes_mean if tables else None,
+    }
+
+
+def _rows(server: ServerRun | None, records: int) -> Said:
+    if server is None:
+        return not_applicable(
+            "Each client loaded its own records, which its reads prove.", records=records
+        )
+    if server.rows is None:
+        return unchecked("the server's rows were not counted", records=records)
+    evidence: Numbers = {"rows": server.rows, "records": records, "by": server.rows_by}
+    off = abs(server.rows - records) / max(records, 1)
+    counted = f"The server holds {server.rows:,} rows of {records:,} records"
+    if server.rows_by == "estimate":
+        verdict = indicative if off > ESTIMATE_GOOD else valid
+        return verdict(f"{counted}, by its own estimate.", **evidence)
+    # Inserts of earlier runs may be there; records that lack are reads that fail.
+    verdict = invalid if server.rows < records else valid
+    return verdict(f"{counted}.", **evidence)
+
+
+@check("compaction-debt", "Compactions left to do at the start", needs_load=False)
+def compaction_debt(view: KeyValueView) -> Said:
+    """Whether the store shared its devices with compactions of what was written before."""
+    server = view.record.server
+    if server is not None:
+        before = {one.name: one.value for one in server.statistics_before}
+        if PENDING not in before:
+            return unchecked("the server did not tell its pending compactions")
+        return _debt("the server", pending=int(before[PENDING]))
+    starts = [
+        (host.host, host.key_value.start) for host in view.hosts if host.key_value is not None
+    ]
+    return (
+        worst(_debt_of(host, start) for host, start in starts)
+        if starts
+        else unchecked("no engine told of its run")
+    )
+
+
+def _debt_of(host: str, start: StoreShape | None) -> Said:
+    if start is None or not start.levels:
+        return unchecked(f"the levels of the database of {host} were not looked at before the run")
+    full = sum(1 for one in start.levels if one.score is not None and one.score >= 1)
+    fresh = sum(one.files for one in start.levels if one.level == 0)
+    return _debt(host, pending=full, fresh=fresh, pending_bytes=start.pending_bytes or 0)
+
+
+def _debt(whose: str, *, pending: int, fresh: int = 0, pending_bytes: int = 0) -> Said:
+    evidence: Numbers = {
+        "store_of": whose,
+        "pending": pending,
+        "files_on_level_0": fresh,
+        "pending_bytes": pending_bytes,
+    }
+    if pending or fresh or pending_bytes:
+        size = f" of {format_bytes(pending_bytes)}" if pending_bytes else ""
+        return indicative(
+            f"The store of {whose} began with compactions{size} to do: its first seconds are "
+            "theirs too.",
+            **evidence,
+        )
+    return valid("Nothing was left to be compacted at the start.", **evidence)
+
+
+@check("server-lost", "Server that did not live through the run", needs_load=False)
+def server_lost(view: KeyValueView) -> Said:
+    """Whether the server was the same process throughout and dropped nothing."""
+    server = view.record.server
+    if server is None:
+        return not_applicable("No server: each client has the store in its own process.")
+    evidence: Numbers = {"product": server.product, "version": server.version}
+    if server.error:
+        return invalid(f"The server failed: {server.error.rstrip('.')}.", **evidence)
+    before = {one.name: one.value for one in server.statistics_before}
+    after = {one.name: one.value for one in server.statistics_after}
+    fell = [name for name in GROWING if after.get(name, 0.0) < before.get(name, 0.0)]
+    if after and fell:
+        return invalid(
+            f"The server was started anew in the run: its {fell[0]} fell.", **evidence, fell=fell[0]
+        )
+    dropped = after.get(DROPPED, 0.0) - before.get(DROPPED, 0.0)
+    if dropped > 0:
+        return indicative(
+            f"The server dropped {format_count(dropped)} messages: work that was not done.",
+            **evidence,
+            dropped=dropped,
+        )
+    if not after:
+        return unchecked("the server told nothing of itself after the run", **evidence)
+    return valid("The server lived through the run and dropped nothing.", **evidence, dropped=0)
+
+
+def key_value_idle(view: KeyValueView) -> Said:
+    """device-busy of load on a key-value store: on the devices that hold it."""
+    clients = store_clients(view)
+    if not clients:
+        return unchecked("the devices of the server's store were not watched before the start")
+    return worst(
+        (idle_before(view, index, _run_seconds(view, index)) for index in clients),
+        most="share_of_run",
+    )
+
+
+def _run_seconds(view: KeyValueView, index: int) -> float | None:
+    """From a client's first interval to its last: devices are counted in its warm-up too."""
+    whole = view.load.cut.hosts[index]
+    return None if whole is None else whole.seconds
+
+
+def key_value_target(view: KeyValueView) -> Said:
+    """target-in-memory of load on a key-value store: of the target that holds it."""
+    if is_elsewhere(view):
+        return unchecked("the storage of a server outside of the study is not known")
+    return target_in_memory.judge(view)

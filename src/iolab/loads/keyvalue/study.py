@@ -1,0 +1,432 @@
+"""Kinds of value that only the tables of key-value load and its server hold."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import astuple
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from iolab.core.engine import EngineName
+from iolab.core.study import Study
+from iolab.core.workload import Axis, Indicator, Workload
+from iolab.loads.keyvalue.workload import (
+    EMBEDDED,
+    Distribution,
+    KeyOperation,
+    KeyValueJob,
+    KeyValueSet,
+    ServerKind,
+    ServerSettings,
+    YcsbJob,
+)
+from iolab.study import ssh_addresses, values
+from iolab.study.names import HOSTS_MAX
+from iolab.study.tables import Tables
+from iolab.study.target_tables import Id, Label, Numbers, Sizes, Table, TargetPath, Title
+from iolab.study.values import option_text
+from iolab.study.wording import shown, suggestion
+from iolab.units import parse_size
+
+BENCHMARKS: Final = (
+    "readrandom",
+    "readrandomwriterandom",
+    "readwhilewriting",
+    "readrandomfast",
+    "readrandomsmall",
+    "readrandomcoroutine",
+    "readrandomentity",
+    "multireadrandom",
+    "multireadrandomcoroutine",
+    "multireadentity",
+    "multireadwhilewriting",
+    "multiscan",
+    "multiscanrandom",
+    "seekrandom",
+    "seekrandomwhilewriting",
+    "newiterator",
+    "newiteratorwhilewriting",
+    "approximatesizerandom",
+    "overwrite",
+    "updaterandom",
+    "xorupdaterandom",
+    "appendrandom",
+    "mixgraph",
+    "randomwithverify",
+)
+"""What db_bench can do for a time with a database that was loaded, by its own names.
+
+Others end by themselves whatever time they are given, make a database of their own, or need a
+merge operator, which the loaded one has not.
+"""
+
+WRITERS_BESIDE: Final = ("whilewriting",)
+"""What the names of benchmarks end in that have a writer of their own beside the readers."""
+
+VERSIONS: Final = {"4.0": "4.0.17", "4.1": "4.1.10", "5.0": "5.0.6"}
+"""The lines of Cassandra that a managed node may be of, each with the version that was tried."""
+
+CONSISTENCIES: Final = (
+    "ANY",
+    "ONE",
+    "TWO",
+    "THREE",
+    "QUORUM",
+    "ALL",
+    "LOCAL_ONE",
+    "LOCAL_QUORUM",
+    "EACH_QUORUM",
+)
+"""Cassandra's consistency levels of reads and writes."""
+
+KEYSPACE_CHARACTERS: Final = 48
+"""As long as Cassandra takes."""
+
+_VERSION: Final = re.compile(r"(?:4\.0|4\.1|5\.0)(?:\.[0-9]{1,3})?")
+_KEYSPACE: Final = re.compile(rf"[a-z][a-z0-9_]{{0,{KEYSPACE_CHARACTERS - 1}}}")
+_ENDPOINT: Final = re.compile(
+    r"(?:\[(?P<six>[^\]]{1,60})\]|(?P<name>[^:\[\]]{1,253}))(?::(?P<port>[0-9]{1,5}))?"
+)
+_PROGRAM: Final = re.compile(
+    r"(?:/[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,99}){1,20}|[A-Za-z0-9_.+-]{1,99}"
+)
+
+
+def portion_value() -> values.Read:
+    """A part of a whole: a number from 0 to 1, both of them too."""
+
+    def read(value: object) -> float:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+            return float(value)
+        raise values.fault(f"is {shown(value)}", "Give a share from 0 to 1, as 0.95.")
+
+    return values.Read(read, {"type": "number", "minimum": 0, "maximum": 1})
+
+
+def version_value() -> values.Read:
+    """A version of Cassandra; one without a third part is the one that was tried of its line."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and _VERSION.fullmatch(value):
+            return VERSIONS.get(value, value)
+        lines = ", ".join(VERSIONS)
+        do = f"Give a version of {lines} in quotes, as '{VERSIONS['4.0']}' or '4.0'."
+        raise values.fault(f"is {shown(value)}", do)
+
+    return values.Read(read, {"type": "string", "pattern": f"^(?:{_VERSION.pattern})$"})
+
+
+def keyspace_value() -> values.Read:
+    """The name of a keyspace, which is never quoted."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and _KEYSPACE.fullmatch(value):
+            return value
+        do = "Use small letters, digits and '_', a letter first, "
+        raise values.fault(f"is {shown(value)}", f"{do}at most {KEYSPACE_CHARACTERS} characters.")
+
+    return values.Read(read, {"type": "string", "pattern": f"^{_KEYSPACE.pattern}$"})
+
+
+def endpoint_value() -> values.Read:
+    """Where a server listens, `HOST[:PORT]`, an IPv6 address in brackets."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and is_endpoint(value):
+            return value
+        do = "Write HOST[:PORT], as in 'db-1.example.org:9042'."
+        raise values.fault(f"has {shown(value)}", do)
+
+    return values.Read(read, {"type": "string"})
+
+
+def is_endpoint(text: str) -> bool:
+    """Whether `text` is HOST[:PORT] of a name or an IP address."""
+    match = _ENDPOINT.fullmatch(text)
+    if match is None:
+        return False
+    if match["port"] and not 1 <= int(match["port"]) <= ssh_addresses.PORT_MAX:
+        return False
+    return ssh_addresses.is_address(match["name"] or match["six"])
+
+
+def listen_address_value() -> values.Read:
+    """The IP address that a server of ours listens on."""
+
+    def read(value: object) -> str:
+        # On all ports at once nobody could say who reaches it, and Cassandra refuses it.
+        if isinstance(value, str) and ssh_addresses.is_ip(value) and not _is_every(value):
+            return value
+        do = "Give the IP address of one of the host's own ports, as '127.0.0.1' or '192.0.2.7'."
+        raise values.fault(f"is {shown(value)}", do)
+
+    return values.Read(read, {"type": "string"})
+
+
+def _is_every(address: str) -> bool:
+    return ipaddress.ip_address(address).is_unspecified
+
+
+def program_value() -> values.Read:
+    """A program by its full path, or by a name that is found on PATH; nothing else of a path."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and _PROGRAM.fullmatch(value) and not value.startswith("-"):
+            return value
+        do = "Give a full path, as '/opt/jdk-17/bin/java', or a name without a slash."
+        raise values.fault(f"is {shown(value)}", do)
+
+    return values.Read(read, {"type": "string", "pattern": f"^(?:{_PROGRAM.pattern})$"})
+
+
+def benchmark_value() -> values.Read:
+    """What db_bench does, by its own name."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and value in BENCHMARKS:
+            return value
+        spelling = value if isinstance(value, str) else ""
+        raise values.fault(f"is {shown(value)}", suggestion(spelling, BENCHMARKS, "benchmarks"))
+
+    return values.Read(read, {"enum": list(BENCHMARKS)})
+
+
+def adds_up(shares: list[float]) -> bool:
+    """Whether shares are a whole, but for what decimal fractions lose in binary."""
+    return math.isclose(sum(shares), 1, abs_tol=1e-9)
+
+
+def ycsb_text(value: float | str) -> str:
+    """The value of an option as YCSB reads it: `true` and `false`, numbers and text as they are."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+DB_BENCH_AXES: Final = ("block_size", "threads")
+YCSB_AXES: Final = ("threads", "rate")
+"""Keys of such workloads that may be lists; the first varies slowest."""
+
+DB_BENCH_ENGINES: Final = (EngineName.DB_BENCH,)
+YCSB_ENGINES: Final = (EngineName.YCSB,)
+INDICATORS: Final = (Indicator.KEY_OPERATIONS,)
+
+KEYS_MAX: Final = 1_000_000_000_000
+"""A pebibyte of keys and values at a kilobyte each."""
+
+KEY_BYTES_MIN: Final = 8
+"""db_bench keeps a key's number in its first eight bytes; in fewer no two need differ."""
+
+KEY_BYTES_MAX: Final = 4096
+VALUE_BYTES_MAX: Final = 16 << 20
+"""Values larger than this are no key-value load any more."""
+
+BLOCK_BYTES_MIN: Final = 256
+BLOCK_BYTES_MAX: Final = 64 << 20
+"""Less holds no two entries, more no RocksDB reads in one go."""
+
+THREADS_MAX: Final = 4096
+"""More threads than any client has use for."""
+
+BYTES_MAX: Final = 1 << 50
+MEMORY_BYTES_MIN: Final = 16 << 20
+"""A process that opens a database needs more."""
+
+BLOOM_BITS_MAX: Final = 100
+RECORDS_MAX: Final = (1 << 31) - 1
+"""YCSB counts records in 32 bits."""
+
+FIELDS_MAX: Final = 1000
+RATE_MAX: Final = 100_000_000
+HEAP_BYTES_MIN: Final = 256 << 20
+"""Cassandra does not start with less."""
+
+REPLICATION_MAX: Final = 100
+
+KeyIndicator = Annotated[Indicator, values.choice(Indicator, "indicators", INDICATORS)]
+Threads = Annotated[int, values.whole(1, THREADS_MAX)]
+BlockBytes = Annotated[int | str, values.size(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX, multiple=1)]
+Bytes = Annotated[int | str, values.size(0, BYTES_MAX, multiple=1)]
+MemoryBytes = Annotated[int | str, values.size(MEMORY_BYTES_MIN, BYTES_MAX, multiple=1)]
+ValueBytes = Annotated[int | str, values.size(1, VALUE_BYTES_MAX, multiple=1)]
+Share = Annotated[float, portion_value()]
+
+
+class DbBenchTable(Table):
+    """`[[workload]]` of db_bench; the keys of `DB_BENCH_AXES` may be lists."""
+
+    id: Id
+    title: Title | None = None
+    engine: Annotated[EngineName, values.choice(EngineName, "engines", DB_BENCH_ENGINES)]
+    benchmark: Annotated[str, benchmark_value()]
+    keys: Annotated[int, values.whole(1, KEYS_MAX)]
+    key_size: Annotated[int | str, values.size(KEY_BYTES_MIN, KEY_BYTES_MAX, multiple=1)] = 16
+    value_size: ValueBytes = 1024
+    block_size: Annotated[list[BlockBytes], Sizes]
+    threads: Annotated[list[Threads], Numbers]
+    cache_size: Bytes = "8m"
+    memory: MemoryBytes | None = None
+    bloom_bits: Annotated[int, values.whole(0, BLOOM_BITS_MAX)] = 10
+    read_percent: Annotated[int, values.whole(0, 100)] | None = None
+    write_rate: Annotated[int | str, values.size(1, BYTES_MAX, multiple=1)] | None = None
+    database: TargetPath | None = None
+    indicator: KeyIndicator = Indicator.KEY_OPERATIONS
+    db_bench: dict[str, Label] = Field(default_factory=dict)
+
+
+class MixTable(Table):
+    """`mix` of a YCSB workload: the share of each operation, all of them 1."""
+
+    read: Share = 0.0
+    update: Share = 0.0
+    insert: Share = 0.0
+    scan: Share = 0.0
+    read_modify_write: Share = 0.0
+
+
+class YcsbTable(Table):
+    """`[[workload]]` of YCSB; the keys of `YCSB_AXES` may be lists."""
+
+    id: Id
+    title: Title | None = None
+    engine: Annotated[EngineName, values.choice(EngineName, "engines", YCSB_ENGINES)]
+    mix: MixTable
+    records: Annotated[int, values.whole(1, RECORDS_MAX)]
+    fields: Annotated[int, values.whole(1, FIELDS_MAX)] = 4
+    field_size: ValueBytes = 1024
+    threads: Annotated[list[Threads], Numbers]
+    distribution: Annotated[Distribution, values.choice(Distribution, "distributions")] = (
+        Distribution.UNIFORM
+    )
+    rate: Annotated[list[Annotated[int, values.whole(1, RATE_MAX)]], Numbers] | None = None
+    memory: MemoryBytes | None = None
+    indicator: KeyIndicator = Indicator.KEY_OPERATIONS
+    ycsb: dict[str, Label] = Field(default_factory=dict)
+
+
+class ServerTable(Table):
+    """`[server]`: the store of all YCSB workloads; each kind reads the keys that it needs."""
+
+    kind: Annotated[ServerKind, values.choice(ServerKind, "kinds of server")] = EMBEDDED.kind
+    addresses: (
+        Annotated[list[Annotated[str, endpoint_value()]], values.Listed(lone=True)] | None
+    ) = None
+    host: Annotated[str, values.host_name()] | None = None
+    version: Annotated[str, version_value()] = EMBEDDED.version
+    listen: Annotated[str, listen_address_value()] = EMBEDDED.listen
+    port: Annotated[int, values.whole(1, ssh_addresses.PORT_MAX)] = EMBEDDED.port
+    heap: Annotated[int | str, values.size(HEAP_BYTES_MIN, BYTES_MAX, multiple=1)] = "1g"
+    memory: MemoryBytes | None = None
+    keyspace: Annotated[str, keyspace_value()] = EMBEDDED.keyspace
+    replication: Annotated[int, values.whole(1, min(REPLICATION_MAX, HOSTS_MAX))] = (
+        EMBEDDED.replication
+    )
+    consistency: Annotated[str, values.word(CONSISTENCIES, "consistency levels")] = (
+        EMBEDDED.consistency
+    )
+    ycsb: TargetPath | None = None
+    java: Annotated[str, program_value()] = EMBEDDED.java
+
+
+READ_PERCENT: Final = 80
+"""Of readrandomwriterandom where nothing is written, as published; db_bench itself has 90."""
+
+
+def key_value_workload(
+    written: Mapping[str, object], table: DbBenchTable | YcsbTable, server: ServerTable
+) -> Workload:
+    """The workload of a table without faults; what is `written` as a list is an axis."""
+    axes = DB_BENCH_AXES if isinstance(table, DbBenchTable) else YCSB_AXES
+    return Workload(
+        id=table.id,
+        title=table.title or table.id,
+        job=(_db_bench_job(table) if isinstance(table, DbBenchTable) else _ycsb_job(table, server)),
+        sweep=tuple(
+            Axis(name, tuple(getattr(table, name)))
+            for name in axes
+            if isinstance(written.get(name), list)
+        ),
+        indicator=table.indicator,
+    )
+
+
+def server_table(tables: Tables) -> ServerTable:
+    """The server's table; without one there is no server."""
+    return tables.find(ServerTable) or ServerTable()
+
+
+def mix_of(table: MixTable) -> tuple[tuple[KeyOperation, float], ...]:
+    """Each operation's share, without those that have none, in the order of the table."""
+    shares = ((KeyOperation[key.upper()], getattr(table, key)) for key in MixTable.model_fields)
+    return tuple((operation, share) for operation, share in shares if share)
+
+
+def server_of(table: ServerTable) -> ServerSettings:
+    """The server as written; without a table there is none."""
+    return ServerSettings(
+        kind=table.kind,
+        addresses=tuple(table.addresses or ()),
+        host=table.host or "",
+        version=table.version,
+        listen=table.listen,
+        port=table.port,
+        heap_bytes=parse_size(table.heap),
+        memory_bytes=None if table.memory is None else parse_size(table.memory),
+        keyspace=table.keyspace,
+        replication=table.replication,
+        consistency=table.consistency,
+        ycsb=table.ycsb or "",
+        java=table.java,
+    )
+
+
+def server_identity(study: Study) -> dict[str, object]:
+    """What makes two plans differ in their server, where any workload has one."""
+    if study.server == EMBEDDED or not _uses_ycsb(study):
+        return {}
+    return {"server": list(astuple(study.server))}
+
+
+def _uses_ycsb(study: Study) -> bool:
+    return any(isinstance(item.job, YcsbJob) for item in study.workloads)
+
+
+def _db_bench_job(table: DbBenchTable) -> KeyValueJob:
+    """The job at the first value of every axis."""
+    return KeyValueJob(
+        workload=table.benchmark,
+        loaded=KeyValueSet(
+            keys=table.keys,
+            key_bytes=parse_size(table.key_size),
+            value_bytes=parse_size(table.value_size),
+            block_bytes=parse_size(table.block_size[0]),
+            bloom_bits=table.bloom_bits,
+        ),
+        threads=table.threads[0],
+        cache_bytes=parse_size(table.cache_size),
+        read_percent=READ_PERCENT if table.read_percent is None else table.read_percent,
+        write_bytes_per_s=None if table.write_rate is None else parse_size(table.write_rate),
+        memory_bytes=None if table.memory is None else parse_size(table.memory),
+        database=table.database or "",
+        options=tuple((name, option_text(value)) for name, value in table.db_bench.items()),
+    )
+
+
+def _ycsb_job(table: YcsbTable, server: ServerTable) -> YcsbJob:
+    """The job at the first value of every axis; a bound is for a store within the client."""
+    bound = table.memory if server.kind is ServerKind.EMBEDDED else None
+    return YcsbJob(
+        mix=mix_of(table.mix),
+        records=table.records,
+        threads=table.threads[0],
+        fields=table.fields,
+        field_bytes=parse_size(table.field_size),
+        distribution=table.distribution,
+        rate_ops_per_s=table.rate[0] if table.rate else None,
+        memory_bytes=None if bound is None else parse_size(bound),
+        options=tuple((name, ycsb_text(value)) for name, value in table.ycsb.items()),
+    )

@@ -1,0 +1,135 @@
+"""Key-value load in studies and plans: its tables and that of its server, its checks, its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from iolab.core.engine import EngineName
+from iolab.core.host import DeviceFacts, HostFacts
+from iolab.core.run import Plan, PlannedRun, Point
+from iolab.core.study import Study
+from iolab.core.workload import Workload
+from iolab.errors import Fault
+from iolab.loads.keyvalue.cost import (
+    KeyJob,
+    key_value_reasons,
+    key_value_seconds,
+    key_value_space_most,
+    key_value_written,
+    run_overhead_s,
+)
+from iolab.loads.keyvalue.problems import check_key_values, key_value_faults
+from iolab.loads.keyvalue.study import (
+    DB_BENCH_AXES,
+    DB_BENCH_ENGINES,
+    YCSB_AXES,
+    YCSB_ENGINES,
+    DbBenchTable,
+    ServerTable,
+    YcsbTable,
+    key_value_workload,
+    server_identity,
+    server_of,
+    server_table,
+)
+from iolab.loads.keyvalue.workload import ServerSettings
+from iolab.study.cost import overhead_s
+from iolab.study.document import Document, Faults
+from iolab.study.kinds import Cost, HostStudy
+from iolab.study.tables import Item, Tables, start
+from iolab.study.target_tables import XFS, Table
+
+
+class ServerSection:
+    """`[server]`: the store of all YCSB workloads."""
+
+    name: Final = "server"
+    table: type[Table] = ServerTable
+    makes_hosts: Final = False
+    setting: Final = "server"
+
+    def stand_in(self, written: object) -> Table:  # noqa: ARG002
+        """What a table that cannot be read counts as."""
+        return ServerTable()
+
+    def settings(self, tables: Tables) -> ServerSettings:
+        """The server as written."""
+        return server_of(server_table(tables))
+
+
+class KeyValueStudy:
+    """The part of key-value load in studies and plans."""
+
+    section: Final = ServerSection()
+    tables: Mapping[type[Table], tuple[EngineName, ...]] = {
+        DbBenchTable: DB_BENCH_ENGINES,
+        YcsbTable: YCSB_ENGINES,
+    }
+    axes: Final = (*DB_BENCH_AXES, *YCSB_AXES)
+    examples: Mapping[str, str] = {
+        "benchmark": '"readrandom"',
+        "keys": "400000",
+        "block_size": '"4k"',
+        "threads": "16",
+        "mix": "{ read = 0.5, update = 0.5 }",
+        "records": "100000",
+    }
+    on_device_filesystem: Final = True
+
+    def check(self, document: Document, tables: Tables, faults: Faults) -> None:
+        """Add every fault of its workloads and of their server that no single key shows."""
+        check_key_values(document, tables, faults)
+
+    def check_devices(self, document: Document, tables: Tables, faults: Faults) -> None:
+        """A database lies on a file system, which the session can make."""
+        if tables.target.filesystem == XFS:
+            return
+        for item, table in tables.read("workload", Table):
+            if not isinstance(table, DbBenchTable | YcsbTable):
+                continue
+            happened = f"{start(document, item.path)} needs a file system, but the target is a "
+            do = f"Write filesystem = '{XFS}' under [target] to make one there, or give a "
+            faults.add(document.where(item.path), f"{happened}device.", f"{do}directory.")
+
+    def workload(self, item: Item, table: DbBenchTable | YcsbTable, tables: Tables) -> Workload:
+        """The workload of a table without faults."""
+        return key_value_workload(item.written, table, server_table(tables))
+
+    def cost(
+        self,
+        study: Study,
+        runs: Sequence[PlannedRun],
+        rate: float,
+        hosts: HostStudy,  # noqa: ARG002 - databases lie on the targets of hosts that exist
+    ) -> Cost:
+        """Loading, copying and what runs write; its runs prepare themselves."""
+        return Cost(
+            own=tuple(key_value_reasons(study, runs, rate)),
+            set_up_bytes=key_value_written(study, runs, rate),
+            space_bytes=key_value_space_most(study, runs, rate),
+        )
+
+    def load_seconds(self, study: Study, point: Point) -> float:
+        """Seconds of one run's load as written, and of what it takes beyond other kinds' runs."""
+        method, job = study.method, point.job
+        if not isinstance(job, KeyJob):
+            return 0.0
+        (here,) = (one for one in study.configurations if one.id == point.configuration)
+        written_s = method.warmup_s + method.runtime_s
+        load_s = key_value_seconds(written_s, job, study.server.kind, len(here.hosts))
+        return max(load_s + run_overhead_s(study, job) - overhead_s(method), 0.0)
+
+    def faults(
+        self,
+        study: Study,
+        plan: Plan,
+        facts: Mapping[str, HostFacts],
+        devices: Mapping[str, DeviceFacts],
+    ) -> list[Fault]:
+        """Programs that are missing, and targets that are too small."""
+        return key_value_faults(study, plan, facts, devices)
+
+    def identity(self, study: Study) -> Mapping[str, object]:
+        """The server, where any workload has one."""
+        return server_identity(study)

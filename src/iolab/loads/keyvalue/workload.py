@@ -1,0 +1,384 @@
+"""Load on a key-value store: operations, db_bench's job, its latencies, progress and shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import IntEnum, StrEnum
+from typing import Any, Final
+
+from iolab.core.engine import EngineName
+from iolab.units import parse_size
+
+
+class KeyOperation(IntEnum):
+    """What a client does with a key of a key-value store.
+
+    The number stands in files, in the same column as `Direction` and the metadata operations,
+    whose numbers it leaves alone. `ALL` is whatever a thread does, where the engine does not tell
+    operations apart while it runs. The `INTENDED` ones are the same operations timed from when
+    they were due (response time), known only under a rate.
+    """
+
+    ALL = 32
+    READ = 33
+    WRITE = 34
+    UPDATE = 35
+    INSERT = 36
+    SCAN = 37
+    READ_MODIFY_WRITE = 38
+    DELETE = 39
+    SEEK = 40
+    MERGE = 41
+    COMPRESS = 42
+    UNCOMPRESS = 43
+    CRC = 44
+    HASH = 45
+    OTHER = 46
+    INTENDED_READ = 65
+    INTENDED_UPDATE = 67
+    INTENDED_INSERT = 68
+    INTENDED_SCAN = 69
+    INTENDED_READ_MODIFY_WRITE = 70
+
+    @property
+    def word(self) -> str:
+        """The name for people: `read-modify-write`."""
+        return self.name.lower().replace("_", "-")
+
+    @property
+    def key(self) -> str:
+        """The name in metric keys: `read_modify_write`."""
+        return self.name.lower()
+
+    @property
+    def is_intended(self) -> bool:
+        """Whether latencies count from when the operation was due."""
+        return self.name.startswith("INTENDED_")
+
+    @property
+    def intended(self) -> KeyOperation | None:
+        """The same operation timed from when it was due; None for one that is never so."""
+        return None if self.is_intended else KeyOperation.__members__.get(f"INTENDED_{self.name}")
+
+
+MIXES: Final = "keys"
+"""The kind of load among points that spread alike, whatever the engine."""
+
+READ_RANDOM = "readrandom"
+READ_RANDOM_WRITE_RANDOM = "readrandomwriterandom"
+READ_WHILE_WRITING = "readwhilewriting"
+_WRITER_BESIDE = "whilewriting"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValueSet:
+    """What a database was loaded with: `keys` distinct keys of one size with values of one size.
+
+    `block_bytes` is RocksDB's block size, which a database has from its load and keeps.
+    `bloom_bits` are those of the filter for each key, 0 for no filter.
+    """
+
+    keys: int
+    key_bytes: int
+    value_bytes: int
+    block_bytes: int
+    bloom_bits: int = 10
+
+    @property
+    def entry_bytes(self) -> int:
+        """A key and its value."""
+        return self.key_bytes + self.value_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValueJob:
+    """One client's load on a loaded database with every number settled.
+
+    `workload` is db_bench's name. Of `threads` all read in readwhilewriting, and one more writes,
+    at most `write_bytes_per_s` of keys and values. `read_percent` is told to
+    readrandomwriterandom. `cache_bytes` is RocksDB's own block cache. `memory_bytes` bounds all
+    memory of the engine on a client, its page cache too; None does not. `database` is the path of
+    one that the user has loaded, which is copied and never changed; "" where iolab loads its own.
+    `options` are further options, allow-listed by their engine.
+    """
+
+    workload: str
+    loaded: KeyValueSet
+    threads: int
+    cache_bytes: int
+    read_percent: int = 80
+    write_bytes_per_s: int | None = None
+    memory_bytes: int | None = None
+    database: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+
+    def at(self, axis: Iterable[tuple[str, int | str]]) -> KeyValueJob:
+        """The job with the axis values in place of its first ones."""
+        values: dict[str, Any] = dict(axis)
+        block = values.get("block_size")
+        loaded = self.loaded
+        if block is not None:
+            loaded = replace(loaded, block_bytes=parse_size(block))
+        return replace(self, loaded=loaded, threads=values.get("threads", self.threads))
+
+    @property
+    def engine(self) -> EngineName:
+        """What makes this load."""
+        return EngineName.DB_BENCH
+
+    def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
+        """See `core.workload.Mixed`."""
+        return MIXES, f"{self.workload}{self.read_percent}"
+
+    @property
+    def has_writer(self) -> bool:
+        """Whether one more thread works beside those that count: in readwhilewriting and alike."""
+        return self.workload.endswith(_WRITER_BESIDE)
+
+    @property
+    def streams(self) -> int:
+        """Threads that draw keys, each from a random stream of its own."""
+        return self.threads + (1 if self.has_writer else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyBin:
+    """`count` latencies above `low_ns` and up to `high_ns`, as the engine's own bins go."""
+
+    low_ns: int
+    high_ns: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class BinnedLatency:
+    """Latencies of one operation in the engine's own bins, which are kept as they are.
+
+    `resolution_ns` is the step of the clock that timed them. `bins` ascend and are not empty.
+    """
+
+    operation: KeyOperation
+    count: int
+    mean_ns: float
+    std_dev_ns: float
+    min_ns: int
+    max_ns: int
+    resolution_ns: int
+    bins: tuple[LatencyBin, ...]
+
+    def bounds_ns(self, quantile: float) -> tuple[int, int]:
+        """Between which latencies that quantile (0 to 1) lies for certain.
+
+        It is the bin that holds it, cut at the extremes: nothing finer was recorded.
+        """
+        held, _ = self._bin_at(quantile)
+        return max(held.low_ns, self.min_ns), min(held.high_ns, self.max_ns)
+
+    def interpolated_ns(self, quantile: float) -> float:
+        """What db_bench prints for that quantile: a straight line through the bin that holds it.
+
+        As `HistogramStat::Percentile` of RocksDB has it (monitoring/histogram.cc).
+        """
+        held, below = self._bin_at(quantile)
+        share = (self.count * quantile - below) / held.count
+        at = held.low_ns + (held.high_ns - held.low_ns) * share
+        return float(min(max(at, self.min_ns), self.max_ns))
+
+    def relative_width(self, quantile: float) -> float:
+        """How much wider than its lower edge the interval of `bounds_ns` is; 0.5 means 50 %.
+
+        Infinite where the lower edge is 0.
+        """
+        low, high = self.bounds_ns(quantile)
+        return (high - low) / low if low else float("inf")
+
+    def _bin_at(self, quantile: float) -> tuple[LatencyBin, int]:
+        """The bin in which the quantile lies, and the latencies in the bins below it."""
+        if not 0 <= quantile <= 1:
+            raise ValueError(f"{quantile} is not a quantile")
+        if not self.bins:
+            raise ValueError("there is no latency to take a quantile of")
+        below = 0
+        for one in self.bins:
+            if below + one.count >= self.count * quantile:
+                return one, below
+            below += one.count
+        return self.bins[-1], below - self.bins[-1].count
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadProgress:
+    """What one thread had done so far, `elapsed_s` after it began.
+
+    `stamp_s` is the second of the host's clock, since 1970, in which it said so.
+    """
+
+    thread: int
+    elapsed_s: float
+    operations: int
+    stamp_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class LevelShape:
+    """Files and bytes on one level of a log-structured merge tree.
+
+    `score` is how full the level is against its own limit: at 1 and above it is to be compacted.
+    """
+
+    level: int
+    files: int
+    bytes: int
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """The table files of a database, added up: what it really holds, and in blocks of what size."""
+
+    files: int
+    entries: int
+    blocks: int
+    block_bytes_sum: int
+    key_bytes_sum: int
+    value_bytes_sum: int
+    compression: tuple[str, ...]
+
+    @property
+    def block_bytes_mean(self) -> float | None:
+        """Bytes of a data block; None without a block."""
+        return self.block_bytes_sum / self.blocks if self.blocks else None
+
+
+YCSB_OPERATIONS: Final = (
+    KeyOperation.READ,
+    KeyOperation.UPDATE,
+    KeyOperation.INSERT,
+    KeyOperation.SCAN,
+    KeyOperation.READ_MODIFY_WRITE,
+)
+"""What a workload of YCSB is mixed of; a read-modify-write counts as a read and an update too."""
+
+
+class Distribution(StrEnum):
+    """How keys are drawn, in YCSB's words (`requestdistribution`)."""
+
+    UNIFORM = "uniform"
+    ZIPFIAN = "zipfian"
+    LATEST = "latest"
+    HOTSPOT = "hotspot"
+    SEQUENTIAL = "sequential"
+    EXPONENTIAL = "exponential"
+
+
+@dataclass(frozen=True, slots=True)
+class YcsbJob:
+    """One client's load with every number settled.
+
+    `mix` is each operation's share of all, which add up to 1. The store holds `records` of `fields`
+    fields of `field_bytes` each, of which a read takes all and an update writes one.
+    `rate_ops_per_s` is for all threads of the client, None for as fast as the store answers.
+    `memory_bytes` bounds all memory of the client's process where the store is embedded in it, its
+    page cache too. `options` are further options, allow-listed by the engine.
+    """
+
+    mix: tuple[tuple[KeyOperation, float], ...]
+    records: int
+    threads: int
+    fields: int = 4
+    field_bytes: int = 1024
+    distribution: Distribution = Distribution.UNIFORM
+    rate_ops_per_s: int | None = None
+    memory_bytes: int | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+    def at(self, axis: Iterable[tuple[str, int | str]]) -> YcsbJob:
+        """The job with the axis values in place of its first ones."""
+        values: dict[str, Any] = dict(axis)
+        return replace(
+            self,
+            threads=values.get("threads", self.threads),
+            rate_ops_per_s=values.get("rate", self.rate_ops_per_s),
+        )
+
+    def served_by(self, server: ServerSettings) -> Mapping[str, object]:
+        """What of the server makes a point another one: its kind, and how it answers.
+
+        Where it runs, in which version and with what memory is of the target, which a study
+        compares.
+        """
+        if server.kind is ServerKind.EMBEDDED:
+            return {}
+        return {"server": [server.kind, server.replication, server.consistency]}
+
+    @property
+    def engine(self) -> EngineName:
+        """What makes this load."""
+        return EngineName.YCSB
+
+    @property
+    def uses_server(self) -> bool:
+        """Whether the study's server is what it works against."""
+        return True
+
+    def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
+        """See `core.workload.Mixed`."""
+        return MIXES, " ".join(f"{one.key}{share:g}" for one, share in self.mix)
+
+    @property
+    def record_bytes(self) -> int:
+        """The values of a record."""
+        return self.fields * self.field_bytes
+
+    def share(self, operation: KeyOperation) -> float:
+        """The operation's share of all; 0 for one that the mix has not."""
+        return dict(self.mix).get(operation, 0.0)
+
+
+class ServerKind(StrEnum):
+    """Where the store of a YCSB workload runs."""
+
+    EMBEDDED = "embedded"
+    """RocksDB inside each client's own process, on the client's target: no server."""
+    MANAGED = "managed"
+    """One Apache Cassandra node that iolab starts, watches and stops on the target."""
+    GIVEN = "given"
+    """A cluster that the user has; iolab makes a keyspace in it and removes nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """The store of a study's YCSB workloads.
+
+    `addresses` are HOST[:PORT] of a given cluster. A managed node runs on `host`, a client or a
+    storage node of the study ("" is the first client of each configuration), in `version`,
+    listens on `listen`:`port` and nowhere else, has a heap of `heap_bytes` and, with
+    `memory_bytes`, no more memory than that, its page cache too. `replication` and `consistency`
+    are those of the keyspace and of every operation. `ycsb` is the folder of the user's own YCSB
+    on every client, "" for the one that iolab brings; `java` the program, found on PATH when it
+    has no slash.
+    """
+
+    kind: ServerKind = ServerKind.EMBEDDED
+    addresses: tuple[str, ...] = ()
+    host: str = ""
+    version: str = "4.0.17"
+    listen: str = "127.0.0.1"
+    port: int = 9042
+    heap_bytes: int = 1 << 30
+    memory_bytes: int | None = None
+    keyspace: str = "iolab"
+    replication: int = 1
+    consistency: str = "ONE"
+    ycsb: str = ""
+    java: str = "java"
+
+    @property
+    def bounds_memory(self) -> bool:
+        """Whether a node of ours is held to a bound of memory."""
+        return self.kind is ServerKind.MANAGED and bool(self.memory_bytes)
+
+
+EMBEDDED: Final = ServerSettings()
+"""No server."""

@@ -1,0 +1,342 @@
+"""YCSB as an engine: its own core with iolab's bindings, told everything that has a default. Pure.
+
+See docs/reference/engines/ycsb.md for what is run and which of YCSB's ways are guarded against.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.errors import EngineError
+from iolab.hosts.engine import Command
+from iolab.loads.fileio.options import allowed
+from iolab.loads.keyvalue.hdr_log import YCSB_NAMES
+from iolab.loads.keyvalue.options import BINDING, HEAP, YCSB_OPTIONS
+from iolab.loads.keyvalue.workload import (
+    YCSB_OPERATIONS,
+    Distribution,
+    KeyOperation,
+    ServerKind,
+    YcsbJob,
+)
+
+OUTPUT_LIMIT_BYTES: Final = 64 << 20
+"""Standard error gets a line of at most 2 kB a second; a load of an hour has 7 MB."""
+
+START_LIMIT_S: Final = 180.0
+"""For Java to start on a busy host, to connect or open the database, and to close it again."""
+
+TABLE: Final = "usertable"
+"""The table's name, which YCSB has by default; in the keyspace of the study."""
+
+OPERATIONS_MAX: Final = (1 << 31) - 1
+"""YCSB counts operations in 32 bits; without a number it would start no thread at all."""
+
+FASTEST_OPS_PER_S: Final = 200_000
+"""With a zipfian mix of inserts YCSB draws from as many further keys as operations are asked for,
+and throws away those that are not there yet; so no more are asked for than any client can do."""
+
+HEAP_BYTES: Final = 512 << 20
+"""What a client of 128 threads needs several times over."""
+
+HEAP_SHARE: Final = 4
+"""Of bounded memory a quarter is the heap: the rest is for the store, its cache and Java itself."""
+
+LEAST_HEAP_BYTES: Final = 64 << 20
+
+PERCENTILES: Final = "50,90,95,99,99.9,99.99"
+"""What YCSB itself prints, for comparison alone."""
+
+SHARE_DIGITS: Final = 9
+"""Digits of a share behind the point: 0.333333333 thrice is 1 to YCSB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The store that a client works on.
+
+    `addresses` are HOST:PORT of Cassandra's nodes; `database` is the folder of an embedded RocksDB,
+    "" for a server.
+    """
+
+    kind: ServerKind
+    addresses: tuple[str, ...] = ()
+    keyspace: str = ""
+    replication: int = 1
+    consistency: str = "ONE"
+    database: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What runs YCSB on a host: its Java, and the jars (or folders as `/opt/ycsb/lib/*`)."""
+
+    java: str
+    classpath: tuple[str, ...]
+
+
+def kit_of(java: str, jars: Sequence[str], *, ycsb: str = "") -> Kit:
+    """The kit of these jars; with the folder `ycsb` the user's own YCSB, with our bindings.
+
+    Ours then come first but for YCSB's core itself, so that the latency logs are written by an
+    HdrHistogram that can do so on any Java.
+    """
+    if not ycsb:
+        return Kit(java, tuple(jars))
+    ours = tuple(jar for jar in jars if not jar.rpartition("/")[2].startswith("core-"))
+    return Kit(java, (*ours, f"{ycsb.rstrip('/')}/lib/*"))
+
+
+def java_argv(
+    kit: Kit, directory: str, program: str, *, heap_bytes: int = HEAP_BYTES
+) -> tuple[str, ...]:
+    """Start a class of the kit; its temporary files stay in `directory`."""
+    return (
+        kit.java,
+        f"-Xms{heap_bytes}",
+        f"-Xmx{heap_bytes}",
+        "-XX:+UseG1GC",
+        # Else a thread would end alone, and the others would go on with less load.
+        "-XX:+ExitOnOutOfMemoryError",
+        # Both would leave files in /tmp when the process is killed.
+        "-XX:-UsePerfData",
+        f"-Djava.io.tmpdir={directory}",
+        *_library_path(kit),
+        "-Duser.timezone=UTC",
+        "-Duser.language=en",
+        *("-cp", ":".join(kit.classpath), program),
+    )
+
+
+def load_command(
+    job: YcsbJob,
+    store: Store,
+    kit: Kit,
+    directory: str,
+    *,
+    first: int,
+    count: int,
+    threads: int,
+    seconds: float,
+) -> Command:
+    """Insert `count` of the job's records from number `first` on, as one of several clients may.
+
+    It is hung when it takes longer than `seconds`, beside the time to start and to end.
+    EngineError for an option that is not allowed and for numbers that do not fit the job.
+    """
+    if not 0 <= first <= first + count <= job.records or count < 1:
+        happened = f"Records {first} to {first + count} are not among the job's {job.records}."
+        raise EngineError(happened, "Share out the job's records among its clients.")
+    properties = {
+        **_common(job, store),
+        "insertstart": str(first),
+        "insertcount": str(count),
+        "status.interval": "1",
+    }
+    if store.kind is ServerKind.EMBEDDED:
+        properties["iolab.create"] = "true"
+    # More threads than records would be more than YCSB starts.
+    words = ["-load", "-s", "-threads", str(min(threads, count))]
+    return _command(job, kit, directory, words, properties, wall_limit_s=START_LIMIT_S + seconds)
+
+
+def measure_command(
+    job: YcsbJob, store: Store, kit: Kit, directory: str, *, seconds: int, prefix: str
+) -> Command:
+    """Make the job's load for so many seconds; the latency logs are `hdr_names` in `directory`.
+
+    EngineError for an option that is not allowed and a mix that YCSB cannot be told.
+    """
+    properties = {
+        **_common(job, store),
+        **_shares(job),
+        "requestdistribution": str(job.distribution),
+        "operationcount": str(_operations(job, seconds)),
+        "maxexecutiontime": str(seconds),
+        "status.interval": "1",
+        "measurementtype": "hdrhistogram",
+        "hdrhistogram.fileoutput": "true",
+        "hdrhistogram.output.path": f"{directory}/{prefix}",
+        "hdrhistogram.percentiles": PERCENTILES,
+        # Without a rate nothing is due at any time.
+        "measurement.interval": "both" if job.rate_ops_per_s else "op",
+    }
+    words = ["-t", "-s", "-threads", str(job.threads)]
+    if job.rate_ops_per_s:
+        words += ["-target", str(job.rate_ops_per_s)]
+    return _command(
+        job,
+        kit,
+        directory,
+        words,
+        properties,
+        wall_limit_s=START_LIMIT_S + 2 * seconds,
+        memory_limit_bytes=job.memory_bytes,
+    )
+
+
+def hdr_names(job: YcsbJob, prefix: str) -> tuple[str, ...]:
+    """The latency logs that a run of the job leaves in its directory, one an operation."""
+    names = {operation: name for name, operation in YCSB_NAMES.items()}
+    operations = timed_operations(job)
+    intended = [one.intended for one in operations] if job.rate_ops_per_s else []
+    return tuple(f"{prefix}{names[one]}.hdr" for one in (*operations, *intended) if one)
+
+
+def timed_operations(job: YcsbJob) -> tuple[KeyOperation, ...]:
+    """What a run of the job times: a read-modify-write's read and update are timed as such too."""
+    wanted = {operation for operation in YCSB_OPERATIONS if job.share(operation) > 0}
+    if KeyOperation.READ_MODIFY_WRITE in wanted:
+        wanted |= {KeyOperation.READ, KeyOperation.UPDATE}
+    return tuple(operation for operation in YCSB_OPERATIONS if operation in wanted)
+
+
+def rocks_command(job: YcsbJob, store: Store, kit: Kit, directory: str, *, settle: bool) -> Command:
+    """Count what an embedded database holds; with `settle` flush and compact it before.
+
+    Its output is for `rocks_shape.read_shape`.
+    """
+    properties = {**_embedded(store), **_binding_options(_allowed(job.options))}
+    argv = (
+        *java_argv(kit, directory, "iolab.ycsb.RocksTool"),
+        *(["settle"] if settle else []),
+        *(f"{name}={text}" for name, text in sorted(properties.items())),
+    )
+    size = job.records * job.record_bytes
+    limit_s = START_LIMIT_S + size / SLOWEST_SETTLING_BYTES_PER_S
+    return Command(argv, directory, b"", " ".join(argv), limit_s, OUTPUT_LIMIT_BYTES)
+
+
+SLOWEST_SETTLING_BYTES_PER_S: Final = 5_000_000.0
+"""A database that is read and written once more slowly than this is taken for hung."""
+
+_BINDING_CLASSES: Final = {
+    ServerKind.EMBEDDED: "iolab.ycsb.RocksBinding",
+    ServerKind.MANAGED: "iolab.ycsb.CqlBinding",
+    ServerKind.GIVEN: "iolab.ycsb.CqlBinding",
+}
+_PROPORTIONS: Final = {
+    KeyOperation.READ: "readproportion",
+    KeyOperation.UPDATE: "updateproportion",
+    KeyOperation.INSERT: "insertproportion",
+    KeyOperation.SCAN: "scanproportion",
+    KeyOperation.READ_MODIFY_WRITE: "readmodifywriteproportion",
+}
+
+
+def _common(job: YcsbJob, store: Store) -> dict[str, str]:
+    """What loading and measuring are both told: above all the records, which must be the same."""
+    options = _allowed(job.options)
+    own = {name: text for name, text in options.items() if not YCSB_OPTIONS[name].prefix}
+    return {
+        "db": _BINDING_CLASSES[store.kind],
+        "workload": "site.ycsb.workloads.CoreWorkload",
+        "table": TABLE,
+        "recordcount": str(job.records),
+        "fieldcount": str(job.fields),
+        "fieldlength": str(job.field_bytes),
+        "fieldlengthdistribution": "constant",
+        "readallfields": "true",
+        "writeallfields": "false",
+        "insertorder": "hashed",
+        **(_embedded(store) if store.kind is ServerKind.EMBEDDED else _served(store)),
+        **_binding_options(options),
+        **own,
+    }
+
+
+def _embedded(store: Store) -> dict[str, str]:
+    return {"iolab.database": store.database}
+
+
+def _served(store: Store) -> dict[str, str]:
+    if not store.addresses:
+        raise EngineError("There is no address of a Cassandra node.", "Name one as HOST:PORT.")
+    return {
+        "iolab.hosts": ",".join(store.addresses),
+        "iolab.keyspace": store.keyspace,
+        "iolab.consistency": store.consistency,
+    }
+
+
+def _binding_options(options: dict[str, str]) -> dict[str, str]:
+    return {
+        f"{BINDING}{name}": text
+        for name, text in options.items()
+        if YCSB_OPTIONS[name].prefix == BINDING
+    }
+
+
+def _shares(job: YcsbJob) -> dict[str, str]:
+    """Every proportion, also those of nothing: YCSB's own defaults are 0.95 reads and updates."""
+    unknown = [operation.word for operation, _ in job.mix if operation not in _PROPORTIONS]
+    if unknown:
+        known = ", ".join(operation.word for operation in _PROPORTIONS)
+        raise EngineError(f"YCSB makes no {unknown[0]}.", f"Mix these: {known}.")
+    total = sum(share for _, share in job.mix)
+    if not math.isclose(total, 1, abs_tol=1e-6) or any(share < 0 for _, share in job.mix):
+        raise EngineError(
+            f"The shares of the mix add up to {total:g}.", "Give each operation its share of 1."
+        )
+    return {
+        name: f"{job.share(operation):.{SHARE_DIGITS}f}" for operation, name in _PROPORTIONS.items()
+    }
+
+
+def _operations(job: YcsbJob, seconds: int) -> int:
+    if job.distribution is Distribution.ZIPFIAN and job.share(KeyOperation.INSERT) > 0:
+        rate = min(job.rate_ops_per_s or FASTEST_OPS_PER_S, FASTEST_OPS_PER_S)
+        return min(2 * rate * seconds, OPERATIONS_MAX)
+    return OPERATIONS_MAX
+
+
+def _allowed(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    return allowed("YCSB", options, YCSB_OPTIONS)
+
+
+def _heap_bytes(job: YcsbJob) -> int:
+    stated = _allowed(job.options).get(HEAP)
+    if stated:
+        return int(stated[:-1]) << (20 if stated.endswith("m") else 30)
+    if job.memory_bytes is None:
+        return HEAP_BYTES
+    return min(HEAP_BYTES, max(job.memory_bytes // HEAP_SHARE, LEAST_HEAP_BYTES))
+
+
+def _command(
+    job: YcsbJob,
+    kit: Kit,
+    directory: str,
+    words: list[str],
+    properties: dict[str, str],
+    *,
+    wall_limit_s: float,
+    memory_limit_bytes: int | None = None,
+) -> Command:
+    java = java_argv(kit, directory, "site.ycsb.Client", heap_bytes=_heap_bytes(job))
+    argv = (*java, *words, *_properties(properties))
+    return Command(
+        argv=argv,
+        cwd=directory,
+        stdin=b"",
+        job_file="".join(f"{name}={text}\n" for name, text in sorted(properties.items())),
+        wall_limit_s=wall_limit_s,
+        output_limit_bytes=OUTPUT_LIMIT_BYTES,
+        memory_limit_bytes=memory_limit_bytes,
+    )
+
+
+def _library_path(kit: Kit) -> Iterator[str]:
+    """Where RocksDB's library lies: beside its jar. Java would unpack it anew for each run else."""
+    for jar in kit.classpath:
+        folder, _, name = jar.rpartition("/")
+        if name.startswith("rocksdbjni-"):
+            yield f"-Djava.library.path={folder}"
+
+
+def _properties(properties: dict[str, str]) -> Iterator[str]:
+    for name, text in sorted(properties.items()):
+        yield from ("-p", f"{name}={text}")

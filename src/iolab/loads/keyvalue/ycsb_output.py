@@ -1,0 +1,463 @@
+"""What YCSB prints at its end, and what speaks against a run: pure, and nothing is believed.
+
+YCSB ends with 0 whatever happened. That a run is the one that was asked for is told by its counts
+alone: by section, how many operations came to their end and with which status they returned.
+Sections that are not known are passed over, unless they are of operations that failed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from iolab.core.histogram import bin_of_ns
+from iolab.core.samples import narrow
+from iolab.hosts.host import printable, printable_bytes
+from iolab.hosts.intervals import DirectionInterval, Interval
+from iolab.loads.keyvalue.hdr_log import YCSB_NAMES, HdrInterval, HdrLog
+from iolab.loads.keyvalue.record import OperationCount, Statistic
+from iolab.loads.keyvalue.workload import KeyOperation, YcsbJob
+from iolab.loads.keyvalue.ycsb import OUTPUT_LIMIT_BYTES, timed_operations
+
+SAID_LIMIT: Final = 8
+"""Error lines kept: every thread fails with the same words."""
+
+SECTIONS_LIMIT: Final = 200
+"""Sections that are taken; YCSB has about twenty."""
+
+DURATION_TOLERANCE_S: Final = 0.1
+"""How much sooner than asked for a run may end: YCSB counts whole milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section of the summary: an operation as YCSB names it.
+
+    `done` are all that were timed under this name. `returned` are those by the status that the
+    binding gave; failed ones stand here and are timed under another name (`READ-FAILED`).
+    """
+
+    name: str
+    done: int
+    returned: tuple[tuple[str, int], ...]
+
+    @property
+    def ok(self) -> int:
+        """How many returned OK."""
+        return dict(self.returned).get(OK, 0)
+
+    @property
+    def others(self) -> tuple[tuple[str, int], ...]:
+        """Statuses other than OK, with how many returned them."""
+        return tuple((name, count) for name, count in self.returned if name != OK and count)
+
+
+OK: Final = "OK"
+NOT_FOUND: Final = "NOT_FOUND"
+FAILED: Final = "-FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class YcsbOutput:
+    """All that both streams tell; None and empty for what they do not.
+
+    `reported_ops_per_s` over `reported_s` is YCSB's own total: with connecting, warm-up and
+    closing, and with operations that failed. `said` are the lines in which YCSB or the binding tell
+    of an error, `faults` say what is wrong with the output.
+    """
+
+    version: str
+    sections: tuple[Section, ...]
+    statistics: tuple[Statistic, ...]
+    reported_s: float | None
+    reported_ops_per_s: float | None
+    said: tuple[str, ...]
+    faults: tuple[str, ...]
+
+    def section(self, name: str) -> Section | None:
+        """The section of that name."""
+        return next((one for one in self.sections if one.name == name), None)
+
+    @property
+    def counts(self) -> tuple[OperationCount, ...]:
+        """Operations that we know, as they came to their end."""
+        return tuple(
+            OperationCount(
+                operation=operation,
+                done=section.done,
+                failed=sum(count for _, count in section.others),
+                absent=_absent(operation, section),
+            )
+            for section in self.sections
+            if (operation := YCSB_NAMES.get(section.name)) is not None
+        )
+
+
+def parse(stdout: bytes, stderr: bytes) -> YcsbOutput:
+    """Read an output, whole or broken off. Never raises."""
+    draft = _Draft()
+    for name, raw in (("output", stdout), ("standard error", stderr)):
+        if len(raw) > OUTPUT_LIMIT_BYTES:
+            draft.faults.append(f"YCSB's {name} is longer than {OUTPUT_LIMIT_BYTES} bytes")
+    for line in _lines(stderr):
+        draft.hear(line)
+    for line in _lines(stdout):
+        draft.take(line)
+    return draft.output()
+
+
+def operations_of(counts: Sequence[OperationCount]) -> int:
+    """Whole operations: a read-modify-write is counted as a read and as an update as well."""
+    done = {one.operation: one.done for one in counts}
+    return sum(done.get(operation, 0) for operation in _WHOLE) - done.get(_RMW, 0)
+
+
+def ycsb_faults(
+    output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog], seconds: float
+) -> tuple[str, ...]:
+    """Why a run is not the job's load over so many seconds; empty when it is.
+
+    `logs` are the latency logs that were there. What YCSB itself said of an error comes first.
+    """
+    faults = [*output.said, *output.faults]
+    if output.reported_s is None:
+        return (*faults, "YCSB printed no result", *_log_faults(logs))
+    if output.reported_s < seconds - DURATION_TOLERANCE_S:
+        faults.append(f"YCSB ran for {output.reported_s:g} s, and {seconds:g} s were asked for")
+    return (
+        *faults,
+        *_status_faults(output),
+        *_missing_faults(output, job),
+        *_log_faults(logs),
+        *_agreement_faults(output, job, logs),
+    )
+
+
+def load_faults(output: YcsbOutput, count: int) -> tuple[str, ...]:
+    """Why a load did not insert `count` records; empty when it did."""
+    faults = [*output.said, *output.faults]
+    if output.reported_s is None:
+        return (*faults, "YCSB printed no result")
+    faults += _status_faults(output)
+    section = output.section("INSERT")
+    done = section.ok if section else 0
+    if done != count:
+        faults.append(f"YCSB inserted {done} records, and {count} were asked for")
+    return tuple(faults)
+
+
+_RMW: Final = KeyOperation.READ_MODIFY_WRITE
+_WHOLE: Final = (
+    KeyOperation.READ,
+    KeyOperation.UPDATE,
+    KeyOperation.INSERT,
+    KeyOperation.SCAN,
+    KeyOperation.DELETE,
+)
+_VERSION: Final = re.compile(r"YCSB Client (\d{1,4}(?:\.\d{1,4}){1,3}\S{0,20})")
+_RESULT: Final = re.compile(
+    r"\[([A-Za-z][A-Za-z0-9_%. -]{0,100})\], ([^,\]]{1,100}), (-?[0-9.]{1,40}(?:E-?\d{1,3})?|NaN)"
+)
+_ERROR: Final = re.compile(
+    r"iolab: |(?:Caused by: )?(?:[a-z][\w$]*\.){1,10}\w*(?:Exception|Error)\b"
+    r"|Exception in thread|Error: |Error inserting, |Error initializing |Unknown DB "
+    r"|Could not export |Invalid combination |Error occurred during |Terminating due to "
+)
+_GARBAGE: Final = re.compile(r"TOTAL_GC(?:S|_TIME|_TIME_%)?_|TOTAL_GC")
+_UNITS: Final = {"Count": "", "Time(ms)": "ms", "Time(%)": "%"}
+
+
+class _Draft:
+    """Both streams while they are read, line by line."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+        self._version = ""
+        self._said: dict[str, None] = {}
+        self._overall: dict[str, float] = {}
+        self._statistics: list[Statistic] = []
+        self._sections: dict[str, dict[str, int]] = {}
+
+    def hear(self, line: str) -> None:
+        """A line of standard error, or one of standard output that is no result."""
+        if match := _VERSION.match(line):
+            self._version = match[1]
+        elif _ERROR.match(line) and len(self._said) < SAID_LIMIT:
+            said = printable(line, 300).removeprefix("iolab: ").rstrip(".")
+            # What the binding told once is told again by every thread, with its cause.
+            reason = said.partition(": ")[2] or said
+            if not any(reason.rpartition("Exception: ")[2] in known for known in self._said):
+                self._said[said] = None
+
+    def take(self, line: str) -> None:
+        """A line of standard output."""
+        match = _RESULT.fullmatch(line)
+        if match is None:
+            self.hear(line)
+            return
+        section, what, number = match[1], match[2], _finite(match[3])
+        if section == "OVERALL":
+            if number is not None:
+                self._overall[what] = number
+        elif _GARBAGE.match(section):
+            if number is not None and len(self._statistics) < SECTIONS_LIMIT:
+                name = section.lower()
+                self._statistics.append(Statistic(name, number, _UNITS.get(what, what)))
+        elif what == "Operations" or what.startswith("Return="):
+            self._count(section, what, match[3])
+
+    def output(self) -> YcsbOutput:
+        """All lines are read."""
+        runtime_ms = self._overall.get("RunTime(ms)")
+        return YcsbOutput(
+            version=self._version,
+            sections=tuple(_section(name, held) for name, held in self._sections.items()),
+            statistics=tuple(self._statistics),
+            reported_s=None if runtime_ms is None else runtime_ms / 1000,
+            reported_ops_per_s=self._overall.get("Throughput(ops/sec)"),
+            said=tuple(self._said),
+            faults=tuple(dict.fromkeys(self.faults)),
+        )
+
+    def _count(self, section: str, what: str, text: str) -> None:
+        if not text.isdecimal() or len(text) > 18:
+            self.faults.append(f"YCSB says {what} {printable(text, 40)} of {section}")
+        elif len(self._sections) < SECTIONS_LIMIT:
+            self._sections.setdefault(section, {})[what] = int(text)
+
+
+def _section(name: str, held: dict[str, int]) -> Section:
+    returned = tuple(
+        (what.removeprefix("Return="), count) for what, count in held.items() if what[:1] == "R"
+    )
+    return Section(name, held.get("Operations", 0), returned)
+
+
+def _absent(operation: KeyOperation, section: Section) -> int | None:
+    return dict(section.returned).get(NOT_FOUND, 0) if operation is KeyOperation.READ else None
+
+
+def _status_faults(output: YcsbOutput) -> Iterator[str]:
+    for section in output.sections:
+        for status, count in section.others:
+            word = _word(section.name)
+            if status == NOT_FOUND:
+                yield f"{count} {word} operations found no record of their key"
+            else:
+                yield f"{count} {word} operations returned {printable(status, 40)}"
+        named = section.name.endswith(FAILED) and section.done
+        if named and not _has_statuses(output, section.name.removesuffix(FAILED)):
+            yield f"{section.done} {_word(section.name.removesuffix(FAILED))} operations failed"
+
+
+def _has_statuses(output: YcsbOutput, name: str) -> bool:
+    """Whether that operation's own section tells of what failed; no need to say it twice."""
+    section = output.section(name.removeprefix("Intended-"))
+    return section is not None and bool(section.others)
+
+
+def _word(name: str) -> str:
+    return printable(name, 60).lower()
+
+
+def _missing_faults(output: YcsbOutput, job: YcsbJob) -> Iterator[str]:
+    for operation in timed_operations(job):
+        section = output.section(_NAMES[operation])
+        if section is None or not section.done:
+            yield f"YCSB did no {operation.word}, which the mix asks for"
+        # A read-modify-write as a whole has no status; its read and its update have.
+        elif operation is not _RMW and section.ok != section.done:
+            yield (
+                f"YCSB timed {section.done} {operation.word} operations, and {section.ok} "
+                "returned OK"
+            )
+
+
+_NAMES: Final = {operation: name for name, operation in YCSB_NAMES.items()}
+
+
+def _log_faults(logs: Sequence[HdrLog]) -> Iterator[str]:
+    for log in logs:
+        yield from log.faults
+
+
+def _agreement_faults(output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog]) -> Iterator[str]:
+    """What was logged must be what was counted: a log that lacks its end is not told by itself."""
+    by_operation = {log.operation: log for log in logs}
+    for operation in timed_operations(job):
+        for timed in (operation, operation.intended if job.rate_ops_per_s else None):
+            section = output.section(_NAMES[timed]) if timed else None
+            if timed is None or section is None:
+                continue
+            log = by_operation.get(timed)
+            if log is None:
+                yield f"there is no latency log of {timed.word}"
+            elif log.total != section.done:
+                yield (
+                    f"the latency log of {timed.word} holds {log.total} operations, and YCSB "
+                    f"counted {section.done}"
+                )
+
+
+def _finite(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _lines(raw: bytes) -> Iterator[str]:
+    for line in raw[:OUTPUT_LIMIT_BYTES].split(b"\n"):
+        yield printable_bytes(line, 400)
+
+
+NS_PER_US: Final = 1000
+
+LINE_LIMIT_BYTES: Final = 16 << 10
+"""A status line with all operations of YCSB has about 1 kB; what is longer is none."""
+
+_STAMP: Final = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3} (?P<elapsed>\d+) sec: ")
+_STATUS: Final = re.compile(
+    _STAMP.pattern + rb"(?P<done>\d+) operations; "
+    rb"(?P<rate>[\d.]+) current ops/sec;"
+)
+_OPERATION: Final = re.compile(
+    rb"\[(?P<name>READ|UPDATE|INSERT|SCAN): Count=(?P<count>\d+), [^\]]*?Avg=(?P<mean>[\d.]+)[,\]]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class YcsbStatus:
+    """One status line: seconds since YCSB's start, operations until then, and the newest rate.
+
+    `lat_ns_mean` is over what the store did in the newest interval, None when that was nothing.
+    """
+
+    elapsed_s: int
+    operations: int
+    ops_per_s: float
+    lat_ns_mean: float | None
+
+
+class StatusReader:
+    """Reads status lines out of pieces of any size; whatever else comes is passed over."""
+
+    def __init__(self) -> None:
+        self._open = b""
+
+    def feed(self, piece: bytes) -> list[YcsbStatus]:
+        """Take the next bytes; the lines that they complete. Never raises."""
+        *lines, rest = (self._open + piece).split(b"\n")
+        self._open = rest[-LINE_LIMIT_BYTES:]
+        return [status for status in map(_status, lines) if status]
+
+
+def without_status(text: bytes) -> bytes:
+    """What YCSB said beside its status lines: where a reason is, it stands there."""
+    return b"\n".join(line for line in text.split(b"\n") if not _STAMP.match(line))
+
+
+def _status(line: bytes) -> YcsbStatus | None:
+    found = _STATUS.match(line)
+    if found is None or len(line) > LINE_LIMIT_BYTES:
+        return None
+    try:
+        rate = float(found["rate"])
+        parts = [(int(one["count"]), float(one["mean"])) for one in _OPERATION.finditer(line)]
+    except ValueError:
+        return None
+    count = sum(many for many, _ in parts)
+    sum_ns = sum(many * mean_us * NS_PER_US for many, mean_us in parts)
+    mean_ns = sum_ns / count if count else None
+    return YcsbStatus(int(found["elapsed"]), int(found["done"]), rate, mean_ns)
+
+
+CRUMB_NS: Final = 200_000_000
+"""An interval that is shorter is joined to its neighbour: YCSB writes one at its very beginning and
+two at its end, whose rates would be noise."""
+
+TOGETHER_NS: Final = 500_000_000
+"""Logs are written one after the other; half a second apart is another interval of a second."""
+
+
+def intervals_of(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
+    """The logs of a client as intervals, each of all operations that we know, in our own bins.
+
+    YCSB writes an interval of every operation at each status line, one after the other: those that
+    belong together are found from the end on. They get the same end and length.
+    """
+    known = {log.operation: log for log in logs if log.operation is not None and log.intervals}
+    groups = _joined(_grouped(list(known.values())))
+    made: list[Interval] = []
+    end_ns = min((one.start_real_ns for _, one in groups[0]), default=0) if groups else 0
+    for seq, group in enumerate(groups):
+        start_ns = end_ns
+        end_ns = max(start_ns, *(one.end_real_ns for _, one in group))
+        parts = (
+            _part(operation, [one for other, one in group if other is operation])
+            for operation in sorted(known)
+        )
+        made.append(Interval(seq, end_ns, end_ns - start_ns, tuple(parts)))
+    return tuple(made)
+
+
+Group = list[tuple[KeyOperation, HdrInterval]]
+
+
+def _grouped(logs: Sequence[HdrLog]) -> list[Group]:
+    """Intervals that were written at the same moment, in order."""
+    if not logs:
+        return []
+    longest = max(logs, key=lambda log: (log.intervals[-1].end_real_ns, len(log.intervals)))
+    groups: list[Group] = [[] for _ in range(max(len(log.intervals) for log in logs))]
+    ends_ns = [one.end_real_ns for one in longest.intervals]
+    for log in logs:
+        if log.operation is None:
+            continue
+        # A log that was cut short lacks its last ones.
+        last_ns = log.intervals[-1].end_real_ns + TOGETHER_NS
+        lacking = sum(end_ns > last_ns for end_ns in ends_ns)
+        for place, one in enumerate(reversed(log.intervals)):
+            at = len(groups) - 1 - place - lacking
+            groups[max(at, 0)].append((log.operation, one))
+    return groups
+
+
+def _joined(groups: Sequence[Group]) -> list[Group]:
+    """The groups with crumbs joined to the one before, the first one's to the one after."""
+    made: list[Group] = []
+    for group in groups:
+        if made and (_is_crumb(group) or _is_crumb(made[-1])):
+            made[-1] = [*made[-1], *group]
+        else:
+            made.append(list(group))
+    return made
+
+
+def _is_crumb(group: Group) -> bool:
+    start_ns = min((one.start_real_ns for _, one in group), default=0)
+    end_ns = max((one.end_real_ns for _, one in group), default=0)
+    return end_ns - start_ns < CRUMB_NS
+
+
+def _part(operation: KeyOperation, intervals: Sequence[HdrInterval]) -> DirectionInterval:
+    none = np.zeros(0, dtype=np.int64)
+    values_ns = np.concatenate([none, *(one.values_ns for one in intervals)])
+    counts = np.concatenate([none, *(one.counts for one in intervals)])
+    bins, places = np.unique(bin_of_ns(values_ns), return_inverse=True)
+    held = np.zeros(bins.size, dtype=np.int64)
+    np.add.at(held, places, counts)
+    return DirectionInterval(
+        direction=operation,
+        ios=int(counts.sum()),
+        bytes=0,
+        lat_sum_ns=float((values_ns * counts).sum(dtype=np.float64)),
+        bins=narrow(bins),
+        counts=narrow(held),
+    )

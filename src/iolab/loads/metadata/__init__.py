@@ -1,0 +1,1 @@
+"""Operations on the metadata of files."""

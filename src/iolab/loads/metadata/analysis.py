@@ -1,0 +1,155 @@
+"""Metadata load as analysis asks of it: its checks, its phases and its metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from iolab.analysis.check import Check, HostQuestion
+from iolab.analysis.checks.bytes import target_in_memory
+from iolab.analysis.checks.client import (
+    client_starved,
+    client_throttled,
+    cpu_bound_client,
+    cpu_stolen,
+    thermal_throttling,
+)
+from iolab.analysis.checks.fleet import bystander_lost, clock_step
+from iolab.analysis.checks.idle import device_busy, metadata_idle
+from iolab.analysis.checks.run import (
+    engine_errors,
+    run_unfinished,
+    totals_disagree,
+    versions_differ,
+)
+from iolab.analysis.checks.time import hosts_left_out, percentile_support
+from iolab.analysis.evenness import spread_over
+from iolab.analysis.kinds import Facts
+from iolab.analysis.sums import measure
+from iolab.analysis.view import HostAnswers
+from iolab.analysis.window import Window
+from iolab.core.metric import Metric, Spread
+from iolab.core.run import RunRecord
+from iolab.core.samples import Floats
+from iolab.loads.metadata.checks import (
+    client_answers,
+    metadata_counted,
+    metadata_cpu,
+    metadata_engine,
+    metadata_failed,
+    metadata_percentiles,
+    metadata_sums,
+    phase_incomplete,
+    phase_too_short,
+    ranks_apart,
+    ranks_preempted,
+    reported_rates,
+)
+from iolab.loads.metadata.metrics import (
+    MetadataLoad,
+    PhaseLoad,
+    measure_metadata,
+    metadata_host_metrics,
+    metadata_metrics,
+    whole_windows,
+)
+from iolab.loads.metadata.view import MetadataView
+
+if TYPE_CHECKING:
+    from iolab.hosts.rates import Series
+
+CHECKS: Final[tuple[Check[MetadataView] | HostQuestion, ...]] = (
+    run_unfinished,
+    hosts_left_out,
+    versions_differ,
+    engine_errors.answered_by(metadata_engine),
+    metadata_failed,
+    phase_incomplete,
+    totals_disagree.answered_by(metadata_sums),
+    metadata_counted,
+    reported_rates,
+    ranks_apart,
+    clock_step,
+    phase_too_short,
+    percentile_support.answered_by(metadata_percentiles),
+    HostQuestion.PROCESSORS_REAL,
+    target_in_memory,
+    client_answers,
+    ranks_preempted,
+    cpu_bound_client.answered_by(metadata_cpu),
+    client_throttled,
+    client_starved,
+    cpu_stolen,
+    HostQuestion.PROCESSORS_FREE,
+    thermal_throttling,
+    device_busy.answered_by(metadata_idle),
+    bystander_lost,
+)
+"""Where a code is also one of I/O, it asks the same of operations."""
+
+
+class MetadataAnalysis:
+    """Sums by phase and host."""
+
+    checks: Final = CHECKS
+
+    def view(
+        self,
+        record: RunRecord,
+        facts: Facts,
+        telemetry: tuple[Series, ...],
+        host_kinds: tuple[HostAnswers, ...],
+    ) -> MetadataView:
+        """With what its phases did."""
+        return MetadataView(
+            record,
+            facts,
+            measure(record),
+            telemetry,
+            host_kinds=host_kinds,
+            metadata=measure_metadata(record),
+        )
+
+    def fleet(self, view: MetadataView) -> dict[str, Metric]:
+        """See `metadata_metrics`."""
+        return metadata_metrics(view.record, view.metadata)
+
+    def host(self, view: MetadataView, index: int) -> dict[str, Metric]:
+        """See `metadata_host_metrics`."""
+        return metadata_host_metrics(view.metadata, index)
+
+    def window_s(self, view: MetadataView) -> float:
+        """The shortest common window of the phases on files."""
+        return view.metadata.window_s
+
+    def spreads(self, view: MetadataView) -> dict[str, Spread]:
+        """By operation."""
+        return operation_spreads(view.record, view.metadata)
+
+
+def operation_spreads(record: RunRecord, load: MetadataLoad) -> dict[str, Spread]:
+    """The spread of each phase of metadata load of several hosts, by the operation's key.
+
+    Phases follow each other, so that the hosts of each are a fleet of its own. Rates are operations
+    per second in the phase's common window, or where it has none each host's over its own phase.
+    """
+    found: dict[str, Spread] = {}
+    for phase in load.phases:
+        spans = whole_windows(phase.runs, record.hosts)
+        spread = spread_over(record.hosts, spans, _phase_rates(phase, spans))
+        if spread is not None:
+            found[phase.operation.key] = spread
+    return found
+
+
+def _phase_rates(phase: PhaseLoad, spans: Sequence[Window | None]) -> Floats:
+    if phase.shared:
+        return np.asarray(phase.inside / phase.seconds)
+    return np.array(
+        [
+            run.done / span.seconds if run and span and span.end_ns > span.start_ns else 0.0
+            for run, span in zip(phase.runs, spans, strict=True)
+        ]
+    )

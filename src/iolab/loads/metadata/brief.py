@@ -1,0 +1,154 @@
+"""Metadata load in briefs and exports: each operation by itself, phase after phase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from iolab.analysis.points import PointSummary
+from iolab.core.metric import Result
+from iolab.core.run import RunRecord
+from iolab.core.study import Study
+from iolab.core.workload import Workload
+from iolab.loads.metadata.charts import operation_cards, operation_charts
+from iolab.loads.metadata.metrics import (
+    FILE_OPERATIONS,
+    is_metadata,
+    measure_metadata,
+    point_statistics,
+)
+from iolab.loads.metadata.report import (
+    NAMES,
+    RATE_NOTE,
+    brief_rates,
+    host_rate_keys,
+    iterations_document,
+    jobs_table,
+    operation_token,
+    operations_distribution,
+    runs_table,
+    share_table,
+    summary_lines,
+)
+from iolab.loads.metadata.workload import MetadataJob
+from iolab.report.brief import Brief
+from iolab.report.charts.chart import Figure
+from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks
+from iolab.report.page_parts import Card
+from iolab.report.palette import Token
+from iolab.report.results import markdown_lines
+from iolab.report.run_series import curve_of, only_operation, spread_over, tail_by_cell
+from iolab.report.series import Curve, Grid, Panel, RunDetail, trace_on_grid
+from iolab.report.table import Table
+
+
+class MetadataReport(LoadReport):
+    """Operations on files and trees, of which nothing adds up to one figure."""
+
+    has_one_rate: ClassVar[bool] = False
+    lays_out_files: ClassVar[bool] = True
+    spread_names: ClassVar[Mapping[str, str]] = {one.key: name for one, name in NAMES.items()}
+
+    def owns(self, result: Result) -> bool:
+        """By the metrics of its operations."""
+        return is_metadata(result)
+
+    def makes(self, workload: Workload) -> bool:
+        """By its job."""
+        return isinstance(workload.job, MetadataJob)
+
+    def is_measured(self, result: Result) -> bool:
+        """Whether any operation was."""
+        return any(metric.value is not None for metric in result.metrics.values())
+
+    def figure(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
+        """The rate of each operation on files."""
+        return brief_rates(result)
+
+    def hosts_table(self, result: Result) -> Table:
+        """Rate and p99 of each operation on files."""
+        return share_table(result)
+
+    def host_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
+        """The rate at which hosts make files."""
+        return host_rate_keys(result)[0]
+
+    def latencies(self, record: RunRecord, name: str) -> Latencies:
+        """Each operation on files."""
+        phases = measure_metadata(record)
+        hosts = list(range(len(record.hosts)))
+        curves = tuple(
+            curve_of(NAMES[phase.operation], phase.histogram(hosts)) for phase in phases.file_phases
+        )
+        return Latencies(Curve(name, 0, (), ()), curves, phases.span())
+
+    def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
+        """See `operation_panels`."""
+        return operation_panels(record, grid)
+
+    def distribution(self, subject: str, detail: RunDetail, token: Token) -> Figure | None:  # noqa: ARG002
+        """Each operation in a colour of its own."""
+        return operations_distribution(subject, "Latency by percentile", detail)
+
+    def cards(self, brief: Brief, looks: Looks, anchors: Anchors) -> tuple[Card, ...]:
+        """The mean rate of creates, and what goes with it."""
+        return operation_cards(brief, looks, anchors)
+
+    def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:
+        """Of every workload, also of one point."""
+        return {
+            one.id: operation_charts(
+                brief, one, [run for run in brief.results if run.workload == one.id], looks, anchors
+            )
+            for one in brief.study.workloads
+            if self.makes(one)
+        }
+
+    def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
+        """See `runs_table`."""
+        return runs_table(study, results, anchors)
+
+    def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
+        """The jobs, where there are any."""
+        table = jobs_table(study)
+        return (table,) if table else ()
+
+    def markdown(self, study: Study, results: Sequence[Result]) -> str:
+        """A row for each operation of each point."""
+        rows = list(summary_lines(point_statistics(results), study))
+        return f"\n{markdown_lines(rows)}\n\n{RATE_NOTE}\n"
+
+    def document(
+        self,
+        study: Study,  # noqa: ARG002
+        points: Sequence[PointSummary],  # noqa: ARG002
+        results: Sequence[Result],
+    ) -> dict[str, Any]:
+        """The statistics over iterations."""
+        return {"iterations": iterations_document(results)}
+
+
+def operation_panels(record: RunRecord, grid: Grid) -> list[Panel]:
+    """Rate and p99 of each operation on files, all hosts together, while its phase ran."""
+    rates, tails = [], []
+    for operation in FILE_OPERATIONS:
+        own = only_operation(record, operation)
+        if len(own.intervals) == 0:
+            continue
+        ends = grid.since_start_ns(own.intervals.end_real_ns, own.intervals.host)
+        begun, ended = (ends - own.intervals.span_ns).min(), ends.max()
+        edges = np.clip(grid.edges_ns, begun, ended)
+        seconds = np.diff(edges) / 1e9
+        done = spread_over(own, grid, own.intervals.ios.astype(np.float64), operation)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = np.where(seconds > 0, done / seconds, np.nan)
+        name, token = operation.key.removeprefix("file_"), operation_token(operation)
+        rates.append(replace(trace_on_grid(name, rate), token=token))
+        tails.append(replace(trace_on_grid(name, tail_by_cell(own, grid, 99.0)), token=token))
+    return [
+        Panel("Operations", "ops/s", tuple(rates), log=True),
+        Panel("Latency p99", "ns", tuple(tails), log=True),
+    ]

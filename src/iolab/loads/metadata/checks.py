@@ -1,0 +1,551 @@
+"""Checks of metadata load: whether every operation that was asked for was done, and counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from iolab.analysis.check import (
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    not_applicable,
+    percent,
+    unchecked,
+    valid,
+    worst,
+)
+from iolab.analysis.checks.client import BUSY_CORES
+from iolab.analysis.checks.operations import (
+    held_against,
+    operations_counted,
+    operations_failed,
+    told_beside,
+)
+from iolab.analysis.metrics import PERCENTILES, ios_needed, is_supported
+from iolab.analysis.window import EDGE_SLACK_NS
+from iolab.core.engine import EngineName
+from iolab.core.run import HostRun, RunStatus
+from iolab.core.samples import Ints
+from iolab.hosts.telemetry import TARGET
+from iolab.loads.metadata.metrics import FILE_OPERATIONS, PhaseLoad
+from iolab.loads.metadata.view import MetadataView
+from iolab.loads.metadata.workload import Operation
+from iolab.units import format_count, format_ns
+
+REPORTED_GOOD: Final = 0.01
+"""Relative difference between a printed rate times its seconds and the operations asked for: what
+printed digits lose."""
+
+REPORTED_BAD: Final = 0.10
+"""From a tenth on the engine did not do what it was asked to."""
+
+NAMED_ERRORS: Final = 4
+"""Kinds of errors that are named; the manifest has them all."""
+
+
+def is_counted(view: MetadataView) -> bool:
+    """Whether the engine tells what each host did; mdtest prints rates of the fleet and no more."""
+    return view.metadata_job.engine is not EngineName.MDTEST
+
+
+@operations_failed
+def metadata_failed(view: MetadataView) -> Said:
+    """Whether every operation succeeded: one that fails is often faster than one that works."""
+    if not is_counted(view):
+        return unchecked("mdtest does not count the operations that failed")
+    errors: Counter[str] = Counter()
+    worst_phase, most = "", 0
+    for phase in view.metadata.phases:
+        for run in phase.runs:
+            errors.update(dict(run.errors) if run is not None else {})
+        if phase.failed > most:
+            worst_phase, most = phase.operation.word, phase.failed
+    total = errors.total()
+    if total == 0:
+        return valid("No operation failed.", failed=0)
+    named = ", ".join(f"{name} {n:,} times" for name, n in errors.most_common(NAMED_ERRORS))
+    return invalid(
+        f"{format_count(total)} operations failed ({named}), most in {worst_phase}.",
+        failed=total,
+        most_in=worst_phase,
+        **{f"failed_{name}": n for name, n in errors.most_common(NAMED_ERRORS)},
+    )
+
+
+@check("phase-incomplete", "Phase not finished", needs_load=False)
+def phase_incomplete(view: MetadataView) -> Said:
+    """Whether every phase was run to its end on every host."""
+    if not is_counted(view):
+        told = {rate.operation for rate in view.record.reported}
+        missing = [operation.word for operation in FILE_OPERATIONS if operation not in told]
+        if missing:
+            return invalid(
+                f"The engine printed no rate of {', '.join(missing)}.", phases_missing=len(missing)
+            )
+        return valid("The engine printed a rate of every operation on files.", phases_missing=0)
+    return worst((_finished(view, operation) for operation in Operation), most="skipped")
+
+
+def _finished(view: MetadataView, operation: Operation) -> Said:
+    phase = next((p for p in view.metadata.phases if p.operation is operation), None)
+    if phase is None:
+        return invalid(f"No host came to {operation.word}.", phase=operation.word)
+    absent = [host.host for host, run in zip(view.hosts, phase.runs, strict=True) if run is None]
+    if absent:
+        return invalid(
+            f"{len(absent)} of {len(view.hosts)} hosts did not come to {operation.word}.",
+            phase=operation.word,
+            hosts_missing=len(absent),
+        )
+    asked = sum(run.asked for run in phase.runs if run is not None)
+    skipped = asked - phase.done - phase.failed
+    evidence: Numbers = {"phase": operation.word, "asked": asked, "skipped": skipped}
+    if skipped:
+        return invalid(
+            f"{format_count(abs(skipped))} of the {format_count(asked)} operations of "
+            f"{operation.word} were not done.",
+            **evidence,
+        )
+    return valid("Every phase came to its end on every host.", **evidence)
+
+
+@check("reported-rates", "Rates as the engine prints them")
+def reported_rates(view: MetadataView) -> Said:
+    """Whether rates that the engine itself computed fit what it was asked to do."""
+    if is_counted(view):
+        return not_applicable("Operations were counted as they ended; no printed rate is used.")
+    job = view.metadata_job
+    asked = job.ranks * len(view.hosts) * job.files_per_rank
+    timed = [
+        (rate, rate.seconds)
+        for rate in view.record.reported
+        if rate.operation in FILE_OPERATIONS and rate.seconds is not None
+    ]
+    if not timed:
+        return unchecked("the engine did not tell how many files or seconds its rates stand for")
+    return worst(
+        (
+            _fits(rate.operation, rate.ops_per_s * seconds, asked, str(job.engine))
+            for rate, seconds in timed
+        ),
+        most="difference_share",
+    )
+
+
+def _fits(operation: Operation, implied: float, asked: int, engine: str) -> Said:
+    off = abs(implied - asked) / max(asked, 1)
+    evidence: Numbers = {
+        "phase": operation.word,
+        "implied_ops": implied,
+        "asked_ops": asked,
+        "difference_share": off,
+    }
+    if off <= REPORTED_GOOD:
+        return valid(f"The rates that {engine} prints fit the operations asked for.", **evidence)
+    verdict = invalid if off > REPORTED_BAD else indicative
+    return verdict(
+        f"The rate of {operation.word} that {engine} prints stands for {format_count(implied)} "
+        f"operations, asked were {format_count(asked)} ({percent(off)} apart).",
+        **evidence,
+    )
+
+
+def metadata_sums(view: MetadataView) -> Said:
+    """totals-disagree of metadata load: intervals and bins against what each host says it did."""
+    if not is_counted(view):
+        return not_applicable(
+            "mdtest gives no counts to add up; reported-rates judges what it prints."
+        )
+    return worst((_summed(view, phase) for phase in view.metadata.phases), most="difference")
+
+
+def _summed(view: MetadataView, phase: PhaseLoad) -> Said:
+    done = np.array([0 if run is None else run.done for run in phase.runs], dtype=np.int64)
+    binned = phase.bins.sum(axis=1)
+    off = np.maximum(np.abs(phase.ops - done), np.abs(binned - done))
+    index = int(np.argmax(off))
+    evidence: Numbers = {
+        "phase": phase.operation.word,
+        "host": view.hosts[index].host,
+        "interval_ops": int(phase.ops[index]),
+        "binned_ops": int(binned[index]),
+        "host_ops": int(done[index]),
+        "difference": int(off[index]),
+    }
+    if off[index]:
+        return invalid(
+            f"Intervals of {phase.operation.word}{view.on(view.hosts[index])} hold "
+            f"{phase.ops[index]} operations, their bins {binned[index]}, the host claims "
+            f"{done[index]}.",
+            **evidence,
+        )
+    return valid("Intervals and bins of every phase add up to what the hosts did.", **evidence)
+
+
+def metadata_engine(view: MetadataView) -> Said:
+    """engine-errors of metadata load: what the engine said and how it ended on each host."""
+    return worst(answer for host in view.hosts for answer in _ended(view, host))
+
+
+def _ended(view: MetadataView, host: HostRun) -> Iterator[Said]:
+    """An agent's ranks are no process of their own: they have no exit code."""
+    where = view.on(host)
+    evidence: Numbers = {
+        "host": host.host,
+        "exit_code": host.exit_code,
+        "exit_signal": host.exit_signal,
+        "stopped_early": host.stopped_early,
+    }
+    if host.error:
+        yield invalid(f"The engine{where} failed: {host.error.rstrip('.')}.", **evidence)
+    stopped = host.stopped_early or view.record.status is RunStatus.INTERRUPTED
+    if not stopped and host.exit_signal is not None:
+        yield invalid(f"The engine{where} was killed by signal {host.exit_signal}.", **evidence)
+    if not stopped and host.exit_code:
+        yield invalid(f"The engine{where} exited with code {host.exit_code}.", **evidence)
+    yield valid(f"The engine{where} ran without error.", **evidence)
+
+
+PHASE_SHORT_S: Final = 10.0
+"""Below this a phase sees fewer than two commits of a journal that commits every 5 s, as ext4 does:
+what it leaves to be written is not in its rate."""
+
+PHASE_USELESS_S: Final = 0.1
+"""Below this the milliseconds by which ranks start and end apart are a tenth of the phase."""
+
+TOGETHER_SHARE: Final = 0.5
+"""Share of a phase in which all ranks must work: below it the stragglers are most of the phase, and
+its rate over the window and that over the whole tell of different things."""
+
+PREEMPTED_SHARE: Final = 0.01
+"""Preemptions for each operation from which latencies from the 99th percentile on are waits for a
+processor."""
+
+
+@check("ranks-apart", "Ranks that did not work at the same time")
+def ranks_apart(view: MetadataView) -> Said:
+    """Whether all ranks of all hosts worked on the files together, so that rates may be added."""
+    if not is_counted(view):
+        return unchecked("mdtest does not tell when each rank worked; its rates are of the whole")
+    phases = view.metadata.file_phases
+    if not phases:
+        return invalid("No phase on files was run: there is no fleet number.")
+    return worst((_together(view, phase) for phase in phases), least="together_share")
+
+
+def _together(view: MetadataView, phase: PhaseLoad) -> Said:
+    clock_error_ns = max((host.clock_error_ns for host in view.hosts), default=0)
+    whole_s = 0.0 if phase.whole is None else phase.whole.seconds
+    common_s = 0.0 if phase.common is None else phase.common.seconds
+    share = common_s / whole_s if whole_s > 0 else 0.0
+    word = phase.operation.word
+    evidence: Numbers = {
+        "phase": word,
+        "common_s": common_s,
+        "whole_s": whole_s,
+        "together_share": share,
+        "clock_error_s": clock_error_ns / 1e9,
+    }
+    if phase.common is None:
+        return invalid(
+            f"In {word} the ranks never worked all at the same time: there is no fleet rate.",
+            **evidence,
+        )
+    said = f"In {word} all ranks worked together for {percent(share)} of the phase"
+    if share < TOGETHER_SHARE:
+        return indicative(f"{said}.", **evidence)
+    if len(view.hosts) > 1 and clock_error_ns > EDGE_SLACK_NS:
+        return indicative(
+            f"A host's clock is known only to {clock_error_ns / 1e6:.0f} ms, so how far the hosts "
+            "worked together is not certain.",
+            **evidence,
+        )
+    return valid(f"{said}, the least of all phases on files.", **evidence)
+
+
+@check("phase-too-short", "Phase too short")
+def phase_too_short(view: MetadataView) -> Said:
+    """Whether each phase on files took long enough to stand for more than itself."""
+    seconds = dict(_phase_seconds(view))
+    if not seconds:
+        return unchecked("nothing tells how long the phases took")
+    operation = min(seconds, key=lambda one: seconds[one])
+    least = seconds[operation]
+    said = f"{operation.word} took {format_ns(least * 1e9)}"
+    evidence: Numbers = {"phase": operation.word, "seconds": least}
+    if least < PHASE_USELESS_S:
+        return invalid(f"Phase {said}; {PHASE_USELESS_S:g} s is the least.", **evidence)
+    if least < PHASE_SHORT_S:
+        return indicative(f"Phase {said}; a result needs {PHASE_SHORT_S:.0f} s.", **evidence)
+    return valid(f"Phase {said}, the shortest on files.", **evidence)
+
+
+def _phase_seconds(view: MetadataView) -> Iterator[tuple[Operation, float]]:
+    """How long each phase on files took."""
+    for phase in view.metadata.file_phases:
+        if phase.whole is not None:
+            yield phase.operation, phase.whole.seconds
+    for rate in view.record.reported:
+        if rate.operation in FILE_OPERATIONS and rate.seconds is not None:
+            yield rate.operation, rate.seconds
+
+
+@check("client-answers", "Answers from the client's own cache", needs_load=False)
+def client_answers(view: MetadataView) -> Said:
+    """Whether hosts stat and read files that they made themselves and still have in memory."""
+    job, hosts = view.metadata_job, len(view.hosts)
+    total = job.ranks * hosts
+    made_by = (np.arange(total, dtype=np.int64) + job.rank_shift) % max(total, 1)
+    own = int((made_by // max(job.ranks, 1) == np.arange(total) // max(job.ranks, 1)).sum())
+    share = own / max(total, 1)
+    evidence: Numbers = {
+        "hosts": hosts,
+        "ranks_per_host": job.ranks,
+        "rank_shift": job.rank_shift,
+        "own_share": share,
+        "caches_dropped": _dropped(view),
+    }
+    if own == 0:
+        return valid("No host stats, reads or removes what it made itself.", **evidence)
+    who = f"{percent(share)} of the ranks stat and read files that their own host made"
+    if hosts == 1:
+        who = "One host stats and reads what it made itself"
+    if _dropped(view):
+        return indicative(
+            f"{who}; its caches were dropped before, but nothing verifies that.", **evidence
+        )
+    return indicative(f"{who}: its own cache may answer.", **evidence)
+
+
+def _dropped(view: MetadataView) -> bool:
+    """Whether every host says that it dropped its caches before it stat'ed and read."""
+    caches = [host.cache for host in view.hosts]
+    return bool(caches) and all(cache is not None and bool(cache.methods) for cache in caches)
+
+
+@check("ranks-preempted", "Ranks that waited for a processor")
+def ranks_preempted(view: MetadataView) -> Said:
+    """Whether latencies are waits for a processor: ranks share the cores of their host."""
+    if is_counted(view):
+        answers = [
+            _preempted(view, phase, index)
+            for phase in view.metadata.file_phases
+            for index in range(len(view.hosts))
+            if phase.runs[index] is not None
+        ]
+        return worst(answers, most="share") if answers else unchecked("no phase on files was run")
+    return worst((_crowded(view, index) for index in range(len(view.hosts))), most="ranks_per_core")
+
+
+def _preempted(view: MetadataView, phase: PhaseLoad, index: int) -> Said:
+    host, run = view.hosts[index], phase.runs[index]
+    done = 0 if run is None else run.done
+    preemptions = 0 if run is None else run.preemptions
+    share = preemptions / max(done, 1)
+    evidence: Numbers = {
+        "host": host.host,
+        "phase": phase.operation.word,
+        "preemptions": preemptions,
+        "share": share,
+        "ranks": view.metadata_job.ranks,
+        "cores": _cores(view, index),
+    }
+    said = f"In {phase.operation.word}{view.on(host)} ranks lost their processor"
+    if share > PREEMPTED_SHARE:
+        return indicative(
+            f"{said} {format_count(preemptions)} times in {format_count(done)} operations: the "
+            "tail of the latencies is waits for a processor.",
+            **evidence,
+        )
+    return valid(f"{said} {format_count(preemptions)} times, the most of all phases.", **evidence)
+
+
+def _crowded(view: MetadataView, index: int) -> Said:
+    """Without a count of preemptions: more ranks than cores."""
+    host, cores, ranks = view.hosts[index], _cores(view, index), view.metadata_job.ranks
+    if cores is None:
+        return unchecked(f"the cores of {host.host} are not known")
+    evidence: Numbers = {
+        "host": host.host,
+        "ranks": ranks,
+        "cores": cores,
+        "ranks_per_core": ranks / cores,
+    }
+    if ranks > cores:
+        return indicative(
+            f"{ranks} ranks share {cores} cores{view.on(host)}: the rates may be the client's.",
+            **evidence,
+        )
+    return valid(f"Each rank{view.on(host)} had a core.", **evidence)
+
+
+def _cores(view: MetadataView, index: int) -> int | None:
+    facts = view.facts_of(view.hosts[index])
+    return None if facts is None else max(facts.cpu.threads, 1)
+
+
+def metadata_percentiles(view: MetadataView) -> Said:
+    """percentile-support of metadata load: the operation on files of which there were fewest."""
+    if not is_counted(view):
+        return not_applicable("Rates only: mdtest does not measure latencies, and none is shown.")
+    phases = view.metadata.file_phases
+    if not phases:
+        return unchecked("no phase on files was run")
+    fewest = min(phases, key=lambda phase: phase.done)
+    lacking = [(name, at) for name, at in PERCENTILES if not is_supported(fewest.done, at)]
+    evidence: Numbers = {"phase": fewest.operation.word, "operations": fewest.done}
+    count = f"{format_count(fewest.done)} operations of {fewest.operation.word}"
+    if not lacking:
+        return valid(f"{count}, the fewest, support every percentile.", **evidence)
+    needs = ", ".join(f"p{at:g} ({format_count(ios_needed(at))})" for _, at in lacking)
+    verdict = indicative if lacking[0][0] == PERCENTILES[0][0] else valid
+    return verdict(f"{count} are too few for {needs}: not printed.", **evidence)
+
+
+def metadata_cpu(view: MetadataView) -> Said:
+    """cpu-bound-client of metadata load: each phase on files by itself."""
+    windows = [(phase.operation, phase.whole) for phase in view.metadata.file_phases]
+    answers = [
+        _busy(view, index, operation.word, view.mean_of(index, "cpu", "all", "busy_share", window))
+        for index in range(len(view.hosts))
+        for operation, window in windows
+    ]
+    whole = [
+        _busy(view, index, "the run", view.mean_of(index, "cpu", "all", "busy_share"))
+        for index in range(len(view.hosts))
+    ]
+    known = [said for said in answers if said.evidence["cores_busy_share"] is not None]
+    return worst(known or whole, most="cores_busy_share")
+
+
+def _busy(view: MetadataView, index: int, word: str, share: float | None) -> Said:
+    host = view.hosts[index]
+    evidence: Numbers = {"host": host.host, "phase": word, "cores_busy_share": share}
+    if share is None:
+        return unchecked(f"{host.host} has no telemetry of its cores", **evidence)
+    said = f"All cores{view.on(host)} were {percent(share)} busy in {word}"
+    if share >= BUSY_CORES:
+        return indicative(f"{said}: the client may be the limit.", **evidence)
+    return valid(f"{said}, the most of all phases.", **evidence)
+
+
+SAMPLES_SURE: Final = 2
+"""Telemetry intervals that files must be there for so that a sample falls into that time."""
+
+COUNTED_AT_ONCE: Final = ("ext2", "ext3", "ext4", "xfs", "tmpfs")
+"""File systems that count an inode when it is made and when it goes: others are late by seconds,
+count blocks of inodes, or tell nothing."""
+
+
+@operations_counted
+def metadata_counted(view: MetadataView) -> Said:
+    """operations-counted of metadata load: files that the target's file system counted.
+
+    Others may make and remove files there as well, so it tells no more than too few.
+    """
+    systems: dict[tuple[str, str], list[int]] = {}
+    for index, host in enumerate(view.hosts):
+        facts, target = view.facts_of(host), view.target(host)
+        if facts is None or target is None:
+            return unchecked(f"the file system of {host.host} is not known")
+        if target.fs_type not in COUNTED_AT_ONCE:
+            return not_applicable(f"{target.fs_type} does not count files at once.")
+        place = target.device or target.mount_point
+        systems.setdefault((facts.kernel.boot_id or host.host, place), []).append(index)
+    return worst(
+        (answer for members in systems.values() for answer in _by_system(view, members)),
+        least="counted_share",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Files that some hosts claim, for how long all of them were there, None if not known."""
+
+    created: int
+    removed: int
+    kept_s: float | None
+
+
+def _by_system(view: MetadataView, members: list[int]) -> Iterator[Said]:
+    target = view.target(view.hosts[members[0]])
+    if target is None or (target.in_memory and len(members) > 1):
+        yield not_applicable("Whether the hosts share a file system in memory is not known.")
+        return
+    used = max((_used_inodes(view, index) for index in members), key=lambda each: each.size)
+    if used.size < SAMPLES_SURE:
+        yield not_applicable("The inodes of the target's file system were not counted.")
+        return
+    files = _files(view, members)
+    begun, most, ended = int(used[0]), int(used.max()), int(used[-1])
+    for what, claimed, counted in (
+        (Operation.FILE_CREATE.word, files.created, most - begun),
+        (Operation.FILE_REMOVE.word, files.removed, most - ended),
+    ):
+        if not claimed:
+            continue
+        said, evidence = told_beside(f"The file system{_of(view, members)}", what, claimed, counted)
+        told = held_against(claimed, counted, said, {"fs_type": target.fs_type, **evidence})
+        if told.level is not None and told.level.rank and _missable(view, files):
+            told = not_applicable(
+                "The files were there for too short a time to be sampled.", kept_s=files.kept_s
+            )
+        elif target.mount_point == "/" and told.level is not None and told.level.rank:
+            # A system's own file system is everybody's: what others removed then is lacking.
+            told = indicative(told.says, **told.evidence)
+        yield told
+    if not files.created:
+        yield not_applicable("No file was made.")
+
+
+def _of(view: MetadataView, members: list[int]) -> str:
+    return "" if len(members) == len(view.hosts) else f" of {view.hosts[members[0]].host}"
+
+
+def _missable(view: MetadataView, files: _Files) -> bool:
+    """Whether no sample need have seen all files."""
+    interval_s = view.record.telemetry_interval_ms / 1000
+    return files.kept_s is None or files.kept_s < SAMPLES_SURE * interval_s
+
+
+def _used_inodes(view: MetadataView, index: int) -> Ints:
+    """The inodes in use at each sample of a host, from before the first phase to after the last."""
+    table = view.record.counters
+    rows = np.flatnonzero(table.host == index)
+    mine = rows[
+        (np.asarray(table.scope[rows]) == TARGET)
+        & (np.asarray(table.metric[rows]) == "used_inodes")
+    ]
+    return np.asarray(table.value[mine], dtype=np.int64)
+
+
+def _files(view: MetadataView, members: list[int]) -> _Files:
+    if not is_counted(view):
+        # mdtest tells of the fleet alone, whose clients all work on one file system.
+        job = view.metadata_job
+        asked = job.ranks * len(view.hosts) * job.files_per_rank
+        between = [
+            rate.seconds
+            for rate in view.record.reported
+            if rate.operation in (Operation.FILE_STAT, Operation.FILE_READ)
+        ]
+        known = [seconds for seconds in between if seconds is not None]
+        return _Files(asked, asked, sum(known) if known else None)
+    phases = {phase.operation: phase for phase in view.metadata.phases}
+
+    def done(operation: Operation) -> int:
+        runs = phases[operation].runs if operation in phases else ()
+        return sum(run.done for index, run in enumerate(runs) if run and index in members)
+
+    made, gone = phases.get(Operation.FILE_CREATE), phases.get(Operation.FILE_REMOVE)
+    kept_s = None
+    if made and gone and made.whole and gone.whole:
+        kept_s = (gone.whole.start_ns - made.whole.end_ns) / 1e9
+    return _Files(done(Operation.FILE_CREATE), done(Operation.FILE_REMOVE), kept_s)

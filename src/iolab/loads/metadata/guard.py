@@ -1,0 +1,107 @@
+"""Whether the targets have room for the files of metadata load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.core.host import HostFacts, TargetFacts
+from iolab.core.run import Plan, Point
+from iolab.core.study import Study
+from iolab.errors import Fault
+from iolab.loads.metadata.study import space_of
+from iolab.loads.metadata.workload import MetadataJob
+from iolab.study.cost import with_spare
+from iolab.study.targets import Target, targets_of
+from iolab.study.wording import shown
+from iolab.units import format_bytes
+
+_DO: Final = "Make room, give another path, or set fewer workload.*.files_per_rank or ranks."
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A target with what its host told of it."""
+
+    target: Target
+    host: HostFacts
+    seen: TargetFacts
+
+
+def metadata_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> list[Fault]:
+    """Too few inodes or too little space for one iteration, told once for each file system.
+
+    A run removes what it made, so that the largest counts. Clients that share a file system need
+    room for all of them there: it is known to be one where the network or one kernel tells so.
+    """
+    places = [
+        _Place(target, facts[target.key], seen)
+        for target in targets_of(study)
+        if target.key in facts and (seen := facts[target.key].target) is not None
+    ]
+    faults = [fault for place in places for fault in _unfit(study, plan, place.target)]
+    for group in _by_file_system(places):
+        configurations = {name for place in group for name in place.target.configurations}
+        for configuration in sorted(configurations):
+            sharing = [place for place in group if configuration in place.target.configurations]
+            fault = _room_fault(_largest(plan, configuration), sharing)
+            if fault is not None and fault not in faults:
+                faults.append(fault)
+    return faults
+
+
+def _unfit(study: Study, plan: Plan, target: Target) -> Iterator[Fault]:
+    """A file system that only one host sees, inside its scratch folder, cannot serve."""
+    here = [point.job for point in plan.points if point.configuration in target.configurations]
+    if study.target.make_xfs and any(isinstance(job, MetadataJob) for job in here):
+        happened = "Metadata load is to run on an XFS that the session makes, which it cannot."
+        yield Fault(happened, "Give a directory on an XFS, and leave target.filesystem out.")
+
+
+def _largest(plan: Plan, configuration: str) -> Point | None:
+    points = [
+        point
+        for point in plan.points
+        if point.configuration == configuration and isinstance(point.job, MetadataJob)
+    ]
+    return max(points, key=_needs, default=None)
+
+
+def _needs(point: Point) -> tuple[int, int]:
+    """Inodes and bytes that one client needs."""
+    job = point.job
+    return (job.inodes, space_of(job)) if isinstance(job, MetadataJob) else (0, 0)
+
+
+def _room_fault(point: Point | None, sharing: list[_Place]) -> Fault | None:
+    if point is None:
+        return None
+    inodes, space = (one * len(sharing) for one in _needs(point))
+    first = sharing[0]
+    where = f"{shown(first.target.path)} on host {shown(first.target.host)}"
+    if len(sharing) > 1:
+        where += f", shared by {len(sharing)} hosts,"
+    # Some file systems have no fixed number of inodes and say 0.
+    if 0 < first.seen.free_inodes < inodes:
+        happened = (
+            f"{where} has {first.seen.free_inodes} inodes free, {point.label} needs {inodes}."
+        )
+        return Fault(happened, _DO)
+    if first.seen.free_bytes < with_spare(space):
+        happened = (
+            f"{where} has {format_bytes(first.seen.free_bytes)} free, {point.label} needs "
+            f"{format_bytes(with_spare(space))}."
+        )
+        return Fault(happened, _DO)
+    return None
+
+
+def _by_file_system(places: list[_Place]) -> list[list[_Place]]:
+    groups: dict[tuple[str, ...], list[_Place]] = {}
+    for place in places:
+        # A device's name is one device on one machine only; a server's export is one everywhere.
+        machine = "" if place.seen.network else place.host.kernel.boot_id
+        key = (place.seen.fs_type, place.seen.mount_source, machine)
+        groups.setdefault(key, []).append(place)
+    return list(groups.values())

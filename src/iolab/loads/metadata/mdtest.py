@@ -1,0 +1,428 @@
+"""Which MPI an `mpiexec` belongs to, and how it is told where ranks go: pure."""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+import re
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from iolab.core.compressed import Packer
+from iolab.core.engine import EngineName
+from iolab.core.events import Phase
+from iolab.core.host import HostKind
+from iolab.core.run import PlannedRun, RunRecord
+from iolab.errors import EngineError, HostError
+from iolab.hosts.answers import read_facts
+from iolab.hosts.barrier import alongside, together
+from iolab.hosts.clock import measure_offset
+from iolab.hosts.device_counters import snapshot
+from iolab.hosts.engine import Command, EngineReading
+from iolab.hosts.host import printable
+from iolab.hosts.remote_process import drive
+from iolab.hosts.telemetry import CounterCollector
+from iolab.loads.fileio.options import allowed
+from iolab.loads.fileio.prepare import watch_idle
+from iolab.loads.metadata.mdtest_output import (
+    OUTPUT_LIMIT_BYTES,
+    MdtestOutput,
+    contradictions,
+    parse,
+    reported,
+)
+from iolab.loads.metadata.workload import MDTEST_OPTIONS, MetadataJob, Operation, ReportedRate
+from iolab.session.context import Crew
+from iolab.session.discovery import FACTS_LIMIT_S
+from iolab.session.driver import Driver, Evidence, on_each
+from iolab.session.exit_faults import ending_fault
+from iolab.session.observers import Watch
+from iolab.targets.work_directory import Site, require_shared
+
+
+class MpiName(StrEnum):
+    """The MPIs whose `mpiexec` is known."""
+
+    MPICH = "MPICH"
+    OPEN_MPI = "Open MPI"
+
+
+@dataclass(frozen=True, slots=True)
+class Mpi:
+    """An MPI as its `mpiexec --version` tells it."""
+
+    name: MpiName
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where ranks run: a host's name in the study, its address among the hosts, how many."""
+
+    host: str
+    address: str
+    ranks: int
+
+
+INSTALL_MPI: Final = "Install MPICH or Open MPI on every client, as with `apt-get install mpich`."
+
+
+def mpi_of(text: str) -> Mpi:
+    """The MPI that printed this as its version. EngineError for any other.
+
+    Hydra is MPICH's; Intel's and Cray's mpiexec, which take other options, say something else.
+    """
+    for name, pattern in _VERSIONS:
+        if match := pattern.search(text[:VERSION_LIMIT]):
+            return Mpi(name, match[1])
+    first = (text.strip().splitlines() or ["nothing"])[0]
+    raise EngineError(f"mpiexec says its version is {first[:60]!r}, which is unknown.", INSTALL_MPI)
+
+
+def mpiexec_argv(mpi: Mpi, program: str, places: Sequence[Place], *, as_root: bool) -> list[str]:
+    """Start ranks on all places, filled one after the other; what to run is to be appended.
+
+    Hosts stand in the arguments, so that no host file is left anywhere. The launcher reaches the
+    others by ssh. EngineError for an address that cannot stand there.
+    """
+    for place in places:
+        _require_plain(place)
+    hosts = ",".join(f"{place.address}:{place.ranks}" for place in places)
+    ranks = str(sum(place.ranks for place in places))
+    if mpi.name is MpiName.MPICH:
+        # `user`: not the nodes of whatever allocation the agent was started in.
+        return [program, "-rmk", "user", "-launcher", "ssh", "-hosts", hosts, "-np", ranks]
+    root = ["--allow-run-as-root"] if as_root else []
+    # Ranks that wait for storage share processors: none is bound to one, as with MPICH.
+    where = ["--host", hosts, "--map-by", "slot", "--bind-to", "none"]
+    return [program, *root, *where, "-np", ranks]
+
+
+VERSION_LIMIT: Final = 64 << 10
+"""Characters looked at: both print a page."""
+
+_VERSIONS: Final = (
+    (MpiName.MPICH, re.compile(r"HYDRA build details:\s+Version:\s+(\d[\w.+-]{0,39})")),
+    (MpiName.OPEN_MPI, re.compile(r"\(Open(?:RTE| MPI)\) (\d[\w.+-]{0,39})")),
+)
+_ADDRESS: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252}[A-Za-z0-9])?")
+
+
+def _require_plain(place: Place) -> None:
+    if _ADDRESS.fullmatch(place.address):
+        return
+    happened = f"mpiexec cannot be told the address of host '{place.host}', {place.address!r}."
+    raise EngineError(happened, "Give a name or an IPv4 address in the inventory.")
+
+
+START_LIMIT_S: Final = 300.0
+"""For mpiexec to start thousands of ranks over ssh, and to end them."""
+
+SLOWEST_OPS_PER_S: Final = 20.0
+"""A fleet that is slower in any phase is taken for hung: a tenth of a lone disk that syncs."""
+
+VERSION_LIMIT_S: Final = 60.0
+"""For `mpiexec --version`, from a software tree on a busy network file system."""
+
+INSTALL_MDTEST: Final = "Install it on every client, in the same place: it comes with IOR."
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What to start, each a name to be found on PATH or a full path."""
+
+    mdtest: str
+    mpiexec: str
+
+
+def programs_of(job: MetadataJob) -> Programs:
+    """The programs that the job names, else those of the usual names. EngineError as below."""
+    options = allowed("mdtest", job.options, MDTEST_OPTIONS)
+    return Programs(options.get("mdtest", "mdtest"), options.get("mpiexec", "mpiexec"))
+
+
+def version_command(programs: Programs, directory: str) -> Command:
+    """Ask `mpiexec` for its version."""
+    argv = (programs.mpiexec, "--version")
+    return Command(argv, directory, b"", "", VERSION_LIMIT_S, OUTPUT_LIMIT_BYTES)
+
+
+def measure_command(
+    mpi: Mpi, job: MetadataJob, places: Sequence[Place], directory: str, folder: str
+) -> Command:
+    """One iteration of all phases below `directory`/`folder`, which mdtest makes and removes.
+
+    `places` are the clients in their order, the one that starts the others first. EngineError for
+    an option that is not allowed or an address that mpiexec cannot be told.
+    """
+    options = allowed("mdtest", job.options, MDTEST_OPTIONS)
+    programs = programs_of(job)
+    total = sum(place.ranks for place in places)
+    as_root = options.get("allow_run_as_root") == "1"
+    argv = [
+        *mpiexec_argv(mpi, programs.mpiexec, places, as_root=as_root),
+        *(programs.mdtest, "-v", "-i", "1", "-F", "-u", "-n", str(job.files_per_rank)),
+        *_optional(job, total, options),
+        *("-d", f"{directory}/{folder}"),
+    ]
+    work = len(Operation) * total * job.files_per_rank
+    lines = "".join(f"{place.host}: {place.ranks} ranks at {place.address}\n" for place in places)
+    return Command(
+        argv=tuple(argv),
+        cwd=directory,
+        stdin=b"",
+        job_file=f"{mpi}\n{lines}",
+        wall_limit_s=START_LIMIT_S + work / SLOWEST_OPS_PER_S,
+        output_limit_bytes=OUTPUT_LIMIT_BYTES,
+    )
+
+
+def faults_of(output: MdtestOutput, job: MetadataJob, ranks: int) -> tuple[str, ...]:
+    """Why an output is not that of the run that was asked for; empty when it is.
+
+    What mdtest or MPI said of an error comes first, but for what explains all of them.
+    """
+    if output.ranks == 1 and ranks > 1:
+        # Each is rank 0 of its own world; they make and remove the same files.
+        return (f"{ranks} ranks ran alone: this mdtest was built for another MPI than mpiexec's",)
+    return (*output.said, *output.faults, *contradictions(output), *_lacking(output, job, ranks))
+
+
+def _optional(job: MetadataJob, total: int, options: dict[str, str]) -> Iterator[str]:
+    if job.rank_shift % total:
+        yield from ("-N", str(job.rank_shift % total))
+    if job.file_bytes:
+        yield from ("-w", str(job.file_bytes), "-e", str(job.file_bytes))
+    if options.get("fsync") == "1":
+        yield "-y"
+    if options.get("random_stat") == "1":
+        yield "-R"
+
+
+def _lacking(output: MdtestOutput, job: MetadataJob, ranks: int) -> Iterator[str]:
+    if output.ranks is not None and output.ranks != ranks:
+        yield f"mdtest ran {output.ranks} ranks, and {ranks} were asked for"
+    files = ranks * job.files_per_rank
+    if output.files is not None and output.files != files:
+        yield f"mdtest used {output.files} files, and {files} were asked for"
+    if not output.rows:
+        yield "mdtest printed no summary"
+        return
+    if output.iterations != 1:
+        yield f"mdtest ran {output.iterations} iterations, and one was asked for"
+    for operation in Operation:
+        row = output.row(operation)
+        if row is None or row.minimum <= 0:
+            yield f"mdtest gave no rate for {operation.word}"
+    if not output.finished:
+        yield "mdtest did not say that it finished"
+
+
+_SHARE: Final = "Mount the target at the same path on every client."
+
+
+class MdtestDriver(Driver):
+    """One iteration of mdtest on all clients; see `Driver`."""
+
+    def __init__(self) -> None:
+        self.rates: tuple[ReportedRate, ...] = ()
+
+    async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+        """The target shared at one path, the programs there, the devices watched idle."""
+        self.rates = ()
+        crew.begin(Phase.PROVE, run, "mdtest and MPI on every client")
+        await on_each(evidence, lambda mine: _require_programs(mine, job_of(run)))
+        await _require_one_target(evidence)
+        if not crew.stop.requested:
+            await watch_idle(crew, run, evidence)
+
+    async def measure(
+        self,
+        crew: Crew,
+        run: PlannedRun,
+        evidence: Sequence[Evidence],
+        counters: CounterCollector,
+    ) -> None:
+        """Mdtest from its start to its end."""
+        job = job_of(run)
+        crew.begin(Phase.MEASURE, run, run.point.label)
+        halt = asyncio.Event()
+        mpi = await _same_mpi(evidence, job, halt)
+        first = evidence[0]
+        folder = f"mdtest.{run.repeat}.{run.attempt}"
+        places = [Place(mine.name, address_of(mine.site), job.ranks) for mine in evidence]
+        first.command = measure_command(mpi, job, places, first.site.dir, folder)
+        raw = await _watched(crew, evidence, counters, first.command, halt)
+        self.rates = _rates(evidence, job, raw)
+
+    def told(self, record: RunRecord) -> RunRecord:
+        """With the rates that it printed."""
+        return replace(record, reported=self.rates)
+
+
+def job_of(run: PlannedRun) -> MetadataJob:
+    """The run's job; TypeError for one of another engine."""
+    job = run.point.job
+    if not isinstance(job, MetadataJob):
+        raise TypeError(f"{job.engine} is no metadata load")
+    return job
+
+
+def address_of(site: Site) -> str:
+    """Where the other clients find this one: its address for ssh, else its name in the study.
+
+    This machine is `localhost`, which serves as long as it is the only client.
+    """
+    spec = site.host.spec
+    if spec.ssh is not None:
+        return spec.ssh.address
+    return "localhost" if spec.kind is HostKind.LOCAL else spec.name
+
+
+async def _require_programs(mine: Evidence, job: MetadataJob) -> None:
+    """EngineError when mdtest or mpiexec is not on that host."""
+    programs = programs_of(job)
+    asked = {
+        "mdtest": [programs.mdtest, "-h"],
+        "mpiexec": [programs.mpiexec, "--version"],
+    }
+    told = await mine.site.host.ask(
+        "facts", deadline_s=FACTS_LIMIT_S, path=mine.site.dir, tools=asked
+    )
+    facts = read_facts(mine.name, told)
+    for name, words in asked.items():
+        tool = facts.tool(name)
+        if tool is None or tool.path is None:
+            happened = f"There is no {printable(words[0])} on host '{mine.name}'."
+            raise EngineError(happened, INSTALL_MDTEST if name == "mdtest" else INSTALL_MPI)
+
+
+async def _require_one_target(evidence: Sequence[Evidence]) -> None:
+    """HostError unless every client sees the first one's folder under the same path."""
+    first = evidence[0].site
+    for mine in evidence:
+        if posixpath.dirname(mine.site.dir) != posixpath.dirname(first.dir):
+            happened = (
+                f"mdtest works below one path on all clients, and '{mine.name}' has its target at "
+                f"{posixpath.dirname(mine.site.dir)}, '{first.name}' at "
+                f"{posixpath.dirname(first.dir)}."
+            )
+            raise HostError(happened, _SHARE)
+    sites = [mine.site for mine in evidence]
+    needs = {site.name: [first.name] for site in sites[1:]}
+    if needs:
+        await require_shared(sites, needs, do=_SHARE)
+
+
+async def _same_mpi(evidence: Sequence[Evidence], job: MetadataJob, halt: asyncio.Event) -> Mpi:
+    """The MPI of all clients. EngineError when they differ: their ranks would not meet."""
+
+    async def ask(mine: Evidence) -> Mpi:
+        words = bytearray()
+        command = version_command(programs_of(job), mine.site.dir)
+        await drive(mine.site.host, command, halt, words.extend)
+        return mpi_of(words.decode("utf-8", "replace"))
+
+    found = (await together(evidence, ask)).complete()
+    _require_equal(found)
+    return found[evidence[0].name]
+
+
+def _require_equal(found: Mapping[str, Mpi]) -> None:
+    first, mpi = next(iter(found.items()))
+    for name, other in found.items():
+        if other != mpi:
+            happened = f"The MPIs differ: {mpi} on '{first}', {other} on '{name}'."
+            raise EngineError(happened, "Install the same MPI in the same version on all clients.")
+
+
+async def _watched(
+    crew: Crew,
+    evidence: Sequence[Evidence],
+    counters: CounterCollector,
+    command: Command,
+    halt: asyncio.Event,
+) -> bytes:
+    """What mdtest prints while every client is watched; also kept packed, however it ends."""
+    watches = {
+        mine.name: Watch(crew, mine.site.host, index, counters, mine.site.inodes_of)
+        for index, mine in enumerate(evidence)
+    }
+    first = evidence[0]
+    packer, raw = Packer(OUTPUT_LIMIT_BYTES), bytearray()
+
+    async def get_ready(mine: Evidence) -> None:
+        await watches[mine.name].begin()
+        mine.offset = await measure_offset(mine.site.host, crew.clock)
+        mine.before = await snapshot(mine.site.host)
+
+    async def look_again(mine: Evidence) -> None:
+        mine.after = await snapshot(mine.site.host)
+        mine.offset_after = await measure_offset(mine.site.host, crew.clock)
+
+    def take(piece: bytes) -> None:
+        packer.add(piece)
+        raw.extend(piece)
+
+    async def load() -> None:
+        try:
+            first.ending = await drive(first.site.host, command, halt, take, watch_processor=True)
+        finally:
+            first.output = packer.finish()
+        await on_each(evidence, look_again)
+
+    async def beside() -> None:
+        await _any_ends([_follow(mine, watches[mine.name]) for mine in evidence])
+
+    try:
+        await on_each(evidence, get_ready)
+        heeding = alongside(load(), crew.stop.pass_on(halt))
+        await alongside(heeding, beside())
+    finally:
+        await asyncio.gather(*(watch.end() for watch in watches.values()))
+        for mine in evidence:
+            mine.clock_step_ns = watches[mine.name].clock_step_ns
+    return bytes(raw)
+
+
+async def _follow(mine: Evidence, watch: Watch) -> None:
+    """Telemetry until cancelled; a host that is lost is told of in its evidence."""
+    try:
+        await watch.follow(0)
+    except HostError as fault:
+        mine.error = fault.happened
+        raise
+
+
+async def _any_ends(works: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """All at once until the first one ends or fails, which ends the others."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _rates(evidence: Sequence[Evidence], job: MetadataJob, raw: bytes) -> tuple[ReportedRate, ...]:
+    """What mdtest printed, held against what was asked for; EngineError when it is not that."""
+    first = evidence[0]
+    output = parse(raw)
+    ranks = job.ranks * len(evidence)
+    faults = faults_of(output, job, ranks)
+    for mine in evidence:
+        told = faults if mine is first else ()
+        mine.reading = EngineReading(output.version, None, None, (), None, told)
+    fault = ending_fault(EngineName.MDTEST, first)
+    if fault:
+        first.error = first.error or fault.happened
+        raise fault
+    return reported(output)

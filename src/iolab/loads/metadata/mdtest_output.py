@@ -1,0 +1,452 @@
+"""What mdtest prints, of all versions from 1.9 to 4.x: pure, and nothing in it is believed.
+
+The versions disagree on what the rate of a phase is. Every rank times itself; 1.9 and 3.2 take the
+rank with the *highest* rate for all, 3.3 mixes all ranks of all iterations into one sample, 4.x
+takes the slowest rank, which is the only one that counts all work over all the time it took. The
+lines that `-v` prints are those of rank 0 alone. The summary's form tells which it is, not the
+version: the mdtest of IOR 3.2 calls itself 1.9.3.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import islice
+from typing import Final
+
+from iolab.loads.metadata.workload import Operation, ReportedRate
+
+OUTPUT_LIMIT_BYTES: Final = 4 << 20
+"""What is read of an output: 3 KiB an iteration with `-v`, and 512 iterations are a long day."""
+
+ITERATIONS_LIMIT: Final = 1000
+"""More iterations than anybody waits for; a number beyond is not taken for one."""
+
+SENTENCES_LIMIT: Final = 8
+"""Error lines kept: thousands of ranks fail with the same words."""
+
+SENTENCE_LIMIT: Final = 300
+"""Characters kept of an error line."""
+
+
+class Rule(Enum):
+    """What a version's summary takes for the rate of a phase in one iteration."""
+
+    FASTEST_RANK = "fastest rank"
+    """1.9 and 3.2: all ranks' work over the time of the rank that saw the phase shortest."""
+    EVERY_RANK = "every rank"
+    """3.3: each rank's view is a sample of its own."""
+    SLOWEST_RANK = "slowest rank"
+    """4.x: all ranks' work over the longest time that a rank took."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the summary as printed, in operations a second."""
+
+    operation: Operation
+    maximum: float
+    minimum: float
+    mean: float
+    std_dev: float
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A line of `-v`: one phase of one iteration (from 1) as rank 0 saw it.
+
+    `ops_per_s` counts all ranks' work up to 3.3 and rank 0's own in 4.x; that of the trees is
+    always the phase's.
+    """
+
+    iteration: int
+    operation: Operation
+    seconds: float
+    ops_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class MdtestOutput:
+    """All that an output tells; None and empty for what it does not.
+
+    `rule` is None without a summary. `files` are those of all ranks in one iteration. `finished`
+    when mdtest came to its own end. `faults` say what is wrong with the output, `said` are the
+    lines in which mdtest or MPI tells of an error.
+    """
+
+    version: str
+    ranks: int | None
+    nodes: int | None
+    files: int | None
+    iterations: int | None
+    rule: Rule | None
+    rows: tuple[Row, ...]
+    seen: tuple[Seen, ...]
+    finished: bool
+    said: tuple[str, ...]
+    faults: tuple[str, ...]
+
+    def row(self, operation: Operation) -> Row | None:
+        """The summary's line of that operation."""
+        return next((row for row in self.rows if row.operation is operation), None)
+
+
+def parse(raw: bytes) -> MdtestOutput:
+    """Read an output, whole or broken off. Never raises."""
+    draft = _Draft()
+    if len(raw) > OUTPUT_LIMIT_BYTES:
+        draft.faults.append(f"mdtest printed more than {OUTPUT_LIMIT_BYTES} bytes")
+    for line in raw[:OUTPUT_LIMIT_BYTES].decode("utf-8", "replace").splitlines():
+        draft.take(line)
+    return draft.output()
+
+
+def reported(output: MdtestOutput) -> tuple[ReportedRate, ...]:
+    """The rates of an output of one iteration, as mdtest gives them; empty for any other.
+
+    Of 3.3, which gives every rank's view, it is the slowest rank's: what 4.x prints. The seconds
+    are those that the rate stands for; of the trees' phases they are printed with `-v` only.
+    """
+    if output.iterations != 1:
+        return ()
+    trees: dict[Operation, float] = {
+        seen.operation: seen.seconds for seen in output.seen if seen.operation in TREES
+    }
+    rates: list[ReportedRate] = []
+    for row in output.rows:
+        if row.minimum <= 0:
+            continue
+        seconds = trees.get(row.operation)
+        if row.operation not in TREES and output.files:
+            seconds = output.files / row.minimum
+        rates.append(ReportedRate(row.operation, row.minimum, seconds))
+    return tuple(rates)
+
+
+TREES: Final[tuple[Operation, ...]] = (Operation.TREE_CREATE, Operation.TREE_REMOVE)
+"""Phases that are timed by one rank, whose rate is the phase's in every version."""
+
+OPERATIONS: Final = {
+    "Tree creation": Operation.TREE_CREATE,
+    "File creation": Operation.FILE_CREATE,
+    "File stat": Operation.FILE_STAT,
+    "File read": Operation.FILE_READ,
+    "File removal": Operation.FILE_REMOVE,
+    "Tree removal": Operation.TREE_REMOVE,
+}
+"""mdtest's names. Those of folders are left out: our runs make files only."""
+
+_NUMBER: Final = r"(\S+)"
+_LAUNCHED: Final = re.compile(
+    r"mdtest-(\S{1,40}) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node\(s\)"
+)
+_FILES: Final = re.compile(r"(\d{1,9}) tasks, (\d{1,15}) files")
+_ITERATION: Final = re.compile(r"main: \* iteration (\d{1,9}) .*\*")
+_SUMMARY: Final = re.compile(r"SUMMARY( rate| time)?( \(in \S+\))?: \(of (\d{1,9}) iterations\)")
+_SEEN: Final = re.compile(rf"((?:Tree|File) \w+)\s*:\s+{_NUMBER} sec,\s+{_NUMBER} ops/sec")
+_ROW: Final = re.compile(r" {3}((?:Tree|File) \w+)( *)(:?)((?: +\S+){4,7})")
+_ERROR: Final = re.compile(r"ERROR|FAILED|Abort\(|MPI_ABORT|BAD TERMINATION", re.IGNORECASE)
+_SHORT_NAME: Final = 18
+"""Width of an operation's name before its colon up to 3.2; 3.3 has 26, and 4.x no colon."""
+
+
+class _Draft:
+    """An output while it is read, line by line."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+        self._version = ""
+        self._ranks: int | None = None
+        self._nodes: int | None = None
+        self._files: int | None = None
+        self._iterations: int | None = None
+        self._iteration = 0
+        self._table: str | None = None
+        self._rule: Rule | None = None
+        self._rows: dict[Operation, Row] = {}
+        self._seen: list[Seen] = []
+        self._finished = False
+        self._said: list[str] = []
+
+    def take(self, line: str) -> None:
+        """One line, in order."""
+        if match := _LAUNCHED.search(line):
+            self._version, self._ranks, self._nodes = match[1], int(match[2]), int(match[3])
+        elif match := _FILES.fullmatch(line.strip()):
+            self._files = int(match[2])
+        elif match := _ITERATION.search(line):
+            self._iteration = int(match[1])
+        elif match := _SUMMARY.search(line):
+            self._begin_table(match)
+        elif match := _SEEN.search(line):
+            self._add_seen(match)
+        elif self._table == "rate" and (match := _ROW.fullmatch(line.rstrip())):
+            self._add_row(match)
+        elif line.startswith("-- finished at "):
+            self._finished = True
+        elif _ERROR.search(line) and not line.startswith("WARNING"):
+            self._add_said(line)
+
+    def output(self) -> MdtestOutput:
+        """All lines are read."""
+        if not self._version:
+            self.faults.append("mdtest did not say its version")
+        return MdtestOutput(
+            version=self._version,
+            ranks=self._ranks,
+            nodes=self._nodes,
+            files=self._files,
+            iterations=self._iterations,
+            rule=self._rule,
+            rows=tuple(self._rows[key] for key in Operation if key in self._rows),
+            seen=tuple(self._seen),
+            finished=self._finished,
+            said=tuple(self._said),
+            faults=tuple(dict.fromkeys(self.faults)),
+        )
+
+    def _begin_table(self, match: re.Match[str]) -> None:
+        self._table = (match[1] or " rate").strip()
+        iterations = int(match[3])
+        if self._table != "rate":
+            return
+        if not 1 <= iterations <= ITERATIONS_LIMIT:
+            self.faults.append(f"mdtest summarises {iterations} iterations, which cannot be")
+        elif self._iterations is not None:
+            self.faults.append("mdtest printed more than one summary of rates")
+        else:
+            self._iterations = iterations
+
+    def _add_seen(self, match: re.Match[str]) -> None:
+        operation = OPERATIONS.get(match[1])
+        seconds, rate = _finite(match[2]), _finite(match[3])
+        if operation is None:
+            return
+        if seconds is None or rate is None:
+            words = f"{match[2]} sec, {match[3]} ops/sec"[:SENTENCE_LIMIT]
+            self.faults.append(f"mdtest says that {match[1]} took {words!r}")
+        elif 1 <= self._iteration <= ITERATIONS_LIMIT:
+            key = (self._iteration, operation)
+            if key not in {(one.iteration, one.operation) for one in self._seen[-8:]}:
+                self._seen.append(Seen(self._iteration, operation, seconds, rate))
+
+    def _add_row(self, match: re.Match[str]) -> None:
+        operation = OPERATIONS.get(match[1])
+        if operation is None or operation in self._rows:
+            return
+        # With --show-perrank-statistics 4.x puts three numbers of single ranks first.
+        words = match[4].split()[-4:]
+        numbers = [number for number in map(_finite, words) if number is not None]
+        if len(numbers) < len(words):
+            row = " ".join(words)[:SENTENCE_LIMIT]
+            self.faults.append(f"mdtest summarises {match[1]} as {row!r}")
+            return
+        self._rows[operation] = Row(operation, *numbers)
+        if operation not in TREES:
+            self._rule = _rule_of(match)
+
+    def _add_said(self, line: str) -> None:
+        if len(self._said) < SENTENCES_LIMIT:
+            self._said.append(line.strip()[:SENTENCE_LIMIT])
+
+
+def _rule_of(match: re.Match[str]) -> Rule:
+    if not match[3]:
+        return Rule.SLOWEST_RANK
+    short = len(match[1]) + len(match[2]) <= _SHORT_NAME
+    return Rule.FASTEST_RANK if short else Rule.EVERY_RANK
+
+
+def _finite(word: str) -> float | None:
+    """A number that can be a rate or a time; None for anything else, `inf` and `-nan` too."""
+    try:
+        number = float(word)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def lines_of(output: MdtestOutput, operation: Operation) -> Iterator[Seen]:
+    """What rank 0 saw of that operation, iteration by iteration."""
+    return (seen for seen in output.seen if seen.operation is operation)
+
+
+ROWS_LIMIT: Final = 1 << 20
+"""Rows read: as many as ranks that a fleet can have."""
+
+FAULTS_LIMIT: Final = 8
+"""Faults told: a table that is broken once is broken in every row."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankRate:
+    """What one rank did in one phase, up to its own end; it then waited for the others."""
+
+    iteration: int
+    rank: int
+    operation: Operation
+    ops_per_s: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankTable:
+    """All ranks of all iterations, and sentences on what could not be read."""
+
+    rates: tuple[RankRate, ...]
+    faults: tuple[str, ...]
+
+    def of(self, operation: Operation) -> tuple[RankRate, ...]:
+        """Every rank's rate of that operation, iteration by iteration."""
+        return tuple(rate for rate in self.rates if rate.operation is operation)
+
+
+def parse_ranks(text: str) -> RankTable:
+    """Read a table, whole or broken off. Never raises.
+
+    A row has no iteration: rank 0 begins the next one. The row `all` is the whole of the last
+    iteration, and is left out; trees are not timed by rank.
+    """
+    lines = [line for line in islice(text.splitlines(), ROWS_LIMIT) if line and "\0" not in line]
+    rows = list(csv.reader(lines, quoting=csv.QUOTE_NONE))
+    if not rows or rows[0][:2] != ["rank", "items"]:
+        return RankTable((), ("mdtest's table of ranks has no heading",))
+    columns = _columns(rows[0])
+    rates: list[RankRate] = []
+    faults: list[str] = []
+    iteration = 0
+    for number, row in enumerate(rows[1:], 2):
+        if row[0] == "all":
+            continue
+        if not (row[0].isascii() and row[0].isdigit() and len(row[0]) < 10):
+            faults.append(f"row {number} of mdtest's table of ranks is of no rank")
+            continue
+        rank = int(row[0])
+        iteration += rank == 0 or iteration == 0
+        for operation, place in columns.items():
+            cells = row[place : place + 2]
+            if cells in ([], [""], ["", ""]):
+                continue
+            rate, seconds = _pair(cells)
+            if rate is None or seconds is None:
+                faults.append(f"row {number} of mdtest's table of ranks breaks off")
+                break
+            rates.append(RankRate(iteration, rank, operation, rate, seconds))
+    return RankTable(tuple(rates), tuple(faults[:FAULTS_LIMIT]))
+
+
+def _columns(heading: Sequence[str]) -> dict[Operation, int]:
+    """Where the rate of each operation stands; its time is next to it."""
+    places = {name: place for place, name in enumerate(heading)}
+    return {
+        operation: places[f"rate-{name}"]
+        for name, operation in OPERATIONS.items()
+        if places.get(f"time-{name}") == places.get(f"rate-{name}", -2) + 1
+    }
+
+
+def _pair(cells: Sequence[str]) -> tuple[float | None, float | None]:
+    numbers: list[float | None] = []
+    for cell in cells:
+        try:
+            number = float(cell)
+        except ValueError:
+            number = math.nan
+        numbers.append(number if math.isfinite(number) and number >= 0 else None)
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else (None, None)
+
+
+ROUNDING: Final = 0.0005
+"""mdtest prints three decimals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Rates over iterations; `std_dev` is that of a sample (n-1), None for a single one."""
+
+    n: int
+    maximum: float
+    minimum: float
+    mean: float
+    std_dev: float | None
+
+
+def spread(rates: Sequence[float]) -> Spread:
+    """The statistics of those rates. ValueError for none."""
+    if not rates:
+        raise ValueError("a spread needs at least one rate")
+    std_dev = statistics.stdev(rates) if len(rates) > 1 else None
+    return Spread(len(rates), max(rates), min(rates), statistics.fmean(rates), std_dev)
+
+
+def spread_of(output: MdtestOutput, operation: Operation) -> Spread | None:
+    """A summary's line with the standard deviation of a sample, whatever the version divides by.
+
+    None when the line is missing, and for files of 3.3, whose line mixes ranks with iterations: its
+    extremes are single ranks', and no deviation over iterations can be had from it.
+    """
+    row = output.row(operation)
+    n = output.iterations
+    if row is None or n is None or output.rule is None:
+        return None
+    if output.rule is Rule.EVERY_RANK and operation not in TREES:
+        return None
+    std_dev = row.std_dev
+    if output.rule is not Rule.SLOWEST_RANK and n > 1:
+        # Up to 3.3 mdtest divides by n.
+        std_dev *= math.sqrt(n / (n - 1))
+    return Spread(n, row.maximum, row.minimum, row.mean, std_dev if n > 1 else None)
+
+
+def contradictions(output: MdtestOutput) -> tuple[str, ...]:
+    """Sentences on where an output disagrees with itself by more than it rounds."""
+    return tuple(
+        f"mdtest's summary contradicts itself: {words}"
+        for row in output.rows
+        for words in _of_row(output, row)
+    )
+
+
+def _of_row(output: MdtestOutput, row: Row) -> Iterator[str]:
+    name = row.operation.word
+    n = output.iterations or 1
+    if not row.minimum - ROUNDING * 2 <= row.mean <= row.maximum + ROUNDING * 2:
+        yield f"the mean of {name}, {row.mean}, is not between {row.minimum} and {row.maximum}"
+        return
+    # No sample deviates more than when half of it lies at each end.
+    widest = (row.maximum - row.minimum) / 2 * math.sqrt(n / max(n - 1, 1)) + 4 * ROUNDING
+    if row.std_dev > widest:
+        yield f"{name} deviates by {row.std_dev}, and cannot by more than {widest:.3f}"
+    seen = [one.ops_per_s for one in lines_of(output, row.operation)]
+    if len(seen) == n:
+        yield from _of_lines(output, row, seen)
+
+
+def _of_lines(output: MdtestOutput, row: Row, seen: Sequence[float]) -> Iterator[str]:
+    """The summary against the lines of its iterations."""
+    name = row.operation.word
+    if row.operation in TREES:
+        again = spread(seen)
+        divisor_n = output.rule is not Rule.SLOWEST_RANK
+        std_dev = (statistics.pstdev(seen) if divisor_n else again.std_dev) or 0.0
+        pairs = (
+            ("maximum", row.maximum, again.maximum),
+            ("minimum", row.minimum, again.minimum),
+            ("mean", row.mean, again.mean),
+            ("standard deviation", row.std_dev, std_dev),
+        )
+        for what, printed, computed in pairs:
+            if abs(printed - computed) > 3 * ROUNDING:
+                yield f"the {what} of {name} is {computed:.3f}, and it prints {printed}"
+        return
+    if output.rule is Rule.SLOWEST_RANK:
+        ranks = output.ranks or 1
+        if row.minimum > min(seen) * ranks + ROUNDING * (ranks + 1):
+            yield f"{name} has a minimum of {row.minimum}, and rank 0 saw {min(seen)} x {ranks}"
+    elif row.maximum < max(seen) - 2 * ROUNDING:
+        yield f"{name} has a maximum of {row.maximum}, and rank 0 saw {max(seen)}"

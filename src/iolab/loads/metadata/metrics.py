@@ -1,0 +1,452 @@
+"""What the hosts did in each phase of metadata load: plain sums for each host and operation.
+
+A phase is one operation on all ranks of all hosts; phases follow each other and are never added up.
+The *common window* of a phase is the time in which every rank of every host worked, on the
+controller's clock: from the latest start of a rank to the earliest end of one. Only intervals that
+lie wholly inside count for a rate. Latencies are those of the whole phase: each operation was
+counted once, and the hosts told the exact extremes of all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from iolab.analysis.metrics import NANOSECONDS, PERCENTILES, is_supported
+from iolab.analysis.window import EDGE_SLACK_NS, Window
+from iolab.core.histogram import BIN_COUNT, Histogram
+from iolab.core.metric import Level, Metric, Result
+from iolab.core.run import HostRun, RunRecord, RunStatus
+from iolab.core.samples import Floats, Ints
+from iolab.loads.metadata.workload import Operation, OperationRun, ReportedRate
+
+FILE_OPERATIONS: Final = (
+    Operation.FILE_CREATE,
+    Operation.FILE_STAT,
+    Operation.FILE_READ,
+    Operation.FILE_REMOVE,
+)
+"""Operations of which each rank does many. Of the trees it does one, and no operation can end while
+all ranks are still at theirs: trees have a rate over the whole phase only."""
+
+EDGE_SHARE: Final = 0.05
+"""How far an interval may stick out of the window as a share of it, where that is less than the
+slack of runs of I/O: phases may be shorter than that slack."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseLoad:
+    """One operation on H hosts.
+
+    `runs` is what each host told, None where it did not come to the phase. `whole` reaches from the
+    first rank's start to the last one's end, `common` is the time that all ranks of all hosts
+    shared; both are None where a host told no times, `common` also where there is none.
+    `inside` (H,) operations ended in `seconds` (H,) of intervals within the common window; without
+    one within the host's own. `ops` (H,), `lat_sum_ns` (H,) and `bins` (H, BIN_COUNT) are of the
+    whole phase.
+    """
+
+    operation: Operation
+    runs: tuple[OperationRun | None, ...]
+    whole: Window | None
+    common: Window | None
+    inside: Ints
+    seconds: Floats
+    ops: Ints
+    lat_sum_ns: Floats
+    bins: Ints
+
+    @property
+    def shared(self) -> bool:
+        """Whether every host has an interval in the common window, so that rates may be added."""
+        return self.common is not None and bool((self.seconds > 0).all())
+
+    @property
+    def done(self) -> int:
+        """Operations that all hosts together completed."""
+        return sum(run.done for run in self.runs if run is not None)
+
+    @property
+    def failed(self) -> int:
+        """Operations that failed on any host."""
+        return sum(n for run in self.runs if run is not None for _, n in run.errors)
+
+    def histogram(self, hosts: list[int]) -> Histogram:
+        """The latencies of those hosts merged bin by bin, with the extremes they told."""
+        told = [run for host in hosts if (run := self.runs[host]) is not None and run.done]
+        lows = [run.lat_min_ns for run in told if run.lat_min_ns is not None]
+        highs = [run.lat_max_ns for run in told if run.lat_max_ns is not None]
+        known = bool(told) and len(lows) == len(highs) == len(told)
+        return Histogram(
+            self.bins[hosts].sum(axis=0),
+            min(lows) if known else None,
+            max(highs) if known else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLoad:
+    """All phases of a run in their order, those that no host came to left out."""
+
+    phases: tuple[PhaseLoad, ...]
+
+    @property
+    def file_phases(self) -> tuple[PhaseLoad, ...]:
+        """The phases in which each rank works on many files."""
+        return tuple(phase for phase in self.phases if phase.operation in FILE_OPERATIONS)
+
+    @property
+    def window_s(self) -> float:
+        """The shortest common window of the phases on files; 0 where one of them has none."""
+        windows = [phase.common.seconds if phase.common else 0.0 for phase in self.file_phases]
+        return min(windows, default=0.0)
+
+    def span(self) -> Window | None:
+        """From the first phase's start to the last one's end; None where no times are known."""
+        known = [phase.whole for phase in self.phases if phase.whole is not None]
+        if not known:
+            return None
+        return Window(min(w.start_ns for w in known), max(w.end_ns for w in known))
+
+
+def measure_metadata(record: RunRecord) -> MetadataLoad:
+    """The sums of every phase of a record."""
+    named = {
+        operation: tuple(_run_of(host, operation) for host in record.hosts)
+        for operation in Operation
+    }
+    return MetadataLoad(
+        tuple(
+            _phase(record, operation, runs)
+            for operation, runs in named.items()
+            if any(run is not None for run in runs)
+        )
+    )
+
+
+def _run_of(host: HostRun, operation: Operation) -> OperationRun | None:
+    return next((run for run in host.phases if run.operation is operation), None)
+
+
+def own_windows(
+    runs: tuple[OperationRun | None, ...], hosts: tuple[HostRun, ...]
+) -> tuple[Window | None, ...]:
+    """When all ranks of each host worked, on the controller's clock.
+
+    It is empty or turned around (end before start) where a host's ranks never worked all at once;
+    None where the host told no times.
+    """
+    found: list[Window | None] = []
+    for run, host in zip(runs, hosts, strict=True):
+        if run is None or run.last_start_real_ns is None or run.first_end_real_ns is None:
+            found.append(None)
+            continue
+        off = host.clock_offset_ns
+        found.append(Window(run.last_start_real_ns - off, run.first_end_real_ns - off))
+    return tuple(found)
+
+
+def whole_windows(
+    runs: tuple[OperationRun | None, ...], hosts: tuple[HostRun, ...]
+) -> tuple[Window | None, ...]:
+    """Each host's first rank's start and last rank's end, on the controller's clock."""
+    found: list[Window | None] = []
+    for run, host in zip(runs, hosts, strict=True):
+        if run is None or run.first_start_real_ns is None or run.last_end_real_ns is None:
+            found.append(None)
+            continue
+        off = host.clock_offset_ns
+        found.append(Window(run.first_start_real_ns - off, run.last_end_real_ns - off))
+    return tuple(found)
+
+
+def _phase(
+    record: RunRecord, operation: Operation, runs: tuple[OperationRun | None, ...]
+) -> PhaseLoad:
+    table, bins, count = record.intervals, record.bins, len(record.hosts)
+    own = own_windows(runs, record.hosts)
+    common = _joint(own)
+    rows = np.flatnonzero(table.direction == int(operation))
+    host = table.host[rows]
+    inside = _inside(record, rows, own, common)
+    seconds = np.zeros(count, dtype=np.int64)
+    np.add.at(seconds, host[inside], table.span_ns[rows][inside])
+    dense = np.zeros((count, BIN_COUNT), dtype=np.int64)
+    mine = bins.direction == int(operation)
+    np.add.at(dense, (bins.host[mine], bins.bin[mine]), bins.count[mine])
+    waited = np.zeros(count, dtype=np.float64)
+    np.add.at(waited, host, table.lat_sum_ns[rows])
+    return PhaseLoad(
+        operation=operation,
+        runs=runs,
+        whole=_outer(whole_windows(runs, record.hosts)),
+        common=common,
+        inside=_by_host(host[inside], table.ios[rows][inside], count),
+        seconds=np.asarray(seconds / 1e9, dtype=np.float64),
+        ops=_by_host(host, table.ios[rows], count),
+        lat_sum_ns=waited,
+        bins=dense,
+    )
+
+
+def _by_host(host: Ints, amounts: Ints, count: int) -> Ints:
+    sums = np.zeros(count, dtype=np.int64)
+    np.add.at(sums, host, amounts)
+    return sums
+
+
+def _joint(own: tuple[Window | None, ...]) -> Window | None:
+    """What all windows share, None when that is nothing or one is not known."""
+    known = [window for window in own if window is not None]
+    if not known or len(known) < len(own):
+        return None
+    start, end = max(w.start_ns for w in known), min(w.end_ns for w in known)
+    return Window(start, end) if end > start else None
+
+
+def _outer(windows: tuple[Window | None, ...]) -> Window | None:
+    known = [window for window in windows if window is not None]
+    if not known or len(known) < len(windows):
+        return None
+    return Window(min(w.start_ns for w in known), max(w.end_ns for w in known))
+
+
+def _inside(
+    record: RunRecord, rows: Ints, own: tuple[Window | None, ...], common: Window | None
+) -> Ints:
+    """Which of the rows lie in the common window, or without one in their own host's."""
+    table = record.intervals
+    windows = own if common is None else (common,) * len(own)
+    low = np.array([0 if w is None else w.start_ns for w in windows], dtype=np.int64)
+    high = np.array([0 if w is None else w.end_ns for w in windows], dtype=np.int64)
+    slack = np.clip((high - low) * EDGE_SHARE, 0, EDGE_SLACK_NS).astype(np.int64)
+    offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
+    host = table.host[rows]
+    ends = table.end_real_ns[rows] - offsets[host]
+    starts = ends - table.span_ns[rows]
+    fits = (starts >= (low - slack)[host]) & (ends <= (high + slack)[host])
+    return np.flatnonzero(fits).astype(np.int64)
+
+
+OPS_PER_SECOND: Final = "ops/s"
+
+_LATENCIES: Final = ("lat_ns_mean", *(f"lat_ns_{name}" for name, _ in PERCENTILES), "lat_ns_max")
+
+
+def rate_key(operation: Operation) -> str:
+    """The metric of the rate over the common window; only operations on files have it."""
+    return f"{operation.key}_ops_per_s"
+
+
+def whole_key(operation: Operation) -> str:
+    """The metric of the rate over the whole phase."""
+    return f"{operation.key}_ops_per_s_whole"
+
+
+def latency_key(operation: Operation, name: str) -> str:
+    """The metric of a latency: `mean`, `p50` … `p99_99`, or `max`."""
+    return f"{operation.key}_lat_ns_{name}"
+
+
+def _units(operation: Operation) -> dict[str, str]:
+    rates = [rate_key(operation)] if operation in FILE_OPERATIONS else []
+    return {
+        **dict.fromkeys((*rates, whole_key(operation)), OPS_PER_SECOND),
+        **{f"{operation.key}_{name}": NANOSECONDS for name in _LATENCIES},
+    }
+
+
+METADATA_UNITS: Final[Mapping[str, str]] = {
+    key: unit for operation in Operation for key, unit in _units(operation).items()
+}
+"""Every metric key of a metadata result and its unit, in the order in which they are shown."""
+
+
+def metadata_metrics(record: RunRecord, load: MetadataLoad) -> dict[str, Metric]:
+    """The metrics of all hosts together; where there are no phases those that the engine printed.
+
+    A rate over the common window has no value where a host has no whole interval in it.
+    """
+    hosts = list(range(len(record.hosts)))
+    values: dict[str, float | None] = {}
+    for told in record.reported:
+        values[whole_key(told.operation)] = _plausible(told)
+    for phase in load.phases:
+        if phase.shared:
+            values[rate_key(phase.operation)] = float((phase.inside / phase.seconds).sum())
+        values[whole_key(phase.operation)] = _over(phase.done, phase.whole)
+        values |= _latencies(phase, hosts)
+    return _named(values)
+
+
+def metadata_host_metrics(load: MetadataLoad, host: int) -> dict[str, Metric]:
+    """The metrics of one host: over the window that all share, where there is one."""
+    values: dict[str, float | None] = {}
+    for phase in load.phases:
+        run, seconds = phase.runs[host], float(phase.seconds[host])
+        if run is None:
+            continue
+        if seconds > 0:
+            values[rate_key(phase.operation)] = float(phase.inside[host]) / seconds
+        if run.first_start_real_ns is not None and run.last_end_real_ns is not None:
+            whole = Window(run.first_start_real_ns, run.last_end_real_ns)
+            values[whole_key(phase.operation)] = _over(run.done, whole)
+        values |= _latencies(phase, [host])
+    return _named(values)
+
+
+def _named(values: Mapping[str, float | None]) -> dict[str, Metric]:
+    return {key: Metric(values.get(key), unit) for key, unit in METADATA_UNITS.items()}
+
+
+def _plausible(told: ReportedRate) -> float | None:
+    """A printed rate; one below zero or not finite is none."""
+    return told.ops_per_s if 0 <= told.ops_per_s < float("inf") else None
+
+
+def _over(done: int, whole: Window | None) -> float | None:
+    return None if whole is None or whole.end_ns <= whole.start_ns else done / whole.seconds
+
+
+def _latencies(phase: PhaseLoad, hosts: list[int]) -> dict[str, float | None]:
+    histogram, total = phase.histogram(hosts), int(phase.ops[hosts].sum())
+    values: dict[str, float | None] = {
+        name: histogram.percentile_ns(percent) if is_supported(histogram.total, percent) else None
+        for name, percent in PERCENTILES
+    }
+    values["mean"] = float(phase.lat_sum_ns[hosts].sum()) / total if total else None
+    values["max"] = None if histogram.max_ns is None else float(histogram.max_ns)
+    return {latency_key(phase.operation, name): value for name, value in values.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class OperationStatistics:
+    """One operation over the iterations of a point; rates in operations a second.
+
+    `metric` is the key of the rate: that over the common window where all iterations have it, else
+    that over the whole phase. `std_dev` is None of a single iteration. `shown` is the iteration
+    whose rate is the median (of two the lower), and `latencies` are its own by name: `mean`, `p50`
+    and so on. `level` is the worst verdict of the iterations.
+    """
+
+    operation: Operation
+    metric: str
+    values: tuple[float, ...]
+    shown: Result
+    latencies: Mapping[str, Metric]
+    level: Level
+
+    @property
+    def over_window(self) -> bool:
+        """Whether the rate is that over the common window."""
+        return self.metric == rate_key(self.operation)
+
+    @property
+    def n(self) -> int:
+        """How many iterations."""
+        return len(self.values)
+
+    @property
+    def maximum(self) -> float:
+        """The highest rate."""
+        return max(self.values)
+
+    @property
+    def minimum(self) -> float:
+        """The lowest rate."""
+        return min(self.values)
+
+    @property
+    def mean(self) -> float:
+        """The arithmetic mean."""
+        return math.fsum(self.values) / len(self.values)
+
+    @property
+    def std_dev(self) -> float | None:
+        """The sample's standard deviation."""
+        if len(self.values) < 2:
+            return None
+        mean = self.mean
+        return math.sqrt(math.fsum((v - mean) ** 2 for v in self.values) / (len(self.values) - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class PointStatistics:
+    """A point's iterations: those of other hosts (`without`) stand apart.
+
+    `results` are the iterations that count, in their order; `left_out` is how many did not.
+    """
+
+    configuration: str
+    workload: str
+    axis: tuple[tuple[str, int | str], ...]
+    digest: str
+    without: tuple[str, ...]
+    results: tuple[Result, ...]
+    left_out: int
+    operations: tuple[OperationStatistics, ...]
+
+
+def is_metadata(result: Result) -> bool:
+    """Whether the result is of metadata load: its metrics are those of operations."""
+    return whole_key(Operation.FILE_CREATE) in result.metrics
+
+
+def point_statistics(results: Sequence[Result]) -> tuple[PointStatistics, ...]:
+    """Every point of metadata load among the results, in their order."""
+    grouped: dict[tuple[str, tuple[str, ...]], list[Result]] = {}
+    for result in results:
+        if is_metadata(result):
+            grouped.setdefault((result.digest, result.without), []).append(result)
+    return tuple(_point(group) for group in grouped.values())
+
+
+def _point(group: Sequence[Result]) -> PointStatistics:
+    done = sorted((r for r in group if r.status is RunStatus.DONE), key=lambda r: r.repeat)
+    found = [_operation(operation, done) for operation in Operation]
+    first = group[0]
+    return PointStatistics(
+        configuration=first.configuration,
+        workload=first.workload,
+        axis=first.axis,
+        digest=first.digest,
+        without=first.without,
+        results=tuple(done),
+        left_out=len(group) - len(done),
+        operations=tuple(one for one in found if one is not None),
+    )
+
+
+def _operation(operation: Operation, done: Sequence[Result]) -> OperationStatistics | None:
+    """The operation over the iterations; None where none has a rate of it."""
+    over_window = operation in FILE_OPERATIONS and all(
+        _value(result, rate_key(operation)) is not None for result in done
+    )
+    key = rate_key(operation) if over_window else whole_key(operation)
+    known = [(value, result) for result in done if (value := _value(result, key)) is not None]
+    if not known:
+        return None
+    ordered = sorted(known, key=lambda pair: pair[0])
+    shown = ordered[(len(ordered) - 1) // 2][1]
+    prefix = f"{operation.key}_lat_ns_"
+    return OperationStatistics(
+        operation=operation,
+        metric=key,
+        values=tuple(value for value, _ in known),
+        shown=shown,
+        latencies={
+            name.removeprefix(prefix): shown.metrics.get(name, Metric(None, unit))
+            for name, unit in METADATA_UNITS.items()
+            if name.startswith(prefix)
+        },
+        level=max((result.verdict.level for _, result in known), key=lambda level: level.rank),
+    )
+
+
+def _value(result: Result, key: str) -> float | None:
+    metric = result.metrics.get(key)
+    return None if metric is None else metric.value

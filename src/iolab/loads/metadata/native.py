@@ -1,0 +1,570 @@
+"""Which ranks of a metadata job are whose, and whose files a host works on: pure."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from iolab.core.events import IntervalSeen, Phase
+from iolab.core.histogram import MIDDLE_NS, of_sparse
+from iolab.core.run import NOT_DROPPED, CacheProof, PlannedRun
+from iolab.core.samples import narrow
+from iolab.errors import EngineError, HostError
+from iolab.hosts.answers import MeasuredAnswer, MetadataIntervalAnswer, read_answer
+from iolab.hosts.barrier import alongside
+from iolab.hosts.clock import ClockOffset, measure_offset
+from iolab.hosts.device_counters import snapshot
+from iolab.hosts.host import Host, Message
+from iolab.hosts.intervals import DirectionInterval, Interval
+from iolab.hosts.remote_process import OVERDUE_S, heeding
+from iolab.hosts.telemetry import CounterCollector
+from iolab.loads.fileio.prepare import watch_idle
+from iolab.loads.metadata.study import operations_of, phase_seconds
+from iolab.loads.metadata.workload import MetadataJob, Operation, OperationRun
+from iolab.session.context import Crew
+from iolab.session.driver import Driver, Evidence, on_each
+from iolab.session.observers import Watch
+from iolab.session.start_time import NS_PER_S, Start, start_of
+from iolab.targets.extents import evict
+from iolab.targets.work_directory import require_shared, seen_dir
+
+SHIFTED = frozenset({Operation.FILE_STAT, Operation.FILE_READ, Operation.FILE_REMOVE})
+"""Operations on files that may be another rank's; the others are on the rank's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One host's ranks among those of the fleet.
+
+    `makers` are the hosts, by index, that made the files on which it works: its own index among
+    them where it works on files of its own.
+    """
+
+    index: int
+    first_rank: int
+    ranks: int
+    total_ranks: int
+    makers: tuple[int, ...]
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """The makers that are not this host."""
+        return tuple(maker for maker in self.makers if maker != self.index)
+
+
+def shares(job: MetadataJob, hosts: int) -> tuple[Share, ...]:
+    """The hosts' shares: ranks count over the hosts in their order."""
+    total = job.ranks * hosts
+    return tuple(_share(job, index, total) for index in range(hosts))
+
+
+def request_of(
+    job: MetadataJob,
+    share: Share,
+    dirs: Mapping[int, str],
+    operation: Operation,
+    *,
+    iteration: int,
+    shifted: bool = True,
+) -> dict[str, object]:
+    """The arguments of a `metadata` request.
+
+    `dirs` are the scratch folders of the host and of its `others`, by index, as that host sees
+    them. Without `shifted` the ranks work on their own files, whatever the job says.
+    """
+    asked: dict[str, object] = {
+        "dir": dirs[share.index],
+        "phase": operation.word,
+        "first_rank": share.first_rank,
+        "ranks": share.ranks,
+        "total_ranks": share.total_ranks,
+        "files_per_rank": job.files_per_rank,
+        "file_bytes": job.file_bytes,
+        "iteration": iteration,
+    }
+    if shifted and operation in SHIFTED and job.rank_shift % share.total_ranks:
+        asked["shift"] = job.rank_shift % share.total_ranks
+        asked["others"] = [
+            {"dir": dirs[maker], "first_rank": maker * job.ranks, "ranks": job.ranks}
+            for maker in share.others
+        ]
+    return asked
+
+
+def _share(job: MetadataJob, index: int, total: int) -> Share:
+    first = index * job.ranks
+    # As many ranks as a host has, one after the other: they are of two hosts at most.
+    begin = (first + job.rank_shift) % total
+    end = (begin + job.ranks - 1) % total
+    makers = dict.fromkeys((begin // job.ranks, end // job.ranks))
+    return Share(index, first, job.ranks, total, tuple(makers))
+
+
+MOVING = frozenset({Operation.FILE_CREATE, Operation.FILE_READ})
+"""Operations that move a file's bytes."""
+
+
+class PhaseReader:
+    """Takes one host's messages of one phase; `first_seq` is the number of its first interval."""
+
+    def __init__(
+        self, job: MetadataJob, share: Share, operation: Operation, first_seq: int
+    ) -> None:
+        self._job = job
+        self._share = share
+        self._operation = operation
+        self._seq = first_seq
+        self.intervals: list[Interval] = []
+
+    def take(self, told: MetadataIntervalAnswer) -> Interval:
+        """The next interval. ValueError when it contradicts itself."""
+        counts = of_sparse(*_columns(told.bins))
+        if int(counts.sum()) != told.ops:
+            raise ValueError(f"its bins hold {int(counts.sum())} of {told.ops} operations")
+        if told.to_real_ns < told.from_real_ns:
+            raise ValueError("it ends before it begins")
+        bins = np.flatnonzero(counts)
+        part = DirectionInterval(
+            direction=self._operation,
+            ios=told.ops,
+            bytes=told.ops * self._job.file_bytes if self._operation in MOVING else 0,
+            lat_sum_ns=float(counts @ MIDDLE_NS),
+            bins=narrow(bins),
+            counts=narrow(counts[bins]),
+        )
+        span_ns = told.to_real_ns - told.from_real_ns
+        interval = Interval(self._seq, told.to_real_ns, span_ns, (part,))
+        self._seq += 1
+        self.intervals.append(interval)
+        return interval
+
+    def finish(self, told: MeasuredAnswer) -> OperationRun:
+        """The phase's account; ValueError when it is not what was asked, or not the sum of all.
+
+        The intervals' latency sums, until then the bins' midpoints, are scaled to the exact total.
+        """
+        asked = _asked(self._job, self._share, self._operation)
+        failed = sum(told.errors.values())
+        if told.phase != self._operation.word:
+            raise ValueError(f"it is of phase {told.phase[:40]!r}")
+        if told.ops + failed + told.skipped != asked:
+            parts = f"{told.ops} done, {failed} failed, {told.skipped} skipped"
+            raise ValueError(f"{parts} are not the {asked} that were asked for")
+        self._compare(told)
+        self._scale(told.latency_sum_ns)
+        return OperationRun(
+            operation=self._operation,
+            asked=asked,
+            done=told.ops,
+            errors=tuple(sorted(told.errors.items())),
+            skipped=told.skipped,
+            first_start_real_ns=told.first_start_real_ns,
+            last_start_real_ns=told.last_start_real_ns,
+            first_end_real_ns=told.first_end_real_ns,
+            last_end_real_ns=told.last_end_real_ns,
+            lat_min_ns=told.latency_min_ns,
+            lat_max_ns=told.latency_max_ns,
+            preemptions=told.preemptions,
+        )
+
+    def _compare(self, told: MeasuredAnswer) -> None:
+        total = of_sparse(*_columns(told.bins))
+        for interval in self.intervals:
+            for part in interval.directions:
+                total -= of_sparse(part.bins, part.counts)
+        done = sum(interval.ios for interval in self.intervals)
+        if done != told.ops:
+            raise ValueError(f"its intervals hold {done} of {told.ops} operations")
+        if total.any():
+            raise ValueError("its intervals hold other latencies")
+
+    def _scale(self, exact_ns: int) -> None:
+        parts = [part for interval in self.intervals for part in interval.directions]
+        rough_ns = sum(part.lat_sum_ns for part in parts)
+        factor = exact_ns / rough_ns if rough_ns else 1.0
+        self.intervals = [
+            Interval(one.seq, one.end_real_ns, one.span_ns, (_scaled(one.directions[0], factor),))
+            for one in self.intervals
+        ]
+
+
+def _asked(job: MetadataJob, share: Share, operation: Operation) -> int:
+    trees = operation in (Operation.TREE_CREATE, Operation.TREE_REMOVE)
+    return share.ranks * (1 if trees else job.files_per_rank)
+
+
+def _scaled(part: DirectionInterval, factor: float) -> DirectionInterval:
+    return DirectionInterval(
+        part.direction, part.ios, part.bytes, part.lat_sum_ns * factor, part.bins, part.counts
+    )
+
+
+def _columns(bins: tuple[tuple[int, int], ...]) -> tuple[list[int], list[int]]:
+    return [number for number, _ in bins], [count for _, count in bins]
+
+
+INTERVAL_MS: Final = 1000
+"""As often as fio reports."""
+
+LEAST_LIMIT_S: Final = 600.0
+SLOWEST_OPS_PER_S: Final = 10.0
+"""Ten minutes, and a tenth of a second more for each operation: a phase that is slower hangs."""
+
+
+def wall_limit_s(operations: int) -> float:
+    """How long a phase of so many operations on one host may take."""
+    return LEAST_LIMIT_S + operations / SLOWEST_OPS_PER_S
+
+
+async def perform(
+    host: Host,
+    request: Mapping[str, object],
+    halt: asyncio.Event,
+    on_message: Callable[[Message], None],
+    *,
+    limit_s: float,
+) -> Message:
+    """Ask for a phase and hear it to its end; the final message. Raises HostError.
+
+    `halt` stops it: what was done until then is told all the same. `limit_s` counts from now.
+    """
+    arguments: dict[str, Any] = {**request, "wall_limit_s": limit_s, "interval_ms": INTERVAL_MS}
+    stream = host.stream("metadata", **arguments)
+    last: Message | None = None
+    late = f"did not end '{request['phase']}' within {limit_s:g} s, nor stopped it"
+    async with heeding(host, stream, halt, limit_s + OVERDUE_S, late):
+        async for last in stream:
+            if last.is_ == "interval":
+                on_message(last)
+    if last is None:
+        raise host.give_up(f"gave no answer to '{request['phase']}'")
+    return last
+
+
+async def measured_phase(
+    host: Host,
+    request: Mapping[str, object],
+    start: Start,
+    go_real_ns: int,
+    halt: asyncio.Event,
+    reader: PhaseReader,
+    on_interval: Callable[[Interval], None],
+    *,
+    operations: int,
+) -> MeasuredAnswer:
+    """A phase that counts: begun at `go_real_ns` of the host's clock, read by `reader`.
+
+    Raises HostError for a host that fails or makes no sense, EngineError for a phase that did not
+    end in time or was stopped by somebody else.
+    """
+
+    def take(message: Message) -> None:
+        told = read_answer(host.name, MetadataIntervalAnswer, message)
+        try:
+            on_interval(reader.take(told))
+        except ValueError as fault:
+            _nonsense(host, "an interval", fault)
+
+    limit_s = start.lead_s + wall_limit_s(operations)
+    timed = {**request, "start_at_real_ns": go_real_ns}
+    final = await perform(host, timed, halt, take, limit_s=limit_s)
+    measured = read_answer(host.name, MeasuredAnswer, final)
+    on = f"'{request['phase']}' on host '{host.name}'"
+    if measured.timed_out:
+        happened = f"{on} did not end within {limit_s:g} s, and was stopped."
+        raise EngineError(happened, "See whether the target still answers.")
+    if measured.cancelled and not halt.is_set():
+        happened = f"{on} was stopped by somebody else."
+        raise EngineError(happened, "See who ends processes on that host, and run again.")
+    return measured
+
+
+def _nonsense(host: Host, what: str, fault: ValueError) -> NoReturn:
+    raise host.give_up(f"sent {what} that makes no sense: {fault}") from None
+
+
+START_ALLOWANCE_S: Final = 0.2
+RANK_ALLOWANCE_S: Final = 0.0002
+"""From the decision to the start: the request on every host, and a thread with an open folder for
+each rank, of which the agent makes ten thousand a second."""
+
+COLD: Final = frozenset({Operation.FILE_STAT, Operation.FILE_READ})
+"""Operations that a client could answer from what it has just made: caches are dropped before."""
+
+ATTEMPTS_KEPT_APART: Final = 1000
+"""Attempts of a run that have names of their own; later ones use names of the first again."""
+
+
+class MetadataDriver(Driver):
+    """The built-in `metadata` engine; see `Driver`."""
+
+    async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+        """See that the hosts can do what a rank shift asks, and that the devices are idle."""
+        job = job_of(run)
+        sites = [mine.site for mine in evidence]
+        needs = {
+            sites[share.index].name: [sites[other].name for other in share.others]
+            for share in shares(job, len(sites))
+        }
+        do = (
+            "Give all clients one shared file system; or set "
+            f"workload.{run.point.workload}.rank_shift=0, and clients work on what they made."
+        )
+        await require_shared(sites, needs, do=do)
+        if not crew.stop.requested:
+            await watch_idle(crew, run, evidence)
+
+    async def measure(
+        self,
+        crew: Crew,
+        run: PlannedRun,
+        evidence: Sequence[Evidence],
+        counters: CounterCollector,
+    ) -> None:
+        """All operations in order, as far as no host fails and nobody stops."""
+        iteration = _Iteration(crew, run, evidence, counters)
+        try:
+            await iteration.measure()
+        finally:
+            iteration.account()
+            await iteration.end()
+
+
+def job_of(run: PlannedRun) -> MetadataJob:
+    """The run's job; TypeError when it is another kind."""
+    job = run.point.job
+    if not isinstance(job, MetadataJob):
+        raise TypeError(f"{job.engine} does no metadata operations")
+    return job
+
+
+class _Iteration:
+    """One run: every phase once, over one tree for each rank."""
+
+    def __init__(
+        self,
+        crew: Crew,
+        run: PlannedRun,
+        evidence: Sequence[Evidence],
+        counters: CounterCollector,
+    ) -> None:
+        self._crew = crew
+        self._run = run
+        self._evidence = evidence
+        self._job = job_of(run)
+        self._shares = shares(self._job, len(evidence))
+        attempt = min(run.attempt, ATTEMPTS_KEPT_APART) - 1
+        self._number = run.order * ATTEMPTS_KEPT_APART + attempt
+        self._share_of = {
+            mine.name: share for mine, share in zip(evidence, self._shares, strict=True)
+        }
+        self._watches = {
+            mine.name: Watch(crew, mine.site.host, index, counters, mine.site.inodes_of)
+            for index, mine in enumerate(evidence)
+        }
+        self._followers: dict[str, asyncio.Task[None]] = {}
+        self._first_offsets: dict[str, ClockOffset] = {}
+        self._began_ns = 0
+        self._done: dict[str, list[OperationRun]] = {mine.name: [] for mine in evidence}
+        self._unclean: set[str] = set()
+        self._halt = asyncio.Event()
+
+    async def measure(self) -> None:
+        """Watch, load, and look again. Raises HostError or EngineError when a host failed."""
+        await on_each(self._evidence, self._get_ready)
+        failure: HostError | EngineError | None = None
+        try:
+            await alongside(self._phases(), self._crew.stop.pass_on(self._halt))
+            await on_each(self._evidence, self._look_again)
+        except (HostError, EngineError) as raised:
+            failure = raised
+        if self._unclean and self._must_remove():
+            await self._remove()
+        if failure:
+            raise failure
+
+    def account(self) -> None:
+        """Fill in what is known only at the end, however it came."""
+        for mine in self._evidence:
+            done = tuple(self._done[mine.name])
+            whole = len(done) == len(Operation) and not any(phase.skipped for phase in done)
+            mine.halted = not whole and mine.error is None
+            mine.details = partial(replace, phases=done)
+            starts = [one.first_start_real_ns for one in done if one.first_start_real_ns]
+            ends = [one.last_end_real_ns for one in done if one.last_end_real_ns]
+            mine.span = (min(starts), max(ends)) if starts and ends else None
+            # The run's offset is the one at its beginning: what was read later tells of drift.
+            mine.offset = self._first_offsets.get(mine.name, mine.offset)
+
+    async def end(self) -> None:
+        """Call the telemetry off."""
+        for task in self._followers.values():
+            task.cancel()
+        await asyncio.gather(*self._followers.values(), return_exceptions=True)
+        await asyncio.gather(*(watch.end() for watch in self._watches.values()))
+        for mine in self._evidence:
+            mine.clock_step_ns = self._watches[mine.name].clock_step_ns
+
+    async def _get_ready(self, mine: Evidence) -> None:
+        hello = await mine.site.host.connect()
+        mine.engine_version = f"iolab-agent {hello.version}"
+        asked = self._request(mine, Operation.FILE_STAT)
+        mine.asked = json.dumps({**asked, "phase": [one.word for one in Operation]}, indent=1)
+        mine.cache = NOT_DROPPED
+        await self._watches[mine.name].begin()
+        mine.before = await snapshot(mine.site.host)
+
+    async def _look_again(self, mine: Evidence) -> None:
+        mine.after = await snapshot(mine.site.host)
+
+    async def _phases(self) -> None:
+        for operation in Operation:
+            if operation in COLD and self._crew.study.method.drop_caches:
+                await self._drop_caches(operation)
+            if self._halt.is_set():
+                return
+            await self._phase(operation)
+
+    async def _drop_caches(self, operation: Operation) -> None:
+        """Drop what the hosts remember of files and folders; the proof holds for all drops."""
+        self._crew.begin(Phase.DROP_CACHES, self._run, f"before {operation.word}")
+
+        async def drop(mine: Evidence) -> None:
+            before = mine.cache
+            # No file's pages are in question, only the kernel's own memory of names and inodes.
+            proof = await evict(mine.site, ())
+            if before is not None and before.asked:
+                kept = tuple(name for name in proof.methods if name in before.methods)
+                proof = CacheProof(True, None, None, kept)  # noqa: FBT003 - the proof's own field
+            mine.cache = proof
+
+        await on_each(self._evidence, drop)
+
+    async def _phase(self, operation: Operation) -> None:
+        seconds = phase_seconds(self._job, operation)
+        self._crew.begin(Phase.MEASURE, self._run, operation.word, seconds)
+        await on_each(self._evidence, self._read_clock)
+        allowance_s = START_ALLOWANCE_S + self._job.ranks * RANK_ALLOWANCE_S
+        start = start_of(self._crew, self._evidence, allowance_s)
+        self._follow(start)
+
+        async def one(mine: Evidence) -> None:
+            try:
+                await alongside(self._load(mine, operation, start), self._followed(mine))
+            except (HostError, EngineError):
+                # A run without one of its hosts answers nothing: the others need not go on.
+                self._halt.set()
+                raise
+
+        await on_each(self._evidence, one)
+
+    async def _read_clock(self, mine: Evidence) -> None:
+        mine.offset = await measure_offset(mine.site.host, self._crew.clock)
+        self._first_offsets.setdefault(mine.name, mine.offset)
+
+    def _follow(self, start: Start) -> None:
+        """From the first start on, telemetry is collected without a break."""
+        if self._followers:
+            return
+        self._began_ns = start.real_ns
+        self._followers = {
+            mine.name: asyncio.create_task(
+                self._watches[mine.name].follow(start.on(mine)), name=f"telemetry of {mine.name}"
+            )
+            for mine in self._evidence
+        }
+
+    async def _followed(self, mine: Evidence) -> None:
+        await asyncio.shield(self._followers[mine.name])
+
+    async def _load(self, mine: Evidence, operation: Operation, start: Start) -> None:
+        share = self._share_of[mine.name]
+        reader = PhaseReader(self._job, share, operation, first_seq=len(mine.intervals))
+        offset_ns = start.on(mine) - start.real_ns
+        if operation is not Operation.TREE_REMOVE:
+            self._unclean.add(mine.name)
+        try:
+            told = await measured_phase(
+                mine.site.host,
+                self._request(mine, operation),
+                start,
+                start.on(mine),
+                self._halt,
+                reader,
+                lambda interval: self._show(mine, interval, offset_ns),
+                operations=operations_of(self._job, operation),
+            )
+            try:
+                phase = reader.finish(told)
+            except ValueError as fault:
+                words = f"sent a measured phase that makes no sense: {fault}"
+                raise mine.site.host.give_up(words) from None
+        finally:
+            mine.intervals.extend(reader.intervals)
+        done = self._done[mine.name]
+        done.append(phase)
+        if told.processor:
+            mine.phase_processors.append(told.processor.use)
+        if operation is Operation.TREE_REMOVE and not any(p.errors or p.skipped for p in done):
+            self._unclean.discard(mine.name)
+
+    def _show(self, mine: Evidence, interval: Interval, offset_ns: int) -> None:
+        self._crew.tell(
+            IntervalSeen(
+                host=mine.name,
+                run=self._run,
+                elapsed_s=(interval.end_real_ns - offset_ns - self._began_ns) / NS_PER_S,
+                iops=interval.iops,
+                bw_bytes_per_s=interval.bw_bytes_per_s,
+                lat_ns_mean=interval.lat_ns_mean,
+            )
+        )
+
+    def _must_remove(self) -> bool:
+        """A stop leaves everything to the end of the scratch folder, unless that is to be kept."""
+        return self._crew.study.target.keep_files or not self._crew.stop.requested
+
+    async def _remove(self) -> None:
+        """Remove what this run made and left, uncounted, so that the next one finds its room.
+
+        What cannot be removed now goes with the scratch folder, if that goes.
+        """
+        halt = asyncio.Event()
+
+        async def remove(mine: Evidence, operation: Operation) -> None:
+            if mine.site.host.lost:
+                return
+            with suppress(HostError):
+                await perform(
+                    mine.site.host,
+                    self._request(mine, operation, shifted=False),
+                    halt,
+                    lambda _: None,
+                    limit_s=wall_limit_s(operations_of(self._job, operation)),
+                )
+
+        async def everywhere() -> None:
+            for operation in (Operation.FILE_REMOVE, Operation.TREE_REMOVE):
+                await asyncio.gather(*(remove(mine, operation) for mine in self._evidence))
+
+        if self._crew.study.target.keep_files:
+            await everywhere()
+        else:
+            await alongside(everywhere(), self._crew.stop.pass_on(halt))
+
+    def _request(
+        self, mine: Evidence, operation: Operation, *, shifted: bool = True
+    ) -> dict[str, object]:
+        share = self._share_of[mine.name]
+        dirs = {one: seen_dir(mine.site, self._evidence[one].site) for one in share.others}
+        dirs[share.index] = mine.site.dir
+        return request_of(
+            self._job, share, dirs, operation, iteration=self._number, shifted=shifted
+        )

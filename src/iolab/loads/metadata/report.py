@@ -1,0 +1,471 @@
+"""Metadata load as readers see it: mdtest's summary with latencies, each run, each host.
+
+Rates are of one operation each; nothing here adds or averages over operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from iolab.core.metric import Level, Metric, Result
+from iolab.core.study import Study
+from iolab.core.workload import Workload
+from iolab.loads.metadata.metrics import (
+    FILE_OPERATIONS,
+    OperationStatistics,
+    PointStatistics,
+    latency_key,
+    point_statistics,
+    rate_key,
+    whole_key,
+)
+from iolab.loads.metadata.workload import MetadataJob, Operation
+from iolab.report.charts.chart import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    WIDTH,
+    Figure,
+    Scale,
+    Spec,
+    label,
+    log_scale,
+    top_level,
+)
+from iolab.report.charts.distribution import Drawn, distribution_figure
+from iolab.report.charts.lines import shape_of
+from iolab.report.numbers import NOTHING, axis_label, count, show, show_value
+from iolab.report.palette import FAINT, INK, MUTED, PAPER, Token, series_token
+from iolab.report.series import DetailKey, RunDetail
+from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
+from iolab.units import format_bytes, format_duration_s
+
+NAMES: Final[Mapping[Operation, str]] = {
+    Operation.TREE_CREATE: "Tree create",
+    Operation.FILE_CREATE: "File create",
+    Operation.FILE_STAT: "File stat",
+    Operation.FILE_READ: "File read",
+    Operation.FILE_REMOVE: "File remove",
+    Operation.TREE_REMOVE: "Tree remove",
+}
+"""The operations for people."""
+
+OVER_WINDOW: Final = "window"
+OVER_WHOLE: Final = "whole phase"
+
+RATE_NOTE: Final = (
+    "Operations a second. “window”: over the time in which all ranks of all hosts worked; “whole "
+    "phase”: from the first rank’s start to the last one’s end, as mdtest counts. Latencies are of "
+    "the median iteration."
+)
+
+_TAIL: Final = (("p50", "p50"), ("p99", "p99"), ("p99_9", "p99.9"))
+"""The latencies of the summary: (name in a metric's key, heading)."""
+
+
+def run_rate(result: Result, operation: Operation) -> Metric:
+    """The rate of a run's operation over the common window, else over the whole phase."""
+    for key in (rate_key(operation), whole_key(operation)):
+        metric = result.metrics.get(key)
+        if metric is not None and metric.value is not None:
+            return metric
+    return Metric(None, "ops/s")
+
+
+def host_rate_keys(result: Result) -> tuple[str, ...]:
+    """For each operation on files the rate that all hosts have: over the window, else the whole.
+
+    Hosts of one column are counted alike, so that the slowest among them is the slowest.
+    """
+    return tuple(
+        rate_key(operation) if _all_have(result, rate_key(operation)) else whole_key(operation)
+        for operation in FILE_OPERATIONS
+    )
+
+
+def _all_have(result: Result, key: str) -> bool:
+    found = [host.metrics.get(key) for host in result.hosts]
+    return all(metric is not None and metric.value is not None for metric in found)
+
+
+def brief_rates(result: Result) -> str:
+    """A run in a line: the rate of each operation on files."""
+    told = (
+        f"{operation.key.removeprefix('file_')} {show(run_rate(result, operation), bare_rate=True)}"
+        for operation in FILE_OPERATIONS
+    )
+    return f"{', '.join(told)} ops/s"
+
+
+def over(one: OperationStatistics) -> str:
+    """What the rate is taken over, in a word or two."""
+    return OVER_WINDOW if one.over_window else OVER_WHOLE
+
+
+def point_name(point: PointStatistics, study: Study) -> str:
+    """A point for people: configuration where there are several, axis, hosts that are missing."""
+    titles = {one.id: one.title for one in study.configurations}
+    parts = [titles.get(point.configuration, point.configuration)] if len(titles) > 1 else []
+    parts += [axis_label(point.axis)] if point.axis else []
+    parts += [f"without {', '.join(point.without)}"] if point.without else []
+    return ", ".join(parts)
+
+
+def iterations_told(point: PointStatistics) -> str:
+    """`3 iterations`, and how many did not count."""
+    left_out = f", {point.left_out} not done and left out" if point.left_out else ""
+    return f"{count(len(point.results), 'iteration')}{left_out}"
+
+
+def summary_table(
+    points: Sequence[PointStatistics], study: Study, anchors: Mapping[DetailKey, str]
+) -> Table:
+    """Max, Min, Mean and Std Dev of each operation, its latencies, and the worst verdict."""
+    named = any(point_name(point, study) for point in points)
+    heads = (
+        *columns(("Operation", *(("Point",) if named else ()), "Verdict", "Rate over")),
+        *columns((), ("Max", "Min", "Mean", "Std Dev", "n")),
+        *columns((), tuple(heading for _, heading in (("mean", "Latency mean"), *_TAIL))),
+    )
+    rows = tuple(
+        (
+            Cell(NAMES[one.operation]),
+            *((Cell(point_name(point, study) or NOTHING),) if named else ()),
+            verdict_cell(one.level, anchors.get((one.shown.digest, one.shown.repeat))),
+            Cell(over(one)),
+            *(Cell(rate_text(value)) for value in rates_of(one)),
+            Cell(str(one.n)),
+            *(Cell(show(one.latencies.get(name))) for name in ("mean", *(n for n, _ in _TAIL))),
+        )
+        for point in points
+        for one in point.operations
+    )
+    return Table("Operations over the iterations", heads, rows)
+
+
+def rates_of(one: OperationStatistics) -> tuple[float | None, ...]:
+    """Max, Min, Mean, Std Dev."""
+    return one.maximum, one.minimum, one.mean, one.std_dev
+
+
+def rate_text(value: float | None) -> str:
+    """A rate of a table whose heading or note says that it is in operations a second."""
+    return NOTHING if value is None else show_value(value, "ops/s", bare_rate=True)
+
+
+def runs_table(study: Study, results: Sequence[Result], anchors: Mapping[DetailKey, str]) -> Table:
+    """One row a run of metadata load."""
+    several = len(study.configurations) > 1
+    names = ("Workload", *(("Configuration",) if several else ()), "Verdict")
+    numbers = ("Repeat", *(NAMES[operation] for operation in Operation), "Window")
+    rows = tuple(
+        (
+            Cell(", ".join(part for part in (result.workload, axis_label(result.axis)) if part)),
+            *((Cell(result.configuration),) if several else ()),
+            verdict_cell(result.verdict.level, anchors.get((result.digest, result.repeat))),
+            Cell(str(result.repeat)),
+            *(Cell(show(run_rate(result, operation), bare_rate=True)) for operation in Operation),
+            Cell(format_duration_s(result.window_s) if result.window_s else NOTHING),
+        )
+        for result in results
+    )
+    return Table("Every run of metadata load", (*columns(names, numbers),), rows)
+
+
+def share_table(result: Result) -> Table:
+    """Each host's share of a run of metadata load: rate and p99 of each operation on files."""
+    heads = tuple(
+        heading
+        for operation in FILE_OPERATIONS
+        for heading in (NAMES[operation], f"{NAMES[operation]} p99")
+    )
+    rates = host_rate_keys(result)
+    rows = tuple(
+        (
+            Cell(host.name),
+            *(
+                Cell(show(host.metrics.get(key), bare_rate=True))
+                for rate, operation in zip(rates, FILE_OPERATIONS, strict=True)
+                for key in (rate, latency_key(operation, "p99"))
+            ),
+            verdict_cell(result.verdict.level),
+        )
+        for host in result.hosts
+    )
+    return Table("Each host's share", (*columns(("Host",), heads), Column("Verdict")), rows)
+
+
+def jobs_table(study: Study) -> Table | None:
+    """The metadata workloads of a study; None where it has none."""
+    found = [
+        (workload, job)
+        for workload in study.workloads
+        if isinstance(job := workload.job, MetadataJob)
+    ]
+    if not found:
+        return None
+    texts = ("Workload", "Engine", "Ranks a client", "Files a rank", "File", "Rank shift")
+    rows = tuple(_job_row(workload, job, study) for workload, job in found)
+    return Table("Metadata workloads", columns((*texts, "Iterations", "Further options")), rows)
+
+
+def _job_row(workload: Workload, job: MetadataJob, study: Study) -> tuple[Cell, ...]:
+    swept = {axis.name: ", ".join(str(value) for value in axis.values) for axis in workload.sweep}
+    return row(
+        workload.title,
+        job.engine.value,
+        swept.get("ranks", f"{job.ranks:,}"),
+        swept.get("files_per_rank", f"{job.files_per_rank:,}"),
+        format_bytes(job.file_bytes) if job.file_bytes else "empty",
+        swept.get("rank_shift", f"{job.rank_shift:,}"),
+        str(workload.repeats or study.method.repeats),
+        " ".join(f"{name}={value}" for name, value in job.options) or NOTHING,
+    )
+
+
+def iterations_document(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """The statistics over iterations as `show --json` prints them."""
+    return [
+        {
+            "configuration": point.configuration,
+            "workload": point.workload,
+            "axis": dict(point.axis),
+            "digest": point.digest,
+            "without": list(point.without),
+            "left_out": point.left_out,
+            "operations": [_operation(one) for one in point.operations],
+        }
+        for point in point_statistics(results)
+    ]
+
+
+def _operation(one: OperationStatistics) -> dict[str, Any]:
+    return {
+        "operation": one.operation.word,
+        "metric": one.metric,
+        "n": one.n,
+        "max": one.maximum,
+        "min": one.minimum,
+        "mean": one.mean,
+        "std_dev": one.std_dev,
+        "median_repeat": one.shown.repeat,
+        "latencies_ns": {name: metric.value for name, metric in one.latencies.items()},
+        "verdict": one.level.value,
+    }
+
+
+def summary_lines(points: Sequence[PointStatistics], study: Study) -> Iterator[list[str]]:
+    """Heading and rows of the summary as plain text, for exports."""
+    table = summary_table(points, study, {})
+    yield [column.title for column in table.columns]
+    for cells in table.rows:
+        yield [cell.text for cell in cells]
+
+
+NAME_ROOM: Final = 24
+"""Units over a row's markers for the operation's name."""
+
+LINE: Final = 15
+"""Units of each point's markers in a row."""
+
+MAX_POINTS: Final = 4
+"""Points drawn in a row; the others stand in the table alone."""
+
+HEAD: Final = 8
+PLOT: Final = WIDTH - LEFT - RIGHT
+END: Final = PLOT + 10
+_AXIS: Final = "operations a second"
+
+
+class Coloured(Protocol):
+    """A configuration's look on every chart."""
+
+    @property
+    def token(self) -> Token:
+        """Its colour."""
+
+
+def operation_token(operation: Operation) -> Token:
+    """The colour of an operation where lines are told apart by it."""
+    return series_token(list(Operation).index(operation) - 1)
+
+
+def rates_figure(
+    subject: str, points: Sequence[PointStatistics], study: Study, looks: Mapping[str, Coloured]
+) -> Figure:
+    """The rate of every iteration, a row for each operation, and beside it the mean."""
+    drawn = points[:MAX_POINTS]
+    operations = [op for op in Operation if any(_of(point, op) for point in drawn)]
+    step = NAME_ROOM + LINE * len(drawn)
+    height = step * len(operations)
+    values = [v for point in drawn for one in point.operations for v in one.values]
+    scale = _scale(values)
+    layers: list[Spec] = []
+    for index, operation in enumerate(operations):
+        top = index * step
+        layers.append(_text(NAMES[operation], 0, top + 16, INK))
+        for line, point in enumerate(drawn):
+            one = _of(point, operation)
+            if one is not None:
+                y = top + NAME_ROOM + LINE * line + LINE / 2 - 3
+                token = looks[point.configuration].token
+                name = _end(one, point, points)
+                layers += [*_markers(one, point, y, scale, token), _text(name, END, y + 4, token)]
+    left_out = len(points) - len(drawn)
+    note = (
+        "One marker is one iteration; beside it stands the mean of a row, in operations a second."
+    )
+    note += f" {count(left_out, 'point')} more in the table." if left_out > 0 else ""
+    return Figure(
+        subject=subject,
+        title="Rate of each operation",
+        finding=_finding(drawn, study),
+        note=note,
+        spec={**top_level(PLOT, height, top=HEAD), "layer": layers},
+        width=WIDTH,
+        height=HEAD + height + BOTTOM,
+        table=_table(points, study),
+    )
+
+
+def _scale(values: Sequence[float]) -> Scale:
+    """In plain operations a second: rates of operations share no unit that reads well."""
+    scale = log_scale("ops/s", values, most=6)
+    low, high, ticks = scale.low, scale.high, tuple(tick * scale.divisor for tick in scale.ticks)
+    return Scale(1.0, _AXIS, low * scale.divisor, high * scale.divisor, ticks, log=True)
+
+
+def _of(point: PointStatistics, operation: Operation) -> OperationStatistics | None:
+    return next((one for one in point.operations if one.operation is operation), None)
+
+
+def _markers(
+    one: OperationStatistics, point: PointStatistics, y: float, scale: Scale, token: Token
+) -> list[Spec]:
+    """A guide and the markers by verdict."""
+    layers: list[Spec] = [
+        {
+            "data": {"values": [{}]},
+            "mark": {"type": "rule", "stroke": FAINT.stand_in, "strokeWidth": 1},
+            "encoding": {"x": {"value": 0}, "x2": {"value": PLOT}, "y": {"value": y}},
+        }
+    ]
+    for level in Level:
+        rows = [
+            {"x": scale.of(value)}
+            for value, found in _values(one, point)
+            if found is level and value > 0
+        ]
+        if rows:
+            layers.append(_points(rows, level, y, scale, token))
+    return layers
+
+
+def _end(
+    one: OperationStatistics, point: PointStatistics, points: Sequence[PointStatistics]
+) -> str:
+    """The mean, before it what tells the points of a configuration apart."""
+    several = len({other.axis for other in points}) > 1
+    values = " ".join(str(value) for _, value in point.axis)
+    return label(f"{values}: {rate_text(one.mean)}" if several else rate_text(one.mean))
+
+
+def _values(one: OperationStatistics, point: PointStatistics) -> list[tuple[float, Level]]:
+    """(rate, verdict) of each iteration."""
+    return [
+        (value, result.verdict.level)
+        for result in point.results
+        if (value := result.metrics[one.metric].value) is not None
+    ]
+
+
+def _points(
+    rows: list[dict[str, float]], level: Level, y: float, scale: Scale, token: Token
+) -> Spec:
+    filled = level is Level.VALID
+    return {
+        "data": {"values": rows},
+        "mark": {
+            "type": "point",
+            "shape": shape_of(level),
+            "size": 42 if filled else 70,
+            "filled": False,
+            "fill": token.stand_in if filled else PAPER.stand_in,
+            "stroke": token.stand_in,
+            "strokeWidth": 1.6,
+            "opacity": 1,
+        },
+        "encoding": {
+            "x": {
+                "field": "x",
+                "type": "quantitative",
+                "scale": scale.spec(),
+                "axis": {
+                    "values": list(scale.ticks),
+                    "format": "~s",
+                    "title": scale.unit,
+                    "grid": True,
+                    "tickSize": 4,
+                },
+            },
+            "y": {"value": y},
+        },
+    }
+
+
+def _text(text: str, x: float, y: float, token: Token) -> Spec:
+    return {
+        "data": {"values": [{"text": text}]},
+        "mark": {"type": "text", "align": "left", "baseline": "alphabetic", "fill": token.stand_in},
+        "encoding": {
+            "x": {"value": x},
+            "y": {"value": y},
+            "text": {"field": "text", "type": "nominal"},
+        },
+    }
+
+
+def _finding(points: Sequence[PointStatistics], study: Study) -> str:
+    """The mean of every operation; of several points that of creates; with the worst verdict."""
+    sentences = []
+    for point in points:
+        name = point_name(point, study)
+        told = ", ".join(
+            f"{NAMES[one.operation].lower()} {rate_text(one.mean)}"
+            for one in point.operations
+            if len(points) == 1 or one.operation is Operation.FILE_CREATE
+        )
+        worst = max((one.level for one in point.operations), key=lambda level: level.rank)
+        before = f"{name}: " if name else ""
+        sentences.append(f"{before}mean operations a second: {told}; at worst {worst.value}.")
+    return " ".join(sentence[0].upper() + sentence[1:] for sentence in sentences)
+
+
+def _table(points: Sequence[PointStatistics], study: Study) -> Table:
+    heads = columns(("Operation", "Point", "Rate over"), ("Repeat", "Operations/s"))
+    rows = tuple(
+        (
+            Cell(NAMES[one.operation]),
+            Cell(point_name(point, study) or NOTHING),
+            Cell(over(one)),
+            Cell(str(result.repeat)),
+            Cell(rate_text(result.metrics[one.metric].value)),
+            verdict_cell(result.verdict.level),
+        )
+        for point in points
+        for one in point.operations
+        for result in point.results
+    )
+    return Table("Rate of each operation", (*heads, *columns(("Verdict",))), rows)
+
+
+def operations_distribution(subject: str, title: str, detail: RunDetail) -> Figure | None:
+    """One run's latency by percentile, a curve for each operation; None without any."""
+    tokens = {name: operation_token(operation) for operation, name in NAMES.items()}
+    drawn = [
+        Drawn(curve, curve.name.removeprefix("File "), tokens.get(curve.name, MUTED))
+        for curve in detail.curves
+        if curve.tail
+    ]
+    return distribution_figure(subject, title, drawn, "operations") if drawn else None

@@ -1,0 +1,89 @@
+"""Metadata load in studies and plans: its table, its checks, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from iolab.core.engine import EngineName
+from iolab.core.host import DeviceFacts, HostFacts
+from iolab.core.run import Plan, PlannedRun, Point
+from iolab.core.study import Study
+from iolab.core.workload import Workload
+from iolab.errors import Fault
+from iolab.loads.metadata.guard import metadata_faults
+from iolab.loads.metadata.study import (
+    METADATA_AXES,
+    METADATA_ENGINES,
+    MetadataTable,
+    check_metadata,
+    iteration_seconds,
+    metadata_workload,
+    space_of,
+    written_bytes_of,
+)
+from iolab.loads.metadata.workload import MetadataJob
+from iolab.study.document import Document, Faults
+from iolab.study.kinds import Cost, HostStudy
+from iolab.study.tables import Item, Tables, start
+from iolab.study.target_tables import Table
+
+
+class MetadataStudy:
+    """The part of metadata load in studies and plans."""
+
+    tables: Mapping[type[Table], tuple[EngineName, ...]] = {MetadataTable: METADATA_ENGINES}
+    axes: Final = METADATA_AXES
+    examples: Mapping[str, str] = {"ranks": "16", "files_per_rank": "1000"}
+    on_device_filesystem: Final = False
+
+    def check(self, document: Document, tables: Tables, faults: Faults) -> None:
+        """Add every fault of its workloads that no single key shows."""
+        check_metadata(document, tables, faults)
+
+    def check_devices(self, document: Document, tables: Tables, faults: Faults) -> None:
+        """There are no files on a device."""
+        for item, _ in tables.read("workload", MetadataTable):
+            happened = f"{start(document, item.path)} works on files, but the target is a device."
+            do = "Leave it out, or give a directory as the target."
+            faults.add(document.where(item.path), happened, do)
+
+    def workload(self, item: Item, table: MetadataTable, tables: Tables) -> Workload:  # noqa: ARG002
+        """The workload of a table without faults."""
+        return metadata_workload(item, table)
+
+    def cost(
+        self,
+        study: Study,
+        runs: Sequence[PlannedRun],
+        rate: float,  # noqa: ARG002 - its rates are of operations
+        hosts: HostStudy,  # noqa: ARG002
+    ) -> Cost:
+        """How long its phases take by assumed rates; its trees are removed by each run."""
+        mine = [(run.point, job) for run in runs if isinstance(job := run.point.job, MetadataJob)]
+        if not mine:
+            return Cost()
+        jobs = [job for _, job in mine]
+        files = sum(job.ranks * job.files_per_rank for job in jobs)
+        says = f"{len(jobs)} runs: {files:,} files on each host made, read, removed (assumed rates)"
+        clients = {item.id: len(item.hosts) for item in study.configurations}
+        return Cost(
+            load=((says, sum(iteration_seconds(job) for job in jobs)),),
+            prepared_runs=len(jobs),
+            written_bytes=sum(written_bytes_of(j) * clients[p.configuration] for p, j in mine),
+            space_bytes=max(space_of(job) for job in jobs),
+        )
+
+    def load_seconds(self, study: Study, point: Point) -> float:  # noqa: ARG002
+        """Seconds of one run by the assumed rates."""
+        return iteration_seconds(point.job) if isinstance(point.job, MetadataJob) else 0.0
+
+    def faults(
+        self,
+        study: Study,
+        plan: Plan,
+        facts: Mapping[str, HostFacts],
+        devices: Mapping[str, DeviceFacts],  # noqa: ARG002 - devices have no files
+    ) -> list[Fault]:
+        """Too little room for its files."""
+        return metadata_faults(study, plan, facts)

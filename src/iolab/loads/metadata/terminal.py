@@ -1,0 +1,115 @@
+"""Metadata load for the terminal: mdtest's summary with latencies and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from iolab.core.host import HostFacts
+from iolab.core.metric import Result
+from iolab.core.study import Study
+from iolab.loads.metadata.metrics import OperationStatistics, PointStatistics, point_statistics
+from iolab.loads.metadata.report import NAMES, iterations_told, point_name, rate_text, rates_of
+from iolab.report.numbers import show
+from iolab.report.terminal import QUIET_STYLE, Grouped, Heading, plain, title, verdict
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_HEADINGS: Final = (
+    Heading("operations/s", main=True),
+    Heading("max", number=True),
+    Heading("min", number=True),
+    Heading("mean", number=True),
+    Heading("std dev", number=True),
+    Heading("p50", number=True, spare=True),
+    Heading("p99", number=True),
+    Heading("p99.9", number=True, spare=True),
+    Heading("over"),
+    Heading("verdict", main=True),
+)
+
+
+def operations_screen(
+    study: Study, results: Sequence[Result], notes: Callable[[Result], tuple[int, ...]]
+) -> Iterator[RenderableType]:
+    """Each operation over the iterations of each point, under a line for the point.
+
+    `notes` gives the numbers of the objections to a result.
+    """
+    points = [point for point in point_statistics(results) if point.operations]
+    if not points:
+        return
+    yield Grouped(
+        _HEADINGS,
+        [
+            (title(_name(study, point)), [_row(one, point, notes) for one in point.operations])
+            for point in points
+        ],
+    )
+    yield plain(
+        "over: the window in which all ranks worked, or the whole phase as mdtest counts; "
+        "latencies are of the median iteration",
+        QUIET_STYLE,
+    )
+
+
+def _name(study: Study, point: PointStatistics) -> str:
+    titles = {workload.id: workload.title for workload in study.workloads}
+    parts = [titles.get(point.workload, point.workload), point_name(point, study)]
+    return f"{': '.join(part for part in parts if part)}, {iterations_told(point)}"
+
+
+def _row(
+    one: OperationStatistics,
+    point: PointStatistics,
+    notes: Callable[[Result], tuple[int, ...]],
+) -> list[Text | str]:
+    numbers = sorted({number for result in point.results for number in notes(result)})
+    maximum, minimum, mean, std_dev = (rate_text(value) for value in rates_of(one))
+    return [
+        plain(f"  {NAMES[one.operation]}"),
+        maximum,
+        minimum,
+        Text(mean, style="bold"),
+        std_dev,
+        *(show(one.latencies.get(name)) for name in ("p50", "p99", "p99_9")),
+        "window" if one.over_window else "whole",
+        verdict(one.level, numbers),
+    ]
+
+
+MDTEST: Final = "mdtest"
+MPIEXEC: Final = "mpiexec"
+MPICH: Final = "mpichversion"
+
+TOOLS: Final[Mapping[str, Sequence[str]]] = {
+    MDTEST: (MDTEST, "-h"),
+    MPIEXEC: (MPIEXEC, "--version"),
+    MPICH: (MPICH,),
+}
+"""What is asked. MPICH's mpiexec has no version in its first line; `mpichversion` does."""
+
+
+def mpi_words(facts: HostFacts) -> str:
+    """The MPI of a host for comparison, and whether mdtest is there: `MPICH 4.0.2, no mdtest`."""
+    return _mpi(facts) if has_mdtest(facts) else f"{_mpi(facts)}, no mdtest"
+
+
+def has_mdtest(facts: HostFacts) -> bool:
+    """Whether mdtest is on the PATH of that host."""
+    tool = facts.tool(MDTEST)
+    return tool is not None and tool.path is not None
+
+
+def _mpi(facts: HostFacts) -> str:
+    mpiexec, mpich = facts.tool(MPIEXEC), facts.tool(MPICH)
+    if mpiexec is None or mpiexec.path is None:
+        return "no mpiexec"
+    words = mpiexec.version or "unknown"
+    if not words.startswith("HYDRA"):
+        return words
+    version = (mpich.version or "") if mpich is not None and mpich.path is not None else ""
+    return f"MPICH {version.rpartition(':')[2].strip() or 'unknown'}"

@@ -1,0 +1,147 @@
+"""Metadata load in mdtest's terms: its operations, a client's job, and what one phase did there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Any, Final
+
+from iolab.core.engine import EngineName
+
+
+class Operation(IntEnum):
+    """The operations, each a phase of its own, in the order in which they run.
+
+    The number stands in files, in the same column as `Direction`, whose numbers it leaves alone.
+    """
+
+    TREE_CREATE = 16
+    FILE_CREATE = 17
+    FILE_STAT = 18
+    FILE_READ = 19
+    FILE_REMOVE = 20
+    TREE_REMOVE = 21
+
+    @property
+    def word(self) -> str:
+        """The name on the wire and for people: `file-create`."""
+        return self.name.lower().replace("_", "-")
+
+    @property
+    def key(self) -> str:
+        """The name in metric keys: `file_create`."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataJob:
+    """One client's share of a metadata workload with every number settled.
+
+    Each of the client's `ranks` works in a directory of its own on `files_per_rank` files of
+    `file_bytes`. Of the fleet's ranks, numbered over its clients in their order, rank r stats,
+    reads and removes what rank (r + `rank_shift`) mod all ranks made (mdtest's `-N`); the usual
+    shift is a client's ranks, so that no client works on what it made. `options` are further
+    options of mdtest, allow-listed by its engine.
+    """
+
+    engine: EngineName
+    ranks: int
+    files_per_rank: int
+    rank_shift: int
+    file_bytes: int = 0
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def inodes(self) -> int:
+        """What one client's share needs: its files, a folder for each rank, and that of all."""
+        return self.ranks * (self.files_per_rank + 1) + 1
+
+    def at(self, axis: Iterable[tuple[str, int | str]]) -> MetadataJob:
+        """The job with the axis values; a shift of a client's ranks follows their number."""
+        changes: dict[str, Any] = dict(axis)
+        if "ranks" in changes and self.rank_shift == self.ranks:
+            changes["rank_shift"] = changes["ranks"]
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRun:
+    """What one host did in one phase; times are the host's own CLOCK_REALTIME.
+
+    `asked` operations are those done, those failed (`errors` by the name of the errno) and those
+    `skipped` because the phase was stopped. A host's ranks start and end one by one: all of them
+    worked between `last_start_real_ns` and `first_end_real_ns`. Times and extremes of
+    the latency are None when no rank worked; `preemptions` counts how often a rank lost its
+    processor.
+    """
+
+    operation: Operation
+    asked: int
+    done: int
+    errors: tuple[tuple[str, int], ...]
+    skipped: int
+    first_start_real_ns: int | None
+    last_start_real_ns: int | None
+    first_end_real_ns: int | None
+    last_end_real_ns: int | None
+    lat_min_ns: int | None
+    lat_max_ns: int | None
+    preemptions: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedRate:
+    """A rate over the whole fleet that the engine itself printed, and the seconds it counted.
+
+    mdtest gives this and nothing finer: the time is its own, from the first rank's start to the
+    last rank's end as the hosts' clocks tell it, None where the version does not print it.
+    """
+
+    operation: Operation
+    ops_per_s: float
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MdtestOption:
+    """One allowed option: the pattern that its value must match as a whole, and an example."""
+
+    name: str
+    pattern: re.Pattern[str]
+    example: str
+    meaning: str
+
+
+def mdtest_value_fits(name: str, text: str) -> bool:
+    """Whether `text` is a value that the allowed option `name` takes; KeyError if not allowed."""
+    return MDTEST_OPTIONS[name].pattern.fullmatch(text) is not None
+
+
+_FLAG: Final = "[01]"
+_FOLDERS: Final = r"(?:(?:/[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,99}){1,20}/)?"
+
+_ALL: Final = (
+    ("mdtest", rf"{_FOLDERS}mdtest(?:[.-][A-Za-z0-9.-]{{1,20}})?", "/opt/ior/bin/mdtest"),
+    ("mpiexec", rf"{_FOLDERS}mpiexec(?:\.(?:mpich|openmpi|hydra))?", "mpiexec.mpich"),
+    ("allow_run_as_root", _FLAG, "1"),
+    ("fsync", _FLAG, "1"),
+    ("random_stat", _FLAG, "1"),
+)
+_MEANINGS: Final = (
+    "mdtest itself; found on PATH when it has no slash",
+    "what starts the ranks; found on PATH when it has no slash",
+    "let Open MPI start ranks as root, which it refuses else",
+    "sync each file after it was written (`-y`)",
+    "stat the files in random order (`-R`)",
+)
+
+MDTEST_OPTIONS: Final[Mapping[str, MdtestOption]] = MappingProxyType(
+    {
+        name: MdtestOption(name, re.compile(pattern), example, meaning)
+        for (name, pattern, example), meaning in zip(_ALL, _MEANINGS, strict=True)
+    }
+)
+"""Every allowed option by its name."""

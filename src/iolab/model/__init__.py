@@ -1,1 +1,0 @@
-"""The nouns of iolab: frozen, without I/O, the same in code, files and reports."""

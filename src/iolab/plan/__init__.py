@@ -1,1 +1,0 @@
-"""From a study file to a plan: pure functions over text and facts, without I/O."""

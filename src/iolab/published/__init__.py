@@ -1,0 +1,1 @@
+"""What others published: reference sets, their audit, and comparisons with them."""

@@ -1,0 +1,387 @@
+"""A published set as configurations and maxima, and what was printed of these computed again. Pure.
+
+The same functions make figures per TB, factors and means per host of it as of a session. Maxima
+have the bounds of their rounding for an interval, and no verdict.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from iolab.analysis.metrics import NANOSECONDS
+from iolab.analysis.points import FIGURES, Axis, PointSummary
+from iolab.analysis.value import (
+    TERABYTES,
+    Maximum,
+    Over,
+    Quotient,
+    capacities,
+    divided,
+    factor,
+    quotients,
+)
+from iolab.core.configuration import Capacity, Configuration
+from iolab.core.metric import Level, Metric, Result
+from iolab.core.study import Study
+from iolab.published.audit.document import MODULES, Published, label, positive, span
+from iolab.published.audit.printed_figure import Span, exact, product
+from iolab.published.sets import Owner, Printed, printed_figures
+
+CLIENTS_MOST: Final = 100_000
+"""Clients of a published configuration; a number above is none that can be."""
+
+_CLUSTER: Final = re.compile(r"-(?:single-client|cluster)$")
+"""Names of one system measured from one client and from all."""
+
+_FIGURES: Final = frozenset(FIGURES.values())
+_APART: Final = ("block_size",)
+"""Axes that make another workload: operations on other blocks are other operations."""
+
+_DERIVED: Final = re.compile(r"(?:(read|write)_)?(iops|gb_s|tb)_per_(tb|usable_tb|node)")
+"""`read_iops_per_tb`, `gb_s_per_usable_tb`, `tb_per_node`."""
+
+_METRICS: Final = {"iops": ("iops", 1.0), "gb_s": ("bw_bytes_per_s", 1e9), "tb": ("raw_tb", 1.0)}
+_OVERS: Final = {"tb": Over.RAW, "usable_tb": Over.USABLE, "node": Over.NODE}
+_ACCESS: Final = {"read": ("randread", "read"), "write": ("randwrite", "write")}
+_UNITS: Final = {"iops": "IOPS", "gb_s": "GB/s", "tb": TERABYTES}
+
+
+@dataclass(frozen=True, slots=True)
+class _Gain:
+    """A claim of one product over the other: the key of both figures, and what it is told in."""
+
+    of: str
+    what: str
+    unit: str
+
+
+_LATENCIES: Final = ("p99_99_read_ms",)
+_GAINS: Final = {
+    "gain_ops": _Gain("ops_s", "gain in operations a second", "times"),
+    "gain_latency": _Gain("p99_99_read_ms", "gain in p99.99 latency", "times"),
+    "max_gain_ops_pct": _Gain("ops_s", "largest gain in operations a second", "%"),
+    "max_gain_latency_pct": _Gain("p99_99_read_ms", "largest gain in latency", "%"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A figure as it was printed, and what others of the set make of it.
+
+    `computed` is None where a figure that it follows from was not printed; else its interval is
+    what the rounding of those leaves open. Both are in `unit`.
+    """
+
+    subject: str
+    what: str
+    said: str
+    stated: Span
+    computed: Metric | None
+    unit: str
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both can be true: what both roundings leave open meets."""
+        return self.computed is not None and self.stated.meets(self.bounds)
+
+    @property
+    def bounds(self) -> Span:
+        """From the least to the most that the computed figure may be. ValueError for none."""
+        if self.computed is None or self.computed.value is None:
+            raise ValueError(f"{self.what} of {self.subject} was not computed")
+        one = self.computed
+        low, high = one.low, one.high
+        value = self.computed.value
+        return Span(value if low is None else low, value if high is None else high)
+
+
+def configurations_of(published: Published) -> tuple[Configuration, ...]:
+    """What figures were measured on, as a study would name it; hosts stand for its clients."""
+    owners = {one.owner.name: one for one in printed_figures(published)}
+    tables = {str(table.get("id", "")): table for table in published.tables("configuration")}
+    return tuple(
+        Configuration(
+            id=name,
+            title=name,
+            hosts=tuple(f"client {number}" for number in range(1, _clients(one) + 1)),
+            path="",
+            nodes=one.owner.nodes,
+            capacity=Capacity(
+                _terabytes(raw_terabytes(published, tables.get(name, {})) or one.owner.raw_tb),
+                _terabytes(one.owner.usable_tb),
+            ),
+            hardware=(*one.owner.words, ("system", _CLUSTER.sub("", name))),
+        )
+        for name, one in owners.items()
+    )
+
+
+def maxima_of(published: Published) -> tuple[Maximum, ...]:
+    """The printed bests of each workload; other figures, as percentiles, are none."""
+    return tuple(
+        Maximum(
+            configuration=one.owner.name,
+            workload=_workload(one),
+            metric=one.metric,
+            value=Metric(one.value.middle, one.unit, one.value.low, one.value.high),
+            axis=_place(published, one),
+            title=_workload(one),
+            hosts=_clients(one),
+        )
+        for one in printed_figures(published)
+        if one.metric in _FIGURES
+    )
+
+
+def raw_terabytes(published: Published, table: Mapping[str, Any]) -> Span | None:
+    """Raw capacity by nodes, drives and the size of one, which is exact; None where not told."""
+    parts = [positive(table.get(name)) for name in ("nodes", "ssds_per_node", "ssd_tb")]
+    known = [exact(part.middle) for part in parts if part is not None]
+    if len(known) == len(parts):
+        return product(known)
+    nodes = positive(published.table("method").get("nodes"))
+    words = str(published.table("hardware").get("node", ""))
+    drives = [found for found in MODULES.finditer(words) if found[4] == "T"]
+    if table or nodes is None or len(drives) != 1:
+        return None
+    (drive,) = drives
+    return product([exact(nodes.middle), exact(int(drive[1])), exact(float(drive[3]))])
+
+
+def given_back(published: Published) -> tuple[Given, ...]:
+    """Every printed figure that follows from bests and sizes, as our own functions compute it."""
+    return (*given_capacities(published), *given_quotients(published), *given_gains(published))
+
+
+def given_capacities(published: Published) -> Iterator[Given]:
+    """Raw capacity, where the drives were told as well."""
+    tables = [
+        (label(table), table.get("raw_tb"), table) for table in published.tables("configuration")
+    ]
+    hardware = published.table("hardware").get("cluster_raw_tb")
+    for subject, value, table in (*tables, ("the cluster", hardware, {})):
+        stated, made = span(value), raw_terabytes(published, table)
+        if stated is not None and made is not None:
+            computed = Metric(made.middle, TERABYTES, made.low, made.high)
+            yield Given(subject, "raw capacity", str(value), stated, computed, TERABYTES)
+
+
+def given_quotients(published: Published) -> Iterator[Given]:
+    """Figures for each TB and node: of reading or writing workloads the best."""
+    owners, maxima = configurations_of(published), maxima_of(published)
+    made = (*quotients(owners, maxima), *capacities(owners, tuple(Over)))
+    access = {str(one.get("id", "")): one.get("rw") for one in published.tables("workload")}
+    for table in published.tables("printed_derivation"):
+        subject = str(table.get("configuration", ""))
+        own = [one for one in made if one.of.configuration == subject]
+        for name, value in table.items():
+            found, stated = _DERIVED.fullmatch(name), span(value)
+            if found is None or stated is None:
+                continue
+            way, kind, over = found.groups()
+            allowed = _ACCESS.get(way or "")
+            kept = [one for one in own if allowed is None or access.get(one.of.workload) in allowed]
+            metric, unit = _METRICS[kind][0], _UNITS[kind]
+            best = _best(kept, metric, _OVERS[over])
+            what = f"{way or ''} {unit} for each {_OVERS[over]}".strip()
+            computed = None if best is None else _in(best, _METRICS[kind][1], unit)
+            yield Given(subject, what, str(value), stated, computed, unit)
+
+
+def _best(found: Iterable[Quotient], metric: str, over: Over) -> Metric | None:
+    known = [one.value for one in found if (one.of.metric, one.size.over) == (metric, over)]
+    return max(known, key=lambda one: one.value or 0.0, default=None)
+
+
+def _in(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
+    ends = (
+        None if end is None else end / factor_of_unit
+        for end in (metric.value, metric.low, metric.high)
+    )
+    value, low, high = ends
+    return Metric(value, unit, low, high)
+
+
+def given_gains(published: Published) -> Iterator[Given]:
+    """Claimed factors and percentages of one product over the other, of rates and of latencies."""
+    for one in published.tables("result"):
+        for key, gain in _GAINS.items():
+            stated = positive(one.get(key))
+            if stated is None:
+                continue
+            both = one.get(gain.of)
+            sides = both if isinstance(both, dict) else {}
+            mine, other = (_metric(sides.get(side), gain) for side in ("measured", "competitor"))
+            times = factor(mine, other) if mine and other else None
+            computed = _percent(times) if times and gain.unit == "%" else times
+            yield Given(label(one), gain.what, str(one[key]), stated, computed, gain.unit)
+
+
+def _percent(times: Metric) -> Metric:
+    ends = (times.value, times.low, times.high)
+    value, low, high = (None if end is None else 100 * (end - 1) for end in ends)
+    return Metric(value, "%", low, high)
+
+
+def _metric(value: object, gain: _Gain) -> Metric | None:
+    found = positive(value)
+    unit = "ns" if gain.of in _LATENCIES else "1/s"
+    return None if found is None else Metric(found.middle, unit, found.low, found.high)
+
+
+def _workload(one: Printed) -> str:
+    return " ".join([one.workload, *(str(value) for name, value in one.axis if name in _APART)])
+
+
+def _place(published: Published, one: Printed) -> Axis:
+    """The depth, threads or guests at which a best was reached, as far as that was printed."""
+    own = tuple(pair for pair in one.axis if pair[0] not in _APART)
+    for table in published.tables("configuration"):
+        depths = table.get("peak_at_iodepth")
+        if table.get("id") == one.owner.name and isinstance(depths, dict):
+            depth = depths.get(one.workload)
+            own += (("iodepth", depth),) if isinstance(depth, int) else ()
+    for table in published.tables("result"):
+        guests = table.get("vms")
+        if f"write-{table.get('write_percent')}" == one.workload and isinstance(guests, int):
+            own += (("vms", guests),)
+    return own
+
+
+def _clients(one: Printed) -> int:
+    count = one.owner.clients or 0
+    return count if count <= CLIENTS_MOST else 0
+
+
+def _terabytes(size: Span | None) -> float | None:
+    return None if size is None else size.middle
+
+
+class Basis(StrEnum):
+    """What figures are told for."""
+
+    WHOLE = "whole"
+    HOST = "host"
+    NODE = "node"
+    RAW_TB = "raw TB"
+    USABLE_TB = "usable TB"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A figure here and there for one basis, and how many times theirs ours is."""
+
+    here: Metric
+    there: Span
+    ratio: Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A published figure and the point of a configuration that stands beside it.
+
+    `shares` has the bases for which both sides are known; WHOLE is always among them.
+    """
+
+    configuration: Configuration
+    printed: Printed
+    axis: Axis
+    level: Level
+    shares: Mapping[Basis, Share]
+    run: Result | None
+
+
+def beside(
+    study: Study, points: Iterable[PointSummary], figures: Iterable[Printed]
+) -> tuple[Beside, ...]:
+    """Each published figure that a configuration has a value for, in the set's order."""
+    found: dict[tuple[str, str], list[PointSummary]] = {}
+    for point in points:
+        if not point.key.without:
+            found.setdefault((point.key.configuration, point.key.workload), []).append(point)
+    pairs = (
+        _pair(study, configuration, figure, found.get((configuration.id, figure.workload), ()))
+        for figure in figures
+        for configuration in study.configurations
+    )
+    return tuple(pair for pair in pairs if pair is not None)
+
+
+def owners(figures: Iterable[Printed]) -> tuple[str, ...]:
+    """The names of what figures were measured on, each once."""
+    return tuple(dict.fromkeys(figure.owner.name for figure in figures))
+
+
+def _pair(
+    study: Study, configuration: Configuration, figure: Printed, points: Sequence[PointSummary]
+) -> Beside | None:
+    """The best point here, among those at the printed place where there are any."""
+    known = [one for one in points if _value(one, figure.metric) is not None]
+    known = [one for one in known if one.trusted] or known
+    there = dict(figure.axis)
+    # A place that both have is compared at that place; block sizes never with each other.
+    for name in there:
+        at = [one for one in known if dict(one.key.axis).get(name) == there[name]]
+        varied = any(name in dict(one.key.axis) for one in known)
+        known = at or ([] if name == "block_size" and varied else known)
+    if not known:
+        return None
+    pick = min if figure.unit == NANOSECONDS else max
+    best = pick(known, key=lambda one: _value(one, figure.metric) or 0.0)
+    run = next(iter(best.results or best.left_out), None)
+    ours = _sizes(study, configuration, run)
+    shares = {
+        basis: _share(best.metrics[figure.metric], figure.value, here, there_size)
+        for basis, there_size in _their_sizes(figure.owner)
+        if (here := ours.get(basis)) and (basis is Basis.WHOLE or figure.unit != NANOSECONDS)
+    }
+    return Beside(configuration, figure, best.key.axis, best.level, shares, run)
+
+
+def _value(point: PointSummary, metric: str) -> float | None:
+    found = point.metrics.get(metric)
+    return None if found is None else found.value
+
+
+def _sizes(
+    study: Study, configuration: Configuration, run: Result | None
+) -> dict[Basis, float | None]:
+    """What a figure here is divided by for each basis."""
+    homes = {spec.name: spec.node for spec in study.hosts}
+    guests = {home for host in configuration.hosts if (home := homes.get(host))}
+    return {
+        Basis.WHOLE: 1.0,
+        Basis.HOST: float(len(run.hosts)) if run is not None else None,
+        Basis.NODE: configuration.nodes or len(guests) or None,
+        Basis.RAW_TB: configuration.capacity.raw_tb,
+        Basis.USABLE_TB: configuration.capacity.usable_tb,
+    }
+
+
+def _their_sizes(owner: Owner) -> Iterator[tuple[Basis, Span]]:
+    yield Basis.WHOLE, exact(1.0)
+    for basis, count in ((Basis.HOST, owner.clients), (Basis.NODE, owner.nodes)):
+        if count:
+            yield basis, exact(float(count))
+    for basis, size in ((Basis.RAW_TB, owner.raw_tb), (Basis.USABLE_TB, owner.usable_tb)):
+        if size is not None:
+            yield basis, size
+
+
+def _share(here: Metric, there: Span, here_size: float, there_size: Span) -> Share:
+    ours, theirs = divided(here, here_size), there / there_size
+    return Share(
+        here=ours,
+        there=theirs,
+        ratio=Metric(
+            None if ours.value is None else ours.value / theirs.middle,
+            "",
+            None if ours.low is None else ours.low / theirs.high,
+            None if ours.high is None else ours.high / theirs.low,
+            here.n,
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Whether the figures of a set of results agree with each other."""

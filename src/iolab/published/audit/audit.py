@@ -1,0 +1,208 @@
+"""Every rule that published sets are held against, and the audit of one set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from iolab.analysis.metrics import PERCENTILES
+from iolab.core.metric import Level, Metric, Result
+from iolab.core.run import Point
+from iolab.core.workload import Job
+from iolab.published.audit import figures, rates
+from iolab.published.audit.document import Published
+from iolab.published.audit.printed_figure import Span, exact
+from iolab.published.audit.relations import Agreement, Outcome, agreement, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One relation: its code, what it asks, and what it finds in a set."""
+
+    code: str
+    asks: str
+    judge: Callable[[Published], Iterator[Outcome]]
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    Rule("modules", "Do parts add up to their total?", rates.modules),
+    Rule("raw-capacity", "Do drives add up to the capacity, copies included?", rates.raw_capacity),
+    Rule("per-terabyte", "Do figures per TB follow from the peaks?", rates.per_terabyte),
+    Rule("gains", "Do claimed gains follow from both figures?", rates.gains),
+    Rule("line-rate", "Do ports carry that much, in possible frames?", rates.line_rate),
+    Rule("command", "Does the command do what its description says?", rates.ranks),
+    Rule("depths", "Were bests reached at depths that were measured?", figures.depths),
+    Rule("shares", "Do shares of a host, node or rank make the whole?", figures.shares),
+    Rule("spread", "Can values from least to largest have that deviation?", figures.spreads),
+    Rule("littles-law", "Is rate x latency what was in flight?", rates.littles_law),
+    Rule("mix", "Does a mix take the time of its reads and writes?", rates.mixes),
+    Rule("scaling", "Does a client of many do no more than one alone?", rates.scaling),
+    Rule("part-of", "Is a percentage what its part and its whole give?", figures.part_of),
+    Rule("percentages", "Are shares in per cent between 0 and 100?", figures.percentages),
+    Rule("replication", "Did drives do what machines asked, times copies?", rates.replication),
+    Rule("drives", "Do a node's drives add up to the node?", rates.drives_of_node),
+    Rule("network", "Do ports send what copies of writes need?", rates.network),
+    Rule("gain-pairs", "Are gains in rate and in latency of one mean?", rates.gain_pairs),
+    Rule("order", "Do least, mean, percentiles and largest ascend?", figures.ordered),
+    Rule("restated", "Is what is said twice the same?", figures.restated),
+    Rule("repeated", "Is a precise figure given to two subjects?", figures.repeated),
+    Rule("stands-out", "Is a latency far above those of all other mixes?", figures.stands_out),
+)
+"""In the order in which they are told."""
+
+
+def audit(published: Published) -> tuple[Outcome, ...]:
+    """Every relation of the set that can be computed, rule after rule."""
+    return tuple(outcome for rule in RULES for outcome in rule.judge(published))
+
+
+EXACT: Final = 1e-6
+"""Sums of the same counters differ by how floats round alone."""
+
+IN_FLIGHT_MOST: Final = 1.05
+"""More in flight than was asked for cannot be; the edges of a window make up for a few per cent."""
+
+_RATES: Final = ("iops", "bw_bytes_per_s")
+_WAYS: Final = ("", "read_", "write_", "trim_")
+
+
+def audit_session(results: tuple[Result, ...], points: Mapping[str, Point]) -> tuple[Outcome, ...]:
+    """Every relation of every result of I/O on files; `points` are the plan's, by digest."""
+    return tuple(
+        outcome
+        for result in results
+        for rule in _RULES
+        if (point := points.get(result.digest)) is not None and isinstance(point.job, Job)
+        for outcome in rule(result, point)
+    )
+
+
+def _sums(result: Result, point: Point) -> Iterator[Outcome]:
+    """The hosts' rates add up to the fleet's, and so do the nodes'."""
+    del point
+    parts = (
+        ("hosts", [host.metrics for host in result.hosts]),
+        ("nodes", [node.metrics for node in result.nodes]),
+    )
+    for name, members in parts:
+        for key in _RATES:
+            whole = _value(result.metrics, key)
+            each = [_value(metrics, key) for metrics in members]
+            if whole is None or not each or None in each:
+                continue
+            total = sum(value for value in each if value is not None)
+            yield _close(f"sum-of-{name}", result, f"{key} of {len(each)} {name}", whole, total)
+
+
+def _products(result: Result, point: Point) -> Iterator[Outcome]:
+    """IOPS times the block size is the bandwidth, where every I/O has that size."""
+    job = point.io
+    if any(name.startswith("bs") for name, _ in job.options):
+        return
+    for way in _WAYS:
+        iops = _value(result.metrics, f"{way}iops")
+        bandwidth = _value(result.metrics, f"{way}bw_bytes_per_s")
+        if iops is None or bandwidth is None:
+            continue
+        said = f"{way.replace('_', ' ')}bytes/s"
+        yield _close("rate-times-size", result, said, bandwidth, iops * job.block_bytes)
+
+
+def _in_flight(result: Result, point: Point) -> Iterator[Outcome]:
+    """IOPS times the mean latency is never more than the jobs could hold in flight."""
+    iops, mean = _value(result.metrics, "iops"), _value(result.metrics, "lat_ns_mean")
+    if iops is None or mean is None or not result.hosts:
+        return
+    asked = sum(point.io_on(host.name).depth_total for host in result.hosts)
+    found = iops * mean / 1e9
+    verdict = Agreement.AGREES if found <= asked * IN_FLIGHT_MOST else Agreement.CONTRADICTS
+    says = f"On average {found:.4g} I/Os were in flight, at most {asked} can have been."
+    yield Outcome("littles-law", _name(result), verdict, says, f"{asked}", f"{found:.4g}")
+
+
+def _order(result: Result, point: Point) -> Iterator[Outcome]:
+    """Percentiles ascend, the largest latency is above them, and each lies in its interval."""
+    del point
+    for way in _WAYS:
+        keys = [f"{way}lat_ns_{name}" for name, _ in sorted(PERCENTILES, key=lambda one: one[1])]
+        told = [
+            (key, value)
+            for key in [*keys, f"{way}lat_ns_max"]
+            if (value := _value(result.metrics, key)) is not None
+        ]
+        falls = [(a, b) for a, b in pairwise(told) if a[1] > b[1]]
+        if not told:
+            continue
+        if falls:
+            (low, a), (high, b) = falls[0]
+            says = f"{low} is {a:.6g}, above {high} with {b:.6g}."
+            yield Outcome("order", _name(result), Agreement.CONTRADICTS, says)
+        else:
+            says = f"{len(told)} latencies ascend from {told[0][0]} to {told[-1][0]}."
+            yield Outcome("order", _name(result), Agreement.AGREES, says)
+
+
+def _intervals(result: Result, point: Point) -> Iterator[Outcome]:
+    """Every value lies within its own interval."""
+    del point
+    outside = [key for key, metric in result.metrics.items() if not _inside(metric)]
+    known = [metric for metric in result.metrics.values() if metric.low is not None]
+    if outside:
+        says = f"{', '.join(outside)} lies outside of its own interval."
+        yield Outcome("intervals", _name(result), Agreement.CONTRADICTS, says)
+    elif known:
+        says = f"{len(known)} values lie within their intervals."
+        yield Outcome("intervals", _name(result), Agreement.AGREES, says)
+
+
+def _verdict(result: Result, point: Point) -> Iterator[Outcome]:
+    """The verdict is that of the worst check."""
+    del point
+    levels = [check.level for check in result.verdict.checks if check.level is not None]
+    worst = max(levels, key=_rank, default=Level.VALID)
+    same = worst is result.verdict.level
+    verdict = Agreement.AGREES if same else Agreement.CONTRADICTS
+    says = f"The verdict is {result.verdict.level}, the worst of its checks says {worst}."
+    yield Outcome("verdict", _name(result), verdict, says)
+
+
+_RULES: Final[tuple[Callable[[Result, Point], Iterator[Outcome]], ...]] = (
+    _sums,
+    _products,
+    _in_flight,
+    _order,
+    _intervals,
+    _verdict,
+)
+
+
+def _rank(level: Level) -> int:
+    return level.rank
+
+
+def _close(rule: str, result: Result, said: str, stated: float, computed: float) -> Outcome:
+    verdict = agreement(exact(stated), exact(computed), EXACT)
+    made = shown(Span(computed, computed), "")
+    so = "is" if verdict is Agreement.AGREES else "is not"
+    says = f"{said} {so} what its parts give: {stated:,.6g} against {computed:,.6g}."
+    return Outcome(rule, _name(result), verdict, says, f"{stated:.6g}", made.strip())
+
+
+def _value(metrics: Mapping[str, Metric], key: str) -> float | None:
+    metric = metrics.get(key)
+    return None if metric is None else metric.value
+
+
+def _inside(metric: Metric) -> bool:
+    if metric.value is None or metric.low is None or metric.high is None:
+        return True
+    slack = EXACT * abs(metric.value)
+    return metric.low - slack <= metric.value <= metric.high + slack
+
+
+def _name(result: Result) -> str:
+    axis = " ".join(f"{name}={value}" for name, value in result.axis)
+    many = f" #{result.repeat}" if result.repeat > 1 else ""
+    return f"{result.workload} {axis}".strip() + many

@@ -1,0 +1,216 @@
+"""A published set as a tree of printed figures, with ways to look for them by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, TypeGuard
+
+from iolab.core.toml import DeepKeyError, parse_toml
+from iolab.published.audit.printed_figure import Span, hull, printed
+
+Path = tuple[str | int, ...]
+"""Keys and list places from the root to a value."""
+
+DEPTH_MOST: Final = 12
+"""Tables and lists within each other; published sets have five."""
+
+KEY_MOST: Final = 128
+"""Characters of a key; published sets have up to 43."""
+
+TEXT_MOST: Final = 4096
+"""Characters of a text; published sets have up to 206, and patterns are looked for in each."""
+
+FIGURES_MOST: Final = 1000
+"""Figures of a set, and elements of an array; published sets have some 130, and rules hold pairs of
+them against each other."""
+
+POWER_MOST: Final = 30
+"""Of ten, in either direction: no figure of storage comes near, and products of them stay finite.
+"""
+
+WHERE: Final = "where"
+"""The table of a set that says where in the document its other tables stand, by their names."""
+
+ALSO: Final = "also"
+"""The array of what is told again elsewhere; `in` names the table that it is of."""
+
+MODULES: Final = re.compile(r"(\d+)x ([^\n]*?)(\d+(?:\.\d+)?) ?([GT])B\b(?:[^()]*\((\d+)GB\))?")
+"""`8x 32GB DDR4-3200 (256GB)`, `8x Micron 7300 PRO 3.84TB`: count, name, size, unit, total."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A set: its id, where it is from, and all that was printed, floats as they were written."""
+
+    id: str
+    source: str
+    tree: Mapping[str, Any]
+
+    def table(self, *path: str | int) -> Mapping[str, Any]:
+        """The table there; empty where there is none."""
+        found: Any = self.tree
+        for key in path:
+            try:
+                found = found[key]
+            except (KeyError, IndexError, TypeError):
+                return {}
+        return found if isinstance(found, dict) else {}
+
+    def tables(self, name: str) -> tuple[Mapping[str, Any], ...]:
+        """The elements of an array of tables."""
+        found = self.tree.get(name, [])
+        return (
+            tuple(one for one in found if isinstance(one, dict)) if isinstance(found, list) else ()
+        )
+
+    def elements(self) -> Iterator[Element]:
+        """Every table at the top and every element of an array there, in the order of the file."""
+        for kind, value in self.tree.items():
+            for table in value if isinstance(value, list) else (value,):
+                if isinstance(table, dict) and kind != WHERE:
+                    name = label(table) if isinstance(value, list) else words(kind)
+                    yield Element(kind, name, self.place(kind, table), table)
+
+    def place(self, kind: str, table: Mapping[str, Any] | None = None) -> str:
+        """Where in the document a table stands, or one element of an array; "" if not said."""
+        own = (table or {}).get(WHERE)
+        said = self.table(WHERE).get(kind)
+        if isinstance(said, dict):
+            said = said.get(str((table or {}).get("id")))
+        return str(own or said or "")
+
+    def figures(self) -> Iterator[tuple[Path, int | Decimal]]:
+        """Every number with its path, in the order of the file."""
+        yield from _figures(self.tree, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A table of a set: the key it has there, what people call it, where it stands, and it."""
+
+    kind: str
+    name: str
+    where: str
+    table: Mapping[str, Any]
+
+
+def read_published(text: str) -> Published:
+    """The set. ValueError where the text is no TOML, or has what cannot be a published figure."""
+    try:
+        tree = parse_toml(text, parse_float=Decimal)
+    except (RecursionError, DeepKeyError):
+        raise ValueError(_DEEP) from None
+    _check(tree, ())
+    _check_places(tree)
+    made = Published(str(tree.get("id", "")), str(tree.get("source", "")), tree)
+    if sum(1 for _ in made.figures()) > FIGURES_MOST:
+        raise ValueError(f"it has more than {FIGURES_MOST:,} figures")
+    return made
+
+
+def flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value by its name, those of a table within as `name.part`."""
+    for key, value in table.items():
+        name = f"{above}{key}"
+        if isinstance(value, dict):
+            yield from flat(value, f"{name}.")
+        else:
+            yield name, value
+
+
+def span(value: object) -> Span | None:
+    """What a printed value stands for: a figure, or a list of a lowest and a highest; else None."""
+    if _is_number(value):
+        return printed(value)
+    if isinstance(value, list) and value and all(_is_number(one) for one in value):
+        return hull(printed(one) for one in value)
+    return None
+
+
+def positive(value: object) -> Span | None:
+    """The same where it is above 0 whatever was rounded, so that it can be divided by."""
+    found = span(value)
+    return found if found is not None and found.low > 0 else None
+
+
+def label(table: Mapping[str, Any]) -> str:
+    """What tells an element of an array from the others: the words and the first numbers of it."""
+    names = ("id", "configuration", "workload", "block_size", "write_percent", "threads", "vms")
+    words = [_word(name, table[name]) for name in names if name in table]
+    return ", ".join(words)
+
+
+def words(name: str) -> str:
+    """A key for people: `p99_99_latency_ms` as `p99.99 latency ms`."""
+    return _PERCENTILE.sub(r"\1.\2", name).replace("_", " ")
+
+
+_PERCENTILE: Final = re.compile(r"(?<![a-z])(p\d\d)_(\d+)")
+
+
+def _word(name: str, value: object) -> str:
+    if name in ("id", "configuration", "workload"):
+        return str(value)
+    return f"{words(name)} {value}"
+
+
+_DEEP: Final = f"tables lie more than {DEPTH_MOST} deep"
+
+
+def _check(value: object, path: Path) -> None:
+    """ValueError where anything in it is larger, longer or deeper than rules can hold."""
+    if len(path) > DEPTH_MOST:
+        raise ValueError(_DEEP)
+    place = ".".join(str(part) for part in path)
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if len(key) > KEY_MOST:
+                raise ValueError(f"a key has more than {KEY_MOST} characters")
+            _check(part, (*path, key))
+    elif isinstance(value, list):
+        if len(value) > FIGURES_MOST:
+            raise ValueError(f"{place!r} has more than {FIGURES_MOST:,} elements")
+        for number, part in enumerate(value):
+            _check(part, (*path, number))
+    elif isinstance(value, str) and len(value) > TEXT_MOST:
+        raise ValueError(f"{place!r} has more than {TEXT_MOST} characters")
+    elif isinstance(value, int | Decimal) and not isinstance(value, bool) and not _is_held(value):
+        raise ValueError(f"{place!r} is no figure between 1e-{POWER_MOST} and 1e{POWER_MOST}")
+
+
+def _check_places(tree: Mapping[str, Any]) -> None:
+    """ValueError where a place is no text, or is that of a table or element that is not there."""
+    told = tree.get(WHERE, {})
+    for name, place in told.items() if isinstance(told, dict) else ((WHERE, told),):
+        found = tree.get(name)
+        elements = found if isinstance(found, list) else ()
+        ids = [str(one.get("id")) for one in elements if isinstance(one, dict)]
+        parts = place if isinstance(place, dict) else {}
+        if name not in tree or not set(parts) <= set(ids):
+            raise ValueError(f"{WHERE!r} names {name!r} or a part of it, which the set has not")
+        if not all(isinstance(one, str) for one in parts.values() or (place,)):
+            raise ValueError(f"{WHERE!r} of {name!r} is no text")
+
+
+def _is_held(value: int | Decimal) -> bool:
+    figure = Decimal(value)
+    return figure.is_finite() and (not figure or -POWER_MOST <= figure.adjusted() < POWER_MOST)
+
+
+def _figures(value: object, path: Path) -> Iterator[tuple[Path, int | Decimal]]:
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _figures(part, (*path, key))
+    elif isinstance(value, list):
+        for place, part in enumerate(value):
+            yield from _figures(part, (*path, place))
+    elif _is_number(value):
+        yield path, value
+
+
+def _is_number(value: object) -> TypeGuard[int | Decimal]:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return whole or (isinstance(value, Decimal) and value.is_finite())

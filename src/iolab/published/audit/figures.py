@@ -1,0 +1,362 @@
+"""Rules that hold for any figures: orders, spreads, shares, repetitions, the same thing said twice.
+
+They know figures by the names of their keys (`quantity`), in whatever table these stand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from itertools import combinations, product
+from math import sqrt
+from typing import Any, Final
+
+from iolab.published.audit.document import ALSO, MODULES, Element, Path, Published, label, span
+from iolab.published.audit.printed_figure import Span, exact, hull
+from iolab.published.audit.relations import (
+    Agreement,
+    Compared,
+    Outcome,
+    Quantity,
+    agreement,
+    both,
+    compared,
+    doubted,
+    judged,
+    number,
+    quantities,
+    said,
+    shown,
+    spoken,
+    unit_value,
+)
+
+DIGITS_LEAST: Final = 4
+"""Two independent measurements share so many digits once in ten thousand times."""
+
+STANDS_OUT: Final = 5.0
+"""A figure that is so many times the largest of its like deserves a second look."""
+
+LIKE_LEAST: Final = 2
+"""Others that a figure is held against."""
+
+SPREAD_LEAST: Final = 1e-5
+"""Repeats of a rate that are closer than one in 100,000 are rarely measured apart."""
+
+REPEATS_MOST: Final = 10_000
+"""Repeats behind a spread; more are a slip of another kind."""
+
+
+def ordered(published: Published) -> Iterator[Outcome]:
+    """Least, mean, percentiles and largest of one thing ascend, and so do the ends of a range.
+
+    What has no statistic is one point of a sweep, which its largest is not below.
+    """
+    for one in published.elements():
+        groups: dict[tuple[str, str, str, int | None], list[Quantity]] = defaultdict(list)
+        for found in quantities(one.table):
+            if found.statistic != "std_dev":
+                groups[found.of, found.part, found.unit, found.depth].append(found)
+            if found.ranges and (found.depth is not None or found.unit == "1/s"):
+                fine = found.lowest.low <= found.highest.high
+                says = f"{spoken(found.name)} goes from {found.said}."
+                yield judged("order", one, says, fine=fine)
+        for group in groups.values():
+            yield from _ascending(one, sorted(group, key=_rank))
+
+
+def _ascending(one: Element, group: list[Quantity]) -> Iterator[Outcome]:
+    """One outcome of figures by rank; those between which nothing is known are left out."""
+    pairs = [(a, b) for a, b in combinations(group, 2) if _comparable(a, b)]
+    if not pairs:
+        return
+    falls = [
+        (a, b) for a, b in pairs if a.lowest.low > b.lowest.high or a.highest.low > b.highest.high
+    ]
+    if falls:
+        (a, b) = falls[0]
+        says = f"{spoken(a.name)} is {a.said}, above {spoken(b.name)} with {b.said}."
+    else:
+        names = dict.fromkeys(q for pair in pairs for q in pair)
+        ascends = ", ".join(f"{spoken(q.name)} {q.said}" for q in sorted(names, key=_rank))
+        says = f"They ascend: {ascends}."
+    yield judged("order", one, says, fine=not falls)
+
+
+_HIGH: Final = 99.0
+"""Lower percentiles may be below the mean of skewed latencies."""
+
+
+def _comparable(a: Quantity, b: Quantity) -> bool:
+    """Whether the first, of the lower rank, is never above the second."""
+    if a.percentile is None and a.statistic != "mean":  # one point of a sweep
+        return b.statistic == "max"
+    return _rank(a) < _rank(b) and (a.statistic != "mean" or _rank(b) >= _HIGH)
+
+
+def _rank(one: Quantity) -> float:
+    if one.percentile is not None:
+        return one.percentile
+    return 1.0 if one.statistic == "mean" else 0.5
+
+
+def spreads(published: Published) -> Iterator[Outcome]:
+    """What a standard deviation can be: three repeats have but one, more have bounds.
+
+    Of n values from a to b with a mean of m, the others all lie at one place at best, and at a or b
+    at worst; the sum of squares is divided by n or by n - 1.
+    """
+    for one in published.elements():
+        found = {(q.of, q.part, q.unit, q.statistic): q for q in quantities(one.table)}
+        repeats = one.table.get("iterations", one.table.get("repeats"))
+        known = isinstance(repeats, int) and 2 <= repeats <= REPEATS_MOST
+        for (of, part, unit, statistic), deviation in found.items():
+            ends = [q for end in _ENDS if (q := found.get((of, part, unit, end))) is not None]
+            # That of latencies is over all I/Os, not over repeats.
+            if statistic != "std_dev" or unit == "s" or len(ends) < 3 or not known:
+                continue
+            low, mean, high = (q.value for q in ends)
+            made = [_deviation(low, mean, high, repeats, repeats - less) for less in (0, 1)]
+            said = f"A standard deviation of {deviation.said}"
+            how = f"of {repeats} values from {ends[0].said} to {ends[2].said}, mean {ends[1].said}"
+            nearest = min(made, key=deviation.value.gap)
+            stated = deviation.value
+            yield compared(Compared("spread", one.name, said, stated, nearest, "", how, one.where))
+            width = (high.high - low.low) / mean.middle if mean.low > 0 else 1.0
+            says = f"{repeats} repeats lie within {width:.1g} of their mean {ends[1].said}"
+            fine = width >= SPREAD_LEAST
+            says += "." if fine else ": measured apart, or one figure told again?"
+            yield doubted("spread", one.name, says, fine=fine, where=one.where)
+
+
+_ENDS: Final = ("min", "mean", "max")
+
+
+def _deviation(low: Span, mean: Span, high: Span, n: int, over: int) -> Span:
+    """From the least to the most that it can be, whatever was rounded; `over` divides squares."""
+    found = [0.0] if low.high >= high.low else []
+    for a, m, b in product(*((one.low, one.middle, one.high) for one in (low, mean, high))):
+        if not a <= m <= b:
+            continue
+        ends, inner = (a - m) ** 2 + (b - m) ** 2, n - 2
+        even = (n * m - a - b - inner * m) ** 2 / inner if inner else 0.0
+        most = n * (m - a) * (b - m) if inner > 1 else ends + even
+        found += [sqrt((ends + even) / over), sqrt(max(most, ends + even) / over)]
+    return hull([exact(one) for one in found or [0.0]])
+
+
+def shares(published: Published) -> Iterator[Outcome]:
+    """`A_per_B` times the B is the A: files of a rank and of all, the mean of a host and the sum.
+
+    The number of B stands in the same table or in the method, the A in the same table; of the end
+    of an axis (`_max`) it is what results were printed at.
+    """
+    for one in published.elements():
+        for name, value in one.table.items():
+            found, each = _PER.fullmatch(name), span(value)
+            if found is None or each is None or one.kind == ALSO:
+                continue
+            what, over, end = found.groups()
+            own, method = one.table.get(f"{over}s"), published.table("method").get(f"{over}s")
+            count = number(own) or number(method)
+            all_of = [one] if end is None else published.elements()
+            told = [(at, q) for at in all_of if (q := span(at.table.get(what))) is not None]
+            if count is None or not told:
+                continue
+            at, stated = max(told, key=lambda pair: pair[1].high)
+            whole = said(at.table[what])
+            how = f"{count:g} x {said(value)}"
+            text = f"{spoken(what)} {whole}"
+            made = (_count(name, value) or each) * exact(count)
+            yield compared(Compared("shares", one.name, text, stated, made, "", how, at.where))
+
+
+_PER: Final = re.compile(r"(.+)_per_(host|client|node|rank|vm|process)(?:_(max))?")
+
+
+def _count(name: str, value: object) -> Span | None:
+    """A whole number without a unit, which was counted and not rounded."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return None if next(quantities({name: value})).unit else exact(value)
+
+
+def percentages(published: Published) -> Iterator[Outcome]:
+    """A share in per cent lies between 0 and 100; a gain may be larger."""
+    found = [
+        (one, q)
+        for one in published.elements()
+        for q in quantities(one.table)
+        if q.unit == "%" and "gain" not in q.name
+    ]
+    wrong = [(one, q) for one, q in found if q.value.low > 100 or q.value.high < 0]
+    for one, q in wrong:
+        yield judged("percentages", one, f"{spoken(q.name)} is {q.said} %.", fine=False)
+    if found and not wrong:
+        says = f"{len(found)} shares lie between 0 and 100 %."
+        yield Outcome("percentages", published.id, Agreement.AGREES, says)
+
+
+def part_of(published: Published) -> Iterator[Outcome]:
+    """`X_pct_of_Y`: X over Y, where Y is a capacity of the same unit, or the mean named Y.
+
+    A mean is that of the results at the depth and the mix that the table itself has.
+    """
+    for one in published.elements():
+        own = list(quantities(one.table))
+        for name, value in one.table.items():
+            found, stated = _PART.fullmatch(name), span(value)
+            if found is None or stated is None:
+                continue
+            what, whole = found.groups()
+            parts = [q for q in own if q.name.startswith(f"{what}_") and q.unit not in ("", "%")]
+            for q in parts[:1]:
+                for at, other in _whole_of(published, one, q, whole):
+                    made = q.value * exact(100) / other.value
+                    how = f"{q.said} of {spoken(other.name)} {other.said}"
+                    where = both(one.where, at.where)
+                    text, subject = f"{value} %", f"{one.name}, {spoken(q.name)}"
+                    yield compared(
+                        Compared("part-of", subject, text, stated, made, "%", how, where)
+                    )
+
+
+_PART: Final = re.compile(r"(.+?)(?:_printed)?_pct_of_(.+)")
+
+
+def _whole_of(
+    published: Published, one: Element, part: Quantity, whole: str
+) -> Iterator[tuple[Element, Quantity]]:
+    first = part.name.partition("_")[0]
+    for at in published.elements():
+        if at.table is one.table or not matches(one.table, at.table):
+            continue
+        for q in quantities(at.table):
+            if q.unit != part.unit or q.value.low <= 0:
+                continue
+            limit = q.statistic == "max" or "gbit_s" in q.name or "capacity" in q.name
+            capacity = whole == "capacity" and limit and q.name.partition("_")[0] == first
+            depth = number(one.table.get("queue_depth"))
+            mean = q.statistic == "mean" and whole.endswith(q.of) and q.depth == depth
+            if capacity or (whole != "capacity" and mean):
+                yield at, q
+                return
+
+
+def matches(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two tables are of the same element: what names one is the same in both."""
+    keys = ("id", "configuration", "workload", "block_size", "write_percent", "threads")
+    both = [key for key in keys if key in one and key in other]
+    return all(one[key] == other[key] for key in both if not isinstance(other[key], list))
+
+
+def restated(published: Published) -> Iterator[Outcome]:
+    """`[[also]]`: what is told again in another place, of the table that its `in` names."""
+    for again in published.elements():
+        kind = again.table.get("in")
+        if again.kind != ALSO or not isinstance(kind, str):
+            continue
+        for one in published.elements():
+            if one.kind != kind or not matches(again.table, one.table):
+                continue
+            for name, value in again.table.items():
+                stated = _count(name, one.table.get(name)) or _amount(one.table.get(name))
+                other = _count(name, value) or _amount(value)
+                if name in ("in", "where", *_AXES) or stated is None or other is None:
+                    continue
+                over = again.table.get("over") is True
+                fine = agreement(other, stated) is Agreement.AGREES
+                fine = fine or (over and other.low <= stated.high)
+                says = (
+                    f"{spoken(name)} is {said(one.table[name])}; elsewhere"
+                    f"{f' ({again.where})' if again.where else ''} it is "
+                    f"{'over ' if over else ''}{said(value)}."
+                )
+                yield judged("restated", one, says, fine=fine)
+
+
+_AXES: Final = ("id", "configuration", "workload", "block_size", "write_percent", "threads", "over")
+
+
+def _amount(value: object) -> Span | None:
+    """A figure; of memory in words the total."""
+    if not isinstance(value, str):
+        return None if isinstance(value, bool) else span(value)
+    found = MODULES.search(value)
+    if found is not None:
+        return exact(int(found[5]) if found[5] else int(found[1]) * float(found[3]))
+    alone = value.removesuffix("GB")
+    return exact(int(alone)) if alone.isdecimal() and alone != value else None
+
+
+def repeated(published: Published) -> Iterator[Outcome]:
+    """The same precise figure for two different subjects: one of them is probably a slip."""
+    holders: dict[tuple[str, Decimal], list[Path]] = defaultdict(list)
+    for path, value in published.figures():
+        if _precise(value) and len(path) > 1 and path[0] in ("result", "example"):
+            holders[_named(path), Decimal(value)].append(path[:2])
+    for (name, value), paths in holders.items():
+        places = dict.fromkeys(paths)
+        if len(places) < 2:
+            continue
+        tables = [published.table(*path) for path in places]
+        each = "both" if len(places) == 2 else "each"
+        says = f"{spoken(name)} is {value:,} for {each}: measured twice, or copied?"
+        where = both(*(published.place(str(path[0]), published.table(*path)) for path in places))
+        subject = " and ".join(label(table) for table in tables)
+        yield Outcome("repeated", subject, Agreement.DOUBTFUL, says, f"{value}", where=where)
+
+
+def _named(path: Path) -> str:
+    """The last key on the way to a figure; a place in a list has no name of its own."""
+    return next((part for part in reversed(path) if isinstance(part, str)), "")
+
+
+def _precise(value: int | Decimal) -> bool:
+    digits = "".join(str(digit) for digit in Decimal(value).as_tuple().digits)
+    return len(digits.rstrip("0")) >= DIGITS_LEAST
+
+
+def stands_out(published: Published) -> Iterator[Outcome]:
+    """A highest latency that is many times that of every other mix."""
+    groups: dict[tuple[str, int | None], list[tuple[Element, Quantity]]] = defaultdict(list)
+    for one in published.elements():
+        for found in quantities(one.table):
+            if one.kind == "result" and found.unit == "s" and found.depth is not None:
+                groups[found.statistic, found.depth].append((one, found))
+    for (statistic, depth), members in groups.items():
+        top, found = max(members, key=lambda member: member[1].highest.high)
+        others = [q.highest for one, q in members if one is not top]
+        if len(others) < LIKE_LEAST:
+            continue
+        far = found.highest.high > STANDS_OUT * hull(others).high
+        name = f"{spoken(statistic)} latency at depth {depth}"
+        highest = shown(unit_value("s", hull(others), found.name), "")
+        says = (
+            f"Its {name}, {found.said}, is {found.highest.high / hull(others).high:.2g} times that "
+            f"of any other mix ({highest})."
+            if far
+            else f"No mix stands out in {name}."
+        )
+        yield doubted("stands-out", top.name if far else name, says, fine=not far, where=top.where)
+
+
+def depths(published: Published) -> Iterator[Outcome]:
+    """The depth at which a best was reached is one of those that were measured."""
+    method = published.table("method")
+    sweeps = {
+        "rand": method.get("random_iodepths"),
+        "seq": method.get("sequential_iodepths"),
+    }
+    for one in published.elements():
+        best = one.table.get("peak_at_iodepth")
+        for workload, depth in best.items() if isinstance(best, dict) else ():
+            measured = sweeps.get(workload.partition("-")[0])
+            if isinstance(measured, list):
+                fine = depth in measured
+                listed = ", ".join(str(depth) for depth in measured)
+                so = "one" if fine else "none"
+                says = f"{workload}: depth {depth} is {so} of those measured ({listed})."
+                yield judged("depths", one, says, fine=fine)

@@ -1,0 +1,498 @@
+"""Rules of rates and latencies: Little's law, mixes, and what copies of writes cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any, Final
+
+from iolab.analysis.value import scaled
+from iolab.published.against import (
+    Given,
+    configurations_of,
+    given_capacities,
+    given_gains,
+    given_quotients,
+    maxima_of,
+)
+from iolab.published.audit.document import MODULES, Element, Published, label, positive, span
+from iolab.published.audit.figures import matches
+from iolab.published.audit.printed_figure import Span, exact
+from iolab.published.audit.relations import (
+    Agreement,
+    Compared,
+    Outcome,
+    Quantity,
+    agreement,
+    compared,
+    doubted,
+    judged,
+    number,
+    quantities,
+    said,
+    shown,
+    spoken,
+)
+from iolab.units import parse_size
+
+LITTLE_SLACK: Final = 0.05
+"""A mean read off a chart, of a rate read off another: closer is chance."""
+
+MIX_SLACK: Final = 0.1
+"""Reads and writes that get in each other's way, or help each other, by so much are usual."""
+
+_HIGH: Final = 99.0
+"""Percentiles from here on lie above the mean of any latency that storage has."""
+
+
+def littles_law(published: Published) -> Iterator[Outcome]:
+    """Hosts x jobs x depth are in flight; so is rate x mean latency at full load.
+
+    The highest latency at a depth belongs to the largest load, as does the highest rate: a closed
+    loop holds as many I/Os in flight as it was told to. At a smaller depth the rate that follows is
+    no higher than the largest, and the mean that follows lies below a high percentile. Source:
+    Little 1961.
+    """
+    method = published.table("method")
+    for one in published.elements():
+        found = [q for q in quantities(one.table) if "gain" not in q.name and "_per_" not in q.name]
+        rates = [q for q in found if q.unit == "1/s" and q.value.low > 0 and _is_of_all(q)]
+        if len({_way(q) for q in rates}) > 1:  # nobody says whether reads and writes ran together
+            continue
+        deepest = max((q.depth or 0 for q in found if q.unit == "s"), default=0)
+        for rate in rates:
+            for latency in found:
+                depth = latency.depth or _depth(one.table, latency.part)
+                same = latency.depth is not None or latency.part == rate.part
+                asked = _in_flight(one.table, method, depth)
+                same = same and latency.unit == "s" and _is_of_all(latency)
+                if not same or asked is None or latency.value.low <= 0:
+                    continue
+                if latency.statistic == "mean" and _way(latency) == _way(rate):
+                    lighter = latency.depth is not None and latency.depth < deepest
+                    yield _mean(one, asked, rate, latency, lighter=lighter)
+                elif (latency.percentile or 0) >= _HIGH and latency.depth in (None, deepest):
+                    yield _percentile(one, asked, rate, latency)
+    yield from _unloaded(published)
+
+
+def _way(one: Quantity) -> str:
+    return next((way for way in ("read", "write") if way in one.of.split("_")), "")
+
+
+def _is_of_all(one: Quantity) -> bool:
+    """Whether it is of all that a table tells, and not of its drives or of one layer."""
+    return set(one.of.split("_")) <= {"", "best", "latency", "peak", "read", "write"}
+
+
+def _in_flight(table: Mapping[str, Any], method: Mapping[str, Any], depth: int) -> float | None:
+    """What all clients, guests or threads of a table keep in flight; None where it is not told."""
+    for load in ("vm", "client", "host"):
+        count = number(table.get(f"{load}s", method.get(f"{load}s")))
+        for kind in ("threads", "jobs"):
+            each = number(table.get(f"{kind}_per_{load}", method.get(f"{kind}_per_{load}")))
+            if count and each:
+                return count * each * depth
+    own = number(table.get("threads", table.get("numjobs")))
+    return own * depth if own else None
+
+
+def _depth(table: Mapping[str, Any], part: str) -> int:
+    """The depth of a workload that a table has by name, or its own; 1 for none."""
+    by_name = table.get("peak_at_iodepth")
+    found = by_name.get(part) if isinstance(by_name, dict) else table.get("iodepth")
+    return found if isinstance(found, int) and found > 0 else 1
+
+
+def _mean(
+    one: Element, asked: float, rate: Quantity, latency: Quantity, *, lighter: bool
+) -> Outcome:
+    made = rate.value * latency.highest
+    fine = agreement(exact(asked), made, LITTLE_SLACK) is Agreement.AGREES
+    if lighter:  # the rate at this depth is asked / latency, and no higher than the largest
+        fine = asked <= made.high * (1 + LITTLE_SLACK)
+    so = f"{'is' if fine else 'is not'} {'within ' if lighter else ''}what"
+    says = (
+        f"{asked:,.0f} in flight {so} {spoken(rate.name)} {rate.said} x {spoken(latency.name)} "
+        f"{latency.said} give ({shown(made, 'I/Os')})."
+    )
+    return judged("littles-law", one, says, fine=fine)
+
+
+def _percentile(one: Element, asked: float, rate: Quantity, latency: Quantity) -> Outcome:
+    mean = exact(asked) / rate.value
+    fine = mean.low <= latency.highest.high
+    says = (
+        f"{asked:,.0f} in flight at {rate.said}/s wait {shown(mean * exact(1e3), 'ms')} on "
+        f"average, {'below' if fine else 'above'} {spoken(latency.name)} of {latency.said}."
+    )
+    return judged("littles-law", one, says, fine=fine)
+
+
+def _unloaded(published: Published) -> Iterator[Outcome]:
+    """A rate x the latency of one I/O at a time is at most what was in flight: load adds latency.
+
+    Of indicators whose job is told under the same name; bytes are I/Os of its block size.
+    """
+    for one in published.elements():
+        hosts = number(one.table.get("hosts"))
+        found = {
+            q.name.partition(".")[0]: q
+            for q in quantities(one.table)
+            if q.statistic in ("", "mean")
+        }
+        for job in published.tables("job"):
+            way, _, what = str(job.get("id", "")).partition("-")
+            alone = found.get(f"{way}_latency_us")
+            named = [q for name, q in found.items() if name.startswith(f"{way}_{what}")]
+            named = [q for q in named if "_per_" not in q.name and q.unit in ("1/s", "bytes/s")]
+            jobs, depth, block = (
+                number(job.get("numjobs")),
+                number(job.get("iodepth")),
+                _block(job.get("bs")),
+            )
+            if alone is None or not (hosts and jobs and depth and block and named):
+                continue
+            if min(jobs, depth, block) <= 0:
+                continue
+            rate = named[0].value
+            made = (rate if named[0].unit == "1/s" else rate / exact(block)) * alone.value
+            asked = hosts * jobs * depth
+            fine = made.low <= asked
+            says = (
+                f"{spoken(named[0].name)} {named[0].said} x {alone.said} us of one I/O at a time "
+                f"are {shown(made, 'I/Os')} in flight, of {asked:,.0f} ({hosts:g} hosts x "
+                f"{jobs:g} jobs x {depth:g})."
+            )
+            yield judged("littles-law", one, says, fine=fine)
+
+
+def mixes(published: Published) -> Iterator[Outcome]:
+    """A mix takes the time of its reads and of its writes, one after the other: 1/m = r/R + w/W.
+
+    Nothing forbids another rate, as reads and writes may help each other.
+    """
+    percent = {str(one.get("id")): one for one in published.tables("workload")}
+    for one in published.elements():
+        peaks = [q for q in quantities(one.table) if q.unit == "1/s" and q.part in percent]
+        by_share: dict[tuple[object, float], Quantity] = {}
+        for q in peaks:
+            told = percent[q.part]
+            ways = {
+                "randread": 0.0,
+                "randwrite": 100.0,
+                "randrw": 100 - (number(told.get("rwmixread")) or 50),
+            }
+            if str(told.get("rw")) in ways:
+                by_share[str(told.get("bs")), ways[str(told.get("rw"))]] = q
+        yield from _mixed({(one.name, *key): (one, q) for key, q in by_share.items()})
+    rows = [one for one in published.elements() if one.kind == "result"]
+    found: dict[tuple[str, object, float], tuple[Element, Quantity]] = {}
+    for one in rows:
+        share = number(one.table.get("write_percent"))
+        for q in quantities(one.table):
+            if (
+                share is not None
+                and q.unit == "1/s"
+                and q.statistic == "max"
+                and "gain" not in q.name
+            ):
+                axes = str([one.table.get(axis) for axis in _AXES])
+                found["", axes, share] = (one, q)
+    yield from _mixed(found)
+
+
+_AXES: Final = ("configuration", "vms", "threads", "block_size", "queue_depth")
+
+
+def _mixed(
+    found: Mapping[tuple[str, object, float], tuple[Element, Quantity]],
+) -> Iterator[Outcome]:
+    for (name, other, share), (one, q) in found.items():
+        ends = [found.get((name, other, end)) for end in (0.0, 100.0)]
+        if not 0 < share < 100 or ends[0] is None or ends[1] is None:
+            continue
+        reads, writes = ends[0][1].value, ends[1][1].value
+        if reads.low <= 0 or writes.low <= 0:
+            continue
+        time = exact(1 - share / 100) / reads + exact(share / 100) / writes
+        made = exact(1) / time
+        fine = agreement(q.value, made, MIX_SLACK) is Agreement.AGREES
+        says = (
+            f"{q.part or spoken(q.name)} at {share:g} % writes is {q.said}; reads alone "
+            f"({ends[0][1].said}) and writes alone ({ends[1][1].said}), one after the other, make "
+            f"{shown(made, 'IOPS')}."
+        )
+        yield doubted("mix", one.name, says, fine=fine, where=one.where)
+
+
+def scaling(published: Published) -> Iterator[Outcome]:
+    """Each client of a fleet does no more than one client alone on the same system."""
+    for one in scaled(configurations_of(published), maxima_of(published)):
+        kept = one.kept
+        if kept is None or kept.value is None:
+            continue
+        fine = (kept.low if kept.low is not None else kept.value) <= 1
+        name = one.fleet.configuration
+        says = (
+            f"{one.fleet.workload}: each of {one.fleet.hosts} clients does "
+            f"{100 * kept.value:.3g} % of one alone."
+        )
+        where = published.place("example", {"id": name})
+        yield doubted("scaling", name, says, fine=fine, where=where)
+
+
+def replication(published: Published) -> Iterator[Outcome]:
+    """What the drives of one node did against what its machines asked, each write many times.
+
+    Machines' I/Os are spread evenly over the nodes; reads are served once.
+    """
+    method = published.table("method")
+    nodes, copies = number(method.get("nodes")), number(method.get("replication"))
+    for one, rate, writes in _watched(published):
+        stated = span(one.table.get("node_iops"))
+        if stated is None or not nodes or copies is None:
+            continue
+        factor = 1 - writes / 100 + copies * writes / 100
+        made = rate * exact(factor / nodes)
+        how = f"{rate.middle:,.0f} / {nodes:g} nodes x {factor:g}, each write on {copies:g}"
+        text, subject = f"{stated.middle:,.0f} IOPS", f"one node at {writes:g} % writes"
+        yield compared(Compared("replication", subject, text, stated, made, "IOPS", how, one.where))
+
+
+def drives_of_node(published: Published) -> Iterator[Outcome]:
+    """The rate of a node's drives, one by one, against the rate of the node."""
+    drives = [
+        int(found[1])
+        for one in published.elements()
+        for text in one.table.values()
+        for found in (MODULES.finditer(text) if isinstance(text, str) else ())
+        if found[4] == "T"
+    ]
+    for one in published.elements():
+        each, whole = span(one.table.get("ssd_iops")), span(one.table.get("node_iops"))
+        if each is not None and whole is not None and len(drives) == 1:
+            how = f"{drives[0]} drives x {said(one.table['ssd_iops'])}"
+            text, made = f"{said(one.table['node_iops'])} IOPS", each * exact(drives[0])
+            yield compared(Compared("drives", one.name, text, whole, made, "IOPS", how, one.where))
+
+
+def network(published: Published) -> Iterator[Outcome]:
+    """What a node must send so that its writes lie on other nodes too, against what a port sent.
+
+    The copies of a node's writes leave it by the ports that lead to other nodes; reads stay where
+    they are. Nobody says that ports share evenly, so a difference is a doubt.
+    """
+    method = published.table("method")
+    nodes, copies = number(method.get("nodes")), number(method.get("replication"))
+    ports = number(published.table("hardware").get("ports_between_nodes"))
+    block = _block(method.get("block_size"))
+    for one, rate, writes in _watched(published):
+        sent = span(one.table.get("port_tx_mb_s"))
+        if sent is None or not (nodes and copies and block and ports):
+            continue
+        made = rate * exact(writes / 100 * (copies - 1) * block / nodes / ports / 1e6)
+        fine = agreement(sent, made) is Agreement.AGREES
+        told = shown(made, "MB/s")
+        says = (
+            f"A port sent {sent.middle:g} MB/s; the copies of a node's writes are "
+            f"{made.middle:.4g} MB/s ({told}) on each of {ports:g} ports between nodes"
+        )
+        says += "." if fine else ": ports are not shared evenly, or more than copies is sent."
+        yield doubted("network", "a port's bytes", says, fine=fine, where=one.where)
+
+
+def _watched(published: Published) -> Iterator[tuple[Element, Span, float]]:
+    """A node that was watched, with the rate and the share of writes of all nodes meanwhile."""
+    for one in published.elements():
+        if "node_iops" not in one.table and "port_tx_mb_s" not in one.table:
+            continue
+        for other in published.tables("result"):
+            rate, writes = positive(other.get("max_iops")), number(other.get("write_percent"))
+            alike = "write_percent" in one.table and matches(one.table, other)
+            if alike and rate is not None and writes is not None:
+                yield one, rate, writes
+                break
+
+
+def gain_pairs(published: Published) -> Iterator[Outcome]:
+    """The largest gain in rate and in latency: of a closed loop's mean they are one and the same.
+
+    With as many threads, a rate that is 25 % higher is a mean latency 25 % higher for the other,
+    or 20 % lower for oneself. Another number is of another latency than the mean.
+    """
+    for one in published.tables("result"):
+        rate, latency = span(one.get("max_gain_ops_pct")), span(one.get("max_gain_latency_pct"))
+        if rate is None or latency is None:
+            continue
+        higher = rate
+        lower = Span(100 - 1e4 / (100 + rate.low), 100 - 1e4 / (100 + rate.high))
+        fine = any(agreement(latency, made) is Agreement.AGREES for made in (higher, lower))
+        says = (
+            f"A rate {one['max_gain_ops_pct']} % higher makes the mean latency {shown(lower, '%')} "
+            f"lower, or the other's {shown(higher, '%')} higher; printed is a gain of "
+            f"{one['max_gain_latency_pct']} %"
+        )
+        says += "." if fine else ": of another latency than the mean, or at another load."
+        where = published.place("result", one)
+        yield doubted("gain-pairs", label(one), says, fine=fine, where=where)
+
+
+def _block(value: object) -> int | None:
+    """A block size such as `4k` in bytes, None where it is none."""
+    try:
+        return parse_size(value) if isinstance(value, str | int) else None
+    except ValueError:
+        return None
+
+
+FRAME_BYTES: Final = (64, 9216)
+"""From the least that Ethernet has to the most that switches take."""
+
+
+def modules(published: Published) -> Iterator[Outcome]:
+    """`8x 32GB (256GB)`, `7 cores (4 compute, 3 drives)`: the parts of a text and their total."""
+    for one in published.elements():
+        for name, text in one.table.items():
+            for stated, parts, unit in _totals(text) if isinstance(text, str) else ():
+                made = exact(sum(count * size for count, size in parts))
+                how = " + ".join(
+                    f"{n:g} x {size:g}" if n != 1 else f"{size:g}" for n, size in parts
+                )
+                subject, whole = f"{one.name}, {spoken(name)}", exact(stated)
+                text_of = f"{stated:g} {unit}"
+                yield compared(
+                    Compared("modules", subject, text_of, whole, made, unit, how, one.where)
+                )
+
+
+def _totals(text: str) -> Iterator[tuple[float, list[tuple[float, float]], str]]:
+    """Each total of a text, with the counts and sizes of its parts."""
+    found = MODULES.search(text)
+    if found is not None and found[5] is not None:
+        yield float(found[5]), [(float(found[1]), float(found[3]))], "GB"
+    for total, unit, parts in _PARTS.findall(text):
+        yield float(total), [(1.0, float(part)) for part in re.findall(r"\d+", parts)], unit
+
+
+_PART: Final = r"\d{1,6} \w{1,30}"
+_PARTS: Final = re.compile(rf"(\d{{1,6}}) (\w{{1,30}}) \(({_PART}(?:, {_PART}){{1,20}})\)")
+
+
+def raw_capacity(published: Published) -> Iterator[Outcome]:
+    """Nodes times drives times the size of one; what is usable is a part, once for each copy."""
+    how = "nodes x drives x size"
+    yield from _given(published, "raw-capacity", "configuration", given_capacities(published), how)
+    method = published.table("method")
+    copies = number(method.get("replication")) or 1.0
+    for one in published.elements():
+        raw = positive(one.table.get("raw_tb", one.table.get("cluster_raw_tb")))
+        usable, nodes = one.table.get("usable_tb"), 1.0
+        if usable is None and one.kind == "hardware":
+            usable, nodes = method.get("volume_tb_per_node"), number(method.get("nodes")) or 1.0
+        stated = positive(usable)
+        if raw is None or stated is None or copies < 1:
+            continue
+        fine = stated.low * nodes <= raw.high / copies
+        says = (
+            f"{stated.middle * nodes:g} TB are usable, of {raw.middle:g} TB raw"
+            f"{f' in {copies:g} copies' if copies > 1 else ''}."
+        )
+        yield judged("raw-capacity", one, says, fine=fine)
+
+
+def per_terabyte(published: Published) -> Iterator[Outcome]:
+    """Figures per node and per terabyte against what they were derived from."""
+    how, found = "the best over raw TB or nodes", given_quotients(published)
+    yield from _given(published, "per-terabyte", "printed_derivation", found, how)
+
+
+def gains(published: Published) -> Iterator[Outcome]:
+    """A claimed factor or percentage against the two figures that it is of."""
+    yield from _given(published, "gains", "result", given_gains(published), "one over the other")
+
+
+def _given(
+    published: Published, rule: str, kind: str, found: Iterable[Given], how: str
+) -> Iterator[Outcome]:
+    """What our own functions make of bests and sizes, beside what was printed of them."""
+    for one in found:
+        if one.computed is None:
+            continue
+        where = published.place(kind, {"id": one.subject})
+        text = f"{one.said} {one.unit} ({one.what})"
+        stated, made = one.stated, one.bounds
+        yield compared(Compared(rule, one.subject, text, stated, made, one.unit, how, where))
+
+
+def line_rate(published: Published) -> Iterator[Outcome]:
+    """No more bytes than the ports of all nodes or hosts carry, in frames of a possible size.
+
+    Of a table with a `nic` its largest figure is held against these; `port_` figures against one.
+    """
+    speeds = [q for one in published.elements() for q in _bytes(one) if q.name == "port_gbit_s"]
+    for one in published.elements():
+        rates = [q for q in _bytes(one) if "_per_" not in q.name and q not in speeds]
+        single = [q for q in rates if q.of.startswith("port_")]
+        others = [q for q in rates if q not in single]
+        if single and speeds:
+            yield _carried(one, single, speeds[0].value, speeds[0].said + " Gbit/s")
+        found = _NIC.search(str(one.table.get("nic", "")))
+        count = number(one.table.get("nodes", one.table.get("hosts")))
+        if others and found and count:
+            how = f"{count:g} x {found[1]} x {found[2]} Gbit/s"
+            limit = exact(count * int(found[1]) * float(found[2]) * 1e9 / 8)
+            yield _carried(one, others, limit, how)
+        for frames in quantities(one.table):
+            if frames.unit == "frames/s" and not frames.statistic and frames.value.low > 0:
+                yield from (_frame_size(one, sent, frames) for sent in single)
+
+
+_NIC: Final = re.compile(r"(\d{1,3})x [^\n]{0,40}?(\d{1,4}) ?Gb/s")
+
+
+def _bytes(one: Element) -> list[Quantity]:
+    return [q for q in quantities(one.table) if q.unit == "bytes/s"]
+
+
+def _carried(one: Element, rates: list[Quantity], limit: Span, how: str) -> Outcome:
+    most = max(rates, key=lambda q: q.value.low)
+    fine = most.value.low <= limit.high
+    says = (
+        f"{spoken(most.name)} {most.said} is {most.value.middle / 1e9:.4g} GB/s, {how} carry "
+        f"{limit.middle / 1e9:.4g} GB/s."
+    )
+    return judged("line-rate", one, says, fine=fine)
+
+
+def _frame_size(one: Element, sent: Quantity, frames: Quantity) -> Outcome:
+    size, (least, most) = sent.value / frames.value, FRAME_BYTES
+    fine = size.high >= least and size.low <= most
+    says = (
+        f"{spoken(sent.name)} {sent.said} over {spoken(frames.name)} {frames.said} is "
+        f"{size.middle:.4g} bytes a frame; frames have {least} to {most:,}."
+    )
+    return judged("line-rate", one, says, fine=fine)
+
+
+def ranks(published: Published) -> Iterator[Outcome]:
+    """The processes and files of a command line against the same in its description."""
+    told = published.table("metadata")
+    flags = {a: b for a, b in pairwise(str(told.get("command_shape", "")).split()) if b.isdecimal()}
+    options = told.get("options", {})
+    inner = options if isinstance(options, dict) else {}
+    pairs = (
+        ("-np", told.get("ranks"), "processes"),
+        ("-n", told.get("files_per_rank"), "files a process"),
+        ("-N", inner.get("rank_shift"), "shifted by"),
+        ("-i", inner.get("iterations"), "iterations"),
+    )
+    where = published.place("metadata")
+    for flag, stated, what in pairs:
+        if flag in flags and (given_count := number(stated)) is not None:
+            says = agreement(exact(given_count), exact(int(flags[flag])))
+            text = (
+                f"The command has {flag} {flags[flag]}, the description {given_count:g} ({what})."
+            )
+            yield Outcome("command", "metadata", says, text, f"{given_count:g}", flags[flag], where)

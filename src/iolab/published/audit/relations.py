@@ -1,0 +1,254 @@
+"""How a stated figure is held against a computed one, and the sentence on it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Final
+
+from iolab.published.audit.document import Element, flat, span, words
+from iolab.published.audit.printed_figure import Span, exact
+
+
+class Agreement(StrEnum):
+    """How figures stand to each other."""
+
+    AGREES = "agrees"
+    CONTRADICTS = "contradicts"
+    """Two figures cannot both be right, whatever their rounding hides."""
+    DOUBTFUL = "doubtful"
+    """Nothing that can be computed forbids it, but it is rarely so."""
+
+    @property
+    def rank(self) -> int:
+        """0 for agreement, then as it gets worse."""
+        return [Agreement.AGREES, Agreement.DOUBTFUL, Agreement.CONTRADICTS].index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One relation looked at: the rule, what it was looked at of, and a sentence with the numbers.
+
+    `stated` is the figure as it was printed, `computed` what others of the set make of it, "" where
+    one of them is no figure. `where` are the places of the document that they stand at.
+    """
+
+    rule: str
+    subject: str
+    agreement: Agreement
+    says: str
+    stated: str = ""
+    computed: str = ""
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A stated figure, as it is `said`, and what others make of it by the arithmetic `how`."""
+
+    rule: str
+    subject: str
+    said: str
+    stated: Span
+    computed: Span
+    unit: str
+    how: str = ""
+    where: str = ""
+
+
+SLACK: Final = 0.01
+"""No rounding on the way explains more than one per cent between figures that were printed."""
+
+
+def agreement(stated: Span, computed: Span, slack: float | None = None) -> Agreement:
+    """Whether both can be true at once, `slack` as a share of either apart.
+
+    Without one it is what rounding leaves open of both, a second time: figures are rounded on the
+    way from a measurement into a table, and again from there into a text.
+    """
+    allowed = min(SLACK, stated.share + computed.share) if slack is None else slack
+    return Agreement.AGREES if stated.gap(computed) <= allowed else Agreement.CONTRADICTS
+
+
+def compared(one: Compared) -> Outcome:
+    """The outcome of one figure against what others make of it."""
+    verdict = agreement(one.stated, one.computed)
+    made = shown(one.computed, one.unit)
+    told = f"{one.how} = {made}" if one.how else made
+    if verdict is Agreement.AGREES:
+        says = f"{one.said} is what the other figures give ({told})."
+    else:
+        off = one.stated.middle / one.computed.middle if one.computed.middle else 0.0
+        near = f"{off:.3g}" if 0.95 < off < 1.05 else f"{off:.2g}"  # never 1 times something else
+        says = f"{one.said} is {near} times what the other figures give ({told})."
+    return Outcome(one.rule, one.subject, verdict, says, one.said, made, one.where)
+
+
+def judged(rule: str, one: Element, says: str, *, fine: bool, where: str = "") -> Outcome:
+    """The outcome of what is true or not of a table."""
+    verdict = Agreement.AGREES if fine else Agreement.CONTRADICTS
+    return Outcome(rule, one.name, verdict, says, where=where or one.where)
+
+
+def doubted(rule: str, subject: str, says: str, *, fine: bool, where: str) -> Outcome:
+    """The same of what nothing forbids."""
+    verdict = Agreement.AGREES if fine else Agreement.DOUBTFUL
+    return Outcome(rule, subject, verdict, says, where=where)
+
+
+def both(*places: str) -> str:
+    """Where figures stand, each place once."""
+    return " and ".join(dict.fromkeys(place for place in places if place))
+
+
+def shown(span: Span, unit: str) -> str:
+    """An interval for people: one number where its ends are the same to four digits."""
+    low, high = _digits(span.low), _digits(span.high)
+    return (f"{low} {unit}" if low == high else f"{low} to {high} {unit}").strip()
+
+
+def number(value: object) -> float | None:
+    """A printed figure as it stands, None where it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    return float(value)
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+NAMES_KEPT: Final = 4096
+"""Names whose parts are remembered, since every rule asks again; sets have some hundred."""
+
+_UNITS: Final[Mapping[str, tuple[str, float]]] = {
+    "gib_s": ("bytes/s", float(1 << 30)),
+    "gb_s": ("bytes/s", 1e9),
+    "mb_s": ("bytes/s", 1e6),
+    "gbit_s": ("bytes/s", 1e9 / 8),
+    "frames_s": ("frames/s", 1.0),
+    "iops": ("1/s", 1.0),
+    "ops_s": ("1/s", 1.0),
+    "us": ("s", 1e-6),
+    "ms": ("s", 1e-3),
+    "tb": ("bytes", 1e12),
+    "gib": ("bytes", float(1 << 30)),
+    "pct": ("%", 1.0),
+    "percent": ("%", 1.0),
+}
+_STATISTIC: Final = re.compile(r"(?<![a-z0-9])(min|mean|max|std_dev|p\d\d(?:_\d+)?)(?![a-z0-9])")
+_UNIT: Final = re.compile(rf"(?<![a-z0-9])({'|'.join(_UNITS)})(?![a-z0-9])")
+_DEPTH: Final = re.compile(r"(?<![a-z0-9])qd(\d{1,6})(?![a-z0-9])")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A figure by what its name says.
+
+    `value` is in the unit without prefixes, `lowest` and `highest` are the ends of a printed range
+    (else both are `value`). `of` is the name without statistic, unit and depth; `part` is the key
+    within an inner table, as a product or workload. `statistic` is that of one point, "" for none.
+    """
+
+    name: str
+    statistic: str
+    of: str
+    part: str
+    unit: str
+    depth: int | None
+    said: str
+    value: Span
+    lowest: Span
+    highest: Span
+
+    @property
+    def ranges(self) -> bool:
+        """Whether a lowest and a highest were printed."""
+        return self.lowest != self.highest
+
+    @property
+    def percentile(self) -> float | None:
+        """The per cent of a percentile, those of the least and the largest being 0 and 100."""
+        if self.statistic in _ENDS:
+            return _ENDS[self.statistic]
+        if not self.statistic.startswith("p"):
+            return None
+        return float(self.statistic[1:].replace("_", "."))
+
+
+_ENDS: Final = {"min": 0.0, "max": 100.0}
+
+
+def quantities(table: Mapping[str, Any]) -> Iterator[Quantity]:
+    """Every figure of a table, those of inner tables by both names."""
+    for name, value in flat(table):
+        found = span(value)
+        if found is None:
+            continue
+        statistic, of, part, unit, depth = _parsed(name)
+        factor = _unit(name)[1]
+        ends = value if isinstance(value, list) else [value, value]
+        low, high = span(ends[0]) or found, span(ends[-1]) or found
+        yield Quantity(
+            name=name,
+            statistic=statistic,
+            of=of,
+            part=part,
+            unit=unit,
+            depth=depth,
+            said=said(value),
+            value=found * exact(factor),
+            lowest=low * exact(factor),
+            highest=high * exact(factor),
+        )
+
+
+def unit_value(unit: str, value: Span, name: str) -> Span:
+    """The value in the prefix that its key has; `unit` is what `Quantity.unit` says."""
+    own, factor = _unit(name)
+    return value / exact(factor) if own == unit else value
+
+
+@lru_cache(NAMES_KEPT)
+def _parsed(name: str) -> tuple[str, str, str, str, int | None]:
+    """Statistic, what the figure is of, part, unit and depth."""
+    statistic, depth = _STATISTIC.search(name), _DEPTH.search(name)
+    outer, _, part = name.partition(".")
+    return (
+        statistic[1] if statistic else "",
+        _bare(outer),
+        _bare(part),
+        _unit(name)[0],
+        int(depth[1]) if depth else None,
+    )
+
+
+@lru_cache(NAMES_KEPT)
+def _unit(name: str) -> tuple[str, float]:
+    found = _UNIT.findall(name)
+    return _UNITS[found[-1]] if found else ("", 1.0)
+
+
+def _bare(name: str) -> str:
+    """The words of a name that are no statistic, unit or depth."""
+    for pattern in (_STATISTIC, _UNIT, _DEPTH):
+        name = pattern.sub("", name)
+    return re.sub("_+", "_", name).strip("_")
+
+
+def said(value: object) -> str:
+    """A printed value for people: figures without powers of ten, ranges from and to."""
+    if isinstance(value, list) and value:
+        return f"{said(value[0])} to {said(value[-1])}"
+    if isinstance(value, Decimal):
+        return f"{value:,f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def spoken(name: str) -> str:
+    """A key for people, that of an inner table too."""
+    return words(name.replace(".", " "))

@@ -1,0 +1,439 @@
+"""What is required: capacity, rates, latencies, a budget."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from iolab.analysis.points import PointSummary
+from iolab.core.configuration import Configuration
+from iolab.core.metric import Level, Metric
+from iolab.published.audit.document import Published, span
+from iolab.study.file import LATENCIES, limit_name, parse_limit
+from iolab.units import format_count, format_ns, format_rate_bytes
+
+PER_SECOND: Final = "1/s"
+BYTES_PER_SECOND: Final = "bytes/s"
+
+_POWERS: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_RATE: Final = re.compile(
+    r"\s*(?P<workload>\S+)\s*>=\s*(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?(?:e[0-9]{1,2})?)\s*"
+    r"(?P<scale>[kmgt]?)(?P<unit>i?b/s|\s*iops|\s*ops/s|)\s*",
+    re.IGNORECASE,
+)
+_LATENCY: Final = re.compile(r"\s*(?P<workload>\S+)\s+(?P<limit>(?:read |write )?\S+\s*<=.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class RateNeed:
+    """At least so many I/Os, operations or bytes a second of a workload, in all."""
+
+    workload: str
+    unit: str
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyNeed:
+    """At most so many ns of one latency of a workload, where its rate is delivered."""
+
+    workload: str
+    metric: str
+    most_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """At most so much money; configurations in another currency cannot be held against it."""
+
+    amount: float
+    currency: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Everything that is required; `usable_tb` in decimal terabytes, None for any."""
+
+    usable_tb: float | None = None
+    rates: tuple[RateNeed, ...] = ()
+    latencies: tuple[LatencyNeed, ...] = ()
+    budget: Budget | None = None
+
+    def limits_of(self, workload: str) -> tuple[LatencyNeed, ...]:
+        """The latencies that a workload must keep."""
+        return tuple(one for one in self.latencies if one.workload == workload)
+
+
+def parse_need(text: str) -> RateNeed | LatencyNeed:
+    """`rand-read-4k >= 1M`, `seq-read >= 50GB/s`, `rand-read-4k p99 <= 2ms`. ValueError if none."""
+    rate = _RATE.fullmatch(text)
+    if rate is not None and float(rate["number"]) > 0:
+        unit, scale = rate["unit"].strip().lower(), rate["scale"].lower()
+        factor = _POWERS[scale]
+        if unit == "ib/s":
+            factor = 1024.0 ** list(_POWERS).index(scale)
+        told = BYTES_PER_SECOND if unit.endswith("b/s") else PER_SECOND
+        return RateNeed(rate["workload"], told, float(rate["number"]) * factor)
+    latency = _LATENCY.fullmatch(text)
+    limit = parse_limit(latency["limit"]) if latency is not None else None
+    if latency is not None and limit is not None:
+        return LatencyNeed(latency["workload"], limit.metric, limit.latency_ns)
+    names = ", ".join(LATENCIES)
+    raise ValueError(
+        f"{text!r} is no need; write 'WORKLOAD >= 1M', 'WORKLOAD >= 50GB/s' or "
+        f"'WORKLOAD p99 <= 2ms' (known are {names})"
+    )
+
+
+def named(need: LatencyNeed) -> str:
+    """A latency as it is written."""
+    return limit_name(need.metric)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One workload at one place of its axes: rates by unit, latencies by metric.
+
+    A published figure has the bounds of its rounding, and the level None: nobody judged it.
+    """
+
+    workload: str
+    axis: tuple[tuple[str, int | str], ...]
+    rates: Mapping[str, Metric]
+    latencies: Mapping[str, Metric] = field(default_factory=dict)
+    level: Level | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A configuration; None for what is not known of it. `nodes` is how many it was seen with."""
+
+    name: str
+    source: str
+    nodes: int | None
+    usable_tb: float | None
+    cost: float | None
+    currency: str
+    seen: tuple[Seen, ...]
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """The ids of what was seen of it."""
+        return tuple(dict.fromkeys(one.workload for one in self.seen))
+
+
+def measured_offer(
+    name: str, source: str, configuration: Configuration, points: Sequence[PointSummary]
+) -> Offer:
+    """A configuration of a session; points that no run supports are left out."""
+    cost = configuration.cost
+    mine = [one for one in points if one.key.configuration == configuration.id and one.trusted]
+    return Offer(
+        name=name,
+        source=source,
+        nodes=configuration.nodes,
+        usable_tb=configuration.capacity.usable_tb,
+        cost=cost.total if cost else None,
+        currency=cost.currency if cost else "",
+        seen=tuple(
+            Seen(one.key.workload, one.key.axis, _rates(one), _latencies(one), one.level)
+            for one in mine
+        ),
+    )
+
+
+def _rates(point: PointSummary) -> dict[str, Metric]:
+    wanted = (("iops", PER_SECOND), ("ops_per_s", PER_SECOND), ("bw_bytes_per_s", BYTES_PER_SECOND))
+    return {
+        unit: metric
+        for key, unit in wanted
+        if (metric := point.metrics.get(key)) is not None and metric.value is not None
+    }
+
+
+def _latencies(point: PointSummary) -> dict[str, Metric]:
+    return {key: one for key, one in point.metrics.items() if "lat_ns_" in key}
+
+
+def published_offers(published: Published) -> tuple[Offer, ...]:
+    """The configurations of a published set with what was printed of each."""
+    return tuple(
+        Offer(
+            name=str(table.get("id", "")),
+            source=published.id,
+            nodes=_count(table.get("nodes")),
+            usable_tb=_above_0(table.get("usable_tb")),
+            cost=None,
+            currency="",
+            seen=tuple(_printed(table)),
+        )
+        for table in published.tables("configuration")
+    )
+
+
+def _printed(table: Mapping[str, Any]) -> Iterator[Seen]:
+    """Peaks by workload, each at the depth where it was reached, if that was printed."""
+    depths = table.get("peak_at_iodepth", {})
+    kinds = (("peak_iops", PER_SECOND, 1.0), ("peak_gb_s", BYTES_PER_SECOND, 1e9))
+    for key, unit, factor in kinds:
+        for workload, value in _items(table.get(key)):
+            figure = span(value)
+            if figure is None or isinstance(value, list):
+                continue
+            metric = Metric(float(value) * factor, unit, figure.low * factor, figure.high * factor)
+            depth = depths.get(workload) if isinstance(depths, dict) else None
+            axis = (("iodepth", depth),) if isinstance(depth, int) else ()
+            yield Seen(workload, axis, {unit: metric})
+
+
+def _items(value: object) -> Iterable[tuple[str, Any]]:
+    return value.items() if isinstance(value, dict) else ()
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _above_0(value: object) -> float | None:
+    found = None if isinstance(value, list) or span(value) is None else float(str(value))
+    return found if found and found > 0 else None
+
+
+NODES_MOST: Final = 100_000
+"""Nodes that are advised; a need that takes more is not met."""
+
+
+class Answer(StrEnum):
+    """Whether a requirement is met, worst last."""
+
+    YES = "yes"
+    """Also at the low end of the interval, by a valid result, or by plain counting."""
+    LIKELY = "likely"
+    """By the value; but the result is no more than indicative, or has no interval of chance."""
+    UNKNOWN = "unknown"
+    """A figure that it takes is not there."""
+    NO = "no"
+
+    @property
+    def rank(self) -> int:
+        """0 for yes; the worst of several decides."""
+        return list(Answer).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One requirement of an offer.
+
+    `as_is` is the answer with the nodes that the offer was seen with, `margin` what it then has
+    over what is needed, None where unknown. `nodes` is the least number for which `answer` holds,
+    None where nodes are unknown or no number would do. `axis` is the place at which it is met.
+    """
+
+    name: str
+    says: str
+    as_is: Answer
+    answer: Answer
+    margin: float | None = None
+    nodes: int | None = None
+    axis: tuple[tuple[str, int | str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """An offer against all requirements: as it was seen, and with `nodes` of its nodes at `cost`.
+
+    `nodes` is None where they are not known or no number would do, `cost` where it is not known.
+    """
+
+    offer: Offer
+    parts: tuple[Part, ...]
+    nodes: int | None
+    cost: float | None
+
+    @property
+    def as_is(self) -> Answer:
+        """The worst of all parts with the nodes that it was seen with."""
+        return _worst(part.as_is for part in self.parts)
+
+    @property
+    def answer(self) -> Answer:
+        """The worst of all parts with as many nodes as they take."""
+        return _worst(part.answer for part in self.parts)
+
+
+def fit(needs: Needs, offer: Offer, scaling: float) -> Fit:
+    """Hold an offer against what is needed; `scaling` above 0 and up to 1."""
+    parts: list[Part] = []
+    if needs.usable_tb is not None:
+        parts.append(_capacity(needs.usable_tb, offer))
+    parts += [_rate(need, needs.limits_of(need.workload), offer, scaling) for need in needs.rates]
+    rated = {need.workload for need in needs.rates}
+    parts += [_latency(one, offer) for one in needs.latencies if one.workload not in rated]
+    nodes = _nodes(parts, offer)
+    cost = _cost(offer, nodes)
+    if needs.budget is not None:
+        parts.append(_money(needs.budget, offer, cost, nodes))
+    return Fit(offer, tuple(parts), nodes, cost)
+
+
+def best_first(fits: Iterable[Fit]) -> tuple[Fit, ...]:
+    """By their answer, then by cost, then by nodes.
+
+    Where costs are in several currencies none is held against another: nodes alone decide.
+    """
+    found = tuple(fits)
+    alike = len(currencies_of(found)) < 2
+    return tuple(
+        sorted(
+            found,
+            key=lambda one: (
+                one.answer.rank,
+                one.cost if alike and one.cost is not None else math.inf,
+                math.inf if one.nodes is None else one.nodes,
+            ),
+        )
+    )
+
+
+def currencies_of(fits: Iterable[Fit]) -> tuple[str, ...]:
+    """The currencies of the costs that are known, each once."""
+    return tuple(dict.fromkeys(one.offer.currency for one in fits if one.cost is not None))
+
+
+def _capacity(needed_tb: float, offer: Offer) -> Part:
+    name = f"usable >= {needed_tb:g} TB"
+    if offer.usable_tb is None:
+        return _unknown(name, "its usable capacity is not known")
+    margin = offer.usable_tb / needed_tb
+    as_is = Answer.YES if margin >= 1 else Answer.NO
+    nodes = _nodes_for(needed_tb, offer.usable_tb, offer.nodes, 1.0)
+    says = f"{offer.usable_tb:g} TB usable"
+    return Part(name, says, as_is, Answer.YES if nodes else as_is, margin, nodes)
+
+
+def _rate(need: RateNeed, limits: Sequence[LatencyNeed], offer: Offer, scaling: float) -> Part:
+    """A rate where its latencies are kept; of several places the one that gives most for sure."""
+    name = f"{need.workload} >= {_rate_text(need.least, need.unit)}"
+    if limits:
+        name += "".join(f", {named(one)} <= {format_ns(one.most_ns)}" for one in limits)
+    here = [one for one in offer.seen if one.workload == need.workload and need.unit in one.rates]
+    if not here:
+        return _unknown(name, "it has no such figure of this workload")
+    kept = [one for one in here if all(_keeps(one, limit) is Answer.YES for limit in limits)]
+    if not kept:
+        if any(_keeps(one, limit) is Answer.UNKNOWN for one in here for limit in limits):
+            return _unknown(name, "its latencies are not known")
+        return Part(name, "no place keeps the latency", Answer.NO, Answer.NO)
+    best = max(kept, key=lambda one: _sure(one.rates[need.unit]))
+    metric = best.rates[need.unit]
+    had = metric.value or 0.0
+    sure = _sure(metric)
+    certain = _worst(_certainty(best, one) for one in (metric, *_limited(best, limits)))
+    as_is = certain if sure >= need.least else Answer.LIKELY if had >= need.least else Answer.NO
+    nodes = _nodes_for(need.least, sure, offer.nodes, scaling)
+    says = f"{_rate_text(had, need.unit)}, at least {_rate_text(sure, need.unit)}"
+    answer = certain if nodes else as_is
+    return Part(name, says, as_is, answer, had / need.least, nodes, best.axis)
+
+
+def _latency(need: LatencyNeed, offer: Offer) -> Part:
+    """A latency alone: kept at any place of the workload."""
+    name = f"{need.workload} {named(need)} <= {format_ns(need.most_ns)}"
+    here = [one for one in offer.seen if one.workload == need.workload]
+    known = [one for one in here if _keeps(one, need) is not Answer.UNKNOWN]
+    if not known:
+        return _unknown(name, "it has no such latency of this workload")
+    best = min(known, key=lambda one: _most(one.latencies[need.metric]))
+    most = _most(best.latencies[need.metric])
+    keeps = most <= need.most_ns
+    answer = _certainty(best, best.latencies[need.metric]) if keeps else Answer.NO
+    says = f"at most {format_ns(most)}" if most < math.inf else "more than can be told"
+    margin = need.most_ns / most if 0 < most < math.inf else None
+    return Part(name, says, answer, answer, margin, axis=best.axis)
+
+
+def _money(budget: Budget, offer: Offer, cost: float | None, nodes: int | None) -> Part:
+    name = f"cost <= {budget.amount:,.0f} {budget.currency}".strip()
+    if cost is None or offer.cost is None:
+        return _unknown(name, "its cost is not known")
+    if budget.currency and budget.currency != offer.currency:
+        return _unknown(name, f"its cost is in {offer.currency}")
+    as_is = Answer.YES if offer.cost <= budget.amount else Answer.NO
+    answer = Answer.YES if cost <= budget.amount else Answer.NO
+    says = f"{cost:,.0f} {offer.currency} with {'its' if nodes is None else 'as many'} nodes"
+    says += "" if nodes is None else " as it takes"
+    margin = budget.amount / offer.cost if offer.cost > 0 else None
+    return Part(name, says, as_is, answer, margin)
+
+
+def _unknown(name: str, says: str) -> Part:
+    return Part(name, says, Answer.UNKNOWN, Answer.UNKNOWN)
+
+
+def _keeps(seen: Seen, limit: LatencyNeed) -> Answer:
+    """Whether a place keeps a latency, at the high end of its interval."""
+    metric = seen.latencies.get(limit.metric)
+    if metric is None or (metric.value is None and metric.low is None):
+        return Answer.UNKNOWN
+    return Answer.YES if _most(metric) <= limit.most_ns else Answer.NO
+
+
+def _limited(seen: Seen, limits: Sequence[LatencyNeed]) -> Iterator[Metric]:
+    """The latencies of a place that are limited."""
+    return (seen.latencies[one.metric] for one in limits)
+
+
+def _sure(metric: Metric) -> float:
+    """What a rate has at the low end of its interval; its value where it has none."""
+    return metric.low if metric.low is not None else metric.value or 0.0
+
+
+def _most(metric: Metric) -> float:
+    """The high end of a latency; one that is only known to be more than a bound has none."""
+    if metric.value is None:
+        return math.inf
+    return metric.high if metric.high is not None else metric.value
+
+
+def _certainty(seen: Seen, metric: Metric) -> Answer:
+    """Sure is a valid result with an interval of chance; rounding alone tells of none."""
+    chance = metric.low is not None and metric.n is not None
+    return Answer.YES if seen.level is Level.VALID and chance else Answer.LIKELY
+
+
+def _nodes_for(needed: float, had: float, nodes: int | None, scaling: float) -> int | None:
+    """The least number of nodes whose rate is enough by the assumption; None where unknown."""
+    if not nodes or had <= 0:
+        return None
+    each = had / nodes
+    if needed > had + each * scaling * NODES_MOST:
+        return None
+    more = math.ceil((needed - had) / (each * scaling) - 1e-9) if needed > had else 0
+    found = nodes + more if more else max(1, math.ceil(needed / each - 1e-9))
+    return found if found <= NODES_MOST else None
+
+
+def _nodes(parts: Sequence[Part], offer: Offer) -> int | None:
+    """Enough for every part; None where the offer's are not known or one can never be met."""
+    if not offer.nodes or any(part.answer is Answer.NO for part in parts):
+        return None
+    return max((part.nodes for part in parts if part.nodes), default=offer.nodes)
+
+
+def _cost(offer: Offer, nodes: int | None) -> float | None:
+    """In proportion to the nodes; as it is where these are not known."""
+    if offer.cost is None:
+        return None
+    return offer.cost * nodes / offer.nodes if nodes and offer.nodes else offer.cost
+
+
+def _rate_text(value: float, unit: str) -> str:
+    return format_rate_bytes(value) if unit == "bytes/s" else f"{format_count(value)}/s"
+
+
+def _worst(answers: Iterable[Answer]) -> Answer:
+    return max(answers, key=lambda one: one.rank, default=Answer.YES)

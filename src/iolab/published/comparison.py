@@ -1,0 +1,341 @@
+"""The results beside what others published: figure by figure, and what differs in how and on what.
+
+There is no verdict: the hardware differs. Both figures, what they are told for, and the ratio with
+its interval are shown, so that a reader can judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from iolab.analysis.metrics import NANOSECONDS
+from iolab.analysis.points import PointSummary
+from iolab.core.metric import Level
+from iolab.core.workload import Job
+from iolab.published.against import Basis, Beside, beside, owners
+from iolab.published.audit.document import words
+from iolab.published.audit.printed_figure import Span
+from iolab.published.sets import Against, Owner, Printed, method_words
+from iolab.report.brief import Brief
+from iolab.report.charts.chart import Figure
+from iolab.report.charts.choose import Look
+from iolab.report.charts.ratios import Dot, beside_figure
+from iolab.report.narrative import metric_words
+from iolab.report.numbers import NOTHING, axis_label, listing, show, show_interval, show_value
+from iolab.report.page_parts import ChartGroup, Section
+from iolab.report.series import DetailKey
+from iolab.report.table import Cell, Table, columns, row, verdict_cell
+from iolab.units import format_bytes, format_duration_s
+
+NAMED_MOST: Final = 4
+"""Different values that are named; more are counted."""
+
+
+def own_words(brief: Brief, name: str) -> str:
+    """What is known of that here; a dash where nothing is, or where it has no counterpart.
+
+    What the study tells of its hardware is of the same machines as what was published; facts are of
+    the hosts that made the load.
+    """
+    given = _given(brief, name)
+    told = _OWN.get(name)
+    found = given or (list(dict.fromkeys(told(brief))) if told else [])
+    return listing(found, NAMED_MOST) or NOTHING
+
+
+def _given(brief: Brief, name: str) -> list[str]:
+    """The rows of that name in the hardware of the study's configurations."""
+    rows = (dict(one.hardware) for one in brief.study.configurations)
+    return list(dict.fromkeys(row[name] for row in rows if row.get(name)))
+
+
+def _clients(brief: Brief) -> Iterator[str]:
+    yield from (str(len(one.hosts)) for one in brief.study.configurations)
+
+
+def _nodes(brief: Brief) -> Iterator[str]:
+    yield from (str(one.nodes) for one in brief.study.configurations if one.nodes)
+
+
+def _raw(brief: Brief) -> Iterator[str]:
+    sizes = (one.capacity.raw_tb for one in brief.study.configurations)
+    yield from (f"{size:g} TB" for size in sizes if size)
+
+
+def _usable(brief: Brief) -> Iterator[str]:
+    sizes = (one.capacity.usable_tb for one in brief.study.configurations)
+    yield from (f"{size:g} TB" for size in sizes if size)
+
+
+def _processors(brief: Brief) -> Iterator[str]:
+    yield from (f"{one.cpu.sockets}x {one.cpu.model}" for one in brief.facts.values())
+
+
+def _memory(brief: Brief) -> Iterator[str]:
+    yield from (format_bytes(one.memory.total_bytes) for one in brief.facts.values())
+
+
+def _ports(brief: Brief) -> Iterator[str]:
+    ports = (nic for one in brief.facts.values() for nic in one.nics if nic.up)
+    yield from (f"{nic.speed_mbit_s / 1000:g} Gbit/s" for nic in ports if nic.speed_mbit_s)
+
+
+def _devices(brief: Brief) -> Iterator[str]:
+    """The models of the devices below the target."""
+    for one in brief.facts.values():
+        below = one.target.devices if one.target else ()
+        yield from (disk.model for disk in one.disks if disk.model and disk.name in below)
+
+
+def _servers(brief: Brief) -> Iterator[str]:
+    for processor, memory in zip(_processors(brief), _memory(brief), strict=True):
+        yield f"{processor}, {memory}"
+
+
+def _io(brief: Brief) -> Iterator[Job]:
+    yield from (one.job for one in brief.study.workloads if isinstance(one.job, Job))
+
+
+def _jobs(brief: Brief) -> Iterator[str]:
+    yield from (str(job.numjobs) for job in _io(brief))
+
+
+def _file_sizes(brief: Brief) -> Iterator[str]:
+    yield from (format_bytes(job.file_bytes) for job in _io(brief))
+
+
+def _direct(brief: Brief) -> Iterator[str]:
+    yield from ("yes" if job.direct else "no" for job in _io(brief))
+
+
+def _io_engines(brief: Brief) -> Iterator[str]:
+    yield from (job.ioengine for job in _io(brief))
+
+
+_OWN: Final[Mapping[str, Callable[[Brief], Iterable[str]]]] = {
+    "clients": _clients,
+    "nodes": _nodes,
+    "raw_tb": _raw,
+    "usable_tb": _usable,
+    "cpu": _processors,
+    "node": _servers,
+    "server": _servers,
+    "dram": _memory,
+    "nic": _ports,
+    "ssd": _devices,
+    "engine": lambda brief: brief.engine_versions,
+    "common.filesize": _file_sizes,
+    "common.direct": _direct,
+    "common.ioengine": _io_engines,
+    "common.runtime": lambda brief: [format_duration_s(brief.study.method.runtime_s)],
+    "common.startdelay": lambda brief: [format_duration_s(brief.study.method.warmup_s)],
+    "warmup_s": lambda brief: [format_duration_s(brief.study.method.warmup_s)],
+    "run_s": lambda brief: [format_duration_s(brief.study.method.runtime_s)],
+    "repeats": lambda brief: [str(brief.study.method.repeats)],
+    "jobs_per_client": _jobs,
+    "threads_per_vm": _jobs,
+}
+
+
+_BASES: Final = (Basis.HOST, Basis.NODE, Basis.RAW_TB, Basis.USABLE_TB)
+
+_DRAWN: Final = (Basis.HOST, Basis.NODE, Basis.USABLE_TB, Basis.RAW_TB, Basis.WHOLE)
+"""The basis that is drawn: the first for which both sides are known."""
+
+LEDE: Final = (
+    "What was measured here beside what others published, on other hardware. A ratio says how "
+    "many times the published figure was reached; its interval holds the chance here and the "
+    "rounding there. Told for each host, node or TB it supposes that both scale evenly."
+)
+
+
+def against(
+    told: Against,
+    brief: Brief,
+    points: Sequence[PointSummary],
+    looks: Mapping[str, Look],
+    anchors: Mapping[DetailKey, str],
+) -> Section:
+    """The results beside that set."""
+    figures = told.figures
+    pairs = beside(brief.study, points, figures)
+    charts = tuple(
+        _figure(owner, [one for one in pairs if one.printed.owner.name == owner], looks, anchors)
+        for owner in owners(figures)
+        if any(one.printed.owner.name == owner for one in pairs)
+    )
+    source = f"Published by: {told.published.source or NOTHING}."
+    owned = [one.owner for one in figures]
+    note = f"{source}{_missing(figures, pairs)}"
+    beneath = ChartGroup("What differs", (), _differences(brief, told, owned), note)
+    groups = (ChartGroup("", charts), beneath) if charts else (beneath,)
+    title = f"Against {told.published.id}"
+    return Section("against", title, LEDE, groups)
+
+
+def _missing(figures: Sequence[Printed], pairs: Sequence[Beside]) -> str:
+    """What was published and not measured here, so that nobody takes silence for agreement."""
+    seen = {(one.printed.owner, one.printed.workload, one.printed.metric) for one in pairs}
+    lost = [one for one in figures if (one.owner, one.workload, one.metric) not in seen]
+    if not lost:
+        return ""
+    if not pairs:
+        return " Nothing that was published there was measured here."
+    names = list(dict.fromkeys(f"{one.workload} ({metric_words(one.metric)})" for one in lost))
+    return f" Published, but not measured here: {listing(names, 8)}."
+
+
+def _figure(
+    owner: str,
+    pairs: Sequence[Beside],
+    looks: Mapping[str, Look],
+    anchors: Mapping[DetailKey, str],
+) -> Figure:
+    """What was published of one product, cluster or client, drawn and as a table."""
+    several = len(looks) > 1
+    basis = next(b for b in _DRAWN if any(b in one.shares for one in pairs))
+    dots = [
+        Dot(
+            _dot_name(one, looks if several else {}),
+            looks[one.configuration.id].token,
+            one.shares.get(basis, one.shares[Basis.WHOLE]).ratio,
+            one.level,
+        )
+        for one in pairs
+    ]
+    table = _table(owner, pairs, looks, anchors)
+    words = "the whole" if basis is Basis.WHOLE else f"each {basis.value}"
+    return beside_figure(
+        subject=owner,
+        title=f"Beside {owner}, for {words}",
+        finding=_finding(owner, pairs, basis, words),
+        note=_LATENCIES if any(one.printed.unit == NANOSECONDS for one in pairs) else "",
+        dots=dots,
+        table=table,
+    )
+
+
+_LATENCIES: Final = "Latencies are told as they are: below 1 is faster here."
+
+
+def _finding(owner: str, pairs: Sequence[Beside], basis: Basis, words: str) -> str:
+    """How far the ratios reach, rates and latencies apart, since they are good in opposite ways."""
+    parts = []
+    for name, is_latency in (("rates", False), ("latencies", True)):
+        found = [
+            ratio
+            for one in pairs
+            if (one.printed.unit == NANOSECONDS) is is_latency
+            and (ratio := one.shares.get(basis, one.shares[Basis.WHOLE]).ratio.value) is not None
+        ]
+        if found:
+            low, high = f"{min(found):.2g}", f"{max(found):.2g}"
+            parts.append(f"{name} {low} times" if low == high else f"{name} {low} to {high} times")
+    worst = max((one.level for one in pairs), key=lambda level: level.rank)
+    trust = "all valid" if worst is Level.VALID else f"at worst {worst.value}"
+    return f"For {words}, {' and '.join(parts)} what is published of {owner}; {trust} here."
+
+
+def _dot_name(one: Beside, looks: Mapping[str, Look]) -> str:
+    name = f"{one.printed.workload}, {metric_words(one.printed.metric)}"
+    look = looks.get(one.configuration.id)
+    return f"{name}: {look.title}" if look else name
+
+
+def _table(
+    owner: str,
+    pairs: Sequence[Beside],
+    looks: Mapping[str, Look],
+    anchors: Mapping[DetailKey, str],
+) -> Table:
+    """Both figures and the ratio, whole and for each basis that both sides have."""
+    bases = [basis for basis in _BASES if any(basis in one.shares for one in pairs)]
+    named = ("Configuration",) if len(looks) > 1 else ()
+    heads = (
+        *columns(("Workload", "Metric", *named, "At", "Published at")),
+        *columns((), ("Here", "95 % interval", "Published", "Times")),
+        *columns((), tuple(text for basis in bases for text in _heads(basis))),
+        *columns(("Verdict",)),
+    )
+    rows = []
+    for one in pairs:
+        whole = one.shares[Basis.WHOLE]
+        run = one.run
+        anchor = anchors.get((run.digest, run.repeat)) if run is not None else None
+        rows.append(
+            (
+                *row(one.printed.workload, metric_words(one.printed.metric)),
+                *((Cell(looks[one.configuration.id].title),) if named else ()),
+                *row(axis_label(one.axis) or NOTHING, axis_label(one.printed.axis) or NOTHING),
+                *row(show(whole.here), show_interval(whole.here, bare_rate=True)),
+                *row(_span(whole.there, one.printed.unit), _times(one, Basis.WHOLE)),
+                *(Cell(text) for basis in bases for text in _share(one, basis)),
+                verdict_cell(one.level, anchor),
+            )
+        )
+    return Table(f"Beside {owner}", heads, tuple(rows))
+
+
+def _heads(basis: Basis) -> tuple[str, str, str]:
+    return (f"Here, per {basis.value}", f"Published, per {basis.value}", f"Times, {basis.value}")
+
+
+def _share(one: Beside, basis: Basis) -> tuple[str, str, str]:
+    share = one.shares.get(basis)
+    if share is None:
+        return (NOTHING, NOTHING, NOTHING)
+    return show(share.here), _span(share.there, one.printed.unit), _times(one, basis)
+
+
+def _span(span: Span, unit: str) -> str:
+    return show_value(span.middle, unit)
+
+
+def _times(one: Beside, basis: Basis) -> str:
+    ratio = one.shares[basis].ratio
+    if ratio.value is None:
+        return NOTHING
+    if ratio.low is None or ratio.high is None:
+        return f"{ratio.value:.3g}"
+    return f"{ratio.value:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]"
+
+
+def _differences(brief: Brief, told: Against, found: Sequence[Owner]) -> Table:
+    """What was published of hardware and method, and what is known of it here."""
+    each = {owner.name: owner for owner in found}
+    several = len(each) > 1
+    rows = [
+        row(f"{_what(name)}{f' of {owner.name}' if several else ''}", own_words(brief, name), text)
+        for owner in each.values()
+        for name, text in _of(owner)
+    ]
+    rows += [
+        row(_what(name), own_words(brief, name), text)
+        for name, text in method_words(told.published)
+        if name not in _UNTOLD
+    ]
+    return Table("What differs", columns(("What", "Here", "Published")), tuple(rows))
+
+
+def _what(key: str) -> str:
+    """A key for people, with what is always written large."""
+    return " ".join(_LARGE.get(word, word) for word in words(key).split())
+
+
+_LARGE: Final = {
+    name.lower(): name for name in ("TB", "SSD", "SSDs", "CPU", "CPUs", "DRAM", "NIC", "NICs", "OS")
+}
+
+_UNTOLD: Final = frozenset({"clients", "nodes", "statistic", "left_out", "reported"})
+"""Told of the owner already, or words on how the figures were drawn."""
+
+
+def _of(owner: Owner) -> list[tuple[str, str]]:
+    counts = (("clients", owner.clients), ("nodes", owner.nodes))
+    sizes = (("raw_tb", owner.raw_tb), ("usable_tb", owner.usable_tb))
+    return [
+        *((name, str(number)) for name, number in counts if number),
+        *((name, f"{size.middle:g} TB") for name, size in sizes if size),
+        *owner.words,
+    ]

@@ -1,0 +1,295 @@
+"""Results that others published of the same study: named as such, and never mixed with measured.
+
+They come as TOML of a loose form: tables of `[[result]]` with whatever was printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from iolab.analysis.value import Quotient, factor, quotients, scaled
+from iolab.core.metric import Metric
+from iolab.published.against import Given, configurations_of, given_back, maxima_of
+from iolab.published.audit.document import Published, flat, words
+from iolab.published.audit.relations import shown
+from iolab.report.numbers import NOTHING
+from iolab.report.page_parts import PublishedTables
+from iolab.report.peaks import Peak
+from iolab.report.table import Cell, Column, Table, columns, row
+from iolab.report.value_tables import clients_table, maxima_table, normalised_table
+
+ROWS_MAX: Final = 64
+"""Published tables are short; more rows would bury what was measured."""
+
+_HEADINGS: Final = {
+    "workload": "Workload",
+    "block_size": "Block",
+    "threads": "Threads",
+    "max_ops_s": "Most ops/s",
+    "ops_s.measured": "Ops/s",
+    "ops_s.competitor": "Ops/s, the other",
+    "p99_99_read_ms.measured": "Read p99.99, ms",
+    "p99_99_read_ms.competitor": "Read p99.99, ms, the other",
+    "max_gain_ops_pct": "Largest gain in ops/s, %",
+    "max_absolute_gain_ops_s": "Largest gain, ops/s",
+    "gain_ops_pct": "where the gain in ops/s is, %",
+    "max_gain_latency_pct": "Largest gain in latency, %",
+    "gain_ops": "Gain in ops/s, factor",
+    "gain_latency": "Gain in latency, factor",
+    "write_percent": "Writes, %",
+    "vms": "VMs",
+    "max_iops": "Most IOPS",
+    "mean_latency_us.qd1": "Mean, µs, depth 1",
+    "mean_latency_us.qd1_max": "Mean at most, µs, depth 1",
+    "mean_latency_us.qd8_max": "Mean at most, µs, depth 8",
+    "p99_99_latency_ms.qd1": "p99.99, ms, depth 1",
+    "p99_99_latency_ms.qd1_max": "p99.99 at most, ms, depth 1",
+    "p99_99_latency_ms.qd8": "p99.99, ms, depth 8",
+    "p99_99_latency_ms.qd8_max": "p99.99 at most, ms, depth 8",
+    "ssd_iops": "IOPS of each SSD",
+    "node_iops": "IOPS of the node",
+    "ssd_write_latency_us": "Write latency of each SSD, µs",
+    "ssd_write_latency_printed_pct_of_vm_latency": "of what a VM sees, as printed, %",
+    "cpu_busy_pct_by_numa.most": "CPU busy, most NUMA nodes, %",
+    "cpu_busy_pct_by_numa.numa1": "CPU busy, NUMA node 1, %",
+    "port_tx_mb_s": "Sent by a port, MB/s",
+    "port_tx_printed_pct_of_capacity": "of its capacity, as printed, %",
+    "port_frames_s": "Frames sent by a port, 1/s",
+    "port_frames_printed_pct_of_capacity": "of its most frames, as printed, %",
+}
+"""Names of published figures, for people."""
+
+
+def published_tables(published: Published) -> PublishedTables:
+    """What is shown of a published set beside the results of its study."""
+    rows = [dict(flat(one)) for one in published.tables("result")]
+    names = _ordered(dict.fromkeys(name for one in rows for name in one))
+    notes = [
+        (name, str(part))
+        for section in ("method", "hardware")
+        for name, part in published.table(section).items()
+        if name in _NOTES and isinstance(part, str)
+    ]
+    heads = tuple(Column(_HEADINGS.get(name, name), number=name in _NUMBERS) for name in names)
+    cells: tuple[tuple[Cell, ...], ...] = tuple(
+        row(*(_text(one.get(name)) for name in names)) for one in rows[:ROWS_MAX]
+    )
+    results = Table("Published elsewhere", heads, cells)
+    inside = _inside(published.table("single_node"))
+    return PublishedTables(published.source or NOTHING, tuple(notes), results, inside)
+
+
+def _inside(node: Mapping[str, Any]) -> Table | None:
+    """What was published of one node, one row a figure."""
+    if not node:
+        return None
+    told = [(name, value) for name, value in flat(node) if name not in _LOAD]
+    rows = [(_HEADINGS.get(name, name), _text(value)) for name, value in told]
+    heads = (Column("One node, 70/30 at depth 8"), Column("Published", number=True))
+    return Table("One node from inside", heads, tuple(row(*pair) for pair in rows[:ROWS_MAX]))
+
+
+_LOAD: Final = frozenset({"write_percent", "queue_depth"})
+"""What the heading of that table says."""
+
+_NOTES: Final = frozenset({"engine", "server", "reported", "placement", "node"})
+"""Texts on how and on what was measured."""
+
+_NUMBERS: Final = frozenset(_HEADINGS) - {"workload", "block_size"}
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    """Names as they appear, those of one table side by side in the order of their headings."""
+    found = list(names)
+    tables = list(dict.fromkeys(name.partition(".")[0] for name in found))
+    known = list(_HEADINGS)
+    return sorted(
+        found,
+        key=lambda name: (
+            tables.index(name.partition(".")[0]),
+            known.index(name) if name in known else len(known),
+        ),
+    )
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return NOTHING
+    if isinstance(value, list) and len(value) == 2:
+        return f"{_text(value[0])} to {_text(value[1])}"
+    if isinstance(value, Decimal) and value >= _WHOLE_FROM:
+        return f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+_WHOLE_FROM: Final = 1000
+"""Printed rates like 1.9e6 are read as the others are."""
+
+
+_TITLES: Final = {"printed_derivation": "Derived figures as they were printed"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSection:
+    """A part of the file under its title: pairs of names and texts, or else a table."""
+
+    title: str
+    pairs: tuple[tuple[str, str], ...] = ()
+    table: Table | None = None
+
+
+def sections(published: Published) -> Iterator[ReferenceSection]:
+    """The tables of the file in their order, with all that they hold."""
+    for name, value in published.tree.items():
+        title = _TITLES.get(name, name.replace("_", " ").capitalize())
+        if isinstance(value, dict):
+            yield ReferenceSection(title, tuple((_words(key), text) for key, text in _texts(value)))
+        elif isinstance(value, list):
+            rows = [dict(_texts(one)) for one in value if isinstance(one, dict)]
+            yield ReferenceSection(title, table=_reference_table(title, rows))
+
+
+def _texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from ((name, _plain(value)) for name, value in flat(table))
+
+
+def _reference_table(title: str, rows: list[dict[str, str]]) -> Table:
+    names = list(dict.fromkeys(name for one in rows for name in one))
+    numeric = {name for name in names if all(_numeric(one.get(name)) for one in rows)}
+    heads = tuple(Column(_words(name), number=name in numeric) for name in names)
+    cells = tuple(row(*(one.get(name, NOTHING) for name in names)) for one in rows)
+    return Table(title, heads, cells)
+
+
+def _words(name: str) -> str:
+    return ", ".join(words(part) for part in name.split("."))
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(_plain(one) for one in value)
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)
+    if isinstance(value, Decimal):
+        # 5.2e6 is what was printed; people read 5,200,000.
+        return f"{value:,f}" if abs(value) >= 1 else f"{value}"
+    return str(value)
+
+
+def _numeric(text: str | None) -> bool:
+    return text is None or text.replace(",", "").replace(".", "", 1).isdecimal()
+
+
+_NOT_PRINTED: Final = "its other figure was not printed"
+
+
+def computed_tables(published: Published) -> Iterator[Table]:
+    """The tables that a report makes of a session, of the printed maxima; then figures as printed.
+
+    Intervals are what rounding leaves open.
+    """
+    owners, maxima = configurations_of(published), maxima_of(published)
+    workloads = list(dict.fromkeys(one.workload for one in maxima))
+    peaks = [Peak(one) for one in sorted(maxima, key=lambda one: workloads.index(one.workload))]
+    if peaks:
+        yield maxima_table(owners, peaks, {})
+    for table in (
+        clients_table(owners, peaks, scaled(owners, maxima), {}),
+        normalised_table(owners, peaks, {}),
+        given_table(given_back(published)),
+    ):
+        if table is not None:
+            yield table
+
+
+def given_table(found: tuple[Given, ...]) -> Table | None:
+    """Each printed figure that follows from others, and what these make of it; None for none."""
+    if not found:
+        return None
+    heads = (
+        *columns(("Of", "Figure"), ("Printed", "Computed", "Rounding leaves open")),
+        *columns(("So",)),
+    )
+    rows = tuple(
+        row(
+            one.subject,
+            one.what,
+            f"{one.said} {one.unit}",
+            NOTHING if one.computed is None else f"{_digits(one.computed)} {one.unit}",
+            NOTHING if one.computed is None else shown(one.bounds, one.unit),
+            _so(one),
+        )
+        for one in found
+    )
+    return Table("Printed figures, computed again", heads, rows)
+
+
+def computed_document(published: Published) -> dict[str, Any]:
+    """The same for programs: values in metrics' units, with the bounds that rounding leaves."""
+    owners, maxima = configurations_of(published), maxima_of(published)
+    return {
+        "quotients": [_quotient(one) for one in quotients(owners, maxima)],
+        "clients": [
+            {
+                "workload": one.fleet.workload,
+                "fleet": one.fleet.configuration,
+                "single": one.single.configuration,
+                "times": _document(one.times),
+            }
+            for one in scaled(owners, maxima)
+        ],
+        "factors": [
+            {
+                "workload": one.workload,
+                "configuration": one.configuration,
+                "over": owners[0].id,
+                "times": _document(times),
+            }
+            for base in maxima
+            if base.configuration == owners[0].id
+            for one in maxima
+            if one.workload == base.workload and one.configuration != base.configuration
+            if (times := factor(one.value, base.value)) is not None
+        ],
+        "printed": [
+            {
+                "of": one.subject,
+                "figure": one.what,
+                "unit": one.unit,
+                "printed": one.said,
+                "computed": None if one.computed is None else _document(one.computed),
+                "agrees": one.agrees if one.computed is not None else None,
+            }
+            for one in given_back(published)
+        ],
+    }
+
+
+def _quotient(one: Quotient) -> dict[str, Any]:
+    return {
+        "workload": one.of.workload,
+        "configuration": one.of.configuration,
+        "metric": one.of.metric,
+        "per": one.size.per,
+        **_document(one.value),
+    }
+
+
+def _document(metric: Metric) -> dict[str, Any]:
+    return {"value": metric.value, "unit": metric.unit, "low": metric.low, "high": metric.high}
+
+
+def _so(one: Given) -> str:
+    if one.computed is None:
+        return _NOT_PRINTED
+    return "as printed" if one.agrees else "not what was printed"
+
+
+def _digits(metric: Metric) -> str:
+    value = metric.value or 0.0
+    return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -1,0 +1,241 @@
+"""The figures of a published set by the workload and metric that they are of. Pure.
+
+A set has whatever was printed, in tables of a loose form. Here each figure that a study measures
+too is found by the names of its table and key, with the bounds that its rounding leaves open, and
+with what it was measured on; a key that nobody knows is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from iolab.analysis.points import Axis
+from iolab.core.metric_spec import OPS_PER_S, whole_rate_key
+from iolab.published.audit.document import Published, flat, positive
+from iolab.published.audit.printed_figure import Span, exact
+
+GIB: Final = float(1 << 30)
+GB: Final = 1e9
+NS_PER_US: Final = 1e3
+NS_PER_MS: Final = 1e6
+
+MEASURED: Final = "measured"
+"""Of results without a name of their own: the product that the set is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """What published figures were measured on; None for what was not printed.
+
+    `clients` made the load, `nodes` served it. `words` are what else was printed of it, by name.
+    """
+
+    name: str
+    clients: int | None = None
+    nodes: int | None = None
+    raw_tb: Span | None = None
+    usable_tb: Span | None = None
+    words: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A published figure: `metric` is the key that results have it under, `value` in its unit.
+
+    `axis` is the place for which it was printed, empty for the best of all.
+    """
+
+    owner: Owner
+    workload: str
+    metric: str
+    unit: str
+    value: Span
+    axis: Axis = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A published set that results are set beside; with `only`, its figures of that owner alone."""
+
+    published: Published
+    only: str = ""
+
+    @property
+    def figures(self) -> tuple[Printed, ...]:
+        """The figures that are compared."""
+        found = printed_figures(self.published)
+        return tuple(one for one in found if not self.only or one.owner.name == self.only)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What a key of a table stands for: a workload's metric, in `factor` of its unit."""
+
+    workload: str
+    metric: str
+    unit: str
+    factor: float = 1.0
+
+
+_EXAMPLE: Final[Mapping[str, _Kind]] = {
+    **{
+        f"{way}_bandwidth_{unit}": _Kind(f"{way}-bandwidth", "bw_bytes_per_s", "bytes/s", factor)
+        for way in ("read", "write")
+        for unit, factor in (("gib_s", GIB), ("gb_s", GB))
+    },
+    **{f"{way}_iops": _Kind(f"{way}-iops", "iops", "1/s") for way in ("read", "write")},
+    **{
+        f"{way}_latency_us": _Kind(f"{way}-latency", "lat_ns_", "ns", NS_PER_US)
+        for way in ("read", "write")
+    },
+    **{
+        key: _Kind("metadata", whole_rate_key(operation), "ops/s")
+        for key, operation in (
+            ("creates_s", "file_create"),
+            ("stats_s", "file_stat"),
+            ("deletes_s", "file_remove"),
+        )
+    },
+}
+"""Keys of `[[example]]`; a latency is a mean, or a table of statistics."""
+
+_METADATA: Final = {
+    "file-creation": "file_create",
+    "file-stat": "file_stat",
+    "file-read": "file_read",
+    "file-removal": "file_remove",
+    "tree-creation": "tree_create",
+    "tree-removal": "tree_remove",
+}
+"""mdtest's names, as `metadata.example_ops_s` has them."""
+
+_PEAKS: Final = {
+    "peak_iops": _Kind("", "iops", "1/s"),
+    "peak_gb_s": _Kind("", "bw_bytes_per_s", "bytes/s", GB),
+}
+"""Tables of `[[configuration]]` with a figure for each workload."""
+
+_RESULT: Final = {
+    "max_ops_s": _Kind("", OPS_PER_S, "ops/s"),
+    "max_iops": _Kind("", "iops", "1/s"),
+    "ops_s": _Kind("", OPS_PER_S, "ops/s"),
+    "p99_99_read_ms": _Kind("", "read_lat_ns_p99_99", "ns", NS_PER_MS),
+}
+"""Keys of `[[result]]`; a table in place of a figure has one for each product."""
+
+_PLACES: Final = ("block_size", "threads", "iodepth")
+"""Keys of `[[result]]` that say for which place of a study's axes a figure was printed."""
+
+_WORDS: Final = ("ssd", "ssds_per_node", "cpu", "dram", "nic", "node", "server", "port_gbit_s")
+"""What is told of hardware."""
+
+
+def printed_figures(published: Published) -> tuple[Printed, ...]:
+    """Every figure that a study of the same name may have measured, in the order of the set."""
+    return (
+        *_examples(published),
+        *_metadata(published),
+        *_configurations(published),
+        *_results(published),
+    )
+
+
+def method_words(published: Published) -> tuple[tuple[str, str], ...]:
+    """What was printed of the method, by name: texts, numbers and lists of these."""
+    found = [(name, _text(value)) for name, value in flat(published.table("method"))]
+    return tuple((name, text) for name, text in found if text)
+
+
+def _examples(published: Published) -> Iterator[Printed]:
+    for table in published.tables("example"):
+        owner = Owner(str(table.get("id", "")), clients=_count(table.get("hosts")))
+        for key, kind in _EXAMPLE.items():
+            for name, value in _statistics(key, table.get(key)):
+                yield from _figure(owner, kind, kind.workload, value, suffix=name)
+
+
+def _statistics(key: str, value: object) -> Iterator[tuple[str, object]]:
+    """A latency's statistics by name; any other figure by itself."""
+    if not key.endswith("_latency_us"):
+        yield "", value
+    elif isinstance(value, dict):
+        yield from value.items()
+    else:
+        yield "mean", value
+
+
+def _metadata(published: Published) -> Iterator[Printed]:
+    table = published.table("metadata")
+    owner = Owner("mdtest", clients=_count(table.get("clients")))
+    for name, value in _items(table.get("example_ops_s")):
+        if operation := _METADATA.get(name):
+            kind = _Kind("metadata", whole_rate_key(operation), "ops/s")
+            yield from _figure(owner, kind, kind.workload, value)
+
+
+def _configurations(published: Published) -> Iterator[Printed]:
+    clients = _count(published.table("method").get("clients"))
+    for table in published.tables("configuration"):
+        owner = Owner(
+            str(table.get("id", "")),
+            clients=clients,
+            nodes=_count(table.get("nodes")),
+            raw_tb=positive(table.get("raw_tb")),
+            usable_tb=positive(table.get("usable_tb")),
+            words=_told(table),
+        )
+        for key, kind in _PEAKS.items():
+            for workload, value in _items(table.get(key)):
+                yield from _figure(owner, kind, workload, value)
+
+
+def _results(published: Published) -> Iterator[Printed]:
+    method, hardware = published.table("method"), published.table("hardware")
+    nodes = _count(method.get("nodes"))
+    raw = positive(hardware.get("cluster_raw_tb"))
+    words = _told(hardware)
+    # Guests live on the nodes themselves; any other load came from one client.
+    clients = None if nodes else 1
+    for table in published.tables("result"):
+        workload = str(table.get("workload", ""))
+        if "write_percent" in table:
+            workload = f"write-{table['write_percent']}"
+        axis = tuple((name, table[name]) for name in _PLACES if name in table)
+        for key, kind in _RESULT.items():
+            value = table.get(key)
+            products = value if isinstance(value, dict) else {MEASURED: value}
+            for product, figure in products.items():
+                owner = Owner(product, clients=clients, nodes=nodes, raw_tb=raw, words=words)
+                yield from _figure(owner, kind, workload, figure, axis=axis)
+
+
+def _figure(
+    owner: Owner, kind: _Kind, workload: str, value: object, *, axis: Axis = (), suffix: str = ""
+) -> Iterator[Printed]:
+    """The figure, where it is one above zero."""
+    found = None if isinstance(value, list) else positive(value)
+    if found is not None and workload:
+        scaled = found * exact(kind.factor)
+        yield Printed(owner, workload, f"{kind.metric}{suffix}", kind.unit, scaled, axis)
+
+
+def _told(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, text) for name in _WORDS if (text := _text(table.get(name))))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(_text(one) for one in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None or isinstance(value, dict) else str(value)
+
+
+def _items(value: object) -> Iterator[tuple[str, Any]]:
+    yield from value.items() if isinstance(value, dict) else ()
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

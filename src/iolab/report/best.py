@@ -1,0 +1,178 @@
+"""The headline figures: for each workload and configuration the best point, and its verdict.
+
+A point is told by what is published of all its repeats together (`analyse.points`), so that every
+page, table and document shows the same number and interval; charts of one run show the median
+repeat. The best point is looked for among those that are not invalid; only if there is none, among
+the invalid ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.analysis.metrics import NANOSECONDS
+from iolab.analysis.points import FIGURES, NO_REPLICATE, Axis, PointSummary, summarise, value_of
+from iolab.core.configuration import Configuration
+from iolab.core.metric import Level, Metric, Result
+from iolab.core.study import Study
+from iolab.core.workload import Indicator, Job, Workload
+from iolab.report.numbers import axis_label, show_interval
+
+NOT_KNOWN: Final = Metric(None, "")
+"""Where a run has no such metric at all."""
+
+
+def group_name(workload: Workload, others: Axis) -> str:
+    """A workload with what of its axes is held: `Random reads, block_size 4k`."""
+    return ", ".join(part for part in (workload.title, axis_label(others)) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class PointFigures:
+    """A point's repeats together: `figure`, `lat_mean` and `lat_tail` are its published values.
+
+    `results` are the runs behind them, `shown` is the median one of those.
+    """
+
+    results: tuple[Result, ...]
+    shown: Result
+    figure: Metric
+    per_host: Metric
+    lat_mean: Metric
+    lat_tail: Metric
+    level: Level
+
+    @property
+    def axis(self) -> str:
+        """The axis values for people."""
+        return axis_label(self.shown.axis)
+
+    @property
+    def host_count(self) -> int:
+        """How many hosts made the load."""
+        return len(self.shown.hosts)
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """One workload in one configuration: `best` is None when no run has a value."""
+
+    workload: Workload
+    configuration: Configuration
+    best: PointFigures | None
+    point_count: int
+    compared: int
+    """Of how many points `best` is the best: of those not invalid, if there are any."""
+    unmeasured: int
+    """Runs that failed or have no value."""
+
+
+def headlines(study: Study, results: Sequence[Result]) -> tuple[Headline, ...]:
+    """Every workload of I/O in every configuration that has results, in the study's order.
+
+    Metadata load has no single figure: its operations are told by `report.operations`.
+    """
+    return headlines_of(study, summarise(results, study))
+
+
+def headlines_of(study: Study, points: Iterable[PointSummary]) -> tuple[Headline, ...]:
+    """The same of points that are known already."""
+    grouped: dict[tuple[str, str], list[PointSummary]] = {}
+    for point in points:
+        grouped.setdefault((point.key.workload, point.key.configuration), []).append(point)
+    return tuple(
+        _headline(workload, configuration, grouped[workload.id, configuration.id])
+        for workload in study.workloads
+        if isinstance(workload.job, Job)
+        for configuration in study.configurations
+        if (workload.id, configuration.id) in grouped
+    )
+
+
+def _headline(
+    workload: Workload, configuration: Configuration, points: Sequence[PointSummary]
+) -> Headline:
+    return headline_of(workload, configuration, points, FIGURES[workload.indicator])
+
+
+def headline_of(
+    workload: Workload, configuration: Configuration, points: Sequence[PointSummary], key: str
+) -> Headline:
+    """The best of these points by metric `key`."""
+    measured = [figures for point in points if (figures := point_figures(point, key)) is not None]
+    trusted = [figures for figures in measured if figures.level is not Level.INVALID] or measured
+    sign = -1.0 if workload.indicator is Indicator.LATENCY else 1.0
+    best = max(trusted, key=lambda figures: sign * (figures.figure.value or 0.0), default=None)
+    runs = [run for point in points for run in (*point.results, *point.left_out)]
+    unmeasured = sum(1 for run in runs if value_of(run, key) is None)
+    return Headline(workload, configuration, best, len(points), len(trusted), unmeasured)
+
+
+def point_figures(point: PointSummary, key: str) -> PointFigures | None:
+    """What a headline says of a point; None when it has no value of metric `key`."""
+    figure = point.metrics.get(key, NOT_KNOWN)
+    if figure.value is None:
+        return None
+    runs = point.results or point.left_out
+    known = tuple(run for run in runs if value_of(run, key) is not None)
+    shown = median_repeat(known, key)
+    return PointFigures(
+        results=known,
+        shown=shown,
+        figure=figure,
+        per_host=figure_per_host(figure, shown),
+        lat_mean=point.metrics.get("lat_ns_mean", NOT_KNOWN),
+        lat_tail=point.metrics.get("lat_ns_p99_5", NOT_KNOWN),
+        level=point.level,
+    )
+
+
+def interval_of(figure: Metric) -> str:
+    """The interval of a published value, or that one run has none."""
+    return show_interval(figure, bare_rate=True) if figure.n != 1 else NO_REPLICATE
+
+
+def figure_per_host(figure: Metric, run: Result) -> Metric:
+    """A rate of the fleet as the mean of its hosts; latencies are nobody's share."""
+    if figure.value is None or figure.unit == NANOSECONDS or not run.hosts:
+        return Metric(None, figure.unit)
+    return Metric(figure.value / len(run.hosts), figure.unit)
+
+
+def median_repeat(repeats: Sequence[Result], key: str) -> Result:
+    """The repeat whose metric `key` is the median; of two in the middle the one that flatters less.
+
+    At least one of the repeats must have a value.
+    """
+    known = [result for result in repeats if value_of(result, key) is not None]
+    less_is_better = known[0].metrics[key].unit == NANOSECONDS
+    ordered = sorted(known, key=lambda result: value_of(result, key) or 0.0)
+    return ordered[len(ordered) // 2 if less_is_better else (len(ordered) - 1) // 2]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many runs there are of each verdict, and how many did not end well."""
+
+    runs: int
+    valid: int
+    indicative: int
+    invalid: int
+    failed: int
+    interrupted: int
+
+
+def tally(results: Sequence[Result]) -> Tally:
+    """The runs counted by verdict and by status."""
+    levels = [result.verdict.level for result in results]
+    states = [result.status.value for result in results]
+    return Tally(
+        runs=len(results),
+        valid=levels.count(Level.VALID),
+        indicative=levels.count(Level.INDICATIVE),
+        invalid=levels.count(Level.INVALID),
+        failed=states.count("failed"),
+        interrupted=states.count("interrupted"),
+    )

@@ -1,0 +1,414 @@
+"""What limits a best point, as a sentence with the figures that it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from iolab.analysis.bottleneck import Cause, Resource, Use, Watched
+from iolab.analysis.findings import Limited, bests, limited
+from iolab.analysis.points import PointSummary
+from iolab.core.host import Role
+from iolab.core.study import Study
+from iolab.report.brief import Brief
+from iolab.report.charts.choose import Look
+from iolab.report.numbers import NOTHING, show_value
+from iolab.report.page_parts import ChartGroup, Section
+from iolab.report.phrases import LEVELS, Names, joined, part, place, step_words
+from iolab.report.series import DetailKey
+from iolab.report.table import Cell, Table, columns, verdict_cell
+from iolab.study.load import LOCAL_HOST
+from iolab.units import format_count
+
+STOLEN_TOLD: Final = 0.02
+"""Share of the processors' time that others had from which it is told beside."""
+
+SERIAL_TOLD: Final = 0.01
+"""Share of serial work from which it can be told from none."""
+
+QUIET: Final = 0.05
+"""A resource that was used less has no part in what limits."""
+
+_ROLES: Final = {
+    Role.CLIENT: "",
+    Role.STORAGE: "the storage node ",
+    Role.HYPERVISOR: "the node ",
+}
+
+
+def limit_words(one: Limited, names: Names) -> str:
+    """The sentence on what limits a point."""
+    who = names.of(one.configuration) if names.several else "the best"
+    at = f" at {place(one.axis)}" if one.axis else ""
+    text = _CAUSES[one.decision.cause](one)
+    return f"{one.workload}: {who}{at} {text}{_doubt(one)}{_also(one)}.{LEVELS[one.level]}"
+
+
+def use_words(use: Use) -> str:
+    """A resource with its host: `the device nvme0n1 of client-1`."""
+    whose = owner(use)
+    of = f" of {whose}" if whose else ""
+    named = {
+        Resource.DEVICE: f"the device {use.name}{of}",
+        Resource.PORT: f"the network port {use.name.rpartition(' ')[0]}{of}",
+        Resource.CORE: f"one core{of}",
+        Resource.JOB: f"what one core gives each job{of}",
+        Resource.PROCESSORS: f"the processors{of}",
+    }
+    return named[use.resource]
+
+
+def owner(use: Use) -> str:
+    """A resource's host, empty for the machine that iolab ran on."""
+    local = use.role is Role.CLIENT and use.host == LOCAL_HOST
+    return "" if local else f"{_ROLES[use.role]}{use.host}"
+
+
+def seen_words(seen: Watched) -> str:
+    """The busiest resources in brackets: ` (device sda 40 % busy, busiest core 60 %)`."""
+    parts = [*_seen(seen)]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _seen(seen: Watched) -> Iterator[str]:
+    told = (
+        (Resource.DEVICE, "device {name} {share} busy"),
+        (Resource.PROCESSORS, "processors {share} busy"),
+        (Resource.CORE, "busiest core {share}"),
+        (Resource.JOB, "each job {share} of a core"),
+        (Resource.PORT, "port {name} {share} full"),
+    )
+    for resource, text in told:
+        use = seen.most(resource)
+        if use is not None and use.share is not None and use.share >= QUIET:
+            yield text.format(name=use.name, share=part(use.share))
+
+
+def _device(one: Limited) -> str:
+    use, step = one.decision.use, one.decision.step
+    if use is None or step is None:
+        return "is limited by a device"
+    busy = f"which was busy {_share(use)} of the time{_took(one)}"
+    more = step_words(step.axis, step.load, step.further, step.gain)
+    return f"{_is(one)} limited by {use_words(use)}, {busy}: {more}"
+
+
+def _device_open(one: Limited) -> str:
+    use = one.decision.use
+    if use is None:
+        return _none(one)
+    at_device = one.seen.flight.at_device if one.seen.flight else None
+    there = "" if at_device is None else f", with {part(at_device)} of the latency there"
+    return (
+        f"keeps {use_words(use)} busy {_share(use)} of the time{there}; whether more load would "
+        f"raise the rate was not measured"
+    )
+
+
+def _took(one: Limited) -> str:
+    at_device = one.seen.flight.at_device if one.seen.flight else None
+    return "" if at_device is None else f" and took {part(at_device)} of the latency"
+
+
+def _processors(one: Limited) -> str:
+    use = one.decision.use
+    share = _share(use) if use else ""
+    where = use_words(use) if use else "processors"
+    own = ""
+    if use is not None and use.own is not None and not one.decision.sure:
+        own = f", {part(use.own)} with its own jobs"
+    return f"{_is(one)} limited by {where}: all cores were {share} busy{own}{_stolen(one)}"
+
+
+def _core(one: Limited) -> str:
+    use, every = one.decision.use, one.seen.most(Resource.PROCESSORS)
+    if use is None:
+        return _none(one)
+    mean = f", all of them {_share(every)}" if every else ""
+    return f"is limited by {use_words(use)}: core {use.name} was {_share(use)} busy{mean}"
+
+
+def _job(one: Limited) -> str:
+    use, every = one.decision.use, one.seen.most(Resource.PROCESSORS)
+    if use is None:
+        return _none(one)
+    mean = f", while all cores were {_share(every)} busy" if every else ""
+    of = f" of {owner(use)}" if owner(use) else ""
+    return (
+        f"is limited by the processors{of}: each job used {_share(use)} of a core{mean}"
+        f"{_stolen(one)}"
+    )
+
+
+def _port(one: Limited) -> str:
+    use = one.decision.use
+    if use is None or use.rate is None:
+        return _none(one)
+    way = "received" if use.name.endswith(" in") else "sent"
+    rate = show_value(use.rate, "bytes/s")
+    return f"is limited by {use_words(use)}: it {way} {rate}, {_share(use)} of its speed"
+
+
+def _rate(one: Limited) -> str:
+    flight = one.seen.flight
+    if flight is None or flight.target_rate is None:
+        return "is limited by the rate that was asked for"
+    kept = part(flight.rate / flight.target_rate)
+    rate = show_value(flight.target_rate, "1/s")
+    return f"is limited by the rate that was asked for: {kept} of {rate} were kept"
+
+
+def _pace(one: Limited) -> str:
+    return f"is limited by the pauses that its load makes between I/Os{seen_words(one.seen)}"
+
+
+def _one_at_a_time(one: Limited) -> str:
+    flight, step = one.seen.flight, one.decision.step
+    text = "is limited by its load of one I/O at a time"
+    if flight is not None:
+        latency = show_value(flight.latency_ns, "ns")
+        text += f", whose latency is {latency}"
+        text += (
+            "" if flight.at_device is None else f", {part(flight.at_device)} of it at the device"
+        )
+    if step is not None:
+        text += f": {step_words(step.axis, step.load, step.further, step.gain)}"
+    return text
+
+
+def _load(one: Limited) -> str:
+    use, step = one.decision.use, one.decision.step
+    if step is None:
+        return _none(one)
+    more = step_words(step.axis, step.load, step.further, step.gain)
+    busy = f", though {use_words(use)} is busy {_share(use)} of the time" if use else ""
+    return f"{_is(one)} limited by the load that was asked for: {more}, and no more was tried{busy}"
+
+
+def _engine(one: Limited) -> str:
+    flight = one.seen.flight
+    if flight is None:
+        return _none(one)
+    kept = f"of {flight.asked:,} I/Os asked for, {format_count(flight.in_flight)} were in flight"
+    return f"is limited by its engine: {kept}{seen_words(one.seen)}"
+
+
+def _software(one: Limited) -> str:
+    kinds = "as by locks, serial work or a limit that it sets"
+    return f"is limited by software, {kinds}: {_bends(one)}{_law(one)}"
+
+
+def _beyond(one: Limited) -> str:
+    return f"has met a limit that was not watched: {_bends(one)}"
+
+
+def _bends(one: Limited) -> str:
+    step = one.decision.step
+    more = step_words(step.axis, step.load, step.further, step.gain) if step else "no more is given"
+    return f"{more} with no resource watched at its limit{seen_words(one.seen)}"
+
+
+def _law(one: Limited) -> str:
+    """The law's contention where it is any."""
+    law = one.law
+    if law is None or law.sigma < SERIAL_TOLD:
+        return ""
+    return f"; by the Universal Scalability Law {part(law.sigma)} of the work is serial"
+
+
+def _none(one: Limited) -> str:
+    step = one.decision.step
+    text = f"had no resource watched at its limit{seen_words(one.seen)}"
+    if step is None:
+        return f"{text}; whether more load would raise the rate was not measured"
+    return f"{text}: {step_words(step.axis, step.load, step.further, step.gain)}"
+
+
+_CAUSES: Final[Mapping[Cause, Callable[[Limited], str]]] = {
+    Cause.DEVICE: _device,
+    Cause.DEVICE_OPEN: _device_open,
+    Cause.PROCESSORS: _processors,
+    Cause.CORE: _core,
+    Cause.JOB: _job,
+    Cause.PORT: _port,
+    Cause.RATE: _rate,
+    Cause.PACE: _pace,
+    Cause.ONE_AT_A_TIME: _one_at_a_time,
+    Cause.LOAD: _load,
+    Cause.ENGINE: _engine,
+    Cause.SOFTWARE: _software,
+    Cause.BEYOND: _beyond,
+    Cause.NONE: _none,
+}
+"""What is said of each."""
+
+
+def _share(use: Use | None) -> str:
+    return part(use.share) if use is not None and use.share is not None else ""
+
+
+def _is(one: Limited) -> str:
+    return "is" if one.decision.sure else "seems"
+
+
+def _also(one: Limited) -> str:
+    found = [use_words(use) for use in one.decision.also]
+    return f"; {joined(found)} had nothing left either" if found else ""
+
+
+def _stolen(one: Limited) -> str:
+    if one.seen.stolen < STOLEN_TOLD:
+        return ""
+    return f", of which a hypervisor took {part(one.seen.stolen)} for others"
+
+
+def _doubt(one: Limited) -> str:
+    """What keeps a statement on a step from being sure."""
+    decision = one.decision
+    if decision.step is None or decision.sure:
+        return ""
+    return ", by single runs" if decision.step.single else ", though not for sure"
+
+
+ANCHOR: Final = "limits"
+
+_LEDE: Final = (
+    "What kept the best points from more, by how busy each resource was (utilisation law), by "
+    "where the I/Os in flight were (Little's law), and by whether more load still raised the rate."
+)
+_NOTE: Final = (
+    "Means over the measured window of one run of each best point: the share of the time that the "
+    "busiest device, all cores and the busiest core were busy, the share of a core that each job "
+    "used, and of its speed that the fullest port carried. A device that serves many I/Os "
+    "at once may be busy all the time and still have more to give: it counts as the limit only "
+    "where more load no longer raised the rate. Latency at the device is the share that "
+    "its own I/Os took of the engine's."
+)
+
+_NAMES_NOTE: Final = "Of several hosts the one with the busiest is named."
+
+_RESOURCES: Final = (
+    (Resource.DEVICE, "Device"),
+    (Resource.PROCESSORS, "All cores"),
+    (Resource.CORE, "One core"),
+    (Resource.JOB, "Each job"),
+    (Resource.PORT, "Port"),
+)
+"""The heads of their columns; the note says what the shares are of."""
+
+_NAMED: Final = (Cause.DEVICE, Cause.DEVICE_OPEN, Cause.CORE, Cause.PORT)
+"""Limits of which there may be several on a host."""
+
+_WORDS: Final[Mapping[Cause, str]] = {
+    Cause.DEVICE: "device",
+    Cause.DEVICE_OPEN: "load, or device",
+    Cause.PROCESSORS: "processors",
+    Cause.CORE: "core",
+    Cause.JOB: "a core for each job",
+    Cause.PORT: "port",
+    Cause.RATE: "rate asked for",
+    Cause.PACE: "pauses of the load",
+    Cause.ONE_AT_A_TIME: "one I/O at a time",
+    Cause.LOAD: "load asked for",
+    Cause.ENGINE: "engine",
+    Cause.SOFTWARE: "software",
+    Cause.BEYOND: "not watched",
+    Cause.NONE: "none seen",
+}
+
+
+def limits(
+    brief: Brief,
+    points: Sequence[PointSummary],
+    looks: Mapping[str, Look],  # noqa: ARG001 - as every maker of sections has it
+    anchors: Mapping[DetailKey, str],
+) -> Section | None:
+    """The section; None where no run of a best point was watched."""
+    study = brief.study
+    found = tuple(limited(study, points, tuple(bests(study, points)), brief.watched))
+    if not found:
+        return None
+    table = limits_table(study, found, anchors)
+    names = (places_table(study, found), _NAMES_NOTE)
+    return Section(ANCHOR, "What limits", _LEDE, (ChartGroup("", (), table, _NOTE, (names,)),))
+
+
+def limits_table(study: Study, found: Sequence[Limited], anchors: Mapping[DetailKey, str]) -> Table:
+    """A row for each best point: its limit, then how much of each resource was used."""
+    several = len(study.configurations) > 1
+    shares = tuple(name for _, name in _RESOURCES)
+    rows = tuple(
+        (
+            *_names(study, one),
+            Cell(place(one.axis) or NOTHING),
+            Cell(_limit(one)),
+            *(Cell(_used(one, resource)) for resource, _ in _RESOURCES),
+            Cell(_at_device(one)),
+            Cell(_in_flight(one)),
+            verdict_cell(one.level, anchors.get(one.runs[0])),
+        )
+        for one in found
+    )
+    numbers = columns((), (*shares, "Latency at device", "In flight"))
+    heads = (*_heads(several=several), "At", "Limit")
+    return Table(
+        "What limits each best point", (*columns(heads), *numbers, *columns(("Verdict",))), rows
+    )
+
+
+def places_table(study: Study, found: Sequence[Limited]) -> Table:
+    """The names behind the shares: the busiest of each resource, with its host."""
+    kinds = (Resource.DEVICE, Resource.CORE, Resource.PORT)
+    rows = tuple(
+        (*_names(study, one), *(Cell(_named(one, resource)) for resource in kinds)) for one in found
+    )
+    heads = _heads(several=len(study.configurations) > 1)
+    return Table(
+        "The busiest of each resource",
+        columns((*heads, "Device", "Core", "Port")),
+        rows,
+    )
+
+
+def _heads(*, several: bool) -> tuple[str, ...]:
+    return ("Workload", "Configuration") if several else ("Workload",)
+
+
+def _names(study: Study, one: Limited) -> tuple[Cell, ...]:
+    titles = {known.id: known.title for known in study.configurations}
+    if len(titles) == 1:
+        return (Cell(one.workload),)
+    return (Cell(one.workload), Cell(titles.get(one.configuration, one.configuration)))
+
+
+def _limit(one: Limited) -> str:
+    """The cause with the name of what it is, and whether an interval speaks against it."""
+    decision = one.decision
+    name = decision.use.name if decision.cause in _NAMED and decision.use else ""
+    open_ended = decision.step is None and decision.cause is not Cause.PROCESSORS
+    told = decision.sure or open_ended or decision.cause is Cause.NONE
+    doubt = "" if told else ", not sure"
+    return f"{_WORDS[decision.cause]}{f' {name}' if name else ''}{doubt}"
+
+
+def _used(one: Limited, resource: Resource) -> str:
+    use = one.seen.most(resource)
+    return NOTHING if use is None or use.share is None else part(use.share)
+
+
+def _named(one: Limited, resource: Resource) -> str:
+    use = one.seen.most(resource)
+    if use is None:
+        return NOTHING
+    where = owner(use)
+    return f"{use.name} of {where}" if where else use.name
+
+
+def _at_device(one: Limited) -> str:
+    share = one.seen.flight.at_device if one.seen.flight else None
+    return NOTHING if share is None else part(share)
+
+
+def _in_flight(one: Limited) -> str:
+    flight = one.seen.flight
+    return NOTHING if flight is None else f"{format_count(flight.in_flight)} of {flight.asked:,}"

@@ -1,0 +1,175 @@
+"""Which charts a workload gets, and their colours: a configuration the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.analysis.curves import Curve
+from iolab.analysis.points import Axis, PointSummary
+from iolab.core.metric import Result
+from iolab.core.study import Study
+from iolab.core.workload import Workload
+from iolab.report.best import Headline
+from iolab.report.charts.chart import Figure
+from iolab.report.charts.distribution import Drawn, distribution_figure
+from iolab.report.charts.lines import Line, latency_figure, throughput_figure
+from iolab.report.numbers import axis_label, axis_number, short
+from iolab.report.palette import Token, series_token
+from iolab.report.series import DetailKey, RunDetail
+
+DASHES: Final = ((), (6, 3), (2, 3), (8, 3, 2, 3))
+"""Lines of one configuration that differ in a second parameter differ in their dash."""
+
+_MAIN_AXES: Final = (
+    *("vms_per_node", "iodepth", "numjobs", "threads", "rate_iops", "fleet_rate_iops", "rate"),
+    *("bs", "filesize", "block_size", "rwmixread"),
+)
+"""Which parameter becomes the axis when several are varied."""
+
+_FAINTEST: Final = 0.45
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a configuration is called and coloured on every chart."""
+
+    title: str
+    token: Token
+
+
+def looks_of(study: Study) -> dict[str, Look]:
+    """Each configuration's look, the colours in the study's order."""
+    return {
+        one.id: Look(one.title, series_token(index))
+        for index, one in enumerate(study.configurations)
+    }
+
+
+def axis_figures(
+    workload: Workload,
+    points: Sequence[PointSummary],
+    looks: Mapping[str, Look],
+    curves: Sequence[Curve] = (),
+) -> list[Figure]:
+    """Throughput and latency against the axis; none for a workload of one point."""
+    axis = main_axis([point.key.axis for point in points])
+    if axis is None:
+        return []
+    own = {
+        (curve.search.configuration, curve.search.fixed): curve
+        for curve in curves
+        if curve.search.workload.id == workload.id and curve.axis == axis
+    }
+    lines = _lines(points, axis, looks, own)
+    has_latency = any(_known(point, "lat_ns_mean") for point in points)
+    has_load = any(_known(point, "iops") for point in points)
+    figures = [throughput_figure(workload, axis, lines)] if has_load else []
+    return [*figures, latency_figure(workload.title, axis, lines)] if has_latency else figures
+
+
+def main_axis(axes: Sequence[Axis]) -> str | None:
+    """The varied parameter to draw against; None if none has two values that are numbers."""
+    varied = {}
+    for name in dict.fromkeys(name for axis in axes for name, _ in axis):
+        values = {dict(axis).get(name) for axis in axes}
+        numbers = {axis_number(name, value) for value in values if value is not None}
+        if len(numbers) > 1 and None not in numbers:
+            varied[name] = len(numbers)
+    ranked = sorted(
+        varied, key=lambda n: _MAIN_AXES.index(n) if n in _MAIN_AXES else len(_MAIN_AXES)
+    )
+    return ranked[0] if ranked else None
+
+
+def _lines(
+    points: Sequence[PointSummary],
+    axis: str,
+    looks: Mapping[str, Look],
+    curves: Mapping[tuple[str, Axis], Curve],
+) -> list[Line]:
+    """One line for each configuration and each combination of the other parameters."""
+    grouped: dict[tuple[str, Axis], list[PointSummary]] = {}
+    for point in points:
+        others = tuple(pair for pair in point.key.axis if pair[0] != axis)
+        grouped.setdefault((point.key.configuration, others), []).append(point)
+    combinations = list(dict.fromkeys(others for _, others in grouped))
+    several = len({configuration for configuration, _ in grouped}) > 1
+    lines = []
+    for (configuration, others), found in grouped.items():
+        look = looks[configuration]
+        dash = DASHES[combinations.index(others) % len(DASHES)]
+        parts = [look.title] if several or not others else []
+        name = " ".join([*parts, *(str(value) for _, value in others)])
+        curve = curves.get((configuration, others))
+        lines.append(Line(name, look.token, dash, tuple(found), curve))
+    return lines
+
+
+def workload_distribution(
+    workload: Workload,
+    found: Sequence[Headline],
+    results: Sequence[Result],
+    details: Mapping[DetailKey, RunDetail],
+    looks: Mapping[str, Look],
+) -> Figure | None:
+    """A workload's latency by percentile: of one configuration each point, of several the best."""
+    keys = {(one.best.shown.digest, one.best.shown.repeat) for one in found if one.best}
+    several = len(found) > 1
+    by_point: dict[str, RunDetail] = {}
+    for result in results:
+        detail = details.get((result.digest, result.repeat))
+        if detail is None or not detail.whole.tail:
+            continue
+        if detail.key in keys or (not several and result.digest not in by_point):
+            by_point[result.digest] = detail
+    chosen = list(by_point.values())
+    if len(chosen) < 2:
+        return None
+    drawn = [
+        Drawn(
+            curve=detail.whole,
+            label=looks[detail.result.configuration].title
+            if several
+            else _axis_values(detail.result),
+            token=looks[detail.result.configuration].token,
+            opacity=1.0 if several else _FAINTEST + (1 - _FAINTEST) * index / (len(chosen) - 1),
+        )
+        for index, detail in enumerate(chosen)
+    ]
+    title = "at the best point" if several else f"by {' and '.join(_names(results)) or 'point'}"
+    return distribution_figure(workload.title, f"Latency by percentile, {title}", drawn)
+
+
+def _names(results: Sequence[Result]) -> list[str]:
+    """The axes of the results, each once."""
+    return list(dict.fromkeys(name for result in results for name, _ in result.axis))
+
+
+def _axis_values(result: Result) -> str:
+    """A point beside its curve: `iodepth 8`, or of several axes the values alone, for room."""
+    if len(result.axis) > 1:
+        return short(", ".join(str(value) for _, value in result.axis), 40)
+    return short(axis_label(result.axis), 40) or "all I/Os"
+
+
+def run_distribution(subject: str, detail: RunDetail, token: Token) -> Figure | None:
+    """One run's latency by percentile: reads, and writes dashed."""
+    dashes: Sequence[tuple[int, ...]] = ((), (5, 3), (1, 3))
+    curves = [curve for curve in detail.curves if curve.tail]
+    drawn = [
+        Drawn(curve, curve.name, token, 1.0, dash)
+        for curve, dash in zip(curves, dashes, strict=False)
+    ]
+    return distribution_figure(subject, "Latency by percentile", drawn) if drawn else None
+
+
+def curve_name(result: Result, configuration: str) -> str:
+    """What a run is called on a chart; `configuration` is empty where there is only one."""
+    return short(f"{configuration} {axis_label(result.axis[:1])}", 40) or "all I/Os"
+
+
+def _known(point: PointSummary, key: str) -> bool:
+    metric = point.metrics.get(key)
+    return metric is not None and metric.value is not None

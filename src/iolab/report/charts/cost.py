@@ -1,0 +1,169 @@
+"""What configurations cost, part upon part, beside the capacity that was bought for it.
+
+Parts are shades of the configuration's own colour, each named under its bar. All amounts of a chart
+are in one currency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.core.configuration import Configuration, Cost
+from iolab.report.charts.chart import LEFT, PLOT_WIDTH, WIDTH, Figure, Spec, top_level
+from iolab.report.numbers import count, listing, short
+from iolab.report.palette import INK, MUTED, PAPER, Token
+from iolab.report.table import Table
+from iolab.units import format_count
+
+HEAD: Final = 4
+ROW: Final = 66
+BAR: Final = 14
+THIN: Final = 8
+
+COST_END: Final = 185
+"""Where the highest cost ends, in pixels from the plot's left edge, which is `LEFT` to its left."""
+
+CAPACITY_START: Final = 215
+CAPACITY_END: Final = 275
+"""Capacities stand right of the costs, on a scale of their own."""
+
+ROWS_MAX: Final = 12
+"""Configurations drawn; the others stand in the table alone."""
+
+SHADES: Final = (1.0, 0.6, 0.28)
+"""Opacity of servers, network and storage: three shades that are told apart on either paper."""
+
+PARTS: Final = ("servers", "network", "storage")
+_CHARACTER: Final = 6.3
+_TITLE_CHARACTERS: Final = 34
+_NAMED: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """A configuration with its colour."""
+
+    configuration: Configuration
+    token: Token
+
+
+def parts_of(cost: Cost) -> tuple[float, float, float]:
+    """The amounts in the order in which they are stacked."""
+    return cost.servers, cost.network, cost.storage
+
+
+def cost_figure(
+    subject: str, currency: str, bought: Sequence[Bought], table: Table
+) -> Figure | None:
+    """Those whose cost is in `currency`, most first as the study has them; None for none."""
+    known = [(one, cost) for one in bought if (cost := _cost(one, currency)) is not None]
+    if not known:
+        return None
+    drawn = known[:ROWS_MAX]
+    dearest = max(cost.total for _, cost in drawn)
+    sizes = [size for one, _ in drawn for _, size in _capacities(one.configuration)]
+    largest = max(sizes, default=0.0)
+    layers = [
+        layer
+        for place, (one, cost) in enumerate(drawn)
+        for layer in (
+            *_row(one, cost, dearest, place * ROW),
+            *_capacity(one, largest, place * ROW),
+        )
+    ]
+    height = ROW * len(drawn)
+    left_out = len(known) - len(drawn)
+    return Figure(
+        subject=subject,
+        title=f"Procurement cost in {short(currency, 16)}, and capacity",
+        finding=_finding(drawn),
+        note="Servers, network and storage are shades of one colour, in this order. Capacity is on "
+        "a scale of its own."
+        + (f" {count(left_out, 'configuration')} more in the table." if left_out else ""),
+        spec={**top_level(PLOT_WIDTH, height, top=HEAD, bottom=0), "layer": layers},
+        width=WIDTH,
+        height=HEAD + height,
+        table=table,
+    )
+
+
+def _cost(one: Bought, currency: str) -> Cost | None:
+    cost = one.configuration.cost
+    return cost if cost is not None and cost.currency == currency and cost.total > 0 else None
+
+
+def _capacities(one: Configuration) -> list[tuple[str, float]]:
+    found = (("raw", one.capacity.raw_tb), ("usable", one.capacity.usable_tb))
+    return [(name, size) for name, size in found if size]
+
+
+def _row(one: Bought, cost: Cost, dearest: float, top: float) -> list[Spec]:
+    """The name with the sum, the stacked bar, and under it each part with its shade."""
+    name = short(one.configuration.title, _TITLE_CHARACTERS)
+    layers = [_text(f"{name}: {format_count(cost.total)}", -LEFT + 4, top + 15, INK)]
+    start, x = -LEFT + 4.0, -LEFT + 4.0
+    for amount, shade in zip(parts_of(cost), SHADES, strict=True):
+        end = start + (COST_END + LEFT - 4) * amount / dearest
+        if end - start >= 0.1:
+            layers.append(_rect(start, end, top + 21, top + 21 + BAR, one.token, shade))
+        start = end
+    for part, amount, shade in zip(PARTS, parts_of(cost), SHADES, strict=True):
+        text = f"{part} {format_count(amount)}"
+        layers.append(_rect(x, x + 8, top + 42, top + 50, one.token, shade))
+        layers.append(_text(text, x + 11, top + 51, MUTED))
+        x += 11 + _CHARACTER * len(text) + 6
+    return layers
+
+
+def _capacity(one: Bought, largest: float, top: float) -> list[Spec]:
+    """Thin bars of raw and usable capacity, each with its size behind it."""
+    layers = []
+    for place, (name, size) in enumerate(_capacities(one.configuration)):
+        y = top + 13 + place * 13
+        end = CAPACITY_START + (CAPACITY_END - CAPACITY_START) * size / largest
+        shade = SHADES[1] if name == "raw" else SHADES[0]
+        layers.append(_rect(CAPACITY_START, end, y, y + THIN, one.token, shade))
+        layers.append(_text(f"{size:,.5g} TB {name}", end + 5, y + THIN, INK))
+    return layers
+
+
+def _rect(x: float, x2: float, y: float, y2: float, token: Token, shade: float) -> Spec:
+    """A piece of a bar with a rim, so that pieces are told apart by more than their shade."""
+    places = {"x": x, "x2": x2, "y": y, "y2": y2}
+    return {
+        "data": {"values": [{}]},
+        "mark": {
+            "type": "rect",
+            "fill": token.stand_in,
+            "fillOpacity": shade,
+            "stroke": PAPER.stand_in,
+            "strokeWidth": 1,
+            "opacity": 1,
+        },
+        "encoding": {name: {"value": round(value, 1)} for name, value in places.items()},
+    }
+
+
+def _text(text: str, x: float, y: float, token: Token) -> Spec:
+    return {
+        "data": {"values": [{"text": text}]},
+        "mark": {"type": "text", "align": "left", "baseline": "bottom", "fill": token.stand_in},
+        "encoding": {
+            "x": {"value": round(x, 1)},
+            "y": {"value": round(y, 1)},
+            "text": {"field": "text", "type": "nominal"},
+        },
+    }
+
+
+def _finding(drawn: Sequence[tuple[Bought, Cost]]) -> str:
+    """Each configuration's sum, and what the largest part of it is."""
+    told = []
+    for one, cost in drawn:
+        amount, part = max(zip(parts_of(cost), PARTS, strict=True))
+        share = f"{100 * amount / cost.total:.0f} % of it {part}"
+        name = short(one.configuration.title, 40)
+        told.append(f"{name} {format_count(cost.total)} {short(cost.currency, 16)}, {share}")
+    return f"{listing(told, _NAMED)}."

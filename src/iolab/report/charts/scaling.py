@@ -1,0 +1,277 @@
+"""A rate against the hosts that make the load, and what each host gives of it.
+
+Dotted lines are the ideal: each host gives what each of the fewest gave. A faint line is the
+Universal Scalability Law, where it describes every point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from iolab.analysis.curves import HOSTS, Scaling, Step
+from iolab.core.metric import Metric
+from iolab.report.charts.chart import (
+    BOTTOM,
+    PLOT_WIDTH,
+    WIDTH,
+    Figure,
+    Scale,
+    Spec,
+    bar_notes,
+    end_labels,
+    linear_scale,
+    top_level,
+    unit_mark,
+    x_encoding,
+)
+from iolab.report.charts.lines import (
+    HEAD,
+    HEIGHT,
+    MAX_LINES,
+    Line,
+    Quantity,
+    drawn_values,
+    line_ends,
+    line_layers,
+    quantity_figure,
+    rate_unit,
+    trust_of,
+)
+from iolab.report.numbers import count, short, show, show_interval, show_value
+from iolab.report.palette import MUTED, Token
+from iolab.report.table import Cell, Table, columns, verdict_cell
+
+EFFICIENCY: Final = Quantity("host_efficiency", "Efficiency per host")
+_RATES: Final = {
+    "iops": Quantity("iops", "IOPS"),
+    "bw_bytes_per_s": Quantity("bw_bytes_per_s", "Bandwidth"),
+}
+_NAMED: Final = 3
+"""Of more lines the ideals are named by the note alone, for room."""
+_MOST: Final = 1.5
+_ROOM: Final = 1.25
+"""Where bars of efficiency end: that high, or as much above the highest value."""
+_LAW_SAMPLES: Final = 32
+"""Loads at which the law is drawn: a smooth line at this width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One curve over hosts with its name and look."""
+
+    name: str
+    token: Token
+    dash: tuple[int, ...]
+    scaling: Scaling
+
+    @property
+    def most(self) -> float:
+        """Where bars of efficiency end at the latest: of few runs they reach very far."""
+        values = [step.efficiency.value or 0.0 for step in self.scaling.steps]
+        return max(_MOST, _ROOM * max(values))
+
+    @property
+    def line(self) -> Line:
+        """Its points as charts over an axis take them, each with its efficiency."""
+        most = self.most
+        points = tuple(
+            replace(
+                step.point,
+                key=replace(step.point.key, axis=((HOSTS, step.hosts),)),
+                metrics={**step.point.metrics, EFFICIENCY.key: _cut(step.efficiency, most)},
+            )
+            for step in self.scaling.steps
+        )
+        return Line(self.name, self.token, self.dash, points)
+
+
+def _cut(share: Metric, most: float) -> Metric:
+    """The share with an interval that leaves room for what is known; the table has the whole."""
+    return share if share.high is None else replace(share, high=min(share.high, most))
+
+
+def growth_figure(subject: str, curves: Sequence[Drawn]) -> Figure:
+    """The rate against hosts with the ideal; all curves have one metric."""
+    quantity = _RATES[curves[0].scaling.metric]
+    unit = rate_unit(quantity)
+    drawn = curves[:MAX_LINES]
+    ideals = [_ideal(one.scaling) for one in drawn]
+    values = [v for one in drawn for v in drawn_values(one.line, quantity.key)]
+    scale = linear_scale(unit, [*values, *(end for _, end in ideals)])
+    x = x_encoding(HOSTS, (step.hosts for one in drawn for step in one.scaling.steps))
+    layers: list[Spec] = []
+    ends: list[tuple[str, float, str]] = []
+    for one, (_, end) in zip(drawn, ideals, strict=True):
+        layers += _beside(one, scale, x)
+        layers += line_layers(one.line, HOSTS, quantity.key, scale)
+        ends += line_ends(one.line, HOSTS, quantity.key, scale, one.name)
+        ends += [("ideal", scale.of(end), MUTED.stand_in)] if len(drawn) <= _NAMED else []
+    metrics = [step.point.metrics[quantity.key] for one in drawn for step in one.scaling.steps]
+    notes = [
+        "Dotted: the ideal, where each gives what each of the fewest does.",
+        *bar_notes(metrics),
+    ]
+    if any(one.scaling.law for one in drawn):
+        notes.append("Faint: the Universal Scalability Law, which describes every point.")
+    notes += _left_out(curves)
+    return Figure(
+        subject=subject,
+        title=f"{quantity.name} against hosts",
+        finding=" ".join(_sentence(one, several=len(drawn) > 1) for one in drawn),
+        note=" ".join(notes),
+        spec={
+            **top_level(PLOT_WIDTH, HEIGHT, top=HEAD),
+            "layer": [
+                *layers,
+                *end_labels(ends, scale, HEIGHT, PLOT_WIDTH + 12),
+                unit_mark(scale.unit),
+            ],
+        },
+        width=WIDTH,
+        height=HEAD + HEIGHT + BOTTOM,
+        table=scaling_table(subject, curves),
+    )
+
+
+def efficiency_figure(subject: str, curves: Sequence[Drawn]) -> Figure:
+    """What each host gives beside each of the fewest, in percent."""
+    lines = [one.line for one in curves]
+    figure = quantity_figure(subject, HOSTS, lines, EFFICIENCY, "share")
+    found = [step for one in curves[:MAX_LINES] for step in one.scaling.steps]
+    whole: Spec = {
+        "data": {"values": [{"y": 100}]},
+        "mark": {"type": "rule", "stroke": MUTED.stand_in, "strokeDash": [2, 3]},
+        "encoding": {"y": {"field": "y", "type": "quantitative"}},
+    }
+    notes = ["Dotted: 100 %, what each of the fewest gives."]
+    notes += bar_notes([step.efficiency for step in found], "Bars: 95 % interval of the ratio.")
+    if any(
+        (step.efficiency.high or 0.0) > one.most for one in curves for step in one.scaling.steps
+    ):
+        notes.append(f"Some reach further than {100 * _MOST:.0f} %, as the table tells.")
+    return replace(
+        figure,
+        title="Efficiency per host",
+        finding=" ".join(_efficiency(one, several=len(lines) > 1) for one in curves[:MAX_LINES]),
+        note=" ".join([*notes, *_left_out(curves)]),
+        spec={**figure.spec, "layer": [whole, *figure.spec["layer"]]},
+        table=scaling_table(subject, curves),
+    )
+
+
+def scaling_table(subject: str, curves: Sequence[Drawn]) -> Table:
+    """Each step: its rate, that of each host, the ideal, the efficiency, and the verdict."""
+    metric = curves[0].scaling.metric
+    name = _RATES[metric].name
+    heads = (
+        *columns(("Configuration", "Hosts")),
+        *columns((), (name, "95 % interval", "Of each host", "Ideal", "Efficiency", "Interval")),
+        *columns(("Verdict",)),
+    )
+    rows = tuple(_row(one, step) for one in curves for step in one.scaling.steps)
+    return Table(f"{subject} against hosts", heads, rows)
+
+
+def _row(one: Drawn, step: Step) -> tuple[Cell, ...]:
+    rate = step.point.metrics[one.scaling.metric]
+    each = (rate.value or 0.0) / step.hosts
+    first = step is one.scaling.first
+    return (
+        Cell(one.name),
+        Cell(str(step.hosts)),
+        Cell(show(rate)),
+        Cell(show_interval(rate, bare_rate=True)),
+        Cell(show_value(each, rate.unit)),
+        Cell(show_value(one.scaling.ideal(step.hosts), rate.unit)),
+        Cell(show(step.efficiency)),
+        Cell("by definition" if first else show_interval(step.efficiency)),
+        verdict_cell(step.point.level),
+    )
+
+
+def _ideal(scaling: Scaling) -> tuple[float, float]:
+    return scaling.ideal(scaling.first.hosts), scaling.ideal(scaling.steps[-1].hosts)
+
+
+def _beside(one: Drawn, scale: Scale, x: Spec) -> list[Spec]:
+    """The ideal, and the law where it is known."""
+    low, high = one.scaling.first.hosts, one.scaling.steps[-1].hosts
+    ends = zip((low, high), _ideal(one.scaling), strict=True)
+    y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
+    encoding = {"x": x, "y": y}
+    layers: list[Spec] = [
+        {
+            "data": {"values": [{"x": at, "y": scale.of(value)} for at, value in ends]},
+            "mark": {
+                "type": "line",
+                "stroke": MUTED.stand_in,
+                "strokeWidth": 1.1,
+                "strokeDash": [1.5, 3],
+            },
+            "encoding": encoding,
+        }
+    ]
+    if one.scaling.law is None:
+        return layers
+    loads = [low + (high - low) * index / _LAW_SAMPLES for index in range(_LAW_SAMPLES + 1)]
+    rows = [{"x": at, "y": scale.of(one.scaling.law.rate(at))} for at in loads]
+    mark = {"type": "line", "stroke": one.token.stand_in, "strokeWidth": 5, "opacity": 0.25}
+    return [*layers, {"data": {"values": rows}, "mark": mark, "encoding": encoding}]
+
+
+def _sentence(one: Drawn, *, several: bool) -> str:
+    """How often the fewest hosts' rate the most give, and what the law says."""
+    scaling = one.scaling
+    first, last = scaling.first, scaling.steps[-1]
+    values = [step.point.metrics[scaling.metric] for step in (first, last)]
+    times = (values[1].value or 0.0) / (values[0].value or 1.0)
+    trust = trust_of([step.point.level for step in scaling.steps])
+    said = (
+        f"{_name(one) if several else ''}from {show(values[0])} of {count(first.hosts, 'host')} to "
+        f"{show(values[1])} of {last.hosts}, {times:.3g} times as much where the ideal is "
+        f"{last.hosts / first.hosts:.3g}; {trust}."
+    )
+    said = said if several else _capital(said)
+    law = scaling.law
+    if law is None:
+        return said
+    told = [f"{100 * law.sigma:.0f} % contention"] if law.sigma >= _SHOWN else []
+    told += [f"the most at {law.best_load:.0f} hosts"] if law.best_load <= _FAR * last.hosts else []
+    return f"{said} By the law: {' and '.join(told)}." if told else said
+
+
+_SHOWN: Final = 0.005
+"""Less contention rounds to nothing."""
+_FAR: Final = 2
+"""Beyond so many times what was measured is no place to foretell."""
+
+
+def _efficiency(one: Drawn, *, several: bool) -> str:
+    """What each of the most hosts gives beside each of the fewest."""
+    last = one.scaling.steps[-1]
+    interval = _between(last.efficiency)
+    fewest = one.scaling.first.hosts
+    beside = "one alone gives" if fewest == 1 else f"each of {fewest} gives"
+    said = f"each of {last.hosts} hosts gives {show(last.efficiency)}{interval} of what {beside}."
+    return f"{_name(one)}{said}" if several else _capital(said)
+
+
+def _between(metric: Metric) -> str:
+    if metric.low is None or metric.high is None:
+        return ""
+    return f" ({100 * metric.low:.0f} to {100 * metric.high:.0f} %)"
+
+
+def _name(one: Drawn) -> str:
+    return f"{short(one.name, 40)}: "
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _left_out(curves: Sequence[Drawn]) -> list[str]:
+    hidden = len(curves) - MAX_LINES
+    return [f"{count(hidden, 'line')} more in the table."] if hidden > 0 else []

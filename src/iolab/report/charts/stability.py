@@ -1,0 +1,257 @@
+"""Whether the ground of a study was still: rounds before it (SNIA), the sentinel all through it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.analysis.points import Alarm, told
+from iolab.core.metric import Level, Result
+from iolab.core.target_state import RoundsSeries, RoundsVerdict
+from iolab.report.charts.chart import (
+    BOTTOM,
+    NUMBER_FORMAT,
+    PLOT_WIDTH,
+    WIDTH,
+    Figure,
+    Scale,
+    Spec,
+    end_labels,
+    linear_scale,
+    top_level,
+    unit_mark,
+)
+from iolab.report.charts.lines import markers
+from iolab.report.numbers import count, show_value
+from iolab.report.palette import INK, MUTED, RAISED, Token
+from iolab.report.table import Cell, Table, columns, verdict_cell
+from iolab.study.cost import DATA_EXCURSION_MAX, SLOPE_EXCURSION_MAX, WINDOW
+from iolab.units import format_duration_s
+
+HEIGHT: Final = 150
+HEAD: Final = 32
+LABELS: Final = 8
+"""Rounds or runs named on the axis at most."""
+
+_BAND: Final = 0.14
+
+
+@dataclass(frozen=True, slots=True)
+class SentinelRuns:
+    """The sentinel's runs in the order in which they were made; `metric` is what is watched."""
+
+    metric: str
+    runs: tuple[Result, ...]
+    alarms: tuple[Alarm, ...]
+    last: int
+    """The order of the session's last run."""
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """What each run gave."""
+        return tuple(run.metrics[self.metric].value or 0.0 for run in self.runs)
+
+    @property
+    def unit(self) -> str:
+        """The unit of the values."""
+        return self.runs[0].metrics[self.metric].unit
+
+
+def rounds_figure(subject: str, series: RoundsSeries, token: Token) -> Figure:
+    """The rate of each round; over the last window its average, ±10 % of it, and its slope."""
+    seen = series.verdict
+    band = [] if seen is None else [seen.average * (1 + side) for side in (-_HALF, _HALF)]
+    scale = linear_scale("1/s", [*series.iops, *band])
+    x = _counted(len(series.iops), "round")
+    y = _y(scale)
+    rows = [{"x": at, "y": scale.of(rate)} for at, rate in enumerate(series.iops, 1)]
+    dot = {"type": "point", "shape": "circle", "size": 34, "filled": True, "opacity": 1}
+    layers: list[Spec] = [
+        {
+            "data": {"values": rows},
+            "mark": {"type": "line", "stroke": token.stand_in},
+            "encoding": {"x": x, "y": y},
+        },
+        {
+            "data": {"values": rows},
+            "mark": {**dot, "fill": token.stand_in, "stroke": token.stand_in},
+            "encoding": {"x": x, "y": y},
+        },
+    ]
+    ends = [("IOPS", rows[-1]["y"], token.stand_in)] if rows else []
+    if seen is not None:
+        layers = [*_window(seen, scale, x, y), *layers]
+        ends.append(("average", scale.of(seen.average), MUTED.stand_in))
+    return Figure(
+        subject=subject,
+        title="Rounds until the steady state",
+        finding=_rounds_finding(series),
+        note=(
+            f"Each round is {format_duration_s(series.round_s)}. Band: ±{100 * _HALF:.0f} % of the "
+            f"average of the last {WINDOW} rounds; dotted: the line fitted through them."
+        ),
+        spec=_spec(layers, ends, scale),
+        width=WIDTH,
+        height=HEAD + HEIGHT + BOTTOM,
+        table=_rounds_table(subject, series),
+    )
+
+
+_HALF: Final = DATA_EXCURSION_MAX / 2
+"""The band of the rule, which bounds the distance of highest and lowest."""
+
+
+def _window(seen: RoundsVerdict, scale: Scale, x: Spec, y: Spec) -> list[Spec]:
+    """The band, the average and the fitted line over the last window."""
+    first, last = seen.first_round, seen.first_round + WINDOW - 1
+    low, high = (scale.of(seen.average * (1 + side)) for side in (-_HALF, _HALF))
+    box = {"x": first, "x2": last, "y": low, "y2": high}
+    fitted = [{"x": at, "y": scale.of(seen.intercept + seen.slope * at)} for at in (first, last)]
+    average = [{"x": at, "y": scale.of(seen.average)} for at in (first, last)]
+    mark = {"type": "line", "strokeWidth": 1.2}
+    return [
+        {
+            "data": {"values": [box]},
+            "mark": {"type": "rect", "fill": MUTED.stand_in, "opacity": _BAND},
+            "encoding": {"x": x, "x2": {"field": "x2"}, "y": y, "y2": {"field": "y2"}},
+        },
+        {
+            "data": {"values": average},
+            "mark": {**mark, "stroke": MUTED.stand_in},
+            "encoding": {"x": x, "y": y},
+        },
+        {
+            "data": {"values": fitted},
+            "mark": {**mark, "stroke": INK.stand_in, "strokeDash": [1.5, 3]},
+            "encoding": {"x": x, "y": y},
+        },
+    ]
+
+
+def _rounds_finding(series: RoundsSeries) -> str:
+    rounds = count(len(series.iops), "round")
+    seen = series.verdict
+    if seen is None:
+        return f"After {rounds} of the {WINDOW} that a window has nothing can be said."
+    verdict = "Steady" if seen.achieved else "Not steady"
+    return (
+        f"{verdict} after {rounds}: the last {WINDOW} lie within {100 * seen.data_excursion:.1f} % "
+        f"of their average of {show_value(seen.average, '1/s')} "
+        f"({100 * DATA_EXCURSION_MAX:.0f} % may), their line moves by "
+        f"{100 * seen.slope_excursion:.1f} % ({100 * SLOPE_EXCURSION_MAX:.0f} % may)."
+    )
+
+
+def _rounds_table(subject: str, series: RoundsSeries) -> Table:
+    seen = series.verdict
+    rows = tuple(
+        (
+            Cell(str(at)),
+            Cell(show_value(rate, "1/s")),
+            Cell(f"{100 * (rate / seen.average - 1):+.1f} %" if _within(at, seen) and seen else ""),
+        )
+        for at, rate in enumerate(series.iops, 1)
+    )
+    return Table(subject, columns(("Round",), ("IOPS", "To the window’s average")), rows)
+
+
+def _within(at: int, seen: RoundsVerdict | None) -> bool:
+    return seen is not None and seen.average > 0 and at >= seen.first_round
+
+
+def sentinel_figure(subject: str, watched: SentinelRuns, token: Token) -> Figure:
+    """The sentinel's runs against their place in the session; runs in doubt are shaded."""
+    scale = linear_scale(watched.unit, watched.values)
+    x, y = _counted(watched.last, "run of the session"), _y(scale)
+    rows = [
+        {"x": run.order, "y": scale.of(value)}
+        for run, value in zip(watched.runs, watched.values, strict=True)
+    ]
+    doubted = [{"x": alarm.after, "x2": alarm.at} for alarm in watched.alarms]
+    layers: list[Spec] = []
+    if doubted:
+        layers.append(
+            {
+                "data": {"values": doubted},
+                "mark": {"type": "rect", "fill": RAISED.stand_in, "stroke": None},
+                "encoding": {"x": x, "x2": {"field": "x2"}},
+            }
+        )
+    layers.append(
+        {
+            "data": {"values": rows},
+            "mark": {"type": "line", "stroke": token.stand_in, "strokeWidth": 1.2},
+            "encoding": {"x": x, "y": y},
+        }
+    )
+    for level in Level:
+        held = [
+            row for row, run in zip(rows, watched.runs, strict=True) if run.verdict.level is level
+        ]
+        if held:
+            encoding = {"x": x, "y": y}
+            layers.append(markers(held, level, token.stand_in, encoding, small=False))
+    return Figure(
+        subject=subject,
+        title="The sentinel through the session",
+        finding=_sentinel_finding(watched),
+        note="One point measured again and again. Shaded: runs that are in doubt.",
+        spec=_spec(layers, [], scale),
+        width=WIDTH,
+        height=HEAD + HEIGHT + BOTTOM,
+        table=_sentinel_table(subject, watched),
+    )
+
+
+def _sentinel_finding(watched: SentinelRuns) -> str:
+    low, high = (
+        show_value(end, watched.unit) for end in (min(watched.values), max(watched.values))
+    )
+    spread = f"{count(len(watched.runs), 'run')} between {low} and {high}."
+    if not watched.alarms:
+        return f"{spread} No more than runs of a point differ anyway."
+    return " ".join([spread, *(told(alarm) for alarm in watched.alarms)])
+
+
+def _sentinel_table(subject: str, watched: SentinelRuns) -> Table:
+    rows = tuple(
+        (
+            Cell(str(run.order)),
+            Cell(show_value(value, watched.unit)),
+            Cell(f"{100 * (value / watched.values[0] - 1):+.1f} %"),
+            verdict_cell(run.verdict.level),
+        )
+        for run, value in zip(watched.runs, watched.values, strict=True)
+    )
+    heads = (*columns(("Run",), ("Rate", "To the first")), *columns(("Verdict",)))
+    return Table(subject, heads, rows)
+
+
+def _spec(layers: Sequence[Spec], ends: Sequence[tuple[str, float, str]], scale: Scale) -> Spec:
+    labels = end_labels(ends, scale, HEIGHT, PLOT_WIDTH + 12)
+    return {
+        **top_level(PLOT_WIDTH, HEIGHT, top=HEAD),
+        "layer": [*layers, *labels, unit_mark(scale.unit)],
+    }
+
+
+def _y(scale: Scale) -> Spec:
+    return {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
+
+
+def _counted(last: int, title: str) -> Spec:
+    """Whole numbers from 1, as many of them named as have room."""
+    step = max(1, -(-last // LABELS))
+    return {
+        "field": "x",
+        "type": "quantitative",
+        "scale": {"domain": [0.5, last + 0.5], "nice": False, "zero": False},
+        "axis": {
+            "values": list(range(1, last + 1, step)),
+            "format": NUMBER_FORMAT,
+            "grid": False,
+            "title": title,
+            "tickSize": 4,
+        },
+    }

@@ -1,1 +1,0 @@
-"""Fleets of virtual machines in the report: curves, a node from inside, the account of latency."""

@@ -1,0 +1,195 @@
+"""The test configuration: what each host is, as its kernel and firmware told it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from iolab.core.configuration import Configuration
+from iolab.core.host import CpuFacts, DiskFacts, HostFacts, MemoryFacts, NicFacts, TargetFacts
+from iolab.report.numbers import NOTHING, count, listing
+from iolab.report.table import Cell, Column, Table, columns, row
+from iolab.units import format_bytes
+
+MAX_DISKS: Final = 64
+"""Disks listed for a host; a rack of disks would bury everything else."""
+
+CLIENTS_MAX: Final = 16
+"""Clients named for a configuration; a fleet's others are counted."""
+
+
+def same_hosts(facts: Mapping[str, HostFacts]) -> list[tuple[list[str], HostFacts]]:
+    """Hosts that differ in serial numbers and free space alone share tables.
+
+    (names, facts of the first).
+    """
+    groups: dict[str, tuple[list[str], HostFacts]] = {}
+    for name, host in facts.items():
+        same = _without_free_space(host)
+        alike = repr(
+            (host_table(same).rows[:-1], disks_table([name, name], same), nics_table(same))
+        )
+        groups.setdefault(alike, ([], host))[0].append(name)
+    return list(groups.values())
+
+
+def _without_free_space(host: HostFacts) -> HostFacts:
+    """Guests' images and hosts' disks are never equally full."""
+    if host.target is None:
+        return host
+    return replace(host, target=replace(host.target, free_bytes=0))
+
+
+def host_table(facts: HostFacts) -> Table:
+    """Processor, memory, system and target of a host; the last row is what could not be read."""
+    kernel = facts.kernel
+    settings = [
+        f"transparent huge pages {kernel.transparent_hugepage}"
+        if kernel.transparent_hugepage
+        else "",
+        f"governor {facts.cpu.governor}" if facts.cpu.governor else "",
+        f"io_uring_disabled {kernel.io_uring_disabled}"
+        if kernel.io_uring_disabled is not None
+        else "",
+    ]
+    tools = [tool.version or f"{tool.name}: not found" for tool in facts.tools]
+    rows = [
+        row("Processor", _cpu(facts.cpu)),
+        row("NUMA", _numa(facts.cpu)),
+        row("Memory", _memory(facts.memory)),
+        row("System", f"{kernel.os}, Linux {kernel.release}, {kernel.architecture}"),
+        row("Virtual machine", kernel.hypervisor or "no"),
+        row("Settings", ", ".join(text for text in settings if text) or NOTHING),
+        row("Target", _target(facts.target)),
+        row("Tools", ", ".join(tools) or NOTHING),
+        row("Not read", " ".join(facts.faults) or "everything asked for was read"),
+    ]
+    return Table("Host", columns(("What", "As found")), tuple(rows))
+
+
+def _cpu(cpu: CpuFacts) -> str:
+    speed = f", up to {cpu.max_mhz / 1000:.2f} GHz" if cpu.max_mhz else ""
+    limit = f"; a load may use {cpu.limit:.3g} of them" if cpu.limit is not None else ""
+    return (
+        f"{count(cpu.sockets, 'socket')} of {cpu.model}: {count(cpu.cores, 'core')}, "
+        f"{count(cpu.threads, 'thread')}{speed}{limit}"
+    )
+
+
+def _numa(cpu: CpuFacts) -> str:
+    nodes = [f"{node.id}: CPUs {node.cpus}, {format_bytes(node.memory_bytes)}" for node in cpu.numa]
+    return "; ".join(nodes) or NOTHING
+
+
+def _memory(memory: MemoryFacts) -> str:
+    kinds = Counter((module.size_bytes, module.type, module.speed_mts) for module in memory.modules)
+    modules = [
+        f"{n} × {format_bytes(size)} {kind}{f'-{speed}' if speed else ''}"
+        for (size, kind, speed), n in kinds.items()
+    ]
+    return format_bytes(memory.total_bytes) + (f" ({', '.join(modules)})" if modules else "")
+
+
+def _target(target: TargetFacts | None) -> str:
+    if target is None:
+        return NOTHING
+    devices = " on ".join(target.devices) or target.mount_source
+    return (
+        f"{target.path}: {target.fs_type} ({target.mount_options}) on {devices}, "
+        f"{format_bytes(target.total_bytes)}, {format_bytes(target.free_bytes)} free"
+    )
+
+
+def disks_table(names: list[str], facts: HostFacts) -> Table:
+    """The block devices of the hosts, those below the target first; serials of a single host."""
+    below = facts.target.devices if facts.target else ()
+    ordered = sorted(facts.disks, key=lambda disk: (disk.name not in below, disk.name))
+    rows = tuple(_disk_row(disk, below) for disk in ordered[:MAX_DISKS])
+    texts = ("Disk", "Model", "Serial", "Firmware", "Size", "Kind", "Scheduler", "Blocks", "Link")
+    hidden = len(ordered) - MAX_DISKS
+    more = (row(f"{hidden} more", *([NOTHING] * len(texts))),) if hidden > 0 else ()
+    whole = Table("Disks", columns((*texts, "On")), (*rows, *more))
+    return whole if len(names) == 1 else _without(whole, "Serial")
+
+
+def _without(table: Table, title: str) -> Table:
+    """The table without the column of that title."""
+    kept = [i for i, column in enumerate(table.columns) if column.title != title]
+    return Table(
+        table.title,
+        tuple(table.columns[i] for i in kept),
+        tuple(tuple(cells[i] for i in kept) for cells in table.rows),
+    )
+
+
+def _disk_row(disk: DiskFacts, below: tuple[str, ...]) -> tuple[Cell, ...]:
+    return row(
+        f"{disk.name} (target)" if disk.name in below else disk.name,
+        disk.model or NOTHING,
+        disk.serial or NOTHING,
+        disk.firmware or NOTHING,
+        format_bytes(disk.size_bytes),
+        "rotational" if disk.rotational else "solid state",
+        disk.scheduler or NOTHING,
+        f"{disk.logical_block_bytes} / {disk.physical_block_bytes} B",
+        disk.pcie_link or NOTHING,
+        disk.backing_file or ", ".join(disk.parents) or NOTHING,
+    )
+
+
+def nics_table(facts: HostFacts) -> Table:
+    """The network ports of a host."""
+    rows = tuple(_nic_row(nic) for nic in facts.nics)
+    return Table("Network ports", columns(("Port", "Driver", "Speed", "MTU", "State")), rows)
+
+
+def _nic_row(nic: NicFacts) -> tuple[Cell, ...]:
+    if nic.speed_mbit_s is None:
+        speed = NOTHING
+    elif nic.speed_mbit_s >= 1000:
+        speed = f"{nic.speed_mbit_s / 1000:g} Gbit/s"
+    else:
+        speed = f"{nic.speed_mbit_s} Mbit/s"
+    return row(nic.name, nic.driver or NOTHING, speed, str(nic.mtu), "up" if nic.up else "down")
+
+
+def configurations_table(configurations: tuple[Configuration, ...]) -> Table:
+    """What the study compares, side by side: one column a configuration."""
+    extra = tuple(dict.fromkeys(name for one in configurations for name, _ in one.hardware))
+    named = [
+        ("Clients", [listing(list(one.hosts), CLIENTS_MAX) for one in configurations]),
+        ("Path", [one.path or NOTHING for one in configurations]),
+        ("Nodes", [_or_nothing(one.nodes) for one in configurations]),
+        ("Raw capacity", [_terabytes(one.capacity.raw_tb) for one in configurations]),
+        ("Usable capacity", [_terabytes(one.capacity.usable_tb) for one in configurations]),
+        ("Cost", [_cost(one) for one in configurations]),
+        *(
+            (name, [dict(one.hardware).get(name, NOTHING) for one in configurations])
+            for name in extra
+        ),
+    ]
+    rows = tuple(
+        row(name, *texts) for name, texts in named if any(text != NOTHING for text in texts)
+    )
+    heads = (Column("What"), *(Column(one.title) for one in configurations))
+    return Table("Configurations", heads, rows)
+
+
+def _or_nothing(value: int | None) -> str:
+    return NOTHING if value is None else str(value)
+
+
+def _terabytes(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:g} TB"
+
+
+def _cost(configuration: Configuration) -> str:
+    cost = configuration.cost
+    if cost is None:
+        return NOTHING
+    return (
+        f"{cost.total:,.0f} {cost.currency} (servers {cost.servers:,.0f}, "
+        f"network {cost.network:,.0f}, storage {cost.storage:,.0f})"
+    )

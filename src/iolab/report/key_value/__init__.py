@@ -1,1 +1,0 @@
-"""Load on key-value stores in the report: operations a second and what each operation took."""

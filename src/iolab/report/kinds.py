@@ -1,0 +1,250 @@
+"""What each kind of load, and hosts that are booted, add to briefs and exports.
+
+The command line says which kinds there are; all else asks the kind that a run or a workload is of.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from iolab.analysis.kinds import Analyses
+from iolab.analysis.points import PointKey, PointSummary
+from iolab.analysis.window import Window
+from iolab.core.host import HostFacts
+from iolab.core.metric import Metric, Result
+from iolab.core.run import Plan, RunRecord
+from iolab.core.study import Study
+from iolab.core.workload import Workload
+from iolab.hosts.rates import Series
+from iolab.report.best import Headline
+from iolab.report.charts.chart import Figure
+from iolab.report.charts.choose import Look
+from iolab.report.page_parts import Card, ChartGroup
+from iolab.report.palette import Token
+from iolab.report.series import Curve, DetailKey, Grid, Inside, Panel, RunDetail
+from iolab.report.table import Table
+
+if TYPE_CHECKING:
+    from iolab.report.brief import Brief
+
+Looks = Mapping[str, Look]
+"""How each configuration is called and coloured."""
+
+Anchors = Mapping[DetailKey, str]
+"""Where a page tells of each run."""
+
+Charts = Mapping[str, Sequence[ChartGroup]]
+"""The charts of workloads by their ids."""
+
+NodeMetrics = Mapping[PointKey, Mapping[str, Mapping[str, Metric]]]
+"""Published metrics of each point's nodes by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """A run's latency by percentile: of all I/Os, and apart; `window` is what all hosts shared."""
+
+    whole: Curve
+    curves: tuple[Curve, ...]
+    window: Window | None
+
+
+class LoadReport(ABC):
+    """One kind of load; results that are handed to it are its own."""
+
+    has_one_figure: ClassVar[bool] = False
+    """Whether one figure and one latency tell a run, as they do of I/O."""
+
+    has_one_rate: ClassVar[bool] = True
+    """Whether all that a run does adds up to one rate, by which hosts are set side by side."""
+
+    lays_out_files: ClassVar[bool] = False
+    """Whether files are laid out for it before its runs."""
+
+    item: ClassVar[str] = "I/O"
+    """What a run is made of."""
+
+    spread_names: ClassVar[Mapping[str, str]] = {}
+    """The parts of a run that follow each other, by their keys in `operation_spreads`."""
+
+    @abstractmethod
+    def owns(self, result: Result) -> bool:
+        """Whether a result is of this load."""
+
+    @abstractmethod
+    def makes(self, workload: Workload) -> bool:
+        """Whether a workload makes this load."""
+
+    @abstractmethod
+    def is_measured(self, result: Result) -> bool:
+        """Whether there is anything to draw of a result."""
+
+    @abstractmethod
+    def figure(self, result: Result, workload: Workload) -> str:
+        """A run in a line."""
+
+    @abstractmethod
+    def hosts_table(self, result: Result) -> Table:
+        """Each host's share of a run, in the order of its hosts."""
+
+    @abstractmethod
+    def host_key(self, result: Result, workload: Workload) -> str:
+        """The metric that tells fast hosts of a run from slow ones."""
+
+    @abstractmethod
+    def latencies(self, record: RunRecord, name: str) -> Latencies:
+        """The latencies of a run that charts call by that name."""
+
+    @abstractmethod
+    def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
+        """The load of all hosts together over time."""
+
+    @abstractmethod
+    def distribution(self, subject: str, detail: RunDetail, token: Token) -> Figure | None:
+        """One run's latency by percentile; None where none is known."""
+
+    @abstractmethod
+    def cards(self, brief: Brief, looks: Looks, anchors: Anchors) -> tuple[Card, ...]:
+        """The headline figures of each workload."""
+
+    @abstractmethod
+    def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:
+        """The charts of each workload over its points."""
+
+    @abstractmethod
+    def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
+        """One row a run."""
+
+    @abstractmethod
+    def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
+        """What the workloads of a study ask for, and what they found."""
+
+    @abstractmethod
+    def markdown(self, study: Study, results: Sequence[Result]) -> str:
+        """Points and runs as tables of Markdown, for an export."""
+
+    def headlines(
+        self,
+        study: Study,  # noqa: ARG002 - of kinds that have a figure
+        points: Sequence[PointSummary],  # noqa: ARG002 - as above
+    ) -> tuple[Headline, ...]:
+        """The best point of each workload in each configuration."""
+        return ()
+
+    def gains(self, brief: Brief, looks: Looks) -> tuple[tuple[Table, str], ...]:  # noqa: ARG002
+        """What configurations gain over the first, each table with its note."""
+        return ()
+
+    def told_runs(self, results: Sequence[Result]) -> tuple[DetailKey, ...]:  # noqa: ARG002
+        """Runs whose manifests are read although they may get no charts."""
+        return ()
+
+    def engine_notes(self, brief: Brief) -> tuple[str, ...]:  # noqa: ARG002
+        """What is to be known of the engines, under the title."""
+        return ()
+
+    def run_tables(self, result: Result) -> tuple[Table, ...]:  # noqa: ARG002
+        """What there is to tell of a run beside its hosts."""
+        return ()
+
+    def engine_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:  # noqa: ARG002
+        """What engine and server told of themselves in a run."""
+        return ()
+
+    def document(
+        self,
+        study: Study,  # noqa: ARG002 - of kinds that have parts of their own
+        points: Sequence[PointSummary],  # noqa: ARG002 - as above
+        results: Sequence[Result],  # noqa: ARG002 - as above
+    ) -> dict[str, Any]:
+        """Its own parts of `iolab show --json`, of all points and of its own results."""
+        return {}
+
+
+class HostsReport(Protocol):
+    """Hosts that are booted on nodes, and what is known of the nodes."""
+
+    def are_swept(self, workload: Workload) -> bool:
+        """Whether a workload is told over how many of them there are on a node."""
+
+    def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
+        """The best point of each such workload."""
+
+    def charts(self, brief: Brief, looks: Looks) -> Charts:
+        """The charts of each such workload over its points."""
+
+    def told_runs(
+        self, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
+    ) -> tuple[DetailKey, ...]:
+        """Runs whose manifests are read for what the nodes told."""
+
+    def inside_run(self, plan: Plan, points: Sequence[PointSummary]) -> Result | None:
+        """The run that shows a node from inside; None where there is none."""
+
+    def inside(
+        self,
+        record: RunRecord,
+        result: Result,
+        telemetry: Sequence[Series],
+        facts: Mapping[str, HostFacts],
+        window: Window | None,
+    ) -> Inside | None:
+        """A node from inside over that run; None where none was watched."""
+
+    def inside_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
+        """The same as charts."""
+
+    def caveats(self, brief: Brief) -> tuple[str, ...]:
+        """What makes their figures no figures of storage."""
+
+    def tables(self, brief: Brief) -> tuple[Table, ...]:
+        """How they were made, and where they lived."""
+
+    def run_tables(self, result: Result) -> tuple[Table, ...]:
+        """What each node did in a run."""
+
+    def fleet_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
+        """What nodes told of their guests in a run."""
+
+    def node_metrics(self, study: Study, points: Sequence[PointSummary]) -> NodeMetrics:
+        """The published values of the nodes of those points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The kinds of load that reports know, in the order shown, and the hosts that are booted.
+
+    The first owns what no other does: a run that failed before it measured anything.
+    """
+
+    loads: tuple[LoadReport, ...]
+    hosts: HostsReport
+    analyses: Analyses
+
+    def of(self, result: Result) -> LoadReport:
+        """The kind of load that a result is of."""
+        first, *others = self.loads
+        return next((kind for kind in others if kind.owns(result)), first)
+
+    def making(self, workload: Workload) -> LoadReport:
+        """The kind of load that a workload makes."""
+        return next(kind for kind in self.loads if kind.makes(workload))
+
+    def apart(self, results: Iterable[Result]) -> dict[LoadReport, list[Result]]:
+        """The results by their kind, those of each in their order."""
+        found: dict[LoadReport, list[Result]] = {kind: [] for kind in self.loads}
+        for result in results:
+            found[self.of(result)].append(result)
+        return found
+
+    def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
+        """The best points of all workloads that have a figure."""
+        return tuple(one for kind in self.loads for one in kind.headlines(study, points))
+
+    def plain_headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
+        """The same of those whose runs are told by one figure and one latency."""
+        kinds = (kind for kind in self.loads if kind.has_one_figure)
+        return tuple(one for kind in kinds for one in kind.headlines(study, points))

@@ -1,0 +1,275 @@
+"""Findings as sentences: plain English, numbers rounded as everywhere, the runs behind each.
+
+No sentence without a finding. What an interval does not support is not said as if it were so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from types import MappingProxyType
+from typing import Final
+
+from iolab.analysis.bottleneck import Watched
+from iolab.analysis.findings import (
+    Bent,
+    Best,
+    Crossed,
+    Finding,
+    Gained,
+    Limited,
+    Priced,
+    RunKey,
+    Suits,
+    Tallied,
+)
+from iolab.analysis.gains import gains
+from iolab.analysis.points import PointSummary
+from iolab.analysis.ranked_findings import findings
+from iolab.core.metric import Metric, Result
+from iolab.core.study import Study
+from iolab.report.bottleneck import limit_words
+from iolab.report.caveats import run_name
+from iolab.report.numbers import axis_word, count, listing, show, show_value
+from iolab.report.phrases import LEVELS, Names, joined, need_words, percent, place, terabytes
+from iolab.report.series import DetailKey
+from iolab.report.value_tables import value_text
+from iolab.stats.comparison import Verdict
+
+ALIKE_NAMED: Final = 3
+"""Places that may be as good as the best that are named; more are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A statement for people and the finding that it is made of, with its runs."""
+
+    text: str
+    finding: Finding
+
+    @property
+    def runs(self) -> tuple[RunKey, ...]:
+        """The runs that it rests on."""
+        return self.finding.runs
+
+
+def names_of(study: Study) -> Names:
+    """The names that sentences on a study use."""
+    return Names({one.id: one.title for one in study.configurations})
+
+
+def story(study: Study, found: Iterable[Finding]) -> tuple[Sentence, ...]:
+    """A sentence for each finding, in their order; prices are told of the first of each rank."""
+    names = names_of(study)
+    told = [one for one in found if not _is_left_unsaid(one, names)]
+    return tuple(Sentence(sentence, one) for one in told if (sentence := say(one, names)))
+
+
+def _is_left_unsaid(one: Finding, names: Names) -> bool:
+    """Prices that no interval supports, and of all but the best, stand in tables alone."""
+    if not isinstance(one, Priced):
+        return False
+    return not names.several or one.rank > 1 or one.of < 2 or not one.sure
+
+
+@singledispatch
+def say(finding: object, names: Names) -> str:
+    """The sentence on a finding."""
+    raise TypeError(f"{type(finding).__name__} is no finding about {', '.join(names.titles)}")
+
+
+@say.register
+def _(best: Best, names: Names) -> str:
+    who = f"{names.of(best.configuration)} does its best" if names.several else "The best"
+    which = "that are not invalid" if best.invalid else "measured"
+    of = f" of {best.places} points {which}" if best.places > 1 else ""
+    at = f" at {place(best.axis)}" if best.axis else ""
+    verb = "with" if names.several else "is"
+    text = f"{best.workload}: {who} {verb} {_with_interval(best.value)}{at}"
+    text += f", the {'lowest' if best.value.unit == 'ns' else 'highest'}{of}" if of else ""
+    if best.alike and best.value.low is not None:
+        others = listing([place(one) for one in best.alike], ALIKE_NAMED)
+        text += f"; by their intervals {others} may be as good"
+    return f"{text}.{LEVELS[best.level]}"
+
+
+@say.register
+def _(gain: Gained, names: Names) -> str:
+    more = _gain_words(gain)
+    at = f" at {place(gain.axis)}" if gain.axis else ""
+    of = f", its largest supported gain of {count(gain.cells, 'point')}" if gain.cells > 1 else ""
+    return (
+        f"{gain.workload}: {names.of(gain.candidate)} has {more} "
+        f"{names.of(gain.baseline)}{at}{of}.{LEVELS[gain.level]}"
+    )
+
+
+@say.register
+def _(tally: Tallied, names: Names) -> str:
+    words = {
+        Verdict.BETTER: "better in {}",
+        Verdict.WORSE: "worse in {}",
+        Verdict.SAME: "the same in {}",
+        Verdict.INCONCLUSIVE: "neither better nor worse for sure in {}",
+    }
+    parts = [words[verdict].format(number) for verdict, number in tally.verdicts if number]
+    total = sum(number for _, number in tally.verdicts)
+    if not parts:
+        return ""
+    skipped = f"; {count(tally.skipped, 'point')} could not be compared" if tally.skipped else ""
+    return (
+        f"By {metric_words(tally.metric)} over {count(total, 'point')}, "
+        f"{names.of(tally.candidate)} is {joined(parts)} against "
+        f"{names.of(tally.baseline)}{skipped}."
+    )
+
+
+@say.register
+def _(cross: Crossed, names: Names) -> str:
+    also = f", {place(cross.fixed)}" if cross.fixed else ""
+    name = axis_word(cross.axis)
+    below = f"{'up to' if cross.up_to else 'at'} {name} {cross.last}"
+    above = f"from {name} {cross.first} on" if cross.on else f"at {name} {cross.first}"
+    return (
+        f"{cross.workload}{also}: {names.of(cross.below)} leads {below}, by "
+        f"{percent(cross.share_below)} there, and {names.of(cross.above)} {above}, by "
+        f"{percent(cross.share_above)} there.{LEVELS[cross.level]}"
+    )
+
+
+@say.register
+def _(bend: Bent, names: Names) -> str:
+    whose = f" of {names.of(bend.configuration)}" if names.several else ""
+    also = f", {place(bend.fixed)}" if bend.fixed else ""
+    name = axis_word(bend.axis)
+    rises = "rises" if bend.rate >= 1 else "falls"
+    by = percent(abs(bend.rate - 1))
+    doubt = ", by single runs" if bend.single else "" if bend.sure else ", though not for sure"
+    return (
+        f"{bend.workload}{also}: the latency{whose} bends at {name} {bend.load}. From there to "
+        f"{bend.further} the rate {rises} by {by} and the mean latency grows by "
+        f"{percent(bend.latency - 1)}{doubt}.{LEVELS[bend.level]}"
+    )
+
+
+@say.register
+def _(price: Priced, names: Names) -> str:
+    what = (
+        terabytes(price.value)
+        if price.unit == "TB"
+        else value_text(Metric(price.value, price.unit))
+    )
+    kind = f"{price.workload}: " if price.workload else ""
+    of = "" if price.workload else f" of {price.metric.removesuffix('_tb')} capacity"
+    return (
+        f"{kind}{names.of(price.configuration)} gives the most for each {price.per}, "
+        f"{what}{of}, of {count(price.of, 'configuration')}."
+        f"{LEVELS[price.level] if price.level is not None else ''}"
+    )
+
+
+@say.register
+def _(limit: Limited, names: Names) -> str:
+    return limit_words(limit, names)
+
+
+@say.register
+def _(suits: Suits, names: Names) -> str:
+    return need_words(suits, names)
+
+
+def metric_words(metric: str) -> str:
+    """A metric's key in a sentence: `lat_ns_p99_9` as `p99.9 latency`."""
+    way, mark, name = metric.partition("lat_ns_")
+    if mark:
+        kind = name if name in ("mean", "max") else name.replace("_", ".")
+        return f"{way.replace('_', ' ')}{kind} latency"
+    return _RATES.get(metric, metric.removesuffix("_per_s").replace("_", " "))
+
+
+_RATES: Final = {"iops": "IOPS", "bw_bytes_per_s": "bandwidth", "ops_per_s": "operations a second"}
+
+
+def _gain_words(gain: Gained) -> str:
+    """What is gained with its interval in the same terms: factors from twice as much on."""
+    metric = metric_words(gain.metric)
+    if "lat_ns_" not in gain.metric and gain.share >= 1:
+        return f"{_times(gain.share)} times{_between(gain, _times)} the {metric} of"
+    less = "less" if "lat_ns_" in gain.metric else "more"
+    return f"{percent(gain.share)} {less} {metric}{_between(gain, percent)} than"
+
+
+def _between(gain: Gained, told: Callable[[float], str]) -> str:
+    if gain.low is None or gain.high is None:
+        return ""
+    return f" ({told(gain.low)} to {told(gain.high)})"
+
+
+def _times(share: float) -> str:
+    """A share more as a factor: 1.5 more is 2.5 times."""
+    factor = 1 + share
+    return f"{factor:,.0f}" if factor >= 9.95 else f"{factor:.2g}"
+
+
+def _with_interval(metric: Metric) -> str:
+    if metric.low is None or metric.high is None:
+        return f"{show(metric)} (one run)" if metric.n == 1 else show(metric)
+    low, high = (show_value(end, metric.unit, bare_rate=True) for end in (metric.low, metric.high))
+    return f"{show(metric)} ({low} to {high})"
+
+
+def without_repeats(sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+    """The sentences, each text once."""
+    seen: set[str] = set()
+    for one in sentences:
+        if one.text not in seen:
+            seen.add(one.text)
+            yield one
+
+
+FIRST: Final = 8
+"""Sentences that stand open: what fits a screen. The others are folded below them."""
+
+LINKS_MOST: Final = 4
+"""Runs that a sentence leads to; more are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A sentence; `links` are the anchors and names of its first runs, `more` counts the others."""
+
+    text: str
+    links: tuple[tuple[str, str], ...]
+    more: str
+
+
+def said(
+    study: Study,
+    points: Sequence[PointSummary],
+    results: Sequence[Result],
+    anchors: Mapping[DetailKey, str],
+    watched: Mapping[DetailKey, Watched] = MappingProxyType({}),
+) -> tuple[Said, ...]:
+    """Every sentence that the results support, what decides first.
+
+    `watched` is what some runs tell of the resources under their load.
+    """
+    titles = {one.id: f" of {one.title}" for one in study.configurations}
+    if len(titles) == 1:
+        titles = {}
+    names = {
+        (one.digest, one.repeat): f"{run_name(one)}{titles.get(one.configuration, '')}"
+        for one in results
+    }
+    found = findings(study, points, gains(study, points), watched)
+    return tuple(_linked(one, names, anchors) for one in without_repeats(story(study, found)))
+
+
+def _linked(
+    one: Sentence, names: Mapping[DetailKey, str], anchors: Mapping[DetailKey, str]
+) -> Said:
+    keys = list(dict.fromkeys(key for key in one.runs if key in anchors))
+    links = tuple((anchors[key], names[key]) for key in keys[:LINKS_MOST])
+    hidden = len(keys) - len(links)
+    return Said(one.text, links, f"and {count(hidden, 'more run')}" if hidden else "")

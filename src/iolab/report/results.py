@@ -1,0 +1,298 @@
+"""Results for other tools: the `show --json` document, CSV, Markdown, and columns for Parquet.
+
+The JSON is a contract: `schema/show.json` describes it, docs/reference/show.md explains it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from iolab.analysis.curves import findings
+from iolab.analysis.points import PointSummary, summarise
+from iolab.core.configuration import Configuration
+from iolab.core.metric import Evidence, HostResult, Metric, Result, Spread
+from iolab.core.stopping import Steadiness
+from iolab.core.study import Study
+from iolab.report.curves import findings_document
+from iolab.report.kinds import Kinds
+from iolab.report.nodes import node_columns, node_document
+from iolab.report.numbers import clean
+from iolab.report.points import metric_document, point_columns, point_documents
+from iolab.report.table import axis_names
+from iolab.store.verify import Damage
+
+FORMAT: Final = 1
+"""The number of the JSON document's format; it changes when a reader would have to."""
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+"""First characters by which spreadsheets take a text for a formula or a command."""
+
+_MARKDOWN: Final = re.compile(r"([\\`*_\[\]<>|~&])")
+
+POINTS_NOTE: Final = "Published values with their 95 % intervals over n runs; each run follows."
+
+Value = str | int | float | None
+
+
+def session_document(
+    kinds: Kinds,
+    study: Study,
+    results: Sequence[Result],
+    points: Sequence[PointSummary] | None = None,
+    damaged: Sequence[Damage] = (),
+) -> dict[str, Any]:
+    """The document of `iolab show --json`, made of JSON's own types only.
+
+    `points` are those of the results, where the whole session has more than these: an interval
+    rests on all of it. `damaged` is what was left out.
+    """
+    told = summarise(results, study) if points is None else points
+    parts: dict[str, Any] = {}
+    for kind, own in kinds.apart(results).items():
+        parts |= kind.document(study, told, own)
+    return {
+        "format": FORMAT,
+        "study": {
+            "id": study.id,
+            "title": study.title,
+            "question": study.question,
+            "scale": study.scale,
+        },
+        "configurations": [_configuration(one) for one in study.configurations],
+        "points": point_documents(told, kinds.hosts.node_metrics(study, told)),
+        "results": [_result(result) for result in results],
+        **parts,
+        "load": findings_document(findings(study, results)),
+        "damaged": [
+            {"path": one.path, "run": one.run, "says": one.says, "do": one.do} for one in damaged
+        ],
+    }
+
+
+def _configuration(configuration: Configuration) -> dict[str, Any]:
+    cost = configuration.cost
+    return {
+        "id": configuration.id,
+        "title": configuration.title,
+        "hosts": list(configuration.hosts),
+        "path": configuration.path,
+        "nodes": configuration.nodes,
+        "capacity": {
+            "raw_tb": configuration.capacity.raw_tb,
+            "usable_tb": configuration.capacity.usable_tb,
+        },
+        "cost": None
+        if cost is None
+        else {
+            "currency": cost.currency,
+            "servers": cost.servers,
+            "network": cost.network,
+            "storage": cost.storage,
+        },
+        "hardware": dict(configuration.hardware),
+    }
+
+
+def _result(result: Result) -> dict[str, Any]:
+    return {
+        "configuration": result.configuration,
+        "workload": result.workload,
+        "axis": dict(result.axis),
+        "repeat": result.repeat,
+        "attempt": result.attempt,
+        "sitting": result.sitting,
+        "without": list(result.without),
+        "digest": result.digest,
+        "status": result.status.value,
+        "failure": result.failure,
+        "window_s": _finite(result.window_s),
+        "metrics": _metrics(result.metrics),
+        "hosts": [_host(host) for host in result.hosts],
+        "nodes": [node_document(node) for node in result.nodes],
+        "spread": None if result.spread is None else _spread(result.spread),
+        "steadiness": None if result.steadiness is None else _steadiness(result.steadiness),
+        "operation_spreads": {
+            key: _spread(spread) for key, spread in result.operation_spreads.items()
+        },
+        "verdict": {
+            "level": result.verdict.level.value,
+            "looked": result.verdict.looked,
+            "checks": [
+                {
+                    "code": check.code,
+                    "level": check.word,
+                    "says": check.says,
+                    "evidence": _evidence(check.evidence),
+                }
+                for check in result.verdict.checks
+            ],
+        },
+    }
+
+
+def _host(host: HostResult) -> dict[str, Any]:
+    return {"name": host.name, **_metrics(host.metrics)}
+
+
+def _steadiness(told: Steadiness) -> dict[str, Any]:
+    return {
+        "status": told.status.value,
+        "cut_s": told.cut_s,
+        "seconds": told.seconds,
+        "mean": _finite(told.mean),
+        "half_width": _finite(told.half_width),
+        "df": told.df,
+        "period_s": told.period_s,
+        "cycles": told.cycles,
+        "tau_s": _finite(told.tau_s),
+        "reasons": list(told.reasons),
+    }
+
+
+def _spread(spread: Spread) -> dict[str, Any]:
+    return {
+        "slowest": spread.slowest,
+        "fastest": spread.fastest,
+        "jain": _finite(spread.jain),
+        "max_over_min": _finite(spread.max_over_min),
+        "start_skew_ns": spread.start_skew_ns,
+        "end_skew_ns": spread.end_skew_ns,
+        "overlap": _finite(spread.overlap),
+        "first_done_s": _finite(spread.first_done_s),
+        "last_done_s": _finite(spread.last_done_s),
+        "drift_ns": spread.drift_ns,
+    }
+
+
+def _metrics(metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    return {key: metric_document(metric) for key, metric in metrics.items()}
+
+
+def _evidence(evidence: Evidence) -> dict[str, Any]:
+    return {
+        name: _finite(value) if isinstance(value, float) else value
+        for name, value in evidence.items()
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON has no infinity and no nan; both are unknown."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+TEXT_COLUMNS: Final = frozenset(
+    {
+        "steadiness",
+        *("configuration", "workload", "status", "verdict", "objections", "failure", "digest"),
+        *("without", "notes", "node", "outliers"),
+    }
+)
+"""Columns of text also where every entry is unknown; others are numbers unless a text is there."""
+
+
+def result_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
+    """One list a column, one entry a result; metric names carry their units.
+
+    `iops` and its kin are operations per second. A metric's interval gets the columns `_low`,
+    `_high` and `_n` where any result knows one.
+    """
+    found: dict[str, list[Value]] = {
+        "configuration": [result.configuration for result in results],
+        "workload": [result.workload for result in results],
+    }
+    for name in axis_names(results):
+        found[f"axis_{name}"] = [dict(result.axis).get(name) for result in results]
+    found["repeat"] = [result.repeat for result in results]
+    found["status"] = [result.status.value for result in results]
+    found["verdict"] = [result.verdict.level.value for result in results]
+    found["objections"] = [
+        " ".join(f"{check.code}:{check.word}" for check in result.verdict.objections)
+        for result in results
+    ]
+    found["steadiness"] = [
+        result.steadiness.status.value if result.steadiness else None for result in results
+    ]
+    found["host_count"] = [len(result.hosts) for result in results]
+    found["window_s"] = [_finite(result.window_s) for result in results]
+    for key in dict.fromkeys(key for result in results for key in result.metrics):
+        metrics = [result.metrics.get(key, Metric(None, "")) for result in results]
+        found[key] = [_finite(metric.value) for metric in metrics]
+        if any(metric.low is not None or metric.n is not None for metric in metrics):
+            found[f"{key}_low"] = [_finite(metric.low) for metric in metrics]
+            found[f"{key}_high"] = [_finite(metric.high) for metric in metrics]
+            found[f"{key}_n"] = [metric.n for metric in metrics]
+    found["attempt"] = [result.attempt for result in results]
+    found["sitting"] = [result.sitting for result in results]
+    found["without"] = [" ".join(result.without) for result in results]
+    found["failure"] = [result.failure for result in results]
+    found["digest"] = [result.digest for result in results]
+    return found
+
+
+def csv_text(results: Sequence[Result]) -> str:
+    """RFC 4180 with a heading line; an unknown number is an empty field.
+
+    Text that a spreadsheet would run as a formula gets an apostrophe before it.
+    """
+    return _csv(result_columns(results))
+
+
+def points_csv(points: Sequence[PointSummary]) -> str:
+    """The same with one row a point: published values with their intervals."""
+    return _csv(point_columns(points))
+
+
+def nodes_csv(results: Sequence[Result]) -> str:
+    """The same with one row for each run and node of its guests."""
+    return _csv(node_columns(results))
+
+
+def _csv(found: Mapping[str, Sequence[Value]]) -> str:
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    writer.writerow([csv_cell(name) for name in found])
+    for values in zip(*found.values(), strict=True):
+        writer.writerow([csv_cell(value) for value in values])
+    return out.getvalue()
+
+
+def csv_cell(value: Value) -> str | int | float:
+    """A field of CSV: unknown is empty, and no text is taken for a formula."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        text = clean(value)
+        return f"'{text}" if text.startswith(_FORMULA) else text
+    return value
+
+
+def markdown_text(kinds: Kinds, study: Study, results: Sequence[Result]) -> str:
+    """Tables that GitHub and its like show, under the study's title; numbers with units.
+
+    Where points have repeats, a table with a row for each point comes before that of their runs.
+    """
+    found = kinds.apart(results)
+    told = [kind for kind, own in found.items() if own] or list(found)[:1]
+    parts = (kind.markdown(study, found[kind]) for kind in told)
+    return f"# {_markdown_cell(study.title)}\n{''.join(parts)}"
+
+
+def markdown_lines(rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table, its heading first."""
+    rule = f"|{' --- |' * len(rows[0])}"
+    return "\n".join([markdown_row(rows[0]), rule, *map(markdown_row, rows[1:])])
+
+
+def markdown_row(cells: Sequence[str]) -> str:
+    """A row of a Markdown table; the cells may hold foreign text."""
+    return f"| {' | '.join(_markdown_cell(cell) for cell in cells)} |"
+
+
+def _markdown_cell(text: str) -> str:
+    """The text on one line, with everything that Markdown or HTML would read escaped."""
+    return _MARKDOWN.sub(r"\\\1", clean(" ".join(text.split())))

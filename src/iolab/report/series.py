@@ -1,0 +1,311 @@
+"""What the charts of one run are drawn from: its time series on one grid, its latency curves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from iolab.analysis.metrics import is_supported
+from iolab.analysis.storage_bytes import ByteAccount
+from iolab.analysis.window import controller_ns
+from iolab.core.histogram import BIN_COUNT, LOWER_NS, MIDDLE_NS, UPPER_NS, Counts
+from iolab.core.metric import Outlier, Result
+from iolab.core.run import RunRecord
+from iolab.core.samples import Floats, Ints, counted_once
+from iolab.report.palette import Token
+
+DetailKey = tuple[str, int]
+"""A run: the digest of its point, and the repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One line of a panel, one value for each time of the detail's grid; None where unknown.
+
+    `token` is its colour where it has one of its own, as an operation has.
+    """
+
+    name: str
+    values: tuple[float | None, ...]
+    token: Token | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Lines of one unit over time: of `show_value`."""
+
+    title: str
+    unit: str
+    traces: tuple[Trace, ...]
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Latency by percentile: `lat_ns[i]` is exceeded by one I/O in `tail[i]` (1/(1-q), from 1).
+
+    It ends at the highest percentile that `total` I/Os support.
+    """
+
+    name: str
+    total: int
+    tail: tuple[float, ...]
+    lat_ns: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A run's series on one grid of times, seconds since the first I/O; the middle of each cell.
+
+    Seconds before `warmup_s` and after `end_s` are not part of the result.
+    """
+
+    at_s: tuple[float, ...]
+    cell_s: float
+    warmup_s: float
+    end_s: float
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """A run's I/Os by moment and latency: `counts[i][j]` completed in moment i within band j.
+
+    Moment i lasts from `edges_s[i]` to `edges_s[i + 1]`, seconds since the first I/O; band j holds
+    latencies from `edges_ns[j]` to `edges_ns[j + 1]`, and all bands have one ratio. The percentiles
+    are those of each moment's I/Os, None where these are too few. What is before `begin_s` and
+    after `end_s` is not part of the result; `middle_ns` is where half of the I/Os in between lie.
+    """
+
+    edges_s: tuple[float, ...]
+    edges_ns: tuple[float, ...]
+    counts: tuple[tuple[int, ...], ...]
+    p50_ns: tuple[float | None, ...]
+    p99_ns: tuple[float | None, ...]
+    begin_s: float
+    end_s: float
+    middle_ns: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetail:
+    """The charts' side of a run.
+
+    `whole` is the latency of all its I/Os, `curves` that of each direction; of metadata load there
+    is no whole, and a curve for each operation. `timeline` is None for runs shown by their
+    distribution alone. `account` is the account of bytes where storage nodes were watched, `heat`
+    the latency over time of some runs of I/O on files.
+    """
+
+    result: Result
+    whole: Curve
+    curves: tuple[Curve, ...]
+    timeline: Timeline | None
+    account: ByteAccount | None = None
+    heat: HeatMap | None = None
+
+    @property
+    def key(self) -> DetailKey:
+        """The run that this is the detail of."""
+        return (self.result.digest, self.result.repeat)
+
+
+MAX_CELLS: Final = 180
+"""Cells of a timeline: more than its width in pixels on a phone can show is only bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PanelInside:
+    """One quantity of all devices of a kind; `scope` and `metrics` are those of its outliers.
+
+    `shares` is, by trace, which share of its link a port used on average within the window.
+    """
+
+    panel: Panel
+    scope: str
+    metrics: tuple[str, ...]
+    shares: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """A node in one run: its panels, those without any value left out.
+
+    Times are seconds since the run's first I/O; what is before `begin_s` or after `end_s` is no
+    part of the result. `outliers` are what analysis named. `neighbours` are watched nodes of the
+    same kernel, whose guests' work is in the processors' figures, too; with `shares_disks` also in
+    those of disks.
+    """
+
+    result: Result
+    node: str
+    guests: int
+    at_s: tuple[float, ...]
+    cell_s: float
+    begin_s: float
+    end_s: float
+    panels: tuple[PanelInside, ...]
+    outliers: tuple[Outlier, ...]
+    neighbours: tuple[str, ...] = ()
+    shares_disks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Equal cells over the run, counted from its first I/O on the controller's clock.
+
+    `edges_ns` are relative to `start_ns` (ns since the epoch), so that they keep every nanosecond;
+    `offsets_ns` is how far each host's clock is ahead of the controller's, in the order of the
+    record's `host_names`.
+    """
+
+    start_ns: int
+    span_ns: int
+    edges_ns: Floats
+    cell_s: float
+    offsets_ns: Ints
+
+    @property
+    def middles_s(self) -> Floats:
+        """The middle of each cell in seconds."""
+        return np.asarray((self.edges_ns[:-1] + self.edges_ns[1:]) / 2e9, dtype=np.float64)
+
+    @property
+    def covered_s(self) -> Floats:
+        """The part of each cell that the run covers: all of it but for the last."""
+        edges = np.minimum(self.edges_ns, float(self.span_ns))
+        return np.asarray(np.diff(edges) / 1e9, dtype=np.float64)
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return int(self.edges_ns.size - 1)
+
+    @staticmethod
+    def over(record: RunRecord) -> Grid:
+        """Cells as long as the run's intervals, or longer where that would be too many."""
+        table = record.intervals
+        ahead = [host.clock_offset_ns for host in record.hosts]
+        ahead += [host.clock_offset_ns for host in record.bystanders]
+        offsets = np.array(ahead, dtype=np.int64)
+        ends = controller_ns(table.end_real_ns, offsets[table.host])
+        start = int((ends - table.span_ns).min())
+        span = int(ends.max()) - start
+        step = max(float(np.median(table.span_ns)), 1.0)
+        cells = max(1, min(MAX_CELLS, round(span / step)))
+        width = step * math.ceil(span / step / cells) if cells == MAX_CELLS else span / cells
+        count = math.ceil(span / width - 1e-6)
+        edges = width * np.arange(count + 1, dtype=np.float64)
+        return Grid(start, span, edges, round(width / 1e9, 3), offsets)
+
+    def since_start_ns(self, host_ns: Ints, host: Ints | int) -> Floats:
+        """Times of hosts' own clocks, in ns since the first I/O."""
+        times = controller_ns(host_ns, self.offsets_ns[host]) - self.start_ns
+        return np.asarray(times, dtype=np.float64)
+
+    def cell_of(self, times_ns: Floats) -> Ints:
+        """The cell that each time since the start falls into, -1 outside."""
+        index = np.searchsorted(self.edges_ns, times_ns, side="right") - 1
+        return np.where((index >= 0) & (index < self.size), index, -1).astype(np.int64)
+
+
+def trace_on_grid(name: str, values: Floats) -> Trace:
+    """The values with four digits; what is not a number is unknown."""
+    return Trace(
+        name, tuple(float(f"{v:.4g}") if math.isfinite(v) else None for v in values.tolist())
+    )
+
+
+MAX_MOMENTS: Final = 120
+"""Columns of a heat map: each is then still two pixels wide on a phone."""
+
+MAX_BANDS: Final = 40
+"""Rows of a heat map: each is four pixels high."""
+
+MIN_MOMENTS: Final = 3
+"""With fewer columns there is no course of time to see: the percentile plot says as much."""
+
+_NARROWEST: Final = 1.04
+"""The least ratio of a band's ends: two bins of 1.6 %, so that no band is empty between bins."""
+
+
+def counts_by_cell(record: RunRecord, grid: Grid) -> Counts:
+    """The I/Os of all hosts by cell of the grid and latency bin: shape (grid.size, BIN_COUNT).
+
+    An interval belongs to the cell in which its middle lies. Latencies are response times where
+    service times stand beside them.
+    """
+    table, bins = record.intervals, record.bins
+    counts = np.zeros((grid.size, BIN_COUNT), dtype=np.int64)
+    if not len(bins):
+        return counts
+    middles = grid.since_start_ns(table.end_real_ns, table.host) - table.span_ns / 2
+    cells = grid.cell_of(middles)
+    stride = int(max(table.seq.max(), bins.seq.max())) + 1
+    cell_by_interval = np.full(len(record.hosts) * stride, -1, dtype=np.int64)
+    cell_by_interval[table.host * stride + table.seq] = cells
+    for part in bins.chunks():
+        where = cell_by_interval[part.host * stride + part.seq]
+        known = (where >= 0) & counted_once(part.direction)
+        np.add.at(counts, (where[known], part.bin[known]), part.count[known])
+    return counts
+
+
+def percentile_by_cell(counts: Counts, percent: float) -> Floats:
+    """The percentile (ns) of each row of bins, not a number where a row has no I/O."""
+    sums = np.cumsum(counts, axis=1)
+    totals = sums[:, -1]
+    ranks = np.maximum(totals * percent / 100.0, 1.0)
+    index = np.argmax(sums >= ranks[:, None], axis=1)
+    return np.where(totals > 0, MIDDLE_NS[index].astype(np.float64), np.nan)
+
+
+def heat_map(counts: Counts, grid: Grid, begin_s: float, end_s: float) -> HeatMap | None:
+    """The run's I/Os by moment and band of latency; None for a run of too few moments.
+
+    `counts` are those of `counts_by_cell` on `grid`; `begin_s` and `end_s` bound what the result is
+    of, in seconds since the first I/O.
+    """
+    size = math.ceil(grid.size / MAX_MOMENTS)
+    starts = np.arange(0, grid.size, size)
+    moments = np.add.reduceat(counts, starts, axis=0) if grid.size else counts
+    found = np.flatnonzero(moments.any(axis=0))
+    if len(starts) < MIN_MOMENTS or not found.size:
+        return None
+    edges_ns = _bands(float(max(LOWER_NS[found[0]], 1)), float(UPPER_NS[found[-1]]) + 1.0)
+    band_of = np.clip(np.searchsorted(edges_ns, MIDDLE_NS, side="right") - 1, 0, len(edges_ns) - 2)
+    cells = np.zeros((len(starts), len(edges_ns) - 1), dtype=np.int64)
+    np.add.at(cells.T, band_of, moments.T)
+    edges_s = np.minimum(np.append(grid.edges_ns[starts], grid.edges_ns[-1]), grid.span_ns) / 1e9
+    middles = (edges_s[:-1] + edges_s[1:]) / 2
+    inside = moments[(middles >= begin_s) & (middles <= end_s)].sum(axis=0, keepdims=True)
+    quartiles = [percentile_by_cell(inside, percent)[0] for percent in (25.0, 75.0)]
+    return HeatMap(
+        edges_s=tuple(round(float(edge), 4) for edge in edges_s),
+        edges_ns=tuple(edges_ns.tolist()),
+        counts=tuple(tuple(row) for row in cells.tolist()),
+        p50_ns=_supported(moments, 50.0),
+        p99_ns=_supported(moments, 99.0),
+        begin_s=begin_s,
+        end_s=end_s,
+        middle_ns=None if np.isnan(quartiles[0]) else (float(quartiles[0]), float(quartiles[1])),
+    )
+
+
+def _bands(low: float, high: float) -> Floats:
+    """The edges of bands of one ratio from the shortest latency to the longest."""
+    count = int(np.clip(math.log(high / low) / math.log(_NARROWEST), 1, MAX_BANDS))
+    return np.geomspace(low, high, count + 1)
+
+
+def _supported(moments: Counts, percent: float) -> tuple[float | None, ...]:
+    """The percentile of each moment whose I/Os are enough for it."""
+    values = percentile_by_cell(moments, percent).tolist()
+    totals = moments.sum(axis=1).tolist()
+    return tuple(
+        value if is_supported(total, percent) else None
+        for value, total in zip(values, totals, strict=True)
+    )

@@ -1,0 +1,297 @@
+"""Telemetry as panels: the target's devices, processors, ports, pressure and temperature.
+
+Rates are added up over the hosts; shares and depths are shown as the mean over the hosts and, with
+several hosts, the highest of them, so that one busy host cannot hide in a mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Protocol
+
+import numpy as np
+
+from iolab.core.host import Role
+from iolab.core.run import RunRecord
+from iolab.core.samples import Floats, Ints
+from iolab.report.series import Grid, Panel, Trace, trace_on_grid
+
+QUIET_PORT_BYTES_PER_S: Final = 1e6
+"""Ports that never moved this much have no part in the load and get no panel."""
+
+STEP_SLACK: Final = 1.5
+"""How much longer than asked a step between two samples may be before it counts as a gap."""
+
+LOOPBACK: Final = "lo"
+
+NO_KERNELS: Final[Mapping[str, str]] = {}
+"""Where nothing is known of them, each host has one of its own."""
+
+
+class HostSeries(Protocol):
+    """One derived telemetry series of one host, on that host's own clock."""
+
+    @property
+    def host(self) -> str:
+        """The host's name."""
+
+    @property
+    def scope(self) -> str:
+        """`disk`, `cpu`, `nic`, `pressure`, …."""
+
+    @property
+    def name(self) -> str:
+        """The device, port or core; `all` for all cores together."""
+
+    @property
+    def metric(self) -> str:
+        """What is counted, with its unit last."""
+
+    @property
+    def real_ns(self) -> Ints:
+        """When, on the host's own clock."""
+
+    @property
+    def value(self) -> Floats:
+        """The values; nan where unknown."""
+
+
+def telemetry_panels(
+    record: RunRecord,
+    series: Sequence[HostSeries],
+    grid: Grid,
+    kernels: Mapping[str, str] = NO_KERNELS,
+) -> tuple[Panel, ...]:
+    """The panels under the load, those without any value left out.
+
+    `kernels` are hosts' boots: hosts that share one see the same disks, and each counts once.
+    """
+    beside = {host.host for host in record.bystanders}
+    storage = (
+        *_beside_panels(record, Role.STORAGE, series, grid, kernels),
+        *_beside_panels(record, Role.HYPERVISOR, series, grid, kernels),
+    )
+    found, series = series, [one for one in series if one.host not in beside]
+    targets = {(host.host, host.devices[0].device) for host in record.hosts if host.devices}
+    numbers = {name: index for index, name in enumerate(record.host_names)}
+    disks = _once([s for s in series if s.scope == "disk" and (s.host, s.name) in targets], kernels)
+    cores = [s for s in series if s.scope == "cpu" and "@" in s.name]
+    every = [s for s in series if s.scope == "cpu" and s.name == "all"]
+    ports = [s for s in series if s.scope == "nic" and s.name != LOOPBACK]
+    step_ns = record.telemetry_interval_ms * 1e6
+    pressure = [s for s in series if s.scope == "pressure"]
+
+    def gridded(found: Iterable[HostSeries], metric: str) -> list[Floats]:
+        return [on_grid(s, grid, numbers[s.host], step_ns) for s in found if s.metric == metric]
+
+    received, sent = gridded(ports, "rx_bytes_per_s"), gridded(ports, "tx_bytes_per_s")
+    busy_ports = any(_peak(rows) > QUIET_PORT_BYTES_PER_S for rows in (received, sent))
+    read, write = gridded(disks, "read_bytes_per_s"), gridded(disks, "write_bytes_per_s")
+    server = [s for s in found if s.scope == "cassandra"]
+    panels = (
+        *storage,
+        *_server_panels(server, gridded),
+        Panel("Device throughput", "bytes/s", _used(("read", _sum(read)), ("write", _sum(write)))),
+        Panel("Device queue", "depth", _typical(gridded(disks, "queue_depth"), "depth")),
+        Panel("Device busy", "share", _typical(gridded(disks, "busy_share"), "busy")),
+        Panel("Processors busy", "share", _processors(every, cores, gridded)),
+        Panel(
+            "Network",
+            "bytes/s",
+            _used(("in", _sum_of_ports(received)), ("out", _sum_of_ports(sent)))
+            if busy_ports
+            else (),
+        ),
+        Panel("I/O pressure", "share", _typical(gridded(pressure, "io_some_share"), "waiting")),
+        Panel("Device temperature", "celsius", _typical(gridded(disks, "temperature_c"), "device")),
+    )
+    return tuple(panel for panel in panels if panel.traces)
+
+
+_BESIDE: Final = {Role.STORAGE: "Storage", Role.HYPERVISOR: "Node"}
+"""What panels of watched hosts begin with."""
+
+
+def _beside_panels(
+    record: RunRecord,
+    role: Role,
+    series: Sequence[HostSeries],
+    grid: Grid,
+    kernels: Mapping[str, str],
+) -> tuple[Panel, ...]:
+    """What watched hosts of a role did meanwhile: named disks and ports added up, processors."""
+    nodes = tuple(host for host in record.bystanders if host.role is role)
+    names = {host.host for host in nodes}
+    disks = {(host.host, delta.device) for host in nodes for delta in host.devices}
+    numbers = {name: index for index, name in enumerate(record.host_names)}
+    step_ns = record.telemetry_interval_ms * 1e6
+    own = [one for one in series if one.host in names]
+    of_disks = [s for s in own if s.scope == "disk" and (s.host, s.name) in disks]
+    others = [
+        one
+        for one in own
+        if (one.scope == "nic" and one.name != LOOPBACK) or (one.scope, one.name) == ("cpu", "all")
+    ]
+    found: dict[tuple[str, str], list[Floats]] = {}
+    for one in (*_once(of_disks, kernels), *others):
+        values = on_grid(one, grid, numbers[one.host], step_ns)
+        found.setdefault((one.scope, one.metric), []).append(values)
+
+    def rows(scope: str, metric: str) -> list[Floats]:
+        return found.get((scope, metric), [])
+
+    read, write = rows("disk", "read_bytes_per_s"), rows("disk", "write_bytes_per_s")
+    into, out = rows("nic", "rx_bytes_per_s"), rows("nic", "tx_bytes_per_s")
+    busy_ports = any(_peak(rates) > QUIET_PORT_BYTES_PER_S for rates in (into, out))
+    ports = _used(("in", _sum_of_ports(into)), ("out", _sum_of_ports(out))) if busy_ports else ()
+    word = _BESIDE[role]
+    return (
+        Panel(f"{word} disks", "bytes/s", _used(("read", _sum(read)), ("write", _sum(write)))),
+        Panel(f"{word} ports", "bytes/s", ports),
+        Panel(f"{word} processors", "share", _typical(rows("cpu", "busy_share"), "busy")),
+    )
+
+
+def _once(series: Sequence[HostSeries], kernels: Mapping[str, str]) -> list[HostSeries]:
+    """The series of disks, each of a kernel once: of the first host that tells it."""
+    found: dict[tuple[str, str, str], HostSeries] = {}
+    for one in series:
+        kernel = kernels.get(one.host) or one.host
+        found.setdefault((kernel, one.name, one.metric), one)
+    return list(found.values())
+
+
+def _server_panels(
+    server: Sequence[HostSeries], gridded: Callable[[Iterable[HostSeries], str], list[Floats]]
+) -> tuple[Panel, ...]:
+    """What a store's own server counted of itself, on whichever host it ran."""
+
+    def lines(*pairs: tuple[str, str]) -> tuple[Trace, ...]:
+        return _used(*((name, _sum(gridded(server, metric))) for name, metric in pairs))
+
+    return (
+        Panel(
+            "Server requests",
+            "ops/s",
+            lines(("read", "client_reads_per_s"), ("write", "client_writes_per_s")),
+        ),
+        Panel(
+            "Server latency",
+            "ns",
+            lines(("read", "client_read_lat_ns"), ("write", "client_write_lat_ns")),
+            log=True,
+        ),
+        Panel(
+            "Server flush and compaction",
+            "bytes/s",
+            lines(("compacted", "compacted_bytes_per_s"), ("flushed", "flushed_bytes_per_s")),
+        ),
+        Panel(
+            "Server queues",
+            "waiting",
+            lines(
+                ("reads", "reads_waiting"),
+                ("writes", "writes_waiting"),
+                ("compactions", "compactions_pending"),
+            ),
+        ),
+        Panel("Server garbage collection", "share", lines(("share", "collection_share"))),
+    )
+
+
+def _processors(
+    every: Sequence[HostSeries],
+    cores: Sequence[HostSeries],
+    gridded: Callable[[Iterable[HostSeries], str], list[Floats]],
+) -> tuple[Trace, ...]:
+    """All cores together, and the busiest core, which is what limits a single job."""
+    together = gridded(every, "busy_share") or gridded(cores, "busy_share")
+    return _named(("all cores", _mean(together)), ("busiest", _most(gridded(cores, "busy_share"))))
+
+
+def on_grid(series: HostSeries, grid: Grid, host: int | None, step_ns: float) -> Floats:
+    """The mean of the values in each cell; without a `host` they are on the controller's clock.
+
+    A derived value covers the time since the sample before it. So a cell without a sample takes the
+    next one's, but only if that step can have begun before the cell: a gap stays a gap.
+    """
+    if series.real_ns.size == 0:
+        return np.full(grid.size, np.nan)
+    if host is None:
+        times = np.asarray(series.real_ns - grid.start_ns, dtype=np.float64)
+    else:
+        times = grid.since_start_ns(series.real_ns, host)
+    cells = grid.cell_of(times - 1)
+    known = (cells >= 0) & np.isfinite(series.value)
+    sums = np.bincount(cells[known], weights=series.value[known], minlength=grid.size)
+    counts = np.bincount(cells[known], minlength=grid.size)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = np.where(counts > 0, sums / counts, np.nan)
+    following = np.minimum(np.searchsorted(times, grid.edges_ns[1:]), times.size - 1)
+    wait_ns = times[following] - grid.edges_ns[:-1]
+    covered = (counts == 0) & (wait_ns > 0) & (wait_ns <= STEP_SLACK * step_ns)
+    means[covered] = series.value[following[covered]]
+    return np.asarray(means, dtype=np.float64)
+
+
+def _named(*pairs: tuple[str, Floats | None]) -> tuple[Trace, ...]:
+    return tuple(trace_on_grid(name, values) for name, values in pairs if values is not None)
+
+
+def _used(*pairs: tuple[str, Floats | None]) -> tuple[Trace, ...]:
+    """The pairs without those that were zero throughout; the first if all were."""
+    used = [(name, v) for name, v in pairs if v is not None and np.nan_to_num(v).max() > 0]
+    return _named(*(used or pairs[:1]))
+
+
+def _typical(rows: list[Floats], name: str) -> tuple[Trace, ...]:
+    """One host by its name; several as mean and highest."""
+    if len(rows) <= 1:
+        return _named((name, _mean(rows)))
+    return _named(("mean", _mean(rows)), ("highest", _most(rows)))
+
+
+def _known(rows: list[Floats]) -> Floats | None:
+    """The rows as a matrix, None when nothing in them is known."""
+    if not rows:
+        return None
+    matrix = np.vstack(rows)
+    return matrix if np.isfinite(matrix).any() else None
+
+
+def _sum(rows: list[Floats]) -> Floats | None:
+    """The sum over hosts, unknown where any of them is: a missing host is not a dip."""
+    matrix = _known(rows)
+    total = None if matrix is None else matrix.sum(axis=0)
+    return None if total is None or not np.isfinite(total).any() else total
+
+
+def _sum_of_ports(rows: list[Floats]) -> Floats | None:
+    """The sum over ports that are there; ports of containers come and go."""
+    matrix = _known(rows)
+    return None if matrix is None else _where_known(matrix, np.nansum(matrix, axis=0))
+
+
+def _mean(rows: list[Floats]) -> Floats | None:
+    matrix = _known(rows)
+    if matrix is None:
+        return None
+    counts = np.isfinite(matrix).sum(axis=0)
+    return _where_known(matrix, np.nansum(matrix, axis=0) / np.maximum(counts, 1))
+
+
+def _most(rows: list[Floats]) -> Floats | None:
+    matrix = _known(rows)
+    if matrix is None:
+        return None
+    return _where_known(matrix, np.where(np.isfinite(matrix), matrix, -np.inf).max(axis=0))
+
+
+def _where_known(matrix: Floats, values: Floats) -> Floats:
+    """The values, nan in the columns where no row knows anything."""
+    return np.where(np.isfinite(matrix).any(axis=0), values, np.nan)
+
+
+def _peak(rows: list[Floats]) -> float:
+    matrix = _known(rows)
+    return 0.0 if matrix is None else float(np.nanmax(matrix))

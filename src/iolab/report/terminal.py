@@ -1,0 +1,184 @@
+"""What terminals show of results: tables without frames, verdicts in colour, harmless text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from iolab.core.metric import Level, Metric
+from iolab.report.numbers import axis_label, clean, show_interval
+
+VERDICT_STYLES: Final = {
+    Level.VALID: "green",
+    Level.INDICATIVE: "yellow",
+    Level.INVALID: "bold red",
+}
+"""The word always stands there too: colour alone tells nothing to a file or to many readers."""
+
+QUIET_STYLE: Final = "dim"
+
+GAP: Final = 2
+"""Blanks between columns."""
+
+NARROWEST: Final = 12
+"""A column that gives way keeps so many characters: less can no longer be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A column: numbers stand right and are never broken; a `main` column gives way first.
+
+    A `spare` one is left out where a terminal is too narrow for all, rather than cut figures.
+    """
+
+    title: str
+    number: bool = False
+    main: bool = False
+    spare: bool = False
+
+
+def one_line(text: str) -> str:
+    r"""The text on one line with everything unseen written out, as `\u001b`."""
+    return clean(" ".join(text.splitlines()).replace("\t", " "))
+
+
+def plain(text: str, style: str = "") -> Text:
+    """Foreign or own text for a screen, never read as markup."""
+    return Text(one_line(text), style=style)
+
+
+def verdict(level: Level, notes: Sequence[int] = ()) -> Text:
+    """A verdict in its word and colour, followed by the numbers of the objections behind it."""
+    text = Text(level.value, style=VERDICT_STYLES[level])
+    if notes:
+        text.append(" " + ",".join(str(note) for note in notes), style=QUIET_STYLE)
+    return text
+
+
+def run_name(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int = 1) -> str:
+    """A run for people: `rand-read-4k, iodepth 8`, with the repeat from the second on."""
+    values = f"{workload}, {axis_label(axis)}" if axis else workload
+    return one_line(values if repeat == 1 else f"{values} #{repeat}")
+
+
+Row = Sequence[Text | str]
+"""Cells of a table; plain strings are our own or cleaned already."""
+
+NARROWEST_TEXT: Final = 16
+"""A verdict with a handful of notes; what else it says goes on below."""
+
+
+def table(headings: Sequence[Heading], rows: Sequence[Row], widths: Sequence[int] = ()) -> Table:
+    """A table without frames, its columns as wide as they need to be, or as `widths` says."""
+    grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+    grid.show_header = any(heading.title for heading in headings)
+    for number, heading in enumerate(headings):
+        grid.add_column(
+            heading.title,
+            justify="right" if heading.number else "left",
+            no_wrap=not heading.main,
+            overflow="fold",
+            width=widths[number] if widths else None,
+        )
+    for row in rows:
+        grid.add_row(*(_text(cell) for cell in row))
+    return grid
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """One table in groups, each under a title that may be wider than any column.
+
+    Where the terminal is too narrow the last column gives way if it may be broken, then the first,
+    then spare columns are left out, in all groups alike.
+    """
+
+    headings: Sequence[Heading]
+    groups: Sequence[tuple[Text, Sequence[Row]]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The heading, then title and rows of each group."""
+        shown = self._fitting(options.max_width)
+        widths = self._widths(shown, options.max_width)
+        headings = [self.headings[column] for column in shown]
+        yield table(headings, [], widths)
+        bare = [Heading("", heading.number, heading.main) for heading in headings]
+        for name, rows in self.groups:
+            yield name
+            yield table(bare, [[row[column] for column in shown] for row in rows], widths)
+        dropped = [it.title for at, it in enumerate(self.headings) if at not in shown]
+        if dropped:
+            yield Text(f"Too narrow here for {' and '.join(dropped)}.", style=QUIET_STYLE)
+
+    def _fitting(self, room: int) -> list[int]:
+        """The columns that there is room for."""
+        shown = list(range(len(self.headings)))
+        for column in [at for at in reversed(shown) if self.headings[at].spare]:
+            if sum(self._widths(shown, room)) + GAP * (len(shown) - 1) > room:
+                shown.remove(column)
+        return shown
+
+    def _widths(self, shown: Sequence[int], room: int) -> list[int]:
+        every = [row for _, rows in self.groups for row in rows]
+        widths = [
+            max(len(self.headings[at].title), *(_text(row[at]).cell_len for row in every))
+            for at in shown
+        ]
+        last = len(widths) - 1
+        for column in (last, 0) if self.headings[shown[last]].main else (0,):
+            over = sum(widths) + GAP * last - room
+            narrowest = NARROWEST_TEXT if column == last else NARROWEST
+            widths[column] = max(widths[column] - max(over, 0), min(widths[column], narrowest))
+        return widths
+
+
+@dataclass(frozen=True, slots=True)
+class Unbroken:
+    """A line that stays whole however narrow the terminal is: a command to be copied."""
+
+    text: Text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The text as one line."""
+        yield from self.text.render(console, end="\n")
+
+
+def _text(cell: Text | str) -> Text:
+    return cell if isinstance(cell, Text) else Text(cell)
+
+
+def title(text: str) -> Text:
+    """A heading of a section."""
+    return plain(text, "bold")
+
+
+def pairs(rows: Sequence[tuple[str, Text | str]]) -> Table:
+    """Names and what they are, the names in one quiet column."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style=QUIET_STYLE, no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, text in rows:
+        grid.add_row(Text(name), text if isinstance(text, Text) else plain(text))
+    return grid
+
+
+@dataclass(frozen=True, slots=True)
+class PointRow:
+    """What a row shows: of a point, or `of_run` of one of its runs, with a suffix like ` #2`."""
+
+    suffix: str
+    style: str
+    metrics: Mapping[str, Metric]
+    verdict: Text
+    of_run: bool = False
+
+    def interval(self, key: str) -> str:
+        """A point's interval with its number of runs; one run's own without a number."""
+        shown = show_interval(self.metrics.get(key), bare_rate=True)
+        # What stands behind a run's own interval are batches of its seconds, not runs.
+        return shown.rpartition(" n=")[0] if self.of_run else shown

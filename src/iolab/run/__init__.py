@@ -1,1 +1,0 @@
-"""Runs a plan on hosts: sessions, phases, hosts, engines and telemetry. Never meets the store."""

@@ -1,1 +1,0 @@
-"""Engines: what makes the load, each behind one interface."""

@@ -1,1 +1,0 @@
-"""Hosts reached by ssh: the one door to asyncssh."""

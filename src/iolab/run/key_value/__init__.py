@@ -1,1 +1,0 @@
-"""Load on key-value stores: short commands, databases and their copies, engines held to them."""

@@ -1,1 +1,0 @@
-"""Telemetry: what surrounds a run, from samples of counters to rates."""

@@ -1,0 +1,410 @@
+"""Finds the sessions below a directory: never through a symbolic link, and not without bounds."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from iolab.analysis.resume_marks import shown_of
+from iolab.core.events import SessionStatus
+from iolab.core.metric import Result
+from iolab.core.study import Study
+from iolab.errors import IolabError, StoreError
+from iolab.report.best import Tally, tally
+from iolab.serve.server import (
+    DEPTH_MAX,
+    ENTRIES_MAX,
+    FILE_BYTES_MAX,
+    FOLDERS_MAX,
+    FOUND_S,
+    LISTING_S,
+    READERS_MAX,
+    SESSIONS_MAX,
+)
+from iolab.store import layout, lock
+from iolab.store.documents import Session
+from iolab.store.durable import told
+from iolab.store.reader import SessionReader
+from iolab.store.verify import stamp_of
+
+ID_BYTES: Final = 8
+"""Enough to tell five hundred places apart, and short in an address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a session lies: its opaque id, its name below the directory served, and the folder."""
+
+    id: str
+    name: str
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The sessions that were found, by name; `notes` say what was not looked at."""
+
+    places: tuple[Place, ...]
+    notes: tuple[str, ...]
+
+
+def find_sessions(root: Path) -> Found:
+    """The sessions at `root` and below it; folders that are hidden or cannot be read are left."""
+    found: list[Place] = []
+    waiting = deque([(root, 0)])
+    entered = closed = 0
+    while waiting and len(found) < SESSIONS_MAX and entered < FOLDERS_MAX:
+        folder, depth = waiting.popleft()
+        entered += 1
+        try:
+            below, is_session = _look(folder)
+        except OSError:
+            closed += 1
+            continue
+        if is_session:
+            found.append(_place(root, folder))
+        elif depth < DEPTH_MAX:
+            waiting.extend((folder / name, depth + 1) for name in below)
+    notes = []
+    if waiting:
+        notes.append(
+            f"There may be more: the search ended at {len(found)} sessions and {entered} folders."
+        )
+    if closed:
+        notes.append(f"Folders that could not be read: {closed}.")
+    return Found(tuple(sorted(found, key=lambda place: place.name)), tuple(notes))
+
+
+def _look(folder: Path) -> tuple[list[str], bool]:
+    """The folders in it that may hold sessions, and whether it is a session itself."""
+    below = []
+    is_session = False
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name == layout.SESSION:
+                is_session = entry.is_file(follow_symlinks=False)
+            elif not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                below.append(entry.name)
+    return sorted(below), is_session
+
+
+def _place(root: Path, folder: Path) -> Place:
+    name = str(folder.relative_to(root)) if folder != root else "."
+    seen = hashlib.blake2b(os.fsencode(name), digest_size=ID_BYTES).hexdigest()
+    return Place(seen, os.fsencode(name).decode("utf-8", "backslashreplace"), folder)
+
+
+_FILES: Final = (
+    layout.SESSION,
+    layout.STUDY,
+    layout.PLAN,
+    layout.HOSTS,
+    layout.LEDGER,
+    layout.LOCK,
+)
+_LEVELS: Final = 2
+"""Below `points`: the folders of points, and in them those of runs."""
+
+_FOLDERS_KNOWN_MAX: Final = 4 * ENTRIES_MAX
+"""Folders that are remembered; then the memory begins anew."""
+
+_SESSIONS_KNOWN_MAX: Final = 1024
+"""Sessions whose folders are remembered."""
+
+Stamp = tuple[int, int, int]
+"""Inode, and when content and attributes changed (ns)."""
+
+Folders = dict[str, tuple[Stamp, tuple[str, ...]]]
+"""Each folder's stamp, and the folders in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One state of a session: a digest of what lies there, when a run was last added (UTC, ns).
+
+    `held` says that a process writes to it.
+    """
+
+    digest: str
+    newest_ns: int
+    held: bool
+
+
+class Lookout:
+    """Looks at sessions, and remembers the folders in which nothing leads elsewhere."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Path, Folders] = OrderedDict()
+
+    def state(self, folder: Path) -> State:
+        """How the session stands; StoreError where a file of it is a link or no plain file."""
+        known = self._known.pop(folder, {})
+        seen: Folders = {}
+        told = hashlib.blake2b(digest_size=16)
+        try:
+            for name in _FILES:
+                told.update(repr((name, _file_stamp(folder / name))).encode())
+            newest = _walk(str(folder / layout.POINTS), _LEVELS, known, seen, told.update)
+        except OSError as error:
+            raise StoreError(
+                f"The session cannot be read: {error.strerror}.",
+                "Make it readable for the user who serves it.",
+            ) from error
+        self._remember(folder, seen)
+        held = lock.is_held(folder)
+        told.update(b"held" if held else b"")
+        return State(told.hexdigest(), newest, held)
+
+    def _remember(self, folder: Path, seen: Folders) -> None:
+        self._known[folder] = seen
+        while len(self._known) > _SESSIONS_KNOWN_MAX or (
+            len(self._known) > 1 and sum(map(len, self._known.values())) > _FOLDERS_KNOWN_MAX
+        ):
+            self._known.popitem(last=False)
+
+
+def _file_stamp(path: Path) -> tuple[int, ...]:
+    """Of a file that is read by name; empty where there is none."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return ()
+    _refuse(path.name, found, allow_folder=False)
+    return (*_stamp(found), found.st_size)
+
+
+def _walk(
+    path: str,
+    levels: int,
+    known: Folders,
+    seen: Folders,
+    tell: Callable[[bytes], object],
+) -> int:
+    """Tell the folder's stamp and those below it; the newest time of them all."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return 0  # set aside by a writer just now, or not there yet
+    if not stat.S_ISDIR(found.st_mode):
+        raise _foreign(Path(path).name)
+    stamp = _stamp(found)
+    before = known.get(path)
+    below = before[1] if before and before[0] == stamp else _folders(path)
+    seen[path] = (stamp, below)
+    if not levels:  # what was written into a run in place, its folder does not tell
+        tell(repr(stamp_of(Path(path))).encode())
+    if len(seen) > ENTRIES_MAX:
+        raise StoreError(f"The session has more than {ENTRIES_MAX} folders.", "Look at its files.")
+    tell(f"{path}{stamp}".encode("utf-8", "surrogateescape"))
+    newest = found.st_mtime_ns
+    if levels:
+        newest = max(
+            [newest, *(_walk(f"{path}/{name}", levels - 1, known, seen, tell) for name in below)]
+        )
+    return newest
+
+
+def _folders(path: str) -> tuple[str, ...]:
+    """The folders in a folder, sorted; StoreError where anything in it is not plain."""
+    below = []
+    with os.scandir(path) as entries:
+        for entry in entries:
+            found = entry.stat(follow_symlinks=False)
+            _refuse(entry.name, found, allow_folder=True)
+            if stat.S_ISDIR(found.st_mode):
+                below.append(entry.name)
+    return tuple(sorted(below))
+
+
+def _refuse(name: str, found: os.stat_result, *, allow_folder: bool) -> None:
+    if stat.S_ISDIR(found.st_mode) and allow_folder:
+        return
+    if not stat.S_ISREG(found.st_mode):
+        raise _foreign(name)
+    if found.st_size > FILE_BYTES_MAX:
+        raise StoreError(
+            f"'{name}' of the session has {found.st_size} bytes.",
+            f"No file of a session has more than {FILE_BYTES_MAX}; see what it is.",
+        )
+
+
+def _foreign(name: str) -> StoreError:
+    return StoreError(
+        f"'{name}' of the session is a link or a special file, which is not followed.",
+        "Put the file itself there; a session is served only from its own folder.",
+    )
+
+
+def _stamp(found: os.stat_result) -> Stamp:
+    return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+
+
+Clock = Callable[[], float]
+"""Seconds that only grow."""
+
+_TOLD_MAX: Final = 2048
+"""Sessions that are remembered in short; a list shows fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class InShort:
+    """A session in a line: what it is, how it stands, its runs by verdict, how many are planned.
+
+    `more` says that results may ask for runs beyond those planned, `damaged` counts what is left
+    out.
+    """
+
+    session: Session
+    tally: Tally
+    planned: int
+    more: bool
+    state: State
+    damaged: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A session of the list: in short, or why it cannot be read, or neither where not read yet."""
+
+    place: Place
+    told: InShort | None
+    fault: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The sessions, newest first, and what is to be known of the list itself."""
+
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...]
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A session read for a page: `results` and `study` as `iolab show` has them."""
+
+    place: Place
+    state: State
+    reader: SessionReader
+    session: Session
+    study: Study
+    results: tuple[Result, ...]
+
+
+class Library:
+    """The sessions below `root`, which must be absolute and without links in it."""
+
+    def __init__(self, root: Path, clock: Clock) -> None:
+        self.root = root
+        self._clock = clock
+        self._lock = Lock()
+        self._lookout = Lookout()
+        self._found: Found | None = None
+        self._found_at = 0.0
+        self._told: OrderedDict[str, tuple[str, InShort | str]] = OrderedDict()
+        self._readers: OrderedDict[str, tuple[tuple[int, int], SessionReader]] = OrderedDict()
+
+    def listing(self) -> Listing:
+        """Every session; those that were not read yet are read for a while, the newest known."""
+        with self._lock:
+            found = self._search(anew=True)
+            until = self._clock() + LISTING_S
+            lines = [self._line(place, until) for place in found.places]
+            whole = all(line.told or line.fault for line in lines)
+            return Listing(tuple(sorted(lines, key=_newest)), found.notes, whole)
+
+    def count(self) -> int:
+        """How many sessions there are, none of them read."""
+        with self._lock:
+            return len(self._search(anew=True).places)
+
+    def place(self, session_id: str) -> Place | None:
+        """Where the session of that id lies; None where there is none."""
+        with self._lock:
+            return next((one for one in self._search().places if one.id == session_id), None)
+
+    def state(self, place: Place) -> State:
+        """How a session stands now; StoreError where it must not be read."""
+        with self._lock:
+            return self._lookout.state(place.folder)
+
+    def open(self, place: Place) -> Opened:
+        """A session with its results; StoreError where it cannot or must not be read."""
+        with self._lock:
+            return self._open(place)
+
+    def _search(self, *, anew: bool = False) -> Found:
+        now = self._clock()
+        if anew or self._found is None or now - self._found_at > FOUND_S:
+            self._found, self._found_at = find_sessions(self.root), now
+        return self._found
+
+    def _line(self, place: Place, until: float) -> Line:
+        try:
+            state = self._lookout.state(place.folder)
+            known = self._told.get(place.id)
+            if known is None or known[0] != state.digest:
+                if self._clock() > until:
+                    return Line(place, None, "")
+                known = (state.digest, self._in_short(place))
+                self._told[place.id] = known
+                if len(self._told) > _TOLD_MAX:
+                    self._told.popitem(last=False)
+        except IolabError as error:
+            return Line(place, None, self._below(error))
+        short = known[1]
+        return Line(place, None, short) if isinstance(short, str) else Line(place, short, "")
+
+    def _in_short(self, place: Place) -> InShort | str:
+        try:
+            opened = self._open(place)
+            plan = opened.reader.plan
+            return InShort(
+                session=opened.session,
+                tally=tally(opened.results),
+                planned=len(plan.runs),
+                more=bool(plan.runs_more),
+                state=opened.state,
+                damaged=len(opened.reader.damaged()),
+            )
+        except IolabError as error:
+            return self._below(error)
+
+    def _below(self, error: IolabError) -> str:
+        """What an error says, of places below the directory and not of where that lies."""
+        return str(error).replace(f"{self.root}/", "")
+
+    def _open(self, place: Place) -> Opened:
+        state = self._lookout.state(place.folder)
+        reader = self._reader(place)
+        study, results = shown_of(reader)
+        return Opened(place, state, reader, reader.session, study, results)
+
+    def _reader(self, place: Place) -> SessionReader:
+        """The reader that knows the session's runs already, unless another took its place."""
+        with told(place.folder / layout.PLAN, "read"):
+            found = (place.folder / layout.PLAN).lstat()
+        stamp = (found.st_ino, found.st_mtime_ns)
+        known = self._readers.pop(place.id, None)
+        if known is None or known[0] != stamp:
+            known = (stamp, SessionReader(place.folder))
+        self._readers[place.id] = known
+        if len(self._readers) > READERS_MAX:
+            self._readers.popitem(last=False)
+        return known[1]
+
+
+def _newest(line: Line) -> tuple[int, int, str]:
+    """Running sessions first, then by age; what cannot be read comes last."""
+    if line.told is None:
+        return (2 if line.fault else 1, 0, line.place.name)
+    running = line.told.session.status is SessionStatus.RUNNING
+    return (-1 if running else 0, -line.told.session.created_real_ns, line.place.name)

@@ -1,0 +1,1 @@
+"""One execution of a plan: connect, start, watch, reconnect, stop, record."""

@@ -1,0 +1,292 @@
+"""Reaches every host and asks what it is: facts, tools, and whether its targets can be used."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from iolab.core.host import DeviceFacts, HostFacts, HostSpec, Role, TargetProbe
+from iolab.core.run import IdleProof
+from iolab.core.study import IDLE_WATCH_S, Study
+from iolab.errors import Fault, HostError, IolabError
+from iolab.hosts.answers import Leftovers, read_facts, read_probe
+from iolab.hosts.barrier import Outcomes, together
+from iolab.hosts.clock import Clock, ClockOffset, measure_offset
+from iolab.hosts.device_counters import SNAPSHOT_LIMIT_S, cpu_busy, idle_proof, look_of
+from iolab.hosts.engine import Engine
+from iolab.hosts.host import Hello, Host
+from iolab.hosts.telemetry import DISK
+from iolab.session.leftovers import LEFTOVERS, leftovers_on
+from iolab.study.guard import NVME, NVME_ARGV, NVME_PURGES, asks_rights
+from iolab.study.targets import Target, nodes_of, targets_of
+from iolab.targets.devices import MOUNT_PARENT, look_at, with_device
+
+FACTS_LIMIT_S: Final = 60.0
+"""Reading a host's facts: hundreds of disks, each with slow firmware pages, and `fio --version`."""
+
+PROBE_LIMIT_S: Final = 60.0
+"""One O_DIRECT write and read: a busy disk takes seconds, a hung one for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What the hosts told: `hellos` by host name, `facts` and `probes` by `Target.key`."""
+
+    hellos: Mapping[str, Hello]
+    facts: Mapping[str, HostFacts]
+    probes: Mapping[str, TargetProbe]
+    devices: Mapping[str, DeviceFacts] = field(default_factory=dict)
+
+    def joined(self, other: Survey) -> Survey:
+        """What other hosts told besides."""
+        return Survey(
+            {**self.hellos, **other.hellos},
+            {**self.facts, **other.facts},
+            {**self.probes, **other.probes},
+            {**self.devices, **other.devices},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What kinds of load, and of hosts that are booted, want to know beside a host's facts.
+
+    `programs` are asked for on clients, `node_programs` where hosts are booted, each with the
+    command that tells its version; `nodes` are the directories on which hosts are booted.
+    """
+
+    programs: Mapping[str, list[str]] = field(default_factory=dict)
+    nodes: tuple[Target, ...] = ()
+    node_programs: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+async def survey(study: Study, hosts: Mapping[str, Host], questions: Questions) -> Survey:
+    """Ask all hosts given at once. HostError names every one that failed, and what to do.
+
+    The hosts stay connected; whoever made them closes them.
+    """
+    tools = dict(questions.programs)
+    if study.precondition.purge in NVME_PURGES:
+        tools[NVME] = list(NVME_ARGV)
+    by_host: dict[str, list[Target]] = {}
+    for target in targets_of(study):
+        if target.host in hosts:
+            by_host.setdefault(target.host, []).append(target)
+
+    specs = {spec.name: spec for spec in study.hosts}
+    watched = [name for name in hosts if name in specs and specs[name].role is not Role.CLIENT]
+    carrying = {node.name for node in nodes_of(study)}
+    booting = {target.host: target for target in questions.nodes}
+
+    async def visit(host: Host) -> _Visit:
+        spec = specs[host.name]
+        if host.name in by_host:
+            return await _visit(host, spec, tuple(by_host[host.name]), tools, study)
+        if host.name in booting:
+            return await _visit(host, spec, (booting[host.name],), questions.node_programs, study)
+        hello = await host.connect()
+        path = spec.path if host.name in carrying else None
+        told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=path, tools={})
+        return _Visit(hello, {host.name: _with_devices(spec, read_facts(host.name, told))}, {})
+
+    visits = _complete(await together([hosts[name] for name in (*by_host, *watched)], visit))
+    return Survey(
+        hellos={name: visit.hello for name, visit in visits.items()},
+        facts={key: facts for visit in visits.values() for key, facts in visit.facts.items()},
+        probes={key: probe for visit in visits.values() for key, probe in visit.probes.items()},
+        devices={key: seen for visit in visits.values() for key, seen in visit.devices.items()},
+    )
+
+
+def tools_of(engines: Iterable[Engine]) -> dict[str, list[str]]:
+    """How hosts tell their version of each engine; those that are no tool of theirs left out."""
+    return {
+        engine.name.value: list(engine.version_argv) for engine in engines if engine.version_argv
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    hello: Hello
+    facts: Mapping[str, HostFacts]
+    probes: Mapping[str, TargetProbe]
+    devices: Mapping[str, DeviceFacts] = field(default_factory=dict)
+
+
+async def _visit(
+    host: Host,
+    spec: HostSpec,
+    targets: tuple[Target, ...],
+    tools: Mapping[str, list[str]],
+    study: Study,
+) -> _Visit:
+    settings, rights = study.target, asks_rights(study)
+    hello = await host.connect()
+    facts: dict[str, HostFacts] = {}
+    probes: dict[str, TargetProbe] = {}
+    devices: dict[str, DeviceFacts] = {}
+    for target in targets:
+        if target.serial is not None:
+            told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=None, tools=tools)
+            device = devices[target.key] = await look_at(host, target, settings)
+            facts[target.key] = with_device(read_facts(host.name, told), device)
+            if rights:
+                probes[target.key] = await _try(host, MOUNT_PARENT, rights=True)
+            continue
+        told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=target.path, tools=tools)
+        seen = facts[target.key] = _with_devices(spec, read_facts(host.name, told))
+        # A directory that is missing or closed is the guard's to name; trying it adds nothing.
+        if seen.target is not None and seen.target.writable:
+            probes[target.key] = await _try(host, target.path, rights=rights)
+    return _Visit(hello, facts, probes, devices)
+
+
+async def _try(host: Host, path: str, *, rights: bool) -> TargetProbe:
+    """What trying a folder tells, and with `rights` what else the agent may do there."""
+    told = await host.ask("probe", deadline_s=PROBE_LIMIT_S, path=path, rights=rights)
+    return read_probe(host.name, told)
+
+
+def _with_devices(spec: HostSpec, facts: HostFacts) -> HostFacts:
+    """The facts with the devices that the host's table names; HostError when it has none such."""
+    known = [disk.name for disk in facts.disks]
+    unknown = [name for name in spec.devices if name not in known]
+    if unknown:
+        happened = f"Host '{spec.name}' has no block device '{unknown[0]}'."
+        raise HostError(happened, f"Name one of {', '.join(known) or 'its own'} as devices.")
+    if not spec.devices or facts.target is None:
+        return facts
+    nearest = spec.devices[0] if len(spec.devices) == 1 else None
+    return replace(facts, target=replace(facts.target, device=nearest, devices=spec.devices))
+
+
+def _complete(outcomes: Outcomes[_Visit]) -> Mapping[str, _Visit]:
+    if not outcomes.failed:
+        return outcomes.done
+    faults = tuple(Fault(fault.happened, fault.do) for fault in outcomes.failed.values())
+    if len(faults) == 1:
+        raise HostError(faults[0].happened, faults[0].do, faults)
+    names = ", ".join(f"'{name}'" for name in outcomes.failed)
+    raise HostError(f"{len(faults)} hosts cannot serve: {names}.", "Correct each of them.", faults)
+
+
+_BUSY_AT: Final = 1 + DISK.index("busy_time_ns")
+"""Where a sample's row of a disk, which begins with its name, has the time it was busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """What a host did while nobody asked it to do anything.
+
+    `idle` are the rates of the busiest device below the target, `device_busy` the largest share of
+    the time that one of them was busy, `cpu_busy` that of all cores; None where it is not counted.
+    """
+
+    idle: IdleProof | None
+    device_busy: float | None
+    cpu_busy: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """One host that answered: `path` is the directory it was asked about, None for none."""
+
+    spec: HostSpec
+    path: str | None
+    facts: HostFacts
+    probe: TargetProbe | None
+    quiet: Quiet
+    offset: ClockOffset
+    hello: Hello
+    left: Leftovers | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """Every host by name, in exactly one of the two."""
+
+    reached: Mapping[str, Inspected]
+    failed: Mapping[str, IolabError]
+
+
+async def inspect_hosts(
+    hosts: Mapping[str, Host], path: str | None, tools: Mapping[str, list[str]], clock: Clock
+) -> Inspection:
+    """Connect and ask all hosts at once, then watch them all for a second while none is asked.
+
+    `path` is for hosts that name none of their own. The hosts stay connected; whoever made them
+    closes them.
+    """
+
+    async def meet(host: Host) -> _Met:
+        return await _meet(host, _folder_of(host.spec, path), tools)
+
+    met = await together(hosts.values(), meet)
+
+    async def watch(host: Host) -> Inspected:
+        facts, probe, hello, left = met.done[host.name]
+        # The clock comes last: the watch sees none of our own questions.
+        quiet = await _watch(host, facts)
+        offset = await measure_offset(host, clock)
+        folder = _folder_of(host.spec, path)
+        return Inspected(host.spec, folder, facts, probe, quiet, offset, hello, left)
+
+    seen = await together([hosts[name] for name in met.done], watch)
+    return Inspection(seen.done, {**met.failed, **seen.failed})
+
+
+def _folder_of(spec: HostSpec, path: str | None) -> str | None:
+    """The directory to ask a host about; none where its target is a block device."""
+    return None if spec.serial else spec.path or path
+
+
+_Met = tuple[HostFacts, TargetProbe | None, Hello, Leftovers | None]
+
+
+async def _meet(host: Host, path: str | None, tools: Mapping[str, list[str]]) -> _Met:
+    hello = await host.connect()
+    left = await leftovers_on(host, path) if LEFTOVERS in hello.capabilities else None
+    told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=path, tools=tools)
+    facts = read_facts(host.name, told)
+    if facts.target is None or not facts.target.writable:
+        return facts, None, hello, left
+    tried = await host.ask("probe", deadline_s=PROBE_LIMIT_S, path=path)
+    return facts, read_probe(host.name, tried), hello, left
+
+
+async def _watch(host: Host, facts: HostFacts) -> Quiet:
+    devices = facts.target.devices if facts.target is not None else ()
+    before = await host.ask("snapshot", deadline_s=SNAPSHOT_LIMIT_S)
+    await asyncio.sleep(IDLE_WATCH_S)
+    after = await host.ask("snapshot", deadline_s=SNAPSHOT_LIMIT_S)
+    try:
+        then, now = look_of(before), look_of(after)
+    except ValueError as fault:
+        raise host.give_up(f"sent a sample that makes no sense: {fault}") from None
+    span_ns = now.mono_ns - then.mono_ns
+    return Quiet(
+        idle_proof(then, now, devices),
+        device_busy(before.header, after.header, devices, span_ns),
+        cpu_busy(before.header.get("cpu"), after.header.get("cpu")),
+    )
+
+
+def device_busy(
+    before: Mapping[str, Any], after: Mapping[str, Any], devices: tuple[str, ...], span_ns: int
+) -> float | None:
+    """The largest share of `span_ns` that one of the devices was busy; None where none counts it.
+
+    The arguments are two samples that have lists of disks.
+    """
+    then, now = _busy_ns(before), _busy_ns(after)
+    if span_ns <= 0:
+        return None
+    shares = [(now[name] - then.get(name, 0)) / span_ns for name in devices if name in now]
+    return min(max(*shares, 0.0), 1.0) if shares else None
+
+
+def _busy_ns(sample: Mapping[str, Any]) -> dict[str, int]:
+    rows = (row for row in sample["disks"] if len(row) > _BUSY_AT)
+    return {row[0]: row[_BUSY_AT] for row in rows if isinstance(row[_BUSY_AT], int)}

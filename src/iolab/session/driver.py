@@ -1,0 +1,244 @@
+"""What a maker of load offers to a session, and those of one session."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from iolab.core.compressed import Packed
+from iolab.core.engine import EngineName
+from iolab.core.run import (
+    CacheProof,
+    DeviceDelta,
+    ExtentProof,
+    HostRun,
+    IdleProof,
+    PlannedRun,
+    ProcessorGroup,
+    ProcessorUse,
+    ProcessUse,
+    RunRecord,
+)
+from iolab.core.samples import BlockTrace
+from iolab.errors import EngineError
+from iolab.hosts.barrier import joined, together
+from iolab.hosts.clock import ClockOffset
+from iolab.hosts.device_counters import Look, deltas
+from iolab.hosts.engine import Command, EngineReading
+from iolab.hosts.intervals import IntervalLog
+from iolab.hosts.remote_process import Ending
+from iolab.hosts.telemetry import CounterCollector
+from iolab.session.context import Crew
+from iolab.targets.work_directory import Site
+
+
+@dataclass(slots=True)
+class Evidence:
+    """One host's share of a run. What a failed phase did not reach stays None.
+
+    Load that is no process of its own fills in what it `asked` for, `engine_version` and whether it
+    was `halted`, load without a reading its `span`: when it began and ended on the host's clock.
+    `details` puts what only its kind of load knows into the host's record. With `enough` seen, the
+    load was halted by its rule.
+    `files` is whatever else its engine left, by name, beside the `output` that it printed, and
+    `ceiling_iops` what it reached on a target that does nothing (`ceiling_fault`: why it did not).
+    """
+
+    site: Site
+    extents: ExtentProof | None = None
+    cache: CacheProof | None = None
+    idle: IdleProof | None = None
+    offset: ClockOffset | None = None
+    offset_after: ClockOffset | None = None
+    clock_step_ns: int | None = None
+    phase_processors: list[ProcessorUse] = field(default_factory=list)
+    command: Command | None = None
+    before: Look | None = None
+    after: Look | None = None
+    intervals: IntervalLog = field(default_factory=IntervalLog)
+    output: Packed | None = None
+    files: dict[str, Packed] = field(default_factory=dict)
+    reading: EngineReading | None = None
+    ending: Ending | None = None
+    asked: str = ""
+    engine_version: str = ""
+    halted: bool = False
+    error: str | None = None
+    enough: bool = False
+    details: Callable[[HostRun], HostRun] | None = None
+    span: tuple[int, int] | None = None
+    ceiling_iops: float | None = None
+    ceiling_fault: str = ""
+    trace: BlockTrace | None = None
+
+    @property
+    def name(self) -> str:
+        """The host's name."""
+        return self.site.name
+
+    @property
+    def devices(self) -> tuple[DeviceDelta, ...]:
+        """What the target's devices moved; empty when a look is missing."""
+        if self.before is None or self.after is None:
+            return ()
+        return deltas(self.before, self.after, self.site.devices)
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether the load ended on our wish, the user's or its rule's."""
+        return self.ending.halted if self.ending else self.halted
+
+    @property
+    def times(self) -> tuple[int | None, int | None]:
+        """When the load began and ended on the host's clock."""
+        if self.reading:
+            return self.reading.start_real_ns, self.reading.end_real_ns
+        return self.span or (None, None)
+
+    @property
+    def processor(self) -> ProcessorUse | None:
+        """What the load got of the processors, of all phases together; None if nothing tells."""
+        told = self.ending.exited.processor if self.ending else None
+        return told.use if told else summed(self.phase_processors)
+
+    def host_run(self) -> HostRun:
+        """The same for the record."""
+        command, reading, ending = self.command, self.reading, self.ending
+        exited = ending.exited if ending else None
+        use = ProcessUse(exited.user_s, exited.system_s, exited.max_rss_bytes) if exited else None
+        run = HostRun(
+            host=self.name,
+            error=self.error,
+            argv=command.argv if command else (),
+            job_file=command.job_file if command else self.asked,
+            engine_version=reading.version if reading else self.engine_version,
+            start_real_ns=self.times[0],
+            end_real_ns=self.times[1],
+            exit_code=exited.code if exited else None,
+            exit_signal=exited.signal if exited else None,
+            stopped_early=self.stopped_early,
+            totals=reading.totals if reading else None,
+            devices=self.devices,
+            extents=self.extents,
+            cache=self.cache,
+            idle=self.idle,
+            process=use,
+            clock_offset_ns=self.offset.offset_ns if self.offset else 0,
+            clock_error_ns=self.offset.error_ns if self.offset else 0,
+            stderr_tail=ending.stderr_tail if ending else "",
+            target_key=self.site.key,
+            clock_offset_after_ns=self.offset_after.offset_ns if self.offset_after else None,
+            clock_error_after_ns=self.offset_after.error_ns if self.offset_after else None,
+            clock_step_ns=self.clock_step_ns,
+            processor=self.processor,
+            read_from=self.site.read_from,
+            ceiling_iops=self.ceiling_iops,
+            ceiling_fault=self.ceiling_fault,
+            trace=self.trace,
+        )
+        return self.details(run) if self.details else run
+
+
+def summed(uses: Sequence[ProcessorUse]) -> ProcessorUse | None:
+    """What several phases got, one after the other; None of none."""
+    if not uses:
+        return None
+    groups: dict[str, ProcessorGroup] = {}
+    for group in (group for use in uses for group in use.groups):
+        before = groups.get(group.path)
+        groups[group.path] = group if before is None else _joined(before, group)
+    return ProcessorUse(
+        watched_ns=sum(use.watched_ns for use in uses),
+        threads=max(use.threads for use in uses),
+        wall_ns=sum(use.wall_ns for use in uses),
+        run_ns=sum(use.run_ns for use in uses),
+        wait_ns=sum(use.wait_ns for use in uses),
+        cores=tuple(sorted({core for use in uses for core in use.cores})),
+        groups=tuple(groups.values()),
+    )
+
+
+def _joined(one: ProcessorGroup, other: ProcessorGroup) -> ProcessorGroup:
+    pressures = (one.pressure_ns, other.pressure_ns)
+    known = [pressure for pressure in pressures if pressure is not None]
+    return replace(
+        other,
+        periods=one.periods + other.periods,
+        throttled=one.throttled + other.throttled,
+        throttled_ns=one.throttled_ns + other.throttled_ns,
+        pressure_ns=sum(known) if known else None,
+    )
+
+
+async def on_each(
+    evidence: Sequence[Evidence], work: Callable[[Evidence], Awaitable[None]]
+) -> None:
+    """The work on every host at once; each that fails gets its error, then all are raised as one.
+
+    Raises HostError or EngineError.
+    """
+    outcomes = await together(evidence, work)
+    for mine in evidence:
+        fault = outcomes.failed.get(mine.name)
+        if fault and mine.error is None:
+            mine.error = fault.happened
+    if outcomes.failed:
+        raise joined(tuple(outcomes.failed.values()))
+
+
+class Driver(ABC):
+    """How a kind of load is made on all hosts of a run; it fills in their evidence.
+
+    It lives as long as its session. `prepare` and `measure` raise HostError or EngineError when any
+    host fails, with what was gathered until then left in the evidence, and both heed a request to
+    stop.
+    """
+
+    @abstractmethod
+    async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+        """All phases before the first that counts; returns early at a request to stop."""
+
+    @abstractmethod
+    async def measure(
+        self,
+        crew: Crew,
+        run: PlannedRun,
+        evidence: Sequence[Evidence],
+        counters: CounterCollector,
+    ) -> None:
+        """The load itself, with telemetry."""
+
+    def told(self, record: RunRecord) -> RunRecord:
+        """The record of the last run with what only this kind of load knows of the whole fleet."""
+        return record
+
+    async def end(self) -> tuple[str, ...]:
+        """The session ends: nothing that was held between runs stays; what could not be ended."""
+        return ()
+
+
+class Drivers:
+    """The drivers of one session, each made when its first run comes."""
+
+    def __init__(self, makers: Mapping[EngineName, Callable[[], Driver]]) -> None:
+        self._makers = makers
+        self._made: dict[EngineName, Driver] = {}
+
+    def of(self, run: PlannedRun) -> Driver:
+        """The driver of a run's job. EngineError when there is none."""
+        engine = run.point.job.engine
+        if engine not in self._makers:
+            known = ", ".join(self._makers)
+            raise EngineError(f"This iolab cannot drive '{engine}'.", f"Use one of: {known}.")
+        if engine not in self._made:
+            self._made[engine] = self._makers[engine]()
+        return self._made[engine]
+
+    async def end(self) -> tuple[str, ...]:
+        """Nothing that a driver held between runs stays; sentences on what could not be ended."""
+        faults: list[str] = []
+        for driver in self._made.values():
+            faults += await driver.end()
+        self._made.clear()
+        return tuple(faults)

@@ -1,0 +1,121 @@
+"""What a session is handed of kinds of load, and of hosts that it boots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from iolab.core.engine import EngineName
+from iolab.core.host import HostFacts
+from iolab.core.run import PlannedRun, RunRecord
+from iolab.core.study import Study
+from iolab.hosts.engine import Engine
+from iolab.hosts.telemetry import CounterCollector
+from iolab.session.context import Crew
+from iolab.session.discovery import Questions, Survey, tools_of
+from iolab.session.driver import Driver
+from iolab.session.reconnect import Reach
+from iolab.study.kinds import StudyKinds
+from iolab.study.targets import Target
+
+Programs = Mapping[str, list[str]]
+"""Programs, each with the command that tells its version."""
+
+
+def _none(_: Study) -> Programs:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSession:
+    """The part of a kind of load in sessions.
+
+    `drivers` make the load of each engine, and `engines` are those that they start as one process a
+    host. `programs` are what a study's load needs on clients beside them.
+    """
+
+    drivers: Mapping[EngineName, Callable[[], Driver]]
+    engines: tuple[Engine, ...] = ()
+    programs: Callable[[Study], Programs] = _none
+
+
+class BootedHosts(Protocol):
+    """The hosts of a session that it boots, or that stand on others; perhaps none.
+
+    `raise_up` before the first of them is reached, `watching` and `told` for each run, `end` once.
+    """
+
+    below: Mapping[str, tuple[str, ...]]
+    """The block devices below the path of each node that has one."""
+
+    @property
+    def are_booted(self) -> bool:
+        """Whether there are any to boot."""
+
+    async def raise_up(self, nodes: Survey) -> None:
+        """Everything up to the boots; `nodes` is what they told.
+
+        Raises HostError, EngineError, and Interrupted at a stop request.
+        """
+
+    def reaching(self, reach: Reach | None) -> Reach | None:
+        """The same way to reach hosts anew, after which they are booted anew."""
+
+    def see_nodes(self, facts: Mapping[str, HostFacts]) -> None:
+        """Take what nodes told of themselves."""
+
+    def watching(
+        self, run: PlannedRun, counters: CounterCollector, places: Mapping[str, int]
+    ) -> AbstractAsyncContextManager[None]:
+        """What nodes count of them is collected while what is done within lasts.
+
+        `places` are the numbers of the nodes among the hosts that counters name.
+        """
+
+    def told(self, record: RunRecord) -> RunRecord:
+        """The record of a run with what is to be kept of them."""
+
+    async def end(self) -> tuple[str, ...]:
+        """All of them are shut down; sentences on what failed."""
+
+
+class HostSession(Protocol):
+    """The part in sessions of the kind of host that is booted."""
+
+    def targets(self, study: Study) -> tuple[Target, ...]:
+        """Where a study's hosts are booted: a directory of each node."""
+
+    def programs(self, study: Study) -> Programs:
+        """What they need on their nodes."""
+
+    def hosts(self, crew: Crew) -> BootedHosts:
+        """Those of a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKinds:
+    """The kinds of load that a session can make, and the kind of host that it can boot."""
+
+    loads: tuple[LoadSession, ...]
+    hosts: HostSession
+    study: StudyKinds
+    """What each has to do with studies and plans."""
+
+    @property
+    def engines(self) -> tuple[Engine, ...]:
+        """Every engine that runs as one process a host."""
+        return tuple(engine for load in self.loads for engine in load.engines)
+
+    @property
+    def drivers(self) -> Mapping[EngineName, Callable[[], Driver]]:
+        """Every maker of load that a run may name."""
+        return {name: made for load in self.loads for name, made in load.drivers.items()}
+
+    def questions(self, study: Study) -> Questions:
+        """What hosts of a study are asked."""
+        programs = tools_of(self.engines)
+        for load in self.loads:
+            programs |= load.programs(study)
+        return Questions(programs, self.hosts.targets(study), dict(self.hosts.programs(study)))

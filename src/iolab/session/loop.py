@@ -1,0 +1,337 @@
+"""What decides which run comes next: the plan itself, or the results so far."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Final, Protocol
+
+from iolab.core.configuration import Redundancy
+from iolab.core.events import Notice, Phase, RunFinished, RunStarted, SessionStatus
+from iolab.core.host import HostFacts
+from iolab.core.run import EngineOutput, PlannedRun, RunRecord, RunStatus
+from iolab.core.stopping import RuleSettings
+from iolab.core.study import OnFailure
+from iolab.core.target_state import EMPTY, Ledger
+from iolab.core.workload import Job
+from iolab.errors import EngineError, HostError, IolabError
+from iolab.hosts.barrier import together
+from iolab.hosts.clock import measure_offset
+from iolab.hosts.intervals import IntervalCollector
+from iolab.hosts.telemetry import CounterCollector
+from iolab.session.context import Crew
+from iolab.session.driver import Driver, Evidence
+from iolab.session.observers import Onlookers
+from iolab.session.reconnect import Patience, Reach, lost_now, mend, require_all
+from iolab.session.resources import Parts
+from iolab.targets.precondition import Preconditioner
+from iolab.targets.work_directory import Site
+
+
+class Agenda(Protocol):
+    """Gives one run after the other; whoever judges runs tells it what came of each."""
+
+    def next(self) -> PlannedRun | None:
+        """The run to make now, None when nothing more is needed."""
+
+    def said(self) -> Sequence[str]:
+        """What the user should know of its choices, since it was last asked."""
+
+
+class Walk:
+    """The pending runs in their order, whatever comes out."""
+
+    def __init__(self, pending: Iterable[PlannedRun]) -> None:
+        self._pending = iter(tuple(pending))
+
+    def next(self) -> PlannedRun | None:
+        """The next of the runs."""
+        return next(self._pending, None)
+
+    def said(self) -> Sequence[str]:
+        """Nothing: nothing is chosen."""
+        return ()
+
+
+FAULTS_TOLD: Final = 20
+"""Faults that the record of a run tells in one text: a thousand hosts that are lost at once have a
+thousand. Each host's own error stands with the host."""
+
+
+async def execute(
+    crew: Crew, run: PlannedRun, sites: Sequence[Site], parts: Parts
+) -> RunRecord | None:
+    """The record of the run, whether it went well or not.
+
+    A host or an engine that fails makes a failed record with all that was gathered until then. None
+    when the user wanted to stop before anything was measured.
+    """
+    crew.tell(RunStarted(run))
+    started_ns = crew.clock.real_ns()
+    evidence = [Evidence(site) for site in sites]
+    counters = CounterCollector()
+    onlookers = Onlookers(crew, run, counters, first=len(evidence), below=parts.booted.below)
+    watching = parts.booted.watching(run, counters, onlookers.places)
+    driver: Driver | None = None
+    fault: IolabError | None = None
+    try:
+        driver = parts.drivers.of(run)
+        await driver.prepare(crew, run, evidence)
+        if crew.stop.requested:
+            return None
+        async with onlookers.watching(), watching:
+            await driver.measure(crew, run, evidence, counters)
+    except (HostError, EngineError) as raised:
+        fault = raised
+    ended_ns = crew.clock.real_ns()
+    await read_clocks_again(crew, evidence)
+    await settle(crew, run)
+    method, rule = crew.study.method, rule_of(crew, run)
+    loads = _collected(evidence)
+    record = RunRecord(
+        run=run,
+        status=_status(evidence, fault),
+        failure=sentence(fault) if fault else None,
+        started_real_ns=started_ns,
+        ended_real_ns=ended_ns,
+        warmup_s=0.0 if rule else method.warmup_s,
+        runtime_s=float(rule.longest_s) if rule else method.runtime_s,
+        telemetry_interval_ms=crew.study.telemetry.interval_ms,
+        hosts=tuple(mine.host_run() for mine in evidence),
+        intervals=loads.intervals(),
+        bins=loads.bins(),
+        counters=counters.table(),
+        bystanders=onlookers.told(),
+        redundancy=_redundancy(crew, run),
+        outputs=outputs_of(run, evidence),
+        without=crew.without(run),
+        rule=rule,
+    )
+    return parts.booted.told(driver.told(record) if driver else record)
+
+
+def rule_of(crew: Crew, run: PlannedRun) -> RuleSettings | None:
+    """The rule under which a run is made; metadata load ends when it is done."""
+    return crew.study.method.rule if isinstance(run.point.job, Job) else None
+
+
+async def read_clocks_again(crew: Crew, evidence: Sequence[Evidence]) -> None:
+    """Each host's clock after the run: the difference is its drift. Nobody fails for it."""
+
+    async def read(mine: Evidence) -> None:
+        if mine.offset is not None and not mine.site.host.lost:
+            mine.offset_after = await measure_offset(mine.site.host, crew.clock)
+
+    await together(evidence, read)
+
+
+async def settle(crew: Crew, run: PlannedRun) -> None:
+    """Let the target come to rest before the next run."""
+    seconds = crew.study.method.settle_s
+    if seconds > 0 and not crew.stop.requested:
+        crew.begin(Phase.SETTLE, run, "the target comes to rest", seconds)
+        await crew.stop.pause(seconds)
+
+
+def sentence(fault: IolabError) -> str:
+    """What happened, for the record: every fault when there are several, up to a limit."""
+    parts = [part.happened for part in fault.faults] or [fault.happened]
+    more = len(parts) - FAULTS_TOLD
+    return " ".join([*parts[:FAULTS_TOLD], *([f"And {more} more."] if more > 0 else [])])
+
+
+def outputs_of(run: PlannedRun, evidence: Sequence[Evidence]) -> tuple[EngineOutput, ...]:
+    """What each host's engine printed and the files that it left, but for empty ones."""
+    name = f"{run.point.job.engine}.stdout"
+    found: list[EngineOutput] = []
+    for mine in evidence:
+        if mine.output is not None:
+            found.append(EngineOutput(mine.name, name, mine.output))
+        found += [EngineOutput(mine.name, *named) for named in mine.files.items()]
+    return tuple(one for one in found if one.content.size_bytes)
+
+
+def _redundancy(crew: Crew, run: PlannedRun) -> Redundancy | None:
+    wanted = run.point.configuration
+    return next(item.redundancy for item in crew.study.configurations if item.id == wanted)
+
+
+def _status(evidence: Sequence[Evidence], fault: IolabError | None) -> RunStatus:
+    if fault:
+        return RunStatus.FAILED
+    if any(mine.stopped_early and not mine.enough for mine in evidence):
+        return RunStatus.INTERRUPTED
+    return RunStatus.DONE
+
+
+def _collected(evidence: Sequence[Evidence]) -> IntervalCollector:
+    collector = IntervalCollector()
+    for index, mine in enumerate(evidence):
+        collector.add(index, mine.intervals)
+    return collector
+
+
+LAYOUT_TRIES: Final = 3
+"""How often files are laid out for one run when hosts are lost meanwhile: a fleet that loses a host
+each time is not fit to be measured."""
+
+COMMIT_LIMIT_S: Final = 120.0
+"""In which this process can say nothing: a thousand hosts took 26 s on cores that others used. No
+load runs meanwhile."""
+
+GO_ON: Final = "Correct it and resume the session; committed runs are kept."
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a session needs for going on after a fault.
+
+    `facts` are those of its start, by `Target.key`. `tried` is how often each run, by (digest,
+    repeat), was tried before this session began. `reach` makes a lost host anew, None where that
+    cannot be.
+    """
+
+    facts: Mapping[str, HostFacts]
+    tried: Mapping[tuple[str, int], int]
+    reach: Reach | None
+    patience: Patience
+    ledger: Ledger = EMPTY
+
+
+class Course:
+    """Follows the plan; `follow` once."""
+
+    def __init__(self, crew: Crew, parts: Parts, means: Means) -> None:
+        self._crew = crew
+        self._parts = parts
+        self._sites = parts.sites
+        self._states = Preconditioner(crew, parts.sites, means.facts, means.ledger)
+        self._means = means
+        self._method = crew.study.method
+        self._failed_points: set[str] = set()
+
+    async def follow(self, first: PlannedRun, agenda: Agenda) -> SessionStatus:
+        """Execute one run after the other, each committed when it ends.
+
+        Raises HostError or EngineError where the study's policy, or a host that stays lost, ends
+        the session.
+        """
+        for run in chain([first], iter(agenda.next, None)):
+            for text in agenda.said():
+                self._say(text)
+            if self._crew.stop.requested:
+                return SessionStatus.INTERRUPTED
+            if run.point.digest in self._failed_points:
+                self._say(f"Repeat {run.repeat} of {run.point.label} is left out: one has failed.")
+            elif not await self._see_through(run):
+                return SessionStatus.INTERRUPTED
+        for text in agenda.said():
+            self._say(text)
+        require_all(self._crew)
+        return SessionStatus.DONE
+
+    async def _see_through(self, run: PlannedRun) -> bool:
+        """A run with all its attempts; whether the session goes on."""
+        first = self._means.tried.get((run.point.digest, run.repeat), 0) + 1
+        # Each attempt but the last uses up a retry, or a host that is left out.
+        attempts = 1 + max(self._method.retries, len(self._crew.hosts))
+        for attempt in range(first, first + attempts):
+            sites = await self._sites_for(run)
+            turn = replace(run, attempt=attempt)
+            record = await execute(self._crew, turn, sites, self._parts)
+            if record is None:
+                return False
+            record = await self._states.account(record, sites)
+            await self._commit(record)
+            if record.status is not RunStatus.FAILED:
+                return record.status is RunStatus.DONE
+            if self._crew.stop.requested or not self._again(record, attempt - first):
+                break
+        return True
+
+    async def _commit(self, record: RunRecord) -> None:
+        """Tell of a run. A fleet's is judged and kept for so long that its agents must know."""
+        hosts = self._crew.everyone.values()
+        await asyncio.gather(*(host.bear_silence(COMMIT_LIMIT_S) for host in hosts))
+        try:
+            self._crew.tell(RunFinished(record))
+        finally:
+            await asyncio.gather(*(host.bear_silence(None) for host in hosts))
+
+    def _again(self, record: RunRecord, retried: int) -> bool:
+        """Whether a run that failed is tried again; raises where the session must end."""
+        run, policy = record.run, self._method.on_failure
+        if policy is OnFailure.STOP:
+            raise _ending(record)
+        if policy is OnFailure.WITHOUT_HOST:
+            guilty = {host.host for host in record.hosts if host.error} | {*lost_now(self._crew)}
+            if guilty:
+                self._leave_out(guilty, _ending(record))
+                return True
+        if policy is OnFailure.RETRY and retried < self._method.retries:
+            of = f"try {retried + 2} of {self._method.retries + 1}"
+            self._say(f"{run.point.label} failed and is tried again, {of}. {record.failure or ''}")
+            return True
+        self._failed_points.add(run.point.digest)
+        return False
+
+    async def _sites_for(self, run: PlannedRun) -> tuple[Site, ...]:
+        """The run's sites with their files, on hosts that all answer."""
+        for _ in range(LAYOUT_TRIES):
+            await self._mend()
+            try:
+                return await self._ready_for(run)
+            except (HostError, EngineError) as fault:
+                lost = lost_now(self._crew)
+                if self._method.on_failure is OnFailure.WITHOUT_HOST and (lost or fault.hosts):
+                    self._leave_out({*lost, *fault.hosts}, fault)
+                elif not lost or not self._can_mend:
+                    raise
+        return await self._ready_for(run)
+
+    async def _ready_for(self, run: PlannedRun) -> tuple[Site, ...]:
+        sites = await self._sites.ready_for(run, self._means.facts)
+        return await self._states.ready(run, sites)
+
+    async def _mend(self) -> None:
+        """Nobody is lost after this: lost hosts are reached again, or left out."""
+        if not lost_now(self._crew):
+            return
+        if self._method.on_failure is OnFailure.WITHOUT_HOST:
+            lost = lost_now(self._crew)
+            self._leave_out({*lost}, HostError(" ".join(lost.values()), GO_ON))
+            return
+        if not self._can_mend:
+            require_all(self._crew)
+        means = self._means
+        for name in await mend(self._crew, means.reach, means.facts, means.patience):
+            self._sites.forget(name)
+
+    @property
+    def _can_mend(self) -> bool:
+        return self._means.reach is not None and self._method.on_failure is not OnFailure.STOP
+
+    def _leave_out(self, names: set[str], fault: IolabError) -> None:
+        """Go on without these hosts; raises the fault where a configuration would have none."""
+        crew = self._crew
+        gone = crew.left_out | names
+        if any(gone.issuperset(item.hosts) for item in crew.study.configurations):
+            raise fault
+        for name in sorted(names):
+            self._say(f"Host '{name}' failed: from here on the session goes on without it.")
+            if crew.hosts[name].lost:
+                self._sites.forget(name)
+        crew.left_out.update(names)
+
+    def _say(self, text: str) -> None:
+        self._crew.tell(Notice(text.strip()))
+
+
+def _ending(record: RunRecord) -> IolabError:
+    """The error of a session that a failed run ends: the engine's fault where one ran."""
+    failed = [host for host in record.hosts if host.error]
+    ran = any(host.exit_code is not None or host.exit_signal is not None for host in failed)
+    kind = EngineError if ran else HostError
+    return kind(record.failure or "A run failed.", GO_ON)

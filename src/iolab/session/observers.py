@@ -1,0 +1,236 @@
+"""Hosts of a run that make no load: storage nodes and hypervisors, watched while others work.
+
+Nothing that happens to them ends a run or a session. One that is lost is told of once and keeps its
+error in every record from then on; it is not reached again before the session is resumed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from iolab.core.events import Notice, TelemetrySeen
+from iolab.core.host import HostSpec
+from iolab.core.run import Bystander, PlannedRun
+from iolab.errors import HostError
+from iolab.hosts.barrier import together
+from iolab.hosts.clock import ClockOffset, StepMeter, measure_offset
+from iolab.hosts.device_counters import SNAPSHOT_LIMIT_S, Look, cpu_busy, deltas, snapshot
+from iolab.hosts.host import Host, HostLost, Stream
+from iolab.hosts.telemetry import CounterCollector
+from iolab.session.context import Crew
+from iolab.study.targets import bystanders_of
+
+SILENCE_LIMIT_S: Final = 30.0
+"""Beyond the interval: a host that shows no sample for so long is lost, however busy it was."""
+
+FIRST_SAMPLE_LIMIT_S: Final = 20.0
+"""The first one comes at once, on a host that does nothing yet."""
+
+UNWATCH_LIMIT_S: Final = 20.0
+"""Calling a watch off on a host under full load."""
+
+
+class Watch:
+    """A watch on one host from before the start of a run until after its end.
+
+    `begin`, `follow` and `end` are called in this order; all but `end` raise HostError, and give
+    the host up when it falls silent or sends nonsense. With `inodes_of` the inodes of that path's
+    file system are counted, too.
+    """
+
+    def __init__(
+        self,
+        crew: Crew,
+        host: Host,
+        index: int,
+        counters: CounterCollector,
+        inodes_of: str | None = None,
+    ) -> None:
+        self._crew = crew
+        self._host = host
+        self._index = index
+        self._counters = counters
+        self._inodes_of = inodes_of
+        self._interval_ms = crew.study.telemetry.interval_ms
+        self._stream: Stream | None = None
+        self._held: Mapping[str, Any] | None = None
+        self._steps = StepMeter()
+
+    @property
+    def clock_step_ns(self) -> int | None:
+        """The largest step of the host's clock since `begin`, 0 for none, None if not known."""
+        return self._steps.step_ns
+
+    async def begin(self) -> None:
+        """Start it and see the first sample."""
+        self._stream = self._host.stream(
+            "watch", interval_ms=self._interval_ms, inodes_of=self._inodes_of
+        )
+        self._held = await self._next(self._stream, FIRST_SAMPLE_LIMIT_S)
+
+    async def follow(self, go_real_ns: int) -> None:
+        """Collect from the last sample before `go_real_ns` (the host's clock) until cancelled."""
+        if self._stream is None or self._held is None:
+            raise ValueError("a watch begins before it is followed")
+        while True:
+            sample = await self._next(self._stream, self._interval_ms / 1000 + SILENCE_LIMIT_S)
+            if sample["real_ns"] >= go_real_ns:
+                self._add(self._held)
+                self._show(self._held, sample)
+            self._held = sample
+
+    async def end(self) -> None:
+        """Call it off, whatever became of it; the newest sample counts, and one more made now.
+
+        Without that one a run shorter than the interval would have a single sample, and no rate.
+        """
+        if self._stream is None:
+            return
+        await self._stream.aclose()
+        with suppress(HostError):
+            if self._held is not None:
+                self._add(self._held)
+                last = await self._host.ask(
+                    "snapshot", deadline_s=SNAPSHOT_LIMIT_S, inodes_of=self._inodes_of
+                )
+                self._add({**last.header, "seq": self._held["seq"] + 1})
+                self._steps.look(last.header.get("real_ns"), last.header.get("boot_ns"))
+            await self._host.ask("unwatch", deadline_s=UNWATCH_LIMIT_S, watch=self._stream.id)
+
+    async def _next(self, stream: Stream, limit_s: float) -> Mapping[str, Any]:
+        try:
+            async with asyncio.timeout(limit_s):
+                header = (await anext(stream)).header
+        except TimeoutError:
+            reason = f"showed no sign of life for {limit_s:g} s"
+            raise self._host.give_up(reason) from None
+        except StopAsyncIteration:
+            raise self._host.give_up("ended its telemetry unasked") from None
+        if not isinstance(header.get("real_ns"), int):
+            raise self._nonsense("it has no time")
+        self._steps.look(header["real_ns"], header.get("boot_ns"))
+        return header
+
+    def _add(self, sample: Mapping[str, Any]) -> None:
+        try:
+            self._counters.add(self._index, sample)
+        except ValueError as fault:
+            raise self._nonsense(str(fault)) from None
+
+    def _nonsense(self, why: str) -> HostLost:
+        return self._host.give_up(f"sent telemetry that makes no sense: {why.rstrip('.')}")
+
+    def _show(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        busy = cpu_busy(before.get("cpu"), after.get("cpu"))
+        if busy is not None:
+            self._crew.tell(TelemetrySeen(self._host.name, busy))
+
+
+@dataclass(slots=True)
+class _Onlooker:
+    """One of them in one run."""
+
+    spec: HostSpec
+    host: Host
+    watch: Watch
+    error: str | None = None
+    offset: ClockOffset | None = None
+    before: Look | None = None
+    after: Look | None = None
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+
+class Onlookers:
+    """All of them in one run; their counters are numbered from `first` on.
+
+    `below` are the devices below the paths of those that have one, by name.
+    """
+
+    def __init__(
+        self,
+        crew: Crew,
+        run: PlannedRun,
+        counters: CounterCollector,
+        *,
+        first: int,
+        below: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        self._crew = crew
+        self._below = below
+        specs = bystanders_of(crew.study, run.point.configuration)
+        self.places = {spec.name: first + place for place, spec in enumerate(specs)}
+        """The number of each among the hosts that counters name."""
+        self._all = [
+            _Onlooker(
+                spec, host, Watch(crew, host, self.places[spec.name], counters), error=host.lost
+            )
+            for spec in specs
+            if (host := crew.bystanders.get(spec.name)) is not None
+        ]
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """Their clocks are read and their disks counted before and after what is done within."""
+        await self._on_each(self._living(), self._begin)
+        following = asyncio.create_task(self._on_each(self._living(), self._follow))
+        try:
+            yield
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            await self._on_each(self._living(), self._end)
+
+    def told(self) -> tuple[Bystander, ...]:
+        """What is to be recorded of them."""
+        return tuple(
+            Bystander(
+                host=one.name,
+                role=one.spec.role,
+                error=one.error,
+                devices=deltas(one.before, one.after, self._devices(one.spec))
+                if one.before and one.after
+                else (),
+                clock_offset_ns=one.offset.offset_ns if one.offset else 0,
+                clock_error_ns=one.offset.error_ns if one.offset else 0,
+            )
+            for one in self._all
+        )
+
+    def _devices(self, spec: HostSpec) -> tuple[str, ...]:
+        """Those that its table names, else those below its path."""
+        return spec.devices or self._below.get(spec.name, ())
+
+    def _living(self) -> list[_Onlooker]:
+        return [one for one in self._all if one.error is None]
+
+    async def _on_each(
+        self, members: Iterable[_Onlooker], work: Callable[[_Onlooker], Awaitable[None]]
+    ) -> None:
+        async def guarded(one: _Onlooker) -> None:
+            try:
+                await work(one)
+            except HostError as fault:
+                one.error = fault.happened
+                self._crew.tell(Notice(f"{fault.happened} The run goes on without a look at it."))
+
+        await together(members, guarded)
+
+    async def _begin(self, one: _Onlooker) -> None:
+        await one.watch.begin()
+        one.offset = await measure_offset(one.host, self._crew.clock)
+        one.before = await snapshot(one.host)
+
+    async def _follow(self, one: _Onlooker) -> None:
+        now_ns = self._crew.clock.real_ns()
+        await one.watch.follow(now_ns + (one.offset.offset_ns if one.offset else 0))
+
+    async def _end(self, one: _Onlooker) -> None:
+        one.after = await snapshot(one.host)
+        await one.watch.end()

@@ -1,0 +1,109 @@
+"""Reaches a host again that was lost, within a limit, and sees that it is still what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from iolab.core.events import Notice
+from iolab.core.host import HostFacts, HostSpec
+from iolab.errors import HostError, Interrupted
+from iolab.hosts.host import Host
+from iolab.session.context import Crew
+from iolab.session.discovery import survey
+from iolab.study.guard import changes
+
+Reach = Callable[[HostSpec], Host]
+"""A new host of that spec, not connected yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a lost host is tried for, and the pause between two tries, in seconds."""
+
+    limit_s: float
+    pause_s: float
+
+
+USUAL: Final = Patience(limit_s=120.0, pause_s=5.0)
+"""An sshd that restarts takes seconds, a cable that is put in again a minute; a machine that boots
+takes longer than a session should wait without anybody knowing."""
+
+RESUME: Final = "Bring it back and resume the session; committed runs are kept."
+
+
+class Changed(HostError):
+    """A host that came back as another: trying it longer mends nothing."""
+
+
+async def mend(
+    crew: Crew, reach: Reach | None, facts: Mapping[str, HostFacts], patience: Patience
+) -> tuple[str, ...]:
+    """Replace every lost host of the crew by one that answers; the names of those.
+
+    Raises HostError when one cannot be reached in time, or is not what `facts` (by `Target.key`)
+    say it was, and Interrupted when the user wants to stop meanwhile.
+    """
+    lost = lost_now(crew)
+    for name, why in lost.items():
+        await _mend_one(crew, name, why, reach, patience)
+        crew.mended.add(name)
+    if lost:
+        await _compare(crew, tuple(lost), facts)
+    return tuple(lost)
+
+
+def lost_now(crew: Crew) -> dict[str, str]:
+    """Why each host that takes part can no longer be spoken to, by name."""
+    return {
+        name: host.lost
+        for name, host in crew.hosts.items()
+        if host.lost and name not in crew.left_out
+    }
+
+
+def require_all(crew: Crew) -> None:
+    """HostError that tells of every host that is lost."""
+    lost = lost_now(crew)
+    if lost:
+        raise HostError(" ".join(lost.values()), RESUME)
+
+
+async def _mend_one(
+    crew: Crew, name: str, why: str, reach: Reach | None, patience: Patience
+) -> None:
+    host = crew.hosts[name]
+    if reach is None:
+        raise HostError(why, RESUME)
+    crew.tell(Notice(f"{why} It is tried again for up to {patience.limit_s:g} s."))
+    deadline_ns = crew.clock.mono_ns() + round(patience.limit_s * 1e9)
+    while True:
+        await host.close()
+        host = crew.hosts[name] = reach(host.spec)
+        try:
+            await host.connect()
+        except Changed:
+            raise
+        except HostError:
+            if crew.clock.mono_ns() >= deadline_ns:
+                happened = f"{why} It could not be reached again within {patience.limit_s:g} s."
+                raise HostError(happened, RESUME) from None
+        else:
+            crew.tell(Notice(f"Host '{name}' is reached again."))
+            return
+        await crew.stop.pause(patience.pause_s)
+        if crew.stop.requested:
+            raise Interrupted("The session was stopped.", "Resume it to go on.")
+
+
+async def _compare(crew: Crew, names: tuple[str, ...], facts: Mapping[str, HostFacts]) -> None:
+    """HostError when a host came back as another."""
+    again = {name: crew.hosts[name] for name in names}
+    seen = await survey(crew.study, again, crew.questions)
+    faults = changes({key: facts[key] for key in seen.facts if key in facts}, seen.facts)
+    if faults:
+        for name in names:
+            crew.taken.pop(name, None)  # What lies there may not be ours.
+        happened = "A host that was lost came back as another."
+        raise Changed(happened, "Put it back as it was, and resume the session.", faults)

@@ -1,0 +1,95 @@
+"""Load on all hosts from one moment on, each host watched from before it until after its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from iolab.errors import EngineError, HostError
+from iolab.hosts.barrier import alongside
+from iolab.hosts.clock import measure_offset
+from iolab.hosts.device_counters import snapshot
+from iolab.hosts.engine import Command
+from iolab.hosts.remote_process import Ending, drive
+from iolab.hosts.telemetry import CounterCollector
+from iolab.session.context import Crew
+from iolab.session.driver import Evidence, on_each
+from iolab.session.observers import Watch
+from iolab.session.start_time import start_of
+
+START_ALLOWANCE_S: Final = 0.5
+"""From the decision to the start: a look at the counters and the request on every host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """When a host's load begins, on its own clock, and how far ahead that was when chosen."""
+
+    real_ns: int
+    lead_s: float
+
+
+async def load_at_once(
+    crew: Crew,
+    evidence: Sequence[Evidence],
+    counters: CounterCollector,
+    load: Callable[[Evidence, Go], Coroutine[Any, Any, None]],
+    halt: asyncio.Event,
+) -> None:
+    """Begin the load of every host at the same moment and follow all of them to their end.
+
+    `halt` tells every load to end early: set by anybody, at the user's wish to stop, and when one
+    host fails. Raises HostError or EngineError when any host failed; each has its error then.
+    """
+    watches = {
+        mine.name: Watch(crew, mine.site.host, index, counters)
+        for index, mine in enumerate(evidence)
+    }
+
+    async def get_ready(mine: Evidence) -> None:
+        await watches[mine.name].begin()
+        mine.offset = await measure_offset(mine.site.host, crew.clock)
+
+    async def one(mine: Evidence) -> None:
+        go = Go(start.on(mine), start.lead_s)
+        try:
+            await alongside(load(mine, go), watches[mine.name].follow(go.real_ns))
+        except (HostError, EngineError):
+            # A run without one of its hosts answers nothing: the others need not go on.
+            halt.set()
+            raise
+
+    try:
+        await on_each(evidence, get_ready)
+        start = start_of(crew, evidence, START_ALLOWANCE_S)
+        await alongside(on_each(evidence, one), crew.stop.pass_on(halt))
+    finally:
+        await asyncio.gather(*(watch.end() for watch in watches.values()))
+        for mine in evidence:
+            mine.clock_step_ns = watches[mine.name].clock_step_ns
+
+
+async def drive_between_looks(
+    mine: Evidence,
+    command: Command,
+    go: Go,
+    halt: asyncio.Event,
+    on_output: Callable[[bytes], None],
+    on_stderr: Callable[[bytes], None] | None = None,
+) -> Ending:
+    """One host's process from its start to its end, between two looks at the target's devices."""
+    mine.before = await snapshot(mine.site.host)
+    ending = mine.ending = await drive(
+        mine.site.host,
+        command,
+        halt,
+        on_output,
+        start_at_real_ns=go.real_ns,
+        lead_s=go.lead_s,
+        on_stderr=on_stderr,
+        watch_processor=True,
+    )
+    mine.after = await snapshot(mine.site.host)
+    return ending

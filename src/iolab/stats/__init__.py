@@ -1,0 +1,1 @@
+"""Pure mathematics: intervals, steady state, stopping, searches, curves."""

@@ -1,0 +1,175 @@
+"""The variance of a mean of correlated seconds, and how many independent ones they are worth.
+
+Batch means over all octaves of batch size. Of each octave the autocorrelation at lag 1 says by how
+much the batches still hang together, so that a long correlation is seen although batches of that
+length would be too few; the octave of the widest interval counts. Sample autocorrelations are too
+small by about (1 + 3 rho) / m (Kendall 1954) and are put right by that. Marriott and Pope (1954)
+have 1 + 4 rho for a mean that is estimated itself; the thresholds were found with the former.
+Skart (Tafazzoli and Wilson 2011) does the same with one batch size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from iolab.stats.special import student_quantile
+from iolab.stats.steady_state import Floats
+
+EFFECTIVE_MIN: Final = 20.0
+"""Effective independent batches below which a series has no interval: with fewer, autocorrelations
+of AR(1) series are known too badly, and rules that wait for a narrow interval find one by chance
+(simulated, `bench/method/coverage.py`)."""
+
+_JUDGED_MIN: Final = 40
+"""Batches whose autocorrelation tells whether there are enough effective ones; of fewer, white
+noise would often be refused. Series of fewer seconds, which are for demonstrations, are not."""
+
+_CORRECTED_MIN: Final = 16
+"""Batches whose variance is corrected for their autocorrelation; of fewer it would be noise."""
+
+_BOUND_SDS: Final = 6.0
+"""Standard deviations of batches, however correlated, within which the mean of an AR(1) series of
+up to rho = 0.98 lies from a minute on, also where the rule waits until they are small."""
+
+_CORRECTED_DF: Final = 3.0
+"""Degrees of freedom that a corrected variance has at the least. Sixteen batches of white noise
+look correlated now and then; with one degree of freedom (a quantile of 12.7) one such series of
+sixty had an interval six times too wide. Simulated coverage is the same with three."""
+
+_RHO_MOST: Final = 0.999
+"""A random walk has an autocorrelation of 1 and no variance of the mean."""
+
+_CONFIDENT: Final = 0.975
+
+
+@dataclass(frozen=True, slots=True)
+class MeanVariance:
+    """The variance of a mean, and how many degrees of freedom its estimate has."""
+
+    variance: float
+    df: float
+
+    @property
+    def half_width(self) -> float:
+        """Half the 95 % interval of the mean."""
+        return student_quantile(_CONFIDENT, self.df) * math.sqrt(self.variance)
+
+
+@dataclass(frozen=True, slots=True)
+class Octave:
+    """Means of `count` batches of `size` seconds: their variance, autocorrelation and kurtosis.
+
+    `rho` is the autocorrelation at lag 1 with its bias put right, from 0 to nearly 1. Negative ones
+    count as 0: a series that takes back what it gave is not believed to do so for ever.
+    """
+
+    size: int
+    count: int
+    variance: float
+    rho: float
+    kurtosis: float
+
+    @property
+    def inflation(self) -> float:
+        """By how much correlation enlarges the variance of the mean: (1 + rho) / (1 - rho)."""
+        return (1 + self.rho) / (1 - self.rho)
+
+    @property
+    def effective(self) -> float:
+        """How many independent batches these are worth."""
+        return self.count / self.inflation
+
+    @property
+    def mean_variance(self) -> MeanVariance:
+        """What this octave tells of the variance of the series' mean."""
+        if self.count < _CORRECTED_MIN:
+            return MeanVariance(self.variance / self.count, self._df(self.count - 1))
+        # The sample's variance is itself too small by what its mean took with it.
+        whole = self.variance / (1 - min(1 / self.effective, 0.5))
+        # A variance that rests on an estimated autocorrelation is known half as well.
+        df = self._df(max((self.count - 1) / self.inflation / 2, _CORRECTED_DF))
+        return MeanVariance(whole / self.effective, df)
+
+    def _df(self, most: float) -> float:
+        """No more than the few large deviations bear on which a variance of long tails rests."""
+        if self.kurtosis > 1:
+            most = min(most, 2 * self.count / (self.kurtosis - 1))
+        return max(most, 1.0)
+
+
+def of_batches(x: Floats, batches_min: int) -> MeanVariance | None:
+    """The variance of the mean of x by batch means; None with fewer than `batches_min` values."""
+    found = octaves(x, batches_min)
+    return widest(found) if found else None
+
+
+def widest(found: Sequence[Octave]) -> MeanVariance:
+    """What the octave says that gives the mean the widest interval."""
+    return max((one.mean_variance for one in found), key=lambda one: one.half_width)
+
+
+def octaves(x: Floats, batches_min: int) -> tuple[Octave, ...]:
+    """All batch sizes 1, 2, 4, ... of which x holds at least `batches_min` batches, four or more.
+
+    Batches are counted from the end, so that what does not fill one is at the start, where a
+    transient might be left.
+    """
+    found = []
+    size = 1
+    while len(x) // size >= batches_min:
+        count = len(x) // size
+        found.append(_octave(x[len(x) - count * size :].reshape(count, size).mean(axis=1), size))
+        size *= 2
+    return tuple(found)
+
+
+def effective(found: Sequence[Octave]) -> float:
+    """How many independent seconds or batches a series is worth: the fewest of any size."""
+    return min(one.effective for one in _judged(found) or found[:1])
+
+
+def too_correlated(found: Sequence[Octave]) -> Octave | None:
+    """The shortest batches of which there are too few effective ones; None where there are none."""
+    return next((one for one in _judged(found) if one.effective < EFFECTIVE_MIN), None)
+
+
+def bound(refused: Octave) -> float:
+    """How far the mean may be off, seen from batches that are too correlated for an interval."""
+    return _BOUND_SDS * math.sqrt(refused.variance)
+
+
+def _judged(found: Sequence[Octave]) -> tuple[Octave, ...]:
+    return tuple(one for one in found if one.count >= _JUDGED_MIN)
+
+
+def of_cycles(x: Floats, period_s: int) -> tuple[MeanVariance, Floats]:
+    """The variance of the mean over the last whole cycles of x, and those cycles' samples.
+
+    The means of whole cycles hold no swing of the cycle itself. Their spread cannot be less than
+    what the noise from second to second alone makes (von Neumann's difference estimator), which
+    guards the few cycles' estimate. x must hold at least two cycles.
+    """
+    count = len(x) // period_s
+    whole = x[len(x) - count * period_s :]
+    means = whole.reshape(count, period_s).mean(axis=1)
+    spread = float(means.var(ddof=1)) / count
+    steps = np.diff(whole)
+    noise = float(steps @ steps) / (2 * (len(whole) - 1) * len(whole))
+    return MeanVariance(max(spread, noise), (count - 1) / 2), whole
+
+
+def _octave(means: Floats, size: int) -> Octave:
+    count = len(means)
+    centred = means - means.mean()
+    squares = centred * centred
+    total = float(squares.sum())
+    if total <= 0:
+        return Octave(size, count, 0.0, 0.0, 0.0)
+    rho = (float(centred[1:] @ centred[:-1]) / total * count + 1) / (count - 3)
+    kurtosis = float(squares @ squares) * count / total**2
+    return Octave(size, count, total / (count - 1), min(max(rho, 0.0), _RHO_MOST), kurtosis)

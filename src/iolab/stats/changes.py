@@ -1,0 +1,246 @@
+"""Where a series of run means changed its level, for `iolab history`; mostly it says: nowhere.
+
+Only run means are fit for this, one or a few a campaign: seconds within a run depend on one
+another, and any change-point test fed with them finds changes everywhere. The segment that differs
+most from the rest is tested by permutation, so a series in which nothing changed is called changed
+in at most the share `ALPHA` of cases, whatever the law of its values. Found changes split the
+series, and the parts are searched in turn. Changes below 2 % are not reported.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from iolab.stats.curve import Floats
+from iolab.stats.repeats import log_means
+
+ALPHA: Final = 0.01
+"""False alarms in a series without change."""
+
+MAGNITUDE_LEAST: Final = 0.02
+"""Run means of one thing differ by 1 % from day to day; a change of less than 2 % helps nobody."""
+
+RUNS_MIN: Final = 11
+"""Fewer runs have too few orders for a permutation test to reach ALPHA: of eleven, five and six
+can be split in 462 ways."""
+
+_SIDE_MIN: Final = 2
+_PERMUTATIONS: Final = 1999
+_BEYOND: Final = 4
+"""Permutations per 1/alpha, so that a small alpha can be reached at all."""
+
+_CHANGES_MOST: Final = 50
+_RUNS_MOST: Final = 400
+"""Only the latest are searched: time grows with the square of their number."""
+_SECOND_EDGE_F: Final = 12.0
+"""F from which a segment with two edges is preferred to a split: 3.5 standard deviations, since the
+second edge is the best of many."""
+_CHUNK: Final = 250
+"""Permutations held in memory at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change before run `index`: the ratio of the level after it to that before, and p."""
+
+    index: int
+    ratio: float
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a series of run means says: its changes, oldest first, or why none were looked for."""
+
+    runs: int
+    changes: tuple[Change, ...]
+    enough: bool
+    needed: int = RUNS_MIN
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        if not self.enough:
+            return f"{self.runs} runs are too few to tell a change; {self.needed} are needed"
+        if not self.changes:
+            return f"nothing changed over {self.runs} runs"
+        count = len(self.changes)
+        return f"{count} change{'s' if count > 1 else ''} over {self.runs} runs"
+
+
+def find_changes(
+    run_means: Sequence[float], rng: np.random.Generator, *, alpha: float = ALPHA
+) -> History:
+    """The changes of level in run means (> 0), in the order in which they were measured.
+
+    `alpha` is the share of series without change that may be called changed; who searches many
+    series at once divides it among them. Raises ValueError for a mean that is not positive.
+    """
+    needed = runs_needed(alpha)
+    if len(run_means) < needed:
+        return History(len(run_means), (), enough=False, needed=needed)
+    logs = np.array(log_means(run_means))
+    first = max(len(logs) - _RUNS_MOST, 0)
+    pending, splits = [(first, len(logs))], dict[int, float]()
+    while pending and len(splits) < _CHANGES_MOST:
+        start, end = pending.pop()
+        found = _edges(logs[start:end], rng, alpha)
+        if found is not None:
+            edges = [start, *(start + edge for edge in found[0]), end]
+            splits |= dict.fromkeys(edges[1:-1], found[1])
+            pending += list(pairwise(edges))
+    return History(len(logs), tuple(_large(logs, splits)), enough=True, needed=needed)
+
+
+def runs_needed(alpha: float) -> int:
+    """The fewest runs of which a split in the middle is rarer than `alpha` among all their orders.
+
+    Two tests are made, each of half of it.
+    """
+    runs = RUNS_MIN
+    while math.comb(runs, runs // 2) * alpha < 2:
+        runs += 1
+    return runs
+
+
+def _edges(
+    x: Floats, rng: np.random.Generator, alpha: float
+) -> tuple[tuple[int, ...], float] | None:
+    """Where the best segment of a stretch begins and ends, and p; None where chance does as well.
+
+    One edge where the segment reaches an end of the stretch, else two.
+    """
+    if len(x) < RUNS_MIN or np.ptp(x) == 0:
+        return None
+    # Equal arrangements differ in the last digits: a tie counts as reached.
+    limit = _highest(x[None, :])[0] * (1 - 1e-9)
+    reached, done = np.zeros(2), 0
+    wanted = max(_PERMUTATIONS, math.ceil(_BEYOND * 2 / alpha) - 1)
+    # Where even the rest could not bring p down to alpha, it is not tried.
+    while done < wanted and 2 * (1 + reached.min()) <= alpha * (1 + wanted):
+        count = min(_CHUNK, wanted - done)
+        shuffled = rng.permuted(np.tile(x, (count, 1)), axis=1)
+        reached += (_highest(shuffled) >= limit).sum(axis=0)
+        done += count
+    # Two tests, one for changes that stayed and one for those that went: Bonferroni.
+    p = min(2 * float(reached.min() + 1) / (1 + done), 1.0)
+    return (_best_segment(x), p) if done == wanted and p <= alpha else None
+
+
+def _highest(x: Floats) -> Floats:
+    """For each row the highest score of a split and of any segment; shape (rows, 2)."""
+    highest = np.zeros((len(x), 2))
+    for scores in _scores(x):
+        np.maximum(highest[:, 0], scores[:, -1], out=highest[:, 0])
+        np.maximum(highest[:, 1], scores.max(axis=1), out=highest[:, 1])
+    return highest
+
+
+def _best_segment(x: Floats) -> tuple[int, ...]:
+    """The edges of the best segment: one, unless two are much better.
+
+    A change that stayed has one edge; noise at the end of the stretch would often feign another.
+    """
+    one, two = (0.0, 0), (0.0, 0, 0)
+    for length, scores in zip(range(_SIDE_MIN, len(x)), _scores(x[None, :]), strict=False):
+        row = scores[0]
+        if row[-1] > one[0]:
+            one = (float(row[-1]), len(x) - length)
+        where = int(np.argmax(row))
+        if row[where] > two[0]:
+            two = (float(row[where]), where, where + length)
+    left = max(1 - two[0], 1e-12) / max(len(x) - 3, 1)
+    if (two[0] - one[0]) / left < _SECOND_EDGE_F:
+        return (one[1],)
+    return tuple(edge for edge in two[1:] if 0 < edge < len(x))
+
+
+def _scores(x: Floats) -> Iterator[Floats]:
+    """For each length of segment, and each row, the score of the segments by their start.
+
+    The score is the sum of squares between segment and rest over the whole sum, a monotone function
+    of their pooled t. At least two runs are on either side (circular binary segmentation: Olshen
+    and others 2004). A segment that ends the row stands for the split where it begins.
+    """
+    count = x.shape[1]
+    centred = x - x.mean(axis=1, keepdims=True)
+    whole = (centred**2).sum(axis=1, keepdims=True)
+    sums = np.concatenate([np.zeros((len(x), 1)), np.cumsum(centred, axis=1)], axis=1)
+    for length in range(_SIDE_MIN, count - _SIDE_MIN + 1):
+        inside = sums[:, length:] - sums[:, :-length]
+        yield inside**2 * count / (length * (count - length)) / whole
+
+
+def _large(logs: Floats, splits: dict[int, float]) -> list[Change]:
+    """Those splits between whose neighbouring levels there is a change worth the name."""
+    kept = dict(splits)
+    while True:
+        edges = [0, *sorted(kept), len(logs)]
+        levels = [float(logs[start:end].mean()) for start, end in itertools.pairwise(edges)]
+        steps = np.abs(np.diff(levels))
+        if steps.size == 0 or steps.min() >= math.log1p(MAGNITUDE_LEAST):
+            ratios = np.exp(np.diff(levels))
+            return [
+                Change(index, float(ratio), kept[index])
+                for index, ratio in zip(edges[1:-1], ratios, strict=True)
+            ]
+        del kept[edges[1:-1][int(np.argmin(steps))]]
+
+
+_JUMP_SDS: Final = 4.5
+"""A difference of two runs has sqrt(2) standard deviations: 4.5 are 3.2 of those. Over 24 sentinels
+3 % false alarms."""
+
+_SLOPE_SDS: Final = 3.2
+"""Looked at after each sentinel anew; over 24 of them 2 % false alarms."""
+
+_SLOPE_LEAST: Final = 0.01
+"""A drift below 1 % in all harms no cell."""
+
+_SLOPE_POINTS: Final = 3
+
+
+class Movement(StrEnum):
+    """What the sentinels say of the ground under a study."""
+
+    STILL = "still"
+    JUMPED = "jumped"
+    DRIFTED = "drifted"
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """The verdict on the sentinels so far: what moved, and by how much (a log ratio)."""
+
+    movement: Movement
+    change: float
+
+
+def watch(run_means: Sequence[float], sd: float) -> Watch:
+    """Whether the latest sentinel gives alarm; `sd` is the moderated one of log run means.
+
+    `run_means` are all since the state was last made anew: after an alarm the device is conditioned
+    again, the block of cells repeated, and the list begins anew.
+    """
+    logs = np.array(log_means(run_means))
+    if len(logs) < 2:
+        return Watch(Movement.STILL, 0.0)
+    jump = float(logs[-1] - logs[-2])
+    if abs(jump) > _JUMP_SDS * sd:
+        return Watch(Movement.JUMPED, jump)
+    t = np.arange(len(logs)) - (len(logs) - 1) / 2
+    norm = float(t @ t)
+    slope = float(t @ logs) / norm
+    drift = slope * (len(logs) - 1)
+    clear = len(logs) >= _SLOPE_POINTS and abs(slope) * math.sqrt(norm) > _SLOPE_SDS * sd
+    if clear and abs(drift) > _SLOPE_LEAST:
+        return Watch(Movement.DRIFTED, drift)
+    return Watch(Movement.STILL, drift)

@@ -1,0 +1,277 @@
+"""A candidate against a baseline: their ratio, its interval, and a verdict.
+
+On the log scale, from run means, with the variance moderated over the stratum; without a prior it
+is Welch's interval. Runs made in turn are paired by block, which takes out what both sides shared.
+Never a bootstrap: over two runs a side a percentile bootstrap covers 66 % where it claims 95 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+
+from iolab.core.metric_spec import Better
+from iolab.stats.repeats import CONFIDENT, NO_PRIOR, Prior, Spread, log_means, own_spread
+from iolab.stats.special import student_excess, student_quantile
+
+RATIO_ALLOWANCE: Final = 0.0014
+"""Bias that rule D may leave in each of two means: sqrt(2) x 0.1 %."""
+
+NOISE_THRESHOLD: Final = 0.01
+"""A difference of less than 1 % is never called one: two runs of one thing differ by as much."""
+
+SAME_WITHIN: Final = 0.02
+"""Two one-sided tests: the same, where the whole interval lies within 2 %."""
+
+_ALPHA: Final = 0.05
+
+
+class Verdict(StrEnum):
+    """What a comparison says of the candidate."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    SAME = "same"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Candidate over baseline: the ratio, its 95 % interval, the verdict and why.
+
+    `runs` are those of (baseline, candidate); `p` is the p-value of a difference beyond the noise
+    threshold (1 without an interval). `error` is the log ratio's standard error with `df` degrees.
+    """
+
+    ratio: float
+    low: float | None
+    high: float | None
+    verdict: Verdict
+    reason: str
+    runs: tuple[int, int]
+    paired: bool
+    error: float
+    df: float
+    p: float
+
+
+def compare(
+    baseline: Sequence[float],
+    candidate: Sequence[float],
+    better: Better = Better.HIGHER,
+    prior: Prior = NO_PRIOR,
+    *,
+    allowance: float = RATIO_ALLOWANCE,
+) -> Comparison:
+    """Compare run means of two configurations that were measured independently.
+
+    For latency quantiles the allowance is that of both sides' bins on top.
+    Raises ValueError for a side without runs or with a mean that is not positive.
+    """
+    a, b = log_means(baseline), log_means(candidate)
+    difference = float(np.mean(b) - np.mean(a))
+    runs = (len(a), len(b))
+    error, df = _unpaired_error(a, b, prior)
+    said = _Said(difference, error, df, allowance)
+    return _judged(said, better, runs, paired=False)
+
+
+def compare_paired(
+    baseline: Sequence[float],
+    candidate: Sequence[float],
+    better: Better = Better.HIGHER,
+    prior: Prior = NO_PRIOR,
+    *,
+    allowance: float = RATIO_ALLOWANCE,
+) -> Comparison:
+    """Compare run means that were measured in turn: element i of both is of the same block.
+
+    Raises ValueError for sides of different length, and as `compare` does.
+    """
+    if len(baseline) != len(candidate):
+        raise ValueError(f"{len(baseline)} and {len(candidate)} runs make no pairs")
+    differences = np.subtract(log_means(candidate), log_means(baseline))
+    count = len(differences)
+    # Where nothing is shared within a block, a difference has twice a run's variance.
+    doubled = replace(prior, variance=2 * prior.variance)
+    spread = doubled.moderated(own_spread(differences.tolist()))
+    error = spread.sd / math.sqrt(count) if spread.df else math.inf
+    said = _Said(float(differences.mean()), error, spread.df, allowance)
+    return _judged(said, better, (count, count), paired=True)
+
+
+def judged_again(comparison: Comparison, adjusted_p: float) -> Comparison:
+    """The comparison among others: without its claim where Holm's p-value is 5 % or more."""
+    claims = comparison.verdict in {Verdict.BETTER, Verdict.WORSE}
+    if not claims or adjusted_p < _ALPHA:
+        return comparison
+    reason = f"among all comparisons shown, chance alone makes one like it (p = {adjusted_p:.2f})"
+    return replace(comparison, verdict=Verdict.INCONCLUSIVE, reason=reason)
+
+
+def welch_df(a: Spread, b: Spread) -> float:
+    """The degrees of freedom of a sum of two estimated variances (Welch 1947, Satterthwaite)."""
+    total = a.variance + b.variance
+    if total == 0:
+        return a.df + b.df
+    parts = sum((x.variance / total) ** 2 / x.df for x in (a, b) if math.isfinite(x.df))
+    return 1 / parts if parts > 0 else math.inf
+
+
+def _unpaired_error(a: Sequence[float], b: Sequence[float], prior: Prior) -> tuple[float, float]:
+    """The standard error of the difference and its degrees of freedom (0: unknown)."""
+    one, other = own_spread(a), own_spread(b)
+    if prior.df > 0:
+        df = one.df + other.df
+        known = [spread for spread in (one, other) if spread.df > 0]
+        pooled = sum(spread.variance * spread.df for spread in known) / df if df else math.nan
+        spread = prior.moderated(Spread(pooled, df))
+        return spread.sd * math.sqrt(1 / len(a) + 1 / len(b)), spread.df
+    if one.df == 0 or other.df == 0:
+        return math.inf, 0.0
+    mean_a, mean_b = (
+        Spread(spread.variance / (spread.df + 1), spread.df) for spread in (one, other)
+    )
+    return math.sqrt(mean_a.variance + mean_b.variance), welch_df(mean_a, mean_b)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A log ratio with its standard error, degrees of freedom, and allowance for bias."""
+
+    difference: float
+    error: float
+    df: float
+    allowance: float
+
+
+def _judged(said: _Said, better: Better, runs: tuple[int, int], *, paired: bool) -> Comparison:
+    """The verdict on a log ratio with that standard error."""
+    difference, error, df = said.difference, said.error, said.df
+    ratio = math.exp(difference)
+    if df == 0:
+        reason = "a single run on a side tells nothing of what another would give"
+        return Comparison(
+            ratio, None, None, Verdict.INCONCLUSIVE, reason, runs, paired, math.inf, 0.0, 1.0
+        )
+    reach = student_quantile(CONFIDENT, df) * error + said.allowance
+    low, high = difference - reach, difference + reach
+    verdict, reason = _verdict(low, high, better)
+    if min(runs) < 2:
+        verdict = Verdict.INCONCLUSIVE
+        reason = "a side has one run, so its interval is borrowed from other cells"
+    p = _beyond_noise_p(said)
+    return Comparison(
+        ratio, math.exp(low), math.exp(high), verdict, reason, runs, paired, error, df, p
+    )
+
+
+def _verdict(low: float, high: float, better: Better) -> tuple[Verdict, str]:
+    noise, same = math.log1p(NOISE_THRESHOLD), math.log1p(SAME_WITHIN)
+    up, down = Verdict.BETTER, Verdict.WORSE
+    if better is Better.LOWER:
+        up, down = down, up
+    if low > noise:
+        return up, f"the whole interval lies more than {NOISE_THRESHOLD:.0%} above"
+    if high < -noise:
+        return down, f"the whole interval lies more than {NOISE_THRESHOLD:.0%} below"
+    if -same < low and high < same:
+        return Verdict.SAME, f"the whole interval lies within {SAME_WITHIN:.0%}"
+    return Verdict.INCONCLUSIVE, "the interval is too wide to call it a difference or the same"
+
+
+def _beyond_noise_p(said: _Said) -> float:
+    """Two-sided p-value of the hypothesis that the true difference is within the threshold."""
+    beyond = abs(said.difference) - math.log1p(NOISE_THRESHOLD) - said.allowance
+    if beyond <= 0:
+        return 1.0
+    return student_excess(beyond / said.error, said.df) if said.error > 0 else 0.0
+
+
+BOOTSTRAP_MIN: Final = 10
+"""Of fewer curves (or runs) a percentile bootstrap covers less than 92 %, of two 66 %."""
+
+_RESAMPLES: Final = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Overall:
+    """The geometric mean of ratios, its 95 % interval, and how many curves it is of.
+
+    `bootstrapped` tells that the interval speaks of curves like these; else it speaks of these
+    curves alone. Without an interval (some comparison has none), low and high are None.
+    """
+
+    ratio: float
+    low: float | None
+    high: float | None
+    curves: int
+    bootstrapped: bool
+
+
+def geometric_mean(
+    curves: Sequence[Sequence[Comparison]], rng: np.random.Generator | None = None
+) -> Overall:
+    """The geometric mean over all cells, each curve (its cells belong together) weighing the same.
+
+    With ten curves or more and a source of randomness, whole curves are resampled; else the
+    variances are summed, as if errors of cells were independent. ValueError without any cell.
+    """
+    if not curves or not all(curves):
+        raise ValueError("a geometric mean needs at least one comparison in each curve")
+    logs = np.array([np.mean([math.log(cell.ratio) for cell in curve]) for curve in curves])
+    middle = float(logs.mean())
+    if rng is not None and len(curves) >= BOOTSTRAP_MIN:
+        reach = _bootstrap(logs, rng) + RATIO_ALLOWANCE
+        return _overall(middle, reach, len(curves), bootstrapped=True)
+    error, df = _summed(curves)
+    if df == 0:
+        return Overall(math.exp(middle), None, None, len(curves), bootstrapped=False)
+    reach = student_quantile(CONFIDENT, df) * error + RATIO_ALLOWANCE
+    return _overall(middle, reach, len(curves), bootstrapped=False)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values, in the order given (Holm 1979): the family-wise error is kept."""
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    adjusted = [0.0] * len(p_values)
+    highest = 0.0
+    for rank, index in enumerate(order):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = highest
+    return adjusted
+
+
+def judged_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """All comparisons shown together, without the claims that Holm's correction does not bear."""
+    adjusted = holm([comparison.p for comparison in comparisons])
+    return [judged_again(one, p) for one, p in zip(comparisons, adjusted, strict=True)]
+
+
+def _overall(middle: float, reach: float, curves: int, *, bootstrapped: bool) -> Overall:
+    low, high = math.exp(middle - reach), math.exp(middle + reach)
+    return Overall(math.exp(middle), low, high, curves, bootstrapped)
+
+
+def _summed(curves: Sequence[Sequence[Comparison]]) -> tuple[float, float]:
+    """Standard error and degrees of freedom (Satterthwaite) of the mean of curves; df 0: none."""
+    parts = [(cell.error / len(curve) / len(curves), cell.df) for curve in curves for cell in curve]
+    if any(df == 0 for _, df in parts):
+        return math.inf, 0.0
+    variance = sum(error**2 for error, _ in parts)
+    fourths = sum(error**4 / df for error, df in parts if math.isfinite(df))
+    return math.sqrt(variance), variance**2 / fourths if fourths > 0 else math.inf
+
+
+def _bootstrap(logs: np.typing.NDArray[np.float64], rng: np.random.Generator) -> float:
+    """Half of the percentile interval, stretched as Student's t is over so few curves."""
+    count = len(logs)
+    weights = rng.multinomial(count, np.full(count, 1 / count), size=_RESAMPLES)
+    low, high = np.quantile(weights @ logs / count, [1 - CONFIDENT, CONFIDENT])
+    stretch = student_quantile(CONFIDENT, count - 1.0) / 1.96 * math.sqrt(count / (count - 1))
+    return float(high - low) / 2 * stretch

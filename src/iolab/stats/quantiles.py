@@ -1,0 +1,209 @@
+"""Latency quantiles with intervals: of one run by blocks of seconds, of several by their spread.
+
+Order statistics would give an interval if I/Os were independent; they are not, and such an interval
+of a p99 covers 13 % under stalls where it claims 95 %. So whole blocks of seconds are resampled,
+and their range is widened to what batches of all sizes tell of the I/Os beyond the quantile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from iolab.stats import batches
+from iolab.stats.repeats import CONFIDENT
+from iolab.stats.special import beta_cdf, student_quantile
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+BLOCK_S: Final = 30
+"""Seconds resampled together: longer than most things that slow several seconds in a row."""
+
+_BLOCK_LEAST_S: Final = 10
+_BLOCKS_MIN: Final = 10
+"""Fewer blocks are not resampled; a short run has shorter blocks, down to 10 s."""
+
+_BATCHES_MIN: Final = 8
+"""Batches of seconds, at least, from which the interval's width is told: as rule D has it."""
+
+_MEDIAN: Final = 0.5
+
+_BOUND_MOST: Final = 0.05
+"""A quantile whose seconds are too correlated has an interval only where it wandered by less."""
+
+_RESAMPLES: Final = 500
+
+BIN_ERROR: Final = 2.0**-7
+"""Largest relative distance of a latency from its bin's midpoint (64 bins a power of two)."""
+
+EPISODES_MIN: Final = 10
+"""A quantile is printed only with enough I/Os beyond it and, where the run stalled, ten stalls:
+with fewer, one stall more or less decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """A run's latency quantile (ns) and its 95 % interval.
+
+    The ends are None where the run is too short, or its seconds are too `correlated` to know.
+    """
+
+    value_ns: float
+    low_ns: float | None
+    high_ns: float | None
+    correlated: bool = False
+
+
+def decides(episodes: int) -> bool:
+    """Whether a run stalled so few times that one stall more or less moves its far quantiles."""
+    return 0 < episodes < EPISODES_MIN
+
+
+def ios_needed(q: float, confidence: float = 0.99, over: int = 0) -> int:
+    """I/Os needed to claim quantile q below a limit with `over` of them above it.
+
+    The smallest h + over with I_q(h, 1 + over) <= 1 - confidence: MLPerf's early stopping
+    (loadgen/early_stopping.cc), a binomial test. 459 for q 0.99, confidence 0.99, none over.
+    """
+    low, high = 0, 1
+    while beta_cdf(q, float(high), 1.0 + over) > 1 - confidence:
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        if beta_cdf(q, float(middle), 1.0 + over) > 1 - confidence:
+            low = middle
+        else:
+            high = middle
+    return high + over
+
+
+def of_run(counts: Ints, middle_ns: Ints, q: float, rng: np.random.Generator) -> Quantile | None:
+    """Quantile q (0 < q < 1) of a run and its interval, by a block bootstrap of its seconds.
+
+    `counts` has a row for each second of the measured window and a column for each bin whose
+    representative latency `middle_ns` gives, ascending. None without any I/O.
+    """
+    if not counts.any():
+        return None
+    return of_run_each(counts, middle_ns, [q], rng)[0]
+
+
+def of_run_each(
+    counts: Ints, middle_ns: Ints, qs: Sequence[float], rng: np.random.Generator
+) -> tuple[Quantile, ...]:
+    """Several quantiles of one run from the same resamples; there must be any I/O."""
+    used = np.flatnonzero(counts.sum(axis=0))
+    counts, middle = counts[:, used], middle_ns[used].astype(np.float64)
+    total = counts.sum(axis=0)[None, :]
+    cells = _ranks_each(total, [*qs, _MEDIAN])
+    values = [float(middle[cell]) for cell in cells]
+    edges = _edges(len(counts))
+    if edges is None:
+        return tuple(Quantile(value, None, None) for value in values[:-1])
+    count = len(edges)
+    blocks = np.asarray(np.add.reduceat(counts, edges, axis=0), dtype=np.int64)
+    weights = rng.multinomial(count, np.full(count, 1 / count), size=_RESAMPLES)
+    # As floats, which hold counts of I/Os exactly, a product of matrices is fast.
+    drawn = weights.astype(np.float64) @ blocks.astype(np.float64)
+    cumulative = np.cumsum(drawn, axis=1)
+    reaches = [
+        _reach(value, middle[_ranks(cumulative, q)], _beyond(counts, cell, q), edges)
+        for value, cell, q in zip(values, cells, [*qs, _MEDIAN], strict=True)
+    ]
+    # What slows everything for a while shows best in the median, and is lost in the few I/Os of a
+    # tail: where the median is only bounded, so are the others.
+    wander = reaches.pop().bound
+    return tuple(
+        reach.quantile(value, wander) for value, reach in zip(values, reaches, strict=False)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """How far a quantile may lie from its value, down and up, as logarithms.
+
+    `bound` is how far it may have wandered where its seconds are too correlated to tell more, 0
+    where they are not.
+    """
+
+    down: float
+    up: float
+    bound: float
+
+    def quantile(self, value: float, wander: float) -> Quantile:
+        """The quantile with its interval, unless what is known is too little."""
+        more = max(self.bound, wander)
+        if more > _BOUND_MOST:
+            return Quantile(value, None, None, correlated=True)
+        down, up = self.down + more + BIN_ERROR, self.up + more + BIN_ERROR
+        return Quantile(value, value * math.exp(-down), value * math.exp(up))
+
+
+def _reach(value: float, drawn: Floats, beyond: Floats, edges: Ints) -> _Reach:
+    """The range of the resampled quantiles, stretched around the value.
+
+    At least by Student's t of the few blocks and the n of a plug-in variance; more where batches of
+    all sizes tell of a wider interval than those blocks do, which are cut as if independent.
+    """
+    logs = np.log(np.maximum(drawn, 1.0))
+    low, high = np.quantile(logs, [1 - CONFIDENT, CONFIDENT])
+    at = math.log(max(value, 1.0))
+    down, up = max(at - float(low), 0.0), max(float(high) - at, 0.0)
+    count = len(edges)
+    stretch = student_quantile(CONFIDENT, count - 1.0) / 1.96 * math.sqrt(count / (count - 1))
+    resampled = 1.96 * math.sqrt(count) * float(np.add.reduceat(beyond, edges).std()) / len(beyond)
+    if resampled <= 0:
+        return _Reach(down * stretch, up * stretch, 0.0)
+    octaves = batches.octaves(beyond, _BATCHES_MIN)
+    refused = batches.too_correlated(octaves)
+    if refused is not None:
+        bound = batches.bound(refused) / resampled * max(down, up)
+        return _Reach(down * stretch, up * stretch, bound)
+    stretch = max(stretch, batches.widest(octaves).half_width / resampled)
+    return _Reach(down * stretch, up * stretch, 0.0)
+
+
+def _beyond(counts: Ints, cell: int, q: float) -> Floats:
+    """By how many more I/Os of each second lie beyond a quantile's bin than of the whole run.
+
+    The mean of this decides the quantile: to first order, it is as uncertain as that is. The bin
+    itself counts as beyond where that comes closer to the share asked for.
+    """
+    each = counts.sum(axis=1).astype(np.float64)
+    above = counts[:, cell + 1 :].sum(axis=1).astype(np.float64)
+    within = above + counts[:, cell]
+    far = min((above, within), key=lambda one: abs(one.sum() / each.sum() - (1 - q)))
+    excess: Floats = far - far.sum() / each.sum() * each
+    return excess
+
+
+def block_count(seconds: int) -> int:
+    """How many blocks a run of that length is cut into; 0 where it is too short to be resampled."""
+    length = min(BLOCK_S, seconds // _BLOCKS_MIN)
+    return seconds // length if length >= _BLOCK_LEAST_S else 0
+
+
+def _ranks(cumulative: Ints | Floats, q: float) -> Ints:
+    """The first bin of each row whose cumulative count reaches q of the row's total."""
+    needed = np.maximum(np.ceil(q * cumulative[:, -1:] * (1 - 1e-15)), 1)
+    return np.asarray((cumulative >= needed).argmax(axis=1), dtype=np.int64)
+
+
+def _ranks_each(total: Ints, qs: Sequence[float]) -> list[int]:
+    """The bin of each quantile of one histogram."""
+    cumulative = np.cumsum(total, axis=1)
+    return [int(_ranks(cumulative, q)[0]) for q in qs]
+
+
+def _edges(seconds: int) -> Ints | None:
+    """Where blocks of nearly equal length begin; None for too short a run."""
+    count = block_count(seconds)
+    if count == 0:
+        return None
+    return np.linspace(0, seconds, count + 1).astype(np.int64)[:-1]

@@ -1,0 +1,208 @@
+"""Moderated variances: what the cells of a stratum tell of one another's spread.
+
+Two or three runs say almost nothing of their own spread, but a stratum's cells spread alike. An
+inverse chi-square prior is fitted to the variances of all of them (Smyth 2004, "Linear models and
+empirical Bayes methods for assessing differential expression", section 6.2; limma's `fitFDist` and
+`squeezeVar`) and each cell's own variance is drawn towards it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from iolab.stats.special import digamma, student_quantile, trigamma, trigamma_inverse
+
+Place = tuple[Hashable, ...]
+"""Where a cell stands among the others, from coarse to fine."""
+
+CELLS_MIN: Final = 12
+"""Cells that a stratum needs before its prior is believed: with twelve, intervals of two runs cover
+93 % without any allowance; with four to eight 91 to 92 % (simulated)."""
+
+_ZERO_SHARE: Final = 1e-5
+"""Variances of zero count as this share of the median one, as in limma, to have a logarithm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A variance and its degrees of freedom, which are infinite where it is taken as known."""
+
+    variance: float
+    df: float
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation."""
+        return math.sqrt(self.variance)
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What a stratum says of a cell's variance, as if `df` runs more had been made.
+
+    `cells` and `pooled_df` say what it was fitted to. Of no cells, it says nothing (df 0).
+    """
+
+    variance: float
+    df: float
+    cells: int
+    pooled_df: float
+
+    def moderated(self, own: Spread) -> Spread:
+        """The cell's variance drawn towards the stratum's: (d0 s0^2 + d s^2) / (d0 + d).
+
+        No more degrees of freedom than all cells together had, as in limma's `eBayes`.
+        """
+        if self.df == 0:
+            return own
+        if own.df == 0:
+            return Spread(self.variance, min(self.df, self.pooled_df))
+        if math.isinf(self.df):
+            return Spread(self.variance, max(self.pooled_df, own.df))
+        total = self.df + own.df
+        variance = (self.df * self.variance + own.df * own.variance) / total
+        return Spread(variance, min(total, max(self.pooled_df, own.df)))
+
+
+NO_PRIOR: Final = Prior(0.0, 0.0, 0, 0.0)
+"""Nothing is known beyond the cell's own runs."""
+
+
+def own_spread(log_means: Sequence[float]) -> Spread:
+    """The sample variance of one cell's log run means; df 0 for a single run."""
+    if len(log_means) < 2:
+        return Spread(math.nan, 0.0)
+    # Cells have a few runs each and there are thousands: an array costs more than the sum.
+    middle = math.fsum(log_means) / len(log_means)
+    squares = math.fsum((value - middle) ** 2 for value in log_means)
+    return Spread(squares / (len(log_means) - 1), float(len(log_means) - 1))
+
+
+def fit_prior(spreads: Sequence[Spread]) -> Prior:
+    """The prior of the cells' variances, by matching the moments of their logarithms.
+
+    Unlike limma, how alike the cells are (d0) is taken one standard error below what they show: a
+    prior believed as it is fitted gives intervals that cover 1 to 2 points too little (simulated).
+    Cells of one run are left out. NO_PRIOR for fewer than CELLS_MIN cells or where none varies.
+    """
+    used = [spread for spread in spreads if spread.df > 0]
+    if len(used) < CELLS_MIN:
+        return NO_PRIOR
+    variances = np.array([spread.variance for spread in used])
+    halves = [spread.df / 2 for spread in used]
+    pooled_df = 2 * sum(halves)
+    middle = float(np.median(variances))
+    if middle <= 0:
+        return NO_PRIOR
+    logs = np.log(np.maximum(variances, _ZERO_SHARE * middle))
+    e = logs - np.array([digamma(half) - math.log(half) for half in halves])
+    within = float(np.mean([trigamma(half) for half in halves]))
+    seen = float(e.var(ddof=1))
+    upper = seen * (1 + math.sqrt(2 / (len(used) - 1)))
+    if upper <= within:
+        return Prior(_pooled(used), math.inf, len(used), pooled_df)
+    df = 2 * trigamma_inverse(upper - within)
+    if seen <= within:
+        return Prior(_pooled(used), df, len(used), pooled_df)
+    half = trigamma_inverse(seen - within)
+    variance = math.exp(float(e.mean()) + digamma(half) - math.log(half))
+    return Prior(variance, df, len(used), pooled_df)
+
+
+def _pooled(used: Sequence[Spread]) -> float:
+    """The pooled variance, where no cell differs from another.
+
+    As limma does since 2017; the limit of the moments' formula, exp(mean e), is larger by the noise
+    of the logarithms.
+    """
+    total = sum(spread.df for spread in used)
+    return sum(spread.variance * spread.df for spread in used) / total
+
+
+@dataclass(frozen=True, slots=True)
+class Strata:
+    """The priors of strata that lie within each other, each under its place from coarse to fine."""
+
+    priors: Mapping[Place, Prior]
+
+    def of(self, place: Place) -> Prior:
+        """That of the finest stratum around a place that has cells enough, else NO_PRIOR.
+
+        A place is, say, (mix, below or above the knee).
+        """
+        for depth in range(len(place), -1, -1):
+            found = self.priors.get(place[:depth], NO_PRIOR)
+            if found.cells:
+                return found
+        return NO_PRIOR
+
+
+def fit_strata(cells: Iterable[tuple[Place, Spread]]) -> Strata:
+    """The prior of every stratum; the coarsest has the empty place and holds all cells."""
+    members: dict[Place, list[Spread]] = {}
+    for place, spread in cells:
+        for depth in range(len(place) + 1):
+            members.setdefault(place[:depth], []).append(spread)
+    return Strata({place: fit_prior(spreads) for place, spreads in members.items()})
+
+
+BIAS_ALLOWANCE: Final = 0.001
+"""Rule D leaves up to 0.1 % of a transient in a run's mean (simulated), alike in each run."""
+
+CONFIDENT: Final = 0.975
+"""Upper end of a two-sided 95 % interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A cell's value, its 95 % interval, how many runs it rests on, and the spread it used.
+
+    Without a second run and without a prior there is no interval: low and high are None.
+    Of a single run the interval is borrowed from other cells.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    runs: int
+    spread: Spread
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval as a share of the value, on the log scale; infinite without one."""
+        if self.low is None or self.high is None:
+            return math.inf
+        return math.log(self.high / self.low) / 2
+
+
+def log_means(run_means: Sequence[float]) -> list[float]:
+    """Their logarithms; ValueError for none, or for one that is not a positive number."""
+    if not run_means:
+        raise ValueError("a cell without runs has no mean")
+    wrong = [mean for mean in run_means if not (math.isfinite(mean) and mean > 0)]
+    if wrong:
+        raise ValueError(f"{wrong[0]} is not a positive mean, so it has no logarithm")
+    return [math.log(mean) for mean in run_means]
+
+
+def publish(
+    run_means: Sequence[float], prior: Prior = NO_PRIOR, *, allowance: float = BIAS_ALLOWANCE
+) -> Published:
+    """The cell's value and interval: exp(m -+ (t s / sqrt(R) + allowance)).
+
+    For latency quantiles the allowance is that of their bins on top (`quantiles`).
+    """
+    logs = log_means(run_means)
+    middle = math.fsum(logs) / len(logs)
+    spread = prior.moderated(own_spread(logs))
+    if spread.df == 0:
+        return Published(math.exp(middle), None, None, len(logs), spread)
+    reach = student_quantile(CONFIDENT, spread.df) * spread.sd / math.sqrt(len(logs)) + allowance
+    return Published(
+        math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), len(logs), spread
+    )

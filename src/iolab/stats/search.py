@@ -1,0 +1,324 @@
+"""The highest load under a latency limit, by inverse regression instead of bisection.
+
+Bisection takes a decision at each run that noise can make wrong for good. Here every run teaches
+a fit of the latency quantile over load, ln q = a + b (-ln(1 - x / (1.02 X_sat))), weighted
+towards the limit; its root is the answer, with an interval. Runs go where the root is most in
+doubt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+
+from iolab.stats.curve import Z95, Floats, Surrogate, fit_gaussian, scaled
+from iolab.stats.repeats import NO_PRIOR, Prior, Spread
+from iolab.stats.seeds import LOAD_RUNS_MOST, PEAK_RUNS_MOST, peak_seeds
+from iolab.stats.special import student_quantile
+
+_FIRST_SHARES: Final = (0.3, 0.6, 0.8, 0.9)
+"""Of the rate at saturation: from idle to where a queue's latency has multiplied."""
+_HEADROOM: Final = 1.02
+"""Saturation itself is measured with noise; the pole lies 2 % above it."""
+_NEAR: Final = 0.5
+"""Runs within a factor of e^0.5 of the limit tell of the spread there."""
+_WEIGHT_WIDTH: Final = 0.7
+_WEIGHT_FLOOR: Final = 0.02
+_NEAR_WANTED: Final = 3
+_PRECISION: Final = 0.02
+_STEP_MOST: Final = 0.03
+"""Runs beside the root: two standard errors off, at most 3 %."""
+_SHARE_LEAST, _SHARE_MOST = 0.02, 1.0
+_SD_UNKNOWN: Final = 0.10
+"""Spread of a p99 between runs before anything is known of it."""
+_PARAMETERS: Final = 2
+_SLOPE_LEAST: Final = 1e-3
+"""A latency that does not rise with load has no root: the limit is never reached."""
+_CONFIRM_SHARE: Final = 0.98
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRun:
+    """One open-loop run: the load achieved (I/Os a second) and the latency quantile it had (ns)."""
+
+    load: float
+    latency_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLimit:
+    """The highest load under the limit with its 95 % interval, and how it stands.
+
+    `verified` is the largest load measured whose own upper 95 % bound lies below the limit, None
+    for none. `settled` tells that the interval is narrow enough; `confirm_at` is the load for the
+    full runs that confirm it. `bounded` is False where the limit is never or always exceeded: the
+    load then is the axis' end, without an interval (low and high are None).
+    """
+
+    load: float
+    low: float | None
+    high: float | None
+    verified: float | None
+    runs: int
+    settled: bool
+    bounded: bool
+
+    @property
+    def confirm_at(self) -> float:
+        """Where full runs confirm the answer: 2 % below it."""
+        return self.load * _CONFIRM_SHARE
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """ln q = a + b u(x), the spread of runs around it, and their number near the limit."""
+
+    a: float
+    b: float
+    spread: Spread
+    near: int
+
+
+class MaxLoadSearch:
+    """The search as it goes: ask `wanted` for the next load, `record` what it gave."""
+
+    def __init__(self, saturation: float, limit_ns: float, prior: Prior = NO_PRIOR) -> None:
+        """Take the closed-loop maximum (I/Os a second) and the limit of the latency quantile.
+
+        `prior` is what is known of the spread of ln q between runs. Raises ValueError
+        where saturation or limit are not positive.
+        """
+        if not (saturation > 0 and limit_ns > 0):
+            raise ValueError(f"saturation {saturation} and limit {limit_ns} ns must be positive")
+        self._saturation = saturation
+        self._log_limit = math.log(limit_ns)
+        self._prior = prior
+        self._runs: list[LoadRun] = []
+
+    def record(self, run: LoadRun) -> None:
+        """Take a run; ValueError where its load or latency is not positive."""
+        if not (run.load > 0 and run.latency_ns > 0):
+            raise ValueError(f"load {run.load} with {run.latency_ns} ns is no run")
+        self._runs.append(run)
+
+    def wanted(self) -> float | None:
+        """The load to run next, None when the answer is settled or twelve runs were made."""
+        count = len(self._runs)
+        if count < len(_FIRST_SHARES):
+            return _FIRST_SHARES[count] * self._saturation
+        found = self.limit()
+        if found.settled or count >= LOAD_RUNS_MOST:
+            return None
+        if not found.bounded:
+            return self._within(found.load)
+        fitted = self._fit()
+        step = min(_STEP_MOST, 2 * self._error(fitted, found.load) / found.load)
+        side = -1 if count % 2 == 0 else 1
+        return self._within(found.load * (1 + side * step))
+
+    def limit(self) -> LoadLimit:
+        """The answer from the runs so far; ValueError before there are enough for a fit."""
+        if len(self._runs) <= _PARAMETERS:
+            raise ValueError(f"{len(self._runs)} runs are too few for a fit")
+        fitted = self._fit()
+        verified = self._verified(fitted)
+        rises = fitted.b > _SLOPE_LEAST
+        share = self._share_at((self._log_limit - fitted.a) / fitted.b) if rises else math.nan
+        if not _SHARE_LEAST < share < _SHARE_MOST:
+            return self._unbounded(fitted, verified)
+        load = share * self._saturation
+        reach = student_quantile(0.975, fitted.spread.df) * self._error(fitted, load)
+        settled = fitted.near >= _NEAR_WANTED and reach <= _PRECISION * load
+        count = len(self._runs)
+        return LoadLimit(load, load - reach, load + reach, verified, count, settled, bounded=True)
+
+    def _fit(self) -> _Fit:
+        """Weighted least squares, with weights that fall off with the distance from the limit."""
+        u = np.array([self._u(run.load) for run in self._runs])
+        y = np.log([run.latency_ns for run in self._runs])
+        distance = (y - self._log_limit) / _WEIGHT_WIDTH
+        weights = np.exp(-0.5 * distance**2) + _WEIGHT_FLOOR
+        design = np.column_stack([np.ones(len(u)), u])
+        root = np.sqrt(weights)
+        solved = np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0]
+        residuals = y - design @ solved
+        own = _weighted_spread(residuals, weights)
+        spread = self._prior.moderated(own) if self._prior.df else own
+        near = int((np.abs(y - self._log_limit) < _NEAR).sum())
+        return _Fit(float(solved[0]), float(solved[1]), spread, near)
+
+    def _error(self, fitted: _Fit, load: float) -> float:
+        """The standard error of the root: s / sqrt(n_near) over the slope of ln q there."""
+        gap = _HEADROOM * self._saturation - load
+        return fitted.spread.sd / math.sqrt(max(fitted.near, 1)) * gap / fitted.b
+
+    def _verified(self, fitted: _Fit) -> float | None:
+        reach = student_quantile(0.95, fitted.spread.df) * fitted.spread.sd
+        below = [
+            run.load for run in self._runs if math.log(run.latency_ns) + reach <= self._log_limit
+        ]
+        return max(below, default=None)
+
+    def _unbounded(self, fitted: _Fit, verified: float | None) -> LoadLimit:
+        """The limit is beyond either end of the loads; which one, the fit at the middle tells."""
+        middle = fitted.a + fitted.b * self._u(0.5 * self._saturation)
+        load = self._saturation if middle < self._log_limit else _SHARE_LEAST * self._saturation
+        tried = sum(abs(run.load / load - 1) < _STEP_MOST for run in self._runs)
+        settled = tried >= _NEAR_WANTED
+        return LoadLimit(
+            load, None, None, verified, len(self._runs), settled=settled, bounded=False
+        )
+
+    def _within(self, load: float) -> float:
+        return min(max(load, _SHARE_LEAST * self._saturation), _SHARE_MOST * self._saturation)
+
+    def _u(self, load: float) -> float:
+        share = min(load / (_HEADROOM * self._saturation), 1 - 1e-3)
+        return -math.log(1 - share)
+
+    def _share_at(self, u: float) -> float:
+        return _HEADROOM * (1 - math.exp(-min(u, 700.0))) if u > 0 else 0.0
+
+
+def _weighted_spread(residuals: Floats, weights: Floats) -> Spread:
+    """The runs' spread around the fit where it matters, from residuals weighted as the fit was.
+
+    Two parameters are estimated; degrees of freedom count runs by their weights (Kish 1965). Never
+    below one degree, with the usual spread of a p99 as if of one run more.
+    """
+    effective = float(weights.sum() ** 2 / (weights @ weights))
+    df = max(effective - _PARAMETERS, 0.0)
+    mean = float((weights @ residuals**2) / weights.sum())
+    own = mean * effective / df if df > 0 else 0.0
+    return Spread((own * df + _SD_UNKNOWN**2) / (df + 1), df + 1)
+
+
+Point = tuple[int, ...]
+
+_AXES_MOST: Final = 2
+_GAIN_LEAST: Final = 0.002
+"""Expected improvement below which another run is not worth its time: a fifth of a percent."""
+_ALIKE: Final = 0.01
+"""Points within 1 % of the best are as good: the cheapest of them is the one to use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The best point, its rate with a 95 % interval, and what is as good.
+
+    `alike` are the measured points within 1 % of it, cheapest (least product of its coordinates)
+    first; `at_edge` tells that an axis ends there, so that more may lie beyond.
+    """
+
+    point: Point
+    rate: float
+    low: float
+    high: float
+    alike: tuple[Point, ...]
+    at_edge: bool
+    runs: int
+
+
+class PeakSearch:
+    """The search as it goes: ask `wanted` for the next point, `record` what it gave."""
+
+    def __init__(self, axes: Sequence[Sequence[int]]) -> None:
+        """Take one or two axes of positive values; ValueError for anything else."""
+        if not 1 <= len(axes) <= _AXES_MOST or not all(axes) or min(map(min, axes)) < 1:
+            raise ValueError("a peak is searched on one or two axes, whose values are 1 or more")
+        self._axes = tuple(tuple(sorted(set(axis))) for axis in axes)
+        self._points: tuple[Point, ...] = tuple(product(*self._axes))
+        self._first = peak_seeds(self._axes)
+        self._runs: dict[Point, list[tuple[float, float]]] = {}
+
+    def wanted(self) -> Point | None:
+        """The point to measure next; None when no other promises to be better."""
+        for point in self._first:
+            if point not in self._runs:
+                return point
+        left = [point for point in self._points if point not in self._runs]
+        if not left or self._count() >= PEAK_RUNS_MOST or len(self._runs) <= len(self._axes) + 1:
+            return left[0] if left and self._count() < PEAK_RUNS_MOST else None
+        surrogate = self._fitted()
+        best = float(surrogate.predict(self._inputs(list(self._runs)))[0].max())
+        gains = _expected_gains(*surrogate.predict(self._inputs(left)), best)
+        where = int(np.argmax(gains))
+        return left[where] if gains[where] > _GAIN_LEAST else None
+
+    def record(self, point: Point, rate: float, noise: float) -> None:
+        """Take a run's rate (> 0) and the standard deviation of its logarithm between runs.
+
+        ValueError for a point that is not on the axes or a rate that is not positive.
+        """
+        if point not in self._points or not rate > 0:
+            raise ValueError(f"point {point} with rate {rate} is not on these axes")
+        self._runs.setdefault(point, []).append((math.log(rate), noise))
+
+    def peak(self) -> Peak:
+        """The best of the measured points; ValueError before any run."""
+        if not self._runs:
+            raise ValueError("no run has been recorded")
+        measured = sorted(self._runs)
+        means, sds = self._estimates(measured)
+        where = int(np.argmax(means))
+        best, mean, reach = measured[where], float(means[where]), Z95 * float(sds[where])
+        alike = [
+            point for point, value in zip(measured, means, strict=True) if value >= mean - _ALIKE
+        ]
+        edges = zip(best, self._axes, strict=True)
+        return Peak(
+            best,
+            math.exp(mean),
+            math.exp(mean - reach),
+            math.exp(mean + reach),
+            tuple(sorted(alike, key=lambda point: (math.prod(point), point))),
+            any(len(axis) > 1 and value in {axis[0], axis[-1]} for value, axis in edges),
+            self._count(),
+        )
+
+    def _estimates(self, points: list[Point]) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of ln X at measured points."""
+        if len(self._runs) > len(self._axes) + 1:
+            return self._fitted().predict(self._inputs(points))
+        values = np.array([self._joined(point) for point in points])
+        return values[:, 0], values[:, 1]
+
+    def _fitted(self) -> Surrogate:
+        points = list(self._runs)
+        values = np.array([self._joined(point) for point in points])
+        return fit_gaussian(self._inputs(points), values[:, 0], values[:, 1])
+
+    def _joined(self, point: Point) -> tuple[float, float]:
+        """A point's runs as one: their mean and its standard error."""
+        runs = self._runs[point]
+        noise = math.sqrt(sum(sd * sd for _, sd in runs)) / len(runs)
+        return sum(value for value, _ in runs) / len(runs), noise
+
+    def _inputs(self, points: list[Point]) -> Floats:
+        columns = [
+            scaled(np.log2([point[index] for point in points]), *np.log2([axis[0], axis[-1]]))
+            for index, axis in enumerate(self._axes)
+        ]
+        return np.column_stack(columns)
+
+    def _count(self) -> int:
+        return sum(len(runs) for runs in self._runs.values())
+
+
+def _expected_gains(means: Floats, sds: Floats, best: float) -> Floats:
+    """E[max(f - best, 0)] for a normal f of each mean and standard deviation."""
+    normal = NormalDist()
+    gains = []
+    for mean, sd in zip(means.tolist(), sds.tolist(), strict=True):
+        if sd <= 0:
+            gains.append(max(mean - best, 0.0))
+            continue
+        z = (mean - best) / sd
+        gains.append((mean - best) * normal.cdf(z) + sd * normal.pdf(z))
+    return np.array(gains)

@@ -1,0 +1,273 @@
+"""Rule D: when a run is long enough, and whether its mean may be believed.
+
+The rule sees completed I/Os of each second, summed over all clients and jobs. It cuts the transient
+(MSER-5 doubled, and an exponential fit), estimates how certain the mean of the rest is (batches,
+whole cycles, stalls), and wants both a narrow interval and two halves that agree. Its interval says
+when a run may end; what is published comes from the means of several runs (`between`).
+
+`Live` is fed a second at a time; `decide` plays a whole series through it; `judge` says what a
+series of any length is worth, for runs whose length was fixed beforehand.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+
+from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, RuleSettings
+from iolab.stats import batches, stalls, steady_state
+from iolab.stats.batches import MeanVariance, Octave
+from iolab.stats.steady_state import Floats
+
+_CUT_SHARE: Final = 0.67
+"""A transient that takes two thirds of the run has not been seen to end."""
+
+_TREND: Final = 1.5
+"""Halves that differ by this many standard deviations of the seconds: a straight line's differ by
+1.73 of them, a step's in the middle by 2; correlated noise without a trend is mostly below."""
+
+
+class Status(StrEnum):
+    """What rule D says of a run; everything but OK is printed beside the number."""
+
+    RUNNING = "running"
+    OK = "ok"
+    TRANSIENT = "transient"
+    CYCLE = "cycle"
+    IMPRECISE = "imprecise"
+    CORRELATED = "correlated"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the rule saw after `seconds` of a run.
+
+    `mean` and `half_width` (95 %) are per second, of the seconds after `cut_s`; `df` and
+    `variance` are those of the mean. `effective` is how many independent seconds, batches or cycles
+    those are worth; with too few there is no interval, and the half-width is infinite. `halves` is
+    the relative difference of the two halves. `period_s` is the cycle, `cycles` how many whole ones
+    were used; `tau_s` the time constant of a clear transient. `steady` tells whether the cut was
+    found, `agree` whether the halves agree.
+    """
+
+    status: Status
+    seconds: int
+    cut_s: int
+    mean: float
+    half_width: float
+    df: int
+    variance: float
+    halves: float
+    period_s: int | None
+    cycles: int
+    tau_s: float | None
+    episodes: int
+    lost_mean: float
+    effective: float
+    steady: bool
+    agree: bool
+
+    @property
+    def relative(self) -> float:
+        """The half-width as a share of the mean; infinite where the mean is zero."""
+        return self.half_width / self.mean if self.mean > 0 else math.inf
+
+
+class Live:
+    """Rule D on a run as it goes: feed it each second's count, stop when it says so."""
+
+    def __init__(self, settings: RuleSettings = RAW_BLOCK) -> None:
+        self._settings = settings
+        self._counts = np.zeros(settings.longest_s, dtype=np.float64)
+        self._seconds = 0
+        self._satisfied = 0
+        self._decision: Decision | None = None
+        self._seen: Decision | None = None
+
+    @property
+    def seconds(self) -> int:
+        """How long the run is by now."""
+        return self._seconds
+
+    @property
+    def satisfied(self) -> int:
+        """How many of the latest looks in a row were satisfied."""
+        return self._satisfied
+
+    @property
+    def seen(self) -> Decision | None:
+        """What the latest look makes of the run by itself, None before the first; never RUNNING."""
+        return self._seen
+
+    @property
+    def decision(self) -> Decision | None:
+        """The latest look at the run, None before the first."""
+        return self._decision
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run may end: satisfied, or at its longest."""
+        return self._decision is not None and self._decision.status is not Status.RUNNING
+
+    def add(self, count: float) -> Decision | None:
+        """Take the next second's count; a Decision when the rule looked, else None.
+
+        Raises ValueError for a count that is not a number of I/Os, or once the run is over.
+        """
+        if self.is_over:
+            raise ValueError(f"the run is over since second {self._seconds}")
+        if not (math.isfinite(count) and count >= 0):
+            raise ValueError(f"{count} is not a count of I/Os")
+        self._counts[self._seconds] = count
+        self._seconds += 1
+        return self._look() if self._is_due() else None
+
+    def _is_due(self) -> bool:
+        since = self._seconds - self._settings.shortest_s
+        at_cap = self._seconds == self._settings.longest_s
+        return at_cap or (since >= 0 and since % self._settings.step_s == 0)
+
+    def _look(self) -> Decision:
+        seen = judge(self._counts[: self._seconds], self._settings)
+        self._seen = seen
+        self._satisfied = self._satisfied + 1 if seen.status is Status.OK else 0
+        at_cap = self._seconds == self._settings.longest_s
+        if not at_cap and self._satisfied < self._settings.consecutive:
+            seen = replace(seen, status=Status.RUNNING)
+        self._decision = seen
+        return seen
+
+
+def decide(series: Floats, settings: RuleSettings = RAW_BLOCK) -> Decision:
+    """What the rule says when the series is played to it second by second.
+
+    The status is RUNNING where the series ends before the rule does.
+    """
+    live = Live(settings)
+    for count in series:
+        live.add(float(count))
+        if live.is_over:
+            break
+    return live.decision or replace(judge(series, settings), status=Status.RUNNING)
+
+
+def judge(series: Floats, settings: RuleSettings = RAW_BLOCK) -> Decision:
+    """What the series is worth if the run ends here: never RUNNING.
+
+    Raises ValueError for fewer than four blocks, of which no mean could be judged.
+    """
+    least_s = BLOCKS_MIN * settings.block_s
+    if len(series) < least_s:
+        raise ValueError(f"{len(series)} s are too few to judge; at least {least_s} s are")
+    blocks = steady_state.blocks_of(series, settings.block_s)
+    cut_s, steady, tau_s = _cut(blocks, len(series), settings)
+    kept = series[cut_s:]
+    cycle_s = steady_state.cycle_period(kept)
+    count = len(kept) // cycle_s if cycle_s else 0
+    resolved = cycle_s is None or count >= settings.cycles_min
+    lost = stalls.find_stalls(kept)
+    known = _known(kept, cycle_s if resolved else None, settings)
+    whole, variance = known.whole, known.variance
+    by_stalls = lost.variance
+    if by_stalls is not None and by_stalls.half_width > variance.half_width:
+        variance = by_stalls
+    mean = float(whole.mean())
+    halves = _halves(whole, cycle_s if resolved else None, mean)
+    seen = Decision(
+        Status.OK,
+        len(series),
+        len(series) - len(whole),
+        mean,
+        _half_width(known, variance, settings.precision * mean),
+        max(int(variance.df), 1),
+        variance.variance,
+        halves,
+        cycle_s,
+        count,
+        tau_s,
+        lost.episodes,
+        lost.lost_mean,
+        known.effective,
+        steady,
+        abs(halves) <= settings.equivalence * settings.precision,
+    )
+    trend = abs(halves) * mean > _TREND * float(whole.std())
+    return replace(seen, status=_status(seen, settings, resolved=resolved, trend=trend))
+
+
+def _cut(blocks: Floats, seconds: int, settings: RuleSettings) -> tuple[int, bool, float | None]:
+    """Where to cut (s), whether the transient was seen to end, and its time constant."""
+    found = steady_state.truncation(blocks)
+    # Doubling the cut squares what an exponential transient leaves behind.
+    cut = 2.0 * found.blocks * settings.block_s
+    fitted = steady_state.fit_transient(blocks, settings.block_s)
+    tau_s = None
+    if fitted is not None and fitted.is_clear:
+        tau_s = fitted.tau_s
+        cut = max(cut, fitted.settled_s(settings.precision * settings.bias_share))
+    least = float(settings.cut_least_s)
+    cut = max(cut, least)
+    limit = min(seconds - settings.retained_s, _CUT_SHARE * seconds)
+    steady = found.converged and cut <= limit
+    return math.ceil(min(cut, max(limit, least))), steady, tau_s
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The samples that the mean is taken of, its variance, and how many effective ones there are.
+
+    `refused` are the batches of which there are too few effective ones.
+    """
+
+    whole: Floats
+    variance: MeanVariance
+    effective: float
+    refused: Octave | None = None
+
+
+def _known(kept: Floats, cycle_s: int | None, settings: RuleSettings) -> _Known:
+    if cycle_s is not None:
+        variance, whole = batches.of_cycles(kept, cycle_s)
+        return _Known(whole, variance, float(len(whole) // cycle_s))
+    found = batches.octaves(kept, settings.batches_min)
+    if not found:
+        return _Known(kept, MeanVariance(math.inf, 1), 0.0)
+    variance = batches.widest(found)
+    refused = batches.too_correlated(found)
+    return _Known(kept, variance, batches.effective(found), refused)
+
+
+def _half_width(known: _Known, variance: MeanVariance, wanted: float) -> float:
+    """Half the mean's 95 % interval; infinite where it has none.
+
+    Batches that are too correlated for an interval but hardly move at all bound the mean.
+    """
+    if known.refused is None:
+        return variance.half_width
+    bound = batches.bound(known.refused)
+    return bound if bound <= wanted else math.inf
+
+
+def _halves(whole: Floats, cycle_s: int | None, mean: float) -> float:
+    """The relative difference of the halves' means; halves are whole cycles where there are any."""
+    half = len(whole) // cycle_s // 2 * cycle_s if cycle_s else len(whole) // 2
+    difference = float(whole[len(whole) - half :].mean() - whole[:half].mean())
+    return difference / mean if mean > 0 else math.inf
+
+
+def _status(seen: Decision, settings: RuleSettings, *, resolved: bool, trend: bool) -> Status:
+    """The first of the statuses for which there is evidence."""
+    if not seen.steady:
+        return Status.TRANSIENT
+    if not resolved:
+        return Status.CYCLE
+    precise = seen.relative <= settings.precision
+    if math.isinf(seen.half_width) and seen.mean > 0:
+        return Status.TRANSIENT if trend else Status.CORRELATED
+    if not seen.agree and (precise or abs(seen.halves) > 2 * seen.relative):
+        return Status.TRANSIENT
+    return Status.OK if precise and seen.agree else Status.IMPRECISE

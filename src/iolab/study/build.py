@@ -1,0 +1,204 @@
+"""From the tables of a study file without faults to the `Study` of the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from iolab.core.configuration import AxisMode, Capacity, Configuration, Cost, Redundancy
+from iolab.core.host import HostKind, HostSpec, Role, Room, SshRoute
+from iolab.core.study import (
+    Method,
+    MethodKind,
+    OnFailure,
+    Order,
+    Study,
+    TargetSettings,
+    TelemetrySettings,
+)
+from iolab.core.target_state import Precondition
+from iolab.core.workload import Workload
+from iolab.study.file import (
+    ConfigurationTable,
+    HostTable,
+    MethodTable,
+    kind_of,
+    rule_of,
+)
+from iolab.study.kinds import StudyKinds
+from iolab.study.ssh_addresses import parse_hop
+from iolab.study.tables import Tables, members
+from iolab.study.target_tables import PER_NODE, XFS, PreconditionTable, Table, TargetTable
+from iolab.study.values import option_text
+from iolab.units import parse_size
+
+ADAPTIVE_REPEATS: Final = 2
+"""Without a second run there is no spread."""
+
+DEFAULT_RETRIES: Final = 1
+"""Tries after a run that failed; what fails twice is rarely chance."""
+
+
+def build_study(
+    tables: Tables,
+    kinds: StudyKinds,
+    *,
+    scale: str,
+    text: str,
+    overrides: tuple[str, ...],
+    inventory: str = "",
+) -> Study:
+    """The study; ValueError if the tables still had faults."""
+    if tables.heading is None:
+        raise ValueError("the heading has faults")
+    heading, method = tables.heading, tables.method
+    settings: dict[str, Any] = {one.setting: one.settings(tables) for one in kinds.sections}
+    hosts = tuple(host_spec(table) for _, table in tables.read("host", HostTable))
+    hosts += kinds.hosts.hosts(tables, hosts)
+    clients = {host.name: host.node for host in hosts if host.role is Role.CLIENT}
+    nodes = tuple(host.name for host in hosts if host.role is Role.STORAGE)
+    return Study(
+        id=heading.id,
+        title=heading.title or heading.id,
+        question=heading.question,
+        source=heading.source,
+        configurations=tuple(
+            _configuration(table, members(table.hosts, clients), nodes, tables.target)
+            for _, table in tables.read("configuration", ConfigurationTable)
+        ),
+        hosts=hosts,
+        workloads=tuple(
+            _with_turns(kinds.of_table(type(table)).workload(item, table, tables), tables, kinds)
+            for item, table in tables.read("workload", Table)
+        ),
+        method=_method(method),
+        telemetry=TelemetrySettings(round(tables.telemetry.interval * 1000)),
+        target=_target(tables.target),
+        scale=scale,
+        text=text,
+        overrides=overrides,
+        inventory=inventory,
+        precondition=_precondition(tables.precondition),
+        **settings,
+    )
+
+
+def _target(table: TargetTable) -> TargetSettings:
+    made = table.filesystem == XFS
+    image = parse_size(table.image) if made and table.image is not None else None
+    return TargetSettings(
+        table.keep_files,
+        table.allow_memory,
+        table.rotate,
+        table.overwrite,
+        make_xfs=made,
+        image_bytes=image,
+    )
+
+
+def _precondition(table: PreconditionTable) -> Precondition:
+    return Precondition(
+        purge=table.purge,
+        fill=table.fill,
+        steady=table.steady,
+        round_s=table.round,
+        rounds_max=table.rounds,
+        restore=table.restore,
+    )
+
+
+def _method(table: MethodTable) -> Method:
+    return Method(
+        kind=table.kind,
+        warmup_s=table.warmup,
+        runtime_s=table.runtime,
+        repeats=_repeats(table),
+        settle_s=table.settle,
+        idle_watch_s=table.idle_watch,
+        generator_limit=table.generator_limit,
+        link_timeout_s=table.link_timeout,
+        order=_order(table),
+        seed=table.seed,
+        drop_caches=table.drop_caches,
+        on_failure=table.on_failure,
+        retries=_retries(table),
+        rule=rule_of(table) if table.kind is MethodKind.ADAPTIVE else None,
+        repeats_max=max(table.repeats_max, _repeats(table)),
+        target_half_width=table.target_half_width,
+        sentinel=table.sentinel or "",
+    )
+
+
+def _repeats(table: MethodTable) -> int:
+    """As written; the adaptive method needs a spread, so where nothing is written it begins so."""
+    written = table.kind is MethodKind.FIXED or "repeats" in table.model_fields_set
+    return table.repeats if written else ADAPTIVE_REPEATS
+
+
+def _order(table: MethodTable) -> Order:
+    """As written; where nothing is, the adaptive method lets no drift follow an axis."""
+    written = table.kind is MethodKind.FIXED or "order" in table.model_fields_set
+    return table.order if written else Order.RANDOMISED
+
+
+def _retries(method: MethodTable) -> int:
+    """How often a failed run is tried again: as written, once where only the policy is."""
+    if method.on_failure is not OnFailure.RETRY:
+        return 0
+    return method.retries or DEFAULT_RETRIES
+
+
+def host_spec(table: HostTable) -> HostSpec:
+    """A host without faults, of the kind that its keys call for where it names none."""
+    kind = kind_of(table)
+    ssh = None
+    if kind is HostKind.SSH:
+        hops = tuple(hop for text in table.jump or () if (hop := parse_hop(text)) is not None)
+        address = table.address or table.name
+        ssh = SshRoute(address, table.user, table.port, hops, table.key, table.known_hosts)
+    return HostSpec(
+        name=table.name,
+        kind=kind,
+        role=table.role,
+        command=tuple(table.command),
+        path=table.device or table.path,
+        ssh=ssh,
+        devices=tuple(table.devices or ()),
+        numjobs=table.numjobs,
+        serial=table.serial if table.device else None,
+        node=table.node or "",
+        storage_address=table.storage_address or "",
+        room=Room(table.cores, table.numa_nodes, table.queues),
+    )
+
+
+def _configuration(
+    table: ConfigurationTable, hosts: tuple[str, ...], nodes: tuple[str, ...], common: TargetTable
+) -> Configuration:
+    # A target of its own hides the common one whole, its serial too.
+    target = table if table.device or table.path else common
+    cost, factors = table.cost, table.redundancy
+    return Configuration(
+        id=table.id,
+        title=table.title or table.id,
+        hosts=hosts,
+        path=target.device or target.path or "",
+        nodes=table.nodes,
+        capacity=Capacity(table.capacity.raw_tb, table.capacity.usable_tb),
+        cost=Cost(cost.currency, cost.servers, cost.network, cost.storage) if cost else None,
+        hardware=tuple((name, option_text(value)) for name, value in table.hardware.items()),
+        storage=tuple(nodes if table.storage is None else table.storage),
+        redundancy=Redundancy(factors.write_factor, factors.read_factor) if factors else None,
+        serial=target.serial if target.device else None,
+    )
+
+
+def _with_turns(workload: Workload, tables: Tables, kinds: StudyKinds) -> Workload:
+    """The workload with its fleet measured in any case where its nodes' load may turn."""
+    aim, axes = workload.aim, {axis.name: axis.values for axis in workload.sweep}
+    if aim.axis is not AxisMode.ADAPTIVE or PER_NODE not in axes:
+        return workload
+    forced = kinds.hosts.turning_loads(tables, [int(load) for load in axes[PER_NODE]])
+    if not forced:
+        return workload
+    return replace(workload, aim=replace(aim, headline=tuple(sorted({*aim.headline, *forced}))))

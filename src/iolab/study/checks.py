@@ -1,0 +1,647 @@
+"""Checks over several keys of a study: what fits together, what names what, what is too much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, Protocol, runtime_checkable
+
+from iolab.core.configuration import AxisMode, Objective
+from iolab.core.host import HostKind, Role
+from iolab.core.target_state import Purge
+from iolab.core.workload import Indicator
+from iolab.study.document import Document, Faults, Path
+from iolab.study.file import (
+    ITEMS,
+    RATES,
+    ROOM_KEYS,
+    SSH_KEYS,
+    ConfigurationTable,
+    HostTable,
+    MethodTable,
+    WorkloadTable,
+    check_method,
+    kind_of,
+)
+from iolab.study.kinds import ChecksDevices, StudyKinds
+from iolab.study.schedule import RATE, SEARCHED, axes_of_load
+from iolab.study.tables import (
+    Item,
+    Tables,
+    fewest_clients,
+    guest_tables,
+    node_names,
+    place,
+    start,
+    with_paths,
+)
+from iolab.study.target_tables import HOSTS, PER_NODE, XFS, PreconditionTable, TargetTable
+from iolab.study.wording import shown, suggestion
+
+_LOADS_MIN: Final = 4
+"""Of fewer values none can be foretold from the others."""
+
+_Fault = tuple[str, str, str]
+"""The key at which it is told, what happened (after the workload's name), and what to do."""
+
+
+def check_aims(document: Document, tables: Tables, faults: Faults) -> None:
+    """Add every fault of objectives, adaptive axes, limits and the sentinel."""
+    for item, workload in tables.read("workload", WorkloadTable):
+        for key, happened, do in _aim_faults(item, workload):
+            where = document.where((*item.path, key))
+            faults.add_once(where, key, f"{start(document, item.path)} {happened}.", do)
+    _check_sentinel(document, tables.method, tables, faults)
+
+
+def _aim_faults(item: Item, workload: WorkloadTable) -> Iterator[_Fault]:
+    adaptive = workload.axis is AxisMode.ADAPTIVE
+    objective = workload.objective
+    varied = list(axes_of_load(n for n in SEARCHED if len(getattr(workload, n) or ()) > 1))
+    if adaptive and objective is not Objective.GRID:
+        happened = f"has axis = 'adaptive' and objective = {shown(objective.value)}"
+        yield "axis", happened, "Leave axis out: the objective chooses its points itself."
+    elif adaptive and (workload.vms_per_node is not None or PER_NODE not in item.written):
+        yield from _axis_faults(workload, varied)
+    if workload.headline and not adaptive:
+        yield "headline", "has headline but no adaptive axis", "Leave headline out."
+    if objective is Objective.PEAK:
+        yield from _peak_faults(workload, varied)
+    if objective is Objective.MAX_LOAD:
+        yield from _load_faults(item, workload)
+    elif workload.limit is not None:
+        do = "Write objective = 'max-load', or leave limit out."
+        yield "limit", f"has a limit but objective = {shown(objective.value)}", do
+
+
+def _axis_faults(workload: WorkloadTable, varied: list[str]) -> Iterator[_Fault]:
+    fleet = workload.vms_per_node
+    if len(varied) != 1:
+        happened = f"has axis = 'adaptive' and {_several(varied)}"
+        do = f"Give several values to iodepth or to numjobs, not to both; or to {PER_NODE}."
+        yield "axis", happened, do
+        return
+    loads = getattr(workload, varied[0])
+    if len(loads) < _LOADS_MIN:
+        # Where the fleet has one size, the axis meant is still that of its sizes.
+        name, few = (varied[0], loads) if fleet is None else (PER_NODE, fleet)
+        values = "1 value" if len(few) == 1 else f"{len(few)} values"
+        do = f"Give at least {_LOADS_MIN}, or write axis = 'listed': fewer are all measured anyway."
+        yield "axis", f"has axis = 'adaptive' but {values} of {name}", do
+    for load in workload.headline:
+        if load not in loads:
+            happened = f"has headline = {load}, which {varied[0]} does not list"
+            yield "headline", happened, f"Add it to {varied[0]}, or leave it out."
+
+
+def _peak_faults(workload: WorkloadTable, varied: list[str]) -> Iterator[_Fault]:
+    if not varied:
+        do = f"Give several values to iodepth, to numjobs, to both, or to {PER_NODE}."
+        yield "objective", "has objective = 'peak' and no axis to search", do
+    if workload.indicator is Indicator.LATENCY:
+        do = "Write indicator = 'iops' or 'bandwidth'."
+        yield "indicator", "has objective = 'peak' and indicator = 'latency'", do
+
+
+def _load_faults(item: Item, workload: WorkloadTable) -> Iterator[_Fault]:
+    if workload.limit is None and "limit" not in item.written:
+        do = "Write for example limit = 'p99 <= 2ms'."
+        yield "objective", "has objective = 'max-load' but no limit", do
+    for key in RATES:
+        if getattr(workload, key) is not None:
+            do = f"Leave {key} out: the search sets {RATE}."
+            yield key, f"has objective = 'max-load' and {key}", do
+    way = (workload.limit or "").split()[:1]
+    wrong = {
+        "read": workload.rw.reads,
+        "write": workload.rw.writes,
+        "trim": workload.rw.trims,
+    }
+    if way and not wrong.get(way[0], True):
+        happened = f"limits {way[0]} latency, but rw = {shown(workload.rw.value)}"
+        yield "limit", happened, "Limit a latency that the workload has."
+
+
+def _several(varied: list[str]) -> str:
+    return f"several values of {' and '.join(varied)}" if varied else "no axis of load"
+
+
+def _check_sentinel(
+    document: Document, method: MethodTable, tables: Tables, faults: Faults
+) -> None:
+    known = [table.id for _, table in tables.read("workload", WorkloadTable)]
+    if method.sentinel is not None and method.sentinel not in known:
+        happened = f"sentinel is {shown(method.sentinel)}, which is no workload of I/O."
+        do = suggestion(method.sentinel, known, "workloads")
+        faults.add(document.where(("method", "sentinel")), happened, do)
+
+
+FILES_PER_HOST_MAX: Final = 100_000
+"""Files that one data set may have on a client: numjobs x files."""
+
+
+def check_fleet(document: Document, tables: Tables, faults: Faults) -> None:
+    """Add every fault of storage nodes, of rotation and of hosts' own numbers of jobs."""
+    _check_host_jobs(document, tables, faults)
+    for item, workload in tables.read("workload", WorkloadTable):
+        if workload.hosts is not None:
+            _check_host_counts(document, item, max(workload.hosts), tables, faults)
+    roles = {host.name: host.role for _, host in tables.read("host", HostTable)}
+    written = {
+        name for host in tables.items["host"] if isinstance(name := host.written.get("name"), str)
+    }
+    for item, configuration in tables.read("configuration", ConfigurationTable):
+        _check_storage(document, item, configuration, roles, faults)
+        # A client whose table has a fault is still a client: only whole fleets can be counted.
+        if len(roles) == len(written):
+            _check_rotation(document, item, configuration, tables, faults)
+
+
+def _check_storage(
+    document: Document,
+    item: Item,
+    configuration: ConfigurationTable,
+    roles: dict[str, Role],
+    faults: Faults,
+) -> None:
+    """Only hosts of role storage serve a target; hypervisors are watched in every run anyway."""
+    nodes = [name for name, role in roles.items() if role is Role.STORAGE]
+    for index, name in enumerate(configuration.storage or ()):
+        origin = document.where((*item.path, "storage", index))
+        around = place(document, item.path)
+        if name not in roles:
+            happened = f"storage of {around} names {shown(name)}, which is no host."
+            faults.add(origin, happened, suggestion(name, nodes, "storage nodes"))
+        elif roles[name] is not Role.STORAGE:
+            happened = (
+                f"storage of {around} names {shown(name)}, which has the role "
+                f"{shown(roles[name].value)}."
+            )
+            do = "Leave it out, or write role = 'storage' for that host."
+            faults.add(origin, happened, do)
+
+
+def _check_rotation(
+    document: Document,
+    item: Item,
+    configuration: ConfigurationTable,
+    tables: Tables,
+    faults: Faults,
+) -> None:
+    """A client can read another's files only where there is another."""
+    rotate = tables.target.rotate
+    whole = len(with_paths(tables, configuration))
+    count = fewest_clients(tables, configuration)
+    if rotate == 0 or rotate < count or count == 0 or tables.makes_hosts:
+        return
+    one = "1 client" if count == 1 else f"{count} clients"
+    at_least = "" if count == whole else " in its smallest fleet"
+    happened = f"rotate of [target] is {rotate}, but {place(document, item.path)} has {one}"
+    happened += f"{at_least}."
+    do = (
+        "Leave rotate out; one client has only files of its own."
+        if count == 1
+        else f"Give from 1 to {count - 1}: so far can a client's files be handed on."
+    )
+    faults.add(document.where(("target", "rotate")), happened, do)
+
+
+def _check_host_counts(
+    document: Document, item: Item, most: int, tables: Tables, faults: Faults
+) -> None:
+    """A workload's numbers of hosts need so many clients in every configuration, and no guests."""
+    origin = document.where((*item.path, HOSTS))
+    around = f"{start(document, item.path)} has {HOSTS} = {most}"
+    if tables.makes_hosts or guest_tables(tables):
+        happened = f"{start(document, item.path)} has {HOSTS}, but the study's clients are guests."
+        faults.add_once(origin, HOSTS, happened, f"Leave it out, or write {PER_NODE}.")
+        return
+    for other, configuration in tables.read("configuration", ConfigurationTable):
+        count = len(with_paths(tables, configuration))
+        if 0 < count < most:
+            clients = "1 client" if count == 1 else f"{count} clients"
+            happened = f"{around}, but {place(document, other.path)} has {clients}."
+            faults.add_once(origin, f"{HOSTS} {count}", happened, f"Give at most {count}.")
+
+
+def _check_host_jobs(document: Document, tables: Tables, faults: Faults) -> None:
+    """Jobs are for those who make load, and as many as their files allow."""
+    files = [(item, load.files) for item, load in tables.read("workload", WorkloadTable)]
+    most = max((count for _, count in files), default=0)
+    for item, host in tables.read("host", HostTable):
+        if host.numjobs is None:
+            continue
+        origin = document.where((*item.path, "numjobs"))
+        if host.role is not Role.CLIENT:
+            happened = (
+                f"{start(document, item.path)} has numjobs = {host.numjobs}, but the role "
+                f"{shown(host.role.value)}, which makes no load."
+            )
+            faults.add_once(origin, "numjobs", happened, "Leave numjobs out.")
+        elif host.numjobs * most > FILES_PER_HOST_MAX:
+            happened = (
+                f"{start(document, item.path)} has numjobs = {host.numjobs}, which makes "
+                f"{host.numjobs * most} files there."
+            )
+            do = f"Keep numjobs x files at most {FILES_PER_HOST_MAX}."
+            faults.add_once(origin, "numjobs files", happened, do)
+
+
+POINTS_MAX: Final = 10_000
+"""At the shortest useful run (10 s) this is more than a day; a larger product is a slip."""
+
+RUNS_MAX: Final = 100_000
+"""Points times repeats: what a session directory and its readers are made for."""
+
+
+def check_tables(document: Document, tables: Tables, kinds: StudyKinds, faults: Faults) -> None:
+    """Add every fault that no single key shows."""
+    for section in ("configuration", "workload"):
+        _check_names(document, tables.items[section], ITEMS[section][1], faults)
+    check_hosts(document, tables.items["host"], faults)
+    for item, configuration in tables.read("configuration", ConfigurationTable):
+        _check_hosts_known(document, item, configuration, tables, faults)
+        _check_capacity(document, item, configuration, faults)
+    for kind in kinds.loads:
+        kind.check(document, tables, faults)
+    check_fleet(document, tables, faults)
+    kinds.hosts.check(document, tables, faults)
+    check_aims(document, tables, faults)
+    check_method(document, tables.method, faults)
+    _check_count(document, tables, kinds.form.axes, faults)
+
+
+def check_hosts(document: Document, items: tuple[Item, ...], faults: Faults) -> None:
+    """Add the faults of hosts among themselves: twins, and keys that do not go together."""
+    _check_names(document, items, ITEMS["host"][1], faults)
+    _check_nodes(document, items, faults)
+    first: dict[object, str] = {}
+    for item in items:
+        if not isinstance(item.table, HostTable):
+            continue
+        host = item.table
+        _check_host(document, item, host, faults)
+        if kind_of(host) is not HostKind.SSH:
+            continue
+        machine = (host.address or host.name, host.port, tuple(host.jump or ()))
+        other = first.setdefault(machine, host.name)
+        if other != host.name:
+            happened = f"{start(document, item.path)} is the same machine as {shown(other)}."
+            do = "Give each its own address; a machine that counts twice doubles nothing."
+            faults.add(document.where(item.path), happened, do)
+
+
+NODE_DO: Final = "Write role = 'hypervisor' and a name for each machine that guests live on."
+"""What a study with guests needs."""
+
+
+def _check_nodes(document: Document, items: tuple[Item, ...], faults: Faults) -> None:
+    """Add the faults of hosts among themselves: guests of no node, keys for nodes elsewhere."""
+    hosts = [(item, item.table) for item in items if isinstance(item.table, HostTable)]
+    roles = {host.name: host.role for _, host in hosts}
+    nodes = [name for name, role in roles.items() if role is Role.HYPERVISOR]
+    for item, host in hosts:
+        for key, happened, do in _host_faults(host, roles, nodes):
+            origin = document.where((*item.path, key))
+            faults.add_once(origin, key, f"{start(document, item.path)} {happened}.", do)
+
+
+def _host_faults(
+    host: HostTable, roles: dict[str, Role], nodes: list[str]
+) -> Iterator[tuple[str, str, str]]:
+    """Each fault's key, what happened after the host's name, and what to do."""
+    role = shown(host.role.value)
+    if host.role is Role.HYPERVISOR:
+        if host.device is not None:
+            do = "Give a directory as its path: guests' disks are files there."
+            yield "device", "is a hypervisor and has a device", do
+    else:
+        for key in ROOM_KEYS:
+            if getattr(host, key) is not None:
+                happened = f"has {key}, but the role {role}"
+                yield key, happened, f"Leave {key} out, or write role = 'hypervisor'."
+    if host.node is None:
+        return
+    if host.role is not Role.CLIENT:
+        happened = f"has node = {shown(host.node)}, but the role {role}"
+        yield "node", happened, "Leave node out: it says where a guest that makes load lives."
+    elif host.node not in roles:
+        do = suggestion(host.node, nodes, "hypervisors") if nodes else NODE_DO
+        yield "node", f"has node = {shown(host.node)}, which is no host", do
+    elif roles[host.node] is not Role.HYPERVISOR:
+        happened = f"has node = {shown(host.node)}, which has the role "
+        happened += shown(roles[host.node].value)
+        yield "node", happened, "Name a hypervisor, or write role = 'hypervisor' for that host."
+
+
+def check_paths(document: Document, tables: Tables, *, required: bool, faults: Faults) -> None:
+    """Add the faults of target paths: none, or two for one place."""
+    hosts = {host.name: (item, host) for item, host in tables.read("host", HostTable)}
+    target = document.tree.get("target")
+    common = isinstance(target, dict) and ("path" in target or "device" in target)
+    for item, configuration in tables.read("configuration", ConfigurationTable):
+        for name in with_paths(tables, configuration):
+            host = hosts[name][1] if name in hosts else None
+            if host is not None and _target_of(host) and _target_of(configuration):
+                faults.add(
+                    document.where((*item.path, "path")),
+                    f"Host {shown(name)} of {place(document, item.path)} has two target paths, "
+                    f"{shown(_target_of(configuration))} and its own {shown(_target_of(host))}.",
+                    "Leave one of them out.",
+                )
+            elif required and not common and not _path_written(item, hosts.get(name)):
+                faults.add_once(
+                    document.where(item.path),
+                    "path",
+                    "There is no target path.",
+                    "Give --path DIR, or path = 'DIR' under [target].",
+                )
+
+
+def point_count(workload: dict[str, Any], axes: Sequence[str]) -> int:
+    """How many points a workload makes, counted without making them."""
+    lists = [workload[axis] for axis in axes if isinstance(workload.get(axis), list)]
+    return math.prod(len(values) for values in lists)
+
+
+def _path_written(configuration: Item, host: tuple[Item, HostTable] | None) -> bool:
+    """Whether there is a path at all; one with a fault of its own is not missing as well."""
+    items = (configuration, *(host[:1] if host is not None else ()))
+    return any(key in item.written for item in items for key in ("path", "device"))
+
+
+def _target_of(table: ConfigurationTable | HostTable) -> str | None:
+    return table.path or table.device
+
+
+def _check_names(document: Document, items: Iterable[Item], key: str, faults: Faults) -> None:
+    first: dict[str, Item] = {}
+    for item in items:
+        name = item.written.get(key)
+        if not isinstance(name, str):
+            continue
+        if name in first:
+            line = document.where((*first[name].path, key)).line
+            before = f" at line {line}" if line else ""
+            happened = f"{start(document, item.path)} has the {key} of another{before}."
+            faults.add(
+                document.where((*item.path, key)), happened, f"Give each an {key} of its own."
+            )
+        first.setdefault(name, item)
+
+
+def _check_host(document: Document, item: Item, host: HostTable, faults: Faults) -> None:
+    if host.kind is HostKind.COMMAND and not item.written.get("command"):
+        do = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."
+        happened = f"{start(document, item.path)} is of kind 'command' but has no command."
+        faults.add(document.where((*item.path, "kind")), happened, do)
+    elif item.written.get("command") == []:
+        happened = f"{start(document, item.path)} has a command without a word."
+        do = "Give the arguments that reach it, or leave the command out for this machine."
+        faults.add(document.where((*item.path, "command")), happened, do)
+    kind = kind_of(host)
+    if kind is not HostKind.COMMAND and host.command:
+        happened = f"{start(document, item.path)} is of kind {shown(kind.value)} but has a command."
+        do = "Leave the command out, or write kind = 'command'."
+        faults.add(document.where((*item.path, "command")), happened, do)
+    for key in SSH_KEYS:
+        if kind is not HostKind.SSH and getattr(host, key) is not None:
+            happened = f"{start(document, item.path)} is of kind {shown(kind.value)} but has {key}."
+            do = f"Leave {key} out, or write kind = 'ssh'."
+            faults.add(document.where((*item.path, key)), happened, do)
+
+
+def _check_capacity(
+    document: Document, item: Item, configuration: ConfigurationTable, faults: Faults
+) -> None:
+    raw, usable = configuration.capacity.raw_tb, configuration.capacity.usable_tb
+    if raw is not None and usable is not None and usable > raw:
+        happened = (
+            f"{start(document, item.path)} has usable_tb = {usable:g}, more than raw_tb = {raw:g}."
+        )
+        do = "Give both in the same unit, 10^12 bytes."
+        faults.add(document.where((*item.path, "capacity")), happened, do)
+
+
+def _check_hosts_known(
+    document: Document,
+    item: Item,
+    configuration: ConfigurationTable,
+    tables: Tables,
+    faults: Faults,
+) -> None:
+    known = [
+        name for host in tables.items["host"] if isinstance(name := host.written.get("name"), str)
+    ]
+    others = {
+        host.name: host.role
+        for _, host in tables.read("host", HostTable)
+        if host.role is not Role.CLIENT
+    }
+    booting = tables.makes_hosts
+    nodes = node_names(tables) if booting else [guest.node for guest in guest_tables(tables)]
+    for index, name in enumerate(configuration.hosts or ()):
+        if name in nodes and name in known:
+            continue
+        if name not in known:
+            happened = (
+                f"hosts of {place(document, item.path)} names {shown(name)}, which is no host."
+            )
+            do = suggestion(name, known, "hosts")
+            faults.add(document.where((*item.path, "hosts", index)), happened, do)
+        elif name in others:
+            happened = (
+                f"hosts of {place(document, item.path)} names {shown(name)}, "
+                f"which has the role {shown(others[name].value)} and makes no load."
+            )
+            do = "Leave it out, or write role = 'client'."
+            faults.add(document.where((*item.path, "hosts", index)), happened, do)
+    if configuration.hosts is None and known and len(others) == len(known) and not booting:
+        happened = f"{start(document, item.path)} has no client among its hosts."
+        faults.add(document.where(item.path), happened, "Write role = 'client' for at least one.")
+
+
+def _repeats(item: Item, tables: Tables) -> int:
+    """How often each point of a workload runs."""
+    own = item.table.iterations if isinstance(item.table, _Repeated) else None
+    return own or tables.method.repeats
+
+
+@runtime_checkable
+class _Repeated(Protocol):
+    """A workload that says itself how often its points run."""
+
+    @property
+    def iterations(self) -> int | None: ...
+
+
+def _check_count(document: Document, tables: Tables, axes: Sequence[str], faults: Faults) -> None:
+    """Too large a product is found by multiplying, before any point is made."""
+    configurations = max(len(tables.items["configuration"]), 1)
+    counts = [point_count(item.written, axes) for item in tables.items["workload"]]
+    points = configurations * sum(counts)
+    runs = configurations * sum(
+        count * _repeats(item, tables)
+        for count, item in zip(counts, tables.items["workload"], strict=True)
+    )
+    if points > POINTS_MAX:
+        largest = tables.items["workload"][counts.index(max(counts))]
+        happened = (
+            f"The study has {points} points, {max(counts)} in {place(document, largest.path)}."
+        )
+        faults.add(
+            document.where(largest.path), happened, f"Vary less: at most {POINTS_MAX} are planned."
+        )
+    elif runs > RUNS_MAX:
+        repeats = max(_repeats(item, tables) for item in tables.items["workload"])
+        happened = f"The study has {runs} runs: {points} points, {repeats} repeats."
+        faults.add(
+            document.where(("method", "repeats")), happened, f"At most {RUNS_MAX} are planned."
+        )
+
+
+def check_filesystem(
+    document: Document,
+    tables: Tables,
+    kinds: StudyKinds,
+    devices: list[Path],
+    folders: list[Path],
+    faults: Faults,
+) -> None:
+    """Add every fault of `filesystem` and `image`; `devices`, `folders` are tables with targets."""
+    target = tables.target
+    written = document.tree.get("target")
+    keys = written if isinstance(written, dict) else {}
+    image = document.where(("target", "image"))
+    if target.filesystem != XFS:
+        if target.image is not None and "filesystem" not in keys:
+            happened = "[target] has an image but no filesystem to make in it."
+            faults.add(image, happened, f"Write filesystem = '{XFS}', or leave the image out.")
+        return
+    origin = document.where(("target", "filesystem"))
+    if "image" not in keys and (folders or not devices):
+        happened = f"filesystem of [target] is '{XFS}', but nothing is said to make it on."
+        do = "Write for example image = '4g', or give a device with its serial."
+        faults.add(origin, happened, do)
+    if target.image is not None and devices:
+        happened = "[target] has an image, which is a file, but a target is a device."
+        faults.add(image, happened, "Leave the image out: the file system is made on the device.")
+    if target.rotate:
+        happened = f"rotate of [target] does not go with filesystem = '{XFS}': each client has its "
+        faults.add(
+            document.where(("target", "rotate")), happened + "own.", "Leave one of them out."
+        )
+    if devices:
+        unfit = [t for kind in kinds.loads if not kind.on_device_filesystem for t in kind.tables]
+        for table in unfit:
+            for item, _ in tables.read("workload", table):
+                happened = (
+                    f"{start(document, item.path)} does not go with a file system on a device."
+                )
+                do = "Leave it out, or measure it as a study of its own."
+                faults.add(document.where(item.path), happened, do)
+
+
+AnyTarget = TargetTable | ConfigurationTable | HostTable
+
+
+def check_devices(document: Document, tables: Tables, kinds: StudyKinds, faults: Faults) -> None:
+    """Add every fault of device targets and of preconditioning that no single key shows."""
+    places = list(_places(tables))
+    for path, table in places:
+        _check_pair(document, path, table, faults)
+    devices = [path for path, table in places if table.device]
+    folders = [path for path, table in places if table.path]
+    if devices:
+        _check_with_devices(document, tables, kinds, faults)
+    _check_trims(document, tables, faults, has_folder=bool(folders))
+    _check_precondition(document, tables.precondition, devices, folders, faults)
+    check_filesystem(document, tables, kinds, devices, folders, faults)
+
+
+def _places(tables: Tables) -> Iterator[tuple[Path, AnyTarget]]:
+    yield ("target",), tables.target
+    for item, configuration in tables.read("configuration", ConfigurationTable):
+        yield item.path, configuration
+    for item, host in tables.read("host", HostTable):
+        yield item.path, host
+
+
+def _check_pair(document: Document, path: Path, table: AnyTarget, faults: Faults) -> None:
+    """A device is opted into by its path and its serial, both."""
+    where = "[target]" if isinstance(table, TargetTable) else start(document, path)
+    if table.device and table.path:
+        happened = f"{where} has two targets, the device {shown(table.device)} and "
+        happened += f"the directory {shown(table.path)}."
+        faults.add(document.where((*path, "device")), happened, "Leave one of them out.")
+    if table.device and not table.serial:
+        happened = f"{where} has the device {shown(table.device)} but no serial."
+        do = "Give its serial too: all that is on that device will be destroyed."
+        faults.add(document.where((*path, "device")), happened, do)
+    if table.serial and not table.device:
+        happened = f"{where} has the serial {shown(table.serial)} but no device."
+        faults.add(document.where((*path, "serial")), happened, "Give the device's path too.")
+
+
+def _check_with_devices(
+    document: Document, tables: Tables, kinds: StudyKinds, faults: Faults
+) -> None:
+    """What needs files cannot be done on a device."""
+    for key in ("rotate", "keep_files"):
+        if getattr(tables.target, key):
+            happened = f"{key} of [target] does not go with a device, which holds no files."
+            faults.add(document.where(("target", key)), happened, "Leave one of them out.")
+    for kind in kinds.loads:
+        if isinstance(kind, ChecksDevices):
+            kind.check_devices(document, tables, faults)
+    for item, workload in tables.read("workload", WorkloadTable):
+        if tables.precondition.fill == 0 and not workload.rw.writes:
+            what = "trims" if workload.rw.trims else "reads"
+            happened = (
+                f"{start(document, item.path)} {what}, but with fill = 0 nothing was written."
+            )
+            do = "Set precondition.fill = 1 or more, or keep to workloads that write."
+            faults.add(document.where(item.path), happened, do)
+
+
+def _check_trims(document: Document, tables: Tables, faults: Faults, *, has_folder: bool) -> None:
+    """Trims are of a block device: fio has none of files, and those of guests stay in the guest."""
+    if tables.makes_hosts:
+        where = "the disks of booted guests do not pass on"
+    elif tables.target.filesystem == XFS:
+        where = "files on an XFS do not take"
+    elif has_folder:
+        where = "files in a directory do not take"
+    else:
+        return
+    for item, workload in tables.read("workload", WorkloadTable):
+        if workload.rw.trims:
+            happened = f"{start(document, item.path)} has rw = {shown(workload.rw.value)}, "
+            happened += f"which {where}."
+            do = "Give a block device as the target (device and serial), or another rw."
+            faults.add_once(document.where((*item.path, "rw")), "rw trims", happened, do)
+
+
+def _check_precondition(
+    document: Document,
+    table: PreconditionTable,
+    devices: list[Path],
+    folders: list[Path],
+    faults: Faults,
+) -> None:
+    purge = table.purge
+    origin = document.where(("precondition", "purge"))
+    if purge is not Purge.NONE and purge.of_device and folders:
+        happened = f"purge of [precondition] is {shown(purge.value)}, but a target is a directory."
+        faults.add(origin, happened, "Use 'fstrim' or 'recreate', or give a device as the target.")
+    if purge is not Purge.NONE and not purge.of_device and devices:
+        happened = f"purge of [precondition] is {shown(purge.value)}, but a target is a device."
+        faults.add(origin, happened, "Use 'discard', 'nvme-format' or 'sanitize'.")
+    if 0 < table.fill < 1 or (table.fill == 0 and folders):
+        happened = f"fill of [precondition] is {table.fill:g}."
+        do = "Give 1 or more; 0, which leaves a purged device fresh, is for devices alone."
+        faults.add(document.where(("precondition", "fill")), happened, do)
+    for key in ("round", "rounds"):
+        if not table.steady and ("precondition", key) in document.lines:
+            happened = f"{key} of [precondition] has no effect without steady = true."
+            faults.add(document.where(("precondition", key)), happened, "Leave it out, or add it.")

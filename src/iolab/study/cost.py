@@ -1,0 +1,362 @@
+"""What a plan will cost before anything runs: seconds with reasons, bytes to write, free space."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from iolab.core.configuration import Configuration
+from iolab.core.host import HostKind
+from iolab.core.run import Budget, DataSet, PlannedRun
+from iolab.core.study import Method, Study
+from iolab.core.target_state import Purge, Restore, RoundsVerdict
+from iolab.core.workload import Job
+from iolab.study.kinds import Cost, Reason, StudyKinds
+from iolab.study.targets import makers_of, nodes_of, serial_of, targets_of
+from iolab.study.wording import shown
+from iolab.units import format_bytes, format_duration_s, format_rate_bytes
+
+WINDOW: Final = 5
+DATA_EXCURSION_MAX: Final = 0.20
+SLOPE_EXCURSION_MAX: Final = 0.10
+"""SNIA's own numbers. The line's excursion is over the four steps between five rounds."""
+
+
+def judge_rounds(values: Sequence[float]) -> RoundsVerdict | None:
+    """The verdict on the last window; None while there are fewer rounds than it has."""
+    if len(values) < WINDOW:
+        return None
+    window = values[-WINDOW:]
+    first = len(values) - WINDOW + 1
+    average = sum(window) / WINDOW
+    centre = first + (WINDOW - 1) / 2
+    places = [first + index - centre for index in range(WINDOW)]
+    slope = sum(place * value for place, value in zip(places, window, strict=True)) / sum(
+        place * place for place in places
+    )
+    if average <= 0:
+        return RoundsVerdict(first, average, 0.0, 0.0, slope, average, achieved=False)
+    spread = (max(window) - min(window)) / average
+    moved = abs(slope) * (WINDOW - 1) / average
+    achieved = spread <= DATA_EXCURSION_MAX and moved <= SLOPE_EXCURSION_MAX
+    return RoundsVerdict(first, average, spread, moved, slope, average - slope * centre, achieved)
+
+
+PURGE_S: Final = {
+    Purge.NONE: 0.0,
+    Purge.DISCARD: 30.0,
+    Purge.NVME_FORMAT: 60.0,
+    Purge.SANITIZE: 600.0,
+    Purge.FSTRIM: 30.0,
+    Purge.RECREATE: 5.0,
+}
+"""Assumed seconds of one purge: a discard takes seconds on most devices, minutes on some."""
+
+
+def is_on_device(study: Study, configuration_id: str, host: str) -> bool:
+    """Whether a configuration's target on that host is a block device."""
+    (found,) = (item for item in study.configurations if item.id == configuration_id)
+    return serial_of(found, study.host(host)) is not None
+
+
+def filled_bytes(study: Study, data_sets: Iterable[DataSet]) -> int:
+    """What one fill writes on the host where it writes most, beyond a layout of files."""
+    wish = study.precondition
+    more = max(wish.fill - 1, 0)
+    if study.guests is not None:
+        # The layout of guests' images was the first fill, and what they have is one disk.
+        return round(max((item.bytes_per_host for item in data_sets), default=0) * more)
+    sizes: dict[tuple[str, bool], list[int]] = {}
+    for data_set in data_sets:
+        (here,) = (item for item in study.configurations if item.id == data_set.configuration)
+        for host in here.hosts:
+            key = (host, is_on_device(study, here.id, host))
+            sizes.setdefault(key, []).append(data_set.on(host).bytes_per_host)
+    each = [
+        # Data sets lie over each other on a device, and beside each other in a directory.
+        max(found) * wish.fill if device else sum(found) * more
+        for (_, device), found in sizes.items()
+    ]
+    return round(max(each, default=0))
+
+
+def state_reasons(
+    study: Study, data_sets: tuple[DataSet, ...], runs: tuple[PlannedRun, ...], rate: float
+) -> Iterator[tuple[str, float]]:
+    """Purge, fill and rounds, each with the seconds that all of them take at most."""
+    wish = study.precondition
+    times = restorations(study, runs)
+    if wish.purge is not Purge.NONE:
+        says = f"{times} x purge by {wish.purge.value} (assumed)"
+        yield says, times * PURGE_S[wish.purge]
+    if wish.purge in (Purge.FSTRIM, Purge.RECREATE):
+        again = sum(item.bytes_per_host for item in data_sets)
+        yield f"{times} x lay out {format_bytes(again)} anew", times * again / rate
+    size = filled_bytes(study, data_sets)
+    if size:
+        says = f"{times} x fill, {format_bytes(size)} on each host at {format_rate_bytes(rate)}"
+        yield f"{says} (assumed)", times * size / rate
+    series = steady_series(study, runs)
+    if series:
+        round_s = format_duration_s(wish.round_s)
+        says = f"{series} x until steady: {WINDOW} to {wish.rounds_max} rounds of {round_s}"
+        yield says, series * wish.rounds_max * wish.round_s
+
+
+def spared_seconds(study: Study, runs: tuple[PlannedRun, ...]) -> float:
+    """What of that is not needed when the first window of every series is steady."""
+    wish = study.precondition
+    return steady_series(study, runs) * (wish.rounds_max - WINDOW) * wish.round_s
+
+
+def restorations(study: Study, runs: Iterable[PlannedRun]) -> int:
+    """How often the start state is made: also after a trim, and for blocks that nobody knows."""
+    return sum(made for _, _, made in _course(study, runs))
+
+
+def turn_of(restore: Restore, run: PlannedRun) -> str:
+    """What the start state of a run is made for: it is made again when this changes."""
+    match restore:
+        case Restore.ONCE:
+            return "once"
+        case Restore.EACH_WORKLOAD:
+            return _workload_of(run)
+        case Restore.EACH_POINT:
+            return f"{run.point.digest} {run.repeat} {run.attempt}"
+
+
+def steady_series(study: Study, runs: Iterable[PlannedRun]) -> int:
+    """How often a writing workload is brought to its steady state, which no new start leaves."""
+    if not study.precondition.steady:
+        return 0
+    count = 0
+    steady: dict[str, str] = {}
+    for run, places, made in _course(study, runs):
+        if made:
+            _drop(steady, places)
+        workload = _workload_of(run)
+        if run.point.io.access.writes and any(steady.get(one) != workload for one in places):
+            count += 1
+            steady |= dict.fromkeys(places, workload)
+        if run.point.io.access.trims:
+            _drop(steady, places)
+    return count
+
+
+def _course(
+    study: Study, runs: Iterable[PlannedRun]
+) -> Iterator[tuple[PlannedRun, tuple[str, ...], bool]]:
+    """Each run, the keys of its targets, and whether their start state is made before it.
+
+    It is where a session makes it: on all targets of a run when one of them lacks it. Of what a run
+    trims nothing is left. What a device's blocks must hold is known after a fill for a run that
+    verifies, until one writes or trims that does not; a lost host is not foreseen.
+    """
+    wish = study.precondition
+    places_of, raw = _Places(study), _raw(study)
+    stands: dict[str, str] = {}
+    known: set[str] = set()
+    for run in runs:
+        if not isinstance(run.point.job, Job):
+            continue
+        places, job, turn = places_of(run), run.point.io, turn_of(wish.restore, run)
+        if not wish.is_asked and raw.isdisjoint(places):
+            yield run, places, False
+            continue
+        made = any(stands.get(one) != turn for one in places)
+        if job.verify and wish.fill >= 1:
+            made = made or any(one in raw and one not in known for one in places)
+        if made:
+            stands |= dict.fromkeys(places, turn)
+            known = known | set(places) if job.verify else known - set(places)
+        yield run, places, made
+        if job.access.trims:
+            _drop(stands, places)
+        if not job.verify and (job.access.writes or job.access.trims):
+            known = known - set(places)
+
+
+class _Places:
+    """The keys of the targets that runs work on; those of a configuration are looked up once."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._keys = {
+            (configuration, target.host): target.key
+            for target in targets_of(study)
+            for configuration in target.configurations
+        }
+        self._found: dict[tuple[str, int, int], tuple[str, ...]] = {}
+
+    def __call__(self, run: PlannedRun) -> tuple[str, ...]:
+        point = run.point
+        which = (point.configuration, point.per_node, point.host_count)
+        if which not in self._found:
+            hosts = makers_of(self._study, point)
+            self._found[which] = tuple(self._keys[point.configuration, host] for host in hosts)
+        return self._found[which]
+
+
+def _raw(study: Study) -> frozenset[str]:
+    """The keys of devices that are found as they are; the disks of booted guests were laid out."""
+    if study.guests is not None:
+        return frozenset()
+    return frozenset(target.key for target in targets_of(study) if target.serial is not None)
+
+
+def _workload_of(run: PlannedRun) -> str:
+    """A sweep by name, as the session's ledger has it."""
+    return f"{run.point.configuration}/{run.point.workload}"
+
+
+def _drop(states: dict[str, str], places: tuple[str, ...]) -> None:
+    for one in places:
+        states.pop(one, None)
+
+
+ASSUMED_WRITE_BYTES_PER_S: Final = 200e6
+"""One client's sequential writing where nothing was measured: a SATA SSD that is neither new nor
+empty, or a sixth of a 10 Gbit/s port. Most targets are faster, so plans err on the long side."""
+
+SESSION_OVERHEAD_S: Final = 3.0
+"""Connecting hosts, reading facts and cleaning up."""
+
+RUN_OVERHEAD_S: Final = 1.5
+"""Proving extents, dropping caches, the lead to a common start and the commit of a run: measured at
+one second on one host, and more hosts take a little longer. The idle watch is not in it."""
+
+SPARE_SHARE: Final = 0.05
+"""File systems slow down, and keep blocks for themselves, when the last twentieth is used."""
+
+SPARE_BYTES: Final = 64 << 20
+"""For journals and metadata of the smallest file systems."""
+
+
+def overhead_s(method: Method) -> float:
+    """What a run takes beside its load and its rest, with the idle watch that it asks for."""
+    return RUN_OVERHEAD_S + method.idle_watch_s
+
+
+def budget_of(
+    study: Study,
+    kinds: StudyKinds,
+    data_sets: tuple[DataSet, ...],
+    runs: tuple[PlannedRun, ...],
+    layout_bytes_per_s: float | None = None,
+    *,
+    runs_more: int = 0,
+) -> Budget:
+    """The cost of the plan; without a measured write rate of one host an assumed one is used.
+
+    `write_bytes_estimate` is over all hosts: the layout, and what writing runs would write at that
+    rate or at their rate limit. `runs_more` may follow the certain runs, as results ask for them.
+    """
+    rate = layout_bytes_per_s or ASSUMED_WRITE_BYTES_PER_S
+    per_host = {
+        host: sum(
+            data_set.on(host).bytes_per_host
+            for data_set in data_sets
+            if host in _configuration(study, data_set.configuration).hosts
+            # A device is written over as a whole instead.
+            and not is_on_device(study, data_set.configuration, host)
+        )
+        for host in {name for item in study.configurations for name in item.hosts}
+    }
+    most = max(per_host.values(), default=0)
+    costs = [kind.cost(study, runs, rate, kinds.hosts) for kind in kinds.loads]
+    made = kinds.hosts.cost(study, len(runs), rate)
+    prepared = sum(cost.prepared_runs for cost in costs)
+    known = "measured" if layout_bytes_per_s is not None else "assumed"
+    reasons = _reasons(study, _layout_reasons(most, rate, known), costs, len(runs))
+    reasons += tuple(state_reasons(study, data_sets, runs, rate))
+    reasons += tuple(reason for cost in costs for reason in cost.own)
+    reasons += made.reasons
+    certain_s = sum(seconds for _, seconds in reasons)
+    spared_s = sum(cost.spared_s for cost in costs) + spared_seconds(study, runs)
+    if runs_more:
+        method = study.method
+        # Without I/O, whose end a rule decides, a run's load is as written.
+        longest_s = method.load_s[1] if prepared else method.warmup_s + method.runtime_s
+        each_s = longest_s + overhead_s(method) + method.settle_s
+        reasons += ((f"up to {runs_more} more runs, as results ask for them", runs_more * each_s),)
+    seconds = sum(seconds for _, seconds in reasons)
+    least = certain_s - spared_s
+    written = sum(cost.written_bytes for cost in costs) * (1 + runs_more / max(len(runs), 1))
+    written += sum(cost.set_up_bytes for cost in costs)
+    hosts = {name for item in study.configurations for name in item.hosts}
+    filled = filled_bytes(study, data_sets) * restorations(study, runs) * len(hosts)
+    space = most + sum(cost.space_bytes for cost in costs)
+    image = study.target.image_bytes or 0
+    return Budget(
+        seconds=seconds,
+        reasons=reasons,
+        layout_bytes_per_host=most,
+        write_bytes_estimate=sum(per_host.values())
+        + filled
+        + round(written)
+        + made.disk_bytes * len(nodes_of(study)),
+        free_bytes_needed_per_host=_free_bytes(max(space, image, made.space_bytes)),
+        least_seconds=least if least < seconds else None,
+    )
+
+
+def _free_bytes(data_bytes: int) -> int:
+    """Free space in a file system; a device needs none."""
+    return with_spare(data_bytes) if data_bytes else 0
+
+
+def with_spare(data_bytes: int) -> int:
+    """Free space that data of so many bytes needs."""
+    return math.ceil(data_bytes * (1 + SPARE_SHARE)) + SPARE_BYTES
+
+
+def _layout_reasons(layout_bytes: int, rate: float, known: str) -> tuple[Reason, ...]:
+    if not layout_bytes:
+        return ()
+    size, speed = format_bytes(layout_bytes), format_rate_bytes(rate)
+    return ((f"lay out {size} on each host at {speed} ({known})", layout_bytes / rate),)
+
+
+def _reasons(
+    study: Study, layout: tuple[Reason, ...], costs: Sequence[Cost], runs: int
+) -> tuple[Reason, ...]:
+    method, prepared = study.method, sum(cost.prepared_runs for cost in costs)
+    proving = f"{prepared} runs: prove, drop caches, watch, commit"
+    settling = f"{runs} runs: settle {format_duration_s(method.settle_s)}"
+    return (
+        ("connect hosts, read facts, clean up", SESSION_OVERHEAD_S),
+        *layout,
+        *(reason for cost in costs for reason in cost.load),
+        *(((proving, prepared * overhead_s(method)),) if prepared else ()),
+        *(reason for cost in costs for reason in cost.looks),
+        *(((settling, runs * method.settle_s),) if method.settle_s else ()),
+    )
+
+
+def _configuration(study: Study, configuration_id: str) -> Configuration:
+    return next(item for item in study.configurations if item.id == configuration_id)
+
+
+_WAYS: Final = {
+    Purge.NONE: "written over",
+    Purge.DISCARD: "discarded and written over",
+    Purge.NVME_FORMAT: "erased by nvme format and written over",
+    Purge.SANITIZE: "erased by nvme sanitize and written over",
+}
+
+
+def destroyed(study: Study) -> tuple[str, ...]:
+    """One sentence for each device whose content will be lost."""
+    way = _WAYS.get(study.precondition.purge, _WAYS[Purge.NONE])
+    if any(isinstance(one.job, Job) and one.job.access.trims for one in study.workloads):
+        way = f"{way} and trimmed"
+    if study.target.make_xfs:
+        way = "formatted: an XFS is made on it"
+    return tuple(
+        f"All that is on the device {shown(target.path)} (serial {shown(target.serial)}) of host "
+        f"{shown(target.host)}: it is {way}."
+        for target in targets_of(study)
+        # The disks of guests that are booted are files of the session.
+        if target.serial is not None and study.host(target.host).kind is not HostKind.VM
+    )

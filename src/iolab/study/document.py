@@ -1,0 +1,281 @@
+"""A study file as a tree of values that know where they come from."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from iolab.core.toml import PARTS_MOST, DeepKeyError, parse_toml
+from iolab.errors import Fault
+from iolab.study.wording import shown
+
+Path = tuple[str | int, ...]
+"""Keys and array indices from the root, as one would subscript the parsed document."""
+
+
+def locate(text: str) -> dict[Path, int]:
+    """The line (from 1) of every table, key and array element of valid TOML `text`.
+
+    A table's line is its header's, or that of its first key when it has no header; an element of an
+    array of tables is found under its index.
+    """
+    return _Scanner(text).scan()
+
+
+_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_SPACE = re.compile(r"[ \t]*")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_STRING = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}' r"|'''.*?'{3,5}" r'|"(?:\\.|[^"\\])*"' r"|'[^']*'",
+    re.DOTALL,
+)
+_SCALAR = re.compile(r"[^,\]}#\r\n]+")
+
+
+@dataclass(slots=True)
+class _Scanner:
+    """One pass over the text; `at` is the position of the next character to look at."""
+
+    text: str
+    at: int = 0
+    lines: dict[Path, int] = field(default_factory=dict)
+    tables: dict[Path, int] = field(default_factory=dict)
+    _counted_to: int = 0
+    _line: int = 1
+
+    def scan(self) -> dict[Path, int]:
+        table: Path = ()
+        self._skip(_BLANK)
+        while self.at < len(self.text):
+            if self.text[self.at] == "[":
+                table = self._header()
+            else:
+                self._pair(table)
+            self._skip(_BLANK)
+        return self.lines
+
+    def _header(self) -> Path:
+        line = self._line_here()
+        is_array = self.text.startswith("[[", self.at)
+        self.at += 2 if is_array else 1
+        keys = list(self._keys())
+        self.at += 2 if is_array else 1
+        path: Path = ()
+        for key in keys[:-1]:
+            path = self._current((*path, key), line)
+        path = (*path, keys[-1])
+        if is_array:
+            self.tables[path] = self.tables.get(path, -1) + 1
+            self.lines.setdefault(path, line)
+            path = (*path, self.tables[path])
+        self.lines[path] = line  # also over the line of `[a.b]`, which may stand before `[a]`
+        return path
+
+    def _current(self, path: Path, line: int) -> Path:
+        """The table that a header's inner key names: in an array of tables, its last element."""
+        self.lines.setdefault(path, line)
+        return (*path, self.tables[path]) if path in self.tables else path
+
+    def _pair(self, table: Path) -> None:
+        line = self._line_here()
+        path = table
+        for key in self._keys():
+            path = (*path, key)
+            self.lines.setdefault(path, line)
+        self.at += 1  # the equals sign
+        self._skip(_SPACE)
+        self._value(path)
+
+    def _keys(self) -> Iterator[str]:
+        """The parts of a dotted key; stands at the character after it and its blanks when done."""
+        while True:
+            self._skip(_SPACE)
+            match = _STRING.match(self.text, self.at) or _BARE_KEY.match(self.text, self.at)
+            if match is None:
+                return
+            self.at = match.end()
+            yield _unquoted(match.group())
+            self._skip(_SPACE)
+            if not self.text.startswith(".", self.at):
+                return
+            self.at += 1
+
+    def _value(self, path: Path) -> None:
+        first = self.text[self.at]
+        if first == "[":
+            self._array(path)
+        elif first == "{":
+            self._inline_table(path)
+        else:
+            match = _STRING.match(self.text, self.at) or _SCALAR.match(self.text, self.at)
+            self.at = match.end() if match else self.at + 1
+
+    def _array(self, path: Path) -> None:
+        self.at += 1
+        index = 0
+        self._skip(_BLANK)
+        while not self.text.startswith("]", self.at):
+            self.lines[(*path, index)] = self._line_here()
+            self._value((*path, index))
+            index += 1
+            self._skip(_BLANK)
+            if self.text.startswith(",", self.at):
+                self.at += 1
+                self._skip(_BLANK)
+        self.at += 1
+
+    def _inline_table(self, path: Path) -> None:
+        self.at += 1
+        self._skip(_BLANK)
+        while not self.text.startswith("}", self.at):
+            self._pair(path)
+            self._skip(_BLANK)
+            if self.text.startswith(",", self.at):
+                self.at += 1
+                self._skip(_BLANK)
+        self.at += 1
+
+    def _skip(self, pattern: re.Pattern[str]) -> None:
+        match = pattern.match(self.text, self.at)
+        self.at = match.end() if match else self.at
+
+    def _line_here(self) -> int:
+        """The line of the position; counted on from the last time, so a scan stays linear."""
+        self._line += self.text.count("\n", self._counted_to, self.at)
+        self._counted_to = self.at
+        return self._line
+
+
+def _unquoted(key: str) -> str:
+    if key[0] not in "\"'":
+        return key
+    return str(tomllib.loads(f"key = {key}")["key"])
+
+
+TEXT_CHARACTERS_MAX: Final = 1 << 20
+"""A study of a thousand workloads fits ten times; a gigabyte by mistake is refused unread."""
+
+FAULTS_MAX: Final = 100
+"""Nobody reads more; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value was written: a file and its line, or the option that set it (no line)."""
+
+    file: str
+    line: int | None = None
+
+
+@dataclass(slots=True)
+class Document:
+    """The tree of a study: values of the file with values set over them."""
+
+    file: str
+    tree: dict[str, Any]
+    lines: Mapping[Path, int]
+    overrides: dict[Path, Origin] = field(default_factory=dict)
+
+    def where(self, path: Path) -> Origin:
+        """The origin of the value at `path`, else of the nearest table around it."""
+        for length in range(len(path), 0, -1):
+            part = path[:length]
+            if part in self.overrides:
+                return self.overrides[part]
+            if part in self.lines and not self._overridden(part):
+                return Origin(self.file, self.lines[part])
+        return Origin(self.file)
+
+    def assign(self, path: Path, value: object, origin: Origin) -> None:
+        """Set the value at `path`; tables around it are made where there are none."""
+        table: Any = self.tree
+        for length, key in enumerate(path[:-1], start=1):
+            if isinstance(table, dict) and key not in table:
+                table[str(key)] = {}
+                self.overrides[path[:length]] = origin
+            table = table[key]
+        table[str(path[-1])] = value
+        self.overrides[path] = origin
+
+    def _overridden(self, path: Path) -> bool:
+        """Whether a table or list around `path` was replaced as a whole."""
+        return any(path[:length] in self.overrides for length in range(1, len(path)))
+
+
+class Faults:
+    """The faults found so far, each once; beyond a limit they are only counted."""
+
+    def __init__(self) -> None:
+        self._found: dict[Fault, None] = {}
+        self._more = 0
+        self._set_once: set[tuple[Origin, str]] = set()
+
+    def add(self, origin: Origin, happened: str, do: str) -> None:
+        """Keep one more fault, told in two sentences."""
+        fault = Fault(happened, do, origin.file, origin.line)
+        if fault in self._found:
+            return
+        if len(self._found) < FAULTS_MAX:
+            self._found[fault] = None
+        else:
+            self._more += 1
+
+    def add_once(self, origin: Origin, about: str, happened: str, do: str) -> None:
+        """As `add`, but once for what one option or line set on many elements at a time."""
+        if (origin, about) not in self._set_once:
+            self._set_once.add((origin, about))
+            self.add(origin, happened, do)
+
+    @property
+    def all(self) -> tuple[Fault, ...]:
+        """Every fault in the order of the file; a last one counts those that were not kept."""
+        ordered = sorted(self._found, key=lambda fault: (fault.line is None, fault.line or 0))
+        if not self._more:
+            return tuple(ordered)
+        return (*ordered, Fault(f"There are {self._more} more faults.", "Correct these first."))
+
+
+def read_document(text: str, file_name: str, faults: Faults) -> Document | None:
+    """The tree of `text`; None, with the fault, when it is not TOML or out of all proportion."""
+    if len(text) > TEXT_CHARACTERS_MAX:
+        happened = f"The study has {len(text)} characters."
+        faults.add(Origin(file_name), happened, f"Give at most {TEXT_CHARACTERS_MAX}.")
+        return None
+    try:
+        tree = parse_toml(text)
+        lines = locate(text)
+    except tomllib.TOMLDecodeError as error:
+        faults.add(*_syntax(str(error), text, file_name))
+        return None
+    except DeepKeyError as error:
+        happened = f"A key has more than {PARTS_MOST} parts."
+        faults.add(Origin(file_name, error.line), happened, "Write plain tables and lists.")
+        return None
+    except ValueError:
+        do = "Give whole numbers of at most 18 digits."
+        faults.add(Origin(file_name), "A number has thousands of digits.", do)
+        return None
+    except RecursionError:
+        do = "Write plain tables and lists."
+        faults.add(Origin(file_name), "The file nests values too deeply.", do)
+        return None
+    return Document(file_name, tree, lines)
+
+
+_SYNTAX_AT: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+def _syntax(message: str, text: str, file_name: str) -> tuple[Origin, str, str]:
+    match = _SYNTAX_AT.search(message)
+    reason = message[: match.start()] if match else message
+    if match and match.group(1):
+        line = int(match.group(1))
+        written = text.splitlines()[line - 1] if line <= len(text.splitlines()) else ""
+        happened = f"This is not TOML: {reason} in {shown(written.strip())}."
+    else:
+        line = text.rstrip("\n").count("\n") + 1
+        happened = f"This is not TOML: {reason} at the end of the file."
+    return Origin(file_name, line), happened, "Quote text, and close every quote and bracket."

@@ -1,0 +1,573 @@
+"""The study file as it is written: one pydantic model a table, with every default and limit.
+
+`docs/reference/study.md` says what each key means; `schema/study.json` is generated from here.
+Checks that look at more than one key are in `cross.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, Protocol, Union
+
+from pydantic import Field, create_model
+
+from iolab.core import study
+from iolab.core.configuration import Aim, AxisMode, Limit, Objective
+from iolab.core.engine import EngineName
+from iolab.core.host import HostKind, Role
+from iolab.core.stopping import PRESETS, LoadKind, RuleSettings
+from iolab.core.study import MethodKind, OnFailure, Order
+from iolab.core.workload import IOENGINES, Access, Arrivals, Contents, Indicator
+from iolab.study import ssh_addresses, values
+from iolab.study.document import Document, Faults
+from iolab.study.target_tables import (
+    HOSTS,
+    PER_NODE,
+    DevicePath,
+    Flag,
+    Id,
+    Label,
+    Numbers,
+    PerNode,
+    PreconditionTable,
+    Prose,
+    Serial,
+    Sizes,
+    Table,
+    TargetPath,
+    TargetTable,
+    Title,
+)
+from iolab.study.wording import nearest, shown
+
+WARMUP_S_MAX: Final = 86_400.0
+RUNTIME_S_MIN: Final = 0.1
+"""Too short for any result, and long enough to try things; below it a unit was mistaken."""
+
+RUNTIME_S_MAX: Final = 7 * 86_400.0
+SETTLE_S_MAX: Final = 86_400.0
+"""A day of waiting, a week of load: longer is a slip of the unit."""
+
+IDLE_WATCH_S_MAX: Final = 3600.0
+"""An hour: what others do now and then belongs into the run itself."""
+
+IDLE_WATCH_S_MIN: Final = 1.0
+"""A shorter look would miss who writes once a second, and still call the devices idle."""
+
+LINK_TIMEOUT_S_MIN: Final = 5.0
+"""Less is a pause that every loaded host and busy controller makes."""
+
+LINK_TIMEOUT_S_MAX: Final = 86_400.0
+"""A day: in effect hosts go on without their controller."""
+
+RULE_S_MAX: Final = 86_400
+"""A day: a rule that watches a run for longer is a slip of the unit."""
+
+REPEATS_MAX: Final = 1000
+RETRIES_MAX: Final = 10
+"""A run that fails more often will fail again."""
+
+LOOKS_MAX: Final = 100
+"""Looks in a row, batches, cycles: more of them would let no run end."""
+
+SEED_MAX: Final = 2**32 - 1
+
+Seconds = Annotated[int, values.whole_seconds(1, RULE_S_MAX)]
+Few = Annotated[int, values.whole(1, LOOKS_MAX)]
+Share = Annotated[float, values.share()]
+
+
+class MethodTable(Table):
+    """`[method]`: the keys of both kinds may stand in one file, `kind` chooses."""
+
+    kind: Annotated[MethodKind, values.choice(MethodKind, "methods")] = MethodKind.FIXED
+    warmup: Annotated[float, values.seconds(0, WARMUP_S_MAX)] = 5.0
+    runtime: Annotated[float, values.seconds(RUNTIME_S_MIN, RUNTIME_S_MAX)] = 30.0
+    repeats: Annotated[int, values.whole(1, REPEATS_MAX)] = 1
+    settle: Annotated[float, values.seconds(0, SETTLE_S_MAX)] = 1.0
+    idle_watch: Annotated[float, values.seconds(0, IDLE_WATCH_S_MAX)] = study.IDLE_WATCH_S
+    generator_limit: Flag = True
+    link_timeout: Annotated[float, values.seconds(LINK_TIMEOUT_S_MIN, LINK_TIMEOUT_S_MAX)] = (
+        study.LINK_TIMEOUT_S
+    )
+    order: Annotated[Order, values.choice(Order, "orders")] = Order.AS_WRITTEN
+    seed: Annotated[int, values.whole(0, SEED_MAX)] = 1
+    drop_caches: Flag = True
+    on_failure: Annotated[OnFailure, values.choice(OnFailure, "ways to go on")] = (
+        OnFailure.SKIP_POINT
+    )
+    retries: Annotated[int, values.whole(1, RETRIES_MAX)] | None = None
+    load_kind: Annotated[LoadKind, values.choice(LoadKind, "kinds of load")] = LoadKind.RAW_BLOCK
+    precision: Share | None = None
+    shortest: Seconds | None = None
+    longest: Seconds | None = None
+    step: Seconds | None = None
+    consecutive: Few | None = None
+    batches_min: Few | None = None
+    cycles_min: Few | None = None
+    retained: Seconds | None = None
+    equivalence: Share | None = None
+    bias_share: Share | None = None
+    block: Seconds | None = None
+    cut_least: Seconds | None = None
+    repeats_max: Annotated[int, values.whole(1, REPEATS_MAX)] = study.REPEATS_MAX
+    target_half_width: Share = study.TARGET_HALF_WIDTH
+    sentinel: Annotated[str, values.identifier()] | None = None
+
+
+_TIMES: Final = ("shortest", "longest", "step", "retained", "block", "cut_least")
+_OTHERS: Final = (
+    "precision",
+    "consecutive",
+    "batches_min",
+    "cycles_min",
+    "equivalence",
+    "bias_share",
+)
+
+
+def rule_of(table: MethodTable) -> RuleSettings:
+    """The rule: that of the kind of load, with single constants as written.
+
+    Raises ValueError for constants that contradict one another.
+    """
+    named: dict[str, Any] = {f"{key}_s": getattr(table, key) for key in _TIMES}
+    named |= {key: getattr(table, key) for key in _OTHERS}
+    written = {field: value for field, value in named.items() if value is not None}
+    return replace(PRESETS[table.load_kind], **written)
+
+
+def check_method(document: Document, method: MethodTable, faults: Faults) -> None:
+    """Add the faults of keys that do not go together, those of a rule that is not in use too."""
+    if method.retries is not None and method.on_failure is not OnFailure.RETRY:
+        happened = f"retries = {method.retries}, but on_failure is '{method.on_failure.value}'."
+        do = f"Set method.on_failure to '{OnFailure.RETRY.value}', or leave retries out."
+        faults.add(document.where(("method", "retries")), happened, do)
+    if 0 < method.idle_watch < IDLE_WATCH_S_MIN:
+        happened = f"idle_watch = {method.idle_watch:g} s is too short to see who is busy there."
+        do = f"Give at least {IDLE_WATCH_S_MIN:g} s, or 0 to leave the watch out."
+        faults.add(document.where(("method", "idle_watch")), happened, do)
+    try:
+        rule_of(method)
+    except ValueError as error:
+        happened = f"The stopping rule contradicts itself: {str(error).replace('_s ', ' ')}."
+        do = "docs/reference/study.md says how its keys go together."
+        faults.add(document.where(("method",)), happened, do)
+
+
+HEADLINE_MAX: Final = 65536
+"""As deep as a queue may be."""
+
+LATENCIES: Final = {
+    "mean": "lat_ns_mean",
+    "p50": "lat_ns_p50",
+    "p99": "lat_ns_p99",
+    "p99.5": "lat_ns_p99_5",
+    "p99.9": "lat_ns_p99_9",
+    "p99.99": "lat_ns_p99_99",
+}
+"""What a limit may be set to, and the metric that it is."""
+
+_UNITS_NS: Final = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+
+_LIMIT: Final = re.compile(
+    r"\s*(?:(?P<way>read|write)\s+)?(?P<name>mean|p[0-9.]+)\s*<=\s*"
+    r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>ns|us|µs|ms|s)\s*"
+)
+
+
+def limit_name(metric: str) -> str:
+    """A limit's metric as studies write it: `read p99`."""
+    way, start, key = metric.rpartition("lat_ns_")
+    names = [name for name, told in LATENCIES.items() if told == f"{start}{key}"]
+    return " ".join([*([way.removesuffix("_")] if way else []), *names]) or metric
+
+
+def parse_limit(text: str) -> Limit | None:
+    """`p99 <= 2ms` as a limit; None where it is none."""
+    match = _LIMIT.fullmatch(text)
+    if match is None or match["name"] not in LATENCIES or float(match["number"]) <= 0:
+        return None
+    way = f"{match['way']}_" if match["way"] else ""
+    return Limit(
+        f"{way}{LATENCIES[match['name']]}", float(match["number"]) * _UNITS_NS[match["unit"]]
+    )
+
+
+def _limit_text(value: object) -> str:
+    if isinstance(value, str) and parse_limit(value) is not None:
+        return value
+    do = (
+        "Write a latency and what it must not exceed, as 'p99 <= 2ms' or 'read p99.9 <= 500us'; "
+        f"known are {', '.join(LATENCIES)}."
+    )
+    raise values.fault(f"is {shown(value)}", do)
+
+
+LimitText = Annotated[str, values.Read(_limit_text, {"type": "string"})]
+
+
+class AimTable(Table):
+    """What a workload of I/O is after."""
+
+    objective: Annotated[Objective, values.choice(Objective, "objectives")] = Objective.GRID
+    axis: Annotated[AxisMode, values.choice(AxisMode, "kinds of axis")] = AxisMode.LISTED
+    headline: Annotated[
+        list[Annotated[int, values.whole(1, HEADLINE_MAX)]], values.Listed(lone=True)
+    ] = Field(default=[])
+    limit: LimitText | None = None
+
+
+def aim_of(table: AimTable) -> Aim:
+    """The aim that the keys say."""
+    return Aim(
+        objective=table.objective,
+        axis=table.axis,
+        headline=tuple(sorted(table.headline)),
+        limit=None if table.limit is None else parse_limit(table.limit),
+    )
+
+
+FORMAT: Final = 1
+"""The only version of the file format so far."""
+
+RATES: Final = ("rate_iops", "rate", "fleet_rate_iops")
+"""Keys of a workload that say how fast it goes, of which it has one at most."""
+
+AXES: Final = ("bs", "iodepth", "numjobs", "rwmixread", "filesize", *RATES, PER_NODE, HOSTS)
+"""Keys of a workload that may be lists; several lists make a product, the first varies slowest."""
+
+SECTOR_BYTES: Final = 512
+"""The smallest block that any device has."""
+
+BLOCK_BYTES_MAX: Final = 1 << 30
+"""fio allocates iodepth x bs for each job; more than 1 GiB a block fits no client."""
+
+FILE_BYTES_MAX: Final = 1 << 50
+"""A pebibyte: larger than any file that a layout could finish."""
+
+IODEPTH_MAX: Final = 65536
+"""The largest queue that the kernel grants an io_uring or (by default) all of libaio."""
+
+NUMJOBS_MAX: Final = 4096
+"""As many jobs as one fio takes (REAL_MAX_JOBS in fio's os headers)."""
+
+FILES_MAX: Final = 10_000
+"""Files of one job; fio keeps them open."""
+
+RATE_MAX: Final = 100_000_000
+"""I/Os per second of one job; no job comes near."""
+
+RATE_BYTES_MAX: Final = 1 << 40
+"""The same in bytes: more than any host's memory moves."""
+
+FLEET_RATE_MAX: Final = RATE_MAX * 1000
+"""The same of all jobs of all hosts."""
+
+ROOM_MAX: Final = 65536
+"""More cores, NUMA nodes or queues than any machine has."""
+
+INTERVAL_S_MIN: Final = 0.1
+INTERVAL_S_MAX: Final = 60.0
+NODES_MAX: Final = 100_000
+ARGUMENT_CHARACTERS: Final = 4096
+
+
+Amount = Annotated[float, values.amount()]
+Count = Annotated[int, values.whole(1, NODES_MAX)]
+Argument = Annotated[str, values.text(ARGUMENT_CHARACTERS)]
+BlockSize = Annotated[int | str, values.size(SECTOR_BYTES, BLOCK_BYTES_MAX, multiple=SECTOR_BYTES)]
+FileSize = Annotated[int | str, values.size(SECTOR_BYTES, FILE_BYTES_MAX, multiple=SECTOR_BYTES)]
+IoDepth = Annotated[int, values.whole(1, IODEPTH_MAX)]
+NumJobs = Annotated[int, values.whole(1, NUMJOBS_MAX)]
+Percent = Annotated[int, values.whole(0, 100)]
+Rate = Annotated[int, values.whole(1, RATE_MAX)]
+RateBytes = Annotated[int | str, values.size(1, RATE_BYTES_MAX, multiple=1)]
+FleetRate = Annotated[int, values.whole(1, FLEET_RATE_MAX)]
+Port = Annotated[int, values.whole(1, ssh_addresses.PORT_MAX)]
+Devices = Annotated[list[Annotated[str, values.block_device()]], values.Listed(lone=True)]
+Room = Annotated[int, values.whole(1, ROOM_MAX)]
+IpAddress = Annotated[str, ssh_addresses.ip_address()]
+WRITTEN_KINDS: Final = tuple(kind for kind in HostKind if kind is not HostKind.VM)
+"""Guests are of a kind that nobody writes: a study's [vm] makes them."""
+
+WrittenKind = Annotated[HostKind, values.choice(HostKind, "kinds of host", WRITTEN_KINDS)]
+IO_ENGINES: Final = (EngineName.FIO, EngineName.NATIVE)
+IO_INDICATORS: Final = (Indicator.IOPS, Indicator.BANDWIDTH, Indicator.LATENCY)
+IoIndicator = Annotated[Indicator, values.choice(Indicator, "indicators", IO_INDICATORS)]
+
+
+class CapacityTable(Table):
+    """`capacity` of a configuration, in decimal terabytes."""
+
+    raw_tb: Amount | None = None
+    usable_tb: Amount | None = None
+
+
+class CostTable(Table):
+    """`cost` of a configuration by part, in one currency."""
+
+    currency: Annotated[str, values.text(16)]
+    servers: Amount
+    network: Amount
+    storage: Amount
+
+
+class RedundancyTable(Table):
+    """`redundancy` of a configuration: bytes that its disks move for one byte of a client."""
+
+    write_factor: Annotated[float, values.factor()]
+    read_factor: Annotated[float, values.factor()] = 1.0
+
+
+class ConfigurationTable(Table):
+    """`[[configuration]]`: a named set of hosts, target, hardware, capacity and cost."""
+
+    id: Id
+    title: Title | None = None
+    path: TargetPath | None = None
+    device: DevicePath | None = None
+    serial: Serial | None = None
+    hosts: Annotated[list[Annotated[str, values.host_name()]], values.Listed()] | None = None
+    nodes: Count | None = None
+    capacity: CapacityTable = CapacityTable()
+    cost: CostTable | None = None
+    hardware: dict[str, Label] = Field(default_factory=dict)
+    storage: Annotated[list[Annotated[str, values.host_name()]], values.Listed()] | None = None
+    redundancy: RedundancyTable | None = None
+
+
+class HostTable(Table):
+    """`[[host]]`: a machine and how it is reached."""
+
+    name: Annotated[str, values.host_name()]
+    kind: WrittenKind | None = None
+    role: Annotated[Role, values.choice(Role, "roles")] = Role.CLIENT
+    command: list[Argument] = Field(default_factory=list)
+    path: TargetPath | None = None
+    device: DevicePath | None = None
+    serial: Serial | None = None
+    address: Annotated[str, ssh_addresses.ssh_address()] | None = None
+    user: Annotated[str, ssh_addresses.ssh_user()] | None = None
+    port: Port | None = None
+    jump: (
+        Annotated[list[Annotated[str, ssh_addresses.jump_hop()]], values.Listed(lone=True)] | None
+    ) = None
+    key: Annotated[str, ssh_addresses.controller_file()] | None = None
+    known_hosts: Annotated[str, ssh_addresses.controller_file()] | None = None
+    devices: Devices | None = None
+    numjobs: NumJobs | None = None
+    node: Annotated[str, values.host_name()] | None = None
+    storage_address: IpAddress | None = None
+    cores: Room | None = None
+    numa_nodes: Room | None = None
+    queues: Room | None = None
+
+
+class WorkloadTable(AimTable):
+    """`[[workload]]`: a described behaviour; the keys of `AXES` may be lists."""
+
+    id: Id
+    title: Title | None = None
+    engine: Annotated[EngineName, values.choice(EngineName, "engines", IO_ENGINES)] = EngineName.FIO
+    rw: Annotated[Access, values.choice(Access, "access patterns")]
+    bs: Annotated[list[BlockSize], Sizes]
+    iodepth: Annotated[list[IoDepth], Numbers] = Field(default=[1])
+    numjobs: Annotated[list[NumJobs], Numbers] = Field(default=[1])
+    filesize: Annotated[list[FileSize], Sizes]
+    files: Annotated[int, values.whole(1, FILES_MAX)] = 1
+    rwmixread: Annotated[list[Percent], Numbers] | None = None
+    rate_iops: Annotated[list[Rate], Numbers] | None = None
+    rate: Annotated[list[RateBytes], Sizes] | None = None
+    fleet_rate_iops: Annotated[list[FleetRate], Numbers] | None = None
+    vms_per_node: Annotated[list[PerNode], Numbers] | None = None
+    hosts: Annotated[list[PerNode], Numbers] | None = None
+    arrivals: Annotated[Arrivals, values.choice(Arrivals, "arrivals")] | None = None
+    shared_file: Flag = False
+    direct: Flag = True
+    ioengine: Annotated[str, values.word(IOENGINES, "I/O engines")] = "libaio"
+    contents: Annotated[Contents, values.choice(Contents, "contents")] = Contents.SCRAMBLED
+    indicator: IoIndicator | None = None
+    verify: Flag = False
+    fio: dict[str, Label] = Field(default_factory=dict)
+
+
+class TelemetryTable(Table):
+    """`[telemetry]`: how often the hosts are watched."""
+
+    interval: Annotated[float, values.seconds(INTERVAL_S_MIN, INTERVAL_S_MAX)] = 1.0
+
+
+class HeadingTable(Table):
+    """The keys before the first table."""
+
+    format: Annotated[int, values.exactly(FORMAT, f"This iolab reads format = {FORMAT}.")]
+    id: Id
+    title: Title | None = None
+    question: Prose = ""
+    source: Prose = ""
+
+
+SSH_KEYS: Final = ("address", "user", "port", "jump", "key", "known_hosts")
+"""Keys of a host that only ssh reads."""
+
+ROOM_KEYS: Final = ("storage_address", "cores", "numa_nodes", "queues")
+"""Keys of a host that only hypervisors have."""
+
+ITEMS: Final[Mapping[str, tuple[type[Table], str]]] = {
+    "configuration": (ConfigurationTable, "id"),
+    "host": (HostTable, "name"),
+    "workload": (WorkloadTable, "id"),
+}
+"""Arrays of tables, each with the key that names an element."""
+
+EXAMPLES: Final[Mapping[str, str]] = {
+    "format": str(FORMAT),
+    "id": '"read-4k"',
+    "name": '"client-1"',
+    "cost.currency": '"EUR"',
+    "cost.servers": "40000",
+    "cost.network": "8000",
+    "cost.storage": "90000",
+    "redundancy.write_factor": "3",
+}
+"""What to write for each key that may not be left out."""
+
+
+def kind_of(host: HostTable) -> HostKind:
+    """How a host is reached: as it says, else as its other keys imply."""
+    if host.kind is not None:
+        return host.kind
+    if host.command:
+        return HostKind.COMMAND
+    written = any(getattr(host, key) is not None for key in SSH_KEYS)
+    return HostKind.SSH if written else HostKind.LOCAL
+
+
+class Section(Protocol):
+    """A table of its own that a kind has in study files, from which the study has settings."""
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+
+    @property
+    def table(self) -> type[Table]:
+        """The table as it may be written."""
+
+    @property
+    def makes_hosts(self) -> bool:
+        """Whether it is of hosts that the session makes, none where it is not written."""
+
+    def stand_in(self, written: object) -> Table:
+        """What a table that cannot be read counts as."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileForm:
+    """What a study file may hold, as far as that is of single kinds of load or host.
+
+    `workloads` are the tables of `[[workload]]`, each with the engines that it may name; `axes` are
+    their keys that may be lists, `examples` what to write for keys that may not be left out.
+    """
+
+    workloads: Mapping[type[Table], tuple[EngineName, ...]]
+    sections: tuple[Section, ...]
+    axes: tuple[str, ...]
+    examples: Mapping[str, str]
+
+    @property
+    def single(self) -> Mapping[str, type[Table]]:
+        """Tables that stand once."""
+        own = {one.name: one.table for one in self.sections}
+        return {**_FIRST_SECTIONS, **own, **_LAST_SECTIONS}
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All that may stand at the root."""
+        return tuple(self.whole().model_fields)
+
+    def whole(self) -> type[Table]:
+        """The whole file as one table."""
+        own = {
+            one.name: (one.table | None, None) if one.makes_hosts else (one.table, one.table())
+            for one in self.sections
+        }
+        each: Any = Union[tuple(self.workloads)]  # noqa: UP007 - types that are known by then
+        fields: dict[str, Any] = {
+            **{name: (table, table()) for name, table in _FIRST_SECTIONS.items()},
+            "configuration": (list[ConfigurationTable], Field(default_factory=list)),
+            "host": (list[HostTable], Field(default_factory=list)),
+            "workload": (list.__class_getitem__(each), Field(min_length=1)),
+            **own,
+            **{name: (table, table()) for name, table in _LAST_SECTIONS.items()},
+            "scale": (dict[str, dict[str, Any]], Field(default_factory=dict)),
+        }
+        return create_model("StudyFile", __base__=HeadingTable, __doc__="The whole file.", **fields)
+
+    def elements(self, section: str) -> tuple[type[Table], ...]:
+        """The tables that elements of an array may be."""
+        return tuple(self.workloads) if section == "workload" else (ITEMS[section][0],)
+
+    def table_of(self, section: str, written: Mapping[str, Any]) -> type[Table]:
+        """The table that an element is: of a workload its engine decides, misspelt or not."""
+        engine = written.get("engine")
+        if section == "workload" and isinstance(engine, str):
+            meant = nearest(engine, [name.value for name in EngineName])
+            for table, engines in self.workloads.items():
+                if meant in engines:
+                    return table
+        return ITEMS[section][0]
+
+    def engines_with(self, key: str, table: type[Table]) -> str | None:
+        """The engines of workloads that have a key which this kind lacks; None when none have."""
+        if table not in self.workloads:
+            return None
+        having = [
+            shown(engine.value)
+            for kind, engines in self.workloads.items()
+            for engine in engines
+            if kind is not table and key in kind.model_fields
+        ]
+        return " or ".join(having) or None
+
+
+_FIRST_SECTIONS: Final[Mapping[str, type[Table]]] = {
+    "target": TargetTable,
+    "precondition": PreconditionTable,
+}
+_LAST_SECTIONS: Final[Mapping[str, type[Table]]] = {
+    "method": MethodTable,
+    "telemetry": TelemetryTable,
+}
+
+
+def study_schema(form: FileForm) -> dict[str, Any]:
+    """The JSON Schema of a study file, as `schema/study.json` holds it."""
+    schema = _without_null(form.whole().model_json_schema())
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "study.json",
+        **schema,
+        "title": "iolab study, format 1",
+    }
+
+
+def _without_null(schema: Any) -> Any:  # noqa: ANN401 - JSON of any shape
+    """The schema without null, which TOML cannot write: an optional key is left out instead."""
+    if isinstance(schema, list):
+        return [_without_null(item) for item in schema if item != {"type": "null"}]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {
+        key: _without_null(value)
+        for key, value in schema.items()
+        if value is not None and not (key == "title" and isinstance(value, str))
+    }
+    alternatives = kept.get("anyOf")
+    if isinstance(alternatives, list) and len(alternatives) == 1:
+        del kept["anyOf"]
+        kept.update(alternatives[0])
+    return kept

@@ -1,0 +1,486 @@
+"""The last look before anything is written: may this plan run on these hosts, and would it fit."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any, Final
+
+from iolab import __version__
+from iolab.core.engine import EngineName
+from iolab.core.host import DeviceFacts, HostFacts, TargetFacts, TargetProbe
+from iolab.core.run import Plan
+from iolab.core.study import Study
+from iolab.core.target_state import Purge
+from iolab.core.workload import BoundJob, Job
+from iolab.errors import EngineError, Fault, HostError
+from iolab.study.cost import with_spare
+from iolab.study.kinds import StudyKinds
+from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
+from iolab.study.wording import shown
+from iolab.units import format_bytes
+
+NVME: Final = "nvme"
+"""nvme-cli, which formats and sanitizes."""
+
+NVME_ARGV: Final = (NVME, "version")
+NVME_PURGES: Final = (Purge.NVME_FORMAT, Purge.SANITIZE)
+
+_REMEDIES: Final = {
+    "mounted": "Unmount it, if nothing there is needed any more; or name another device.",
+    "partitioned": "Name a device without partitions; 'wipefs' removes a table nobody needs.",
+    "partition": "Name a whole device.",
+    "held": "Take it out of what holds it (dm, md, LVM), or name another device.",
+    "swap": "Turn that swap off with 'swapoff', or name another device.",
+    "read-only": "Name a device that may be written.",
+    "no-serial": "Name a device that has a serial, a world-wide name or a backing file.",
+    "other-serial": "Look which device is meant: 'lsblk -o NAME,SERIAL,SIZE' lists them.",
+    "signature": "Name another device; 'wipefs' removes a signature that means nothing any more.",
+    "file-system": "Name another device; or set target.overwrite = true to lose that file system.",
+    "in-use": "See who uses it ('lsof', 'fuser'), or name another device.",
+    "closed": "Run the agent there as a user who may open the device, as root.",
+    "empty": "Give it a size, or name another device.",
+    "missing": "See how the device is called there: 'lsblk -o NAME,SERIAL,SIZE' lists them.",
+}
+
+
+def device_faults(
+    study: Study, plan: Plan, target: Target, seen: DeviceFacts | None, facts: HostFacts
+) -> list[Fault]:
+    """Why this device may not or cannot serve; nothing when it can."""
+    where = f"The device {shown(target.path)} of host {shown(target.host)}"
+    if seen is None:
+        return [Fault(f"{where} was not looked at.", "Run again; this host gave no answer.")]
+    faults = [
+        Fault(
+            f"{where} is refused: {objection.says}.",
+            _REMEDIES.get(objection.code, "Name another device."),
+        )
+        for objection in seen.objections
+    ]
+    if not seen.name:
+        return faults
+    need = region_bytes(plan, target)
+    if need > seen.size_bytes:
+        happened = f"{where} has {format_bytes(seen.size_bytes)}, the jobs use {format_bytes(need)}"
+        do = "Set a smaller workload.*.filesize or numjobs, or name a larger device."
+        faults.append(Fault(f"{happened}.", do))
+    faults += _purge_faults(study.precondition.purge, where, seen, facts)
+    faults += _trim_faults(plan, target, where, seen)
+    return faults + _block_faults(plan, target, where, seen)
+
+
+def _purge_faults(purge: Purge, where: str, seen: DeviceFacts, facts: HostFacts) -> list[Fault]:
+    if purge is Purge.DISCARD and not seen.discards:
+        return [Fault(f"{where} takes no discards.", "Leave precondition.purge out.")]
+    if purge not in NVME_PURGES:
+        return []
+    faults = []
+    if not seen.name.startswith(NVME):
+        happened = f"{where} is no NVMe device, and has no purge {shown(purge.value)}."
+        faults.append(Fault(happened, "Set precondition.purge to 'discard' or leave it out."))
+    tool = facts.tool(NVME)
+    if tool is None or tool.path is None:
+        happened = f"There is no nvme-cli on the host of {where[:1].lower()}{where[1:]}."
+        faults.append(Fault(happened, "Install it there, as with 'apt-get install nvme-cli'."))
+    return faults
+
+
+def _trim_faults(plan: Plan, target: Target, where: str, seen: DeviceFacts) -> list[Fault]:
+    jobs = (p.job for p in plan.points if p.configuration in target.configurations)
+    if seen.discards or not any(isinstance(job, Job) and job.access.trims for job in jobs):
+        return []
+    happened = f"{where} takes no discards, which rw = 'trim' and 'randtrim' are."
+    return [Fault(happened, "Name a device that does, or leave those workloads out.")]
+
+
+def _block_faults(plan: Plan, target: Target, where: str, seen: DeviceFacts) -> list[Fault]:
+    jobs = (p.job for p in plan.points if p.configuration in target.configurations)
+    align = seen.logical_block_bytes
+    odd = sorted({j.block_bytes for j in jobs if isinstance(j, Job) and j.block_bytes % align})
+    if not odd:
+        return []
+    happened = f"{where} has blocks of {align} bytes, bs is {odd[0]}."
+    return [Fault(happened, f"Set bs to multiples of {align}.")]
+
+
+LEAST_IMAGE_BYTES: Final = 300 << 20
+"""mkfs.xfs makes nothing smaller since xfsprogs 5.19."""
+
+XFS_OVERHEAD: Final = 1.05
+"""What a file system needs beside its files: its log and its tables, in an image of gigabytes."""
+
+
+def asks_rights(study: Study) -> bool:
+    """Whether hosts need a right that not every user there has."""
+    return study.target.make_xfs or bounds_memory(study)
+
+
+def bounds_memory(study: Study) -> bool:
+    """Whether any process of the study is to have a bound of memory."""
+    jobs = (workload.job for workload in study.workloads)
+    if any(isinstance(job, BoundJob) and job.memory_bytes for job in jobs):
+        return True
+    return study.server.bounds_memory
+
+
+def rights_faults(study: Study, target: Target, probe: TargetProbe | None) -> list[Fault]:
+    """What the host's agent may not do there; nothing where it may, or was not tried."""
+    host = shown(target.host)
+    if probe is None:
+        return []
+    faults = []
+    if study.target.make_xfs and probe.mount_error is not None:
+        happened = f"Host {host} cannot have a file system of its own: {shown(probe.mount_error)}."
+        do = "Run the agent there as root, or give a directory on an XFS and leave filesystem out."
+        faults.append(Fault(happened, do))
+    if bounds_memory(study) and probe.memory_error is not None:
+        happened = f"Host {host} cannot bound memory: {shown(probe.memory_error)}."
+        do = "Run the agent there as root, where control groups of memory are handed on; or leave "
+        faults.append(Fault(happened, f"{do}workload.*.memory and server.memory out."))
+    return faults
+
+
+def filesystem_faults(
+    study: Study, plan: Plan, target: Target, seen: TargetFacts | None, present_bytes: int
+) -> list[Fault]:
+    """Why no file system of the session's own can be made on a target that may be written.
+
+    `seen` is the directory for the image, None for a device. `present_bytes` is what the image that
+    an earlier session kept there has already.
+    """
+    faults = []
+    if study.target.rotate:
+        happened = "With target.rotate clients read each other's files, which each has on its own."
+        faults.append(Fault(happened, "Leave target.rotate or target.filesystem out."))
+    image = study.target.image_bytes
+    if target.serial is not None or seen is None:
+        return faults
+    where = f"{shown(target.path)} on host {shown(target.host)}"
+    if image is None:
+        happened = f"The XFS in {where} has no size."
+        return [*faults, Fault(happened, "Set target.image, or name a device.")]
+    if image < LEAST_IMAGE_BYTES:
+        happened = f"An image of {format_bytes(image)} is too small for an XFS in {where}."
+        do = f"Set target.image to at least {format_bytes(LEAST_IMAGE_BYTES)}."
+        return [*faults, Fault(happened, do)]
+    files = sum(item.bytes_per_host for item in data_sets_at(plan, target))
+    if files * XFS_OVERHEAD > image:
+        happened = (
+            f"The image of {format_bytes(image)} in {where} is too small for files of "
+            f"{format_bytes(files)}."
+        )
+        do = "Set a larger target.image, or a smaller workload.*.filesize or numjobs."
+        faults.append(Fault(happened, do))
+    missing = max(image - present_bytes, 0)
+    if missing and seen.free_bytes < with_spare(missing):
+        happened = (
+            f"{where} has {format_bytes(seen.free_bytes)} free, the image needs "
+            f"{format_bytes(with_spare(missing))}."
+        )
+        faults.append(Fault(happened, "Make room, give another path, or set a smaller image."))
+    return faults
+
+
+FIO: Final = "fio"
+
+FIO_OLDEST: Final = (3, 16)
+"""The first fio whose JSON has the latency bins of whole I/Os (lat_ns) that iolab reads."""
+
+BUFFER_SHARE: Final = 0.5
+"""Of a client's memory for fio's buffers; the rest is for its page tables and everyone else."""
+
+_FIO_VERSION: Final = re.compile(r"fio-(\d{1,4})\.(\d{1,4})")
+
+
+def check_ready(
+    study: Study,
+    plan: Plan,
+    kinds: StudyKinds,
+    facts: Mapping[str, HostFacts],
+    probes: Mapping[str, TargetProbe],
+    present_bytes: Mapping[str, int] | None = None,
+    *,
+    owner: str | None = None,
+    devices: Mapping[str, DeviceFacts] | None = None,
+) -> None:
+    """Nothing when the plan can run; else every reason why not, in the error's `faults`.
+
+    All mappings are by `Target.key` (the host's name, for a host with one directory);
+    `present_bytes` is what of the plan's files already lies there and need not find room again.
+    A target held under the name of `owner` is the session's own: an agent of it is ending there.
+    HostError for a host or target that cannot serve, EngineError when only engines are at fault.
+    """
+    host_faults: list[Fault] = []
+    engine_faults: list[Fault] = []
+    for target in targets_of(study):
+        seen = facts.get(target.key)
+        if seen is None:
+            do = "See that it can be reached, or leave it out of the configuration."
+            host_faults.append(Fault(f"Host {shown(target.host)} told nothing of itself.", do))
+            continue
+        if target.key == target.host:
+            if _uses_fio(study, plan, target.host):
+                engine_faults += _engine_faults(target, seen)
+            host_faults += _buffer_faults(study, plan, target, seen)
+        if target.serial is not None:
+            device = (devices or {}).get(target.key)
+            host_faults += device_faults(study, plan, target, device, seen)
+            host_faults += rights_faults(study, target, probes.get(target.key))
+            if study.target.make_xfs:
+                host_faults += filesystem_faults(study, plan, target, None, 0)
+            continue
+        there = (present_bytes or {}).get(target.key, 0)
+        probe = probes.get(target.key)
+        if probe is not None and probe.held_by == owner:
+            probe = replace(probe, held_by=None)
+        host_faults += _target_faults(study, plan, target, seen, probe, there)
+    own = (kind.faults(study, plan, facts, devices or {}) for kind in kinds.loads)
+    host_faults += itertools.chain.from_iterable(own)
+    faults = (*host_faults, *engine_faults)
+    if host_faults:
+        raise HostError(refusal(faults), NOTHING_WRITTEN, faults)
+    if engine_faults:
+        raise EngineError(refusal(faults), NOTHING_WRITTEN, faults)
+
+
+def fio_version(text: str | None) -> tuple[int, int] | None:
+    """Major and minor number in a first line like `fio-3.33-5-gabc`; None where there is none."""
+    match = _FIO_VERSION.search(text or "")
+    return (int(match.group(1)), int(match.group(2))) if match else None
+
+
+NOTHING_WRITTEN: Final = "Nothing was written; correct this and run again."
+
+
+def refusal(faults: tuple[Fault, ...]) -> str:
+    """That a plan cannot run, in one sentence before all reasons."""
+    return f"The plan cannot run for {len(faults)} reason{'s' if len(faults) > 1 else ''}."
+
+
+def _uses_fio(study: Study, plan: Plan, host: str) -> bool:
+    here = {item.id for item in study.configurations if host in item.hosts}
+    return any(
+        point.job.engine is EngineName.FIO and point.configuration in here for point in plan.points
+    )
+
+
+def _engine_faults(target: Target, facts: HostFacts) -> list[Fault]:
+    name = shown(target.host)
+    oldest = ".".join(str(part) for part in FIO_OLDEST)
+    do = f"Install fio {oldest} or newer there, as with 'apt-get install fio', or choose the "
+    do += "engine that needs nothing installed, with --engine native."
+    tool = facts.tool(FIO)
+    if tool is None or tool.path is None:
+        return [Fault(f"There is no fio on host {name}.", do)]
+    version = fio_version(tool.version)
+    if version is None:
+        happened = f"fio on host {name} ({tool.path}) says {shown(tool.version or '')} as version."
+        return [Fault(happened, do)]
+    if version < FIO_OLDEST:
+        happened = f"fio on host {name} is {tool.version}, older than {oldest}."
+        return [Fault(happened, do)]
+    return []
+
+
+def _target_faults(
+    study: Study,
+    plan: Plan,
+    target: Target,
+    facts: HostFacts,
+    probe: TargetProbe | None,
+    present_bytes: int,
+) -> list[Fault]:
+    where = f"{shown(target.path)} on host {shown(target.host)}"
+    seen = facts.target
+    if seen is None:
+        do = "Make the directory, or give another with --path."
+        return [Fault(f"There is no directory {where}.", do)]
+    if not seen.writable:
+        do = "Give the directory to the user who runs iolab, or run it as one who may write."
+        return [Fault(f"Nothing may be written to {where}.", do)]
+    faults = _memory_faults(study, seen, where)
+    faults += rights_faults(study, target, probe)
+    if study.target.make_xfs:
+        faults += filesystem_faults(study, plan, target, seen, present_bytes)
+        # What counts is whether the XFS takes O_DIRECT, which it does.
+        probe = probe and replace(probe, direct_error=None, direct_align_bytes=None)
+    else:
+        faults += _space_faults(plan, target, seen, where, present_bytes)
+    return faults + _probe_faults(plan, target, probe, where)
+
+
+def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:
+    """The buffers of all I/Os in flight: fio asks for them at once, and would be killed for it."""
+    here = {item.id for item in study.configurations if target.host in item.hosts}
+    sizes = {
+        point.io_on(target.host).depth_total * point.io.block_bytes: point
+        for point in plan.points
+        if point.configuration in here and isinstance(point.job, Job)
+    }
+    most = max(sizes, default=0)
+    if most <= facts.memory.total_bytes * BUFFER_SHARE:
+        return []
+    happened = (
+        f"{sizes[most].label} keeps {format_bytes(most)} in flight, too much for the "
+        f"{format_bytes(facts.memory.total_bytes)} of memory on host {shown(target.host)}."
+    )
+    return [Fault(happened, "Set a smaller iodepth, numjobs or bs.")]
+
+
+def _memory_faults(study: Study, seen: TargetFacts, where: str) -> list[Fault]:
+    if not seen.in_memory or study.target.allow_memory:
+        return []
+    happened = f"{where} is {seen.fs_type}, which lives in memory."
+    do = "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
+    return [Fault(happened, do)]
+
+
+def _space_faults(
+    plan: Plan, target: Target, seen: TargetFacts, where: str, present_bytes: int
+) -> list[Fault]:
+    faults = []
+    sets = data_sets_at(plan, target)
+    size = sum(item.bytes_per_host for item in sets)
+    need = with_spare(max(size - present_bytes, 0)) if size > present_bytes else 0
+    if seen.free_bytes < need:
+        happened = (
+            f"{where} has {format_bytes(seen.free_bytes)} free, the files need "
+            f"{format_bytes(need)}."
+        )
+        do = "Make room, give another path, or set a smaller workload.*.filesize or numjobs."
+        faults.append(Fault(happened, do))
+    files = sum(len(item.file_names()) for item in sets)
+    # Some file systems have no fixed number of inodes and say 0.
+    if 0 < seen.free_inodes < files and not present_bytes:
+        happened = f"{where} has {seen.free_inodes} inodes free, the plan makes {files} files."
+        faults.append(Fault(happened, "Set fewer workload.*.numjobs or files."))
+    return faults
+
+
+def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: str) -> list[Fault]:
+    if probe is None:
+        return [Fault(f"{where} was not tried.", "Run again; this host gave no answer.")]
+    faults = []
+    if probe.held_by is not None:
+        happened = f"{where} is held by another session, {shown(probe.held_by)}."
+        faults.append(Fault(happened, "Wait for its end, or give another path."))
+    here = [p.job for p in plan.points if p.configuration in target.configurations]
+    jobs = [job for job in here if isinstance(job, Job)]
+    direct = [job for job in jobs if job.direct]
+    if probe.direct_error is not None and direct:
+        happened = f"{where} takes no O_DIRECT: {shown(probe.direct_error)}."
+        do = (
+            "Give a path on another file system; or set workload.*.direct=false, and the page "
+            "cache is measured with it."
+        )
+        faults.append(Fault(happened, do))
+    align = probe.direct_align_bytes
+    odd = sorted({job.block_bytes for job in direct if align and job.block_bytes % align})
+    if odd and probe.direct_error is None:
+        happened = f"{where} takes O_DIRECT in multiples of {align} bytes, not {odd[0]}."
+        faults.append(Fault(happened, f"Set bs to multiples of {align}."))
+    return faults
+
+
+NOT_COMPARABLE: Final = "Results before and after would not compare."
+
+VALUE_CHARACTERS: Final = 60
+"""Of a value that changed: enough to tell which it is."""
+
+
+def changes(before: Mapping[str, HostFacts], now: Mapping[str, HostFacts]) -> tuple[Fault, ...]:
+    """What differs on the hosts in ways that change results; empty when nothing does."""
+    return tuple(
+        Fault(
+            f"The {what} of host {shown(name)} was {shown(was)}, it is {shown(found)}.",
+            NOT_COMPARABLE,
+        )
+        for name, facts in before.items()
+        if name in now
+        for what, was, found in _differences(facts, now[name])
+        if was != found
+    )
+
+
+def version_changes(began: str, now: str = __version__) -> tuple[Fault, ...]:
+    """The fault of an iolab that may measure otherwise than the one that the session began with.
+
+    Releases that differ in the last number alone measure alike.
+    """
+    if began.split(".")[:2] == now.split(".")[:2]:
+        return ()
+    happened = f"The session began with iolab {shown(began)}, this is {shown(now)}."
+    return (Fault(happened, NOT_COMPARABLE),)
+
+
+def study_changes(before: Study, now: Study) -> tuple[Fault, ...]:
+    """Each part of the study that is another than it was, by its table."""
+    parts = ("method", "telemetry", "target")
+    found = [
+        (f"{part}.{key}", was, value)
+        for part in parts
+        for key, was, value in _fields(getattr(before, part), getattr(now, part))
+    ]
+    for part, key in (("workloads", "id"), ("configurations", "id"), ("hosts", "name")):
+        was = {getattr(item, key): item for item in getattr(before, part)}
+        is_ = {getattr(item, key): item for item in getattr(now, part)}
+        for name in dict.fromkeys((*was, *is_)):
+            if was.get(name) != is_.get(name):
+                found += _item(f"{part.removesuffix('s')}.{name}", was.get(name), is_.get(name))
+    if before.guests != now.guests:
+        found += _item("vm", before.guests, now.guests)
+    return tuple(
+        Fault(f"{shown(what)} was {_value(was)}, it is {_value(value)}.", NOT_COMPARABLE)
+        for what, was, value in found
+    )
+
+
+def _item(what: str, was: object, value: object) -> Iterable[tuple[str, object, object]]:
+    if was is None or value is None:
+        return [(what, "there" if was else "not there", "there" if value else "gone")]
+    return [(f"{what}.{key}", old, new) for key, old, new in _fields(was, value)]
+
+
+def _fields(before: Any, now: Any) -> Iterator[tuple[str, object, object]]:  # noqa: ANN401
+    """The fields of two dataclasses of a kind that differ."""
+    for field in fields(before):
+        was, value = getattr(before, field.name), getattr(now, field.name)
+        if was != value:
+            yield field.name, was, value
+
+
+def _value(value: object) -> str:
+    text = str(value)
+    return shown(text if len(text) <= VALUE_CHARACTERS else f"{text[:VALUE_CHARACTERS]}…")
+
+
+def _differences(before: HostFacts, now: HostFacts) -> Iterator[tuple[str, str, str]]:
+    """What matters of a host, as it was and as it is."""
+    for what, of in _MATTERS.items():
+        yield what, of(before), of(now)
+    names = dict.fromkeys(tool.name for facts in (before, now) for tool in facts.tools)
+    for name in names:
+        yield name, _version(before, name), _version(now, name)
+
+
+def _version(facts: HostFacts, name: str) -> str:
+    tool = facts.tool(name)
+    return (tool.version or "") if tool is not None else ""
+
+
+def _target(facts: HostFacts) -> str:
+    """The file system and the device that carries it."""
+    seen = facts.target
+    if seen is None:
+        return ""
+    return f"{seen.fs_type} on {', '.join(seen.devices) or seen.mount_source}"
+
+
+_MATTERS: Final[dict[str, Callable[[HostFacts], str]]] = {
+    "kernel": lambda facts: facts.kernel.release,
+    "processor": lambda facts: f"{facts.cpu.model}, {facts.cpu.threads} threads",
+    "target": _target,
+}

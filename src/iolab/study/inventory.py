@@ -1,0 +1,526 @@
+"""The inventory: a file of hosts, given with `--hosts`, that takes the place of a study's own.
+
+The same `[[host]]` tables as in a study, and `[defaults]` for what all of them share, so that a
+study of one host becomes a study of a fleet without a change.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from iolab.core.host import HostKind, HostSpec, Role
+from iolab.errors import Fault, HostError, StudyError, UsageError
+from iolab.study import ssh_addresses, values
+from iolab.study.build import host_spec
+from iolab.study.checks import check_hosts
+from iolab.study.document import Document, Faults, Origin, Path, read_document
+from iolab.study.file import FORMAT, Devices, HostTable, NumJobs, Port, Room, WrittenKind
+from iolab.study.names import HOSTS_MAX, RangeFault, expand, expand_hosts
+from iolab.study.ssh_addresses import PORT_MAX, is_address, is_user
+from iolab.study.tables import read_items, read_table
+from iolab.study.target_tables import Table, TargetPath
+from iolab.study.values import ID_CHARACTERS, is_identifier
+from iolab.study.wording import shown, suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The text of an inventory and the name by which its faults call it."""
+
+    text: str
+    file_name: str
+
+
+class DefaultsTable(Table):
+    """`[defaults]`: what every host has that does not say otherwise."""
+
+    kind: WrittenKind | None = None
+    path: TargetPath | None = None
+    user: Annotated[str, ssh_addresses.ssh_user()] | None = None
+    port: Port | None = None
+    jump: (
+        Annotated[list[Annotated[str, ssh_addresses.jump_hop()]], values.Listed(lone=True)] | None
+    ) = None
+    key: Annotated[str, ssh_addresses.controller_file()] | None = None
+    known_hosts: Annotated[str, ssh_addresses.controller_file()] | None = None
+    devices: Devices | None = None
+    numjobs: NumJobs | None = None
+    cores: Room | None = None
+    numa_nodes: Room | None = None
+    queues: Room | None = None
+
+
+class InventoryHeading(Table):
+    """The keys before the first table."""
+
+    format: Annotated[int, values.exactly(FORMAT, f"This iolab reads format = {FORMAT}.")]
+
+
+class InventoryFile(InventoryHeading):
+    """The whole file."""
+
+    defaults: DefaultsTable = DefaultsTable()
+    host: Annotated[list[HostTable], Field(min_length=1)]
+
+
+InventoryHeading.whole = InventoryFile
+
+SSH_DEFAULTS: Final = ("user", "port", "jump", "key", "known_hosts")
+"""Defaults that a host of another kind than ssh does without."""
+
+ROOM_DEFAULTS: Final = ("cores", "numa_nodes", "queues")
+"""Defaults that are for hypervisors alone."""
+
+
+def parse_inventory(text: str, file_name: str) -> tuple[HostSpec, ...]:
+    """The hosts of an inventory; StudyError with every fault, each with its line."""
+    faults = Faults()
+    document = read_inventory(Inventory(text, file_name), faults)
+    if document is None:
+        raise StudyError(faults.all)
+    expand_hosts(document, faults)
+    items = read_items(document, "host", faults)
+    check_hosts(document, items, faults)
+    if faults.all:
+        raise StudyError(faults.all)
+    return tuple(host_spec(item.table) for item in items if isinstance(item.table, HostTable))
+
+
+def inventory_schema() -> dict[str, Any]:
+    """JSON Schema of an inventory file."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "An iolab inventory",
+        **InventoryFile.model_json_schema(),
+    }
+
+
+def read_inventory(inventory: Inventory, faults: Faults) -> Document | None:
+    """The inventory's hosts as a study would have them, their ranges not yet expanded.
+
+    None when the text is no TOML; else every fault outside of the hosts has been added.
+    """
+    document = read_document(inventory.text, inventory.file_name, faults)
+    if document is None:
+        return None
+    tree = document.tree
+    heading = {key: value for key, value in tree.items() if key not in ("defaults", "host")}
+    read_table(document, InventoryHeading, heading, (), faults)
+    defaults = tree.get("defaults", {})
+    if not isinstance(defaults, dict):
+        happened = f"defaults is {shown(defaults)}, not a table."
+        do = "Write [defaults] on a line of its own, its keys below."
+        faults.add(document.where(("defaults",)), happened, do)
+        defaults = {}
+    good = read_table(document, DefaultsTable, defaults, ("defaults",), faults)
+    kept = good.model_fields_set if good is not None else set()
+    hosts = tree.get("host", [])
+    if not hosts:
+        do = "Describe at least one under [[host]]."
+        faults.add(document.where(()), "The inventory has no host.", do)
+    _share(document, {key: value for key, value in defaults.items() if key in kept})
+    return document
+
+
+def take_hosts(document: Document, hosts: Document) -> None:
+    """Put the hosts of an inventory in place of a study's; their faults keep their own lines."""
+    written = hosts.tree.get("host", [])
+    document.tree["host"] = written
+    origins: dict[Path, Origin] = {("host",): hosts.where(("host",))}
+    for index, element in enumerate(written if isinstance(written, list) else ()):
+        origins["host", index] = hosts.where(("host", index))
+        for key in element if isinstance(element, dict) else ():
+            origins["host", index, key] = hosts.where(("host", index, key))
+    document.overrides.update(origins)
+
+
+def _share(document: Document, defaults: Mapping[str, Any]) -> None:
+    """Give every host the defaults that it does not write itself; without a kind it is ssh's."""
+    written = document.tree.get("host")
+    for index, element in enumerate(written if isinstance(written, list) else ()):
+        if not isinstance(element, dict):
+            continue
+        kind = element.get("kind", defaults.get("kind"))
+        if kind is None:
+            kind = "command" if "command" in element else "ssh"
+        for key, value in {**defaults, "kind": kind}.items():
+            if key in element or (key in SSH_DEFAULTS and kind != "ssh"):
+                continue
+            if key == "numjobs" and element.get("role", Role.CLIENT) != Role.CLIENT:
+                continue  # a default for all who make load
+            if key in ROOM_DEFAULTS and element.get("role") != Role.HYPERVISOR:
+                continue
+            element[key] = value
+            at: Path = ("defaults", key) if key in defaults else ("host", index)
+            document.overrides["host", index, key] = document.where(at)
+
+
+def inventory_text(origin: str, hosts: Iterable[Mapping[str, str | int | list[str]]]) -> str:
+    """The TOML of an inventory with these `[[host]]` tables; `origin`, one line, heads it.
+
+    The values must be printable: what JSON escapes in such text, TOML reads the same way.
+    """
+    lines = [f"# {origin}", f"format = {FORMAT}"]
+    for host in hosts:
+        lines += ["", "[[host]]"]
+        lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in host.items()]
+    return "\n".join((*lines, ""))
+
+
+LINES_MAX: Final = 100_000
+"""A line a rank, as some batch systems write it: a thousand hosts of a hundred ranks each."""
+
+FAULTS_MAX: Final = 20
+"""A file that is no host file at all has a fault on every line; nobody reads more of them."""
+
+
+def mpi_inventory(text: str, file_name: str) -> Inventory:
+    """The file's hosts, each once and reached by ssh. UsageError with every fault, each located."""
+    found: dict[str, _Entry] = {}
+    faults: list[Fault] = []
+    for number, line in enumerate(text.splitlines()[: LINES_MAX + 1], 1):
+        try:
+            if (entry := _read_line(line)) is not None:
+                _enter(found, entry, number)
+        except _LineFault as fault:
+            faults.append(Fault(fault.happened, fault.do, file_name, number))
+    if len(found) > HOSTS_MAX:
+        faults.append(Fault(f"There are {len(found)} hosts.", f"Give at most {HOSTS_MAX}."))
+    if not found and not faults:
+        faults.append(Fault("The host file has no host.", "Write one a line.", file_name, 1))
+    if faults:
+        count = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
+        do = "Correct it and run again."
+        raise UsageError(f"The MPI host file has {count}.", do, faults[:FAULTS_MAX])
+    hosts = [entry.table() for entry in found.values()]
+    return Inventory(inventory_text(f"--hosts mpi:, {len(hosts)} hosts", hosts), file_name)
+
+
+_SLOTS: Final = ("slots", "slot", "cpus", "cpu", "count", "max_slots", "max-slots", "slots_max")
+_SLOTS_MORE: Final = ("slots-max", "max_cpus", "max-cpus", "cpus_max", "boards", "sockets", "cores")
+_IGNORED: Final = ("binding", "ifname", "hca")
+_USERS: Final = ("user", "username", "user_name", "user-name")
+_KEYS: Final = frozenset((*_SLOTS, *_SLOTS_MORE, *_IGNORED, *_USERS, "port"))
+_COUNTED: Final = frozenset((*_SLOTS, *_SLOTS_MORE))
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,6}")
+_HOST_DO: Final = "Write HOST, USER@HOST, HOST:SLOTS or HOST slots=N."
+
+
+class _LineFault(ValueError):
+    def __init__(self, happened: str, do: str) -> None:
+        super().__init__(happened)
+        self.happened = happened
+        self.do = do
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    name: str
+    user: str | None
+    port: int | None
+
+    def table(self) -> dict[str, str | int | list[str]]:
+        written: dict[str, str | int | list[str]] = {
+            "name": self.name,
+            "kind": HostKind.SSH.value,
+        }
+        if self.user is not None:
+            written["user"] = self.user
+        if self.port is not None:
+            written["port"] = self.port
+        return written
+
+
+def _enter(found: dict[str, _Entry], entry: _Entry, number: int) -> None:
+    first = found.setdefault(entry.name, entry)
+    if first != entry:
+        happened = f"Host {shown(entry.name)} has another user or port than before."
+        raise _LineFault(happened, f"Write the same in line {number} and above.")
+
+
+def _read_line(line: str) -> _Entry | None:
+    """The host of a line, None when there is none."""
+    words = re.sub(r"\s*=\s*", "=", line.split("#", 1)[0]).split()
+    if not words:
+        return None
+    first, *rest = words
+    if "=" in first or (first == "rank" and rest):
+        do = "A rank file says which rank runs where; give the host file instead."
+        raise _LineFault(f"The line begins with {shown(first)}, not with a host.", do)
+    values = dict(_read_word(word) for word in rest)
+    users = [value for key, value in values.items() if key in _USERS]
+    before, at, place = first.rpartition("@")
+    users = [before, *users] if at else users
+    name = _read_place(place)
+    for user in users:
+        if not is_user(user):
+            raise _LineFault(f"The user of {shown(name)} is {shown(user)}.", "Give a login name.")
+    if len(set(users)) > 1:
+        raise _LineFault(f"Host {shown(name)} has two users.", "Leave one of them out.")
+    port = values.get("port")
+    if port is not None and not (_NUMBER.fullmatch(port) and int(port) <= PORT_MAX):
+        happened = f"The port of {shown(name)} is {shown(port)}."
+        raise _LineFault(happened, f"Give a number from 1 to {PORT_MAX}.")
+    return _Entry(name, users[0] if users else None, int(port) if port else None)
+
+
+def _read_place(place: str) -> str:
+    """The name in `HOST[:SLOTS[:more]]`."""
+    if place.startswith(("+", "^")):
+        happened = f"{shown(place)} chooses among other hosts."
+        raise _LineFault(happened, "Name the hosts themselves.")
+    if place.startswith("[") or place.count(":") > 2:
+        do = "Write an inventory, whose address may be one of IPv6."
+        raise _LineFault(f"{shown(place)} is no name of a host.", do)
+    name, colon, slots = place.partition(":")
+    if not is_identifier(name) or not is_address(name):
+        raise _LineFault(f"{shown(name)} is no name of a host.", _HOST_DO)
+    if colon:
+        _check_count(name, slots.split(":")[0])
+    return name
+
+
+def _read_word(word: str) -> tuple[str, str]:
+    key, equals, value = word.partition("=")
+    key = key.lower()
+    if not equals or not value:
+        raise _LineFault(f"{shown(word)} behind a host is not understood.", _HOST_DO)
+    if key not in _KEYS:
+        do = suggestion(key, sorted(_KEYS), "keys")
+        raise _LineFault(f"The host file's key {shown(key)} is not known.", do)
+    if key in _COUNTED:
+        _check_count(key, value)
+    return key, value
+
+
+def _check_count(what: str, text: str) -> None:
+    if not _NUMBER.fullmatch(text):
+        happened = f"The number behind {shown(what)} is {shown(text)}."
+        raise _LineFault(happened, "Give a whole number from 1.")
+
+
+JOB_VARIABLE: Final = "SLURM_JOB_ID"
+NODES_VARIABLE: Final = "SLURM_JOB_NODELIST"
+
+KEPT: Final = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_WORKING_CLUSTER"})
+"""How srun finds its controller and proves who asks. Every other variable of Slurm's is an option
+of the job around us (`SLURM_NTASKS`, `SLURM_MEM_PER_CPU`), which srun would take for the step's."""
+
+_INSIDE: Final = "Run iolab inside of one, started with salloc or sbatch."
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """A job's id and its nodes."""
+
+    job: str
+    nodes: tuple[str, ...]
+
+
+def read_allocation(environment: Mapping[str, str]) -> Allocation:
+    """The allocation that a process with this environment is in. HostError when there is none."""
+    job, nodes = environment.get(JOB_VARIABLE, ""), environment.get(NODES_VARIABLE, "")
+    if not job or not nodes:
+        unset = NODES_VARIABLE if job else JOB_VARIABLE
+        raise HostError(f"There is no Slurm allocation here ({unset} is not set).", _INSIDE)
+    if not re.fullmatch(r"[0-9]{1,10}", job):
+        raise HostError(f"{JOB_VARIABLE} is {shown(job)}, not a number.", _INSIDE)
+    try:
+        names = expand(nodes)
+    except RangeFault as fault:
+        raise HostError(f"{NODES_VARIABLE} {fault.happened}.", _INSIDE) from None
+    for name in names:
+        if not is_identifier(name):
+            happened = f"{NODES_VARIABLE} has {shown(name)}, which is no name of a node."
+            raise HostError(happened, _INSIDE)
+    return Allocation(job, names)
+
+
+def slurm_inventory(allocation: Allocation) -> Inventory:
+    """The allocation's nodes, each a host of kind `slurm`: no job's id is in it."""
+    origin = f"--hosts slurm, in job {allocation.job}"
+    hosts = ({"name": name, "kind": HostKind.SLURM.value} for name in allocation.nodes)
+    return Inventory(inventory_text(origin, hosts), "--hosts slurm")
+
+
+def step_words(job: str, node: str) -> tuple[str, ...]:
+    """The words before a program that let srun run it on one node of the job."""
+    return (
+        "srun",
+        f"--jobid={job}",
+        f"--nodelist={node}",
+        "--nodes=1",
+        "--ntasks=1",
+        "--job-name=iolab",
+        # The allocation's memory, processors and devices are shared with every other step; without
+        # these three a second step waits until the first one ends.
+        "--overlap",
+        "--mem=0",
+        "--gres=none",
+        # One task would else be bound to one core, and all load with it.
+        "--cpu-bind=none",
+        "--mpi=none",
+        # Buffered, slurmstepd holds output back until a line ends, and a frame has no line.
+        "--unbuffered",
+        "--input=all",
+        "--output=all",
+        "--error=all",
+        # The controller's working directory need not be there, its PATH must.
+        "--chdir=/",
+        "--export=ALL",
+        "--quiet",
+    )
+
+
+def step_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for srun: that of the controller without the job's own settings."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in KEPT or not name.startswith(("SLURM_", "SRUN_", "SBATCH_", "SALLOC_"))
+    }
+
+
+DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
+"""The annotation by which a pod says which of its containers is meant."""
+
+SELECTOR_CHARACTERS: Final = 1024
+CONTEXT_CHARACTERS: Final = 256
+
+_POD_LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_CHOICE: Final = re.compile(
+    rf"(?P<namespace>{_POD_LABEL})/(?P<selector>[A-Za-z0-9_./=!,() -]+)"
+    rf"(?:@(?P<container>{_POD_LABEL}))?"
+)
+_POD: Final = re.compile(rf"{_POD_LABEL}(?:\.{_POD_LABEL})*")
+_DO: Final = "Give k8s:NAMESPACE/SELECTOR, as in k8s:bench/app=load or k8s:bench/app=load@main."
+_OVER: Final = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Pods of a namespace by their labels; `container` is the one to enter, None for its own."""
+
+    namespace: str
+    selector: str
+    container: str | None = None
+
+    def __str__(self) -> str:
+        container = f"@{self.container}" if self.container else ""
+        return f"k8s:{self.namespace}/{self.selector}{container}"
+
+
+def parse_selection(text: str) -> Selection:
+    """The selection in `NAMESPACE/SELECTOR[@CONTAINER]`. UsageError when it is none."""
+    match = _CHOICE.fullmatch(text)
+    if match is None or len(text) > SELECTOR_CHARACTERS or not match["selector"].strip():
+        raise UsageError(f"{shown(text)} selects no pods.", _DO)
+    return Selection(match["namespace"], match["selector"].strip(), match["container"])
+
+
+def listing_words(selection: Selection) -> tuple[str, ...]:
+    """The command that lists the pods, for `pods_inventory`."""
+    where = (f"--namespace={selection.namespace}", f"--selector={selection.selector}")
+    return ("kubectl", "get", "pods", *where, "--output=json", "--request-timeout=20s")
+
+
+def pods_inventory(selection: Selection, context: str | None, listing: str) -> Inventory:
+    """The pods of a listing, each reached by `kubectl exec`. HostError with every fault.
+
+    `context` is written into the commands, so that the same cluster is met whenever they run. Pods
+    that have ended or are being deleted are left out; one that is not ready is a fault, because a
+    fleet without it would be smaller than was asked for.
+    """
+    faults: list[Fault] = []
+    hosts: list[dict[str, str | int | list[str]]] = []
+    for pod in sorted(_standing(listing), key=_order):
+        try:
+            hosts.append(_host(selection, context, pod))
+        except _PodFault as fault:
+            faults.append(Fault(fault.happened, fault.do))
+    if faults:
+        count = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
+        happened = f"The pods of {shown(str(selection))} have {count}."
+        raise HostError(happened, "Correct it and run again.", faults)
+    if not hosts:
+        happened = f"{shown(str(selection))} selects no running pod."
+        raise HostError(happened, "See 'kubectl get pods --show-labels' in that namespace.")
+    origin = f"--hosts {selection}, {len(hosts)} pods"
+    return Inventory(inventory_text(origin, hosts), f"--hosts {selection}")
+
+
+class _PodFault(ValueError):
+    def __init__(self, happened: str, do: str) -> None:
+        super().__init__(happened)
+        self.happened = happened
+        self.do = do
+
+
+def _standing(listing: str) -> Iterator[Mapping[str, Any]]:
+    """The pods that have not ended; HostError when this is no list of pods."""
+    try:
+        items = json.loads(listing)["items"]
+        for pod in items:
+            over = pod["status"]["phase"] in _OVER or pod["metadata"].get("deletionTimestamp")
+            if not over:
+                str(pod["metadata"]["name"]), pod["spec"]["containers"][0]["name"]
+                yield pod
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+        do = "Try 'kubectl get pods -o json' by hand; another program of that name may be first."
+        raise HostError("kubectl answered with what is no list of pods.", do) from None
+
+
+def _order(pod: Mapping[str, Any]) -> list[tuple[int, str]]:
+    """`load-2` before `load-10`."""
+    parts = re.split(r"([0-9]+)", str(pod["metadata"]["name"]))
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+def _host(
+    selection: Selection, context: str | None, pod: Mapping[str, Any]
+) -> dict[str, str | int | list[str]]:
+    name = pod["metadata"]["name"]
+    if not isinstance(name, str) or not _POD.fullmatch(name):
+        happened = f"{shown(name)} is no name of a pod."
+        raise _PodFault(happened, "Find out what answered for the cluster.")
+    if not is_identifier(name):
+        happened = f"Pod {shown(name)} has a name of {len(name)} characters."
+        do = f"Give an inventory with names of at most {ID_CHARACTERS} and this pod in a command."
+        raise _PodFault(happened, do)
+    if not _is_ready(pod["status"]):
+        happened = f"Pod {shown(name)} is not ready ({shown(pod['status']['phase'])})."
+        raise _PodFault(happened, "Wait with 'kubectl wait --for=condition=Ready', or select less.")
+    cluster = [f"--context={context}"] if context else []
+    where = [f"--namespace={selection.namespace}", f"--container={_container(selection, pod)}"]
+    command = ["kubectl", *cluster, "exec", "--stdin", *where, name, "--"]
+    return {"name": name, "kind": HostKind.COMMAND.value, "command": command}
+
+
+def _is_ready(status: Mapping[str, Any]) -> bool:
+    conditions = status.get("conditions")
+    return status["phase"] == "Running" and any(
+        isinstance(one, dict) and one.get("type") == "Ready" and one.get("status") == "True"
+        for one in (conditions if isinstance(conditions, list) else ())
+    )
+
+
+def _container(selection: Selection, pod: Mapping[str, Any]) -> str:
+    """The one asked for, else the one that the pod calls its default, else the only one."""
+    name = pod["metadata"]["name"]
+    there = [str(one.get("name")) for one in pod["spec"]["containers"] if isinstance(one, dict)]
+    annotations = pod["metadata"].get("annotations")
+    default = annotations.get(DEFAULT_CONTAINER) if isinstance(annotations, dict) else None
+    wanted = selection.container or default or (there[0] if len(there) == 1 else None)
+    if wanted is None:
+        happened = f"Pod {shown(name)} has {len(there)} containers: {shown(there)}."
+        raise _PodFault(happened, f"Name one behind '@', as in {selection}@{there[0][:63]}.")
+    if wanted not in there or not re.fullmatch(_POD_LABEL, str(wanted)):
+        happened = f"Pod {shown(name)} has no container {shown(wanted)}, but {shown(there)}."
+        raise _PodFault(happened, "Name one of its containers behind '@'.")
+    return str(wanted)

@@ -1,0 +1,195 @@
+"""Read a study: from its text and what is set over it to a `Study`, or to all its faults."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Final
+
+from iolab.core.engine import EngineName
+from iolab.core.study import Study
+from iolab.errors import StudyError
+from iolab.study.build import build_study
+from iolab.study.checks import check_devices, check_paths, check_tables
+from iolab.study.document import Document, Faults, Origin, read_document
+from iolab.study.file import FileForm
+from iolab.study.inventory import Inventory, read_inventory, take_hosts
+from iolab.study.kinds import ChecksPoints, StudyKinds
+from iolab.study.names import expand_hosts
+from iolab.study.overrides import (
+    apply_scale,
+    apply_set,
+    drop_hidden_target,
+    engine_assignments,
+    set_in_target,
+    set_path,
+)
+from iolab.study.tables import read_tables
+from iolab.study.wording import shown, suggestion
+
+FULL_SCALE: Final = "full"
+"""The study as it is written; always there."""
+
+INVENTORY_NAME: Final = "inventory"
+"""What a session calls the inventory that it began with."""
+
+LOCAL_HOST: Final = "local"
+DEFAULT_CONFIGURATION: Final = "default"
+"""What a study has when it names no host and no configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """What the command line sets over the file.
+
+    `sets` are `--set` arguments and win over the scale; `path` is `--path`, `device` and `serial`
+    are `--device` and `--serial`. With `path_required` False a study without a target can be read,
+    to list or check it; its paths are then empty. The hosts of an `inventory` take the place of the
+    study's. All workloads of I/O get the `engine` where one is named.
+    """
+
+    path: str | None = None
+    scale: str = FULL_SCALE
+    sets: tuple[str, ...] = ()
+    path_required: bool = True
+    inventory: Inventory | None = None
+    device: str | None = None
+    serial: str | None = None
+    engine: EngineName | None = None
+
+
+def parse_study(text: str, file_name: str, options: LoadOptions, kinds: StudyKinds) -> Study:
+    """The study that `text` describes; StudyError with every fault, each with file and line.
+
+    Faults of every scale are found, not only of the one asked for.
+    """
+    faults = Faults()
+    document = read_document(text, file_name, faults)
+    if document is None:
+        raise StudyError(faults.all)
+    scales = _take_scales(document, faults)
+    if options.scale != FULL_SCALE and options.scale not in scales:
+        names = [FULL_SCALE, *scales]
+        happened = f"The study has no scale {shown(options.scale)}."
+        faults.add(Origin("--scale"), happened, suggestion(options.scale, names, "scales"))
+    study = _load(_copy(document), text, options, scales.get(options.scale), kinds, faults)
+    for other in scales:
+        if other != options.scale:
+            plain = LoadOptions(scale=other, path_required=False, inventory=options.inventory)
+            _load(_copy(document), text, plain, scales[other], kinds, faults)
+    if faults.all or study is None:
+        raise StudyError(faults.all)
+    return study
+
+
+def options_of(study: Study) -> LoadOptions:
+    """The options under which `study.text` gives the same study again, for a resumed session."""
+    required = all(configuration.path for configuration in study.configurations)
+    inventory = Inventory(study.inventory, INVENTORY_NAME) if study.inventory else None
+    return LoadOptions(
+        scale=study.scale, sets=study.overrides, path_required=required, inventory=inventory
+    )
+
+
+def scale_names(text: str) -> tuple[str, ...]:
+    """The scales that a study file has, "full" first; only that where it cannot be read."""
+    faults = Faults()
+    document = read_document(text, "study", faults)
+    if document is None:
+        return (FULL_SCALE,)
+    return (FULL_SCALE, *_take_scales(document, faults))
+
+
+def _load(
+    document: Document,
+    text: str,
+    options: LoadOptions,
+    scale: dict[str, Any] | None,
+    kinds: StudyKinds,
+    faults: Faults,
+) -> Study | None:
+    """One reading of the document under one scale; None when any fault was found."""
+    if options.inventory is not None:
+        hosts = read_inventory(options.inventory, faults)
+        if hosts is None:
+            return None
+        take_hosts(document, hosts)
+    form = kinds.form
+    _fill_in(document, form)
+    expand_hosts(document, faults)
+    if scale is not None:
+        apply_scale(document, options.scale, scale, form, faults)
+    overrides = _override(document, options, form, faults)
+    drop_hidden_target(document)
+    tables = read_tables(document, form, faults)
+    check_tables(document, tables, kinds, faults)
+    check_devices(document, tables, kinds, faults)
+    check_paths(document, tables, required=options.path_required, faults=faults)
+    if faults.all:
+        return None
+    inventory = options.inventory.text if options.inventory else ""
+    study = build_study(
+        tables,
+        kinds,
+        scale=options.scale,
+        text=text,
+        overrides=tuple(overrides),
+        inventory=inventory,
+    )
+    for kind in kinds.loads:
+        if isinstance(kind, ChecksPoints):
+            kind.check_points(document, study, faults)
+    return None if faults.all else study
+
+
+def _override(
+    document: Document, options: LoadOptions, form: FileForm, faults: Faults
+) -> list[str]:
+    """Set what the command line sets over the file, and tell it as `--set` would say it."""
+    overrides = list(options.sets)
+    if options.engine is not None:
+        overrides += engine_assignments(document, options.engine, form, faults)
+    for assignment in overrides:
+        apply_set(document, assignment, form, faults)
+    if options.path is not None:
+        overrides.append(f"target.path={options.path}")
+        set_path(document, options.path, faults)
+    for key in ("device", "serial"):
+        given = getattr(options, key)
+        if given is not None:
+            overrides.append(f"target.{key}={given}")
+            set_in_target(document, key, given)
+    return overrides
+
+
+def _fill_in(document: Document, form: FileForm) -> None:
+    """Name the host and the configuration that a study without any has, so both can be set."""
+    making = (one.name for one in form.sections if one.makes_hosts)
+    if not any(name in document.tree for name in making):
+        document.tree.setdefault("host", [{"name": LOCAL_HOST}])
+    document.tree.setdefault("configuration", [{"id": DEFAULT_CONFIGURATION}])
+
+
+def _take_scales(document: Document, faults: Faults) -> dict[str, dict[str, Any]]:
+    """The tables `[scale.NAME]`, taken out of the tree."""
+    scales = document.tree.pop("scale", {})
+    do = "Write [scale.NAME] with lines as 'workload.*.filesize' = '256m'."
+    if not isinstance(scales, dict):
+        faults.add(document.where(("scale",)), f"scale is {shown(scales)}, not a table.", do)
+        return {}
+    for name, table in scales.items():
+        if not isinstance(table, dict):
+            happened = f"scale {shown(name)} is {shown(table)}, not a table."
+            faults.add(document.where(("scale", name)), happened, do)
+    if FULL_SCALE in scales:
+        happened = f"Scale {shown(FULL_SCALE)} is the study as it is written."
+        faults.add(document.where(("scale", FULL_SCALE)), happened, "Give it another name.")
+    return {
+        name: table
+        for name, table in scales.items()
+        if isinstance(table, dict) and name != FULL_SCALE
+    }
+
+
+def _copy(document: Document) -> Document:
+    return Document(document.file, copy.deepcopy(document.tree), document.lines)

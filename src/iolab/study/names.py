@@ -1,0 +1,225 @@
+"""Names written short: `client[01-12]`, `node[1-3,7]`, `a,b[1-2]`, as Slurm and pdsh write them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from typing import Any, Final
+
+from iolab.study.document import Document, Faults, Origin, Path
+from iolab.study.wording import shown
+
+HOSTS_MAX: Final = 1000
+"""The largest fleet that one controller is made for; a larger number is a slip of a digit."""
+
+TEXT_CHARACTERS: Final = 4096
+"""A list of a few hundred irregular names fits."""
+
+DIGITS_MAX: Final = 9
+"""More digits than any numbering of hosts has."""
+
+
+class RangeFault(ValueError):
+    """A range that makes no sense: what is wrong, said after the key's name, and what to do."""
+
+    def __init__(self, happened: str, do: str) -> None:
+        super().__init__(f"{happened}. {do}")
+        self.happened = happened
+        self.do = do
+
+
+def has_ranges(text: str) -> bool:
+    """Whether the text may stand for more than one name."""
+    return any(character in text for character in "[],")
+
+
+def expand(text: str) -> tuple[str, ...]:
+    """Every name that `text` stands for, in the order written. Raises RangeFault.
+
+    Zeros in front of a range's start are kept: `[01-12]` is 01, 02 ... 12. Several ranges in one
+    name make a product, the first varies slowest.
+    """
+    if len(text) > TEXT_CHARACTERS:
+        raise RangeFault(f"has {len(text)} characters", f"Give at most {TEXT_CHARACTERS}.")
+    names: list[str] = []
+    for part in _split(text):
+        names += _expand_one(text, part, HOSTS_MAX - len(names))
+    return tuple(names)
+
+
+_PIECE: Final = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
+_STEP: Final = re.compile(r"(\d+)(?:-(\d+))?")
+_DO: Final = "Write ranges as in client[01-12] or node[1-3,7]."
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas that stand outside of brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += {"[": 1, "]": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
+
+
+def _expand_one(text: str, part: str, room: int) -> list[str]:
+    pieces = list(_PIECE.finditer(part))
+    if not part or "".join(piece.group() for piece in pieces) != part:
+        raise RangeFault(f"is {shown(text)}", _DO)
+    choices = [
+        [piece[2]] if piece[2] is not None else _numbers(text, piece[1], room) for piece in pieces
+    ]
+    count = math.prod(len(choice) for choice in choices)
+    if count > room:
+        raise _too_many(text)
+    return ["".join(chosen) for chosen in itertools.product(*choices)]
+
+
+def _numbers(text: str, ranges: str, room: int) -> list[str]:
+    """The numbers of one pair of brackets."""
+    numbers: list[str] = []
+    for step in ranges.split(","):
+        match = _STEP.fullmatch(step.strip())
+        if match is None or max(len(match[1]), len(match[2] or "")) > DIGITS_MAX:
+            raise RangeFault(f"is {shown(text)}", _DO)
+        first, last = match[1], match[2] or match[1]
+        if int(last) < int(first):
+            do = f"Write [{last}-{first}]." if len(first) == len(last) else _DO
+            raise RangeFault(f"is {shown(text)}, whose range runs backwards", do)
+        if last[0] == "0" and len(last) != len(first):
+            do = "Write as many digits on both sides, as in [01-12]."
+            raise RangeFault(f"is {shown(text)}, whose zeros do not agree", do)
+        if int(last) - int(first) + 1 > room:
+            raise _too_many(text)
+        numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
+    return numbers
+
+
+def _too_many(text: str) -> RangeFault:
+    return RangeFault(f"is {shown(text)}, more than {HOSTS_MAX} hosts", "Correct the range.")
+
+
+RANGED: Final = ("name", "address", "storage_address", "node")
+"""Keys of a host that may hold ranges; the others are the same for all of them."""
+
+SHARED: Final = ("node",)
+"""Of those, what several hosts may have in common: as many in a row each."""
+
+LISTS: Final = ("hosts", "storage")
+"""Keys of a configuration that list hosts."""
+
+
+def expand_hosts(document: Document, faults: Faults) -> None:
+    """Replace hosts and lists of hosts that hold ranges by what they stand for.
+
+    Every host keeps the lines of what it was written as. What is no range at all is left for the
+    tables to judge.
+    """
+    _expand_elements(document, faults)
+    configurations = document.tree.get("configuration")
+    for index, element in enumerate(configurations if isinstance(configurations, list) else ()):
+        for key in LISTS:
+            if isinstance(element, dict) and isinstance(element.get(key), list):
+                _expand_list(document, ("configuration", index, key), key, element, faults)
+
+
+def _expand_elements(document: Document, faults: Faults) -> None:
+    written = document.tree.get("host")
+    if not isinstance(written, list) or not any(_is_ranged(element) for element in written):
+        return
+    hosts: list[object] = []
+    origins: dict[Path, Origin] = {("host",): document.where(("host",))}
+    for index, element in enumerate(written):
+        path: Path = ("host", index)
+        for copy in _copies(document, path, element, faults):
+            here: Path = ("host", len(hosts))
+            origins[here] = document.where(path)
+            for key in copy if isinstance(copy, dict) else ():
+                origins[(*here, key)] = document.where((*path, key))
+            hosts.append(copy)
+    if len(hosts) > HOSTS_MAX:
+        happened = f"There are {len(hosts)} hosts."
+        faults.add(document.where(("host",)), happened, f"Give at most {HOSTS_MAX}.")
+        del hosts[HOSTS_MAX:]
+    document.tree["host"] = hosts
+    document.overrides.update(origins)
+
+
+def _is_ranged(element: object) -> bool:
+    return isinstance(element, dict) and any(
+        isinstance(element.get(key), str) and has_ranges(element[key]) for key in RANGED
+    )
+
+
+def _copies(document: Document, path: Path, element: object, faults: Faults) -> list[object]:
+    """The hosts that one element stands for; none when its ranges have faults."""
+    if not isinstance(element, dict) or not isinstance(element.get("name"), str):
+        return [element]
+    lists: dict[str, tuple[str, ...]] = {}
+    for key in RANGED:
+        if isinstance(element.get(key), str) and has_ranges(element[key]):
+            if (found := _expanded(document, (*path, key), element[key], faults)) is None:
+                return []
+            lists[key] = found
+    names = lists.get("name", (element["name"],))
+    others = {key: found for key, found in lists.items() if key != "name"}
+    for key, found in others.items():
+        fits = len(names) % len(found) == 0 if key in SHARED else len(names) == len(found)
+        if not fits:
+            _tell_misfit(document, (*path, key), element[key], (len(names), len(found)), faults)
+            return []
+    return [
+        {
+            **element,
+            "name": name,
+            **{key: found[at * len(found) // len(names)] for key, found in others.items()},
+        }
+        for at, name in enumerate(names)
+    ]
+
+
+def _tell_misfit(
+    document: Document, path: Path, text: str, counts: tuple[int, int], faults: Faults
+) -> None:
+    """Add the fault of a key that stands for another number than the names of the hosts."""
+    host, key = path[1], path[2]
+    happened = (
+        f"name of host {host + 1 if isinstance(host, int) else ''} stands for {counts[0]} hosts, "
+        f"its {key} {shown(text)} for {counts[1]}."
+    )
+    do = "Give each host one address, or leave address out where names can be resolved."
+    if key == "storage_address":
+        do = "Give each host one address."
+    if key in SHARED:
+        do = "Give each node as many hosts."
+    faults.add(document.where(path), happened, do)
+
+
+def _expand_list(
+    document: Document, path: Path, key: str, element: dict[str, Any], faults: Faults
+) -> None:
+    """A configuration's list of hosts with the ranges in it expanded."""
+    names: list[Any] = []
+    origins: dict[Path, Origin] = {}
+    for index, name in enumerate(element[key]):
+        ranged = isinstance(name, str) and has_ranges(name)
+        found = _expanded(document, (*path, index), name, faults) if ranged else (name,)
+        for one in found or ():
+            origins[(*path, len(names))] = document.where((*path, index))
+            names.append(one)
+    if names != element[key]:
+        element[key] = names
+        document.overrides.update({path: document.where(path), **origins})
+
+
+def _expanded(document: Document, path: Path, text: str, faults: Faults) -> tuple[str, ...] | None:
+    try:
+        return expand(text)
+    except RangeFault as fault:
+        section, index, key = path[0], path[1], path[2]
+        number = index + 1 if isinstance(index, int) else 0
+        faults.add(document.where(path), f"{key} of {section} {number} {fault.happened}.", fault.do)
+        return None

@@ -1,0 +1,271 @@
+"""Values set over a study: `--set workload.ID.KEY=VALUE` and the tables `[scale.NAME]`.
+
+Both use the same names: `SECTION.KEY` for `method`, `telemetry` and `target`, `SECTION.ID.KEY` for
+`workload`, `configuration` and `host`, where `*` stands for every id. A value that stands alone
+over a list stays a list of one, so the axis is still shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from iolab.core.engine import EngineName
+from iolab.study.cli_values import shape_of
+from iolab.study.document import Document, Faults, Origin, Path
+from iolab.study.file import ITEMS, FileForm, WorkloadTable
+from iolab.study.tables import place
+from iolab.study.target_tables import Table
+from iolab.study.wording import shown, suggestion
+
+EVERY: Final = "*"
+"""Stands for all ids."""
+
+SET_CHARACTERS_SHOWN: Final = 80
+"""As much of an assignment as names it in a message."""
+
+
+def apply_set(document: Document, assignment: str, form: FileForm, faults: Faults) -> None:
+    """Apply one `--set` argument, or say what is wrong with it."""
+    origin = Origin(f"--set {printable(assignment)}")
+    name, equals, value = assignment.partition("=")
+    if not equals:
+        faults.add(origin, "There is no '='.", "Write workload.ID.KEY=VALUE or method.KEY=VALUE.")
+        return
+    _Assignment(document, origin, form, faults).apply(name.strip(), value.strip(), typed=False)
+
+
+def apply_scale(
+    document: Document, scale: str, table: dict[str, Any], form: FileForm, faults: Faults
+) -> None:
+    """Apply the assignments of `[scale.NAME]`, whose dotted names may be quoted or not."""
+    for path, name, value in _dotted(table, ("scale", scale)):
+        origin = document.where(path)
+        _Assignment(document, origin, form, faults).apply(name, value, typed=True)
+
+
+def engine_assignments(
+    document: Document, engine: EngineName, form: FileForm, faults: Faults
+) -> tuple[str, ...]:
+    """What `--engine` sets, as `--set` says it, of each workload of I/O; a fault without one."""
+    found = tuple(
+        f"workload.{item['id']}.engine={engine.value}"
+        for item in _elements(document.tree.get("workload"))
+        if isinstance(item, dict)
+        and "id" in item
+        and form.table_of("workload", item) is WorkloadTable
+    )
+    if not found:
+        happened = "The study has no workload of I/O on files, so no engine can be chosen for it."
+        faults.add(Origin("--engine"), happened, "Leave --engine out.")
+    return found
+
+
+def printable(assignment: str) -> str:
+    """An assignment as a message names it: cut when long, control characters escaped."""
+    safe = "".join(c if c.isprintable() else repr(c)[1:-1] for c in assignment)
+    return safe if len(safe) <= SET_CHARACTERS_SHOWN else safe[: SET_CHARACTERS_SHOWN - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class _Assignment:
+    """One assignment on its way into the tree."""
+
+    document: Document
+    origin: Origin
+    form: FileForm
+    faults: Faults
+
+    def apply(self, name: str, value: object, *, typed: bool) -> None:
+        section, _, rest = name.partition(".")
+        single = self.form.single
+        if section in single and rest:
+            self._set(single[section], (section,), rest, value, typed=typed)
+        elif section in ITEMS and rest:
+            key_name = ITEMS[section][1]
+            for path, key, table in self._targets(section, key_name, rest):
+                if key == key_name:
+                    do = "Change it in the file."
+                    self.faults.add(self.origin, f"{shown(name)} would rename an element.", do)
+                    return
+                self._set(table, path, key, value, typed=typed)
+        else:
+            self._unknown_section(name, section)
+
+    def _targets(
+        self, section: str, key_name: str, rest: str
+    ) -> list[tuple[Path, str, type[Table]]]:
+        """The elements that `rest` (ID.KEY) names, each with the key; a fault when none."""
+        named: list[tuple[Path, str, type[Table]]] = [
+            ((section, index), str(item[key_name]), self.form.table_of(section, item))
+            for index, item in enumerate(_elements(self.document.tree.get(section)))
+            if isinstance(item, dict) and key_name in item
+        ]
+        if rest.startswith(f"{EVERY}."):
+            return self._having(section, rest[len(EVERY) + 1 :], named)
+        fitting = [one for one in named if rest.startswith(f"{one[1]}.")]
+        if fitting:
+            longest = max(len(name) for _, name, _ in fitting)
+            return [(p, rest[longest + 1 :], t) for p, name, t in fitting if len(name) == longest]
+        asked = _id_part(rest, self.form.elements(section))
+        do = suggestion(asked, [name for _, name, _ in named], f"{section} {key_name}s")
+        self.faults.add(self.origin, f"There is no {section} {shown(asked)}.", do)
+        return []
+
+    def _having(
+        self, section: str, key: str, named: list[tuple[Path, str, type[Table]]]
+    ) -> list[tuple[Path, str, type[Table]]]:
+        """Of all elements those that can have the key; a fault when none can."""
+        first = key.partition(".")[0]
+        having = [(path, key, table) for path, _, table in named if first in table.model_fields]
+        if having or not named:
+            return having
+        happened = f"Unknown key {shown(first)}."
+        known = dict.fromkeys(name for _, _, table in named for name in table.model_fields)
+        do = suggestion(first, known, f"keys of {section}")
+        if engines := self.form.engines_with(first, named[0][2]):
+            happened = f"No {section} of the study can have {shown(first)}."
+            do = f"It is a key of those with engine = {engines}."
+        self.faults.add(self.origin, happened, do)
+        return []
+
+    def _set(
+        self, table: type[Table], path: Path, name: str, value: object, *, typed: bool
+    ) -> None:
+        key, _, inner = name.partition(".")
+        shape = shape_of(table, key) if key in table.model_fields else None
+        if shape is None or (inner and not shape.nested):
+            unknown = name if shape is not None else key
+            happened = f"Unknown key {shown(unknown)}."
+            do = suggestion(unknown, table.model_fields, f"keys of {path[0]}")
+            if engines := self.form.engines_with(key, table):
+                happened = f"{key} does not go with the engine of {place(self.document, path)}."
+                do = f"It is a key of workloads with engine = {engines}."
+            self.faults.add_once(self.origin, name, happened, do)
+            return
+        if shape.nested and not inner:
+            do = f"Name the key inside it, as in {key}.NAME."
+            self.faults.add_once(self.origin, name, f"{shown(key)} is a table.", do)
+            return
+        full: Path = (*path, key, inner) if inner else (*path, key)
+        if not typed:
+            value = _value_of(str(value), listed=shape.listed, text=shape.text or shape.free)
+        if shape.listed and not isinstance(value, list) and isinstance(self._present(full), list):
+            value = [value]
+        if self._settable(full):
+            self.document.assign(full, value, self.origin)
+
+    def _present(self, path: Path) -> object:
+        value: Any = self.document.tree
+        for key in path:
+            if isinstance(value, dict):
+                value = value.get(str(key))
+            elif isinstance(value, list) and isinstance(key, int):
+                value = value[key]
+            else:
+                return None
+        return value
+
+    def _settable(self, path: Path) -> bool:
+        """Whether the tables around the key are tables; if not, the file's own fault is told."""
+        return all(
+            isinstance(self._present(path[:length]), dict | list | None)
+            for length in range(1, len(path))
+        )
+
+    def _unknown_section(self, name: str, section: str) -> None:
+        sections = [*self.form.single, *ITEMS]
+        if section in sections:
+            form = f"{section}.ID.KEY" if section in ITEMS else f"{section}.KEY"
+            do = f"Write {form}=VALUE."
+        elif any(name in table.model_fields for table in self.form.elements("workload")):
+            every = ", for all of them" if name in self.form.axes else ""
+            do = f"Write workload.ID.{name} or workload.*.{name}{every}."
+        else:
+            do = suggestion(section, sections, "sections")
+        self.faults.add(self.origin, f"{shown(name)} names no value of a study.", do)
+
+
+def _elements(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _id_part(rest: str, tables: tuple[type[Table], ...]) -> str:
+    """The id that was probably meant in ID.KEY: all before the first key that an element has."""
+    parts = rest.split(".")
+    for index in range(1, len(parts)):
+        if any(parts[index] in table.model_fields for table in tables):
+            return ".".join(parts[:index])
+    return ".".join(parts[:-1]) or rest
+
+
+def _dotted(table: dict[str, Any], path: Path) -> Iterator[tuple[Path, str, object]]:
+    """Every value in nested tables with its path and the dotted name that the path spells."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            for inner, name, found in _dotted(value, (*path, key)):
+                yield inner, f"{key}.{name}", found
+        else:
+            yield (*path, key), key, value
+
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,18}\.[0-9]{1,18}")
+
+
+def _value_of(written: str, *, listed: bool, text: bool) -> object:
+    """What `--set` gives, as TOML would have typed it."""
+    if listed and "," in written:
+        return [_value_of(part.strip(), listed=False, text=text) for part in written.split(",")]
+    if text:
+        return written
+    if written in ("true", "false"):
+        return written == "true"
+    if _INTEGER.fullmatch(written):
+        return int(written)
+    if _DECIMAL.fullmatch(written):
+        return float(written)
+    return written
+
+
+def set_path(document: Document, path: str, faults: Faults) -> None:
+    """`--path` goes over the file's path, but must not fight with a `--set` or have no effect."""
+    target = document.tree.get("target")
+    before = document.overrides.get(("target", "path"))
+    given = target.get("path") if isinstance(target, dict) else None
+    if before is not None and before.line is None and given != path:
+        happened = f"--path {printable(path)} and {before.file} give the target twice."
+        faults.add(Origin("--path"), happened, "Give one of them.")
+    configurations = document.tree.get("configuration")
+    if isinstance(configurations, list) and all(
+        isinstance(item, dict) and ("path" in item or "device" in item) for item in configurations
+    ):
+        happened = f"--path {printable(path)} has no effect: every configuration has its own path."
+        do = "Leave it out, or use --set configuration.ID.path=DIR."
+        faults.add(Origin("--path"), happened, do)
+    set_in_target(document, "path", path)
+
+
+def set_in_target(document: Document, key: str, value: str) -> None:
+    """A key of `[target]` as the option of that name sets it."""
+    target = document.tree.get("target")
+    if target is None or isinstance(target, dict):
+        document.assign(("target", key), value, Origin(f"--{key}"))
+
+
+def drop_hidden_target(document: Document) -> None:
+    """A directory that is set over the file's device hides it, and the other way round."""
+    target = document.tree.get("target")
+    if not isinstance(target, dict):
+        return
+    is_set = {key for key in ("path", "device") if ("target", key) in document.overrides}
+    if is_set == {"path"}:
+        target.pop("device", None)
+        target.pop("serial", None)
+    elif is_set == {"device"}:
+        target.pop("path", None)
+        # An image of the file or of a scale is where a file system goes for want of a device.
+        if document.where(("target", "image")).line is not None:
+            target.pop("image", None)

@@ -1,0 +1,460 @@
+"""From a study to its plan: points in the order in which they will run, with their cost."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, astuple, dataclass, fields, is_dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from iolab.core.configuration import Configuration, Objective
+from iolab.core.run import DataSet, Plan, PlannedRun, Point
+from iolab.core.study import IDLE_WATCH_S, Order, Study
+from iolab.core.target_state import PLAIN
+from iolab.core.workload import AnyJob, Arrivals, Contents, Job, ServedJob, Workload
+from iolab.stats.seeds import LOAD_RUNS_MOST, PEAK_RUNS_MOST, Place, peak_seeds, seed_loads
+from iolab.study.cost import budget_of, destroyed
+from iolab.study.kinds import StudyKinds, WithIdentity
+from iolab.study.target_tables import HOSTS, PER_NODE
+from iolab.study.targets import participants, targets_of
+
+RATE: Final = "rate_iops"
+"""The axis of a max-load search, whose values are made as it goes: I/Os per second of one job."""
+
+ARRIVALS: Final = "rate_process"
+"""fio's option for how I/Os come under a rate."""
+
+DIGEST_CHARACTERS: Final = 16
+"""64 bits: no two of 10,000 points meet, and a path stays short."""
+
+
+def expand(study: Study) -> tuple[Point, ...]:
+    """All points: configurations as written, in each its workloads, the first axis slowest."""
+    return tuple(
+        _point(study, configuration, workload, values)
+        for configuration in study.configurations
+        for workload in study.workloads
+        for values in _combinations(workload)
+    )
+
+
+def point_at(
+    study: Study, configuration: str, workload: str, axis: tuple[tuple[str, int | str], ...]
+) -> Point:
+    """The point at these axis values, also where the study lists no such; KeyError for ids unknown.
+
+    Under a rate that the study does not list, I/Os arrive as independent users make them where the
+    workload says nothing else.
+    """
+    owner = {item.id: item for item in study.configurations}[configuration]
+    behaviour = {item.id: item for item in study.workloads}[workload]
+    if RATE in dict(axis) and not _says_how_io_arrives(behaviour.io):
+        job = replace(behaviour.io, arrivals=Arrivals.POISSON)
+        behaviour = replace(behaviour, job=job)
+    return _point(study, owner, behaviour, axis)
+
+
+def _says_how_io_arrives(job: Job) -> bool:
+    return job.arrivals is not None or ARRIVALS in dict(job.options)
+
+
+def data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:
+    """The files that the points share: one set for each size, as many jobs as the widest point.
+
+    A client with a number of jobs of its own has files for these; where clients read each other's
+    files, all of them have files for the widest.
+    """
+    found: dict[str, DataSet] = {}
+    for point in points:
+        if not isinstance(point.job, Job):
+            continue
+        known = found.get(point.data_set)
+        numjobs = max(point.io.numjobs, known.numjobs if known else 0)
+        # A point may be of some of the clients alone; the files are of all that any point is of.
+        before = known.host_numjobs if known else ()
+        own = tuple({**dict(before), **dict(point.host_numjobs)}.items())
+        if study.target.rotate:
+            numjobs = max(numjobs, *(count for _, count in own), 0)
+            own = ()
+        found[point.data_set] = DataSet(
+            id=point.data_set,
+            configuration=point.configuration,
+            numjobs=numjobs,
+            files_per_job=point.io.files_per_job,
+            file_bytes=point.job.file_bytes,
+            host_numjobs=own,
+            shared_file=point.io.shared_file,
+        )
+    return tuple(found.values())
+
+
+def digest_of(content: object) -> str:
+    """The first characters of the SHA-256 of the content's canonical JSON."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:DIGEST_CHARACTERS]
+
+
+def _combinations(workload: Workload) -> Iterator[tuple[tuple[str, int | str], ...]]:
+    names = [axis.name for axis in workload.sweep]
+    for values in itertools.product(*(axis.values for axis in workload.sweep)):
+        yield tuple(zip(names, values, strict=True))
+
+
+def _point(
+    study: Study,
+    configuration: Configuration,
+    workload: Workload,
+    axis: tuple[tuple[str, int | str], ...],
+) -> Point:
+    if not isinstance(workload.job, Job):
+        made = workload.job.at(axis)
+        more = made.served_by(study.server) if isinstance(made, ServedJob) else {}
+        return _own_point(configuration, workload, made, axis, more)
+    job = workload.job.at(axis)
+    per_node, host_count = (int(dict(axis).get(name, 0)) for name in (PER_NODE, HOSTS))
+    hosts = participants(study, configuration.id, per_node, host_count)
+    own = _host_numjobs(study, hosts)
+    if job.fleet_rate_iops is not None:
+        # Whatever does not come out even was refused when the study was read.
+        jobs = sum(dict(own).get(name, job.numjobs) for name in hosts)
+        job = replace(job, rate_iops=max(job.fleet_rate_iops // max(jobs, 1), 1))
+    content: dict[str, object] = {
+        "configuration": configuration.id,
+        "hosts": hosts,
+        "workload": workload.id,
+        "axis": axis,
+        "job": _told(job),
+        # What most studies do without is left out, so that their digests stay.
+        **({"host_numjobs": own} if own else {}),
+        **({"rotate": study.target.rotate} if study.target.rotate and job.access.reads else {}),
+        **({"guests": study.guests.measured} if study.guests else {}),
+    }
+    data_set = _data_set_id(job, configuration.id if len(study.configurations) > 1 else None)
+    digest = digest_of(content)
+    return Point(
+        digest, configuration.id, workload.id, axis, job, data_set, own, per_node, host_count
+    )
+
+
+def _host_numjobs(study: Study, hosts: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """The clients that have a number of jobs of their own."""
+    return tuple(
+        (name, numjobs) for name in hosts if (numjobs := study.host(name).numjobs) is not None
+    )
+
+
+def _own_point(
+    configuration: Configuration,
+    workload: Workload,
+    job: AnyJob,
+    axis: tuple[tuple[str, int | str], ...],
+    more: Mapping[str, object] = MappingProxyType({}),
+) -> Point:
+    """A point that makes its files or its database itself."""
+    content = {
+        "configuration": configuration.id,
+        "hosts": configuration.hosts,
+        "workload": workload.id,
+        "axis": axis,
+        "job": _told(job),
+        **more,
+    }
+    return Point(digest_of(content), configuration.id, workload.id, axis, job, "")
+
+
+def _told(job: AnyJob) -> dict[str, object]:
+    """The job without what is as usual, so that a field added later keeps every digest."""
+    told = {
+        field.name: getattr(job, field.name)
+        for field in fields(job)
+        if getattr(job, field.name) != field.default
+    }
+    return {key: _plain(value) for key, value in told.items()}
+
+
+def _plain(value: object) -> object:
+    """A part of a job as JSON can have it."""
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def _data_set_id(job: Job, configuration: str | None) -> str:
+    """`s256m`, with `x4` for four files a job, `shared`, `c`, `v4k`, the configuration.
+
+    One file of all jobs is `shared`. Compressible contents (`c`) have files of their own: written
+    over shared ones, they would make later reads easier than they look. So have those that are
+    verified, for each size of blocks (`v4k`): others write over them what cannot be, and of a
+    larger block smaller ones would be its parts.
+    """
+    parts = [f"s{_short_size(job.file_bytes)}"]
+    if job.files_per_job > 1:
+        parts.append(f"x{job.files_per_job}")
+    if job.shared_file:
+        parts.append("shared")
+    if _compressible(job):
+        parts.append("c")
+    if job.verify:
+        parts.append(f"v{_short_size(job.block_bytes)}")
+    if configuration is not None:
+        parts.append(f"-{configuration}")
+    return "".join(parts)
+
+
+def _compressible(job: Job) -> bool:
+    easy = ("buffer_compress_percentage", "dedupe_percentage")
+    return job.contents is Contents.ZEROS or any(name in easy for name, _ in job.options)
+
+
+def _short_size(count: int) -> str:
+    for power, unit in ((4, "t"), (3, "g"), (2, "m"), (1, "k")):
+        if count % 1024**power == 0:
+            return f"{count // 1024**power}{unit}"
+    return f"{count}b"
+
+
+SEARCHED: Final = ("iodepth", "numjobs", PER_NODE)
+"""Axes along which load rises; a curve over others is no curve of load."""
+
+SENTINEL_EVERY_CELLS: Final = 8
+SENTINEL_EVERY_S: Final = 3600.0
+"""After so many other runs, or so long, the sentinel is measured again."""
+
+CONFIRMED_MOST: Final = 2
+"""Points of one search that are confirmed: confirming the best may show that another is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Points of one workload and configuration that differ in searched axes alone.
+
+    `axes` are the values of each searched axis, ascending; a max-load search has none, and the one
+    point of it is the load without a rate.
+    """
+
+    workload: Workload
+    configuration: str
+    names: tuple[str, ...]
+    axes: tuple[tuple[int, ...], ...]
+    points: Mapping[Place, Point]
+
+    @property
+    def fixed(self) -> tuple[tuple[str, int | str], ...]:
+        """The values of the other axes, which all points share."""
+        any_point = next(iter(self.points.values()))
+        return tuple(pair for pair in any_point.axis if pair[0] not in self.names)
+
+    @property
+    def first(self) -> tuple[Point, ...]:
+        """The points that are measured before any is chosen."""
+        if not self.axes:
+            return tuple(self.points.values())
+        if self.workload.aim.objective is Objective.PEAK:
+            return tuple(self.points[place] for place in peak_seeds(self.axes))
+        wanted = {*seed_loads(self.axes[0]), *self.workload.aim.headline}
+        return tuple(self.points[(load,)] for load in self.axes[0] if load in wanted)
+
+
+def searches_of(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
+    """Every search among the points of a study, in their order."""
+    axes = {item.id: searched_axes(item) for item in study.workloads if item.aim.searches}
+    return _grouped(study, points, axes)
+
+
+def curves_of(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
+    """Every curve over one axis of load, also where all of its points are measured."""
+    axes = {item.id: _varied(item) for item in study.workloads}
+    grid = [item.id for item in study.workloads if item.aim.objective is Objective.GRID]
+    single = {name: axes[name] for name in grid if len(axes[name]) == 1}
+    return _grouped(study, points, single)
+
+
+def _grouped(
+    study: Study, points: Iterable[Point], axes: Mapping[str, tuple[str, ...]]
+) -> tuple[Search, ...]:
+    """The points of these workloads, together where they differ in the workload's axes alone."""
+    workloads = {item.id: item for item in study.workloads if item.id in axes}
+    found: dict[object, dict[Place, Point]] = {}
+    owners: dict[object, tuple[Workload, str, tuple[str, ...]]] = {}
+    for point in points:
+        workload = workloads.get(point.workload)
+        if workload is None:
+            continue
+        names = axes[workload.id]
+        values = dict(point.axis)
+        rest = tuple(pair for pair in point.axis if pair[0] not in names)
+        key = (point.configuration, point.workload, rest)
+        owners[key] = (workload, point.configuration, names)
+        found.setdefault(key, {})[tuple(int(values[name]) for name in names)] = point
+    return tuple(_search(*owners[key], places) for key, places in found.items())
+
+
+def _search(
+    workload: Workload, configuration: str, names: tuple[str, ...], points: dict[Place, Point]
+) -> Search:
+    axes = tuple(tuple(sorted({place[i] for place in points})) for i in range(len(names)))
+    return Search(workload, configuration, names, axes, points)
+
+
+def searched_axes(workload: Workload) -> tuple[str, ...]:
+    """The axes of a workload that its search chooses on; none for a max-load search."""
+    if workload.aim.objective is Objective.MAX_LOAD or not workload.aim.searches:
+        return ()
+    return _varied(workload)
+
+
+def _varied(workload: Workload) -> tuple[str, ...]:
+    """The axes of load that have several values."""
+    return axes_of_load(axis.name for axis in workload.sweep if len(axis.values) > 1)
+
+
+def axes_of_load(varied: Iterable[str]) -> tuple[str, ...]:
+    """Of the axes that vary those along which load rises.
+
+    Where the fleet grows it is that axis alone: what each guest does is then one behaviour of
+    several, not a load of its own.
+    """
+    found = [name for name in varied if name in SEARCHED]
+    return (PER_NODE,) if PER_NODE in found else tuple(found)
+
+
+def runs_most(study: Study, search: Search) -> int:
+    """How many runs a search makes at most."""
+    method = study.method
+    confirming = CONFIRMED_MOST * method.repeats_max
+    if search.workload.aim.objective is Objective.MAX_LOAD:
+        return 1 + LOAD_RUNS_MOST + method.repeats_max
+    if search.workload.aim.objective is Objective.PEAK:
+        return min(len(search.points), PEAK_RUNS_MOST) + confirming
+    each = method.repeats_max if method.sequential else method.repeats
+    return len(search.points) * each
+
+
+def make_plan(study: Study, kinds: StudyKinds, *, layout_bytes_per_s: float | None = None) -> Plan:
+    """The plan; `layout_bytes_per_s` is a measured write rate of one host, if there is one.
+
+    Runs are numbered from 1. A repeat is a block: every point once, then every point again. Within
+    a block the order is as written, or shuffled by `random.Random(seed)` - one generator for the
+    whole plan, all configurations in one block - so that a slow drift does not follow an axis.
+
+    Of a search only the points stand among the runs that it begins with; the others are candidates.
+    """
+    points = expand(study)
+    sets = data_sets(study, points)
+    searches = searches_of(study, points)
+    first = {point.digest for search in searches for point in search.first}
+    searched = {item.id for item in study.workloads if item.aim.searches}
+    certain = tuple(p for p in points if p.workload not in searched or p.digest in first)
+    runs = tuple(
+        PlannedRun(order, repeat, point)
+        for order, (repeat, point) in enumerate(_ordered(study, certain), start=1)
+    )
+    more = _runs_more(study, searches, runs)
+    return Plan(
+        study=study.id,
+        digest=digest_of(_identity(study, kinds, runs)),
+        data_sets=sets,
+        runs=runs,
+        budget=budget_of(study, kinds, sets, runs, layout_bytes_per_s, runs_more=more),
+        destroys=destroyed(study),
+        candidates=tuple(point for point in points if point not in certain),
+        runs_more=more,
+    )
+
+
+def _ordered(study: Study, points: tuple[Point, ...]) -> Iterator[tuple[int, Point]]:
+    shuffler = random.Random(study.method.seed)  # noqa: S311 - an order, not a secret
+    repeats = {item.id: _certain_repeats(study, item) for item in study.workloads}
+    for repeat in range(1, max(repeats.values()) + 1):
+        block = [point for point in points if repeat <= repeats[point.workload]]
+        if study.method.order is Order.RANDOMISED:
+            shuffler.shuffle(block)
+        for point in block:
+            yield repeat, point
+
+
+def _certain_repeats(study: Study, workload: Workload) -> int:
+    """How often a point is measured in any case; a search repeats what it settles on."""
+    if workload.aim.objective is not Objective.GRID:
+        return 1
+    return workload.repeats or study.method.repeats
+
+
+def _runs_more(study: Study, searches: tuple[Search, ...], runs: tuple[PlannedRun, ...]) -> int:
+    """How many runs the results may ask for beyond those that are certain.
+
+    Those are not counted that are made again because the sentinel had moved.
+    """
+    method = study.method
+    owners = {search.workload.id for search in searches}
+    certain = sum(1 for run in runs if run.point.workload in owners)
+    more = sum(runs_most(study, search) for search in searches) - certain
+    if not method.sequential:
+        return more
+    own = {item.id for item in study.workloads if item.repeats} | owners
+    grid = {run.point.digest for run in runs if run.point.workload not in own}
+    more += len(grid) * (method.repeats_max - method.repeats)
+    return more + (len(runs) + more) // SENTINEL_EVERY_CELLS
+
+
+def _preparation(study: Study) -> Mapping[str, object]:
+    """What is done to targets beforehand, where anything is."""
+    target = study.target
+    made = {"filesystem": ["xfs", target.image_bytes]} if target.make_xfs else {}
+    if study.precondition == PLAIN:
+        return made
+    return {**made, "precondition": list(astuple(study.precondition))}
+
+
+def _aims(study: Study) -> dict[str, object]:
+    """What decides further runs, where anything does."""
+    aims = [[item.id, list(astuple(item.aim))] for item in study.workloads if item.aim.searches]
+    method = study.method
+    turns = [method.repeats_max, method.target_half_width, method.sentinel]
+    return {"aims": [*aims, turns]} if aims or method.sequential else {}
+
+
+def _rule(study: Study) -> dict[str, object]:
+    """When runs end, where that is decided on the way."""
+    method = study.method
+    if method.rule is None:
+        return {}
+    return {"rule": list(astuple(method.rule))}
+
+
+def _looks(study: Study) -> dict[str, object]:
+    """What a session looks at before its runs, where that is not as usual."""
+    method = study.method
+    usual = method.idle_watch_s == IDLE_WATCH_S and method.generator_limit
+    return {} if usual else {"looks": [method.idle_watch_s, method.generator_limit]}
+
+
+def _of_kinds(study: Study, kinds: StudyKinds) -> dict[str, object]:
+    """What single kinds of load and host have to say of it."""
+    telling = (kind for kind in (*kinds.loads, kinds.hosts) if isinstance(kind, WithIdentity))
+    return {key: value for kind in telling for key, value in kind.identity(study).items()}
+
+
+def _identity(study: Study, kinds: StudyKinds, runs: tuple[PlannedRun, ...]) -> dict[str, object]:
+    """What makes two plans the same: the study, how it measures, and every run in its order."""
+    method = study.method
+    return {
+        "study": study.id,
+        "scale": study.scale,
+        "method": [method.kind, method.warmup_s, method.runtime_s, method.settle_s],
+        "caches": method.drop_caches,
+        "telemetry": study.telemetry.interval_ms,
+        "targets": [
+            # What most studies do without is left out, so that their digests stay.
+            [target.host, target.path, *([target.serial] if target.serial else [])]
+            for target in targets_of(study)
+        ],
+        **_preparation(study),
+        **_looks(study),
+        **_rule(study),
+        **_aims(study),
+        **_of_kinds(study, kinds),
+        "runs": [[run.repeat, run.point.digest] for run in runs],
+    }

@@ -1,0 +1,131 @@
+"""How ssh reaches a host, as it is written: addresses, users, jump hosts, files of the controller.
+
+Each value ends up in an ssh connection, a resolver or a message. What could be taken there for an
+option, for shell syntax or for a terminal's control sequence is refused here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Final
+
+from iolab.core.host import Hop
+from iolab.study.values import Read, fault
+from iolab.study.wording import shown
+
+PORT_MAX: Final = 65535
+ADDRESS_CHARACTERS: Final = 253
+"""The longest name that DNS can hold."""
+
+USER_CHARACTERS: Final = 64
+FILE_CHARACTERS: Final = 1024
+
+_LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
+_USER: Final = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.@+-]{{0,{USER_CHARACTERS - 1}}}")
+_HOP: Final = re.compile(
+    r"(?:(?P<user>[^@]*(?:@[^@]*)?)@)?"
+    r"(?:\[(?P<six>[^\]]*)\]|(?P<name>[^:@\[\]]*))"
+    r"(?::(?P<port>\d{1,5}))?"
+)
+
+
+def ssh_address() -> Read:
+    """What ssh connects to: a name of DNS or of ~/.ssh/config, or an IP address.
+
+    In a file it may hold ranges as the host's name does; they are expanded before it is read.
+    """
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and is_address(value):
+            return value
+        do = "Give a name or an IP address, as in 'client-1.example.org' or '192.0.2.7'."
+        raise fault(f"is {shown(value)}", do)
+
+    return Read(read, {"type": "string", "pattern": r"^[A-Za-z0-9_:\[][A-Za-z0-9_.:%,\[\]-]*$"})
+
+
+def ssh_user() -> Read:
+    """The name to log in with."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and is_user(value):
+            return value
+        do = "Give a login name: letters, digits, '_', '.', '@', '+' and '-', not '-' first."
+        raise fault(f"is {shown(value)}", do)
+
+    return Read(read, {"type": "string", "pattern": f"^{_USER.pattern}$"})
+
+
+def jump_hop() -> Read:
+    """A jump host, `[USER@]ADDRESS[:PORT]`, an IPv6 address in brackets."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and parse_hop(value) is not None:
+            return value
+        do = "Write [USER@]HOST[:PORT], as in 'jump@gate.example.org:2222'."
+        raise fault(f"has {shown(value)}", do)
+
+    return Read(read, {"type": "string"})
+
+
+def controller_file() -> Read:
+    """A file of the controller: an absolute path, or one below the home directory."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not value.startswith(("/", "~/")):
+            raise fault(
+                f"is {shown(value)}", "Give an absolute path, or one that begins with '~/'."
+            )
+        if len(value) > FILE_CHARACTERS:
+            do = f"Give a path of at most {FILE_CHARACTERS} characters."
+            raise fault(f"has {len(value)} characters", do)
+        if not value.isprintable():
+            raise fault(f"is {shown(value)}", "Leave control characters out.")
+        return value
+
+    return Read(read, {"type": "string", "pattern": "^~?/", "maxLength": FILE_CHARACTERS})
+
+
+def parse_hop(text: str) -> Hop | None:
+    """The jump host that `text` names; None when it names none."""
+    match = _HOP.fullmatch(text)
+    if match is None:
+        return None
+    host = match["name"] if match["six"] is None else match["six"]
+    port = int(match["port"]) if match["port"] else None
+    if match["user"] is not None and not _USER.fullmatch(match["user"]):
+        return None
+    if not is_address(host) or (port is not None and not 1 <= port <= PORT_MAX):
+        return None
+    return Hop(host, match["user"], port)
+
+
+def ip_address() -> Read:
+    """An IP address by itself, which needs nobody to resolve it."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and is_ip(value):
+            return value
+        raise fault(f"is {shown(value)}", "Give an IP address, as '192.0.2.7'.")
+
+    return Read(read, {"type": "string", "pattern": r"^[0-9A-Fa-f:.,\[\]-]+$"})
+
+
+def is_user(text: str) -> bool:
+    """Whether one can log in by that name."""
+    return _USER.fullmatch(text) is not None
+
+
+def is_address(text: str) -> bool:
+    """Whether ssh can connect to it as it stands: a plain name, or an IP address."""
+    return bool(len(text) <= ADDRESS_CHARACTERS and _NAME.fullmatch(text)) or is_ip(text)
+
+
+def is_ip(text: str) -> bool:
+    """Whether it is an IP address without a zone."""
+    try:
+        return "%" not in text and ipaddress.ip_address(text) is not None
+    except ValueError:
+        return False

@@ -1,0 +1,295 @@
+"""From the tree of a study file to its tables, each checked key by key."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from iolab.core.host import Role
+from iolab.study.document import Document, Faults, Path
+from iolab.study.file import (
+    EXAMPLES,
+    ITEMS,
+    ConfigurationTable,
+    FileForm,
+    HeadingTable,
+    HostTable,
+    MethodTable,
+    TelemetryTable,
+    WorkloadTable,
+)
+from iolab.study.target_tables import PreconditionTable, Table, TargetTable
+from iolab.study.values import FAULT
+from iolab.study.wording import shown, suggestion
+
+ELEMENTS_MAX: Final = 1000
+"""More workloads, hosts or configurations than any study has."""
+
+TableT = TypeVar("TableT", bound=Table)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An element of an array of tables: where it is, as written, and read (None if it has faults).
+
+    A key with a fault counts as left out in `table`, so that checks over several keys go on.
+    """
+
+    path: Path
+    written: dict[str, Any]
+    table: Table | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """All tables of a study file; `own` are those of single kinds of load or host.
+
+    With `makes_hosts` the session makes the clients, rather than use those that exist.
+    """
+
+    heading: HeadingTable | None
+    target: TargetTable
+    precondition: PreconditionTable
+    method: MethodTable
+    telemetry: TelemetryTable
+    own: tuple[Table, ...]
+    makes_hosts: bool
+    items: dict[str, tuple[Item, ...]]
+
+    def find(self, kind: type[TableT]) -> TableT | None:
+        """The table of that kind which stands once; None where nothing is to be had of it."""
+        return next((table for table in self.own if isinstance(table, kind)), None)
+
+    def read(self, section: str, kind: type[TableT]) -> list[tuple[Item, TableT]]:
+        """The elements of `section` that could be read, as tables of their kind."""
+        return [(item, item.table) for item in self.items[section] if isinstance(item.table, kind)]
+
+
+def guest_tables(tables: Tables) -> list[HostTable]:
+    """The guests that exist already: clients whose node is written."""
+    return [host for host in _hosts(tables) if _is_guest(host)]
+
+
+def node_names(tables: Tables) -> list[str]:
+    """The hypervisors."""
+    return [host.name for host in _hosts(tables) if host.role is Role.HYPERVISOR]
+
+
+def with_paths(tables: Tables, configuration: ConfigurationTable) -> list[str]:
+    """The hosts that need a path in a configuration: clients, or the nodes of guests to boot."""
+    if tables.makes_hosts:
+        return configuration.hosts or node_names(tables)
+    every = {host.name: host.node or "" for host in _hosts(tables) if host.role is Role.CLIENT}
+    return list(members(configuration.hosts, every))
+
+
+def fewest_clients(tables: Tables, configuration: ConfigurationTable) -> int:
+    """How many clients a configuration's smallest fleet has; all where no workload says how many.
+
+    Of guests that are booted their nodes count.
+    """
+    names = with_paths(tables, configuration)
+    nodes = {host.node for host in _hosts(tables) if host.name in names and host.node}
+    lists = [load.vms_per_node for _, load in tables.read("workload", WorkloadTable)]
+    fleets = [min(found) * len(nodes) for found in lists if found and nodes]
+    counts = [min(load.hosts) for _, load in tables.read("workload", WorkloadTable) if load.hosts]
+    return min([len(names), *fleets, *counts])
+
+
+def members(written: Iterable[str] | None, clients: Mapping[str, str]) -> tuple[str, ...]:
+    """The clients of a configuration that names hosts or their nodes, or None for all.
+
+    `clients` are the node of each, "" where it has none.
+    """
+    if written is None:
+        return tuple(clients)
+    found: dict[str, None] = {}
+    for name in written:
+        here = [client for client, node in clients.items() if node == name]
+        found |= dict.fromkeys(here if name not in clients and here else [name])
+    return tuple(found)
+
+
+def _hosts(tables: Tables) -> list[HostTable]:
+    return [host for _, host in tables.read("host", HostTable)]
+
+
+def read_tables(document: Document, form: FileForm, faults: Faults) -> Tables:
+    """Every table of the document; what is wrong is added to `faults`."""
+    tree = document.tree
+    sections = {*form.single, *ITEMS, "scale"}
+    heading = {key: value for key, value in tree.items() if key not in sections}
+    making = {one.name for one in form.sections if one.makes_hosts}
+    single = {
+        name: _section(document, name, table, faults)
+        for name, table in form.single.items()
+        if name in tree or name not in making
+    }
+    target, method, telemetry = (single[name] for name in ("target", "method", "telemetry"))
+    before = single["precondition"]
+    own = {
+        one.name: single[one.name] or one.stand_in(tree.get(one.name))
+        for one in form.sections
+        if one.name in single
+    }
+    items = {name: read_items(document, name, faults, form) for name in ITEMS}
+    if not items["workload"] and "workload" not in tree:
+        do = "Describe at least one under [[workload]]."
+        faults.add(document.where(()), "The study has no workload.", do)
+    return Tables(
+        read_table(document, HeadingTable, heading, (), faults, form),
+        target if isinstance(target, TargetTable) else TargetTable(),
+        before if isinstance(before, PreconditionTable) else PreconditionTable(),
+        method if isinstance(method, MethodTable) else MethodTable(),
+        telemetry if isinstance(telemetry, TelemetryTable) else TelemetryTable(),
+        tuple(own.values()),
+        # Guests that exist already take the place of those that would be made.
+        not making.isdisjoint(own) and not any(_is_guest(item.table) for item in items["host"]),
+        items,
+    )
+
+
+def _is_guest(host: Table | None) -> bool:
+    return isinstance(host, HostTable) and host.role is Role.CLIENT and host.node is not None
+
+
+def read_table(
+    document: Document,
+    model: type[TableT],
+    written: dict[str, Any],
+    path: Path,
+    faults: Faults,
+    form: FileForm | None = None,
+) -> TableT | None:
+    """The table written at `path`, without the keys that have faults; None if it needs those."""
+    try:
+        return model.model_validate(written)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=True)
+        for detail in details:
+            _tell(document, model, detail, path, faults, form)
+        wrong = {detail["loc"][0] for detail in details if detail["loc"]}
+    rest = copy.copy({key: value for key, value in written.items() if key not in wrong})
+    try:
+        return model.model_validate(rest)
+    except ValidationError:
+        return None
+
+
+def read_items(
+    document: Document, name: str, faults: Faults, form: FileForm | None = None
+) -> tuple[Item, ...]:
+    """The elements of an array of tables."""
+    written = document.tree.get(name, [])
+    origin = document.where((name,))
+    do = f"Write [[{name}]] on a line of its own before each, with double brackets."
+    if not isinstance(written, list):
+        faults.add(origin, f"{name} is {shown(written)}, not a list of tables.", do)
+        return ()
+    if len(written) > ELEMENTS_MAX:
+        faults.add(origin, f"There are {len(written)} {name}s.", f"Give at most {ELEMENTS_MAX}.")
+        return ()
+    items = []
+    for index, element in enumerate(written):
+        path: Path = (name, index)
+        if isinstance(element, dict):
+            kind = form.table_of(name, element) if form else ITEMS[name][0]
+            table = read_table(document, kind, element, path, faults, form)
+            items.append(Item(path, element, table))
+        else:
+            faults.add(document.where(path), f"{name} {index + 1} is {shown(element)}.", do)
+    return tuple(items)
+
+
+def place(document: Document, path: Path) -> str:
+    """What people call the table at `path`: `workload 'x'`, `[method]`, or nothing for the root."""
+    if not path:
+        return ""
+    section = str(path[0])
+    if section not in ITEMS:
+        return f"[{section}]"
+    if len(path) < 2 or not isinstance(path[1], int):
+        return section
+    item = document.tree[section][path[1]]
+    name = item.get(ITEMS[section][1]) if isinstance(item, dict) else None
+    return f"{section} {shown(name)}" if isinstance(name, str) else f"{section} {path[1] + 1}"
+
+
+def start(document: Document, path: Path) -> str:
+    """The table at `path` as a sentence begins with it."""
+    name = place(document, path)
+    return name[:1].upper() + name[1:]
+
+
+def _section(document: Document, name: str, table: type[Table], faults: Faults) -> Table | None:
+    written = document.tree.get(name, {})
+    if isinstance(written, dict):
+        return read_table(document, table, written, (name,), faults)
+    faults.add(
+        document.where((name,)),
+        f"{name} is {shown(written)}, not a table.",
+        f"Write [{name}] on a line of its own, its keys below.",
+    )
+    return None
+
+
+def _tell(
+    document: Document,
+    model: type[Table],
+    detail: ErrorDetails,
+    path: Path,
+    faults: Faults,
+    form: FileForm | None,
+) -> None:
+    """One fault that pydantic found, in our words."""
+    full = (*path, *detail["loc"])
+    name = ".".join(str(part) for part in detail["loc"] if isinstance(part, str))
+    around = place(document, path)
+    subject = f"{printable_key(name)} of {around}" if around else printable_key(name)
+    kind = detail["type"]
+    if kind == FAULT:
+        context = detail["ctx"]
+        happened, do = f"{subject} {context['happened']}.", str(context["do"])
+    elif kind == "extra_forbidden":
+        happened = (
+            f"Unknown key {shown(str(detail['loc'][-1]))}{f' in {around}' if around else ''}."
+        )
+        at_root = form is not None and model is HeadingTable
+        known = form.keys if form and at_root else _known_keys(model, detail["loc"])
+        do = suggestion(str(detail["loc"][-1]), known, "keys here")
+        engines = form.engines_with(name, model) if form and len(detail["loc"]) == 1 else None
+        if engines:
+            happened = f"{name} of {around} does not go with its engine."
+            do = f"Leave it out; it is a key of workloads with engine = {engines}."
+    elif kind == "missing":
+        happened = f"{start(document, path)} has no {name}." if around else f"There is no {name}."
+        examples = {**EXAMPLES, **form.examples} if form else EXAMPLES
+        do = f"Write for example {name} = {examples.get(name, '...')}."
+    else:
+        what = "a list" if kind == "list_type" else "a table"
+        happened, do = f"{subject} is {shown(detail['input'])}.", f"Give {what}."
+    faults.add_once(document.where(full), f"{name} {happened.removeprefix(subject)}", happened, do)
+
+
+def printable_key(name: str) -> str:
+    """A key as messages name it: plain when it is a plain word, quoted and escaped otherwise."""
+    return name if name.replace(".", "").replace("_", "").isalnum() else shown(name)
+
+
+def _known_keys(model: type[Table], location: tuple[int | str, ...]) -> list[str]:
+    """The keys of the (nested) table that the unknown key was found in."""
+    if model.whole is not None:
+        return list(model.whole.model_fields)
+    if len(location) < 2:
+        return list(model.model_fields)
+    described = model.model_fields[str(location[0])].annotation
+    inner = [kind for kind in (described, *getattr(described, "__args__", ())) if kind is not None]
+    for kind in inner:
+        if isinstance(kind, type) and issubclass(kind, Table):
+            return list(kind.model_fields)
+    return []

@@ -1,0 +1,124 @@
+"""Which directories a study uses on which hosts, and which hosts make the load of a point."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from iolab.core.configuration import Configuration
+from iolab.core.host import HostSpec, Role
+from iolab.core.run import DataSet, Plan, Point
+from iolab.core.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One directory, or with a `serial` one block device, on one host, and who uses it.
+
+    `key` names it among facts and probes: the host's name for its first directory, the name and
+    the path for a further one.
+    """
+
+    key: str
+    host: str
+    path: str
+    configurations: tuple[str, ...]
+    serial: str | None = None
+
+
+def serial_of(configuration: Configuration, host: HostSpec) -> str | None:
+    """The serial of the device that is a configuration's target on a host, None for a directory."""
+    return host.serial if host.path else configuration.serial
+
+
+def target_path(configuration: Configuration, host: HostSpec) -> str:
+    """Where a configuration's files go on a host: the host's own path, else the configuration's."""
+    return host.path or configuration.path
+
+
+def targets_of(study: Study) -> tuple[Target, ...]:
+    """Every directory of the study, hosts and paths in the order of the configurations."""
+    users: dict[tuple[str, str, str | None], list[str]] = {}
+    for configuration in study.configurations:
+        for name in configuration.hosts:
+            path = target_path(configuration, study.host(name))
+            serial = serial_of(configuration, study.host(name))
+            users.setdefault((name, path, serial), []).append(configuration.id)
+    found: dict[str, Target] = {}
+    for (host, path, serial), configurations in users.items():
+        key = host if host not in found else f"{host} {path}"
+        found[key] = Target(key, host, path, tuple(configurations), serial)
+    return tuple(found.values())
+
+
+def without_hosts(study: Study, names: Collection[str]) -> Study:
+    """The study as if no configuration had ever named these hosts."""
+    if not names:
+        return study
+    configurations = tuple(
+        replace(item, hosts=tuple(host for host in item.hosts if host not in names))
+        for item in study.configurations
+    )
+    return replace(study, configurations=configurations)
+
+
+def data_sets_at(plan: Plan, target: Target) -> tuple[DataSet, ...]:
+    """The data sets that will lie there, all at once at the worst, as the host has them."""
+    return tuple(
+        item.on(target.host)
+        for item in plan.data_sets
+        if item.configuration in target.configurations
+    )
+
+
+def region_bytes(plan: Plan, target: Target) -> int:
+    """How much of a device its jobs use: data sets lie over each other, all from the start."""
+    return max((item.bytes_per_host for item in data_sets_at(plan, target)), default=0)
+
+
+def hosts_used(study: Study) -> tuple[HostSpec, ...]:
+    """Every host that a session reaches, each once: clients first, then who is watched."""
+    names = dict.fromkeys(name for item in study.configurations for name in item.hosts)
+    for item in study.configurations:
+        names |= dict.fromkeys(spec.name for spec in bystanders_of(study, item.id))
+    return tuple(study.host(name) for name in names)
+
+
+def bystanders_of(study: Study, configuration_id: str) -> tuple[HostSpec, ...]:
+    """Who is watched in a configuration's runs: its storage nodes, and every hypervisor."""
+    nodes = next(item.storage for item in study.configurations if item.id == configuration_id)
+    return tuple(spec for spec in study.hosts if spec.name in nodes or spec.role is Role.HYPERVISOR)
+
+
+def nodes_of(study: Study) -> tuple[HostSpec, ...]:
+    """The hypervisors on which guests of the study live, in the order of their first guest."""
+    names = (study.host(name).node for item in study.configurations for name in item.hosts)
+    return tuple(study.host(name) for name in dict.fromkeys(names) if name)
+
+
+def makers_of(study: Study, point: Point) -> tuple[str, ...]:
+    """The hosts that make the load of a point."""
+    return participants(study, point.configuration, point.per_node, point.host_count)
+
+
+def participants(
+    study: Study, configuration: str, per_node: int, host_count: int = 0
+) -> tuple[str, ...]:
+    """The configuration's hosts that make load where so many do; 0 for all of them.
+
+    They are the first in the configuration's order; of guests, `per_node` the first of each node.
+    """
+    (names,) = (item.hosts for item in study.configurations if item.id == configuration)
+    if host_count:
+        return names[:host_count]
+    if not per_node:
+        return names
+    nodes = {spec.name: spec.node for spec in study.hosts}
+    taken: dict[str, int] = {}
+    found = []
+    for name in names:
+        node = nodes[name]
+        taken[node] = taken.get(node, 0) + 1
+        if taken[node] <= per_node:
+            found.append(name)
+    return tuple(found)

@@ -1,0 +1,435 @@
+"""The kinds of value that a study file holds: how each is read, and its JSON Schema.
+
+A reader takes what TOML or `--set` gives and returns the value, or raises a fault of two parts:
+what is wrong with it, said after the key's name, and what to do.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from iolab.study.wording import shown, suggestion
+from iolab.units import parse_duration_s, parse_size
+
+FAULT: Final = "iolab"
+"""The pydantic error type of our own faults; their context holds `happened` and `do`."""
+
+ID_CHARACTERS: Final = 64
+"""Ids become folder and file names, several to a path."""
+
+LIST_VALUES: Final = 1000
+"""More values on one axis than any study shows in a figure."""
+
+FACTOR_MAX: Final = 100
+"""More copies of a byte than any storage keeps."""
+
+_ID: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{ID_CHARACTERS - 1}}}")
+_PATH_CHARACTERS: Final = 1024
+"""Well below the kernel's 4096, so that scratch folders and files still fit behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Metadata of a pydantic field: the reader of its value, and the value's JSON Schema."""
+
+    reader: Callable[[object], object]
+    schema: dict[str, Any] = field(hash=False)
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.reader)
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return dict(self.schema)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the value is text whatever it looks like, as `title = "2024"`."""
+        return self.schema.get("type") == "string"
+
+
+def fault(happened: str, do: str) -> PydanticCustomError:
+    """A fault of a value: `happened` continues the key's name ("is 0"), `do` is a sentence."""
+    return PydanticCustomError(FAULT, "value {happened}. {do}", {"happened": happened, "do": do})
+
+
+def whole(low: int, high: int) -> Read:
+    """A whole number from `low` to `high`."""
+
+    def read(value: object) -> int:
+        if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+            return value
+        do = f"Give a whole number from {low} to {high}."
+        raise fault(f"is {shown(value)}", do)
+
+    schema = {"type": "integer", "minimum": low, "maximum": high}
+    return Read(read, schema)
+
+
+def exactly(number: int, do: str) -> Read:
+    """The one number that is known; `do` says so."""
+
+    def read(value: object) -> int:
+        if isinstance(value, int) and not isinstance(value, bool) and value == number:
+            return value
+        raise fault(f"is {shown(value)}", do)
+
+    return Read(read, {"const": number})
+
+
+AMOUNT_MAX: Final = 1e12
+"""More than any cluster costs or holds."""
+
+
+def amount() -> Read:
+    """A number that is not negative and not beyond everything."""
+
+    def read(value: object) -> float:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            number = _as_float(value)
+            if 0 <= number <= AMOUNT_MAX:
+                return number
+        raise fault(f"is {shown(value)}", f"Give a number from 0 to {AMOUNT_MAX:g}.")
+
+    return Read(read, {"type": "number", "minimum": 0, "maximum": AMOUNT_MAX})
+
+
+def factor() -> Read:
+    """How many bytes stand for one: from 1 to 100."""
+
+    def read(value: object) -> float:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            number = _as_float(value)
+            if math.isfinite(number) and 1 <= number <= FACTOR_MAX:
+                return number
+        raise fault(f"is {shown(value)}", f"Give a number from 1 to {FACTOR_MAX}, as 3 or 1.5.")
+
+    return Read(read, {"type": "number", "minimum": 1, "maximum": FACTOR_MAX})
+
+
+def flag() -> Read:
+    """True or false."""
+
+    def read(value: object) -> bool:
+        if isinstance(value, bool):
+            return value
+        raise fault(f"is {shown(value)}", "Give true or false.")
+
+    return Read(read, {"type": "boolean"})
+
+
+def text(longest: int, *, lines: bool = False) -> Read:
+    """Text of up to `longest` characters; control characters are refused."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str):
+            raise fault(f"is {shown(value)}", "Give text in quotes.")
+        if len(value) > longest:
+            raise fault(f"has {len(value)} characters", f"Give at most {longest}.")
+        plain = value.replace("\n", "").replace("\t", "") if lines else value
+        if not all(character.isprintable() for character in plain):
+            raise fault(f"is {shown(value)}", "Leave control characters out.")
+        return value
+
+    return Read(read, {"type": "string", "maxLength": longest})
+
+
+def identifier() -> Read:
+    """An id, which becomes part of file names."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and _ID.fullmatch(value):
+            return value
+        do = (
+            "Use letters, digits, '.', '_' and '-', a letter or digit first, "
+            f"at most {ID_CHARACTERS} characters."
+        )
+        raise fault(f"is {shown(value)}", do)
+
+    schema = {"type": "string", "pattern": f"^{_ID.pattern}$"}
+    return Read(read, schema)
+
+
+def host_name() -> Read:
+    """The name of a host; in a file it may hold ranges, which are expanded before it is read."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and value.startswith("-"):
+            do = "Begin it with a letter or digit; programs take such a name for an option."
+            raise fault(f"is {shown(value)}", do)
+        return str(_IDENTIFIER.reader(value))
+
+    return Read(read, {"type": "string", "pattern": r"^[A-Za-z0-9\[][A-Za-z0-9._,\[\]-]*$"})
+
+
+def is_identifier(value: object) -> bool:
+    """Whether the value can be an id."""
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+_IDENTIFIER: Final = identifier()
+
+
+def absolute_path() -> Read:
+    """An absolute path of a directory."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not value.startswith("/"):
+            raise fault(f"is {shown(value)}", "Give an absolute path, as in '/mnt/target'.")
+        if not value.strip("/."):
+            raise fault(f"is {shown(value)}, the root of it all", "Name a directory below it.")
+        if len(value) > _PATH_CHARACTERS:
+            do = f"Give a path of at most {_PATH_CHARACTERS} characters."
+            raise fault(f"has {len(value)} characters", do)
+        if not all(character.isprintable() for character in value):
+            raise fault(f"is {shown(value)}", "Leave control characters out.")
+        return value
+
+    schema = {"type": "string", "pattern": "^/", "maxLength": _PATH_CHARACTERS}
+    return Read(read, schema)
+
+
+def block_device() -> Read:
+    """A block device by the kernel's own name, kept without the `/dev/` it may be written with."""
+
+    def read(value: object) -> str:
+        name = value.removeprefix("/dev/") if isinstance(value, str) else ""
+        if _DEVICE.fullmatch(name):
+            return name
+        do = "Give the kernel's name, as 'nvme0n1' or '/dev/sda'; 'lsblk -no KNAME' tells it."
+        raise fault(f"is {shown(value)}", do)
+
+    return Read(read, {"type": "string", "pattern": f"^(/dev/)?{_DEVICE.pattern}$"})
+
+
+_DEVICE: Final = re.compile(r"[A-Za-z][A-Za-z0-9!._-]{0,63}")
+
+
+def size(low: int, high: int, *, multiple: int) -> Read:
+    """A size in bytes, kept as it is written; `multiple` must divide it."""
+
+    def read(value: object) -> int | str:
+        if not isinstance(value, int | str) or isinstance(value, bool):
+            raise fault(f"is {shown(value)}", _SIZE_DO)
+        try:
+            count = parse_size(value)
+        except ValueError:
+            raise fault(f"is {shown(value)}, which is not a size", _SIZE_DO) from None
+        if not low <= count <= high:
+            do = f"Give from {low} to {high} bytes; k, m, g and t are binary."
+            raise fault(f"is {shown(value)}", do)
+        if count % multiple:
+            do = f"Give a multiple of {multiple}; storage has no smaller block."
+            raise fault(f"is {shown(value)}, which is not a multiple of {multiple}", do)
+        return value
+
+    schema = {
+        "anyOf": [
+            {"type": "integer", "minimum": low, "maximum": high, "multipleOf": multiple},
+            {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*[kmgtpKMGTP]?([iI]?[bB])?\s*$"},
+        ]
+    }
+    return Read(read, schema)
+
+
+_SIZE_DO: Final = "Write for example 4k, 128k, 1m, 2g or 4096."
+
+
+def seconds(low: float, high: float, *, above: bool = False) -> Read:
+    """A duration read to seconds, `low` itself excluded when `above`."""
+
+    def read(value: object) -> float:
+        if not isinstance(value, int | float | str) or isinstance(value, bool):
+            raise fault(f"is {shown(value)}", _DURATION_DO)
+        try:
+            number = parse_duration_s(value) if isinstance(value, str) else _as_float(value)
+        except ValueError:
+            raise fault(f"is {shown(value)}, which is not a duration", _DURATION_DO) from None
+        if not low <= number <= high or (above and number == low):
+            start = f"more than {low:g}" if above else f"at least {low:g}"
+            raise fault(f"is {shown(value)}", f"Give {start} and at most {high:g} seconds.")
+        return number
+
+    schema = {
+        "anyOf": [
+            {"type": "number", "minimum": low, "maximum": high},
+            {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*([a-zA-Z]+)?\s*$"},
+        ]
+    }
+    return Read(read, schema)
+
+
+_DURATION_DO: Final = "Write for example 500ms, 30s, 10min or 2h."
+
+
+def whole_seconds(low: int, high: int) -> Read:
+    """A duration of whole seconds."""
+    plain = seconds(low, high)
+
+    def read(value: object) -> int:
+        number = plain.reader(value)
+        if not isinstance(number, float | int) or number != int(number):
+            raise fault(f"is {shown(value)}", "Give whole seconds, as in 30s or 10min.")
+        return int(number)
+
+    return Read(read, plain.schema)
+
+
+def share() -> Read:
+    """A part of a whole, between 0 and 1 or in per cent; both ends are excluded."""
+
+    def read(value: object) -> float:
+        number = math.nan
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            number = _as_float(value)
+        elif isinstance(value, str) and (found := _PERCENT.fullmatch(value)):
+            number = float(found[1]) / 100
+        if 0 < number < 1:
+            return number
+        raise fault(f"is {shown(value)}", "Give a share between 0 and 1, as 0.02 or '2%'.")
+
+    schema = {
+        "anyOf": [
+            {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+            {"type": "string", "pattern": f"^{_PERCENT.pattern}$"},
+        ]
+    }
+    return Read(read, schema)
+
+
+_PERCENT: Final = re.compile(r"\s*([0-9]{1,2}(?:\.[0-9]{1,6})?)\s*%\s*")
+
+
+def choice(words: type[StrEnum], what: str, among: Iterable[StrEnum] | None = None) -> Read:
+    """One word of an enum; `what` names the kind in the plural.
+
+    With `among` only these fit here, though any word of the enum may have been meant.
+    """
+    every = [word.value for word in words]
+    valid = every if among is None else [word.value for word in among]
+
+    def read(value: object) -> StrEnum:
+        if isinstance(value, str) and value in valid:
+            return words(value)
+        spelling = value if isinstance(value, str) else ""
+        known = valid if value in every else every
+        raise fault(f"is {shown(value)}", suggestion(spelling, known, what))
+
+    return Read(read, {"enum": valid})
+
+
+def word(valid: tuple[str, ...], what: str) -> Read:
+    """One of the `valid` words; `what` names the kind in the plural."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and value in valid:
+            return value
+        spelling = value if isinstance(value, str) else ""
+        raise fault(f"is {shown(value)}", suggestion(spelling, valid, what))
+
+    return Read(read, {"enum": list(valid)})
+
+
+def scalar() -> Read:
+    """text, a number or true/false, kept as it is (its owner checks it)."""
+
+    def read(value: object) -> str | int | float | bool:
+        if isinstance(value, str | int | float):
+            return value
+        raise fault(f"is {shown(value)}", "Give text, a number, true or false.")
+
+    return Read(read, {"type": ["string", "number", "boolean"]})
+
+
+def option_text(value: str | float) -> str:
+    """A `scalar` as options of programs have it: booleans are 1 and 0."""
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list with at least one value, each at most once (`same` maps equal values alike).
+
+    With `lone`, a value that stands alone is read as the list of it.
+    """
+
+    lone: bool = False
+    same: Callable[[Any], object] = str
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        listed = core_schema.no_info_before_validator_function(self._as_list, handler(source))
+        return core_schema.no_info_after_validator_function(self._without_twins, listed)
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        listed = {**handler(core), "minItems": 1, "maxItems": LIST_VALUES, "uniqueItems": True}
+        return {"anyOf": [listed["items"], listed]} if self.lone else listed
+
+    def _as_list(self, value: object) -> list[object]:
+        if not isinstance(value, list):
+            if self.lone:
+                return [value]
+            raise fault(f"is {shown(value)}", 'Give a list, as in ["a", "b"].')
+        if not value:
+            raise fault("is an empty list", "Give at least one value, or leave the key out.")
+        if len(value) > LIST_VALUES:
+            raise fault(f"has {len(value)} values", f"Give at most {LIST_VALUES}.")
+        return value
+
+    def _without_twins(self, values: list[Any]) -> list[Any]:
+        seen: set[object] = set()
+        for value in values:
+            if self.same(value) in seen:
+                raise fault(f"has {shown(value)} twice", "Give each value once.")
+            seen.add(self.same(value))
+        return values
+
+
+def _as_float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+_DEVICE_PATH: Final = re.compile(r"/dev/[A-Za-z0-9_][A-Za-z0-9!@:+=._/-]{0,250}")
+
+
+def device_path() -> Read:
+    """The path of a block device below /dev."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and _DEVICE_PATH.fullmatch(value) and ".." not in value:
+            return value
+        do = "Give a path below /dev, as '/dev/nvme1n1' or '/dev/disk/by-id/...'."
+        raise fault(f"is {shown(value)}", do)
+
+    return Read(read, {"type": "string", "pattern": f"^{_DEVICE_PATH.pattern}$"})
+
+
+def multiple(high: float) -> Read:
+    """How many times something is done: a number from 0 to `high`, in parts too."""
+
+    def read(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= high:
+            do = f"Give a number from 0 to {high:g}, as 2 or 1.5."
+            raise fault(f"is {shown(value)}", do)
+        return float(value)
+
+    return Read(read, {"type": "number", "minimum": 0, "maximum": high})

@@ -1,0 +1,1 @@
+"""What is measured: work directories, devices, file systems, and their state beforehand."""

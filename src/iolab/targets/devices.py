@@ -1,0 +1,213 @@
+"""Block devices as targets: looked at, taken for this session alone, let go."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from iolab.core.host import DeviceFacts, HostFacts, HostKind, Objection, TargetFacts
+from iolab.core.study import TargetSettings
+from iolab.hosts.answers import (
+    ExtentsAnswer,
+    FilesystemAnswer,
+    read_answer,
+    read_device,
+    read_facts,
+)
+from iolab.hosts.host import Host, Refusal, printable
+from iolab.study.targets import Target
+from iolab.targets.work_directory import Site, scratch_name
+
+LOOK_LIMIT_S: Final = 60.0
+"""Reading some kilobytes at both ends of a device: a disk that sleeps takes seconds to answer."""
+
+RELEASE_LIMIT_S: Final = 60.0
+"""Letting a device go writes back what the kernel still holds of it."""
+
+RAW: Final = "raw device"
+"""Stands where a file system's type would."""
+
+NO_LIMIT: Final = 2**63 - 1
+
+
+async def look_at(host: Host, target: Target, settings: TargetSettings) -> DeviceFacts:
+    """The device with all that speaks against it; HostError when the host cannot tell."""
+    try:
+        told = await host.ask(
+            "device",
+            deadline_s=LOOK_LIMIT_S,
+            path=target.path,
+            serial=target.serial,
+            overwrite=_may_overwrite(host, settings),
+        )
+    except Refusal as refused:
+        missing = Objection("missing", refused.says.rstrip("."))
+        return DeviceFacts(
+            target.path,
+            real_path=target.path,
+            name="",
+            serial=None,
+            size_bytes=0,
+            logical_block_bytes=0,
+            discards=False,
+            devices=(),
+            memory_backed=False,
+            objections=(missing,),
+        )
+    return read_device(host.name, told)
+
+
+def with_device(facts: HostFacts, device: DeviceFacts) -> HostFacts:
+    """The host's facts with the device as the target that they tell of."""
+    if not device.name:
+        return facts
+    target = TargetFacts(
+        path=device.path,
+        fs_type=RAW,
+        mount_point="",
+        mount_source=device.real_path,
+        mount_options="",
+        total_bytes=device.size_bytes,
+        free_bytes=device.size_bytes,
+        free_inodes=NO_LIMIT,
+        device=device.name,
+        devices=device.devices,
+        in_memory=False,
+        network=False,
+        writable=True,
+        memory_backed=device.memory_backed,
+    )
+    return replace(facts, target=target)
+
+
+async def take_device(
+    host: Host, target: Target, seen: TargetFacts | None, settings: TargetSettings
+) -> Site:
+    """The device as a site, held by the host's agent alone. HostError where anything objects."""
+    told = await host.ask(
+        "device_open",
+        deadline_s=LOOK_LIMIT_S,
+        path=target.path,
+        serial=target.serial,
+        overwrite=_may_overwrite(host, settings),
+    )
+    device = read_device(host.name, told)
+    folder, name = posixpath.split(device.real_path)
+    image = host.spec.kind is HostKind.VM
+    filled = device.size_bytes if image else 0
+    return Site(host, folder, seen, target.key, device=name, filled_bytes=filled, image=image)
+
+
+async def let_go(site: Site, path: str) -> None:
+    """Give the device back. HostError when the host cannot."""
+    await site.host.ask("device_close", deadline_s=RELEASE_LIMIT_S, path=path)
+
+
+def _may_overwrite(host: Host, settings: TargetSettings) -> bool:
+    """The disk of a guest that the session booted is its own, whatever its bytes look like."""
+    return settings.overwrite or host.spec.kind is HostKind.VM
+
+
+MAKE_LIMIT_S: Final = 660.0
+"""mkfs.xfs discards a device first: terabytes take minutes, and the agent gives it ten."""
+
+UNMOUNT_LIMIT_S: Final = 120.0
+"""Unmounting writes back what is dirty."""
+
+FACTS_LIMIT_S: Final = 60.0
+"""Reading a host's facts anew, with the mount as the target."""
+
+IMAGE: Final = "fs.img"
+"""What the agent calls the image in a scratch folder."""
+
+MOUNT_PARENT: Final = "/run"
+"""Where the scratch folder of a device lies, which holds nothing but a mount point. It is in memory
+on every Linux host that was installed in the last decade, and empty after a start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A file system as a site, and the host's facts with it as the target.
+
+    `said` is what the user should know of it.
+    """
+
+    site: Site
+    facts: HostFacts
+    said: tuple[str, ...] = ()
+
+
+def folder_of(target: Target) -> tuple[str, str]:
+    """The parent and the name of the scratch folder in which a target's file system is mounted."""
+    name = scratch_name(target.host)
+    if target.serial is None:
+        return target.path, name
+    # Two devices of one host have two folders.
+    return MOUNT_PARENT, f"{name}-{hashlib.sha256(target.path.encode()).hexdigest()[:8]}"
+
+
+def image_of(target: Target) -> str:
+    """Where the image of a target's file system lies, if it has one."""
+    parent, name = folder_of(target)
+    return f"{parent.rstrip('/')}/{name}/{IMAGE}"
+
+
+async def make_file_system(
+    host: Host, scratch: str, target: Target, settings: TargetSettings, facts: HostFacts
+) -> Made:
+    """Make one in a scratch folder that is held; `facts` are the host's without it.
+
+    HostError when the host refuses, which says why, or is lost.
+    """
+    made = await _open(host, scratch, target, settings)
+    told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=made.dir, tools={})
+    seen = read_facts(host.name, told)
+    facts = replace(facts, target=seen.target, disks=seen.disks)
+    site = Site(host, made.dir, seen.target, target.key, scratch=scratch)
+    return Made(site, facts, tuple(_notes(host.name, made)))
+
+
+def _notes(host: str, made: FilesystemAnswer) -> Iterator[str]:
+    where = f"{printable(made.dir)} on '{printable(host)}'"
+    if made.kept:
+        yield f"The XFS that an earlier session kept is mounted again at {where}."
+    if not made.direct:
+        yield (
+            f"The image of the XFS at {where} takes no direct I/O: what is read from it may come "
+            f"from the page cache of the file system below."
+        )
+
+
+async def make_again(site: Site, target: Target, settings: TargetSettings) -> None:
+    """A new and empty one in the place of a site's."""
+    await site.host.ask("filesystem_close", deadline_s=UNMOUNT_LIMIT_S, dir=site.scratch)
+    await _open(site.host, site.scratch, target, settings)
+
+
+async def allocated_bytes(host: Host, image: str) -> int:
+    """What an image that an earlier session kept has of its disk; 0 where there is none."""
+    try:
+        told = await host.ask("extents", deadline_s=FACTS_LIMIT_S, paths=[image])
+    except Refusal:
+        return 0
+    proof = read_answer(host.name, ExtentsAnswer, told)
+    return proof.written_bytes + proof.unwritten_bytes
+
+
+async def _open(
+    host: Host, scratch: str, target: Target, settings: TargetSettings
+) -> FilesystemAnswer:
+    on_device = target.serial is not None
+    told = await host.ask(
+        "filesystem_open",
+        deadline_s=MAKE_LIMIT_S,
+        dir=scratch,
+        image_bytes=None if on_device else settings.image_bytes,
+        path=target.path if on_device else None,
+        serial=target.serial,
+        overwrite=settings.overwrite,
+    )
+    return read_answer(host.name, FilesystemAnswer, told)

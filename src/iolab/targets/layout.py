@@ -1,0 +1,210 @@
+"""Lays a data set out on all hosts: whole files with real contents, proved to be written."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from iolab.core.engine import EngineName
+from iolab.core.events import Phase
+from iolab.core.run import DataSet
+from iolab.core.workload import Job
+from iolab.errors import EngineError, HostError, Interrupted, IolabError
+from iolab.hosts.barrier import alongside, together
+from iolab.hosts.device_counters import snapshot
+from iolab.hosts.engine import EngineReading, with_ledger
+from iolab.hosts.host import Refusal, printable
+from iolab.hosts.remote_process import Ending, drive
+from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
+from iolab.targets.context import Context
+from iolab.targets.extents import PROVING_METHODS, prove, unproved
+from iolab.targets.seeds import seed_of_contents
+from iolab.targets.work_directory import Site, require_shared, seen_dir
+from iolab.units import format_bytes
+
+SHARE: Final = "Give all clients a path on one shared file system, or leave target.rotate out."
+
+
+def rotated(sites: Sequence[Site], rotate: int) -> tuple[Site, ...]:
+    """The sites of a run in which client i works in the folder of client i + rotate, modulo all.
+
+    Raises HostError when so few clients are left that one would read its own.
+    """
+    if rotate % len(sites) == 0:
+        happened = f"With {len(sites)} clients left, rotate = {rotate} gives each its own files."
+        raise HostError(happened, "Bring the others back, or set another target.rotate.")
+    owners = [sites[(place + rotate) % len(sites)] for place in range(len(sites))]
+    return tuple(
+        replace(mine, dir=seen_dir(mine, owner), read_from=owner.name)
+        for mine, owner in zip(sites, owners, strict=True)
+    )
+
+
+async def require_handed_on(own: Sequence[Site], turned: Sequence[Site]) -> None:
+    """HostError with every client that does not see the folder whose files it is to read."""
+    await require_shared(own, {site.name: (site.read_from,) for site in turned}, do=SHARE)
+
+
+LOOK_S: Final = 30.0
+"""Between two looks at the devices' counters."""
+
+HUNG_S: Final = 600.0
+"""Devices of a target that complete no I/O for so long hang. Linux itself warns of a task that
+waits for 120 s; a controller that resets or a cluster that recovers may take minutes."""
+
+
+async def hung(site: Site, doing: str) -> None:
+    """Return never: EngineError once the target's devices have completed nothing for too long.
+
+    A target without a device of its own here, such as NFS, is never told to hang: an engine that
+    flushes says nothing for as long as that takes.
+    """
+    before, still_s = None, 0.0
+    while True:
+        await asyncio.sleep(LOOK_S)
+        if not site.devices:
+            continue
+        look = await snapshot(site.host)
+        now = [look.disks.get(name) for name in site.devices]
+        still_s = still_s + LOOK_S if now == before else 0.0
+        before = now
+        if still_s >= HUNG_S:
+            happened = (
+                f"{doing} on host '{site.name}' hangs: {', '.join(site.devices)} completed no I/O "
+                f"for {HUNG_S:g} s."
+            )
+            raise EngineError(
+                happened, "See that host's kernel log and whether the target answers."
+            )
+
+
+async def lay_out(context: Context, sites: Sequence[Site], data_set: DataSet, job: Job) -> None:
+    """Write every file of the data set on every site, by the way in which `job` will use them.
+
+    Raises HostError, EngineError, and Interrupted when the user wanted to stop.
+
+    Files that an earlier session kept, and that are whole, are used as they are, unless they are to
+    be verified: nobody knows their last writes any more. Files of a layout that fails stay in the
+    scratch folder, which goes with the session.
+    """
+    present = (
+        await together(sites, lambda site: present_bytes(site, data_set.on(site.name)))
+    ).complete()
+    block_bytes = _verified_block(context, job)
+    missing = [
+        site
+        for site in sites
+        if not present[site.name] or (block_bytes and not context.ledgers.know(site, data_set))
+    ]
+    if not missing:
+        return
+    most = max(data_set.on(site.name).bytes_per_host for site in missing)
+    size = format_bytes(most)
+    hosts = "1 host" if len(missing) == 1 else f"each of {len(missing)} hosts"
+    expected_s = most / ASSUMED_WRITE_BYTES_PER_S
+    context.begin(Phase.LAY_OUT, None, f"{data_set.id}: {size} on {hosts}", expected_s)
+
+    async def write(site: Site) -> None:
+        await _write(context, site, data_set.on(site.name), job)
+
+    (await together(missing, write)).complete()
+
+
+async def present_bytes(site: Site, data_set: DataSet) -> int:
+    """The size of the data set's files on a site when they are all there and written, else 0."""
+    try:
+        proof = await prove(site, site.paths(data_set))
+    except Refusal:
+        return 0
+    whole = proof.size_bytes == data_set.bytes_per_host
+    proved = proof.method in PROVING_METHODS and not unproved(proof)
+    return proof.size_bytes if whole and proved else 0
+
+
+def _verified_block(context: Context, job: Job) -> int | None:
+    """What a ledger of the job's files counts in; None where there is none to be kept.
+
+    Files that clients hand on are written by several, none of which knows of the others' writes.
+    """
+    return job.block_bytes if job.verify and not context.study.target.rotate else None
+
+
+async def _write(context: Context, site: Site, data_set: DataSet, job: Job) -> None:
+    engine = context.engines[job.engine]
+    block_bytes = _verified_block(context, job)
+    ledger = await context.ledgers.begin(site, data_set, block_bytes) if block_bytes else None
+    command = engine.layout(
+        data_set,
+        site.dir,
+        direct=job.direct,
+        ioengine=job.ioengine,
+        seed=seed_of_contents(context.study, site.name),
+    )
+    command = with_ledger(engine, command, ledger)
+    reader = engine.layout_reader(data_set)
+    halt = asyncio.Event()
+
+    work = drive(site.host, command, halt, lambda piece: _take(reader.feed(piece)))
+    watched = alongside(work, hung(site, f"The layout of {data_set.id}"))
+    ending = await alongside(watched, context.stop.pass_on(halt))
+    if ending.halted:
+        raise Interrupted("The layout was stopped.", "Resume the session to go on.")
+    fault = layout_fault(site.name, site.dir, data_set, engine.name, ending, reader.finish())
+    if fault:
+        raise fault
+    proof = await prove(site, site.paths(data_set))
+    if unproved(proof):
+        happened = (
+            f"After the layout of {data_set.id} on host '{site.name}', "
+            f"{format_bytes(unproved(proof))} of its files are not written."
+        )
+        raise HostError(happened, "See whether something else changes files in that folder.")
+    context.ledgers.written(site, data_set)
+
+
+def layout_fault(
+    host: str,
+    directory: str,
+    data_set: DataSet,
+    engine: EngineName,
+    ending: Ending,
+    reading: EngineReading,
+) -> IolabError | None:
+    """Why a layout is not what was asked for; None when it is."""
+    exited = ending.exited
+    error = reading.totals.error if reading.totals else 0
+    said = "; ".join((*reading.faults, *ending.stderr_tail.strip().splitlines()[-2:]))
+    full = os_says(errno.ENOSPC, error, said) or os_says(errno.EDQUOT, error, said)
+    if full:
+        happened = (
+            f"{printable(directory)} on host '{host}' ran full while {data_set.id} "
+            f"({format_bytes(data_set.bytes_per_host)}) was laid out."
+        )
+        do = "Make room there, or set a smaller workload.*.filesize or numjobs."
+        return HostError(happened, do)
+    if exited.timed_out:
+        happened = f"{engine} did not lay {data_set.id} out on host '{host}' in time."
+        return EngineError(happened, "See whether the target answers at all, or use smaller files.")
+    if exited.signal:
+        happened = f"{engine} was killed by signal {exited.signal} on host '{host}' during layout."
+        return EngineError(happened, "See that host's kernel log, and run again.")
+    if exited.code or error or reading.faults:
+        happened = (
+            f"{engine} could not lay {data_set.id} out on host '{host}' "
+            f"(exit code {exited.code}; {printable(said) or 'it said nothing'})."
+        )
+        return EngineError(happened, "Correct what it says and run again.")
+    return None
+
+
+def os_says(number: int, error: int, said: str) -> bool:
+    """Whether the engine's errno or its words are those of that error of the operating system."""
+    return error == number or os.strerror(number) in said
+
+
+def _take(_: object) -> None:
+    """Intervals of a layout are nobody's evidence."""

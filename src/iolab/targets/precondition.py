@@ -1,0 +1,491 @@
+"""Brings targets into a state: purged, written over, run in rounds until they are steady."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from iolab.core.engine import EngineName
+from iolab.core.events import LedgerKept, Notice, Phase
+from iolab.core.host import HostFacts
+from iolab.core.run import DataSet, EngineTotals, PlannedRun, RunRecord
+from iolab.core.target_state import Ledger, LedgerTarget, Purge, RoundsSeries, TargetState
+from iolab.core.workload import Job
+from iolab.errors import EngineError, HostError, Interrupted
+from iolab.hosts.answers import PurgedAnswer, read_answer
+from iolab.hosts.barrier import alongside, together
+from iolab.hosts.device_counters import Look, snapshot
+from iolab.hosts.engine import Command, EngineReading, OutputReader, with_ledger
+from iolab.hosts.host import printable
+from iolab.hosts.remote_process import Ending, drive
+from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, judge_rounds, turn_of
+from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
+from iolab.targets.context import Context
+from iolab.targets.layout import hung, layout_fault
+from iolab.targets.seeds import seed_of_contents, seed_on
+from iolab.targets.state import PREPARING, UNSEEN, Books, begun, ended, states_of, workload_key
+from iolab.targets.work_directories import Sites
+from iolab.targets.work_directory import Site
+from iolab.units import format_bytes
+
+DISCARD_LIMIT_S: Final = 3600.0
+"""Discarding a whole device: seconds on most, an hour on some large ones."""
+
+FORMAT_LIMIT_S: Final = 3600.0
+SANITIZE_PAUSE_S: Final = 5.0
+SANITIZE_TRIES: Final = 6 * 720
+"""Six hours of asking: a block erase takes minutes, an overwriting device much longer."""
+
+SANITIZED: Final = 65535
+"""What a sanitize log says of progress when none is under way."""
+
+OUTPUT_LIMIT_BYTES: Final = 1 << 20
+
+
+async def discard(site: Site, path: str) -> int:
+    """Discard every block of a held device; how many bytes. HostError when it cannot."""
+    told = await site.host.ask("discard", deadline_s=DISCARD_LIMIT_S, path=path)
+    return read_answer(site.name, PurgedAnswer, told).bytes
+
+
+async def trim(site: Site, folder: str) -> int:
+    """Tell the devices below a folder what is free; how many bytes. HostError when it cannot."""
+    told = await site.host.ask("trim", deadline_s=DISCARD_LIMIT_S, path=folder)
+    return read_answer(site.name, PurgedAnswer, told).bytes
+
+
+async def erase(context: Context, site: Site, purge: Purge) -> None:
+    """Format or sanitize a held NVMe device. HostError when nvme-cli fails or it takes too long."""
+    device = f"{site.dir}/{site.device}"
+    if purge is Purge.NVME_FORMAT:
+        # The agent holds the device for itself; --force keeps nvme-cli from wanting the same.
+        await _nvme(site, "nvme", "format", device, "--ses=1", "--force")
+        return
+    await _nvme(site, "nvme", "sanitize", device, "--sanact=2")
+    for _ in range(SANITIZE_TRIES):
+        await context.stop.pause(SANITIZE_PAUSE_S)
+        told = await _nvme(site, "nvme", "sanitize-log", device, "--output-format=json")
+        if _progress(told) == SANITIZED:
+            return
+        if context.stop.requested:
+            raise Interrupted("The purge was stopped.", "Resume the session to go on.")
+    raise HostError(f"{device} on host '{site.name}' is not sanitized after six hours.", _LOOK)
+
+
+_LOOK: Final = "Look at it with 'nvme sanitize-log' there."
+
+
+def _progress(text: bytes) -> int | None:
+    try:
+        document = json.loads(text)
+        (first,) = document.values()
+        progress = first["sprog"]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return progress if isinstance(progress, int) else None
+
+
+async def _nvme(site: Site, *argv: str) -> bytes:
+    command = Command(argv, "/", b"", " ".join(argv), FORMAT_LIMIT_S, OUTPUT_LIMIT_BYTES)
+    said: list[bytes] = []
+    ending = await drive(site.host, command, asyncio.Event(), said.append)
+    exited = ending.exited
+    if exited.code != 0:
+        words = printable(ending.stderr_tail.strip() or "it said nothing", 200)
+        happened = f"'{' '.join(argv[:2])}' failed on host '{site.name}': {words}."
+        raise HostError(happened, "Correct what it says, or choose another precondition.purge.")
+    return b"".join(said)
+
+
+async def write_over(
+    context: Context, sites: Sequence[Site], data_set: DataSet, passes: float, job: Job
+) -> dict[str, int]:
+    """Write over what the data set has on all sites at once; bytes by host name.
+
+    Raises HostError, EngineError, and Interrupted when the user wanted to stop.
+    """
+    most = max(site.holding(data_set).bytes_per_host for site in sites) * passes
+    detail = f"{format_bytes(round(most))} on each of {len(sites)} hosts, sequentially in 128 KiB"
+    context.begin(Phase.PRECONDITION, None, detail, most / ASSUMED_WRITE_BYTES_PER_S)
+    engine = context.engines[job.engine]
+
+    async def write(site: Site) -> int:
+        mine = site.holding(data_set)
+        seed = seed_of_contents(context.study, site.name)
+        command = engine.fill(mine, site.dir, passes, job, seed=seed)
+        ledger = context.ledgers.of(site, data_set) if job.verify else None
+        command = with_ledger(engine, command, ledger)
+        ending, reading = await _driven(context, site, command, engine.fill_reader(mine, passes))
+        if ending.halted:
+            raise Interrupted("The preconditioning was stopped.", "Resume the session to go on.")
+        fault = layout_fault(site.name, site.dir, mine, engine.name, ending, reading)
+        if fault:
+            raise fault
+        return _written(reading.totals)
+
+    return dict((await together(sites, write)).complete())
+
+
+async def run_rounds(
+    context: Context, sites: Sequence[Site], run: PlannedRun
+) -> tuple[RoundsSeries, dict[str, int]]:
+    """The run's own job in rounds, on all sites at once, until they are steady or too many.
+
+    The series, and the bytes written by host name. Raises as `write_over`.
+    """
+    wish = context.study.precondition
+    values: list[float] = []
+    written = dict.fromkeys((site.name for site in sites), 0)
+    for number in range(1, wish.rounds_max + 1):
+        detail = f"{run.point.label}: round {number} of at most {wish.rounds_max}"
+        context.begin(Phase.PRECONDITION, run, detail, wish.round_s)
+        totals = await _round(context, sites, run, number)
+        values.append(sum(_iops(one) for one in totals.values()))
+        for name, one in totals.items():
+            written[name] += _written(one)
+        verdict = judge_rounds(values)
+        if verdict is not None and verdict.achieved:
+            break
+    series = RoundsSeries(
+        configuration=run.point.configuration,
+        workload=run.point.workload,
+        label=run.point.label,
+        ended_real_ns=context.clock.real_ns(),
+        round_s=wish.round_s,
+        iops=tuple(values),
+        verdict=judge_rounds(values),
+    )
+    return series, written
+
+
+async def _round(
+    context: Context, sites: Sequence[Site], run: PlannedRun, number: int
+) -> dict[str, EngineTotals | None]:
+    engine = context.engine_of(run)
+    data_set = context.plan.data_set(run.point.data_set)
+
+    async def one(site: Site) -> EngineTotals | None:
+        job = run.point.io_on(site.name)
+        mine = site.holding(data_set)
+        seconds = context.study.precondition.round_s
+        seed = seed_on(context.study, run.point, site.name, number)
+        command = engine.measure(job, mine, site.dir, seconds=seconds, seed=seed)
+        ledger = context.ledgers.of(site, data_set) if job.verify else None
+        command = with_ledger(engine, command, ledger)
+        ending, reading = await _driven(context, site, command, engine.reader(job))
+        if ending.halted:
+            raise Interrupted("The preconditioning was stopped.", "Resume the session to go on.")
+        fault = round_fault(engine.name, site.name, number, ending, reading)
+        if fault:
+            raise fault
+        return reading.totals
+
+    return dict((await together(sites, one)).complete())
+
+
+def round_fault(
+    engine: EngineName, host: str, number: int, ending: Ending, reading: EngineReading
+) -> EngineError | None:
+    """Why a round is not what was asked for; None when it is. A failed I/O is enough."""
+    exited, totals = ending.exited, reading.totals
+    if not exited.code and not exited.signal and totals is not None and not totals.error:
+        return None
+    errors = totals.generator.errors if totals and totals.generator else ()
+    failed = (f"{count} x {name}" for name, count in errors)
+    words = printable("; ".join((*reading.faults, *failed, ending.stderr_tail.strip())), 200)
+    happened = f"{engine} failed in round {number} on host '{host}': {words.rstrip('; ')}."
+    return EngineError(happened, "Correct what it says and run again.")
+
+
+async def _driven(
+    context: Context, site: Site, command: Command, reader: OutputReader
+) -> tuple[Ending, EngineReading]:
+    """One process to its end; halted when the user wants to stop."""
+    halt = asyncio.Event()
+
+    work = drive(site.host, command, halt, lambda piece: _drop(reader.feed(piece)))
+    ending = await alongside(
+        alongside(work, hung(site, "Preconditioning")), context.stop.pass_on(halt)
+    )
+    return ending, reader.finish()
+
+
+def _drop(_: object) -> None:
+    """Intervals of preconditioning are nobody's evidence."""
+
+
+def _written(totals: EngineTotals | None) -> int:
+    return totals.write.bytes if totals is not None and totals.write is not None else 0
+
+
+def _iops(totals: EngineTotals | None) -> float:
+    if totals is None:
+        return 0.0
+    return sum(one.iops for one in (totals.read, totals.write) if one is not None)
+
+
+class Preconditioner:
+    """Makes start states. `ready` before each run, `account` after it."""
+
+    def __init__(
+        self, context: Context, sites: Sites, facts: Mapping[str, HostFacts], earlier: Ledger
+    ) -> None:
+        self._context = context
+        self._sites = sites
+        self._facts = facts
+        self._wish = context.study.precondition
+        self._books = Books(earlier, lambda ledger: context.tell(LedgerKept(ledger)))
+        self._targets = {target.key: target for target in targets_of(context.study)}
+        self._states: tuple[TargetState, ...] = ()
+
+    async def ready(self, run: PlannedRun, sites: Sequence[Site]) -> tuple[Site, ...]:
+        """The sites with their targets in the start state, and with what is known to be written.
+
+        Raises HostError, EngineError, and Interrupted when the user wanted to stop.
+        """
+        self._states = ()
+        if not self._concerns(run, sites):
+            return tuple(sites)
+        await self._look(sites)
+        due = (self._is_due(self._books.of(site), run) for site in sites)
+        if any(due) or self._is_unverifiable(run, sites):
+            await self._restore(run, sites)
+        if not run.point.io.verify and _changes(run):
+            await self._forget_blocks(run, sites)
+        if self._wish.steady and run.point.io.access.writes:
+            await self._make_steady(run, sites)
+        before = {site.key: self._books.of(site) for site in sites}
+        accounts = {key: begun(account, run) for key, account in before.items()}
+        self._books.keep(*accounts.values())
+        found = {
+            key: replace(accounts[key], filled=one.filled, steady=one.steady)
+            for key, one in before.items()
+        }
+        self._states = states_of(found, sites, run)
+        return tuple(_with_filled(site, before[site.key]) for site in sites)
+
+    async def account(self, record: RunRecord, sites: Sequence[Site]) -> RunRecord:
+        """The record with the states in which it began; what it wrote is in the ledger."""
+        if not self._states:
+            return record
+        by_name = {host.host: host for host in record.hosts}
+        self._books.keep(
+            *(ended(self._books.of(site), record, by_name[site.name]) for site in sites)
+        )
+        for site in sites:
+            if site.host.lost:
+                continue
+            try:
+                self._books.seen(site, await snapshot(site.host))
+            except HostError:
+                # The record comes first. What the counter moved by is ours when it is seen again.
+                self._books.keep(replace(self._books.of(site), under_way=UNSEEN))
+        return replace(record, states=self._states)
+
+    def _concerns(self, run: PlannedRun, sites: Sequence[Site]) -> bool:
+        wanted = self._wish.is_asked or any(site.raw for site in sites)
+        return wanted and isinstance(run.point.job, Job)
+
+    async def _look(self, sites: Sequence[Site]) -> None:
+        looks = (await together(sites, _counters_of)).complete()
+        for site in sites:
+            target = self._targets[site.key]
+            before = self._books.of(site) if self._books.knows(site) else None
+            region = self._region(site, target)
+            facts = self._sites.facts_of(site, self._facts)
+            self._books.open(site, target, facts, looks[site.name], region)
+            after = self._books.of(site)
+            if before is not None and after.foreign_bytes > before.foreign_bytes:
+                size = format_bytes(after.foreign_bytes - before.foreign_bytes)
+                text = f"Somebody else wrote {size} to {target.path} on '{site.name}' meanwhile."
+                self._context.tell(Notice(text))
+            if after.unknown and (before is None or after.unknown != before.unknown):
+                text = f"The state of {target.path} on '{site.name}' is unknown: {after.unknown}."
+                self._context.tell(Notice(text))
+
+    def _region(self, site: Site, target: Target) -> int:
+        if site.device:
+            return region_bytes(self._context.plan, target)
+        return sum(item.bytes_per_host for item in data_sets_at(self._context.plan, target))
+
+    def _is_due(self, account: LedgerTarget, run: PlannedRun) -> bool:
+        """Whether the start state is to be made, as there is none any more or the study wishes."""
+        spoilt = account.under_way == PREPARING or account.unknown is not None
+        turn = turn_of(self._wish.restore, run)
+        return spoilt or account.foreign_bytes > 0 or account.restored_for != turn
+
+    def _is_unverifiable(self, run: PlannedRun, sites: Sequence[Site]) -> bool:
+        """Whether a device holds blocks of which nobody knows any more what they must hold."""
+        if not run.point.io.verify or self._wish.fill < 1:
+            return False
+        data_set = self._context.plan.data_set(run.point.data_set)
+        return any(site.raw and not self._context.ledgers.know(site, data_set) for site in sites)
+
+    async def _forget_blocks(self, run: PlannedRun, sites: Sequence[Site]) -> None:
+        """Devices are written to by whoever bears no stamps: what they must hold is not known."""
+        data_set = self._context.plan.data_set(run.point.data_set)
+
+        async def forget(site: Site) -> None:
+            if site.raw:
+                await self._context.ledgers.forget(site, data_set)
+
+        (await together(sites, forget)).complete()
+
+    async def _begin_blocks(self, run: PlannedRun, sites: Sequence[Site]) -> None:
+        """The ledgers of devices that are about to be written over; those of files go with these.
+
+        Workloads with other blocks may verify the same device: the smallest counts.
+        """
+        data_set = self._context.plan.data_set(run.point.data_set)
+        points = (point for point in self._context.plan.points if isinstance(point.job, Job))
+        least = min(point.io.block_bytes for point in points if point.io.verify)
+
+        async def begin(site: Site) -> None:
+            if site.raw:
+                await self._context.ledgers.begin(site, data_set, least)
+
+        (await together(sites, begin)).complete()
+
+    async def _restore(self, run: PlannedRun, sites: Sequence[Site]) -> None:
+        self._mark(sites)
+        # Where nothing is filled, no write tells how large a ledger must be.
+        if run.point.io.verify and self._wish.fill >= 1:
+            await self._begin_blocks(run, sites)
+        else:
+            await self._forget_blocks(run, sites)
+        purge = self._wish.purge
+        if purge is not Purge.NONE:
+            where = ", ".join(self._targets[site.key].path for site in sites[:1])
+            self._context.begin(Phase.PURGE, run, f"{purge.value}: {where} on {len(sites)} hosts")
+            (await together(sites, self._purge)).complete()
+            now_ns = self._context.clock.real_ns()
+            self._books.keep(
+                *(
+                    replace(_fresh(self._books.of(site)), purged_by=purge, purged_real_ns=now_ns)
+                    for site in sites
+                )
+            )
+        else:
+            self._books.keep(*(_without_doubt(self._books.of(site)) for site in sites))
+        if purge in (Purge.FSTRIM, Purge.RECREATE):
+            await self._sites.lay_out_again(run)
+        await self._fill(run, sites)
+        await self._settle_books(sites, turn_of(self._wish.restore, run))
+
+    async def _purge(self, site: Site) -> None:
+        purge, path = self._wish.purge, self._targets[site.key].path
+        if self._context.stop.requested:
+            raise Interrupted("The purge was stopped.", "Resume the session to go on.")
+        if purge is Purge.DISCARD:
+            await discard(site, path)
+        elif purge.of_device:
+            await erase(self._context, site, purge)
+        else:
+            await self._sites.remove_files(site, path)
+            if purge is Purge.FSTRIM:
+                await trim(site, site.dir if site.scratch else path)
+
+    async def _fill(self, run: PlannedRun, sites: Sequence[Site]) -> None:
+        """Devices are written over `fill` times; of files and images the layout was the first."""
+        laid_out = 0 if sites[0].raw else 1
+        passes = self._wish.fill - laid_out
+        written = {site.name: 0 for site in sites}
+        if passes > 0:
+            for data_set in self._filled_sets(run, sites):
+                job = self._writer_of(data_set, run, sites)
+                new = await write_over(self._context, sites, data_set, passes, job)
+                written = {name: written[name] + new[name] for name in written}
+                if passes >= 1:
+                    for site in sites:
+                        self._context.ledgers.written(site, data_set)
+        accounts = []
+        for site in sites:
+            old = self._books.of(site)
+            total = old.written_bytes + written[site.name] + laid_out * old.region_bytes
+            accounts.append(replace(old, filled=self._wish.fill, written_bytes=total))
+        self._books.keep(*accounts)
+
+    def _filled_sets(self, run: PlannedRun, sites: Sequence[Site]) -> tuple[DataSet, ...]:
+        """Every data set of the configuration; of a device the largest, which covers the others."""
+        target = self._targets[sites[0].key]
+        here = run.point.configuration
+        sets = [item for item in self._context.plan.data_sets if item.configuration == here]
+        if not sites[0].device:
+            return tuple(sets)
+        every = [
+            item
+            for item in self._context.plan.data_sets
+            if item.configuration in target.configurations
+        ]
+        return (max(every, key=lambda item: item.bytes_per_host),)
+
+    def _writer_of(self, data_set: DataSet, run: PlannedRun, sites: Sequence[Site]) -> Job:
+        """Who writes as a fill does: on files their own jobs, as only these may stamp them."""
+        if sites[0].device:
+            return run.point.io
+        return next(p.io for p in self._context.plan.points if p.data_set == data_set.id)
+
+    async def _make_steady(self, run: PlannedRun, sites: Sequence[Site]) -> None:
+        key = workload_key(run)
+        if all(key in dict(self._books.of(site).steady[-1:]) for site in sites):
+            return
+        turn = self._books.of(sites[0]).restored_for
+        self._mark(sites)
+        series, written = await run_rounds(self._context, sites, run)
+        self._books.add(series)
+        if not series.achieved:
+            text = f"{run.point.label} was not steady after {len(series.iops)} rounds."
+            self._context.tell(Notice(text))
+        accounts = []
+        for site in sites:
+            old = self._books.of(site)
+            total = old.written_bytes + written[site.name]
+            # Another mix of writes has been at work since: only the newest is still steady.
+            accounts.append(replace(old, written_bytes=total, steady=((key, series.achieved),)))
+        self._books.keep(*accounts)
+        await self._settle_books(sites, turn)
+
+    def _mark(self, sites: Sequence[Site]) -> None:
+        accounts = (self._books.of(site) for site in sites)
+        self._books.keep(*(replace(account, under_way=PREPARING) for account in accounts))
+
+    async def _settle_books(self, sites: Sequence[Site], turn: str | None) -> None:
+        """What was under way is done, and the counters agree with the account."""
+        looks = (await together(sites, _counters_of)).complete()
+        for site in sites:
+            account = replace(self._books.of(site), under_way="", restored_for=turn)
+            self._books.keep(account)
+            self._books.seen(site, looks[site.name])
+
+
+def _changes(run: PlannedRun) -> bool:
+    """Whether a run does anything but read."""
+    access = run.point.io.access
+    return access.writes or access.trims
+
+
+def _fresh(account: LedgerTarget) -> LedgerTarget:
+    """The account of a target that was just purged."""
+    return replace(account, filled=0.0, written_bytes=0, foreign_bytes=0, unknown=None, steady=())
+
+
+def _without_doubt(account: LedgerTarget) -> LedgerTarget:
+    """The account of a target that is written over whole: what was there before matters no more.
+
+    Bytes are counted from here on where they were not known.
+    """
+    written = 0 if account.unknown else account.written_bytes
+    return replace(account, written_bytes=written, foreign_bytes=0, unknown=None, steady=())
+
+
+def _with_filled(site: Site, account: LedgerTarget) -> Site:
+    if not site.raw:
+        return site
+    return replace(site, filled_bytes=account.region_bytes if account.filled >= 1 else 0)
+
+
+async def _counters_of(site: Site) -> Look:
+    return await snapshot(site.host)

@@ -1,0 +1,246 @@
+"""Keeps a session's state ledger: what was done to each target, told whenever it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from iolab.core.host import HostFacts
+from iolab.core.run import DataSet, HostRun, PlannedRun, RunRecord
+from iolab.core.target_state import Ledger, LedgerRun, LedgerTarget, RoundsSeries, TargetState
+from iolab.hosts.answers import LedgerAnswer, read_answer
+from iolab.hosts.device_counters import Look
+from iolab.hosts.engine import BlockLedger
+from iolab.hosts.host import Host
+from iolab.study.targets import Target
+from iolab.targets.work_directory import Site
+
+UNSEEN = "not looked at"
+"""Stands for the run when the counters could not be read after it."""
+
+PREPARING = "preparing"
+"""Stands for the run while a purge, a fill or rounds are under way."""
+
+
+class Books:
+    """The ledger of a session; `tell` keeps each new state of it before the next step."""
+
+    def __init__(self, ledger: Ledger, tell: Callable[[Ledger], None]) -> None:
+        self._ledger = ledger
+        self._tell = tell
+        self._opened: set[str] = set()
+
+    def of(self, site: Site) -> LedgerTarget:
+        """The account of a site that was opened by `open`."""
+        found = self._ledger.target(site.key)
+        if found is None:
+            raise ValueError(f"no account of {site.key}")
+        return found
+
+    def knows(self, site: Site) -> bool:
+        """Whether there is an account of the site already."""
+        return self._ledger.target(site.key) is not None
+
+    def keep(self, *accounts: LedgerTarget) -> None:
+        """Put these accounts in the place of the old ones, and tell."""
+        new = {item.key: item for item in accounts}
+        kept = [new.pop(item.key, item) for item in self._ledger.targets]
+        self._ledger = replace(self._ledger, targets=(*kept, *new.values()))
+        self._tell(self._ledger)
+
+    def add(self, series: RoundsSeries) -> None:
+        """Keep a series of rounds."""
+        self._ledger = replace(self._ledger, rounds=(*self._ledger.rounds, series))
+        self._tell(self._ledger)
+
+    def open(self, site: Site, target: Target, facts: HostFacts, look: Look, region: int) -> None:
+        """Begin the account of a site, or go on with it: what was written meanwhile is noticed."""
+        counter, boot = written_bytes(site, look), facts.kernel.boot_id
+        old = self._ledger.target(site.key)
+        if old is None:
+            new = LedgerTarget(
+                key=site.key,
+                host=site.name,
+                path=target.path,
+                serial=target.serial,
+                boot_id=boot,
+                counter_bytes=counter,
+                region_bytes=region,
+            )
+        else:
+            new = _gone_on(old, site, boot, counter)
+            if not site.raw and site.key not in self._opened:
+                # The files of an earlier sitting are gone; these were laid out just now.
+                new = replace(new, restored_for=None, filled=0.0, under_way="", steady=())
+        self._opened.add(site.key)
+        self.keep(new)
+
+    def seen(self, site: Site, look: Look) -> None:
+        """Take the device's counter as it is now: whatever it counted is in the account."""
+        self.keep(replace(self.of(site), counter_bytes=written_bytes(site, look)))
+
+
+def written_bytes(site: Site, look: Look) -> int | None:
+    """The count of bytes that were written to a site's device since the boot; None without one."""
+    device = site.target.device if site.target else None
+    counts = look.disks.get(device) if device else None
+    if counts is None:
+        # A device that did nothing since the boot is not in the list.
+        return 0 if site.device else None
+    return counts.write_bytes
+
+
+def workload_key(run: PlannedRun) -> str:
+    """A sweep by name: the configuration and the workload."""
+    return f"{run.point.configuration}/{run.point.workload}"
+
+
+def begun(account: LedgerTarget, run: PlannedRun) -> LedgerTarget:
+    """The account with the run under way; the first of a sweep is what others compare with.
+
+    Of what a run trims nothing is left: from its beginning on there is no start state any more, so
+    that it is made again before the next run, whatever becomes of this one.
+    """
+    key = workload_key(run)
+    sweeps = account.sweeps
+    if key not in dict(sweeps):
+        sweeps = (*sweeps, (key, account.written_bytes))
+    access = run.point.io.access
+    changes = access.writes or access.trims
+    under_way = f"{run.point.digest} {run.repeat}" if changes else ""
+    new = replace(account, sweeps=sweeps, under_way=under_way)
+    return replace(new, filled=0.0, restored_for=None, steady=()) if access.trims else new
+
+
+def state_of(account: LedgerTarget, run: PlannedRun) -> TargetState:
+    """The state in which the run begins."""
+    key = workload_key(run)
+    return TargetState(
+        host=account.host,
+        target_key=account.key,
+        purged_by=account.purged_by,
+        purged_real_ns=account.purged_real_ns,
+        region_bytes=account.region_bytes,
+        filled=account.filled,
+        written_bytes=account.written_bytes,
+        compared_bytes=dict(account.sweeps).get(key, account.written_bytes),
+        foreign_bytes=account.foreign_bytes,
+        steady=dict(account.steady).get(key),
+        unknown=account.unknown,
+    )
+
+
+def ended(account: LedgerTarget, record: RunRecord, host: HostRun) -> LedgerTarget:
+    """The account after a run: the larger of the engine's and the device's count is believed."""
+    totals, run = host.totals, record.run
+    engine = None
+    if totals is not None:
+        engine = totals.write.bytes if totals.write else 0
+    moved = [delta.write_bytes for delta in host.devices[:1]]
+    device = moved[0] if moved else None
+    line = LedgerRun(run.point.digest, run.repeat, run.attempt, engine, device)
+    # A directory's disk may serve others too: there only the engine's own count is the session's.
+    known = [count for count in (engine, device if account.serial else None) if count is not None]
+    unknown = account.unknown
+    if not known and record.run.point.io.access.writes:
+        unknown = f"nothing tells how much the run of {run.point.label} wrote"
+    return replace(
+        account,
+        under_way="",
+        written_bytes=account.written_bytes + max(known, default=0),
+        unknown=unknown,
+        runs=(*account.runs, line),
+    )
+
+
+def states_of(
+    accounts: Mapping[str, LedgerTarget], sites: Sequence[Site], run: PlannedRun
+) -> tuple[TargetState, ...]:
+    """The states of all sites of a run."""
+    return tuple(state_of(accounts[site.key], run) for site in sites)
+
+
+def _gone_on(old: LedgerTarget, site: Site, boot: str, counter: int | None) -> LedgerTarget:
+    """An account that was kept before, with what the device's counter has moved by since."""
+    new = replace(old, boot_id=boot, counter_bytes=counter)
+    if not site.raw:
+        return new
+    if old.boot_id != boot or counter is None or old.counter_bytes is None:
+        return replace(new, unknown="the host was started anew, and its counters with it")
+    moved = counter - old.counter_bytes
+    if moved < 0:
+        return replace(new, unknown="the device counts less than it did: it was replaced")
+    new = replace(new, written_bytes=old.written_bytes + moved)
+    if moved and not old.under_way:
+        return replace(new, foreign_bytes=old.foreign_bytes + moved)
+    return new
+
+
+OPEN_LIMIT_S: Final = 20.0
+"""Making a file in memory; a host under full load may be slow to answer."""
+
+_Place = tuple[str, str]
+"""A site's key, and what lies there."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A ledger, who keeps it, and whether it knows of every block."""
+
+    ledger: BlockLedger
+    host: Host
+    whole: bool = False
+
+
+class BlockLedgers:
+    """The ledgers that a session's hosts keep; a host that was lost keeps none any more."""
+
+    def __init__(self) -> None:
+        self._kept: dict[_Place, _Kept] = {}
+
+    async def begin(self, site: Site, data_set: DataSet, block_bytes: int) -> BlockLedger:
+        """A new ledger in the place of any other, before all of the data set is written.
+
+        `block_bytes` is the smallest block that will be verified. HostError when the host has none.
+        """
+        place = _place(site, data_set)
+        self._kept.pop(place, None)
+        told = await site.host.ask("ledger_open", deadline_s=OPEN_LIMIT_S, name=" ".join(place))
+        path = read_answer(site.name, LedgerAnswer, told).path
+        ledger = BlockLedger(path, block_bytes)
+        self._kept[place] = _Kept(ledger, site.host)
+        return ledger
+
+    def written(self, site: Site, data_set: DataSet) -> None:
+        """All of the data set was written: its ledger, if there is one, knows of every block."""
+        kept = self._kept.get(_place(site, data_set))
+        if kept:
+            kept.whole = True
+
+    def of(self, site: Site, data_set: DataSet) -> BlockLedger | None:
+        """The ledger that a run on the data set is held against, and goes on with."""
+        kept = self._found(site, data_set)
+        return kept.ledger if kept else None
+
+    def know(self, site: Site, data_set: DataSet) -> bool:
+        """Whether the last write of every block of the data set is known."""
+        kept = self._found(site, data_set)
+        return kept is not None and kept.whole
+
+    async def forget(self, site: Site, data_set: DataSet) -> None:
+        """What lies there is written by somebody who keeps no ledger. HostError when lost."""
+        place = _place(site, data_set)
+        kept = self._kept.pop(place, None)
+        if kept and kept.host is site.host:
+            await site.host.ask("ledger_close", deadline_s=OPEN_LIMIT_S, name=" ".join(place))
+
+    def _found(self, site: Site, data_set: DataSet) -> _Kept | None:
+        """An agent that was lost took its ledgers along; nor does a host know of another's."""
+        kept = self._kept.get(_place(site, data_set))
+        return kept if kept and kept.host is site.host and not site.read_from else None
+
+
+def _place(site: Site, data_set: DataSet) -> _Place:
+    """On a device all data sets lie over each other: they are one."""
+    return site.key, site.device or data_set.id

@@ -1,0 +1,304 @@
+"""The sites of a session: folders taken on first need, files laid out once, all left in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from iolab.core.events import FilesystemsMade, Notice, Phase
+from iolab.core.host import HostFacts
+from iolab.core.run import DataSet, PlannedRun
+from iolab.core.workload import Job, MakesFiles
+from iolab.errors import HostError, Interrupted
+from iolab.hosts.answers import ScratchAnswer, read_answer
+from iolab.hosts.barrier import Member, together
+from iolab.hosts.host import Host, Message, Refusal
+from iolab.study.targets import Target, data_sets_at, makers_of, targets_of
+from iolab.targets.context import Context
+from iolab.targets.devices import (
+    Made,
+    allocated_bytes,
+    folder_of,
+    image_of,
+    let_go,
+    make_again,
+    make_file_system,
+    take_device,
+)
+from iolab.targets.layout import lay_out, present_bytes, require_handed_on, rotated
+from iolab.targets.work_directory import Site, scratch_name
+from iolab.units import format_bytes
+
+OPEN_LIMIT_S: Final = 120.0
+"""Taking a folder; what a dead session left there, perhaps terabytes, is removed first."""
+
+CLOSE_LIMIT_S: Final = 120.0
+"""Removing the session's own files: a file system frees extents at more than 10 GB/s."""
+
+OWN_LOCK_PAUSE_S: Final = 1.0
+OWN_LOCK_TRIES: Final = 90
+"""How long an agent that this session lost may hold on to its folder: its lease, 15 s unless the
+study says otherwise, and what it takes to remove the files."""
+
+
+async def take_folder(
+    context: Context, host: Host, path: str, name: str, *, more_s: float = 0.0
+) -> str:
+    """The folder `name` in `path`, which is the session's alone from now on; its full path.
+
+    What an earlier session left there is removed and told; that may take `more_s` than usual.
+    Raises HostError, a Refusal with the code busy while another session holds it, and Interrupted.
+    """
+    opened = await open_folder(context, host, path, name, more_s=more_s)
+    answer = read_answer(host.name, ScratchAnswer, opened)
+    if answer.left_over_bytes:
+        size = format_bytes(answer.left_over_bytes)
+        context.tell(
+            Notice(f"An earlier session had left {size} in {answer.dir} on '{host.name}'.")
+        )
+    return answer.dir
+
+
+def split(folder: str) -> tuple[str, str]:
+    """A scratch folder's path and name, written in one way."""
+    path, _, name = folder.rpartition("/")
+    return path.rstrip("/") or "/", name
+
+
+async def open_folder(
+    context: Context, host: Host, path: str, name: str, *, more_s: float = 0.0
+) -> Message:
+    """The same without a word; an agent of this very session that is ending there is waited for."""
+    owner = context.owner
+    context.taken.setdefault(host.name, set()).add(split(f"{path}/{name}"))
+    for _ in range(OWN_LOCK_TRIES):
+        try:
+            return await host.ask(
+                "scratch_open",
+                deadline_s=OPEN_LIMIT_S + more_s,
+                path=path,
+                name=name,
+                owner=owner,
+            )
+        except Refusal as refused:
+            if refused.code != "busy" or not refused.says.endswith(f"held by {owner}"):
+                raise
+        await context.stop.pause(OWN_LOCK_PAUSE_S)
+        if context.stop.requested:
+            raise Interrupted("The session was stopped.", "Resume it to go on.")
+    happened = f"{path} on host '{host.name}' is still held by an agent of {owner}."
+    raise HostError(happened, "See what keeps it alive there, and resume the session.")
+
+
+SLOWEST_REMOVALS_PER_S: Final = 1000.0
+"""Of the many files that metadata load leaves when it is stopped, by all threads of an agent."""
+
+
+class Sites:
+    """Every folder that the session holds, by `Target.key`, and the data sets that lie in them."""
+
+    def __init__(self, context: Context, pending: Iterable[PlannedRun]) -> None:
+        self._context = context
+        self._targets = targets_of(context.study)
+        self._needed = {run.point.data_set: run for run in reversed(tuple(pending))}
+        self._open: dict[str, Site] = {}
+        self._made: dict[str, HostFacts] = {}
+        self._ready: set[str] = set()
+        self._shared: set[tuple[str, ...]] = set()
+        jobs = [point.job for point in context.plan.points]
+        most = max((job.inodes for job in jobs if isinstance(job, MakesFiles)), default=0)
+        self._removal_s = most / SLOWEST_REMOVALS_PER_S
+
+    async def ready_for(self, run: PlannedRun, facts: Mapping[str, HostFacts]) -> tuple[Site, ...]:
+        """The run's sites, with all files that the pending runs of its configuration need.
+
+        Raises HostError or EngineError when a folder cannot be had or filled.
+        """
+        configuration = run.point.configuration
+        targets = [t for t in self._in_use() if configuration in t.configurations]
+        if configuration not in self._ready:
+            await self._take(targets, facts)
+            for data_set in self._context.plan.data_sets:
+                if data_set.configuration == configuration and data_set.id in self._needed:
+                    await self._fill(data_set, targets)
+            self._ready.add(configuration)
+        there = makers_of(self._context.study, run.point)
+        sites = tuple(self._open[target.key] for target in targets if target.host in there)
+        if not sites:
+            happened = f"Every host that makes the load of {run.point.label} has failed."
+            raise HostError(happened, "See why, and resume the session.")
+        return await self._turned(sites) if self._hands_on(run) else sites
+
+    def facts_of(self, site: Site, facts: Mapping[str, HostFacts]) -> HostFacts:
+        """What is known of a site's host: `facts`, unless the session made its file system."""
+        return self._made.get(site.key, facts[site.key])
+
+    def _hands_on(self, run: PlannedRun) -> bool:
+        """Whether clients of this run read each other's files."""
+        job = run.point.job
+        return bool(self._context.study.target.rotate) and isinstance(job, Job) and job.access.reads
+
+    async def _turned(self, sites: tuple[Site, ...]) -> tuple[Site, ...]:
+        """The sites handed on; once for every set of folders it is seen that they are shared."""
+        turned = rotated(sites, self._context.study.target.rotate)
+        folders = tuple(f"{site.name} {site.dir}" for site in turned)
+        if folders not in self._shared:
+            await require_handed_on(sites, turned)
+            self._shared.add(folders)
+        return turned
+
+    async def present_bytes(self) -> dict[str, int]:
+        """Bytes that an earlier session kept on purpose, by `Target.key`.
+
+        They are those of the plan's files; of an image for a file system what it has of the disk.
+        """
+        found: dict[str, int] = {}
+
+        async def look(wanted: _Wanted) -> None:
+            target = wanted.target
+            if target.serial is not None:
+                return
+            host = self._context.hosts[target.host]
+            if self._context.study.target.make_xfs:
+                found[target.key] = await allocated_bytes(host, image_of(target))
+                return
+            folder = f"{target.path.rstrip('/')}/{scratch_name(target.host)}"
+            site = Site(host, folder, None, target.key)
+            for data_set in data_sets_at(self._context.plan, target):
+                size = await present_bytes(site, data_set)
+                found[target.key] = found.get(target.key, 0) + size
+
+        for batch in _one_a_host(_Wanted(target) for target in self._in_use()):
+            (await together(batch, look)).complete()
+        return found
+
+    def forget(self, host: str) -> None:
+        """Hold nothing of a host that was lost: its folders are taken and filled anew on need."""
+        for target in self._targets:
+            if target.host == host:
+                self._open.pop(target.key, None)
+                self._made.pop(target.key, None)
+                self._ready.difference_update(target.configurations)
+
+    async def remove_files(self, site: Site, path: str) -> None:
+        """Remove what lies in a folder, which is taken again; `path` is the folder's parent.
+
+        A file system of the session's own is made anew.
+        """
+        if site.scratch:
+            (target,) = [target for target in self._targets if target.key == site.key]
+            await make_again(site, target, self._context.study.target)
+            return
+        limit_s = CLOSE_LIMIT_S + self._removal_s
+        await site.host.ask("scratch_close", deadline_s=limit_s, dir=site.dir, keep=False)
+        name = scratch_name(site.name)
+        await open_folder(self._context, site.host, path, name, more_s=self._removal_s)
+
+    async def lay_out_again(self, run: PlannedRun) -> None:
+        """All files of the run's configuration anew, in folders that are empty."""
+        here = run.point.configuration
+        targets = [t for t in self._in_use() if here in t.configurations]
+        for data_set in self._context.plan.data_sets:
+            if data_set.configuration == here and data_set.id in self._needed:
+                await self._fill(data_set, targets)
+
+    async def leave(self) -> tuple[str, ...]:
+        """Remove every folder, or keep it where the study says so; sentences on what failed."""
+        keep = self._context.study.target.keep_files
+        paths = {target.key: target.path for target in self._targets}
+        living = [site for site in self._open.values() if not site.host.lost]
+
+        async def close(site: Site) -> None:
+            if site.device:
+                await let_go(site, paths[site.key])
+                return
+            limit_s = CLOSE_LIMIT_S + self._removal_s
+            await site.host.ask("scratch_close", deadline_s=limit_s, dir=site.held, keep=keep)
+            self._context.taken.get(site.name, set()).discard(split(site.held))
+
+        faults: list[str] = []
+        for batch in _one_a_host(living):
+            outcomes = await together(batch, close)
+            faults += [str(fault) for fault in outcomes.failed.values()]
+        self._open.clear()
+        return tuple(faults)
+
+    async def _take(self, targets: list[Target], facts: Mapping[str, HostFacts]) -> None:
+        settings = self._context.study.target
+        made: dict[str, HostFacts] = {}
+
+        async def take(wanted: _Wanted) -> None:
+            target, host = wanted.target, self._context.hosts[wanted.name]
+            seen = facts[target.key]
+            if settings.make_xfs:
+                own = await self._take_own(host, target, seen)
+                for text in own.said:
+                    self._context.tell(Notice(text))
+                site, made[target.key] = own.site, own.facts
+            elif target.serial is not None:
+                site = await take_device(host, target, seen.target, settings)
+            else:
+                folder = await self._folder(host, target.path, scratch_name(host.name))
+                site = Site(host, folder, seen.target, target.key)
+            self._open[target.key] = site
+
+        wanted = [_Wanted(target) for target in targets if target.key not in self._open]
+        if settings.make_xfs and wanted:
+            hosts = "1 host" if len(wanted) == 1 else f"each of {len(wanted)} hosts"
+            self._context.begin(Phase.LAY_OUT, None, f"an XFS on {hosts}")
+        outcomes = await together(wanted, take)
+        if made:
+            self._made |= made
+            self._context.tell(FilesystemsMade(tuple(made.items())))
+        outcomes.complete()
+
+    async def _take_own(self, host: Host, target: Target, seen: HostFacts) -> Made:
+        """A folder with a file system of the session's own in it."""
+        folder = await self._folder(host, *folder_of(target))
+        try:
+            return await make_file_system(host, folder, target, self._context.study.target, seen)
+        except HostError:
+            if not host.lost:
+                # Only so can the folder be taken again.
+                with suppress(HostError):
+                    limit_s = CLOSE_LIMIT_S + self._removal_s
+                    await host.ask("scratch_close", deadline_s=limit_s, dir=folder, keep=False)
+            raise
+
+    async def _folder(self, host: Host, path: str, name: str) -> str:
+        return await take_folder(self._context, host, path, name, more_s=self._removal_s)
+
+    def _in_use(self) -> list[Target]:
+        return [item for item in self._targets if item.host not in self._context.left_out]
+
+    async def _fill(self, data_set: DataSet, targets: list[Target]) -> None:
+        # A device is written over as a whole, when the state for its runs is made.
+        all_sites = (self._open[target.key] for target in targets)
+        sites = [site for site in all_sites if not site.device]
+        if not sites:
+            return
+        await lay_out(self._context, sites, data_set, self._needed[data_set.id].point.io)
+
+
+class _Wanted:
+    """A target as a member of a phase, named by its host."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    @property
+    def name(self) -> str:
+        return self.target.host
+
+
+def _one_a_host(members: Iterable[Member]) -> list[list[Member]]:
+    """The members in batches that name each host once, as the barrier files outcomes by host."""
+    batches: list[dict[str, Member]] = []
+    for member in members:
+        batch = next((one for one in batches if member.name not in one), None)
+        if batch is None:
+            batches.append({member.name: member})
+        else:
+            batch[member.name] = member
+    return [list(batch.values()) for batch in batches]

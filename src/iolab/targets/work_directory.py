@@ -1,0 +1,163 @@
+"""One host with the folder that a session holds there."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from iolab.core.host import SCRATCH_PREFIX, TargetFacts
+from iolab.core.run import DataSet
+from iolab.errors import HostError
+from iolab.hosts.answers import FileAnswer, read_answer
+from iolab.hosts.barrier import together
+from iolab.hosts.host import Host, Refusal, printable
+
+PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""Host names that may stand in a folder's name as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A host, the session's scratch folder on it, and what is known of the file system below.
+
+    `key` is that of the directory's facts (`Target.key`). `read_from` is the client whose folder
+    `dir` is, empty for the host's own. Where the target is a block device, `device` is its name in
+    the folder `dir`, and `filled_bytes` is how much of it, from the start, is known to be written.
+    With `image` it is a guest's disk, whose image was written in full before the guest was booted.
+    Where `dir` is a file system of the session's own, `scratch` is the folder that is held for it.
+    """
+
+    host: Host
+    dir: str
+    target: TargetFacts | None
+    key: str
+    read_from: str = ""
+    device: str = ""
+    filled_bytes: int = 0
+    scratch: str = ""
+    image: bool = False
+
+    @property
+    def raw(self) -> bool:
+        """Whether it is a device found as it is, which must be written over before it counts."""
+        return bool(self.device) and not self.image
+
+    @property
+    def held(self) -> str:
+        """The scratch folder that the host's agent holds: `dir`, or the one around it."""
+        return self.scratch or self.dir
+
+    @property
+    def name(self) -> str:
+        """The host's name."""
+        return self.host.name
+
+    @property
+    def inodes_of(self) -> str | None:
+        """Where files are to be counted; None where a server might be slow to answer, or is."""
+        return self.dir if self.target and not self.target.network else None
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The block devices below the folder, nearest first; none for network file systems."""
+        return self.target.devices if self.target else ()
+
+    def paths(self, data_set: DataSet, numjobs: int | None = None) -> list[str]:
+        """Full paths of the data set's files that so many jobs use (all by default)."""
+        if self.device:
+            return [f"{self.dir}/{self.device}"]
+        return [f"{self.dir}/{name}" for name in data_set.file_names(numjobs)]
+
+    def holding(self, data_set: DataSet) -> DataSet:
+        """The data set as it lies here: in files, or on the device."""
+        return replace(data_set.on(self.name), device=self.device)
+
+
+def scratch_name(host: str) -> str:
+    """The folder's name for a host: the host's own name where it is plain, else its hash."""
+    if PLAIN_NAME.fullmatch(host):
+        return f"{SCRATCH_PREFIX}-{host}"
+    return f"{SCRATCH_PREFIX}-{hashlib.sha256(host.encode()).hexdigest()[:16]}"
+
+
+MARK: Final = ".iolab-lock"
+"""The agent's mark in a folder that it holds."""
+
+MARK_BYTES_MAX: Final = 4096
+"""More than the agent ever writes into it."""
+
+MARK_LIMIT_S: Final = 60.0
+"""Reading a line over a network file system that others keep busy."""
+
+HOSTS_NAMED: Final = 4
+"""Hosts that are named beside the first one; more are counted."""
+
+
+def seen_dir(site: Site, other: Site) -> str:
+    """The other host's scratch folder as this host sees it: beside its own."""
+    return posixpath.join(posixpath.dirname(site.dir), posixpath.basename(other.dir))
+
+
+async def require_shared(
+    sites: Sequence[Site], needs: Mapping[str, Sequence[str]], *, do: str
+) -> None:
+    """Nothing when each host of `needs` sees the folders of the hosts that it names there.
+
+    `sites` are the hosts' own folders. HostError for the first host that does not, which names the
+    others and has `do` as its remedy, or for hosts that failed.
+    """
+    by_name = {site.name: site for site in sites}
+    makers = {name: by_name[name] for names in needs.values() for name in names}
+    marks = (await together(makers.values(), lambda site: _mark(site, site.dir))).complete()
+
+    async def look(site: Site) -> None:
+        for name in needs[site.name]:
+            folder = seen_dir(site, by_name[name])
+            why = await _otherness(site, folder, marks[name])
+            if why is not None:
+                blind.append(site.name)
+                raise HostError(
+                    f"Host '{printable(site.name)}' does not see the files of '{printable(name)}' "
+                    f"in {printable(folder)}: the target is not shared "
+                    f"({printable(why).rstrip('.')}).",
+                    do,
+                )
+
+    blind: list[str] = []
+    outcomes = await together([by_name[name] for name, names in needs.items() if names], look)
+    if not blind:
+        outcomes.complete()
+        return
+    # One pair tells it all: where a target is not shared, many hosts say the same. Nor is any of
+    # them at fault by itself, so that none is left out for it.
+    first, *others = [name for name in needs if name in blind]
+    happened = outcomes.failed[first].happened
+    if others:
+        happened += f" The same goes for {_named(others)}."
+    raise HostError(happened, do)
+
+
+def _named(hosts: Sequence[str]) -> str:
+    more = f" and {len(hosts) - HOSTS_NAMED} more" if len(hosts) > HOSTS_NAMED else ""
+    return ", ".join(f"'{printable(name)}'" for name in hosts[:HOSTS_NAMED]) + more
+
+
+async def _otherness(site: Site, folder: str, mark: FileAnswer) -> str | None:
+    """Why what the host sees there is not the folder with that mark; None when it is."""
+    try:
+        seen = await _mark(site, folder)
+    except Refusal as refused:
+        return refused.says
+    return None if seen == mark else "what it sees there is another folder"
+
+
+async def _mark(site: Site, folder: str) -> FileAnswer:
+    """Size and digest of the mark in a folder, as that host reads it."""
+    told = await site.host.ask(
+        "get", deadline_s=MARK_LIMIT_S, path=f"{folder}/{MARK}", max_bytes=MARK_BYTES_MAX
+    )
+    return read_answer(site.name, FileAnswer, told)

@@ -1,1 +1,0 @@
-"""Tests of the analysis, on records made by hand."""

@@ -1,1 +1,0 @@
-"""Audits of sets of results."""

@@ -1,1 +1,0 @@
-"""The statistics of the method, against oracles and against what must hold."""

@@ -1,0 +1,238 @@
+"""Which run an agenda asks for next, on systems whose truth is known."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from statistics import median
+
+import pytest
+
+from iolab.analysis.adaptive import (
+    DecidingAgenda,
+    Log,
+    axis_of,
+    is_decided_by_results,
+    jobs_of,
+    peak_of,
+    trail_of,
+)
+from iolab.analysis.points import alarms, mark_moved, sentinel_of
+from iolab.core.metric import Level, Metric, Result
+from iolab.core.run import PlannedRun, Point, RunStatus
+from iolab.core.workload import Arrivals
+from iolab.study.schedule import expand, searches_of
+from tests.analysis.adaptive.systems import System, measured, saturating, whole_session
+from tests.guests.guest_studies import FLEET
+from tests.plans import make_plan
+from tests.study.studies import SMALL, load, workload
+
+AXIS = "iodepth = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24]\n"
+CURVE = workload(f'{AXIS}axis = "adaptive"\nheadline = [15]')
+PEAK = workload('iodepth = [1,2,4,8,16,32,64]\nnumjobs = [1,2,4,8]\nobjective = "peak"')
+MOST = workload('objective = "max-load"\nlimit = "p99 <= 2ms"')
+SOFT = System(saturating(100_000, 1e-4))
+
+
+def hill(point: Point) -> float:
+    """A rate that is largest, 100,000, at depth 16 of four jobs."""
+    depth, jobs = math.log2(point.io.iodepth), math.log2(point.io.numjobs)
+    return 1e5 * math.exp(-0.15 * (depth - 4) ** 2 - 0.1 * (jobs - 2) ** 2)
+
+
+def queue_rate(point: Point) -> float:
+    return min(point.io.rate_iops or math.inf, 1e5)
+
+
+def queue_p99(point: Point) -> float:
+    """300 us at rest, 2 ms at 85,000 a second."""
+    return 3e5 / (1 - min(queue_rate(point), 99_990) / 1e5)
+
+
+HILL = System(hill)
+QUEUE = System(queue_rate, queue_p99)
+SYSTEMS = {CURVE: SOFT, PEAK: HILL, MOST: QUEUE, SMALL: SOFT}
+
+
+def test_a_curve_is_known_from_few_loads_within_what_it_claims() -> None:
+    study = load(CURVE)
+    runs, results = whole_session(study, SOFT)
+    search = searches_of(study, make_plan(study).points)[0]
+    axis = axis_of(study, search, Log(study, results))
+    assert axis is not None
+    points = axis.points()
+    assert len(points) == 24
+    assert len(runs) <= 12
+    assert 15 in axis.measured
+    rate = SOFT.rate
+    truth = {place[0]: rate(point) for place, point in search.points.items()}
+    errors = [abs(math.log(point.rate / truth[point.load])) for point in points]
+    assert max(errors) < 0.02
+    held = [point.low <= truth[point.load] <= point.high for point in points]
+    assert sum(held) >= 23
+
+
+def test_a_peak_of_two_axes_is_found_and_confirmed() -> None:
+    study = load(PEAK)
+    runs, results = whole_session(study, HILL)
+    search = searches_of(study, make_plan(study).points)[0]
+    found = peak_of(search, Log(study, results)).peak()
+    assert hill(search.points[found.point]) >= 0.97 * 1e5
+    assert found.low <= 1e5 <= found.high
+    assert len(runs) <= 24
+    best = search.points[found.point].digest
+    assert sum(run.point.digest == best for run in runs) >= 2
+
+
+def test_the_highest_load_under_a_limit_lies_within_its_interval() -> None:
+    study = load(MOST)
+    runs, results = whole_session(study, QUEUE)
+    trail = trail_of(searches_of(study, make_plan(study).points)[0], Log(study, results))
+    assert trail is not None
+    answer = trail.answer
+    assert answer.low is not None
+    assert answer.high is not None
+    assert answer.low <= 85_000 <= answer.high
+    assert answer.verified is not None
+    assert 0.9 * 85_000 < answer.verified < 85_000
+    assert len(runs) <= 15
+    assert runs[0].point.io.rate_iops is None
+    assert all(run.point.io.arrivals is Arrivals.POISSON for run in runs[1:])
+
+
+@pytest.mark.parametrize("text", SYSTEMS, ids=["curve", "peak", "max-load", "grid"])
+@pytest.mark.parametrize("method", ["fixed", "adaptive"])
+def test_a_session_that_was_ended_anywhere_goes_on_with_the_same_run(
+    text: str, method: str
+) -> None:
+    study = load(text, f"method.kind={method}")
+    runs, results = whole_session(study, SYSTEMS[text])
+    for ended in range(0, len(runs), max(1, len(runs) // 8)):
+        again, _ = whole_session(study, SYSTEMS[text], results[:ended])
+        assert again == runs[ended:]
+    assert whole_session(study, SYSTEMS[text], results)[0] == []
+
+
+def test_repeats_are_made_in_blocks_until_intervals_are_narrow() -> None:
+    study = load(workload(AXIS), "method.kind=adaptive", "method.repeats_max=4")
+    runs, _ = whole_session(study, SOFT)
+    plain = [run for run in runs if run.point.digest != sentinel_digest(study.text)]
+    first = [run.point.digest for run in plain[:23]]
+    assert len(set(first)) == 23
+    assert first != sorted(first, key=[point.digest for point in expand(study)].index)
+    assert {run.repeat for run in plain[:46]} == {1, 2}
+    assert 46 <= len(plain) <= 4 * 23
+
+
+def sentinel_digest(text: str) -> str:
+    point = sentinel_of(load(text, "method.kind=adaptive"))
+    assert point is not None
+    return point.digest
+
+
+def test_the_sentinel_comes_first_and_after_every_eight_others() -> None:
+    study = load(workload(AXIS), "method.kind=adaptive")
+    runs, _ = whole_session(study, SOFT)
+    places = [i for i, run in enumerate(runs) if run.point.digest == sentinel_digest(study.text)]
+    assert places[0] == 0
+    gaps = [later - former - 1 for former, later in pairwise(places)]
+    assert max(gaps) == 8
+
+
+def test_a_sentinel_that_moved_has_the_runs_before_it_made_again_once() -> None:
+    study = load(workload(AXIS), "method.kind=adaptive")
+    agenda = DecidingAgenda(study, make_plan(study))
+    results: list[Result] = []
+    said: list[str] = []
+    while (run := agenda.next()) is not None:
+        said += agenda.said()
+        result = measured(run, SOFT)
+        if run.order > 30:
+            slower = result.metrics["iops"].value or 0.0
+            result = replace(result, metrics={"iops": Metric(slower * 0.8, "1/s")})
+        results.append(result)
+        agenda.learn(result)
+    (alarm,) = alarms(results, study)
+    assert alarm.change == pytest.approx(math.log(0.8), abs=0.03)
+    assert len(said) == 1
+    assert said[0].startswith("The sentinel jumped by -")
+    doubted = [r.digest for r in results if alarm.after < r.order < alarm.at]
+    after = [r.digest for r in results if r.order > alarm.at][: len(doubted)]
+    assert after == doubted
+    marked = [r for r in mark_moved(results, study) if r.verdict.level is Level.INDICATIVE]
+    assert [r.digest for r in marked] == doubted
+    assert alarm.after < median(r.order for r in marked) < alarm.at
+    assert mark_moved(mark_moved(results, study), study) == mark_moved(results, study)
+
+
+def test_runs_in_doubt_count_where_a_point_has_no_others() -> None:
+    study = load(workload("iodepth = [1, 2, 4]"), "method.kind=adaptive")
+    sentinel, again, once = expand(study)
+    log = Log(study)
+    for order, point, rate in (
+        (1, sentinel, 1000.0),
+        (2, sentinel, 1000.0),
+        (3, again, 555.0),
+        (4, once, 333.0),
+        (5, sentinel, 800.0),
+        (6, again, 500.0),
+    ):
+        result = measured(PlannedRun(order, order, point), SOFT)
+        log.take(replace(result, metrics={"iops": Metric(rate, "1/s")}))
+    (alarm,) = log.look()
+    assert (alarm.after, alarm.at) == (2, 5)
+    assert log.values(again.digest, "iops") == [500.0]
+    assert log.values(once.digest, "iops") == [333.0]
+    assert (log.made(again.digest), log.made(once.digest)) == (1, 0)
+
+
+def test_a_point_that_failed_is_not_asked_for_again_and_ends_no_search() -> None:
+    for text, system in SYSTEMS.items():
+        study = load(text)
+        agenda = DecidingAgenda(study, make_plan(study))
+        asked = []
+        while (run := agenda.next()) is not None:
+            asked.append(run)
+            status = RunStatus.FAILED if run.order % 3 == 2 else RunStatus.DONE
+            agenda.learn(replace(measured(run, system), status=status))
+        failed = [run.point.digest for run in asked if run.order % 3 == 2]
+        assert failed
+        for digest in failed:
+            orders = [run.order for run in asked if run.point.digest == digest]
+            assert [order % 3 == 2 for order in orders].index(True) == len(orders) - 1
+
+
+def test_an_invalid_run_is_made_up_for_where_another_was_sound() -> None:
+    study = load(workload("iodepth = [1, 2, 4]"), "method.kind=adaptive", "method.repeats_max=4")
+    spoilt, hopeless = (point.digest for point in expand(study)[1:])
+    agenda = DecidingAgenda(study, make_plan(study))
+    made: Counter[str] = Counter()
+    while (run := agenda.next()) is not None:
+        made[run.point.digest] += 1
+        result = measured(run, SOFT, noise=0.0)
+        if run.point.digest == hopeless or (run.point.digest, run.repeat) == (spoilt, 1):
+            result = replace(result, verdict=replace(result.verdict, level=Level.INVALID))
+        agenda.learn(result)
+    assert (made[spoilt], made[hopeless]) == (3, 2)
+
+
+def test_a_plan_without_searches_and_of_the_fixed_method_is_walked() -> None:
+    assert not is_decided_by_results(load(SMALL))
+    assert is_decided_by_results(load(SMALL, "method.kind=adaptive"))
+    assert is_decided_by_results(load(PEAK))
+    assert sentinel_of(load(SMALL)) is None
+
+
+def test_the_jobs_of_a_point_are_those_of_the_guests_that_take_part() -> None:
+    study = load(FLEET, "workload.w.numjobs=2")
+    assert [jobs_of(study, point) for point in expand(study)] == [4, 8, 12, 4, 8, 12]
+    small = load(SMALL)
+    assert {jobs_of(small, point) for point in expand(small)} == {1}
+
+
+def test_one_workload_that_searches_is_enough_for_results_to_decide() -> None:
+    plain = '\n[[workload]]\nid = "plain"\nrw = "randread"\nbs = "4k"\nfilesize = "64m"\n'
+    assert is_decided_by_results(load(MOST + plain))
+    assert not is_decided_by_results(load(SMALL + plain))

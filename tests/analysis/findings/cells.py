@@ -1,0 +1,64 @@
+"""Curves of two configurations over threads, made by hand, as findings see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from iolab.analysis.findings import Finding
+from iolab.analysis.gains import gains
+from iolab.analysis.ranked_findings import findings
+from iolab.core.configuration import Capacity, Cost
+from iolab.core.metric import Level, Result
+from iolab.core.study import Study
+from tests.loads.keyvalue.studies import BASE, OTHER, STUDY, results, summarised
+
+LATENCY: Final = "read_lat_ns_mean"
+REPEATS: Final = 4
+
+
+def curve(
+    configuration: str,
+    rates: Mapping[int, float],
+    *,
+    workload: str = "readrandom-4k",
+    spread: float = 0.001,
+    repeats: int = REPEATS,
+    level: Level = Level.VALID,
+) -> list[Result]:
+    """A closed loop's curve: rate by threads, latency as Little's law has it, a little spread."""
+    found: list[Result] = []
+    for threads, rate in rates.items():
+        random = np.random.default_rng([threads, *configuration.encode()])
+        factors = random.lognormal(0, spread, repeats)
+        values = [
+            {"ops_per_s": rate * one, LATENCY: threads / (rate * one) * 1e9}
+            for one in factors.tolist()
+        ]
+        found += results(configuration, values, threads, workload, level)
+    return found
+
+
+def found_in(*curves: list[Result], study: Study = STUDY) -> tuple[Finding, ...]:
+    points = summarised(*curves)
+    return findings(study, points, gains(study, points))
+
+
+def sized(base: float, other: float) -> Study:
+    """The study with what its two configurations cost, each with 100 TB usable and 4 nodes."""
+    costs = {BASE: base, OTHER: other}
+    return replace(
+        STUDY,
+        configurations=tuple(
+            replace(
+                one,
+                nodes=4,
+                capacity=Capacity(None, 100.0),
+                cost=Cost("EUR", costs[one.id], 0.0, 0.0),
+            )
+            for one in STUDY.configurations
+        ),
+    )

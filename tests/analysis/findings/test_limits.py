@@ -1,0 +1,63 @@
+"""What limits the best points: planted in curves and in what was watched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iolab.analysis.bottleneck import Cause, Resource, Use, Watched
+from iolab.analysis.findings import Limited, bests, limited
+from iolab.core.host import Role
+from iolab.core.metric import Level, Result
+from tests.analysis.findings.cells import REPEATS, curve
+from tests.loads.keyvalue.studies import BASE, STUDY, summarised
+
+BUSY = Use(Resource.DEVICE, "c1", Role.CLIENT, "sda", 0.99, 1000.0, 31.0)
+SEEN = Watched((BUSY,), None, memory_backed=False, storage_seen=True, stolen=0.0)
+BENDS = {4: 4000.0, 16: 14_000.0, 64: 14_200.0}
+RISES = {4: 4000.0, 16: 14_000.0, 64: 50_000.0}
+
+
+def found_in(results: list[Result], seen: Watched = SEEN) -> list[Limited]:
+    points = summarised(results)
+    watched = {(one.digest, one.repeat): seen for one in results if one.repeat == 1}
+    return list(limited(STUDY, points, tuple(bests(STUDY, points)), watched))
+
+
+def test_a_curve_that_bends_over_a_busy_device_names_it() -> None:
+    (one,) = found_in(curve(BASE, BENDS))
+    assert (one.configuration, one.workload) == (BASE, "readrandom-4k")
+    assert one.axis == (("threads", 64),)
+    assert (one.decision.cause, one.decision.use) == (Cause.DEVICE, BUSY)
+    assert one.decision.step is not None
+    assert (one.decision.step.load, one.decision.step.further) == (16, 64)
+    assert len(one.runs) == 2 * REPEATS
+    assert one.runs[0] == (f"{BASE}-readrandom-4k-64", 1)  # the one that was watched
+
+
+def test_a_curve_that_rises_over_a_busy_device_does_not() -> None:
+    (one,) = found_in(curve(BASE, RISES))
+    assert one.decision.cause is Cause.LOAD
+
+
+def test_software_is_told_with_the_law_of_the_curve() -> None:
+    idle = replace(SEEN, uses=(replace(BUSY, share=0.3),))
+    rates = {n: 1000.0 * n / (1 + 0.3 * (n - 1)) for n in (1, 2, 4, 8, 16, 32)}
+    (one,) = found_in(curve(BASE, rates, spread=0.002), idle)
+    assert one.decision.cause is Cause.SOFTWARE
+    assert one.law is not None
+    assert 0.25 < one.law.sigma < 0.35
+
+
+def test_no_claim_on_what_was_not_watched_or_is_not_valid() -> None:
+    points = summarised(curve(BASE, BENDS))
+    assert list(limited(STUDY, points, tuple(bests(STUDY, points)), {})) == []
+    assert found_in(curve(BASE, BENDS, level=Level.INVALID)) == []
+    (one,) = found_in(curve(BASE, BENDS, level=Level.INDICATIVE))
+    assert one.level is Level.INDICATIVE
+
+
+def test_a_step_of_single_runs_is_not_sure() -> None:
+    (one,) = found_in(curve(BASE, BENDS, repeats=1))
+    assert not one.decision.sure
+    assert one.decision.step is not None
+    assert one.decision.step.single

@@ -1,0 +1,193 @@
+"""Which configuration suits which need: figures of the published study, and made ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from iolab.analysis.findings import Best, Need, Suits
+from iolab.analysis.needs import suited
+from iolab.core.configuration import Capacity, Configuration, Cost
+from iolab.core.metric import Level, Metric
+from iolab.core.study import Study
+from tests.loads.keyvalue.studies import STUDY
+
+RATES = {
+    "high-capacity": {"rand-read-4k": 5.2e6, "rand-write-4k": 1.1e6, "seq-read-1m": 112e9},
+    "mainstream": {"rand-read-4k": 5.1e6, "rand-write-4k": 1.1e6, "seq-read-1m": 104e9},
+    "performance": {"rand-read-4k": 6.6e6, "rand-write-4k": 2.4e6, "seq-read-1m": 227e9},
+}
+"""Peaks as published; usable TB likewise."""
+USABLE = {"high-capacity": 973.0, "mainstream": 304.0, "performance": 304.0}
+PRICES = {"high-capacity": 900e3, "mainstream": 360e3, "performance": 620e3}
+"""Made up: the study prints no amounts."""
+
+
+def study(prices: Mapping[str, float] | None = None, currency: str = "EUR") -> Study:
+    return replace(
+        STUDY,
+        configurations=tuple(
+            Configuration(
+                name,
+                name.capitalize(),
+                (),
+                "/mnt/t",
+                capacity=Capacity(None, size),
+                cost=Cost(currency, 0.0, 0.0, prices[name]) if prices else None,
+            )
+            for name, size in USABLE.items()
+        ),
+    )
+
+
+def best(owner: str, workload: str, value: float, width: float | None = 0.005) -> Best:
+    is_flow = workload.startswith("seq")
+    low, high = (None, None) if width is None else (value * (1 - width), value * (1 + width))
+    return Best(
+        configuration=owner,
+        workload=workload,
+        metric="bw_bytes_per_s" if is_flow else "iops",
+        axis=(),
+        value=Metric(value, "bytes/s" if is_flow else "1/s", low, high, 3),
+        level=Level.VALID,
+        alike=(),
+        places=1,
+        runs=((f"{owner}-{workload}", 1),),
+    )
+
+
+def needs(
+    prices: Mapping[str, float] | None = None,
+    rates: Mapping[str, Mapping[str, float]] = RATES,
+    width: float | None = 0.005,
+) -> dict[Need, Suits]:
+    found = [
+        best(owner, name, value, width)
+        for owner, values in rates.items()
+        for name, value in values.items()
+    ]
+    return {one.need: one for one in suited(study(prices), found)}
+
+
+def test_without_costs_capacity_and_performance_decide_alone() -> None:
+    found = needs()
+    assert set(found) == {Need.CAPACITY, Need.PERFORMANCE, Need.BALANCE}
+    capacity = found[Need.CAPACITY]
+    assert (capacity.configuration, capacity.terabytes) == ("high-capacity", 973.0)
+    assert capacity.lead == pytest.approx(973 / 304)
+    assert (capacity.per, capacity.sure, capacity.level, capacity.runs) == ("", True, None, ())
+    fast = found[Need.PERFORMANCE]
+    assert (fast.configuration, fast.runner_up) == ("performance", "high-capacity")
+    iops = (6.6 / 5.2 * 2.4 / 1.1) ** 0.5  # the geometric mean of two, then of both kinds
+    assert fast.lead == pytest.approx((iops * 227 / 112) ** 0.5)
+    assert (fast.sure, fast.of, len(fast.workloads)) == (True, 3, 3)
+
+
+def test_balance_is_the_best_least_share_of_all_sides() -> None:
+    balance = needs()[Need.BALANCE]
+    # high-capacity has all of the capacity, 0.60 of the IOPS and 0.49 of the bandwidth;
+    # both others have 0.31 of the capacity, and mainstream is the first of them in the study.
+    assert (balance.configuration, balance.runner_up) == ("high-capacity", "mainstream")
+    shares = {side.name: side.share for side in balance.sides}
+    assert shares["capacity"] == 1.0
+    assert shares["IOPS"] == pytest.approx((5.2 / 6.6 * 1.1 / 2.4) ** 0.5)
+    assert shares["bandwidth"] == pytest.approx(112 / 227)
+    assert balance.lead == pytest.approx((112 / 227) / (304 / 973))
+    assert balance.sure
+
+
+def test_with_costs_everything_is_for_money_but_performance() -> None:
+    found = needs(PRICES)
+    assert {need: one.configuration for need, one in found.items()} == {
+        Need.CAPACITY: "high-capacity",
+        Need.PERFORMANCE: "performance",
+        Need.VALUE: "performance",
+        Need.BALANCE: "mainstream",
+    }
+    assert found[Need.CAPACITY].terabytes == pytest.approx(973 / 900)
+    assert {found[need].per for need in Need} == {"1000 EUR", ""}
+    value = found[Need.VALUE]
+    second = ((5.1 * 1.1) ** 0.5 * 104) ** 0.5 / 360
+    first = ((6.6 * 2.4) ** 0.5 * 227) ** 0.5 / 620
+    assert value.lead == pytest.approx(first / second)
+    least = min(side.share for side in found[Need.BALANCE].sides)
+    assert least == pytest.approx((304 / 360) / (973 / 900))
+
+
+def test_a_lead_within_the_intervals_is_not_sure() -> None:
+    near = {owner: {"rand-read-4k": 1e6 * (1 + 0.01 * i)} for i, owner in enumerate(RATES)}
+    assert needs(rates=near, width=0.001)[Need.PERFORMANCE].sure
+    assert not needs(rates=near, width=0.02)[Need.PERFORMANCE].sure
+    unknown = needs(rates=near, width=None)
+    assert not unknown[Need.PERFORMANCE].sure
+    assert unknown[Need.PERFORMANCE].single
+    assert unknown[Need.CAPACITY].sure  # what was bought is counted
+
+
+def test_equal_capacity_leads_nobody() -> None:
+    same = replace(
+        study(),
+        configurations=tuple(
+            replace(one, capacity=Capacity(None, 100.0)) for one in study().configurations
+        ),
+    )
+    (capacity,) = [one for one in suited(same, []) if one.need is Need.CAPACITY]
+    assert (capacity.lead, capacity.sure) == (1.0, False)
+
+
+def test_only_workloads_that_all_have_count() -> None:
+    rates = {**RATES, "mainstream": {"rand-read-4k": 5.1e6}}
+    assert needs(rates=rates)[Need.PERFORMANCE].workloads == ("rand-read-4k",)
+
+
+def test_costs_of_some_or_in_two_currencies_do_not_count() -> None:
+    found = [best(owner, "rand-read-4k", 1e6) for owner in RATES]
+    priced = study(PRICES)
+    first, *others = priced.configurations
+    for cost in (None, Cost("USD", 0.0, 0.0, 1.0)):
+        mixed = replace(priced, configurations=(replace(first, cost=cost), *others))
+        assert {one.per for one in suited(mixed, found)} == {""}
+
+
+def test_one_configuration_suits_nothing_better_than_another() -> None:
+    alone = replace(study(), configurations=study().configurations[:1])
+    assert list(suited(alone, [best("high-capacity", "rand-read-4k", 1e6)])) == []
+
+
+def test_what_was_not_measured_says_nothing_of_performance() -> None:
+    assert {one.need for one in suited(study(), [])} == {Need.CAPACITY}
+
+
+def test_balance_is_not_sure_where_the_best_of_a_side_may_be_another() -> None:
+    """By its IOPS the one with more capacity may have but 0.67 of the best, below the other's."""
+    rates = {"high-capacity": {"rand-read-4k": 1e6}, "mainstream": {"rand-read-4k": 0.99e6}}
+    first, second, _ = study().configurations
+    two = replace(
+        study(), configurations=(first, replace(second, capacity=Capacity(None, 0.9 * 973)))
+    )
+
+    def balance(width: float) -> Suits:
+        found = [
+            best(owner, "rand-read-4k", rates[owner]["rand-read-4k"], width) for owner in rates
+        ]
+        (told,) = [one for one in suited(two, found) if one.need is Need.BALANCE]
+        return told
+
+    wide, narrow = balance(0.2), balance(0.005)
+    assert wide.configuration == narrow.configuration == "high-capacity"
+    assert wide.lead == narrow.lead == pytest.approx(1 / 0.9)
+    assert (wide.sure, narrow.sure) == (False, True)
+
+
+def test_fewer_hosts_on_the_same_storage_are_no_choice() -> None:
+    whole, *others = study(PRICES).configurations
+    fleet = replace(whole, hosts=("c1", "c2"))
+    alone = replace(whole, id="alone", title="Alone", hosts=("c1",))
+    two = replace(study(), configurations=(fleet, alone))
+    found = [best("high-capacity", "rand-read-4k", 2e6), best("alone", "rand-read-4k", 1e6)]
+    assert list(suited(two, found)) == []
+    three = replace(study(), configurations=(fleet, alone, others[0]))
+    found += [best("mainstream", "rand-read-4k", 1e6)]
+    assert {one.of for one in suited(three, found)} == {2}

@@ -1,0 +1,855 @@
+"""For every check a fault planted into a recorded session that is else in order.
+
+Each is of one of the honest sessions below. What only one check may find is written so that all
+other evidence stays as it was: counts still add up, devices still moved what is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from iolab.cli.kinds import ANALYSES
+from iolab.core.generator import VerifyTotals
+from iolab.core.host import HostFacts, Role
+from iolab.core.metric import Level, Verdict
+from iolab.core.run import (
+    Bystander,
+    CacheProof,
+    DeviceDelta,
+    DirectionTotals,
+    EngineTotals,
+    ExtentProof,
+    IdleProof,
+    RunRecord,
+    RunStatus,
+)
+from iolab.core.samples import CounterTable
+from iolab.core.stopping import RuleSettings
+from iolab.core.target_state import Purge, TargetState
+from iolab.core.workload import Job
+from iolab.guests.guest import Accelerator, DiskKind, GuestUse
+from iolab.hosts.rates import Series
+from iolab.loads.keyvalue.record import Statistic
+from iolab.loads.keyvalue.workload import BinnedLatency, KeyOperation, LatencyBin
+from iolab.loads.metadata.workload import Operation
+from tests.analysis.records import (
+    BLOCK,
+    DEVICE,
+    GIB,
+    GO_NS,
+    JOB,
+    SECOND,
+    Burst,
+    bursts_record,
+    facts_of,
+    series,
+)
+from tests.analysis.test_checks_starved import group, used
+from tests.analysis.test_checks_storage import THREE, node
+from tests.analysis.traces import A_WINDOW, WINDOWS, trace, way_trace
+from tests.guests import fleets
+from tests.judging import verdict_of
+from tests.loads.fileio.test_checks_generator import NATIVE, generated, late, open_loop
+from tests.loads.keyvalue import test_checks_stores as stores
+from tests.loads.keyvalue.asking import counted, on_host, told
+from tests.loads.keyvalue.records import BENCH, SHAPE, bench_record
+from tests.loads.metadata.records import JOB as METADATA_JOB
+from tests.loads.metadata.records import Shape, made, mdtest_record, with_phase
+from tests.loads.metadata.test_checks import FOUR
+
+INDICATIVE, INVALID = Level.INDICATIVE, Level.INVALID
+SECONDS: Final = 30
+HOSTS: Final = ("c1", "c2")
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a run leaves: its record, what is known of its hosts, the telemetry of their cores."""
+
+    record: RunRecord
+    facts: dict[str, HostFacts]
+    telemetry: tuple[Series, ...]
+
+    def but(self, record: RunRecord | None = None, **changes: Any) -> Session:
+        """The same with another record, or other facts or telemetry."""
+        return replace(self, record=record or self.record, **changes)
+
+    def verdict(self) -> Verdict:
+        """What is said of it, the way a session's results are judged."""
+        return verdict_of(ANALYSES.view(self.record, self.facts, self.telemetry))
+
+
+def calm(hosts: tuple[str, ...] = HOSTS, seconds: int = 80) -> tuple[Series, ...]:
+    """Cores with little to do, which nothing took away or slowed."""
+    return tuple(
+        series(metric, [share] * seconds, host)
+        for host in hosts
+        for metric, share in (("busy_share", 0.3), ("steal_share", 0.0))
+    )
+
+
+def session(record: RunRecord) -> Session:
+    hosts = tuple(host.host for host in record.hosts)
+    return Session(record, {name: facts_of(name) for name in hosts}, calm(hosts))
+
+
+def files(*hosts: list[Burst], job: Job = JOB, **changes: Any) -> RunRecord:
+    """Two clients, each with 8 x 4 reads of 4 KiB in flight on a device of its own."""
+    bursts = hosts or ([Burst()], [Burst()])
+    return timed(bursts_record(*bursts, job=job, **changes))
+
+
+def timed(record: RunRecord) -> RunRecord:
+    """The same, of hosts whose clocks were read again at the end and had not moved."""
+    still = (
+        replace(host, clock_offset_after_ns=host.clock_offset_ns, clock_error_after_ns=0)
+        for host in record.hosts
+    )
+    return replace(record, hosts=tuple(still))
+
+
+def on(record: RunRecord, index: int = 1, **changes: Any) -> RunRecord:
+    """The record of which one host is another."""
+    return on_host(record, index, **changes)
+
+
+def seconds(counts: list[int], **changes: Any) -> RunRecord:
+    """One client that did so many I/Os each second, always with 32 in flight."""
+    bursts = [
+        Burst(start_s=float(at), spans=1, ios=ios, lat_ns=32 * SECOND // ios, first_seq=at)
+        for at, ios in enumerate(counts)
+    ]
+    return files(bursts, runtime_s=float(len(counts)), **changes)
+
+
+def noise(count: int, spread: float = 0.01) -> list[int]:
+    draws = np.random.default_rng(1).normal(40_000, 40_000 * spread, count)
+    return [round(max(draw, 400.0)) for draw in draws]
+
+
+def totals(record: RunRecord, factor: float) -> RunRecord:
+    """The engine of the second client, and the device below it, say so much more was read."""
+    host = record.hosts[1]
+    assert host.totals is not None
+    assert host.totals.read is not None
+    read: DirectionTotals = host.totals.read
+    ios = round(read.ios * factor)
+    more = replace(read, ios=ios, bytes=ios * BLOCK)
+    device = DeviceDelta(DEVICE, ios * BLOCK, 0, ios, 0)
+    return on(record, totals=replace(host.totals, read=more), devices=(device,))
+
+
+def traced(record: RunRecord, **changes: Any) -> RunRecord:
+    """The same with a sample of each device's bios, and with what the engine got of the cores."""
+    seen = {"trace": trace(read=way_trace()), "processor": used(0.01, group()), "clock_step_ns": 0}
+    return on(on(record, 0, **seen), 1, **{**seen, **changes})
+
+
+def slower(share: float, slow_ns: int) -> list[list[int]]:
+    """Windows in which that share of bios took so long on the device, the others 0.7 ms."""
+    draw = np.random.default_rng(5)
+    return [
+        [slow_ns if draw.random() < share else 700_000 for _ in range(A_WINDOW)]
+        for _ in range(WINDOWS)
+    ]
+
+
+FILES_MADE: Final = METADATA_JOB.ranks * METADATA_JOB.files_per_rank
+"""By each client."""
+
+
+def inodes(*rises: int) -> CounterTable:
+    """Inodes in use on each client's file system: before a run, with its files, and after."""
+    rows = [
+        (host, at, GO_NS + at * 30 * SECOND, 5_000 + more)
+        for host, rise in enumerate(rises)
+        for at, more in enumerate((0, rise, 0))
+    ]
+    host, seq, real_ns, value = np.array(rows, dtype=np.int64).T
+    scope, name, metric = (
+        np.full(host.size, word, dtype=np.object_) for word in ("target", "", "used_inodes")
+    )
+    return CounterTable(host, seq, real_ns, scope, name, metric, value)
+
+
+def ticking(record: RunRecord, *reads: int) -> RunRecord:
+    """The same with RocksDB's own count of the keys that each client read."""
+    for index, count in enumerate(reads * len(record.hosts) if len(reads) == 1 else reads):
+        ticker = Statistic("rocksdb.number.keys.read", count, "")
+        record = told(record, index, statistics=(ticker,))
+    return record
+
+
+FILES: Final = session(files())
+TRACED: Final = session(traced(files()))
+BUFFERED: Final = session(files(job=replace(JOB, direct=False)))
+STEADY: Final = session(seconds(noise(200)))
+RULED: Final = session(
+    seconds(noise(200), rule=RuleSettings(shortest_s=60, longest_s=200, step_s=10, retained_s=30))
+)
+GENERATED: Final = session(
+    generated(files(job=replace(NATIVE, verify=True)), verify=VerifyTotals(1000, 0, 0, 0, 0, ()))
+)
+OPEN: Final = session(open_loop(lateness=late(10_000)))
+WATCHED: Final = session(
+    replace(
+        files([Burst()]),
+        bystanders=(node("s1", 0.5, 0.0), node("s2", 0.5, 0.0)),
+        redundancy=THREE,
+    )
+)
+GUESTS: Final = Session(timed(fleets.run()), fleets.facts(), calm(fleets.GUESTS))
+METADATA: Final = session(replace(made().record, counters=inodes(FILES_MADE, FILES_MADE)))
+MDTEST: Final = session(mdtest_record(FOUR))
+DB_BENCH: Final = session(ticking(bench_record(2), stores.READS))
+CASSANDRA: Final = session(stores.served())
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A fault: the check that finds it, how bad it is, what was done to which honest session."""
+
+    code: str
+    level: Level
+    fault: str
+    honest: Session
+    plant: Callable[[Session], Session] = field(repr=False)
+
+    @property
+    def found(self) -> dict[str, Level | None]:
+        """The objections that the fault draws, beyond those that the honest session has."""
+        before = {one.code for one in self.honest.verdict().objections}
+        after = self.plant(self.honest).verdict().objections
+        return {one.code: one.level for one in after if one.code not in before}
+
+
+STATE: Final = TargetState("c1", "c1", Purge.DISCARD, 1, GIB, 2.0, 2 * GIB, 2 * GIB, 0, None, None)
+
+
+def _guest(session: Session, **changes: Any) -> Session:
+    """One guest of the second node is another."""
+    fleet = session.record.fleet
+    assert fleet is not None
+    guests = (*fleet.guests[:-1], replace(fleet.guests[-1], **changes))
+    return session.but(replace(session.record, fleet=replace(fleet, guests=guests)))
+
+
+def _settings(session: Session, **changes: Any) -> Session:
+    fleet = session.record.fleet
+    assert fleet is not None
+    assert fleet.settings is not None
+    settings = replace(fleet.settings, **changes)
+    return session.but(replace(session.record, fleet=replace(fleet, settings=settings)))
+
+
+def _server(session: Session, **changes: Any) -> Session:
+    server = session.record.server
+    assert server is not None
+    return session.but(replace(session.record, server=replace(server, **changes)))
+
+
+def _target(session: Session, host: str, **changes: Any) -> Session:
+    return session.but(facts=session.facts | {host: facts_of(host, **changes)})
+
+
+def _halved(record: RunRecord) -> RunRecord:
+    """The engine of the first client tells each I/O as two of half the size and half the time."""
+    twice = files([Burst(ios=80_000, lat_ns=400_000)], [Burst()])
+    table = twice.intervals
+    mine = table.host == 0
+    table = replace(table, bytes=np.where(mine, table.bytes // 2, table.bytes))
+    host, told_by = twice.hosts[0], twice.hosts[0].totals
+    assert told_by is not None
+    assert told_by.read is not None
+    read = replace(told_by.read, bytes=told_by.read.bytes // 2)
+    first = replace(host, totals=replace(told_by, read=read), devices=record.hosts[0].devices)
+    return replace(twice, intervals=table, hosts=(first, twice.hosts[1]))
+
+
+def _extents(session: Session) -> ExtentProof:
+    proof = session.record.hosts[1].extents
+    assert proof is not None
+    return proof
+
+
+def _totals(session: Session) -> EngineTotals:
+    found = session.record.hosts[1].totals
+    assert found is not None
+    return found
+
+
+def _in_one_bin(record: RunRecord) -> RunRecord:
+    """The second client's engine tells its reads in a single bin, from 1 to 2 µs."""
+    reads = stores.READS
+    low, high = 1_000, 2_000
+    told_so = BinnedLatency(
+        KeyOperation.READ, reads, 1.5e3, 1e2, low, high, 1_000, (LatencyBin(low, high, reads),)
+    )
+    return told(record, 1, latencies=(told_so,))
+
+
+def _beside(keys_per_s: int) -> RunRecord:
+    """Readers beside a writer that is to write 2,000 keys a second, and wrote so many."""
+    job = replace(BENCH, workload="readwhilewriting", write_bytes_per_s=2_000 * 1040)
+    return bench_record(2, job, writer_per_s=keys_per_s)
+
+
+PLANTED: Final = (
+    Planted(
+        "run-unfinished",
+        INDICATIVE,
+        "The run was interrupted after all of its I/O.",
+        FILES,
+        lambda s: s.but(replace(s.record, status=RunStatus.INTERRUPTED)),
+    ),
+    Planted(
+        "hosts-left-out",
+        INDICATIVE,
+        "A third client did not answer and was left out.",
+        FILES,
+        lambda s: s.but(replace(s.record, without=("c3",))),
+    ),
+    Planted(
+        "versions-differ",
+        INDICATIVE,
+        "One client has fio 3.36, the other 3.33.",
+        FILES,
+        lambda s: s.but(on(s.record, engine_version="fio-3.36")),
+    ),
+    Planted(
+        "engine-errors",
+        INVALID,
+        "fio exited with code 1 although it printed all its figures.",
+        FILES,
+        lambda s: s.but(on(s.record, exit_code=1)),
+    ),
+    Planted(
+        "wrong-blocks",
+        INVALID,
+        "One of 1,000 blocks read back was stale.",
+        GENERATED,
+        lambda s: s.but(
+            generated(s.record, verify=VerifyTotals(1000, 0, 1, 0, 0, ("Block 7 is stale.",)))
+        ),
+    ),
+    Planted(
+        "totals-disagree",
+        INVALID,
+        "fio's totals say 5 % more I/Os than its intervals; the device moved those, too.",
+        FILES,
+        lambda s: s.but(totals(s.record, 1.05)),
+    ),
+    Planted(
+        "no-common-window",
+        INDICATIVE,
+        "A client's clock is known to 2 s only.",
+        FILES,
+        lambda s: s.but(on(s.record, clock_error_ns=2 * SECOND, clock_error_after_ns=2 * SECOND)),
+    ),
+    Planted(
+        "start-skew",
+        INDICATIVE,
+        "One client started 0.9 s after the other.",
+        FILES,
+        lambda s: s.but(files([Burst()], [Burst(start_s=0.9)])),
+    ),
+    Planted(
+        "clock-drift",
+        INDICATIVE,
+        "A client's clock had moved by 0.4 s when the run ended.",
+        FILES,
+        lambda s: s.but(on(s.record, clock_offset_after_ns=400_000_000)),
+    ),
+    Planted(
+        "clock-step",
+        INVALID,
+        "A client's clock was set four seconds forward during the run, and back again.",
+        TRACED,
+        lambda s: s.but(on(s.record, clock_step_ns=4 * SECOND)),
+    ),
+    Planted(
+        "run-too-short",
+        INDICATIVE,
+        "Ten seconds were measured.",
+        FILES,
+        lambda s: s.but(files([Burst(spans=10)], [Burst(spans=10)], runtime_s=10.0)),
+    ),
+    Planted(
+        "missing-seconds",
+        INVALID,
+        "Five of a client's 24 seconds are not in its record.",
+        FILES,
+        lambda s: s.but(
+            files(
+                [Burst(spans=24)],
+                [Burst(spans=9), Burst(start_s=14, spans=10, first_seq=14)],
+                runtime_s=24.0,
+            )
+        ),
+    ),
+    Planted(
+        "percentile-support",
+        INDICATIVE,
+        "One I/O a second, always 32 in flight.",
+        FILES,
+        lambda s: s.but(files(*([Burst(ios=1, lat_ns=32 * SECOND)] for _ in HOSTS))),
+    ),
+    Planted(
+        "transient",
+        INDICATIVE,
+        "The rate falls by 1 % of its end every second for 200 s.",
+        STEADY,
+        lambda s: s.but(seconds([100_000 - 300 * at for at in range(200)])),
+    ),
+    Planted(
+        "cycle",
+        INDICATIVE,
+        "The rate swings by 20 % with a period of 80 s; the run has 200 s.",
+        STEADY,
+        lambda s: s.but(
+            seconds(
+                [
+                    round(rate * (1 + 0.2 * np.sin(2 * np.pi * at / 80)))
+                    for at, rate in enumerate(noise(200))
+                ]
+            )
+        ),
+    ),
+    Planted(
+        "imprecise",
+        INDICATIVE,
+        "Every second differs by 30 % from the next, and the mean was to be known to 2 %.",
+        RULED,
+        lambda s: s.but(seconds(noise(200, 0.3), rule=s.record.rule)),
+    ),
+    Planted(
+        "emulated-guest",
+        INDICATIVE,
+        "One guest of four ran without KVM.",
+        GUESTS,
+        lambda s: _guest(s, accelerator=Accelerator.TCG),
+    ),
+    Planted(
+        "modelled-disk",
+        INDICATIVE,
+        "The guests' disks are a model that takes 1 ms for every I/O.",
+        GUESTS,
+        lambda s: _settings(s, disk=DiskKind.MODELLED, latency_ns=1_000_000),
+    ),
+    Planted(
+        "limited-disk",
+        INDICATIVE,
+        "Each guest's disk was limited to the 1,000 IOPS that it then did.",
+        GUESTS,
+        lambda s: _settings(s, iops_limit=1000),
+    ),
+    Planted(
+        "target-in-memory",
+        INVALID,
+        "One client's target is a tmpfs that is called a disk.",
+        FILES,
+        lambda s: _target(s, "c2", in_memory=True),
+    ),
+    Planted(
+        "buffered-io",
+        INDICATIVE,
+        "The job reads through the page cache, which was empty and never hit.",
+        FILES,
+        lambda s: s.but(files(job=replace(JOB, direct=False))),
+    ),
+    Planted(
+        "cache-hits",
+        INVALID,
+        "A buffered job's files lay in memory at the start, and fit into it.",
+        BUFFERED,
+        lambda s: s.but(
+            on(
+                s.record,
+                cache=CacheProof(
+                    asked=False,
+                    resident_bytes_before=4 * GIB,
+                    resident_bytes_after=4 * GIB,
+                    methods=(),
+                ),
+            )
+        ),
+    ),
+    Planted(
+        "bytes-moved",
+        INVALID,
+        "The device of a client moved half of what fio says it read.",
+        FILES,
+        lambda s: s.but(on(s.record, devices=(DeviceDelta(DEVICE, 15 * 40_000 * BLOCK, 0, 1, 1),))),
+    ),
+    Planted(
+        "block-size",
+        INVALID,
+        "fio tells twice the I/Os at half the latency, of bytes that are true.",
+        FILES,
+        lambda s: s.but(_halved(s.record)),
+    ),
+    Planted(
+        "access-pattern",
+        INVALID,
+        "The device of a client was read in 1 MiB of its 4 GiB only.",
+        TRACED,
+        lambda s: s.but(
+            traced(s.record, trace=trace(read=way_trace(sectors=tuple(range(0, 2048, 8)) * 16)))
+        ),
+    ),
+    Planted(
+        "latency-contradicted",
+        INVALID,
+        "fio says that no read took longer than 0.8 ms; the device took 20 ms for 5 in 10,000.",
+        TRACED,
+        lambda s: s.but(traced(s.record, trace=trace(read=way_trace(slower(0.0005, 20_000_000))))),
+    ),
+    Planted(
+        "storage-bytes",
+        INVALID,
+        "The storage nodes' disks read a tenth of what the client read.",
+        WATCHED,
+        lambda s: s.but(
+            replace(s.record, bystanders=(node("s1", 0.05, 0.0), node("s2", 0.05, 0.0)))
+        ),
+    ),
+    Planted(
+        "guest-bytes",
+        INVALID,
+        "The nodes' SSDs read a tenth of what their guests read.",
+        GUESTS,
+        lambda s: s.but(
+            replace(
+                s.record,
+                bystanders=tuple(fleets.node(name, fleets.READ // 5) for name in fleets.NODES),
+            )
+        ),
+    ),
+    Planted(
+        "holes",
+        INVALID,
+        "Half of a client's files were never written.",
+        FILES,
+        lambda s: s.but(
+            on(
+                s.record,
+                extents=replace(
+                    _extents(s), written_bytes=2 * GIB, unwritten_bytes=GIB, hole_bytes=GIB
+                ),
+            )
+        ),
+    ),
+    Planted(
+        "unequal-state",
+        INDICATIVE,
+        "Ninety times the device's region was written since the sweep began.",
+        FILES,
+        lambda s: s.but(replace(s.record, states=(replace(STATE, written_bytes=90 * GIB),))),
+    ),
+    Planted(
+        "depth-not-reached",
+        INDICATIVE,
+        "fio submitted three quarters of its I/Os at depth 1 where 8 were asked for.",
+        FILES,
+        lambda s: s.but(
+            on(s.record, totals=replace(_totals(s), depth_percent=(("1", 75.0), ("8", 25.0))))
+        ),
+    ),
+    Planted(
+        "littles-law",
+        INDICATIVE,
+        "Latencies are a third too small for the rate: 21 I/Os in flight where 32 were asked.",
+        FILES,
+        lambda s: s.but(files([Burst()], [Burst(lat_ns=536_000)])),
+    ),
+    Planted(
+        "guest-bound",
+        INVALID,
+        "A guest's only processor was busy all the time, and kept half of its queue waiting.",
+        GUESTS,
+        lambda s: s.but(
+            timed(
+                fleets.run(
+                    bursts={fleets.GUESTS[3]: [Burst(ios=fleets.IOPS, lat_ns=4_000_000)]},
+                    fleet=fleets.fleet_of(
+                        *map(fleets.guest, fleets.GUESTS[:3]),
+                        fleets.guest(
+                            fleets.GUESTS[3],
+                            use=GuestUse(wall_s=32.0, vcpu_run_s=31.9, vcpu_wait_s=0.0, cpu_s=32.0),
+                        ),
+                    ),
+                )
+            )
+        ),
+    ),
+    Planted(
+        "coordinated-omission",
+        INDICATIVE,
+        "Arrivals at a rate that the target did not keep: 3 % less was done.",
+        OPEN,
+        lambda s: s.but(open_loop(ios=38_800, lateness=late(10_000))),
+    ),
+    Planted(
+        "generator-late",
+        INDICATIVE,
+        "One I/O in a hundred was submitted 0.5 ms after it was due, of 1 ms in all.",
+        OPEN,
+        lambda s: s.but(open_loop(lateness=late(500_000))),
+    ),
+    Planted(
+        "uneven-fleet",
+        INDICATIVE,
+        "One client did 2.5 times the other's I/Os.",
+        FILES,
+        lambda s: s.but(files([Burst()], [Burst(ios=16_000, lat_ns=2_000_000)])),
+    ),
+    Planted(
+        "generator-bound",
+        INDICATIVE,
+        "The engine's own limit on that client is 60,000 IOPS, and 40,000 were done.",
+        FILES,
+        lambda s: s.but(on(s.record, ceiling_iops=60_000.0)),
+    ),
+    Planted(
+        "cpu-bound-client",
+        INDICATIVE,
+        "All cores of a client were 97 % busy.",
+        FILES,
+        lambda s: s.but(
+            telemetry=(*s.telemetry[:2], series("busy_share", [0.97] * 80, "c2"), s.telemetry[3])
+        ),
+    ),
+    Planted(
+        "client-throttled",
+        INVALID,
+        "A client had a quota of a tenth of a core, and used it up in 200 of 300 periods.",
+        TRACED,
+        lambda s: s.but(on(s.record, processor=used(0.01, group(200, 6.0)))),
+    ),
+    Planted(
+        "client-starved",
+        INDICATIVE,
+        "The engine's threads waited 60 % of the time for a processor.",
+        TRACED,
+        lambda s: s.but(on(s.record, processor=used(0.6, group()))),
+    ),
+    Planted(
+        "cpu-stolen",
+        INDICATIVE,
+        "The hypervisor took a tenth of a client's processors.",
+        FILES,
+        lambda s: s.but(telemetry=(*s.telemetry[:3], series("steal_share", [0.1] * 80, "c2"))),
+    ),
+    Planted(
+        "guest-starved",
+        INDICATIVE,
+        "A guest's processors waited a third of the time for one of their node.",
+        GUESTS,
+        lambda s: _guest(s, use=GuestUse(wall_s=32.0, vcpu_run_s=8.0, vcpu_wait_s=10.0, cpu_s=9.0)),
+    ),
+    Planted(
+        "thermal-throttling",
+        INDICATIVE,
+        "A client's processors were throttled for heat twelve times.",
+        FILES,
+        lambda s: s.but(
+            telemetry=(
+                *s.telemetry,
+                series("throttle_events_per_s", [0.4] * 80, "c2", scope="thermal", name="0"),
+            )
+        ),
+    ),
+    Planted(
+        "device-busy",
+        INDICATIVE,
+        "Others did 2,000 IOPS on a client's device just before the start.",
+        FILES,
+        lambda s: s.but(on(s.record, idle=IdleProof(1.0, 2000.0 * BLOCK, 2000.0))),
+    ),
+    Planted(
+        "bystander-lost",
+        INDICATIVE,
+        "A storage node could not be watched to the end; nothing is held against its disks.",
+        FILES,
+        lambda s: s.but(
+            replace(s.record, bystanders=(Bystander("h1", Role.HYPERVISOR, "Gone.", (), 0, 0),))
+        ),
+    ),
+    Planted(
+        "operations-failed",
+        INVALID,
+        "One of 12,000 stats of a client failed.",
+        METADATA,
+        lambda s: s.but(
+            with_phase(s.record, 1, Operation.FILE_STAT, asked=12_001, errors=(("ENOENT", 1),))
+        ),
+    ),
+    Planted(
+        "phase-incomplete",
+        INVALID,
+        "A client was asked for a thousand stats more than it did.",
+        METADATA,
+        lambda s: s.but(with_phase(s.record, 1, Operation.FILE_STAT, asked=13_000)),
+    ),
+    Planted(
+        "operations-counted",
+        INVALID,
+        "A client's file system held half of the files that the client says it made.",
+        METADATA,
+        lambda s: s.but(replace(s.record, counters=inodes(FILES_MADE, FILES_MADE // 2))),
+    ),
+    Planted(
+        "operations-counted",
+        INVALID,
+        "RocksDB counted half of the keys that a client's db_bench says it read.",
+        DB_BENCH,
+        lambda s: s.but(ticking(s.record, stores.READS, stores.READS // 2)),
+    ),
+    Planted(
+        "operations-counted",
+        INVALID,
+        "Cassandra counted half of the reads that YCSB says it did.",
+        CASSANDRA,
+        lambda s: _server(s, statistics_after=stores.statistics(cpu_ns=9e9, client_reads=24_000)),
+    ),
+    Planted(
+        "reported-rates",
+        INDICATIVE,
+        "mdtest's printed rates stand for 5 % fewer operations than were asked for.",
+        MDTEST,
+        lambda s: s.but(
+            replace(
+                s.record,
+                reported=tuple(
+                    replace(rate, ops_per_s=rate.ops_per_s * 0.95) for rate in s.record.reported
+                ),
+            )
+        ),
+    ),
+    Planted(
+        "ranks-apart",
+        INDICATIVE,
+        "One rank of eight began its stats 9 s after the others.",
+        METADATA,
+        lambda s: s.but(
+            made(shapes={(1, Operation.FILE_STAT): Shape(starts_ns=(0, 0, 0, 9 * SECOND))}).record
+        ),
+    ),
+    Planted(
+        "phase-too-short",
+        INDICATIVE,
+        "Each phase took 6 s.",
+        METADATA,
+        lambda s: s.but(made(job=replace(METADATA_JOB, files_per_rank=1500)).record),
+    ),
+    Planted(
+        "client-answers",
+        INDICATIVE,
+        "Each client stats the files that it made itself.",
+        METADATA,
+        lambda s: s.but(made(job=replace(METADATA_JOB, rank_shift=0)).record),
+    ),
+    Planted(
+        "ranks-preempted",
+        INDICATIVE,
+        "A client's ranks lost their processor 200 times in a phase.",
+        METADATA,
+        lambda s: s.but(with_phase(s.record, 1, Operation.FILE_STAT, preemptions=200)),
+    ),
+    Planted(
+        "server-lost",
+        INVALID,
+        "The server counts less CPU time after the run than before: it was started anew.",
+        CASSANDRA,
+        lambda s: _server(s, statistics_after=stores.statistics(cpu_ns=1e8, client_reads=48_000)),
+    ),
+    Planted(
+        "keys-absent",
+        INVALID,
+        "One key of 312,000 was not there.",
+        DB_BENCH,
+        lambda s: s.but(counted(s.record, absent=1)),
+    ),
+    Planted(
+        "debug-build",
+        INDICATIVE,
+        "db_bench says that it was built with assertions.",
+        DB_BENCH,
+        lambda s: s.but(told(s.record, 1, build="assertions enabled")),
+    ),
+    Planted(
+        "seed-shared",
+        INVALID,
+        "A thread of the second client draws the keys of a thread of the first.",
+        DB_BENCH,
+        lambda s: s.but(told(s.record, 1, seed=1000 + BENCH.threads - 1)),
+    ),
+    Planted(
+        "wide-bins",
+        INDICATIVE,
+        "All reads of a client lie in the bin from 1 to 2 µs.",
+        DB_BENCH,
+        lambda s: s.but(_in_one_bin(s.record)),
+    ),
+    Planted(
+        "start-state",
+        INDICATIVE,
+        "The store of a client was left as the run before had made it.",
+        DB_BENCH,
+        lambda s: s.but(told(s.record, 1, copied_by="")),
+    ),
+    Planted(
+        "warm-caches",
+        INDICATIVE,
+        "A twentieth of the store was in the page cache at the start.",
+        DB_BENCH,
+        lambda s: s.but(
+            on(
+                s.record,
+                cache=CacheProof(
+                    asked=True,
+                    resident_bytes_before=GIB,
+                    resident_bytes_after=20 << 20,
+                    methods=(),
+                ),
+            )
+        ),
+    ),
+    Planted(
+        "store-shape",
+        INVALID,
+        "The server counts 1,000 of the 100,000 rows that were loaded.",
+        CASSANDRA,
+        lambda s: _server(s, rows=1000),
+    ),
+    Planted(
+        "compaction-debt",
+        INDICATIVE,
+        "A gigabyte was left to be compacted when the run began.",
+        DB_BENCH,
+        lambda s: s.but(told(s.record, 1, start=replace(SHAPE, pending_bytes=GIB))),
+    ),
+    Planted(
+        "reads-from-memory",
+        INVALID,
+        "A client's device read 200 bytes for each key of 1 KiB.",
+        DB_BENCH,
+        lambda s: s.but(
+            on(
+                s.record,
+                devices=(DeviceDelta(DEVICE, 200 * stores.READS, 0, stores.READS // 20, 0),),
+            )
+        ),
+    ),
+    Planted(
+        "writer-rate",
+        INDICATIVE,
+        "The writer beside the readers was to keep 2,000 keys a second and wrote 1,500.",
+        session(_beside(2000)),
+        lambda s: s.but(_beside(1500)),
+    ),
+)

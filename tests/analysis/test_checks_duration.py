@@ -1,0 +1,118 @@
+"""Time and numbers of I/Os."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iolab.analysis.checks.time import (
+    missing_seconds,
+    no_common_window,
+    percentile_support,
+    run_too_short,
+)
+from iolab.core.metric import Level
+from iolab.core.run import RunRecord
+from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
+from tests.analysis.records import JOB, Burst, bursts_record, healthy, host_run, record_of
+
+
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [(30, VALID), (18, VALID), (17, INDICATIVE), (3, INDICATIVE), (2, INVALID)],
+)
+def test_measured_seconds_decide(spans: int, expected: Level) -> None:
+    assert level(run_too_short, bursts_record([Burst(spans=spans)])) is expected
+
+
+def test_time_just_short_of_the_least_is_not_told_as_enough() -> None:
+    answer = ask(run_too_short, bursts_record([Burst(spans=3, span_s=0.99)]))
+    assert answer.level is INVALID
+    assert {"2.9", "3"} <= set(answer.says.split())
+
+
+def test_the_warm_up_is_not_measured_time() -> None:
+    answer = ask(run_too_short, bursts_record([Burst()], warmup_s=13.0))
+    assert answer.level is INDICATIVE
+    assert answer.evidence["seconds"] == 17.0
+
+
+def gap(spans: int) -> RunRecord:
+    """A run of 50 s of which the record lacks that many."""
+    after = 25 + spans
+    bursts = [Burst(spans=25), Burst(start_s=after, spans=50 - after, first_seq=after)]
+    return bursts_record(bursts)
+
+
+@pytest.mark.parametrize(
+    ("spans", "expected"), [(0, VALID), (1, VALID), (2, INDICATIVE), (5, INDICATIVE), (6, INVALID)]
+)
+def test_seconds_that_are_missing(spans: int, expected: Level) -> None:
+    assert level(missing_seconds, gap(spans)) is expected
+
+
+@pytest.mark.parametrize(
+    ("first_s", "expected"), [(1.0, VALID), (4.0, VALID), (5.0, INDICATIVE), (12.0, INVALID)]
+)
+def test_seconds_that_an_edge_of_the_window_cuts_away(first_s: float, expected: Level) -> None:
+    """A stalled report makes one long interval, which is cut whole where it enters the window."""
+    later = Burst(start_s=first_s, spans=60, first_seq=1)
+    record = bursts_record([Burst(spans=1, span_s=first_s), later], warmup_s=1.0)
+    assert level(missing_seconds, record) is expected
+
+
+def test_one_host_has_its_window_for_itself() -> None:
+    assert level(no_common_window, healthy()) is None
+    assert level(no_common_window, bursts_record([Burst(spans=2)], warmup_s=5.0)) is INVALID
+
+
+def test_hosts_that_ran_together_have_a_window() -> None:
+    answer = ask(no_common_window, bursts_record([Burst()], [Burst(start_s=1.1)]))
+    assert answer.level is VALID
+    assert answer.evidence["start_skew_s"] == pytest.approx(1.1)
+
+
+def test_a_clock_that_is_hardly_known_leaves_doubt() -> None:
+    record = bursts_record([Burst()], [Burst()])
+    vague = replace(record.hosts[1], clock_error_ns=60_000_000)
+    assert level(no_common_window, replace(record, hosts=(record.hosts[0], vague))) is INDICATIVE
+
+
+def test_a_host_without_load_is_no_fleet() -> None:
+    record = bursts_record([Burst()])
+    record = record_of((*record.hosts, host_run("c2")), record.intervals, record.bins)
+    answer = ask(no_common_window, record)
+    assert answer.level is INVALID
+    assert answer.evidence["hosts_without_load"] == 1
+
+
+def test_every_percentile_is_supported_by_a_million() -> None:
+    assert "every percentile" in ask(percentile_support, healthy()).says
+
+
+def test_what_is_not_printed_is_named_with_what_it_needs() -> None:
+    answer = ask(percentile_support, bursts_record([Burst(ios=1000)]))
+    assert answer.level is VALID
+    assert "p99.9 (100 k)" in answer.says
+    assert "p99.99 (1 M)" in answer.says
+    assert "p99.5" not in answer.says
+    assert answer.evidence == {"ios": 30_000, "p99_9_needs": 100_000, "p99_99_needs": 1_000_000}
+
+
+@pytest.mark.parametrize(("ios", "expected"), [(7, VALID), (6, INDICATIVE)])
+def test_a_throughput_needs_its_median(ios: int, expected: Level) -> None:
+    assert level(percentile_support, bursts_record([Burst(ios=ios)])) is expected
+
+
+@pytest.mark.parametrize(("ios", "expected"), [(667, VALID), (666, INDICATIVE)])
+def test_a_latency_needs_its_headline(ios: int, expected: Level) -> None:
+    alone = replace(JOB, iodepth=1, numjobs=1)
+    assert level(percentile_support, bursts_record([Burst(ios=ios)], job=alone)) is expected
+
+
+def test_the_shortest_of_all_hosts_decides() -> None:
+    broken = [Burst(spans=5), Burst(start_s=25, spans=5, first_seq=25)]
+    for record in (bursts_record([Burst()], broken), bursts_record(broken, [Burst()])):
+        answer = ask(run_too_short, record)
+        assert (answer.level, answer.evidence["seconds"]) == (INDICATIVE, 10.0)

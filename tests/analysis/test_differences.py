@@ -1,0 +1,231 @@
+"""What two measurements have otherwise, and what of it forbids comparing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from iolab.analysis.comparison_sides import Side, read_side
+from iolab.analysis.differences import Area, Difference, differences
+from iolab.core.configuration import Configuration
+from iolab.core.engine import EngineName
+from iolab.core.host import HostFacts
+from iolab.core.run import Plan
+from iolab.core.stopping import PRESETS, LoadKind
+from iolab.core.study import Method
+from iolab.guests.guest import GuestSettings
+from iolab.store.reader import SessionReader
+from tests.cli.compared import Target, make_target
+
+
+@pytest.fixture(scope="module")
+def side(tmp_path_factory: pytest.TempPathFactory) -> Side:
+    directory = make_target(tmp_path_factory.mktemp("one") / "A", Target(name="a", points=1))
+    return read_side("A", SessionReader(directory))
+
+
+def with_method(side: Side, **settings: object) -> Side:
+    method: Method = replace(side.study.method, **settings)  # type: ignore[arg-type]
+    return replace(side, study=replace(side.study, method=method))
+
+
+def with_facts(side: Side, change: Callable[[HostFacts], HostFacts]) -> Side:
+    first, *others = side.facts
+    facts = {first: change(side.facts[first]), **{name: side.facts[name] for name in others}}
+    return replace(side, facts=facts)
+
+
+def with_configuration(side: Side, **parts: object) -> Side:
+    changed: Configuration = replace(side.configuration, **parts)  # type: ignore[arg-type]
+    return replace(side, configuration=changed)
+
+
+def firmware(facts: HostFacts) -> HostFacts:
+    return replace(facts, disks=tuple(replace(disk, firmware="FW2") for disk in facts.disks))
+
+
+def tool(facts: HostFacts) -> HostFacts:
+    return replace(facts, tools=tuple(replace(one, version="fio-3.39") for one in facts.tools))
+
+
+@dataclass(frozen=True)
+class Case:
+    change: Callable[[Side], Side]
+    expected: Difference
+
+
+CASES = (
+    Case(
+        lambda side: with_facts(side, firmware),
+        Difference(
+            Area.HOSTS,
+            "devices below the target",
+            "Model 3.84 TB FW1",
+            "Model 3.84 TB FW1 (1), Model 3.84 TB FW2 (1)",
+        ),
+    ),
+    Case(
+        lambda side: with_facts(side, tool),
+        Difference(Area.SOFTWARE, "fio", "fio-3.33", "fio-3.33, fio-3.39"),
+    ),
+    Case(
+        lambda side: with_method(side, drop_caches=False),
+        Difference(Area.METHOD, "drop caches", "yes", "no", forbids=True),
+    ),
+    Case(
+        lambda side: with_method(side, warmup_s=5.0),
+        Difference(Area.METHOD, "warmup s", "0", "5"),
+    ),
+    Case(
+        lambda side: replace(side, study=replace(side.study, overrides=())),
+        Difference(Area.STUDY, "overrides", "method.settle=1s", "not set"),
+    ),
+    Case(
+        lambda side: with_configuration(side, hosts=("client-1",)),
+        Difference(Area.WORKLOAD, "clients", "2", "1", forbids=True),
+    ),
+    Case(
+        lambda side: with_configuration(side, hardware=(("Drives", "QLC"),)),
+        Difference(Area.TARGET, "Drives", "12 × 3.84 TB", "QLC"),
+    ),
+    Case(
+        lambda side: replace(side, analysis_versions=(1, 2)),
+        Difference(
+            Area.SOFTWARE,
+            "analysis version (what percentiles and verdicts mean)",
+            "1",
+            "1, 2",
+            forbids=True,
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.expected.what)
+def test_a_difference_is_told_with_both_values(case: Case, side: Side) -> None:
+    assert differences(side, case.change(side)) == (case.expected,)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"), [("KVM", "TCG"), ("TCG", "KVM"), ("KVM", "Xen"), (None, "KVM")]
+)
+def test_emulated_processors_compare_with_their_like_alone(
+    mine: str | None, theirs: str, side: Side
+) -> None:
+    def run_by(name: str | None) -> Side:
+        kernels = {
+            host: replace(facts, kernel=replace(facts.kernel, hypervisor=name))
+            for host, facts in side.facts.items()
+        }
+        return replace(side, facts=kernels)
+
+    (found,) = differences(run_by(mine), run_by(theirs))
+    assert (found.what, found.forbids) == ("hypervisor", "TCG" in {mine, theirs})
+    assert differences(run_by("TCG"), run_by("TCG")) == ()
+
+
+def asked(side: Side, **parts: object) -> Side:
+    """The side with that in every job."""
+    points = {
+        place: replace(point, job=replace(point.io, **parts))  # type: ignore[arg-type]
+        for place, point in side.points.items()
+    }
+    return replace(side, points=points)
+
+
+def test_two_engines_may_make_the_same_load_and_one_must_go_about_it_alike(side: Side) -> None:
+    other = differences(side, asked(side, engine=EngineName.NATIVE, ioengine="auto"))
+    assert [(one.what.rpartition(" ")[2], one.forbids) for one in other] == [
+        ("engine", False),
+        ("ioengine", False),
+    ]
+    deeper = differences(side, asked(side, engine=EngineName.NATIVE, iodepth=7))
+    assert [one.what.rpartition(" ")[2] for one in deeper if one.forbids] == ["iodepth"]
+    (alone,) = differences(side, asked(side, ioengine="psync"))
+    assert alone.forbids
+
+
+def test_what_differs_alike_in_every_workload_is_told_once(side: Side) -> None:
+    def doubled(side: Side) -> Side:
+        again = {("again", *place[1:]): point for place, point in side.points.items()}
+        return replace(side, points={**side.points, **again})
+
+    one = doubled(side)
+    both = doubled(asked(side, engine=EngineName.NATIVE, ioengine="auto"))
+    assert [other.what for other in differences(one, both)] == [
+        "every workload: engine",
+        "every workload: ioengine",
+    ]
+    first = asked(side, engine=EngineName.NATIVE, ioengine="auto")
+    mixed = replace(both, points={**one.points, **first.points})
+    assert len(differences(one, mixed)) == 2
+    assert not any("every" in other.what for other in differences(one, mixed))
+
+
+def test_nothing_differs_from_itself_and_no_seed_matters(side: Side) -> None:
+    assert differences(side, side) == ()
+    assert differences(side, with_method(side, seed=99)) == ()
+
+
+def test_what_forbids_comes_first(side: Side) -> None:
+    other = with_facts(with_method(side, drop_caches=False, warmup_s=5.0), firmware)
+    assert [one.forbids for one in differences(side, other)] == [True, False, False]
+
+
+def test_the_settings_of_a_rule_are_told_one_by_one(side: Side) -> None:
+    one = with_method(side, rule=PRESETS[LoadKind.RAW_BLOCK])
+    other = with_method(side, rule=PRESETS[LoadKind.QUICK])
+    found = {difference.what: difference for difference in differences(one, other)}
+    assert all(name.startswith("rule ") for name in found)
+    assert len(found) >= 2
+
+
+def test_a_point_that_no_plan_foresaw_is_known(tmp_path: Path) -> None:
+    planned = make_target(tmp_path / "A", Target(name="a", points=2))
+    searched = make_target(tmp_path / "B", Target(name="b", points=2, foreseen=first_point))
+    one, other = (read_side("S", SessionReader(path)) for path in (planned, searched))
+    assert len(SessionReader(searched).plan.points) == 1
+    assert one.points == other.points
+
+
+def first_point(plan: Plan) -> Plan:
+    return replace(plan, runs=tuple(run for run in plan.runs if run.point == plan.points[0]))
+
+
+def with_guests(side: Side, guests: GuestSettings | None) -> Side:
+    return replace(side, study=replace(side.study, guests=guests))
+
+
+def test_guests_that_have_something_else_are_told_and_another_disk_forbids(side: Side) -> None:
+    two = GuestSettings(vcpus=2, memory_bytes=1 << 30, disk_bytes=1 << 30)
+    four = replace(two, vcpus=4, memory_bytes=2 << 30)
+    assert differences(with_guests(side, two), with_guests(side, four)) == (
+        Difference(Area.WORKLOAD, "guests: vcpus", "2", "4"),
+        Difference(Area.WORKLOAD, "guests: memory bytes", "1 GiB", "2 GiB"),
+    )
+    limited = with_guests(side, replace(two, iops_limit=200))
+    (found,) = differences(with_guests(side, two), limited)
+    assert found == Difference(Area.WORKLOAD, "guests: iops limit", "not set", "200", forbids=True)
+    (other,) = differences(side, limited)
+    assert other == Difference(Area.WORKLOAD, "guests", "existed already", "booted")
+
+
+def test_a_larger_fleet_on_as_many_nodes_has_the_same_points(side: Side) -> None:
+    points = {place: replace(point, per_node=2) for place, point in side.points.items()}
+    hosts = tuple(replace(side.study.hosts[0], name=f"g{n}", node=f"n{n % 2}") for n in range(6))
+    study = replace(side.study, hosts=hosts)
+    names = tuple(host.name for host in hosts)
+
+    def of(count: int) -> Side:
+        chosen = replace(side.configuration, hosts=names[:count])
+        return replace(side, study=study, points=points, configuration=chosen)
+
+    assert differences(of(4), of(6)) == ()
+    (found,) = differences(of(4), of(1))
+    assert (found.baseline, found.candidate, found.forbids) == (
+        *("guests on 2 nodes", "guests on 1 nodes"),
+        True,
+    )

@@ -1,0 +1,80 @@
+"""Every check and every metric has its place in the documentation, and nothing else has."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iolab import guests, loads
+from iolab.analysis import checks, points, resumed
+from iolab.analysis.check import Check
+from iolab.analysis.checks import operations
+from iolab.analysis.metrics import METRIC_UNITS, TRIM_UNITS
+from iolab.analysis.service_time import SERVICE_TRIM_UNITS, SERVICE_UNITS
+from iolab.loads.keyvalue.metrics import KEY_VALUE_UNITS
+from iolab.loads.metadata.metrics import METADATA_UNITS
+from tests.judging import CHECKS as IO_CHECKS
+from tests.judging import EVERY_CHECK as CHECKS
+from tests.judging import KEY_VALUE_CHECKS, METADATA_CHECKS
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
+PAGES = REFERENCE / "checks"
+
+
+def test_every_check_made_is_registered_once() -> None:
+    rooms = [checks, guests, loads]
+    modules = [
+        importlib.import_module(module.name)
+        for room in rooms
+        for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}.")
+    ]
+    made = {id(v): v for m in modules for v in vars(m).values() if isinstance(v, Check)}
+    assert {check.code for check in made.values()} == {check.code for check in CHECKS}
+    assert len({check.code for check in CHECKS}) == len(CHECKS)
+    assert set(made) <= {id(one) for one in (*IO_CHECKS, *METADATA_CHECKS, *KEY_VALUE_CHECKS)}
+
+
+def test_every_check_has_a_page_and_every_page_a_check() -> None:
+    codes = {check.code for check in CHECKS} | {resumed.CODE, points.CODE}
+    assert {path.stem for path in PAGES.glob("*.md")} == codes
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.code))
+def test_a_page_says_what_it_must(check: Check[Any]) -> None:
+    text = (PAGES / f"{check.code}.md").read_text(encoding="utf-8")
+    assert text.startswith(f"# {check.title}\n\nCode: `{check.code}`\n")
+    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
+    assert parts[1::2] == ["Meaning", "Test", "What to do"]
+    assert all(len(body.strip()) > 40 for body in parts[2::2])
+    assert not re.search("[A-Z_]", check.code)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.code))
+def test_a_page_gives_the_constants_that_exist(check: Check[Any]) -> None:
+    text = (PAGES / f"{check.code}.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`([A-Z][A-Z_]{3,})`", text))
+    known = set(LAW) | set(vars(operations)) | {"O_DIRECT", "DEBUG_LEVEL"}
+    for made in (*IO_CHECKS, *METADATA_CHECKS, *KEY_VALUE_CHECKS):
+        if made.code == check.code:
+            known |= set(vars(importlib.import_module(made.judge.__module__)))
+    assert names - known == set()
+
+
+LAW = {
+    **vars(importlib.import_module("iolab.analysis.service_time")),
+    **vars(importlib.import_module("iolab.guests.results")),
+}
+
+
+def test_every_metric_is_documented_with_its_unit() -> None:
+    text = (REFERENCE / "metrics.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.+`) \| (\S+) \|", text, flags=re.MULTILINE)
+    documented = {key: unit for keys, unit in rows for key in re.findall(r"`(\w+)`", keys)}
+    trims = {**TRIM_UNITS, **SERVICE_TRIM_UNITS}
+    others = {**METRIC_UNITS, **SERVICE_UNITS, **METADATA_UNITS, **KEY_VALUE_UNITS}
+    assert documented == {**others, **trims}

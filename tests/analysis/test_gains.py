@@ -1,0 +1,189 @@
+"""Gains of a candidate, cell by cell: held against scipy, and the largest one by its cell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from iolab.analysis.gains import Gains, gains
+from iolab.analysis.resumed import OF_SESSION
+from iolab.core.metric import Level, Metric, Result
+from iolab.stats.comparison import RATIO_ALLOWANCE, Verdict
+from tests.loads.keyvalue.studies import BASE, OTHER, STUDY, rates, results, summarised
+
+LOW = [10_000.0, 10_300.0, 9_900.0]
+
+
+def of(*cells: list[Result]) -> Gains:
+    (found,) = gains(STUDY, summarised(*cells))
+    return found
+
+
+def pair(factor: float, threads: int, workload: str = "readrandom-4k") -> list[Result]:
+    random = np.random.default_rng([threads, len(workload)])
+    values = [factor * value * random.lognormal(0, 0.002) for value in LOW]
+    base = results(BASE, rates([threads * value for value in LOW]), threads, workload)
+    return base + results(OTHER, rates([threads * value for value in values]), threads, workload)
+
+
+def test_a_cell_is_compared_with_itself_by_pairs_of_repeats() -> None:
+    high = [12_900.0, 13_500.0, 12_700.0]
+    found = of(results(BASE, rates(LOW)), results(OTHER, rates(high)))
+    (cell,) = found.of("ops_per_s")
+    wanted = stats.ttest_rel(np.log(high), np.log(LOW)).confidence_interval()
+    low, high_end = np.exp(wanted.low - RATIO_ALLOWANCE), np.exp(wanted.high + RATIO_ALLOWANCE)
+    assert cell.interval == pytest.approx((low - 1, high_end - 1))
+    assert cell.comparison.paired
+    assert cell.comparison.verdict is Verdict.BETTER
+    assert (found.baseline, found.candidate) == (BASE, OTHER)
+
+
+def test_runs_of_two_sessions_are_no_pairs() -> None:
+    high = [12_900.0, 13_500.0, 12_700.0]
+    later = [replace(run, sitting=OF_SESSION) for run in results(OTHER, rates(high))]
+    (cell,) = of(results(BASE, rates(LOW)), later).of("ops_per_s")
+    wanted = stats.ttest_ind(np.log(high), np.log(LOW), equal_var=False).confidence_interval()
+    low, high_end = np.exp(wanted.low - RATIO_ALLOWANCE), np.exp(wanted.high + RATIO_ALLOWANCE)
+    assert cell.interval == pytest.approx((low - 1, high_end - 1))
+    assert not cell.comparison.paired
+    resumed = [replace(run, sitting=2) for run in later]
+    (cell,) = of(results(BASE, rates(LOW)), resumed).of("ops_per_s")
+    assert cell.comparison.paired
+
+
+def test_of_latency_less_is_a_gain() -> None:
+    key = "read_lat_ns_mean"
+    one = [{"ops_per_s": 1.0, key: value} for value in (1e6, 1.1e6)]
+    other = [{"ops_per_s": 1.0, key: value} for value in (0.5e6, 0.55e6)]
+    (cell,) = of(results(BASE, one), results(OTHER, other)).of(key)
+    assert (cell.share, cell.factor) == pytest.approx((0.5, 2.0))
+    assert cell.interval is not None
+    assert cell.interval[0] <= cell.share <= cell.interval[1]
+
+
+def test_the_largest_gain_names_its_cell_and_is_less_sure_than_a_single_one() -> None:
+    far = "readrandom-16k"
+    found = of(pair(1.1, 4), pair(1.5, 16), pair(1.3, 64), pair(1.2, 4, far), pair(1.25, 64, far))
+    best = found.largest("ops_per_s")
+    assert best is not None
+    assert (best.gain.workload, best.gain.axis) == ("readrandom-4k", (("threads", 16),))
+    assert best.cells == 5
+    own = best.gain.interval
+    assert own is not None
+    assert best.low is not None
+    assert best.high is not None
+    assert best.low < own[0] < best.gain.share < own[1] < best.high
+    within = found.largest("ops_per_s", far)
+    assert within is not None
+    assert (within.gain.axis, within.cells) == ((("threads", 64),), 2)
+
+
+def test_the_largest_gain_of_a_latency_is_the_largest_reduction() -> None:
+    key = "read_lat_ns_mean"
+    cells = []
+    for threads, factor in ((4, 0.8), (16, 0.5), (64, 0.9)):
+        for name, scale in ((BASE, 1.0), (OTHER, factor)):
+            values = [{"ops_per_s": 1.0, key: scale * value} for value in LOW]
+            cells.append(results(name, values, threads))
+    best = of(*cells).largest(key)
+    assert best is not None
+    assert best.gain.axis == (("threads", 16),)
+    assert best.gain.share == pytest.approx(0.5)
+    assert best.low is not None
+    assert best.high is not None
+    assert best.low <= 0.5 <= best.high
+
+
+def test_of_many_cells_chance_claims_little() -> None:
+    even = [
+        cell
+        for threads in (4, 16, 64)
+        for workload in ("readrandom-4k", "readrandom-16k")
+        for cell in (pair(1.0, threads, workload),)
+    ]
+    base, other = [100.0, 101.0, 100.5], [106.5, 105.5, 106.3]
+    few = of(results(BASE, rates(base), 4), results(OTHER, rates(other), 4))
+    assert few.cells[0].comparison.verdict is Verdict.BETTER
+    assert 0.05 / 7 < few.cells[0].comparison.p < 0.05
+    many = of(*even, results(BASE, rates(base), 128), results(OTHER, rates(other), 128))
+    said = many.of("ops_per_s")[-1].comparison
+    assert (said.verdict, "chance alone" in said.reason) == (Verdict.INCONCLUSIVE, True)
+
+
+def test_the_interval_of_the_largest_holds_for_all_cells_at_once() -> None:
+    random = np.random.default_rng(3)
+    missed = missed_alone = 0
+    for _ in range(60):
+        cells = []
+        for threads in (4, 16, 64):
+            base, other = random.normal(0, 0.02, (2, 4))
+            cells.append(results(BASE, rates(np.exp(base).tolist()), threads))
+            cells.append(results(OTHER, rates((1.3 * np.exp(other)).tolist()), threads))
+        best = of(*cells).largest("ops_per_s")
+        assert best is not None
+        assert best.low is not None
+        assert best.gain.interval is not None
+        missed += best.low > 0.3
+        missed_alone += best.gain.interval[0] > 0.3
+    assert missed <= 4
+    assert missed <= missed_alone
+
+
+def test_where_nothing_is_better_there_is_no_largest_gain() -> None:
+    found = of(pair(0.8, 4), pair(0.9, 16))
+    assert found.largest("ops_per_s") is None
+    assert found.largest("no_such_metric") is None
+    assert [cell.comparison.verdict for cell in found.cells] == [Verdict.WORSE] * 2
+
+
+def test_cells_that_one_side_lacks_are_named_and_never_matched_with_others() -> None:
+    lonely = results(BASE, rates(LOW), 64)
+    spoilt = results(OTHER, rates(LOW), 16, level=Level.INVALID)
+    found = of(pair(1.2, 4), lonely, results(BASE, rates(LOW), 16), spoilt)
+    assert [cell.axis for cell in found.cells] == [(("threads", 4),)]
+    assert {(one.axis, one.reason) for one in found.skipped} == {
+        ((("threads", 64),), f"{OTHER} has no such point"),
+        ((("threads", 16),), f"no run of {OTHER} is done and not invalid"),
+    }
+
+
+def test_a_single_run_a_side_has_a_gain_without_an_interval() -> None:
+    found = of(results(BASE, rates([100.0])), results(OTHER, rates([150.0])))
+    best = found.largest("ops_per_s")
+    assert best is not None
+    assert best.gain.share == pytest.approx(0.5)
+    assert (best.low, best.high, best.gain.interval) == (None, None, None)
+    assert best.gain.comparison.verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_gain_smaller_than_a_bin_is_not_claimed() -> None:
+    key = "read_lat_ns_p99"
+
+    def bench(at: float, low: float, high: float) -> list[dict[str, float | Metric]]:
+        known = Metric(at, "ns", low, high)
+        return [{"ops_per_s": 1.0, "read_lat_ns_mean": at, key: known} for _ in range(3)]
+
+    same_bin = of(
+        results(BASE, bench(1.8e6, 1.3e6, 1.9e6)), results(OTHER, bench(1.4e6, 1.3e6, 1.9e6))
+    )
+    (cell,) = same_bin.of(key)
+    assert cell.share == pytest.approx(1 - 1.4 / 1.8)
+    assert cell.comparison.verdict is Verdict.INCONCLUSIVE
+    far = of(results(BASE, bench(6.0e6, 4.4e6, 6.6e6)), results(OTHER, bench(1.4e6, 1.3e6, 1.9e6)))
+    (cell,) = far.of(key)
+    assert cell.comparison.verdict is Verdict.BETTER
+    # Between the edges: 1.3/6.6 at best, 1.9/4.4 at worst; the interval has them all in it.
+    assert cell.interval is not None
+    assert cell.interval[0] <= 1 - 1.9 / 4.4
+    assert cell.interval[1] >= 1 - 1.3 / 6.6
+
+
+def test_one_configuration_and_an_unknown_baseline_give_none() -> None:
+    cells = summarised(results(BASE, rates(LOW)))
+    assert gains(STUDY, cells) == ()
+    assert gains(STUDY, summarised(pair(1.2, 4)), baseline="nobody") == ()
+    (turned,) = gains(STUDY, summarised(pair(1.2, 4)), baseline=OTHER)
+    assert (turned.baseline, turned.cells[0].share < 0) == (OTHER, True)

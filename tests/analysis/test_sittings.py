@@ -1,0 +1,67 @@
+"""Results that may not stand in one curve: of another fleet, or of hosts that changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
+
+from iolab.analysis.resume_marks import set_apart
+from iolab.analysis.resumed import CODE, mark_sittings
+from iolab.core.metric import Level, Result
+from iolab.report.best import headlines
+
+SHAPE = Shape(points=4, seconds=2, hosts=2, cores=2, disks=1, nics=1)
+STUDY = make_study(SHAPE)
+FACTS = make_facts(SHAPE)
+RESULTS = [make_result(make_record(run, SHAPE)) for run in make_plan(SHAPE).runs]
+UPDATED = {
+    name: replace(facts, kernel=replace(facts.kernel, release="9.9"))
+    for name, facts in FACTS.items()
+}
+
+
+def of_sitting(sitting: int) -> list[Result]:
+    """All but the first result are of a later sitting."""
+    return [RESULTS[0], *(replace(result, sitting=sitting) for result in RESULTS[1:])]
+
+
+def marks(results: tuple[Result, ...]) -> set[Level | None]:
+    checks = [{one.code: one.level for one in result.verdict.checks} for result in results]
+    return {check.get(CODE) for check in checks}
+
+
+def test_one_sitting_is_not_spoken_of() -> None:
+    assert mark_sittings(RESULTS, [FACTS]) == tuple(RESULTS)
+
+
+def test_sittings_on_the_same_hosts_mix_well() -> None:
+    marked = mark_sittings(of_sitting(2), [FACTS, FACTS])
+    assert marks(marked) == {Level.VALID}
+    assert [r.verdict.level for r in marked] == [r.verdict.level for r in RESULTS]
+
+
+def test_sittings_on_hosts_that_changed_are_indicative_and_say_what_changed() -> None:
+    marked = mark_sittings(of_sitting(2), [FACTS, UPDATED])
+    assert marks(marked) == {Level.INDICATIVE}
+    check = marked[0].verdict.checks[-1]
+    assert "The kernel of host" in check.says
+    assert check.evidence["changes"] == len(FACTS)
+    assert all(result.verdict.level is not Level.VALID for result in marked)
+
+
+def test_a_change_between_sittings_that_did_not_measure_the_curve_does_not_matter() -> None:
+    later = [FACTS, UPDATED, FACTS]
+    assert marks(mark_sittings(of_sitting(3), later)) == {Level.VALID}
+
+
+def test_results_without_a_host_stand_in_a_configuration_of_their_own() -> None:
+    lacking = [RESULTS[0], *(replace(result, without=("c3",)) for result in RESULTS[1:])]
+    study, results = set_apart(STUDY, lacking)
+    whole = STUDY.configurations[0]
+    assert [item.id for item in study.configurations] == [whole.id, f"{whole.id} without c3"]
+    assert study.configurations[1].title == f"{whole.title} without c3"
+    assert "c3" not in study.configurations[1].hosts
+    assert [result.configuration for result in results].count(whole.id) == 1
+    by_title = {one.configuration.title: one.point_count for one in headlines(study, results)}
+    assert by_title == {whole.title: 1, f"{whole.title} without c3": len(RESULTS) - 1}

@@ -1,0 +1,87 @@
+"""Stored sessions of all five studies: judged anew, numbers and verdicts are what they were.
+
+Each was measured at reduced scale and holds the results of the version that measured it. Where a
+change means to give others, tests/golden/sessions/README.md says how to make them anew.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iolab.core.metric import Metric, Result
+from iolab.store.reader import SessionReader
+from tests.cli.in_process import call
+from tests.judging import judge
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "sessions"
+STUDIES = ("cluster-kpi", "ssd-cluster", "rocksdb", "cassandra", "vm-fleet")
+CLOSE = 1e-9
+
+
+@pytest.fixture(scope="module", params=STUDIES)
+def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stored")
+    with tarfile.open(GOLDEN / f"{request.param}.tar.xz") as packed:
+        packed.extractall(folder, filter="data")
+    return folder / str(request.param)
+
+
+def test_every_run_is_judged_as_it_was(session: Path) -> None:
+    reader = SessionReader(session)
+    facts = reader.facts
+    kept = reader.results()
+    assert kept
+    assert not reader.damaged()
+    for was in kept:
+        again = judge(reader.record(was.digest, was.repeat), facts)
+        assert levels(again) == levels(was)
+        assert again.window_s == pytest.approx(was.window_s, rel=CLOSE)
+        same(numbers(again.metrics), numbers(was.metrics))
+        for host, host_was in zip(again.hosts, was.hosts, strict=True):
+            same(numbers(host.metrics), numbers(host_was.metrics))
+
+
+def test_what_programs_are_told_has_the_same_numbers(session: Path) -> None:
+    told = json.loads(call("show", session, "--json").stdout)
+    was = json.loads((session / "show.json").read_bytes())
+    same(figures(told), figures(was))
+
+
+def levels(result: Result) -> dict[str, Any]:
+    checks = {check.code: check.word for check in result.verdict.checks}
+    return {"": result.verdict.level, **checks}
+
+
+def numbers(metrics: Any) -> dict[str, Any]:
+    found: dict[str, Metric] = dict(metrics)
+    return {key: [one.value, one.low, one.high, one.n, one.unit] for key, one in found.items()}
+
+
+def figures(value: Any, place: str = "") -> dict[str, Any]:
+    """Every number, level and code of a document by its place; sentences may be reworded."""
+    if isinstance(value, dict):
+        return {k: v for key in value for k, v in figures(value[key], f"{place}/{key}").items()}
+    if isinstance(value, list):
+        parts = (figures(one, f"{place}/{index}") for index, one in enumerate(value))
+        return {k: v for part in parts for k, v in part.items()}
+    is_word = isinstance(value, str) and place.rsplit("/", 1)[-1] not in ("level", "code", "unit")
+    return {} if is_word else {place: value}
+
+
+def same(now: dict[str, Any], was: dict[str, Any]) -> None:
+    assert now.keys() == was.keys()
+    differ = {key: (now[key], was[key]) for key in was if not close(now[key], was[key])}
+    assert not differ
+
+
+def close(now: Any, was: Any) -> bool:
+    if isinstance(was, list):
+        return len(now) == len(was) and all(map(close, now, was))
+    if isinstance(was, float) and isinstance(now, (int, float)):
+        return bool(now == pytest.approx(was, rel=CLOSE, nan_ok=True))
+    return bool(now == was)

@@ -1,0 +1,125 @@
+"""Each kind of load on the screen: its rows, its numbers and its units."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from iolab.analysis.points import summarise
+from iolab.cli.planning import plan_screen
+from iolab.cli.progress import Makers, Progress
+from iolab.cli.results import details_screen, results_screen
+from iolab.core.events import IntervalSeen, RunStarted, SessionStarted
+from iolab.core.metric import Outlier
+from iolab.core.run import RunStatus
+from iolab.guests.terminal import node_details, nodes_screen
+from tests.cli.screens import drawn
+from tests.guests.guest_session import GuestSource, fleet
+from tests.loads.keyvalue.key_value_session import cassandra, rocksdb
+from tests.loads.metadata.metadata_session import kpi_with_metadata
+from tests.report.hostile import EVERY
+
+MIX = "  70 % reads, 30 % writes: 6 VMs, iodepth 8"
+
+
+def test_key_value_points_stand_under_their_block_size() -> None:
+    source = rocksdb(seconds=2)
+    lines = drawn(results_screen(source.study, source.results()), 80)
+    assert lines[0].split()[:5] == ["point", "ops/s", "read", "mean", "p99"]
+    at = lines.index("Random reads, block_size 4k")
+    assert [line.split()[:2] for line in lines[at + 1 : at + 5]] == [
+        ["threads", value] for value in ("4", "16", "32", "64")
+    ]
+    assert not any("IOPS" in line for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_key_value_configurations_have_intervals_and_gains() -> None:
+    source = rocksdb(("old", "new"), repeats=2, seconds=2, workload_count=1)
+    lines = drawn(results_screen(source.study, source.results()), 120)
+    assert "95 % interval" in lines[0]
+    assert any(" n=2" in line for line in lines)
+    assert "old: Random reads, block_size 4k" in lines
+    told = lines[lines.index("New against Old") + 3].split()
+    assert (told[0], told[1][:2], told[-2:]) == ("ops/s", "+2", ["better", "valid"])
+
+
+def test_the_published_percentile_has_a_column_even_without_values() -> None:
+    source = cassandra(rates=(1000,), seconds=2)
+    heads = drawn(results_screen(source.study, source.results()), 120)[0]
+    assert "p99.99" in heads
+    assert "due mean" in heads
+
+
+def test_each_metadata_operation_is_a_row_with_its_statistics_and_verdict() -> None:
+    source = kpi_with_metadata()
+    lines = drawn(results_screen(source.study, source.results()), 140)
+    head = next(line for line in lines if line.startswith("operations/s"))
+    names = ["max", "min", "mean", "std dev", "p50", "p99", "p99.9", "over", "verdict"]
+    assert re.split(r" {2,}", head)[1:] == names
+    stat = re.split(r" {2,}", next(line for line in lines if "File stat" in line).strip())
+    assert (stat[0], stat[8]) == ("File stat", "window")
+    assert stat[9].startswith("indicative ")
+    assert next(line for line in lines if "Tree create" in line).split()[-3] == "whole"
+    first, *others = (one for one in source.results() if one.workload == "metadata")
+    failed = replace(first, status=RunStatus.FAILED, failure="The disk was full.")
+    lines = drawn(results_screen(source.study, [failed, *others]))
+    assert any("2 iterations, 1 not done" in line for line in lines)
+    assert any("The disk was full." in line for line in lines)
+    planned = drawn(plan_screen(source.study, source.plan, None))
+    assert sum("4 ranks, 2,500 files each, rank shift 4" in line for line in planned) == 3
+
+
+@pytest.fixture(scope="module")
+def guests() -> GuestSource:
+    return fleet(seconds=4)
+
+
+def test_each_node_of_guests_has_its_rate_latency_and_what_stands_out(guests: GuestSource) -> None:
+    points = summarise(guests.results(), guests.study)
+    lines = drawn(nodes_screen(guests.study, points), 120)
+    at = lines.index(MIX)
+    name, count, iops, _, mean, unit = lines[at + 1].split()[:6]
+    assert (name, count, unit) == ("node-1", "3", "µs")
+    node = guests.results()[-1].nodes[0]
+    assert node.metrics["iops"].value == pytest.approx(float(iops) * 1e3, rel=0.01)
+    assert node.metrics["lat_ns_mean"].value == pytest.approx(float(mean) * 1e3, rel=0.01)
+    assert lines[at + 2].split()[:2] == ["node-2", "3"]
+    parts = lines[max(at for at, line in enumerate(lines) if line == MIX) + 2]
+    assert [word for word in parts.split() if word.isdigit()][-4:] == ["14", "16", "61", "9"]
+    (told,) = [line for line in lines if "median" in line]
+    for part in ("node-1: disk nvme1n1", "412 µs", "4.68 times", "88 µs", "4 of these 4 points"):
+        assert part in told
+
+
+def test_details_have_the_nodes_of_every_run(guests: GuestSource) -> None:
+    lines = drawn(details_screen(guests.results()[-1:]), 120)
+    at = next(number for number, line in enumerate(lines) if line.startswith("node wrote"))
+    assert lines[at + 1].split() == ["node-1", "1", "GiB", "1", "GiB", "3", "GiB", "3.000", "3"]
+
+
+def test_foreign_names_are_shown_and_not_obeyed(guests: GuestSource) -> None:
+    run = guests.results()[-1]
+    bad = Outlier("disk", EVERY, EVERY, 2.0, 1.0)
+    nasty = tuple(replace(node, name=EVERY, outliers=(bad,)) for node in run.nodes)
+    text = "\n".join(drawn(node_details(replace(run, nodes=nasty)), 400))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "\\u202e" in text
+
+
+def test_a_second_is_whole_when_the_guests_of_that_point_have_told_of_it(
+    guests: GuestSource,
+) -> None:
+    run, names = guests.plan.runs[0], ("node-1-vm01", "node-2-vm01")
+    point = (run.point.configuration, run.point.per_node, run.point.host_count)
+    makers = {point: Makers(names, ("node-1", "node-2"))}
+    state = Progress("s", 12, 0, 8, 0.0, 10.0, 1.0, 0.0, makers=makers, guest_count=6)
+    state = state.after(SessionStarted(guests.plan, tuple(guests.facts.items()), "0"), 0.0)
+    state = state.after(RunStarted(run), 0.0)
+    for guest in names:
+        assert state.loads == ()
+        state = state.after(IntervalSeen(guest, run, 1.0, 100.0, 4e5, 1e3), 1.0)
+    assert [load.iops for load in state.loads] == [200.0]

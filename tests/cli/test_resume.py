@@ -1,0 +1,103 @@
+"""`iolab resume` before it reaches a host: what is done, what is damaged, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bench.synthetic import make_facts, make_record, make_result
+
+from iolab.cli.resume import reopen
+from iolab.core.events import SessionStatus
+from iolab.errors import HostError
+from iolab.store.reader import SessionReader
+from iolab.store.writer import SessionWriter
+from iolab.study.load import LoadOptions
+from tests.cli.command_line import SHAPE
+from tests.cli.in_process import call
+from tests.plans import make_plan, parse_study
+from tests.store.rewritten import rewrite_study
+from tests.study.studies import SMALL
+
+FACTS = make_facts(SHAPE)
+
+
+def make(place: Path, runs: int = 3, without: tuple[str, ...] = ()) -> Path:
+    """Runs of three of a study whose directory is not there, so that nothing can be measured."""
+    study = parse_study(SMALL, "s.toml", LoadOptions(path=str(place.parent / "gone")))
+    plan = make_plan(study)
+    with SessionWriter.create(place, study, plan, "s", ("iolab", "run")) as writer:
+        writer.started(FACTS, "0.1.0")
+        for run in plan.runs[:runs]:
+            record = make_record(run, SHAPE)
+            result = replace(make_result(record), without=without)
+            writer.commit(record, result, analysis_version=1)
+    return place
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Path:
+    return make(tmp_path / "S")
+
+
+def damage(session: Path) -> Path:
+    """Change one byte of a run, which its manifest alone can tell; the run."""
+    table = min(session.glob("points/*/run-1/bins.parquet"))
+    content = table.read_bytes()
+    table.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
+    return table.parent
+
+
+def test_where_nothing_is_left_the_session_is_done(session: Path) -> None:
+    done = call("resume", session)
+    assert (done.returncode, SessionReader(session).session.status) == (0, SessionStatus.DONE)
+    assert "3 of 3 runs" in done.stderr
+
+
+def test_a_damaged_run_is_measured_again(session: Path) -> None:
+    run = damage(session)
+    done = call("resume", session)
+    assert "2 of 3 runs" in done.stderr
+    assert str(run.relative_to(session)) in done.stderr
+    # It went on to the host, which has no such directory.
+    assert done.returncode == HostError.exit_code
+    assert SessionReader(session).session.status is SessionStatus.INTERRUPTED
+    assert run.is_dir()
+
+
+def test_a_damaged_run_is_set_aside_when_the_hosts_are_what_they_were(session: Path) -> None:
+    run = damage(session)
+    reader = SessionReader(session)
+    changed = {
+        name: replace(one, kernel=replace(one.kernel, release="6.12.0"))
+        for name, one in FACTS.items()
+    }
+    with pytest.raises(HostError) as caught:
+        reopen(reader, changed, reader.unsound(), accept_changes=False)
+    assert len(caught.value.faults) == len(FACTS)
+    assert reader.unsound()
+    reopen(reader, FACTS, reader.unsound(), accept_changes=False).close()
+    assert not run.exists()
+    assert run.with_name("run-1.attempt-1").is_dir()
+    assert (len(reader.committed()), reader.unsound()) == (2, {})
+    reopen(reader, changed, (), accept_changes=True).close()
+
+
+def test_a_host_that_the_session_went_on_without_is_not_asked_again(tmp_path: Path) -> None:
+    asked = [
+        call("resume", make(tmp_path / f"S{number}", 2, without))
+        for number, without in enumerate(((), ("local",)))
+    ]
+    assert [done.returncode for done in asked] == [HostError.exit_code] * 2
+    assert ["connect: local" in done.stderr for done in asked] == [True, False]
+
+
+def test_another_plan_or_another_writer_is_refused(session: Path) -> None:
+    with SessionWriter.reopen(session):
+        assert call("resume", session).returncode == 5
+    rewrite_study(session, "[1, 8]", "[1, 9]")
+    done = call("resume", session)
+    assert done.returncode == 2
+    assert "'workload.rand-read.sweep' was" in done.stderr
+    assert SessionReader(session).session.status is SessionStatus.INTERRUPTED

@@ -1,0 +1,119 @@
+"""Guests whose images lie on several nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from iolab.core.events import SessionStatus
+from iolab.core.host import ToolFacts
+from tests.fakes.agent import FakeAgent
+from tests.fakes.programs import FakeCall, FakeProgram
+from tests.fakes.script import FakeScript
+from tests.guests.fleet import NODES, boots_of, fleet, node_script
+from tests.session.stage import Stage
+
+ADDRESS = 'role = "hypervisor"\nstorage_address = "10.0.0.1"'
+
+
+async def truncate(call: FakeCall) -> int:
+    machine, path = call.machine, call.argv[-1]
+    assert isinstance(machine, FakeAgent)
+    folder, _, name = path.rpartition("/")
+    machine.files[f"{folder}/{name.partition('.')[0]}"] = int(call.argv[2])
+    return 0
+
+
+async def truncate_alone(call: FakeCall) -> int:
+    assert isinstance(call.machine, FakeAgent)
+    call.machine.hole_bytes = 4096
+    return await truncate(call)
+
+
+async def serve(_: FakeCall) -> int:
+    await asyncio.Event().wait()
+    return 0
+
+
+async def taken(call: FakeCall) -> int:
+    await asyncio.sleep(0.5)
+    call.say(b"qemu-nbd: Failed to bind socket: Address already in use\n", "stderr")
+    return 1
+
+
+class Image:
+    """qemu-img: the first copies come before the server listens, or another session's answers."""
+
+    def __init__(self, early: int = 0, *, foreign: bool = False) -> None:
+        self.early = early
+        self.foreign = foreign
+        self.copied: list[str] = []
+
+    async def __call__(self, call: FakeCall) -> int:
+        if self.early:
+            self.early -= 1
+            call.say(b"qemu-img: Failed to connect: Connection refused\n", "stderr")
+            return 1
+        if self.foreign:
+            call.say(b"qemu-img: Could not open: Requested export not available\n", "stderr")
+            return 1
+        self.copied.append(call.argv[-1])
+        return 0
+
+
+def mirrored(server: FakeProgram = serve, image: Image | None = None) -> Stage:
+    """A session on two nodes with two replicas of each image, not played yet."""
+    more: dict[str, FakeProgram] = {
+        "truncate": truncate,
+        "qemu-nbd": server,
+        "qemu-img": image or Image(),
+    }
+
+    def script() -> FakeScript:
+        base = node_script()
+        assert base.facts is not None
+        tools = tuple(ToolFacts(name, f"/usr/bin/{name}", "7.2") for name in more)
+        facts = replace(base.facts, tools=(*base.facts.tools, *tools))
+        return replace(base, facts=facts, programs={**base.programs, **more})
+
+    stage = fleet(vm="replicas = 2")
+    stage.text = stage.text.replace('role = "hypervisor"', ADDRESS)
+    stage.scripts = {name: script() for name in NODES}
+    return stage
+
+
+def test_each_image_has_a_copy_on_another_node_before_its_guest_boots() -> None:
+    image = Image(early=3)
+    stage = mirrored(image=image).play()
+    assert stage.status is SessionStatus.DONE, stage.fault
+    assert len(image.copied) == len(set(image.copied)) == 4
+    for node, other in (NODES, NODES[::-1]):
+        servers = [str(run["argv"]) for run in stage.hosts[other].asked("run")]
+        offered = [words for words in servers if "qemu-nbd" in words]
+        assert len(offered) == 2
+        assert all(f"--export-name={node}-vm0" in words for words in offered)
+        for qemu in boots_of(stage, node)[1:]:
+            (disk,) = [word for word in qemu.argv if '"driver":"quorum"' in word]
+            assert f'"export":"{qemu.name}-copy1-trial-1"' in disk
+    stage.assert_left_clean()
+
+
+def test_a_port_that_another_session_has_is_told_and_nothing_is_left() -> None:
+    stage = mirrored(taken, Image(foreign=True)).play()
+    assert stage.fault is not None
+    told = " ".join(fault.happened for fault in stage.fault.faults)
+    assert "'node-1-vm01' cannot be offered on node 'node-2': " in told
+    assert "Address already in use" in told
+    stage.assert_left_clean()
+
+
+def test_copies_with_holes_are_refused() -> None:
+    stage = mirrored()
+    stage.scripts = {
+        name: replace(script, programs={**script.programs, "truncate": truncate_alone})
+        for name, script in stage.scripts.items()
+    }
+    stage.play()
+    assert stage.fault is not None
+    assert stage.fault.faults[0].happened.startswith("4 KiB of the copies")
+    stage.assert_left_clean()

@@ -1,0 +1,184 @@
+"""Guests and nodes in tables: layers, bytes, outliers, shares of time; devices counted once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from iolab.analysis.storage_bytes import devices_once
+from iolab.core.metric import CheckResult, Layer, LayerLatency, Level, NodeResult, Verdict
+from iolab.core.run import DeviceDelta, RunRecord
+from iolab.core.samples import Direction
+from iolab.guests.guest import GuestFleet, GuestRun
+from iolab.guests.tables import (
+    EMULATED,
+    GUESTS_SHOWN,
+    caveats,
+    caveats_of,
+    fleet_layers,
+    guests_table,
+    outliers_table,
+    placement_table,
+    settings_table,
+    subtitle,
+    wait_share,
+    written_table,
+)
+from iolab.hosts.rates import derive
+from iolab.report.hardware import configurations_table, same_hosts
+from iolab.report.run_series import timeline_of
+from iolab.report.table import Table
+from tests.guests import guest_session
+from tests.guests.guest_session import GuestSource, fleet
+from tests.report import shared
+from tests.report.machines import facts_of
+from tests.report.studies import kpi
+from tests.report.synthetic import objecting
+
+PUBLISHED = Path(__file__).parents[2] / "studies" / "published"
+EMULATED_FLEET = guest_session.EMULATED
+
+
+@pytest.fixture(scope="module")
+def source() -> GuestSource:
+    return shared.guests()
+
+
+def rows_of(table: Table | None) -> list[dict[str, str]]:
+    assert table is not None
+    heads = [column.title for column in table.columns]
+    return [dict(zip(heads, (c.text for c in cells), strict=True)) for cells in table.rows]
+
+
+def test_guests_that_were_there_say_nothing_of_themselves() -> None:
+    told = GuestFleet((GuestRun("vm", "n"),), None, 1)
+    assert (caveats([told], {}), subtitle([told], {})) == ((), "")
+    assert caveats([told], {"vm": facts_of("vm")}) == ()
+    assert settings_table(None) is None
+    assert guests_table(told) is None
+    assert rows_of(placement_table(told))[0]["Run by"] == "a hypervisor not ours"
+
+
+def test_guests_that_were_there_and_are_emulated_are_told_as_those() -> None:
+    told = GuestFleet((GuestRun("vm", "n"),), None, 1)
+    seen = facts_of("vm")
+    known = {"vm": replace(seen, kernel=replace(seen.kernel, hypervisor="TCGTCGTCGTCG"))}
+    assert caveats([told], known) == (EMULATED,)
+    assert subtitle([told], known) == "Guests emulated. "
+
+
+def test_the_screen_has_the_same_caveats_by_checks_and_settings() -> None:
+    source = fleet(counts=(1,), depths=(1,), seconds=2, settings=EMULATED_FLEET)
+    results = source.results()
+    limit = "Each guest’s disk was limited to 400 IOPS by its hypervisor."
+    assert caveats_of(EMULATED_FLEET, results) == (limit,)
+    said = objecting(Level.INDICATIVE, "emulated-guest", "The guests were emulated.")
+    doubted = [replace(results[0], verdict=said), *results[1:]]
+    assert caveats_of(EMULATED_FLEET, doubted) == (EMULATED, limit)
+    assert caveats_of(None, results) == ()
+
+
+def test_a_boot_may_take_as_long_as_was_written() -> None:
+    told = {one["What"]: one["Each guest"] for one in rows_of(settings_table(EMULATED_FLEET))}
+    assert told["A boot may take"] == "150 s"
+
+
+def test_layers_of_several_nodes_weigh_every_io_the_same() -> None:
+    def node(name: str, mean: float, ios: int, *layers: Layer) -> NodeResult:
+        own = tuple(LayerLatency(layer, Direction.READ, mean, ios) for layer in layers)
+        return NodeResult(name, ("vm",), {}, own)
+
+    both = (Layer.ENGINE, Layer.GUEST)
+    found = fleet_layers([node("a", 100.0, 1, *both), node("b", 400.0, 3, *both)])
+    assert [(one.layer, one.mean_ns, one.ios) for one in found] == [
+        (Layer.ENGINE, 325.0, 4),
+        (Layer.GUEST, 325.0, 4),
+    ]
+    lacking = fleet_layers([node("a", 100.0, 1, *both), node("b", 400.0, 3, Layer.ENGINE)])
+    assert [one.layer for one in lacking] == [Layer.ENGINE]
+
+
+def test_bytes_are_told_on_their_way_down(source: GuestSource) -> None:
+    (first, *_) = rows_of(written_table([("6 VMs", source.results()[-1])]))
+    assert (first["Guests"], first["Devices"], first["Devices / guests"]) == (
+        "1 GiB",
+        "3 GiB",
+        "3.000",
+    )
+    assert first["Declared factor"] == "3"
+    assert written_table([("reads", source.results()[0])]) is None
+
+
+def test_devices_of_all_nodes_are_those_that_the_check_counted(source: GuestSource) -> None:
+    run = source.results()[-1]
+    assert rows_of(written_table([("", run)]))[-1]["Devices"] == "–"
+    told = CheckResult("guest-bytes", Level.VALID, "", {"devices_write_bytes": 6 << 30})
+    counted = replace(run, verdict=Verdict(Level.VALID, (told,)))
+    whole = rows_of(written_table([("", counted)]))[-1]
+    assert (whole["Node"], whole["Guests"], whole["Devices"]) == ("all nodes", "2 GiB", "6 GiB")
+    assert (whole["Devices / guests"], whole["Declared factor"]) == ("3.000", "3")
+
+
+def test_what_stands_out_is_named_with_its_median(source: GuestSource) -> None:
+    (told,) = rows_of(outliers_table([("6 VMs", source.results()[-1])]))
+    assert (told["What"], told["Which"], told["Measured"]) == ("disk", "nvme1n1", "write latency")
+    assert (told["Value"], told["Median of all"], told["Times as much"]) == (
+        "412 µs",
+        "88 µs",
+        "4.68",
+    )
+
+
+def test_a_waiting_guest_is_told_by_the_share_of_its_processors_time(source: GuestSource) -> None:
+    told = source.manifest(*key(source, -1)).fleet
+    assert told is not None
+    assert wait_share(told.guests[1], told.settings) == pytest.approx(0.5 / 30 / 4)
+    rows = rows_of(guests_table(told))
+    assert [row["Guest"] for row in rows][:2] == ["node-2-vm03", "node-2-vm02"]
+    many = replace(told, guests=told.guests * 6)
+    rows = rows_of(guests_table(many))
+    assert len(rows) == GUESTS_SHOWN + 1
+    assert rows[-1]["Guest"] == "12 guests that waited less"
+
+
+def test_guests_whose_disks_are_not_equally_full_are_alike() -> None:
+    one, other = facts_of("a"), facts_of("b")
+    assert one.target is not None
+    fuller = replace(other, target=replace(one.target, free_bytes=1))
+    assert [names for names, _ in same_hosts({"a": one, "b": fuller})] == [["a", "b"]]
+    larger = replace(other, target=replace(one.target, total_bytes=1))
+    assert len(same_hosts({"a": one, "b": larger})) == 2
+
+
+def test_few_clients_are_all_named() -> None:
+    table = configurations_table(kpi().study.configurations)
+    assert table.rows[0][1].text == "client-1, client-2"
+
+
+def test_a_disk_that_nodes_of_one_kernel_share_counts_once(source: GuestSource) -> None:
+    record = source.record(*key(source, -1))
+    apart, shared = disks_moved(record, {}), disks_moved(record, dict.fromkeys(source.nodes, "b"))
+    assert shared == pytest.approx(np.array(apart) / 2, rel=0.01)
+
+
+def disks_moved(record: RunRecord, kernels: dict[str, str]) -> list[float]:
+    series = derive(record.counters, record.host_names)
+    panels = timeline_of(record, series, None, kernels).panels
+    (disks,) = [panel for panel in panels if panel.title == "Node disks"]
+    return [value or 0.0 for value in disks.traces[0].values]
+
+
+def test_devices_of_one_kernel_count_as_the_host_saw_them_that_saw_most() -> None:
+    small, large = (DeviceDelta("sda", size, 0, 1, 0) for size in (10, 30))
+    facts = {"a": facts_of("x"), "b": facts_of("x"), "c": facts_of("y")}
+    hosts = [("a", (small,)), ("b", (large,)), ("c", (small,))]
+    assert devices_once(hosts, facts) == (large, small)
+    assert devices_once(hosts, {}) == (small, large, small)
+
+
+def key(source: GuestSource, index: int) -> tuple[str, int]:
+    run = source.plan.runs[index]
+    return run.point.digest, run.repeat

@@ -1,0 +1,324 @@
+"""Fleets of guests on the page: curves, one node from inside, tables, and what must be said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from iolab.analysis.points import summarise
+from iolab.core.metric import Level, Metric, Outlier
+from iolab.core.run import RunStatus
+from iolab.errors import StoreError
+from iolab.guests.charts import drawn_tail, fleet_charts, lines_of
+from iolab.guests.groups import fleet_groups, inside_run, told_runs
+from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
+from iolab.guests.tables import EMULATED, fleets_of
+from iolab.published.audit.document import read_published
+from iolab.published.report import published_tables
+from iolab.report.brief import Brief
+from iolab.report.charts.choose import looks_of
+from iolab.report.hardware import CLIENTS_MAX
+from iolab.report.html import Page, make_page
+from iolab.report.run_details import NAMES_SHOWN
+from iolab.store.documents import Manifest
+from tests.facts import tells
+from tests.guests import guest_session
+from tests.guests.guest_session import GuestSource, fleet
+from tests.report import shared
+from tests.report.charts.fleets import curve_of
+from tests.report.hostile import EVERY, SCRIPT
+from tests.report.made import build_brief
+from tests.report.synthetic import objecting
+
+PUBLISHED = Path(__file__).parents[2] / "studies" / "published"
+EMULATED_FLEET = guest_session.EMULATED
+
+
+@pytest.fixture(scope="module")
+def source() -> GuestSource:
+    return shared.guests()
+
+
+@pytest.fixture(scope="module")
+def brief() -> Brief:
+    return shared.brief("guests")
+
+
+@pytest.fixture(scope="module")
+def page() -> Page:
+    return shared.page("guests")
+
+
+def test_every_mix_has_three_curves_and_an_account(page: Page) -> None:
+    titles = {item.title: [figure.title for figure in item.figures] for item in page.workloads}
+    curves = [
+        "IOPS against VMs per node",
+        "Mean latency against VMs per node",
+    ]
+    for mix in ("Random reads", "70 % reads, 30 % writes"):
+        assert titles[mix][:2] == curves
+        assert titles[mix][2].startswith("Tail latency (p99.")
+        assert titles[mix][3] == "Where the latency arises"
+    assert titles["One node from inside"] == ["node-1 from inside over time"]
+
+
+def test_a_median_is_called_no_tail(source: GuestSource) -> None:
+    (group, _) = fleet_groups(source.study, summarise(source.results(), source.study))
+    few = [
+        replace(one, metrics={k: m for k, m in one.metrics.items() if "_p9" not in k})
+        for one in group.points
+    ]
+    charts = fleet_charts(replace(group, points=tuple(few)), looks_of(source.study), (), "")
+    assert charts is not None
+    assert charts.figures[2].title.startswith("Median latency")
+
+
+def test_a_curve_says_its_ends_in_guests_of_all_nodes(page: Page) -> None:
+    finding = page.workloads[0].figures[0].finding
+    assert finding.startswith("iodepth 1: from ")
+    assert " at 2 VMs to " in finding
+    assert " at 6; all valid." in finding
+
+
+def test_each_depth_is_a_line_and_several_configurations_keep_their_colours(
+    source: GuestSource,
+) -> None:
+    (group, _) = fleet_groups(source.study, summarise(source.results(), source.study))
+    looks = looks_of(source.study)
+    lines = lines_of(group, looks)
+    assert [(line.name, line.nodes) for line in lines] == [("iodepth 1", 2), ("iodepth 8", 2)]
+    assert len({line.token for line in lines}) == len({line.dash for line in lines}) == 2
+    other = tuple(
+        replace(point, key=replace(point.key, configuration="new")) for point in group.points
+    )
+    both = replace(group, points=(*group.points, *other))
+    named = {"default": looks["default"], "new": replace(looks["default"], title="New")}
+    lines = lines_of(both, named)
+    assert [line.name for line in lines] == ["Default 1", "Default 8", "New 1", "New 8"]
+    assert lines[0].token == lines[1].token
+
+
+def test_predicted_guests_are_told_apart(source: GuestSource) -> None:
+    (group, _) = fleet_groups(source.study, summarise(source.results(), source.study))
+    charts = fleet_charts(group, looks_of(source.study), [curve_of(source, "read", 8)], "")
+    assert charts is not None
+    iops, mean = charts.figures[:2]
+    assert tells(iops.note, "predicted", "knee", "2", "2", "3", "VMs"), iops.note
+    assert [row[2].text for row in iops.table.rows].count("predicted") == 1
+    assert "predicted" not in mean.note
+
+
+def test_the_tail_is_the_highest_that_all_points_support(source: GuestSource) -> None:
+    points = list(summarise(source.results(), source.study))[:3]
+    wanted = {f"lat_ns_{name}": Metric(1e6, "ns") for name in ("mean", "p99", "p99_5", "p99_9")}
+    known = replace(points[0], metrics={**wanted, "lat_ns_p99_99": Metric(2e6, "ns")})
+    lacking = replace(points[1], metrics={**wanted, "lat_ns_p99_99": Metric(None, "ns")})
+    bound = Metric(None, "ns", low=3e6)
+    assert drawn_tail([known, known]) == ("p99_99", "")
+    assert drawn_tail([replace(lacking, metrics={**wanted, "lat_ns_p99_99": bound})])[1] == ""
+    name, note = drawn_tail([known, lacking])
+    assert name == "p99_9"
+    assert tells(note, "p99.99", "1,000,000 I/Os", "1 of 2 points"), note
+
+
+def test_a_mix_that_is_an_axis_is_a_group_of_its_own(source: GuestSource) -> None:
+    points = summarise(source.results(), source.study)
+    mixed = [
+        replace(
+            point,
+            key=replace(point.key, workload="read", axis=(*point.key.axis, ("rwmixread", mix))),
+        )
+        for mix, point in zip((100, 0) * len(points), points, strict=False)
+    ]
+    groups = fleet_groups(source.study, mixed)
+    assert [group.title for group in groups] == [
+        "Random reads, rwmixread 100",
+        "Random reads, rwmixread 0",
+    ]
+
+
+def test_the_node_is_shown_at_the_published_load_with_the_most_guests(
+    source: GuestSource, brief: Brief
+) -> None:
+    assert brief.inside is not None
+    run = brief.inside.result
+    assert (run.workload, run.axis) == ("mixed-70", (("vms_per_node", 3), ("iodepth", 8)))
+    reads = [p for p in summarise(source.results(), source.study) if p.key.workload == "read"]
+    other = inside_run(source.plan, reads)
+    assert other is not None
+    assert dict(other.axis)["vms_per_node"] == 3
+
+
+@pytest.mark.parametrize(
+    ("disks", "what"), [(("sda", "sdb"), "disks and processors"), ((), "processors")]
+)
+def test_nodes_that_are_one_machine_are_told_to_be(disks: tuple[str, ...], what: str) -> None:
+    source = fleet(counts=(2,), depths=(8,), seconds=3, mixes=guest_session.MIXES[1:])
+    kernel = source.facts["node-1"].kernel
+    source.facts = {n: replace(one, kernel=kernel) for n, one in source.facts.items()}
+    source.disks = disks
+    (figure,) = make_page(build_brief(source)).workloads[-1].figures
+    assert f" One machine with node-2: its {what} serve the guests of all. " in figure.note
+
+
+def test_the_node_from_inside_has_all_its_devices(brief: Brief) -> None:
+    assert brief.inside is not None
+    panels = {one.panel.title: one for one in brief.inside.panels}
+    assert [len(one.panel.traces) for one in panels.values()] == [2, 2, 2, 2, 2]
+    latency = panels["Write latency of each disk"].panel.traces
+    assert [trace.values[-1] for trace in latency] == [88_000.0, 412_000.0]
+    (share,) = dict(panels["Sent by each port"].shares).values()
+    assert share == pytest.approx(186e6 * 8 / 200e9, rel=0.01)
+
+
+def test_a_run_that_cannot_be_read_costs_the_page_nothing_else() -> None:
+    source = fleet(seconds=3)
+    bad = source.plan.runs[-1].point.digest
+
+    class Damaged(GuestSource):
+        def manifest(self, digest: str, repeat: int) -> Manifest:
+            if digest == bad:
+                path = "/srv/o'neil/points/x/run-1/manifest.json"
+                raise StoreError(f"'{path}' is damaged: it's torn.", "Run it again.")
+            return super().manifest(digest, repeat)
+
+    names = ("study", "plan", "facts", "session", "seconds")
+    parts = {name: getattr(source, name) for name in names}
+    damaged = Damaged(**parts, nodes=source.nodes, results_given=source.results())
+    brief = build_brief(damaged)
+    says = "'points/x/run-1/manifest.json' is damaged: it's torn."
+    assert [hurt.says for hurt in brief.damaged] == [says]  # and not where the session lies
+    assert brief.inside is None
+    assert len(fleets_of(brief)) == 11
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "settings", "said"),
+    [
+        (Accelerator.KVM, guest_session.SETTINGS, ""),
+        (
+            Accelerator.TCG,
+            EMULATED_FLEET,
+            "Guests emulated, each disk limited to 400 IOPS. ",
+        ),
+        (
+            Accelerator.KVM,
+            replace(guest_session.SETTINGS, disk=DiskKind.MODELLED, latency_ns=10_000_000),
+            "Disks modelled at 10 ms. ",
+        ),
+    ],
+)
+def test_what_is_no_storage_is_said_on_every_chart(
+    accelerator: Accelerator, settings: GuestSettings, said: str
+) -> None:
+    source = fleet(counts=(1, 2), depths=(8,), seconds=3, settings=settings)
+    source.accelerator = accelerator
+    page = make_page(build_brief(source))
+    figures = [figure for item in page.workloads for figure in item.figures]
+    assert len(figures) == 9
+    assert all(figure.finding.startswith(said) for figure in figures)
+    assert all(said in figure.alt for figure in figures)
+    assert bool(page.alerts) == bool(said)
+    if accelerator is Accelerator.TCG:
+        assert page.alerts[0] == EMULATED
+
+
+def key(source: GuestSource, index: int) -> tuple[str, int]:
+    run = source.plan.runs[index]
+    return run.point.digest, run.repeat
+
+
+def test_what_each_guest_was_given_stands_in_the_configuration(page: Page) -> None:
+    settings, placed = page.guests
+    told = {cells[0].text: cells[1].text for cells in settings.rows}
+    assert told["Processors"] == "4 vCPUs"
+    assert tells(told["Disk"], "32 GiB", "image", "in full")
+    assert (told["Limit"], told["Replicas"]) == ("none", "on its own node alone")
+    assert placed.rows[0][1].text == "node-1-vm01, node-1-vm02, node-1-vm03"
+    assert ("Hosts", "6 guests on 2 nodes") in page.facts
+
+
+def test_a_fleet_of_96_is_told_in_few_rows() -> None:
+    nodes = tuple(f"node-{number}" for number in range(4))
+    source = fleet(nodes, counts=(24,), depths=(8,), seconds=2, mixes=guest_session.MIXES[:1])
+    page = make_page(build_brief(source))
+    ((names, _),) = page.hosts
+    assert names.endswith("and 92 more")
+    (clients,) = [r for r in page.configurations.rows if r[0].text == "Clients"]
+    assert clients[1].text.endswith(f"and {96 - CLIENTS_MAX} more")
+    (run,) = page.runs
+    assert run.hosts is not None
+    assert len(run.hosts.rows) == 25
+    (command,) = run.commands
+    assert command.host.endswith(f"and {96 - NAMES_SHOWN} more")
+
+
+def test_nodes_stand_on_the_time_axis_of_their_guests(brief: Brief) -> None:
+    detail = next(iter(brief.details.values()))
+    assert detail.timeline is not None
+    titles = [panel.title for panel in detail.timeline.panels]
+    assert titles[-3:] == ["Node disks", "Node ports", "Node processors"]
+
+
+def test_the_runs_with_the_fewest_and_the_most_guests_are_told_of(source: GuestSource) -> None:
+    points = summarise(source.results(), source.study)
+    keys = told_runs(fleet_groups(source.study, points), source.results())
+    axes = {run.point.digest: dict(run.point.axis) for run in source.plan.runs}
+    assert [axes[digest]["vms_per_node"] for digest, _ in keys] == [3, 1, 3, 1] * 2
+
+
+def test_doubted_points_are_marked_as_elsewhere() -> None:
+    source = fleet(counts=(1, 2), depths=(8,), seconds=3)
+    source.verdicts[key(source, 0)] = objecting(
+        Level.INDICATIVE, "emulated-guest", "The guests were emulated."
+    )
+    page = make_page(build_brief(source))
+    figure = page.workloads[0].figures[0]
+    assert figure.finding.endswith("; at worst indicative.")
+    assert any(layer["mark"].get("shape") == "diamond" for layer in figure.spec["layer"])
+
+
+def test_published_figures_of_a_fleet_stand_apart(brief: Brief) -> None:
+    published = published_tables(
+        read_published((PUBLISHED / "vm-fleet.toml").read_text(encoding="utf-8"))
+    )
+    titles = [column.title for column in published.results.columns]
+    assert titles[:4] == ["Writes, %", "VMs", "Most IOPS", "Mean, µs, depth 1"]
+    assert not [title for title in titles if "_" in title]
+    assert published.results.rows[0][3].text == "224 to 338"
+    assert published.inside is not None
+    assert [cell.text for cell in published.inside.rows[0]] == [
+        "IOPS of each SSD",
+        "50,000 to 60,000",
+    ]
+    html = shared.drawn(replace(brief, published=published, details={}))
+    assert "1,900,000" in html
+    assert "not to be compared" in html
+
+
+def test_hostile_names_and_last_words_of_guests_are_only_words() -> None:
+    source = fleet(counts=(1, 2), depths=(8,), seconds=2, settings=EMULATED_FLEET)
+    bad = Outlier("disk", EVERY, EVERY, 2.0, 1.0)
+    source.results_given = tuple(
+        replace(
+            result,
+            hosts=tuple(replace(host, name=EVERY) for host in result.hosts),
+            nodes=tuple(replace(node, guests=(EVERY,), outliers=(bad,)) for node in result.nodes),
+        )
+        for result in source.results()
+    )
+    died, *others = source.results_given
+    source.results_given = (replace(died, status=RunStatus.FAILED, failure=EVERY), *others)
+    source.settings = replace(EMULATED_FLEET, kernel=EVERY)
+    for record_key, record in list(source.kept.items()):
+        assert record.fleet is not None
+        guests = tuple(replace(one, guest=EVERY) for one in record.fleet.guests)
+        nasty = replace(record.fleet, guests=guests, settings=source.settings)
+        source.kept[record_key] = replace(record, fleet=nasty, failure=EVERY)
+    html = shared.drawn(shared.undrawn(build_brief(source)))
+    assert SCRIPT not in html
+    assert "<img" not in html
+    assert "\u202e" not in html
+    assert "&lt;script&gt;window.hurt=1&lt;/script&gt;" in html

@@ -1,0 +1,126 @@
+"""Kits are made whole, stay while they are used, and the oldest go."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from iolab.errors import EngineError
+from iolab.hosts.builds import KEPT, TOKEN, KitPlan, KitShelf
+
+HOLDER = """
+import asyncio, pathlib, sys
+from iolab.hosts.builds import KitPlan, KitShelf
+
+async def make(aside):
+    raise SystemExit("it is there")
+
+shelf = KitShelf(pathlib.Path(sys.argv[1]))
+asyncio.run(shelf.kit(KitPlan(sys.argv[2], "", make), print))
+print("taken", flush=True)
+sys.stdin.read()
+"""
+
+
+def plan(name: str) -> KitPlan:
+    async def make(aside: Path) -> Path:
+        made = aside / "made"
+        made.mkdir()
+        (made / "content").write_text(name)
+        return made
+
+    return KitPlan(name, f"making {name}", make)
+
+
+def kit_name(number: int, family: str = "guest") -> str:
+    return f"{family}-6.1-{number:016x}"
+
+
+def made_elsewhere(folder: Path, name: str, used_at: int) -> None:
+    """As another session left it."""
+    (folder / name).mkdir(parents=True)
+    (folder / name / TOKEN).write_text("random")
+    os.utime(folder / name / TOKEN, (used_at, used_at))
+
+
+def written_to_a_full_device(aside: Path) -> Path:
+    Path("/dev/full").write_bytes(b"x")
+    return aside
+
+
+def kits(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if path.is_dir()}
+
+
+def test_only_the_kits_used_last_stay(tmp_path: Path) -> None:
+    for number in range(KEPT + 2):
+        made_elsewhere(tmp_path, kit_name(number), used_at=1000 + number)
+    made_elsewhere(tmp_path, kit_name(99, "other"), used_at=1)
+    (tmp_path / "guest-notes").mkdir()
+    asyncio.run(KitShelf(tmp_path).kit(plan(kit_name(50)), print))
+    newest = {kit_name(number) for number in range(3, KEPT + 2)}
+    assert kits(tmp_path) == newest | {kit_name(50), kit_name(99, "other"), "guest-notes"}
+
+
+def test_a_kit_in_use_by_another_session_stays(tmp_path: Path) -> None:
+    for number in range(KEPT):
+        made_elsewhere(tmp_path, kit_name(number), used_at=1000 + number)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path), kit_name(0)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"taken\n"
+        for number in range(KEPT):
+            os.utime(tmp_path / kit_name(number) / TOKEN, (1000 + number, 1000 + number))
+        asyncio.run(KitShelf(tmp_path).kit(plan(kit_name(50)), print))
+        assert kit_name(0) in kits(tmp_path)
+        holder.kill()
+    for number in range(KEPT):
+        made_elsewhere(tmp_path, kit_name(60 + number), used_at=5000 + number)
+    asyncio.run(KitShelf(tmp_path).kit(plan(kit_name(51)), print))
+    assert kit_name(0) not in kits(tmp_path)
+
+
+def test_a_kit_that_this_session_uses_stays(tmp_path: Path) -> None:
+    shelf = KitShelf(tmp_path)
+    mine = asyncio.run(shelf.kit(plan(kit_name(70)), print))
+    os.utime(mine / TOKEN, (1, 1))
+    for number in range(KEPT):
+        made_elsewhere(tmp_path, kit_name(number), used_at=1000 + number)
+    asyncio.run(shelf.kit(plan(kit_name(71)), print))
+    assert mine.is_dir()
+
+
+def test_a_kit_removed_by_hand_is_made_anew(tmp_path: Path) -> None:
+    shelf = KitShelf(tmp_path)
+    first = asyncio.run(shelf.kit(plan(kit_name(1)), print))
+    (first / TOKEN).unlink()
+    said: list[str] = []
+    assert asyncio.run(shelf.kit(plan(kit_name(1)), said.append)) == first
+    assert said == [f"making {kit_name(1)}"]
+    assert (first / "content").read_text() == kit_name(1)
+
+
+def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path) -> None:
+    async def make(aside: Path) -> Path:
+        return written_to_a_full_device(aside)
+
+    with pytest.raises(EngineError, match="No space left") as caught:
+        asyncio.run(KitShelf(tmp_path).kit(KitPlan(kit_name(1), "", make), print))
+    assert "XDG_CACHE_HOME" in caught.value.do
+    assert kits(tmp_path) == set()
+
+
+def test_a_kit_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    async def make(aside: Path) -> Path:
+        return aside / "missing"
+
+    with pytest.raises(EngineError, match="cannot be written in"):
+        asyncio.run(KitShelf(tmp_path).kit(KitPlan(kit_name(1), "", make), print))

@@ -1,1 +1,0 @@
-"""The rules of the house that a machine can check."""

@@ -1,0 +1,35 @@
+"""Judge a record as the command line does: with every kind of load, and of host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from iolab.analysis import judge as judging
+from iolab.analysis.view import RunView
+from iolab.cli.kinds import ANALYSES
+from iolab.core.host import HostFacts
+from iolab.core.metric import Result, Verdict
+from iolab.core.run import RunRecord
+from iolab.core.workload import Job
+from iolab.loads.keyvalue.workload import KeyValueJob
+from iolab.loads.metadata.workload import MetadataJob
+
+CHECKS: Final = ANALYSES.checks(Job)
+METADATA_CHECKS: Final = ANALYSES.checks(MetadataJob)
+KEY_VALUE_CHECKS: Final = ANALYSES.checks(KeyValueJob)
+
+EVERY_CHECK: Final = tuple(
+    {made.code: made for made in (*KEY_VALUE_CHECKS, *METADATA_CHECKS, *CHECKS)}.values()
+)
+"""Each code once."""
+
+
+def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
+    """The run's result."""
+    return judging.judge(record, facts, ANALYSES)
+
+
+def verdict_of(view: RunView) -> Verdict:
+    """The verdict alone."""
+    return judging.verdict_of(view, ANALYSES)

@@ -1,0 +1,107 @@
+"""Which jobs share a ceiling of their generator, and what it costs to look."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from iolab.core.engine import EngineName
+from iolab.core.workload import Access, Arrivals, Contents, Job
+from iolab.loads.fileio.generator_limit import LOOK_S, ceiling_reasons, kind_of, look_notes
+from tests.loads.metadata.test_metadata import metadata
+from tests.plans import make_plan
+from tests.study.studies import SMALL, load
+
+READS = Job(EngineName.FIO, Access.RANDREAD, 4096, 32, 4, 1 << 30)
+WRITES = replace(READS, access=Access.RANDWRITE)
+TRIMS = replace(READS, access=Access.RANDTRIM)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"file_bytes": 1 << 20},
+        {"files_per_job": 7},
+        {"direct": False},
+        {"rate_iops": 10, "arrivals": Arrivals.POISSON},
+        {"rate_bytes_per_s": 4096},
+        {"options": (("fsync", "1"), ("thinktime", "1ms"), ("hipri", "1"))},
+    ],
+)
+@pytest.mark.parametrize("job", [READS, WRITES])
+def test_what_makes_a_job_wait_is_not_the_generators(job: Job, changes: dict[str, Any]) -> None:
+    assert kind_of(replace(job, **changes)) == kind_of(job)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"engine": EngineName.NATIVE},
+        {"access": Access.READ},
+        {"iodepth": 1},
+        {"numjobs": 1},
+        {"ioengine": "io_uring"},
+        {"options": (("iodepth_batch", "8"),)},
+    ],
+)
+def test_how_ios_are_made_is(changes: dict[str, Any]) -> None:
+    assert kind_of(replace(READS, **changes)) != kind_of(READS)
+
+
+def test_only_blocks_that_are_filled_have_a_size() -> None:
+    large: dict[str, Any] = {"block_bytes": 1 << 20, "contents": Contents.RANDOM}
+    assert kind_of(replace(READS, **large)) == kind_of(READS)
+    assert kind_of(replace(WRITES, **large)) != kind_of(WRITES)
+    alike = (("dedupe_percentage", "50"),)
+    assert kind_of(replace(READS, options=alike)) == kind_of(READS)
+    assert kind_of(replace(WRITES, options=alike)) != kind_of(WRITES)
+
+
+def test_a_mix_is_as_costly_as_most_of_it() -> None:
+    costly = replace(
+        WRITES, contents=Contents.RANDOM, options=(("buffer_compress_percentage", "50"),)
+    )
+    mixed = replace(costly, access=Access.RANDRW, read_percent=49)
+    assert kind_of(mixed) == kind_of(costly)
+    for percent in (50, 100):
+        reads = kind_of(replace(mixed, read_percent=percent))
+        assert reads == kind_of(READS)
+        assert (reads.access, reads.contents) == (Access.RANDWRITE, Contents.ZEROS)
+
+
+def test_trims_stay_trims() -> None:
+    assert kind_of(TRIMS).access is Access.RANDTRIM
+
+
+def test_each_kind_is_looked_at_once_for_each_set_of_hosts() -> None:
+    study = load(SMALL, "method.repeats=3")
+    ((says, seconds),) = ceiling_reasons(study, make_plan(study).runs)
+    assert seconds == 2 * LOOK_S[EngineName.FIO]  # depths 1 and 8: the mix mostly reads
+    assert says.startswith("2 kinds of job")
+    two = SMALL.replace("iodepth = [1, 8]", "iodepth = 1\nhosts = [1, 2]")
+    two += '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
+    study = load(two)
+    ((_, seconds),) = ceiling_reasons(study, make_plan(study).runs)
+    assert seconds == 2 * LOOK_S[EngineName.FIO]  # of one host, and of both
+
+
+def test_who_makes_no_io_has_no_ceiling() -> None:
+    study = load(metadata())
+    assert ceiling_reasons(study, make_plan(study).runs) == ()
+
+
+def test_looks_that_are_left_out_cost_nothing_and_are_told() -> None:
+    usual = load(SMALL)
+    quick = load(SMALL, "method.idle_watch=0", "method.generator_limit=false")
+    plan, shorter = make_plan(usual), make_plan(quick)
+    assert ceiling_reasons(quick, shorter.runs) == ()
+    looks = sum(seconds for _, seconds in ceiling_reasons(usual, plan.runs))
+    spared = len(plan.runs) * usual.method.idle_watch_s + looks
+    assert plan.budget.seconds - shorter.budget.seconds == pytest.approx(spared)
+    assert plan.digest != shorter.digest
+    assert list(look_notes(usual, plan.points)) == []
+    watch, limit = look_notes(quick, shorter.points)
+    assert "idle_watch" in watch
+    assert "generator_limit" in limit

@@ -1,0 +1,144 @@
+"""Claimed I/Os against claimed bytes, and against the device's own count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from iolab.core.host import HostFacts
+from iolab.core.metric import Level
+from iolab.core.run import DeviceDelta, RunRecord
+from iolab.core.samples import Direction
+from iolab.core.workload import Access, Job
+from iolab.loads.fileio.sampled import block_size, sizes_of
+from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
+from tests.analysis.records import DEVICE, JOB, MIXED, WRITES, facts_of, healthy
+
+IOS = 30 * 40_000
+BYTES = IOS * 4096
+
+
+def claiming(record: RunRecord, bytes_per_io: float) -> RunRecord:
+    """The record with I/Os of another size."""
+    table = record.intervals
+    return replace(
+        record, intervals=replace(table, bytes=(table.ios * bytes_per_io).astype(np.int64))
+    )
+
+
+def counted(ios: float, merges: float | None = 0.0, moved: float = 1.0) -> tuple[DeviceDelta, ...]:
+    """A device that did so many reads, in shares of those claimed."""
+    joined = None if merges is None else round(merges * IOS)
+    return (DeviceDelta(DEVICE, round(moved * BYTES), 0, round(ios * IOS), 0, read_merges=joined),)
+
+
+def facts(max_io_bytes: int | None = 1 << 20) -> dict[str, HostFacts]:
+    known = facts_of()
+    disks = tuple(replace(disk, max_io_bytes=max_io_bytes) for disk in known.disks)
+    return {"c1": replace(known, disks=disks)}
+
+
+def split(text: str, job: Job = JOB, **options: str) -> Job:
+    return replace(job, options=(("bssplit", text), *options.items()))
+
+
+@pytest.mark.parametrize("job", [JOB, WRITES, MIXED])
+def test_exactly_the_block_size_is_valid(job: Job) -> None:
+    assert level(block_size, healthy(job)) is VALID
+
+
+@pytest.mark.parametrize("bytes_per_io", [2048, 512, 8192, 4095])
+def test_any_other_size_of_a_fixed_block_is_invalid(bytes_per_io: int) -> None:
+    answer = ask(block_size, claiming(healthy(), bytes_per_io))
+    assert answer.level is INVALID
+    assert f"{bytes_per_io:,} B" in answer.says
+    assert "4 KiB" in answer.says
+    assert answer.evidence["claimed_ios"] == IOS
+
+
+def test_what_was_cut_short_is_granted() -> None:
+    record = healthy()
+    totals = record.hosts[0].totals
+    assert totals
+    assert totals.read
+    short = replace(totals, read=replace(totals.read, short_ios=IOS))
+    host = replace(record.hosts[0], totals=short)
+    assert level(block_size, claiming(replace(record, hosts=(host,)), 4095)) is VALID
+
+
+@pytest.mark.parametrize(
+    ("text", "norandommap", "mean", "expected"),
+    [
+        ("4k/50:64k/50", "1", 34 << 10, VALID),
+        ("4k/50:64k/50", "1", 30 << 10, INVALID),
+        ("4k/50:64k/50", "1", 38 << 10, INVALID),
+        # fio's map of visited blocks cuts blocks.
+        ("4k/50:64k/50", "0", 30 << 10, VALID),
+        ("4k/50:64k/50", "0", 38 << 10, INVALID),
+        ("4k/50:64k/50", "0", 3 << 10, INVALID),
+        ("8k/100", "1", 8 << 10, VALID),
+        ("8k/100", "1", 4 << 10, INVALID),
+    ],
+)
+def test_mixed_sizes_have_a_mean(text: str, norandommap: str, mean: int, expected: Level) -> None:
+    job = split(text, norandommap=norandommap)
+    record = claiming(healthy(job), mean)
+    found = counted(1.0, moved=mean / 4096)
+    record = replace(record, hosts=(replace(record.hosts[0], devices=found),))
+    assert level(block_size, record) is expected
+
+
+def test_reads_and_writes_have_sizes_of_their_own() -> None:
+    job = split("4k/60:64k,128k", replace(JOB, access=Access.RANDRW, read_percent=50))
+    assert sizes_of(job, Direction.READ) == ((4096, 0.6), (65536, 0.4))
+    assert sizes_of(job, Direction.WRITE) == ((131072, 1.0),)
+
+
+@pytest.mark.parametrize(
+    ("devices", "expected"),
+    [
+        (counted(1.0), VALID),
+        (counted(0.25, merges=0.75), VALID),
+        (counted(0.985), VALID),
+        (counted(0.95), INDICATIVE),
+        (counted(0.5), INVALID),
+        (counted(0.4, merges=0.1), INVALID),
+        # Without merges fewer I/Os mean nothing.
+        (counted(0.5, merges=None), VALID),
+        # What came from memory is said of bytes.
+        (counted(0.5, moved=0.5), VALID),
+        (counted(0.0, moved=0.0), VALID),
+        (counted(1.9), VALID),
+        (counted(3.0), INDICATIVE),
+        (counted(8.0), INVALID),
+        # Others' I/Os bring bytes along.
+        (counted(8.0, moved=1.5), VALID),
+    ],
+)
+def test_the_device_counts_too(devices: tuple[DeviceDelta, ...], expected: Level) -> None:
+    assert level(block_size, healthy(devices=devices), facts()) is expected
+
+
+@pytest.mark.parametrize(
+    ("job", "limit"),
+    [
+        (JOB, None),
+        (JOB, 2048),
+        (replace(JOB, options=(("fsync", "1"),)), 1 << 20),
+        (replace(JOB, direct=False), 1 << 20),
+    ],
+)
+def test_more_device_ios_have_other_causes(job: Job, limit: int | None) -> None:
+    assert level(block_size, healthy(job, devices=counted(8.0)), facts(limit)) is VALID
+
+
+def test_layers_split_by_limits_of_their_own() -> None:
+    known: dict[str, Any] = {"device": "dm-0", "devices": ("dm-0",)}
+    told = facts_of(**known)
+    disks = tuple(replace(disk, name="dm-0", max_io_bytes=1 << 20) for disk in told.disks)
+    devices = tuple(replace(delta, device="dm-0") for delta in counted(8.0))
+    answer = ask(block_size, healthy(devices=devices), {"c1": replace(told, disks=disks)})
+    assert answer.level is INDICATIVE

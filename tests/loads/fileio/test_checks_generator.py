@@ -1,0 +1,225 @@
+"""The native engine's own pace, limit and verification, and what its open loops may be called."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from iolab.analysis.checks.client import cpu_bound_client
+from iolab.analysis.checks.run import engine_errors, totals_disagree
+from iolab.core.engine import EngineName
+from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
+from iolab.core.metric import Level
+from iolab.core.run import RunRecord
+from iolab.core.samples import ServiceTime
+from iolab.core.workload import Arrivals, Job
+from iolab.loads.fileio.checks import (
+    coordinated_omission,
+    depth_not_reached,
+    generator_bound,
+    generator_late,
+    littles_law,
+    wrong_blocks,
+)
+from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
+from tests.analysis.records import JOB, WRITES, Burst, bursts_record, engine_totals, healthy
+from tests.facts import tells
+
+NATIVE = replace(JOB, engine=EngineName.NATIVE)
+OPEN = replace(NATIVE, rate_iops=10_000, arrivals=Arrivals.POISSON)
+CALM = GeneratorTotals(
+    method="io_uring",
+    threads=4,
+    clock="tsc",
+    notes=(),
+    errors=(),
+    retries=(),
+    lateness=None,
+    unreached=False,
+    measured_ns=30_000_000_000,
+    drain_ns=0,
+    drained_ios=0,
+    verify=None,
+    voluntary_switches=0,
+    involuntary_switches=0,
+    steal_ticks=0,
+)
+
+
+def generated(record: RunRecord, **changes: Any) -> RunRecord:
+    """The record of hosts whose engine told that of itself."""
+    hosts = []
+    for host in record.hosts:
+        totals = host.totals or engine_totals(None, None)
+        hosts.append(replace(host, totals=replace(totals, generator=replace(CALM, **changes))))
+    return replace(record, hosts=tuple(hosts))
+
+
+def open_loop(
+    *, ios: int = 40_000, response_ns: int = 1_000_000, job: Job = OPEN, **changes: Any
+) -> RunRecord:
+    """Thirty seconds of four jobs' arrivals, each I/O served in a tenth of a millisecond."""
+    whole = Burst(ios=ios, lat_ns=response_ns)
+    service = Burst(ios=ios, lat_ns=100_000, direction=ServiceTime.READ)
+    return generated(bursts_record([whole, service], job=job), **changes)
+
+
+def late(p99_ns: int) -> Lateness:
+    return Lateness(count=1000, p50_ns=p99_ns // 10, p99_ns=p99_ns, max_ns=2 * p99_ns)
+
+
+@pytest.mark.parametrize(
+    ("p99_ns", "response_ns", "expected"),
+    [
+        (25_000, 1_000_000, VALID),
+        # An interval of four jobs at 10,000 IOPS is 25 microseconds.
+        (25_001, 1_000_000, INDICATIVE),
+        (10_000, 102_400, VALID),
+        (11_000, 102_400, INDICATIVE),
+    ],
+)
+def test_lateness_is_held_to_the_response_time_and_the_arrivals(
+    p99_ns: int, response_ns: int, expected: Level
+) -> None:
+    record = open_loop(response_ns=response_ns, lateness=late(p99_ns))
+    assert level(generator_late, record) is expected
+
+
+def test_only_what_is_due_can_be_late() -> None:
+    assert level(generator_late, healthy(NATIVE)) is None
+    assert level(generator_late, healthy()) is None
+    assert level(generator_late, open_loop()) is INDICATIVE  # the engine told no lateness
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "expected"),
+    [(80_001.0, VALID), (80_000.0, INDICATIVE), (40_000.0, INDICATIVE), (None, None)],
+)
+def test_half_of_its_own_ceiling_is_the_generators_limit(
+    ceiling: float | None, expected: Level | None
+) -> None:
+    assert level(generator_bound, healthy(NATIVE, ceiling_iops=ceiling)) is expected
+
+
+def verified(**kinds: int) -> RunRecord:
+    counts = {"torn": 0, "stale": 0, "misplaced": 0, "corrupt": 0, **kinds}
+    found = VerifyTotals(checked=1000, first=("Block 7 of s1g.0.0 is stale.",), **counts)
+    return generated(healthy(replace(NATIVE, verify=True)), verify=found)
+
+
+@pytest.mark.parametrize("kind", ["torn", "stale", "misplaced", "corrupt"])
+def test_one_wrong_block_is_enough(kind: str) -> None:
+    answer = ask(wrong_blocks, verified(**{kind: 1}))
+    assert answer.level is INVALID
+    assert f"1 {kind}" in answer.says
+    assert "Block 7 of s1g.0.0 is stale." in answer.says
+    assert (answer.evidence["wrong"], answer.evidence[kind]) == (1, 1)
+
+
+def test_blocks_that_are_right_or_nobody_looked_at() -> None:
+    assert level(wrong_blocks, verified()) is VALID
+    assert level(wrong_blocks, healthy()) is None
+    asked = replace(NATIVE, verify=True)
+    assert level(wrong_blocks, generated(healthy(asked))) is INDICATIVE
+    only_writes = replace(WRITES, engine=EngineName.NATIVE, verify=True)
+    assert level(wrong_blocks, generated(healthy(only_writes))) is None
+
+
+def test_a_rate_that_was_kept_has_latencies_from_when_ios_were_due() -> None:
+    # All that the depth allows in flight: what waited was counted.
+    answer = ask(coordinated_omission, open_loop(response_ns=10_000_000))
+    assert answer.level is VALID
+    assert "was due" in answer.says
+
+
+@pytest.mark.parametrize(("ios", "unreached"), [(39_000, False), (40_000, True)])
+def test_a_rate_that_was_not_kept_says_how_long_the_run_was(*, ios: int, unreached: bool) -> None:
+    answer = ask(coordinated_omission, open_loop(ios=ios, unreached=unreached))
+    assert answer.level is INDICATIVE
+    assert "how long the run was" in answer.says
+    assert "never begun" not in answer.says
+
+
+def test_response_times_that_are_missing_are_told() -> None:
+    left: dict[str, Any] = {"unsubmitted": 12_345, "oldest_unsubmitted_ns": 3_000_000_000}
+    answer = ask(coordinated_omission, open_loop(ios=30_000, unreached=True, **left))
+    assert answer.level is INDICATIVE
+    assert tells(answer.says, "12.3 k more I/Os", "the oldest for 3 s")
+    assert answer.evidence["unsubmitted"] == 12_345
+
+
+@pytest.mark.parametrize("how", ["drained_ios", "unsubmitted"])
+@pytest.mark.parametrize(
+    ("lost", "response_ns", "expected"),
+    [
+        # Of 1.2 million I/Os 0.002 %, 0.1 % beyond the 40 that are always under way, and 0.4 %.
+        (24, 1_000_000, VALID),
+        (1_241, 1_000_000, VALID),
+        (1_242, 1_000_000, INDICATIVE),
+        (4_800, 1_000_000, INDICATIVE),
+        # Where 4000 are always under way, a few more at the end are no stall.
+        (4_800, 100_000_000, VALID),
+    ],
+)
+def test_a_target_that_stalls_at_the_end_hides_its_slowest_ios(
+    how: str, lost: int, response_ns: int, expected: Level
+) -> None:
+    left: dict[str, Any] = {how: lost}
+    answer = ask(coordinated_omission, open_loop(response_ns=response_ns, **left))
+    assert answer.level is expected
+    drained = lost if how == "drained_ios" else 0
+    assert (answer.evidence["drained"], answer.evidence["unsubmitted"]) == (drained, lost - drained)
+    missing = "still under way or not begun at the end, where 40 were on average"
+    assert (missing in answer.says) is (expected is INDICATIVE)
+
+
+def test_what_was_due_while_ios_hung_is_not_known() -> None:
+    answer = ask(coordinated_omission, open_loop(ios=30_000, unreached=True, hung_ios=8))
+    assert "is not known" in answer.says
+
+
+def test_ios_that_hung_void_a_run_also_one_that_was_stopped() -> None:
+    for stopped in (False, True):
+        record = generated(healthy(), hung_ios=3)
+        hosts = tuple(replace(host, stopped_early=stopped) for host in record.hosts)
+        answer = ask(engine_errors, replace(record, hosts=hosts))
+        assert answer.level is INVALID
+        assert "gave up 3 I/Os that hung" in answer.says
+
+
+def test_an_io_that_is_timed_twice_is_one() -> None:
+    assert level(totals_disagree, open_loop()) is VALID
+
+
+def test_what_waits_to_be_submitted_is_not_in_flight() -> None:
+    # 40,000 I/Os a second of 0.1 ms each, which had waited for nine times that before.
+    found = ask(littles_law, open_loop())
+    assert found.level is None
+    assert found.evidence["in_flight"] == pytest.approx(4.0)
+
+
+def test_who_was_stopped_before_its_last_word_may_have_met_errors() -> None:
+    stopped: dict[str, Any] = {"totals": None, "stopped_early": True}
+    assert level(engine_errors, healthy(NATIVE, **stopped)) is INDICATIVE
+    assert level(engine_errors, healthy(**stopped)) is VALID
+
+
+def test_failed_ios_are_named_by_direction_and_errno() -> None:
+    record = generated(healthy(NATIVE), errors=(("read EIO", 3), ("write ENOSPC", 1)))
+    answer = ask(engine_errors, record)
+    assert answer.level is INVALID
+    assert tells(answer.says, "4 I/Os", "3 x read EIO", "1 x write ENOSPC")
+
+
+@pytest.mark.parametrize(("used", "expected"), [(32, VALID), (31, INDICATIVE), (3, INVALID)])
+def test_the_kernel_may_grant_less_room_than_asked(used: int, expected: Level) -> None:
+    record = generated(healthy(NATIVE), depth_asked=32, depth_used=used)
+    assert level(depth_not_reached, record) is expected
+
+
+def test_jobs_of_one_thread_share_a_core() -> None:
+    # Four jobs of 30 % each: more than the one thread's core when they share it.
+    assert level(cpu_bound_client, generated(healthy(NATIVE), threads=4)) is VALID
+    assert level(cpu_bound_client, generated(healthy(NATIVE), threads=1)) is INDICATIVE

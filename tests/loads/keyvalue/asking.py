@@ -1,0 +1,56 @@
+"""Ask one check about a run on a key-value store, and change one thing about a healthy one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from iolab.core.host import HostFacts
+from iolab.core.metric import CheckResult
+from iolab.core.run import HostRun, RunRecord
+from iolab.hosts.rates import Series
+from iolab.loads.keyvalue.record import OperationCount
+from tests.judging import KEY_VALUE_CHECKS
+from tests.loads.keyvalue.records import CALM, key_view
+
+
+def ask(
+    code: str,
+    record: RunRecord,
+    facts: dict[str, HostFacts] | None = None,
+    telemetry: tuple[Series, ...] = CALM,
+) -> CheckResult:
+    """The check's answer: a sentence, with plain evidence."""
+    check = next(one for one in KEY_VALUE_CHECKS if one.code == code)
+    result = check(key_view(record, facts, telemetry))
+    assert result.says.endswith(".")
+    assert ".." not in result.says
+    assert all(isinstance(v, int | float | str | None) for v in result.evidence.values())
+    return result
+
+
+def on_host(record: RunRecord, index: int, **changes: Any) -> RunRecord:
+    """The record with another host in that place."""
+    return _with_host(record, index, replace(record.hosts[index], **changes))
+
+
+def told(record: RunRecord, index: int = 0, **changes: Any) -> RunRecord:
+    """The record whose engine told something else."""
+    run = record.hosts[index].key_value
+    assert run is not None
+    return on_host(record, index, key_value=replace(run, **changes))
+
+
+def counted(record: RunRecord, place: int = 0, **changes: Any) -> RunRecord:
+    """The record whose first engine counted one operation otherwise."""
+    run = record.hosts[0].key_value
+    assert run is not None
+    counts: list[OperationCount] = list(run.counts)
+    counts[place] = replace(counts[place], **changes)
+    return told(record, counts=tuple(counts))
+
+
+def _with_host(record: RunRecord, index: int, host: HostRun) -> RunRecord:
+    hosts = list(record.hosts)
+    hosts[index] = host
+    return replace(record, hosts=tuple(hosts))

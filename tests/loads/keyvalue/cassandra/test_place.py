@@ -1,0 +1,78 @@
+"""On which host a node lies, and in which folder there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from iolab.errors import HostError
+from iolab.loads.keyvalue.cassandra.node_host import Place, place_of
+from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
+from iolab.session.context import Crew
+from iolab.targets.work_directory import Site
+from tests.fakes.host import FakeHost
+from tests.loads.keyvalue.cassandra.stage import JOB, Heard, Stage, crew_on
+
+SETTINGS = ServerSettings(kind=ServerKind.MANAGED)
+
+
+def played(
+    host: str, work: Callable[[Crew, Stage, FakeHost], Awaitable[None]], *, keep: bool = False
+) -> FakeHost:
+    """The work in a session of one client, with a storage node beside it, which is returned."""
+
+    async def body() -> FakeHost:
+        client, node = FakeHost("local"), FakeHost("node")
+        heard = Heard()
+        crew = crew_on(client, replace(SETTINGS, host=host), heard, bystanders={"node": node})
+        target = replace(crew.study.target, keep_files=keep)
+        crew = replace(crew, study=replace(crew.study, target=target))
+        site = Site(client, "/mnt/bench/iolab-scratch-local", None, "local")
+        try:
+            await client.connect()
+            await node.connect()
+            await work(crew, Stage(crew, site, heard), node)
+        finally:
+            await client.close()
+            await node.close()
+        return node
+
+    return asyncio.run(body())
+
+
+async def place_in(crew: Crew, stage: Stage, before: Place | None = None) -> Place:
+    return await place_of(crew, stage.run(JOB), [stage.site], crew.study.server, before)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_storage_node_has_it_in_a_folder_taken_for_it(*, keep: bool) -> None:
+    async def work(crew: Crew, stage: Stage, node: FakeHost) -> None:
+        place = await place_in(crew, stage)
+        assert place.name == "node"
+        assert place.site.dir == "/mnt/bench/iolab-scratch-node-server"
+        assert await place_in(crew, stage, place) is place
+        await place.leave()
+
+    node = played("node", work, keep=keep)
+    (closed,) = [words for verb, words in node.agent.asked if verb == "scratch_close"]
+    assert closed["keep"] is keep
+
+
+def test_a_lost_host_is_told() -> None:
+    async def work(crew: Crew, stage: Stage, node: FakeHost) -> None:
+        node.give_up("was switched off")
+        with pytest.raises(HostError, match="was switched off"):
+            await place_in(crew, stage)
+
+    played("node", work)
+
+
+def test_a_host_of_no_session_is_told() -> None:
+    async def work(crew: Crew, stage: Stage, node: FakeHost) -> None:
+        with pytest.raises(HostError, match="'elsewhere'"):
+            await place_in(crew, stage)
+
+    played("elsewhere", work)

@@ -1,0 +1,64 @@
+"""How rows are counted, and when a count is not what was loaded."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+
+from iolab.errors import EngineError
+from iolab.loads.keyvalue.cassandra.server import (
+    COUNT_ALL_MAX,
+    COUNTED_RANGES,
+    RANGES,
+    SAMPLED_ROWS,
+    Counted,
+    count_rows,
+    require_rows,
+)
+from iolab.loads.keyvalue.cassandra.tools import RowsTold
+
+
+def counted(records: int, found: int) -> tuple[Counted, tuple[int, int]]:
+    """The count of a table with `found` rows, and which sample was asked for."""
+    asked: list[tuple[int, int]] = []
+
+    async def ask(ranges: int, sample: int) -> RowsTold:
+        asked.append((ranges, sample))
+        mean = found * sample / ranges
+        # Two standard deviations too many: as chance may have it.
+        rows = found if ranges == sample else round(mean + 2 * math.sqrt(mean))
+        return RowsTold(rows=rows, ranges=ranges, sample=sample)
+
+    result = asyncio.run(count_rows(ask, records))
+    (only,) = asked
+    return result, only
+
+
+def test_few_rows_are_all_counted() -> None:
+    found, asked = counted(COUNT_ALL_MAX, COUNT_ALL_MAX - 1)
+    assert found == Counted(COUNT_ALL_MAX - 1, "count")
+    assert asked == (COUNTED_RANGES, COUNTED_RANGES)
+    assert not found.agrees_with(COUNT_ALL_MAX)
+
+
+@pytest.mark.parametrize("records", [COUNT_ALL_MAX + 1, 10**7, 10**9, 10**12])
+def test_many_rows_are_told_by_a_sample(records: int) -> None:
+    found, (ranges, sample) = counted(records, records)
+    assert found.by == "estimate"
+    assert found.agrees_with(records)
+    assert found.error < 0.03 * records
+    assert ranges == RANGES
+    assert ranges % sample == 0
+    # Enough to tell, and no more than twice that but for a single range.
+    assert records * sample / ranges >= SAMPLED_ROWS
+    assert sample == 1 or records * sample / ranges <= 2 * SAMPLED_ROWS
+    short, _ = counted(records, round(records * 0.95))
+    assert not short.agrees_with(records)
+
+
+def test_a_wrong_count_is_an_error_that_says_how_it_is_known() -> None:
+    with pytest.raises(EngineError, match=r"about 900 rows, .* 2,000"):
+        require_rows(Counted(900, "estimate", 100), 2000, "t", "Do.")
+    require_rows(Counted(900, "estimate", 100), 1000, "t", "Do.")

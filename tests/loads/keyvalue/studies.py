@@ -1,0 +1,83 @@
+"""A study of two configurations under a key-value load, and results of its points made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from iolab.analysis.points import PointSummary, summarise
+from iolab.core.metric import Level, Metric, Result, Verdict
+from iolab.core.run import RunStatus
+from iolab.core.study import Study
+from iolab.core.workload import Axis, Indicator, Workload
+from iolab.loads.keyvalue.metrics import units_of
+from tests.analysis.test_points import STUDY as PLAIN
+from tests.loads.keyvalue.records import BENCH, READ
+
+THREADS: Final = (4, 16, 64)
+BASE, OTHER = "old-ssd", "new-ssd"
+
+_WORKLOAD: Final = Workload(
+    "readrandom-4k",
+    "Random reads",
+    BENCH,
+    (Axis("threads", THREADS),),
+    Indicator.KEY_OPERATIONS,
+)
+
+STUDY: Final[Study] = replace(
+    PLAIN,
+    configurations=tuple(
+        replace(PLAIN.configurations[0], id=name, title=name) for name in (BASE, OTHER)
+    ),
+    workloads=(_WORKLOAD, replace(_WORKLOAD, id="readrandom-16k")),
+)
+
+Values = Mapping[str, float | Metric]
+
+
+def results(
+    configuration: str,
+    repeats: Sequence[Values],
+    threads: int = 4,
+    workload: str = "readrandom-4k",
+    level: Level = Level.VALID,
+) -> list[Result]:
+    """The runs of one cell, each with these metrics."""
+    return [
+        _result(configuration, workload, threads, repeat, values, level)
+        for repeat, values in enumerate(repeats, 1)
+    ]
+
+
+def _result(
+    configuration: str, workload: str, threads: int, repeat: int, values: Values, level: Level
+) -> Result:
+    units = units_of((READ,))
+    metrics = {
+        key: value if isinstance(value, Metric) else Metric(value, units[key])
+        for key, value in values.items()
+    }
+    return Result(
+        configuration=configuration,
+        workload=workload,
+        axis=(("threads", threads),),
+        repeat=repeat,
+        digest=f"{configuration}-{workload}-{threads}",
+        status=RunStatus.DONE,
+        failure=None,
+        window_s=20.0,
+        metrics=metrics,
+        hosts=(),
+        verdict=Verdict(level, ()),
+    )
+
+
+def rates(values: Sequence[float]) -> list[dict[str, float | Metric]]:
+    """Repeats of which only the whole rate is known."""
+    return [{"ops_per_s": value} for value in values]
+
+
+def summarised(*cells: Sequence[Result]) -> tuple[PointSummary, ...]:
+    return summarise([one for cell in cells for one in cell], STUDY)

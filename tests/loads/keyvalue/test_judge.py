@@ -1,0 +1,54 @@
+"""Runs on key-value stores are judged like all others, by metrics and checks of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iolab.core.metric import Level
+from iolab.core.run import RunRecord, RunStatus
+from iolab.core.samples import no_bins, no_intervals
+from iolab.loads.keyvalue.metrics import KEY_VALUE_UNITS, WHOLE_KEY, is_key_value
+from iolab.loads.keyvalue.workload import READ_WHILE_WRITING
+from tests.judging import KEY_VALUE_CHECKS, judge, verdict_of
+from tests.loads.keyvalue.records import BENCH, bench_record, key_view, ycsb_record
+
+WRITER = replace(BENCH, workload=READ_WHILE_WRITING, write_bytes_per_s=1040 * 2_000)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        bench_record(),
+        bench_record(2),
+        bench_record(job=WRITER, writer_per_s=2_000),
+        ycsb_record(),
+        ycsb_record(apart=True),
+    ],
+    ids=["db_bench", "two hosts", "a writer beside", "ycsb", "intervals by operation"],
+)
+def test_a_healthy_run_meets_no_objection(record: RunRecord) -> None:
+    verdict = verdict_of(key_view(record))
+    assert [check.says for check in verdict.objections] == []
+    assert [check.code for check in verdict.checks] == [check.code for check in KEY_VALUE_CHECKS]
+
+
+def test_metrics_are_those_of_the_operations() -> None:
+    result = judge(bench_record(), {})
+    assert is_key_value(result)
+    assert list(result.metrics)[:2] == [WHOLE_KEY, "read_ops_per_s"]
+    assert not any("update" in key for key in result.metrics)
+    for found in (result.metrics, result.hosts[0].metrics):
+        assert all(KEY_VALUE_UNITS[key] == metric.unit for key, metric in found.items())
+
+
+def test_a_run_that_failed_has_its_metrics_without_values() -> None:
+    record = bench_record(status=RunStatus.FAILED, failure="The server died.")
+    hosts = tuple(replace(host, key_value=None) for host in record.hosts)
+    empty = replace(record, hosts=hosts, intervals=no_intervals(), bins=no_bins())
+    result = judge(empty, {})
+    assert result.verdict.level is Level.INVALID
+    assert "read_lat_ns_p99" in result.metrics
+    assert {metric.value for metric in result.metrics.values()} == {None}
+    assert result.window_s == 0.0

@@ -1,0 +1,313 @@
+"""Load on key-value stores on the page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from iolab.analysis.points import summarise
+from iolab.core.metric import Level, Metric
+from iolab.core.samples import CounterTable
+from iolab.loads.keyvalue.report import (
+    bounds_table,
+    brief_operations,
+    drawn_tail,
+    groups_in,
+    key_runs_table,
+)
+from iolab.report.brief import Brief
+from iolab.report.html import Page, make_page
+from tests.facts import tells
+from tests.loads.keyvalue.key_value_records import READ
+from tests.loads.keyvalue.key_value_session import KeySource, cassandra, rocksdb
+from tests.report import shared
+from tests.report.made import build_brief
+from tests.report.synthetic import objecting
+
+
+@pytest.fixture(scope="module")
+def rocks() -> KeySource:
+    return shared.keys()
+
+
+@pytest.fixture(scope="module")
+def brief() -> Brief:
+    return shared.brief("keys")
+
+
+@pytest.fixture(scope="module")
+def page() -> Page:
+    return shared.page("keys")
+
+
+@pytest.fixture(scope="module")
+def paced() -> KeySource:
+    return shared.paced()
+
+
+def titles(page: Page) -> dict[str, list[str]]:
+    return {item.title: [figure.title for figure in item.figures] for item in page.workloads}
+
+
+def test_every_block_size_has_charts_and_a_card_of_its_own(page: Page) -> None:
+    found = titles(page)
+    assert len(found) == len(page.cards) == 6
+    rate, latency = found["Random reads, block_size 4k"]
+    assert tells(rate, "Operations", "threads")
+    assert tells(latency, "Read mean", "p99", "operations")
+    mixed = found["80 % reads, 20 % writes, block_size 16k"]
+    assert tells(mixed[-1], "Write mean", "p95", "threads")
+    (entry,) = page.cards[0].entries
+    assert (entry.unit, dict(entry.rows)["at (best of 4)"]) == ("ops/s", "threads 64")
+    assert {"read mean", "read p99"} <= set(dict(entry.rows))
+
+
+def test_writes_stand_apart_from_reads(page: Page) -> None:
+    card = next(card for card in page.cards if card.title.startswith("80 %"))
+    assert "write mean" in dict(card.entries[0].rows)
+    (item,) = [w for w in page.workloads if w.title == "80 % reads, 20 % writes, block_size 4k"]
+    apart = next(table for table, _ in item.more if table.title == "Each operation by itself")
+    assert [cells[0].text for cells in apart.rows] == ["read", "write"] * 4
+
+
+def test_wide_bins_are_told_with_both_their_ends(rocks: KeySource) -> None:
+    (point,) = summarise(rocks.results()[:1], rocks.study)
+    table = bounds_table([point], lambda _: "here")
+    assert table is not None
+    heads = [column.title for column in table.columns]
+    told = dict(zip(heads, (cell.text for cell in table.rows[0]), strict=True))
+    metric = rocks.results()[0].metrics["read_lat_ns_p99"]
+    assert metric.bounded
+    assert told["p99"] == "380 µs to 580 µs"
+    assert metric.low == 380_000
+    assert metric.high == 580_000
+
+
+def test_fine_bins_need_no_bounds(paced: KeySource) -> None:
+    points = summarise(paced.results(), paced.study)
+    assert bounds_table(points, lambda _: "here") is None
+
+
+def test_devices_stand_beside_the_operations(page: Page) -> None:
+    (device,) = [
+        table
+        for table, _ in page.workloads[0].more
+        if table.title == "Device I/O beside the operations"
+    ]
+    heads = [column.title for column in device.columns]
+    assert len(device.rows) == 4
+    assert device.rows[0][heads.index("Reads an operation")].text == "0.80"
+    assert device.rows[0][heads.index("A read")].text == "6.35 KiB"
+    assert all(cells[-1].level is Level.VALID for cells in device.rows)
+
+
+def test_build_databases_and_statistics_are_told(page: Page, brief: Brief) -> None:
+    assert ("Engine", "db_bench 7.8.3, assertions enabled") in page.facts
+    tables = {table.title: table for table in page.jobs}
+    shape = tables["Databases as the runs began on them"]
+    assert [cells[-1].text for cells in shape.rows] == ["12", "12"]
+    assert shape.rows[0][1].text == "L1: 3 files, 200 MiB; L2: 4 files, 212 MiB"
+    assert shape.rows[0][0].text == "400,000 keys in blocks of 4 KiB"
+    assert [cells[1].text for cells in tables["Workloads of db_bench"].rows] == [
+        "readrandom",
+        "readrandomwriterandom",
+        "readwhilewriting",
+    ]
+    assert [table.title for table in page.runs[0].fleet] == ["Each operation"]
+    assert [table.title for table in page.runs[0].folded] == ["The engine's own statistics"]
+    assert len(brief.host_runs) == 24
+
+
+def test_what_rocksdb_counts_of_writes_and_compaction_stands_beside(page: Page) -> None:
+    (told,) = [
+        table
+        for table, _ in page.workloads[-1].more
+        if table.title == "Writes, compaction and stalls"
+    ]
+    heads = [column.title for column in told.columns]
+    first = dict(zip(heads, (cell.text for cell in told.rows[0]), strict=True))
+    assert first["Writes"] == "11,898"
+    assert first["Write p99"] == "107 µs"
+    assert first["Compaction wrote"] == "12 MiB"
+    assert first["Stalled"] == "200 ms"
+
+
+def test_latencies_of_wide_bins_say_so(page: Page) -> None:
+    curves = next(f for f in page.runs[0].figures if f.title == "Latency by percentile")
+    assert "half as wide" in curves.note
+    assert "operations" in curves.finding
+    fine = shared.page("paced").runs[0].figures
+    assert "half as wide" not in next(f for f in fine if f.title == curves.title).note
+
+
+def test_several_configurations_stand_side_by_side() -> None:
+    page = shared.page("two keys")
+    bars, *tradeoffs = page.workloads[0].figures[:3]
+    assert [figure.title.split(" against")[0] for figure in tradeoffs] == ["Read mean", "Read p99"]
+    assert "New: from" in bars.finding
+    assert len(bars.table.rows) == 8 * 3
+    assert len(page.cards[0].entries) == 2
+
+
+def test_service_and_intended_latency_stand_side_by_side() -> None:
+    page = shared.page("paced")
+    due = page.workloads[0].figures[-1]
+    assert tells(due.title, "service", "since due", "rate")
+    assert "Since due: " in due.finding
+    assert any("was due" in table.title for table, _ in page.workloads[0].more)
+
+
+def test_the_store_behind_ycsb_is_told() -> None:
+    page = shared.page("paced")
+    store = {cells[0].text: cells[1].text for cells in page.jobs[-1].rows}
+    assert store["Product"] == "Apache Cassandra 4.0.17"
+    assert store["Java"] == "17.0.13"
+    assert store["Consistency"] == "ONE"
+    assert "The server's own statistics" in [table.title for table in page.runs[0].folded]
+
+
+def test_a_percentile_is_drawn_only_where_every_point_has_it(paced: KeySource) -> None:
+    job = paced.study.workloads[0].job
+    known = {f"read_lat_ns_{name}": Metric(1.0, "ns") for name in ("mean", "p50", "p99", "p99_99")}
+    assert drawn_tail(job, [known], READ) == "p99_99"
+    fewer = {**known, "read_lat_ns_p99_99": Metric(None, "ns")}
+    assert drawn_tail(job, [known, fewer], READ) == "p99"
+
+
+def test_a_chart_says_why_the_published_percentile_is_missing() -> None:
+    note = shared.page("paced").workloads[0].figures[1].note
+    assert tells(note, "p99.99", "0 of 2 points", "1,000,000 reads"), note
+
+
+def test_a_run_shows_its_operations_over_time(paced: KeySource, brief: Brief) -> None:
+    detail = next(d for d in build_brief(paced).details.values() if d.timeline)
+    assert detail.timeline is not None
+    panels = {panel.title: panel for panel in detail.timeline.panels}
+    assert [one.name for one in panels["Operations"].traces] == ["read", "update"]
+    names = [one.name for one in panels["Latency p99"].traces]
+    assert names == ["read", "update", "due read", "due update"]
+    assert "Device throughput" in panels
+    beside = next(
+        d
+        for d in brief.details.values()
+        if d.timeline and d.result.workload == "read-while-writing"
+    )
+    assert beside.timeline is not None
+    assert [one.name for one in beside.timeline.panels[0].traces] == ["all", "writer"]
+
+
+def test_what_a_server_counts_stands_below_the_operations(paced: KeySource) -> None:
+    source = replace(paced, kept={})
+    key = (source.plan.runs[0].point.digest, 1)
+    record = paced.record(*key)
+    with_server = replace(record, counters=with_node(record.counters))
+    brief = build_brief(replace(source, kept={**paced.kept, key: with_server}))
+    timeline = brief.details[key].timeline
+    assert timeline is not None
+    panels = {panel.title: panel for panel in timeline.panels}
+    requests = panels["Server requests"]
+    assert [one.name for one in requests.traces] == ["read", "write"]
+    assert requests.traces[0].values[4] == pytest.approx(500.0)
+    assert panels["Server latency"].traces[0].values[4] == pytest.approx(2e6)
+    assert panels["Server queues"].traces[0].name == "compactions"
+    assert "Server garbage collection" in panels
+
+
+def with_node(counters: CounterTable) -> CounterTable:
+    """The counters with those of a Cassandra node, asked a third of a second after its host."""
+    each = {
+        "client_reads": 500,
+        "client_read_time_ns": 1_000_000_000,
+        "client_writes": 400,
+        "client_write_time_ns": 200_000_000,
+        "compacted_bytes": 1_000_000,
+        "collection_time_ns": 10_000_000,
+    }
+    samples = np.unique(counters.seq)
+    rows = [(seq, name, int(seq) * grows) for seq in samples for name, grows in each.items()]
+    rows += [(seq, "compactions_pending", 2) for seq in samples]
+    start = int(counters.real_ns.min()) + 300_000_000
+    whole = [np.array([row[0] for row in rows]), np.array([row[2] for row in rows])]
+    names = np.array([row[1] for row in rows], dtype=np.object_)
+    scope = np.full(len(rows), "cassandra", dtype=np.object_)
+    return CounterTable(
+        host=np.concatenate([counters.host, np.zeros(len(rows), dtype=np.int64)]),
+        seq=np.concatenate([counters.seq, whole[0]]),
+        real_ns=np.concatenate([counters.real_ns, start + whole[0] * 1_000_000_000]),
+        scope=np.concatenate([counters.scope, scope]),
+        name=np.concatenate([counters.name, np.full(len(rows), "", dtype=np.object_)]),
+        metric=np.concatenate([counters.metric, names]),
+        value=np.concatenate([counters.value, whole[1]]),
+    )
+
+
+def test_configurations_at_one_load_alone_are_drawn_too() -> None:
+    source = rocksdb(("old", "new"), seconds=2, workload_count=1)
+    once = tuple(one for one in source.results() if dict(one.axis)["threads"] == 16)
+    page = make_page(build_brief(replace(source, results_given=once)))
+    rate, latency, *_ = (figure.title for figure in page.workloads[0].figures)
+    assert tells(rate, "Operations", "block_size")
+    assert tells(latency, "Read mean", "operations")
+    few = tuple(one for one in once if dict(one.axis)["block_size"] == "4k")
+    page = make_page(build_brief(replace(source, results_given=few)))
+    assert page.workloads[0].title == "Random reads, block_size 4k"
+    assert page.workloads[0].figures[0].title == "Operations a second against threads"
+
+
+def test_several_clients_have_their_shares() -> None:
+    source = cassandra(rates=(1000,), clients=("client-1", "client-2"), seconds=2)
+    page = make_page(build_brief(source))
+    shares = page.runs[0].hosts
+    assert shares is not None
+    assert [cells[0].text for cells in shares.rows] == ["client-1", "client-2"]
+    assert shares.columns[1].title == "Operations/s"
+    assert page.runs[0].figures[-1].title.startswith("Each host's rate")
+    assert "mean per host (2)" in dict(page.cards[0].entries[0].rows)
+
+
+def test_the_page_is_drawn_whole() -> None:
+    text = shared.html("keys")
+    assert "Every run on a key-value store" in text
+    written, *_ = text.rpartition("<script>")
+    assert "undefined" not in written.lower()
+
+
+def test_a_failed_run_has_a_row_and_no_number(rocks: KeySource) -> None:
+    first, *others = rocks.results()
+    gone = replace(
+        first,
+        failure="db_bench was killed.",
+        metrics={key: Metric(None, one.unit) for key, one in first.metrics.items()},
+        verdict=objecting(Level.INVALID, "engine", "It was killed."),
+    )
+    table = key_runs_table(rocks.study, [gone, *others], {})
+    assert table is not None
+    heads = [column.title for column in table.columns]
+    assert table.rows[0][heads.index("Operations/s")].text == "–"
+    groups = groups_in(rocks.study, summarise([gone], rocks.study))
+    assert len(groups) == 1
+    page = make_page(build_brief(replace(rocks, results_given=(gone,))))
+    assert page.workloads == ()
+    assert page.cards[0].entries[0].number == "not measured"
+
+
+def test_a_short_run_is_told_by_the_percentile_that_it_has(paced: KeySource) -> None:
+    assert ", read p90 " in brief_operations(paced.results()[0])
+
+
+def test_a_study_on_keys_alone_lays_out_no_files(page: Page) -> None:
+    assert "Files" not in [cells[0].text for cells in page.method.rows]
+    assert "Files" in [cells[0].text for cells in shared.page("kpi").method.rows]
+
+
+def test_a_run_in_a_line(rocks: KeySource) -> None:
+    line = brief_operations(rocks.results()[0])
+    assert line.startswith("27.")
+    assert " k ops/s, read mean 17" in line
+    assert ", read p99 " in line
+
+
+def test_io_alone_has_no_table_of_operations() -> None:
+    assert [table.title for table in shared.page("kpi").results] == ["Every run"]

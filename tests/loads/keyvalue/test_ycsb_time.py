@@ -1,0 +1,22 @@
+"""How long a run of YCSB lasts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iolab.loads.keyvalue.cost import APART_S, CONNECT_S, execution_limit_s, start_allowance_s
+from iolab.loads.keyvalue.workload import ServerKind
+from tests.session.stage import study_of
+
+
+@pytest.mark.parametrize("kind", ServerKind)
+def test_several_clients_get_time_to_come_together(kind: ServerKind) -> None:
+    assert start_allowance_s(kind, 1) == CONNECT_S[kind]
+    assert start_allowance_s(kind, 12) == CONNECT_S[kind] + APART_S
+
+
+def test_the_load_lasts_in_whole_seconds_and_never_less_than_asked() -> None:
+    method = replace(study_of().method, warmup_s=1.5, runtime_s=4.2)
+    assert execution_limit_s(method, ServerKind.EMBEDDED, 1) == 6 + CONNECT_S[ServerKind.EMBEDDED]

@@ -1,0 +1,57 @@
+"""Java and YCSB on a host: iolab's own, or the user's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from iolab.errors import EngineError
+from iolab.hosts.host import Host
+from iolab.loads.keyvalue.workload import EMBEDDED, ServerSettings
+from iolab.loads.keyvalue.ycsb_clients import Tools, YcsbTools
+from iolab.targets.work_directory import Site
+from tests.loads.keyvalue.local import on_this_machine
+from tests.loads.keyvalue.ycsb_play import no_kits
+from tests.loads.keyvalue.ycsb_stand_in import java
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
+
+
+def tools_with(settings: ServerSettings) -> Tools:
+    async def work(host: Host) -> Tools:
+        site = Site(host, "/scratch", None, host.name)
+        tools = YcsbTools(no_kits)
+        found = await tools.on(site, settings, print)
+        assert tools.of(site) is found
+        return found
+
+    return on_this_machine(work)
+
+
+def test_iolab_brings_its_own(tmp_path: Path) -> None:
+    found = tools_with(replace(EMBEDDED, java=str(java(tmp_path))))
+    assert found.told == "YCSB 0.17.0, Java 17.0.15"
+    assert found.kit.classpath == ("/scratch/ycsb.jar",)
+
+
+def test_the_users_own_is_used_where_it_is_named(tmp_path: Path) -> None:
+    library = tmp_path / "ycsb" / "lib"
+    library.mkdir(parents=True)
+    (library / "core-0.18.0-SNAPSHOT.jar").touch()
+    settings = replace(EMBEDDED, java=str(java(tmp_path)), ycsb=f"{tmp_path}/ycsb/")
+    found = tools_with(settings)
+    assert found.version == "0.18.0-SNAPSHOT"
+    assert f"{library}/*" in found.kit.classpath
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_a_folder_without_ycsb_is_refused(tmp_path: Path, *, made: bool) -> None:
+    if made:
+        (tmp_path / "ycsb" / "lib").mkdir(parents=True)
+    settings = replace(EMBEDDED, java=str(java(tmp_path)), ycsb=str(tmp_path / "ycsb"))
+    with pytest.raises(EngineError) as caught:
+        tools_with(settings)
+    assert "/ycsb/lib" in caught.value.happened
+    assert "server.ycsb" in caught.value.do

@@ -1,0 +1,115 @@
+"""Statistics over iterations against the plain formulas."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iolab.core.metric import Level, Metric, Result, Verdict
+from iolab.core.run import RunStatus
+from iolab.loads.metadata.metrics import METADATA_UNITS, is_metadata, point_statistics
+from iolab.loads.metadata.workload import Operation
+from tests.analysis.records import healthy
+from tests.judging import judge
+from tests.loads.metadata.records import made, mdtest_record
+
+
+def result(repeat: int, level: Level = Level.VALID, **values: float) -> Result:
+    """A judged iteration with those metrics."""
+    return Result(
+        configuration="default",
+        workload="metadata",
+        axis=(),
+        repeat=repeat,
+        digest="d",
+        status=RunStatus.DONE,
+        failure=None,
+        window_s=10.0,
+        metrics={key: Metric(values.get(key), unit) for key, unit in METADATA_UNITS.items()},
+        hosts=(),
+        verdict=Verdict(level, ()),
+    )
+
+
+@given(st.lists(st.floats(0.001, 1e8), min_size=1, max_size=12))
+def test_statistics_are_the_plain_formulas(rates: list[float]) -> None:
+    found = point_statistics([result(i, file_stat_ops_per_s=v) for i, v in enumerate(rates, 1)])
+    (one,) = found[0].operations
+    assert one.operation is Operation.FILE_STAT
+    assert (one.maximum, one.minimum, one.n) == (max(rates), min(rates), len(rates))
+    assert one.mean == pytest.approx(statistics.fmean(rates))
+    if len(rates) == 1:
+        assert one.std_dev is None
+    else:
+        rounding = 1e-12 * max(rates)
+        assert one.std_dev == pytest.approx(statistics.stdev(rates), rel=1e-6, abs=rounding)
+
+
+def test_latencies_are_those_of_the_median_iteration_never_a_mean() -> None:
+    rates, tails = (300.0, 100.0, 200.0), (1.0, 3.0, 2.0)
+    given_ = [
+        result(i, file_read_ops_per_s=rate, file_read_lat_ns_p99=tail)
+        for i, (rate, tail) in enumerate(zip(rates, tails, strict=True), 1)
+    ]
+    (one,) = point_statistics(given_)[0].operations
+    assert one.shown.repeat == 3
+    assert one.latencies["p99"].value == 2.0
+    even = point_statistics(given_[:2])[0].operations[0]
+    assert even.shown.repeat == 2
+
+
+def test_only_runs_that_were_done_count() -> None:
+    bad = replace(result(2, file_stat_ops_per_s=9.0), status=RunStatus.FAILED)
+    cut = replace(result(3, file_stat_ops_per_s=9.0), status=RunStatus.INTERRUPTED)
+    point = point_statistics([result(1, file_stat_ops_per_s=5.0), bad, cut])[0]
+    assert point.left_out == 2
+    assert point.operations[0].values == (5.0,)
+
+
+def test_one_iteration_without_a_window_takes_the_rate_of_the_whole_for_all() -> None:
+    first = result(1, file_create_ops_per_s=100.0, file_create_ops_per_s_whole=80.0)
+    second = result(2, file_create_ops_per_s_whole=80.0)
+    (one,) = point_statistics([first, second])[0].operations
+    assert one.metric == "file_create_ops_per_s_whole"
+    assert not one.over_window
+    assert one.values == (80.0, 80.0)
+
+
+def test_the_worst_verdict_of_the_iterations_is_theirs() -> None:
+    levels = (Level.VALID, Level.INVALID, Level.INDICATIVE)
+    given_ = [result(i, level, file_stat_ops_per_s=1.0) for i, level in enumerate(levels, 1)]
+    assert point_statistics(given_)[0].operations[0].level is Level.INVALID
+
+
+def test_a_point_without_some_of_its_hosts_stands_apart() -> None:
+    fewer = replace(result(2, file_stat_ops_per_s=1.0), without=("c2",))
+    points = point_statistics([result(1, file_stat_ops_per_s=2.0), fewer])
+    assert [point.without for point in points] == [(), ("c2",)]
+
+
+def test_real_records_give_every_operation_in_order() -> None:
+    results = [judge(made(seed=i, repeat=i).record, {}) for i in (1, 2, 3)]
+    (point,) = point_statistics(results)
+    assert [one.operation for one in point.operations] == list(Operation)
+    assert [one.over_window for one in point.operations] == [False, *([True] * 4), False]
+    rates = [r.metrics["file_create_ops_per_s"].value or 0.0 for r in results]
+    assert point.operations[1].std_dev == pytest.approx(statistics.stdev(rates))
+
+
+def test_mdtests_iterations_have_no_latencies() -> None:
+    results = [
+        judge(mdtest_record({Operation.FILE_STAT: 1000.0 * i}, repeat=i), {}) for i in (1, 2)
+    ]
+    (one,) = point_statistics(results)[0].operations
+    assert one.mean == 1500.0
+    assert all(metric.value is None for metric in one.latencies.values())
+
+
+def test_runs_of_io_are_no_iterations() -> None:
+    io = judge(healthy(), {})
+    assert not is_metadata(io)
+    assert point_statistics([io]) == ()

@@ -1,0 +1,210 @@
+"""mdtest's output of all versions: real files, broken files, and sums done again."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iolab.loads.metadata.mdtest_output import (
+    OUTPUT_LIMIT_BYTES,
+    TREES,
+    Rule,
+    contradictions,
+    lines_of,
+    parse,
+    parse_ranks,
+    reported,
+    spread,
+    spread_of,
+)
+from iolab.loads.metadata.workload import Operation
+from tests.recorded import recorded
+
+RULES: Final = {
+    "1.9.0": ("1.9", Rule.FASTEST_RANK),
+    "1.9.3": ("1.9.3", Rule.FASTEST_RANK),
+    "1.9.4": ("1.9.4-rc1", Rule.FASTEST_RANK),
+    "3.2.1": ("1.9.3", Rule.FASTEST_RANK),
+    "3.3.0": ("3.3.0", Rule.EVERY_RANK),
+    "4.0.0": ("4.0.0", Rule.SLOWEST_RANK),
+    "4.1.0-dev": ("4.1.0+dev", Rule.SLOWEST_RANK),
+}
+
+
+def golden(name: str) -> bytes:
+    return recorded(f"mdtest/{name}.txt")
+
+
+@pytest.mark.parametrize("build", RULES)
+def test_a_single_iteration_gives_six_rates(build: str) -> None:
+    output = parse(golden(f"one-{build}"))
+    assert (output.version, output.rule) == RULES[build]
+    assert (output.ranks, output.nodes, output.files, output.iterations) == (4, 1, 200, 1)
+    assert output.finished
+    assert output.faults == output.said == contradictions(output) == ()
+    rates = reported(output)
+    assert [rate.operation for rate in rates] == list(Operation)
+    for rate in rates:
+        assert rate.seconds is not None
+        work = 1 if rate.operation in TREES else 200
+        # Printed with three decimals of a second where it is printed.
+        assert rate.seconds == pytest.approx(work / rate.ops_per_s, abs=0.0006)
+
+
+@pytest.mark.parametrize("build", RULES)
+def test_three_iterations_are_told_apart_and_never_reported_as_one(build: str) -> None:
+    output = parse(golden(f"three-{build}"))
+    assert (output.iterations, output.faults, contradictions(output)) == (3, (), ())
+    assert reported(output) == ()
+    for operation in Operation:
+        assert [one.iteration for one in lines_of(output, operation)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("build", RULES)
+@pytest.mark.parametrize("operation", TREES)
+def test_the_standard_deviation_is_that_of_a_sample(build: str, operation: Operation) -> None:
+    output = parse(golden(f"three-{build}"))
+    again = spread([one.ops_per_s for one in lines_of(output, operation)])
+    told = spread_of(output, operation)
+    assert told is not None
+    assert (told.n, told.maximum, told.minimum) == (3, again.maximum, again.minimum)
+    assert told.mean == pytest.approx(again.mean, abs=0.001)
+    assert again.std_dev is not None
+    assert told.std_dev == pytest.approx(again.std_dev, abs=0.002)
+
+
+def test_files_of_3_3_have_no_deviation_over_iterations() -> None:
+    assert spread_of(parse(golden("three-3.3.0")), Operation.FILE_STAT) is None
+
+
+@pytest.mark.parametrize("build", ["1.9.3", "3.3.0", "4.1.0-dev"])
+def test_without_verbose_lines_the_summary_is_all_there_is(build: str) -> None:
+    output = parse(golden(f"quiet-{build}"))
+    assert not output.seen
+    assert not output.faults
+    assert [row.operation for row in output.rows] == list(Operation)
+    assert output.iterations == 3
+
+
+@pytest.mark.parametrize("name", ["full-1.9.3", "full-3.3.0", "full-4.1.0-dev", "missing-1.9.3"])
+def test_a_run_that_broke_off_gives_what_is_known_and_says_why(name: str) -> None:
+    output = parse(golden(name))
+    assert not output.finished
+    assert not output.rows
+    assert not reported(output)
+    assert output.version
+    assert "No s" in output.said[0]
+    trees = [one.operation for one in output.seen]
+    assert trees == ([Operation.TREE_CREATE] if name.startswith("full") else [])
+
+
+@pytest.mark.parametrize("build", RULES)
+@pytest.mark.parametrize("end", [0.3, 0.5, 0.8, 0.95])
+def test_an_output_cut_anywhere_is_a_part_of_the_whole(build: str, end: float) -> None:
+    raw = golden(f"three-{build}")
+    whole, part = parse(raw), parse(raw[: int(len(raw) * end)])
+    # A number may be cut short as the last word.
+    assert part.seen[:-1] == whole.seen[: max(len(part.seen) - 1, 0)]
+    assert set(part.rows[:-1]) <= set(whole.rows)
+    assert not part.finished
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("9019", "nan", "summarises"),
+        ("(of 3 iterations)", "(of 3000000 iterations)", "cannot be"),
+        ("mdtest-4.1.0+dev was", "mdtest was", "version"),
+    ],
+)
+def test_nonsense_is_a_fault(old: str, new: str, says: str) -> None:
+    text = golden("three-4.1.0-dev").decode()
+    (row,) = (line for line in text.splitlines() if line.startswith("   Tree creation"))
+    old = row.split()[-1] if old == "9019" else old
+    assert old in text
+    assert any(says in fault for fault in parse(text.replace(old, new).encode()).faults)
+
+
+@pytest.mark.parametrize("column", range(4))
+@pytest.mark.parametrize("build", RULES)
+def test_a_summary_that_is_not_of_its_iterations_is_found_out(build: str, column: int) -> None:
+    text = golden(f"three-{build}").decode()
+    row = next(line for line in text.splitlines() if line.startswith("   Tree removal"))
+    word = row.split()[-4:][column]
+    forged = text.replace(row, row.replace(word, f"{float(word) + 1:.3f}"))
+    assert forged != text
+    assert contradictions(parse(forged.encode()))
+
+
+@pytest.mark.parametrize(("build", "factor"), [("1.9.3", 0.5), ("3.3.0", 0.2), ("4.0.0", 2.0)])
+def test_rates_of_files_are_held_against_what_rank_0_saw(build: str, factor: float) -> None:
+    text = golden(f"three-{build}").decode()
+    row = next(line for line in text.splitlines() if line.startswith("   File creation  "))
+    words = row.split()[-4:]
+    forged = row
+    for word in words:
+        forged = forged.replace(word, f"{float(word) * factor:.3f}")
+    assert contradictions(parse(text.replace(row, forged).encode()))
+
+
+def test_two_summaries_are_one_too_many() -> None:
+    raw = golden("one-4.0.0")
+    assert any("more than one summary" in fault for fault in parse(raw + raw).faults)
+
+
+def test_an_endless_output_is_cut() -> None:
+    raw = golden("one-1.9.3") + b"V-1: x\n" * (OUTPUT_LIMIT_BYTES // 7)
+    assert any("more than" in fault for fault in parse(raw).faults)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.floats(0.001, 1e7), min_size=1, max_size=20))
+def test_a_spread_is_that_of_the_textbook(rates: list[float]) -> None:
+    made = spread(rates)
+    n, mean = len(rates), math.fsum(rates) / len(rates)
+    assert (made.n, made.maximum, made.minimum) == (n, max(rates), min(rates))
+    assert made.mean == pytest.approx(mean)
+    if n == 1:
+        assert made.std_dev is None
+    else:
+        square = math.fsum((rate - mean) ** 2 for rate in rates) / (n - 1)
+        assert made.std_dev == pytest.approx(math.sqrt(square), abs=1e-6)
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(sorted(RULES)), st.integers(0, 11_000), st.binary(max_size=40))
+def test_no_bytes_make_the_parser_fail(build: str, at: int, junk: bytes) -> None:
+    raw = golden(f"three-{build}")
+    output = parse(raw[:at] + junk + raw[at + len(junk) :])
+    contradictions(output)
+    reported(output)
+    parse_ranks(junk.decode("latin-1"))
+
+
+@pytest.mark.parametrize("build", ["4.0.0", "4.1.0-dev"])
+def test_the_table_of_ranks_bounds_the_rate_of_all(build: str) -> None:
+    table = parse_ranks(recorded(f"mdtest/ranks-{build}.csv").decode())
+    assert table.faults == ()
+    rates = {rate.operation: rate for rate in reported(parse(golden(f"saved-{build}")))}
+    for operation in set(Operation) - set(TREES):
+        ranks = table.of(operation)
+        assert [(rank.iteration, rank.rank) for rank in ranks] == [(1, n) for n in range(4)]
+        assert all(rank.ops_per_s * rank.seconds == pytest.approx(50) for rank in ranks)
+        # A rank's own time ends before it waits for the others.
+        assert rates[operation].ops_per_s <= 4 * statistics.fmean(r.ops_per_s for r in ranks)
+    assert table.of(Operation.TREE_CREATE) == ()
+
+
+def test_a_table_of_ranks_that_breaks_off_says_so() -> None:
+    text = recorded("mdtest/ranks-4.0.0.csv").decode()
+    last = text.rstrip().rindex(",")
+    table = parse_ranks(text[:last])
+    assert ["row 6 " in fault for fault in table.faults] == [True]
+    assert len(table.of(Operation.FILE_CREATE)) == 4
+    assert "no heading" in parse_ranks("").faults[0]
+    assert parse_ranks("rank,items\nx,1\n").faults

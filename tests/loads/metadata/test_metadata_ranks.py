@@ -1,0 +1,50 @@
+"""Ranks over hosts: everybody's files are worked on once, by whom the shift says."""
+
+from __future__ import annotations
+
+import pytest
+
+from iolab.core.engine import EngineName
+from iolab.loads.metadata.native import SHIFTED, request_of, shares
+from iolab.loads.metadata.workload import MetadataJob, Operation
+
+
+def job(ranks: int, shift: int) -> MetadataJob:
+    return MetadataJob(EngineName.METADATA, ranks, 10, shift)
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 3, 7])
+@pytest.mark.parametrize("ranks", [1, 4, 5])
+@pytest.mark.parametrize("shift", [0, 1, 4, 5, 6, 13, 1000])
+def test_the_makers_are_those_whose_ranks_the_shift_leads_to(
+    hosts: int, ranks: int, shift: int
+) -> None:
+    total = ranks * hosts
+    for share in shares(job(ranks, shift), hosts):
+        mine = range(share.first_rank, share.first_rank + share.ranks)
+        expected = {(rank + shift) % total // ranks for rank in mine}
+        assert set(share.makers) == expected
+        assert set(share.others) == expected - {share.index}
+        assert share.total_ranks == total
+
+
+def test_ranks_count_over_the_hosts_in_their_order() -> None:
+    assert [share.first_rank for share in shares(job(4, 0), 3)] == [0, 4, 8]
+
+
+def test_only_operations_on_files_that_are_there_are_shifted() -> None:
+    (first, _) = shares(job(4, 4), 2)
+    dirs = {0: "/t/a", 1: "/t/b"}
+    for operation in Operation:
+        asked = request_of(job(4, 4), first, dirs, operation, iteration=7)
+        assert ("shift" in asked) == ("others" in asked) == (operation in SHIFTED)
+        assert asked["phase"] == operation.word
+        own = request_of(job(4, 4), first, dirs, operation, iteration=7, shifted=False)
+        assert "shift" not in own
+
+
+def test_a_shift_over_all_ranks_is_none() -> None:
+    (only,) = shares(job(4, 8), 1)
+    asked = request_of(job(4, 8), only, {0: "/t/a"}, Operation.FILE_STAT, iteration=1)
+    assert "shift" not in asked
+    assert asked["dir"] == "/t/a"

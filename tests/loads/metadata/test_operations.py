@@ -1,0 +1,217 @@
+"""Metadata load in the report and the exports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from iolab.core.engine import EngineName
+from iolab.core.metric import Level, Result, Verdict
+from iolab.core.run import RunStatus
+from iolab.loads.metadata.charts import best_points
+from iolab.loads.metadata.metrics import METADATA_UNITS, point_statistics
+from iolab.loads.metadata.report import (
+    brief_rates,
+    host_rate_keys,
+    operation_token,
+    rates_figure,
+    share_table,
+    summary_table,
+)
+from iolab.loads.metadata.workload import Operation
+from iolab.report.brief import Brief
+from iolab.report.charts.choose import looks_of
+from iolab.report.html import make_page
+from iolab.report.render import draw
+from iolab.report.results import csv_text
+from tests.facts import tells
+from tests.loads.metadata.metadata_session import JOB, MetadataSource, kpi_with_metadata
+from tests.report import shared
+from tests.report.made import build_brief, markdown_text, session_document
+from tests.report.studies import kpi
+
+SCHEMA = json.loads(
+    (Path(__file__).parents[3] / "schema" / "show.json").read_text(encoding="utf-8")
+)
+MDTEST = replace(JOB, engine=EngineName.MDTEST)
+
+
+@pytest.fixture(scope="module")
+def source() -> MetadataSource:
+    return shared.files()
+
+
+@pytest.fixture(scope="module")
+def brief() -> Brief:
+    return shared.brief("files")
+
+
+def of_metadata(source: MetadataSource) -> list[Result]:
+    return [result for result in source.results() if result.workload == "metadata"]
+
+
+@pytest.mark.parametrize("asked", [JOB, MDTEST])
+def test_the_document_keeps_to_its_schema(asked: Any) -> None:
+    found = kpi_with_metadata(asked)
+    document = session_document(found.study, found.results())
+    text = json.dumps(document, allow_nan=False)
+    jsonschema.validate(json.loads(text), SCHEMA, cls=jsonschema.Draft202012Validator)
+
+
+def test_the_document_tells_the_iterations(source: MetadataSource) -> None:
+    (point,) = session_document(source.study, source.results())["iterations"]
+    assert [one["operation"] for one in point["operations"]] == [op.word for op in Operation]
+    stat = point["operations"][2]
+    rates = [r.metrics["file_stat_ops_per_s"].value or 0.0 for r in of_metadata(source)]
+    assert (stat["metric"], stat["n"]) == ("file_stat_ops_per_s", 3)
+    assert (stat["max"], stat["min"]) == (max(rates), min(rates))
+    assert stat["mean"] == pytest.approx(statistics.fmean(rates))
+    assert stat["std_dev"] == pytest.approx(statistics.stdev(rates))
+    median = next(r for r in of_metadata(source) if r.repeat == stat["median_repeat"])
+    assert stat["latencies_ns"]["p99"] == median.metrics["file_stat_lat_ns_p99"].value
+
+
+def test_a_session_without_metadata_has_no_iterations() -> None:
+    found = kpi()
+    assert session_document(found.study, found.results())["iterations"] == []
+
+
+def test_csv_has_the_columns_of_both_kinds(source: MetadataSource) -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_text(source.results()), newline="")))
+    assert set(METADATA_UNITS) | {"iops"} <= set(rows[0])
+    assert rows[0]["iops"]
+    assert not rows[0]["file_stat_ops_per_s"]
+    assert rows[1]["file_stat_ops_per_s"]
+    assert not rows[1]["iops"]
+
+
+def test_markdown_has_a_table_for_each_kind(source: MetadataSource) -> None:
+    text = markdown_text(source.study, source.results())
+    heads = [line for line in text.splitlines() if line.startswith("| ") and "Verdict" in line]
+    assert len(heads) == 2
+    assert "| Max | Min | Mean | Std Dev | n |" in text
+    assert text.count("| File stat |") == 1
+    alone = markdown_text(source.study, of_metadata(source))
+    assert "IOPS" not in alone
+
+
+def test_the_summary_shows_what_the_statistics_are(source: MetadataSource) -> None:
+    table = summary_table(point_statistics(of_metadata(source)), source.study, {})
+    assert [column.title for column in table.columns][3:8] == ["Max", "Min", "Mean", "Std Dev", "n"]
+    assert [cells[0].text for cells in table.rows][:2] == ["Tree create", "File create"]
+    assert [cells[2].text for cells in table.rows][:2] == ["whole phase", "window"]
+    assert all(len(cells) == len(table.columns) for cells in table.rows)
+
+
+def test_the_page_tells_metadata_apart_from_io(brief: Brief) -> None:
+    page = make_page(brief)
+    assert [card.title for card in page.cards] == ["Read IOPS", "Metadata operations"]
+    assert page.cards[1].entries[0].unit == "creates/s"
+    assert [len(table.rows) for table in page.results] == [1, 3]
+    assert [len(table.rows) for table in page.jobs] == [1, 1]
+    (charts,) = [item for item in page.workloads if item.table is not None]
+    titles = [figure.title for figure in charts.figures]
+    assert titles == ["Rate of each operation", "Latency by percentile"]
+
+
+def test_a_run_shows_its_phases_over_time(brief: Brief) -> None:
+    detail = next(d for d in brief.details.values() if d.result.workload == "metadata")
+    assert detail.timeline is not None
+    panels = {panel.title: panel for panel in detail.timeline.panels}
+    names = [trace.name for trace in panels["Operations"].traces]
+    assert names == ["create", "stat", "read", "remove"]
+    known = [
+        [i for i, value in enumerate(trace.values) if value is not None]
+        for trace in panels["Operations"].traces
+    ]
+    assert [found[0] for found in known] == sorted(found[0] for found in known)
+    assert known[0][-1] <= known[1][0] + 1
+    stat = panels["Operations"].traces[1]
+    rate = detail.result.metrics["file_stat_ops_per_s"].value
+    assert max(v for v in stat.values if v is not None) == pytest.approx(rate, rel=0.1)
+
+
+def test_the_page_is_drawn_whole() -> None:
+    text = shared.html("files")
+    assert "Operations over the iterations" in text
+    assert "Metadata workloads" in text
+    written, *_ = text.rpartition("<script>")
+    assert "undefined" not in written.lower()
+
+
+def test_a_session_of_metadata_alone_is_a_report() -> None:
+    text = shared.drawn(shared.undrawn(build_brief(kpi_with_metadata(MDTEST, io=False))))
+    assert "headline figures" not in text
+    assert "Rate of each operation" in text
+
+
+def test_rates_of_every_iteration_stand_in_the_chart(source: MetadataSource) -> None:
+    points = point_statistics(of_metadata(source))
+    figure = rates_figure("Metadata", points, source.study, looks_of(source.study))
+    assert len(figure.table.rows) == 6 * 3
+    assert "at worst" in figure.finding
+    svg = draw(figure, "f1", {})
+    assert "File stat" in svg
+    assert operation_token(Operation.FILE_CREATE) != operation_token(Operation.FILE_STAT)
+
+
+def test_points_of_an_axis_are_told_apart() -> None:
+    swept = kpi_with_metadata(JOB, 2, 4, io=False)
+    points = point_statistics(swept.results())
+    assert [dict(point.axis) for point in points] == [{"ranks": 2}, {"ranks": 4}]
+    figure = rates_figure("Metadata", points, swept.study, looks_of(swept.study))
+    assert "Ranks 2: mean operations a second" in figure.finding
+    assert best_points(points)[0].axis == (("ranks", 4),)
+    assert make_page(build_brief(swept)).cards[0].entries[0].rows[-1] == (
+        "points",
+        "the best of 2",
+    )
+
+
+def test_an_invalid_point_is_no_best_one() -> None:
+    swept = kpi_with_metadata(JOB, 2, 4, io=False)
+    spoilt = [
+        replace(result, verdict=Verdict(Level.INVALID, ()))
+        if dict(result.axis)["ranks"] == 4
+        else result
+        for result in swept.results()
+    ]
+    assert best_points(point_statistics(spoilt))[0].axis == (("ranks", 2),)
+
+
+def test_a_failed_iteration_is_counted_and_left_out(source: MetadataSource) -> None:
+    first, *others = of_metadata(source)
+    results = (replace(first, status=RunStatus.FAILED, failure="EIO."), *others)
+    failed = replace(source, results_given=results)
+    page = make_page(build_brief(failed))
+    (charts,) = [item for item in page.workloads if item.table is not None]
+    assert tells(charts.note, "2 iterations", "1 not done")
+
+
+def test_hosts_of_a_phase_are_counted_alike(source: MetadataSource) -> None:
+    result = of_metadata(source)[0]
+    keys = host_rate_keys(result)
+    assert keys[0] == "file_create_ops_per_s"
+    first, *others = result.hosts
+    unknown = {**first.metrics, keys[0]: replace(first.metrics[keys[0]], value=None)}
+    short = replace(result, hosts=(replace(first, metrics=unknown), *others))
+    assert host_rate_keys(short) == ("file_create_ops_per_s_whole", *keys[1:])
+
+
+def test_each_host_has_its_share(source: MetadataSource) -> None:
+    table = share_table(of_metadata(source)[0])
+    assert [cells[0].text for cells in table.rows] == ["client-1", "client-2"]
+    assert all(len(cells) == len(table.columns) for cells in table.rows)
+
+
+def test_a_run_in_a_line(source: MetadataSource) -> None:
+    line = brief_rates(of_metadata(source)[0])
+    assert tells(line, "create 1.3 k", "stat 7.06 k", "read 2.6 k", "remove", "ops/s")

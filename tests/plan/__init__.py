@@ -1,1 +1,0 @@
-"""Tests of reading studies and of planning."""

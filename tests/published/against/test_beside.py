@@ -1,0 +1,111 @@
+"""A session's points beside published figures: pairs, bases, and intervals of ratios."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iolab.analysis.points import Axis, PointSummary, summarise
+from iolab.core.configuration import Capacity
+from iolab.core.metric import Level, Metric
+from iolab.core.study import Study
+from iolab.published.against import Basis, Beside, beside
+from iolab.published.audit.printed_figure import Span, exact
+from iolab.published.sets import Owner, Printed
+from tests.report.studies import sweep
+
+SOURCE = sweep(seconds=20)
+POINTS = summarise(SOURCE.results(), SOURCE.study)
+CLIENTS = len(SOURCE.study.configurations[0].hosts)
+
+
+def printed(
+    value: Span, metric: str = "iops", unit: str = "1/s", axis: Axis = (), **owner: object
+) -> Printed:
+    return Printed(
+        Owner("other", **owner),  # type: ignore[arg-type]
+        "rand-read-4k",
+        metric,
+        unit,
+        value,
+        axis,
+    )
+
+
+def pair(figure: Printed, study: Study = SOURCE.study, points: object = POINTS) -> Beside:
+    (found,) = beside(study, points, [figure])  # type: ignore[arg-type]
+    return found
+
+
+def reads() -> list[PointSummary]:
+    return [one for one in POINTS if one.key.workload == "rand-read-4k"]
+
+
+def test_the_best_of_all_depths_stands_beside_a_figure_without_a_place() -> None:
+    best = max(reads(), key=lambda one: one.metrics["iops"].value or 0)
+    found = pair(printed(exact(1e6)))
+    assert found.axis == best.key.axis
+    whole = found.shares[Basis.WHOLE]
+    assert whole.here.value == best.metrics["iops"].value
+    assert whole.ratio.value == pytest.approx((best.metrics["iops"].value or 0) / 1e6)
+
+
+def test_the_lowest_latency_and_no_share_of_it() -> None:
+    best = min(reads(), key=lambda one: one.metrics["lat_ns_mean"].value or 0)
+    found = pair(printed(exact(1e5), "lat_ns_mean", "ns", clients=12, nodes=6))
+    assert found.axis == best.key.axis
+    assert set(found.shares) == {Basis.WHOLE}
+
+
+def test_a_place_that_both_have_is_compared_there() -> None:
+    assert pair(printed(exact(1e6), axis=(("iodepth", 4),))).axis == (("iodepth", 4),)
+
+
+def test_other_block_sizes_are_never_set_beside_each_other() -> None:
+    points = [
+        replace(one, key=replace(one.key, axis=(*one.key.axis, ("block_size", "16k"))))
+        for one in reads()
+    ]
+    figure = printed(exact(1e6), axis=(("block_size", "4k"),))
+    assert beside(SOURCE.study, points, [figure]) == ()
+    assert len(beside(SOURCE.study, reads(), [figure])) == 1  # not varied: told by the workload
+
+
+def test_each_basis_that_both_sides_know() -> None:
+    (own,) = SOURCE.study.configurations
+    study = replace(
+        SOURCE.study,
+        configurations=(replace(own, nodes=3, capacity=Capacity(raw_tb=30.0)),),
+    )
+    figure = printed(exact(1.2e6), clients=12, nodes=6, raw_tb=exact(60.0), usable_tb=exact(40.0))
+    found = pair(figure, study)
+    here = found.shares[Basis.WHOLE].here.value or 0.0
+    assert set(found.shares) == {Basis.WHOLE, Basis.HOST, Basis.NODE, Basis.RAW_TB}
+    ratios = {basis: share.ratio.value for basis, share in found.shares.items()}
+    assert ratios[Basis.HOST] == pytest.approx((here / CLIENTS) / (1.2e6 / 12))
+    assert ratios[Basis.NODE] == pytest.approx((here / 3) / (1.2e6 / 6))
+    assert ratios[Basis.RAW_TB] == pytest.approx((here / 30) / (1.2e6 / 60))
+
+
+def test_the_interval_holds_chance_here_and_rounding_there() -> None:
+    told = Metric(100.0, "1/s", 90.0, 110.0, 3)
+    points = [replace(reads()[0], metrics={"iops": told})]
+    ratio = pair(printed(Span(45.0, 55.0)), points=points).shares[Basis.WHOLE].ratio
+    assert [ratio.value, ratio.low, ratio.high] == pytest.approx([2.0, 90 / 55, 110 / 45])
+    alone = [replace(reads()[0], metrics={"iops": Metric(100.0, "1/s", n=1)})]
+    ratio = pair(printed(Span(45.0, 55.0)), points=alone).shares[Basis.WHOLE].ratio
+    assert (ratio.low, ratio.high) == (None, None)
+
+
+def test_points_that_no_run_supports_come_last_and_keep_their_verdict() -> None:
+    first, *others = reads()
+    large = replace(first, trusted=False, level=Level.INVALID, metrics={"iops": Metric(1e9, "1/s")})
+    assert pair(printed(exact(1)), points=[large, *others]).axis != large.key.axis
+    alone = pair(printed(exact(1)), points=[large])
+    assert alone.level is Level.INVALID
+
+
+def test_a_fleet_that_lost_hosts_is_not_the_configuration() -> None:
+    lost = [replace(one, key=replace(one.key, without=("client-2",))) for one in reads()]
+    assert beside(SOURCE.study, lost, [printed(exact(1))]) == ()

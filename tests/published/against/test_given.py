@@ -1,0 +1,151 @@
+"""Published sets through the functions that reports of sessions use: their figures come back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iolab.analysis.value import Maximum, factor, per_host, quotients, scaled
+from iolab.published.against import CLIENTS_MOST, Given, configurations_of, given_back, maxima_of
+from iolab.published.audit.document import Published, read_published
+
+SETS = Path(__file__).parents[3] / "studies" / "published"
+GIB = 1024.0**3
+
+
+def text_of(name: str) -> str:
+    return (SETS / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def published(name: str) -> Published:
+    return read_published(text_of(name))
+
+
+def computed(name: str) -> list[Given]:
+    return [one for one in given_back(published(name)) if one.computed is not None]
+
+
+def best(name: str, configuration: str, workload: str) -> Maximum:
+    """The one maximum of a workload in a configuration."""
+    (found,) = (
+        one
+        for one in maxima_of(published(name))
+        if (one.configuration, one.workload) == (configuration, workload)
+    )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "figures"),
+    [("cassandra", 1), ("cluster-kpi", 0), ("rocksdb", 0), ("ssd-cluster", 12), ("vm-fleet", 1)],
+)
+def test_what_is_computed_is_what_was_printed_to_its_last_digit(name: str, figures: int) -> None:
+    found = computed(name)
+    assert len(found) == figures
+    for one in found:
+        assert one.computed is not None
+        assert one.computed.value is not None
+        assert one.stated.low <= one.computed.value <= one.stated.high
+        assert one.agrees
+
+
+def test_figures_per_terabyte_of_the_cluster_come_back() -> None:
+    found = [one for one in computed("ssd-cluster") if "for each" in one.what]
+    assert [(one.subject, one.what, one.said) for one in found[:3]] == [
+        ("high-capacity", "TB for each node", "245.76"),
+        ("high-capacity", "read GB/s for each TB raw", "0.1"),
+        ("high-capacity", "read IOPS for each TB raw", "3526"),
+    ]
+    rates = [one.computed.value or 0 for one in found if one.computed and "IOPS" in one.what]
+    assert [round(one) for one in rates] == [3526, 11068, 14323]
+    assert rates[0] == pytest.approx(5.2e6 / (6 * 8 * 30.72))
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("read_iops_per_tb = 14323", "read_iops_per_tb = 15323"),
+        ("read_gb_s_per_tb = 0.5", "read_gb_s_per_tb = 0.4"),
+        ("tb_per_node = 245.76", "tb_per_node = 246.76"),
+        ("raw_tb = 1475", "raw_tb = 1477"),
+        ("rand-read-4k = 6.6e6", "rand-read-4k = 6.8e6"),
+    ],
+)
+def test_one_figure_made_wrong_does_not_come_back(right: str, wrong: str) -> None:
+    text = text_of("ssd-cluster")
+    assert text.count(right) == 1
+    found = given_back(read_published(text.replace(right, wrong)))
+    assert sum(1 for one in found if not one.agrees) == 1
+
+
+def test_a_gain_whose_other_figure_was_not_printed_is_not_computed() -> None:
+    found = given_back(published("cassandra"))
+    assert [one.what for one in found if one.computed is not None] == [
+        "gain in operations a second"
+    ]
+    assert sum(1 for one in found if one.computed is None) == 7
+    (gain,) = computed("cassandra")
+    assert gain.computed is not None
+    assert gain.computed.value == pytest.approx(154_815 / 101_593)
+    assert all(one.computed is None for one in given_back(published("rocksdb")))
+    assert len(given_back(published("rocksdb"))) == 12
+
+
+def test_a_percentage_is_computed_where_both_rates_are_told() -> None:
+    text = """
+[[result]]
+workload = "w"
+ops_s = { measured = 1250, competitor = 1000 }
+max_gain_ops_pct = 25
+"""
+    (gain,) = given_back(read_published(text))
+    assert gain.computed is not None
+    assert gain.computed.value == pytest.approx(25)
+
+
+def test_maxima_stand_at_the_depth_that_was_printed() -> None:
+    peak = best("ssd-cluster", "performance", "rand-read-4k")
+    assert peak.value.value == pytest.approx(6.6e6)
+    assert (peak.axis, peak.hosts, peak.level) == ((("iodepth", 16),), 12, None)
+    assert best("vm-fleet", "measured", "write-100").axis == (("vms", 96),)
+    assert best("rocksdb", "measured", "readrandom 4k").value.value == 840_097
+    assert best("cassandra", "competitor", "A").axis == (("threads", 128),)
+
+
+def test_factors_and_shares_are_those_of_the_printed_maxima() -> None:
+    base = best("ssd-cluster", "mainstream", "rand-write-4k")
+    times = factor(best("ssd-cluster", "performance", "rand-write-4k").value, base.value)
+    assert times is not None
+    assert times.value == pytest.approx(2.4 / 1.1)
+    share = per_host(best("ssd-cluster", "performance", "seq-read-1m"))
+    assert share is not None
+    assert share.value == pytest.approx(227e9 / 12)
+    fleet = published("vm-fleet")
+    found = quotients(configurations_of(fleet), maxima_of(fleet))
+    node = [one.value.value for one in found if one.size.per == "node"]
+    assert node == pytest.approx([1.9e6 / 4, 531e3 / 4, 1.5e6 / 4, 1.1e6 / 4])
+
+
+def test_the_mean_of_each_host_of_the_sample_is_its_total_over_sixteen() -> None:
+    share = per_host(best("cluster-kpi", "sample-output", "read-bandwidth"))
+    assert share is not None
+    assert share.value == pytest.approx(434.52 / 16 * GIB)
+    assert per_host(best("cluster-kpi", "sample-output", "read-latency")) is None
+
+
+def test_clusters_stand_beside_the_single_client_of_the_same_system() -> None:
+    kpi = published("cluster-kpi")
+    found = scaled(configurations_of(kpi), maxima_of(kpi))
+    told = {(one.fleet.configuration, one.fleet.workload): one.times.value for one in found}
+    assert {name for name, _ in told} == {"aws-cluster", "supermicro-cluster"}
+    assert len(told) == 8
+    assert told["aws-cluster", "read-bandwidth"] == pytest.approx(36.2 / 8.9)
+    assert told["supermicro-cluster", "write-iops"] == pytest.approx(1_317_000 / 378_667)
+    assert all(one.kept is not None and (one.kept.value or 0) < 1 for one in found)
+
+
+def test_a_number_of_clients_that_cannot_be_is_none() -> None:
+    text = f"[[example]]\nid = 'x'\nhosts = {CLIENTS_MOST + 1}\nread_iops = 5"
+    (owner,) = configurations_of(read_published(text))
+    assert owner.hosts == ()

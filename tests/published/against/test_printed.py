@@ -1,0 +1,100 @@
+"""Published figures by workload and metric: units, owners, places, and what is passed over."""
+
+from __future__ import annotations
+
+import pytest
+
+from iolab.cli.studies import open_published
+from iolab.published.audit.document import read_published
+from iolab.published.sets import Against, Printed, method_words, printed_figures
+
+
+def figures(name: str) -> tuple[Printed, ...]:
+    return printed_figures(open_published(name))
+
+
+def one(found: tuple[Printed, ...], owner: str, workload: str, metric: str) -> Printed:
+    (match,) = (
+        f for f in found if (f.owner.name, f.workload, f.metric) == (owner, workload, metric)
+    )
+    return match
+
+
+@pytest.mark.parametrize(
+    ("owner", "workload", "metric", "value"),
+    [
+        ("sample-output", "read-bandwidth", "bw_bytes_per_s", 434.52 * 2**30),
+        ("sample-output", "read-latency", "lat_ns_mean", 143e3),
+        ("aws-single-client", "write-latency", "lat_ns_p99_5", 432e3),
+        ("supermicro-cluster", "write-iops", "iops", 1317000),
+        ("supermicro-cluster", "metadata", "file_stat_ops_per_s_whole", 3257394),
+        ("mdtest", "metadata", "tree_create_ops_per_s_whole", 3.342),
+    ],
+)
+def test_figures_of_clusters(owner: str, workload: str, metric: str, value: float) -> None:
+    found = one(figures("cluster-kpi"), owner, workload, metric)
+    assert found.value.middle == pytest.approx(value)
+    assert found.value.low < value < found.value.high
+
+
+def test_clients_and_sizes_are_those_of_their_owner() -> None:
+    owners = {f.owner.name: f.owner for f in figures("cluster-kpi")}
+    assert owners["sample-output"].clients == 16
+    assert owners["aws-cluster"].clients == 8
+    assert owners["mdtest"].clients == 8
+    ssd = {f.owner.name: f.owner for f in figures("ssd-cluster")}
+    assert (ssd["performance"].clients, ssd["performance"].nodes) == (12, 6)
+    usable = ssd["high-capacity"].usable_tb
+    assert usable is not None
+    assert (usable.low, usable.high) == (972.5, 973.5)
+    assert ("nic", "2x ConnectX-6 200Gb/s") in ssd["performance"].words
+
+
+def test_peaks_of_each_workload() -> None:
+    found = one(figures("ssd-cluster"), "performance", "seq-read-1m", "bw_bytes_per_s")
+    assert (found.value.low, found.value.high) == (226.5e9, 227.5e9)
+    assert len(figures("ssd-cluster")) == 27
+
+
+def test_products_and_places() -> None:
+    found = figures("cassandra")
+    other = one(found, "competitor", "A", "ops_per_s")
+    assert other.axis == (("threads", 128),)
+    assert other.value.middle == pytest.approx(101593)
+    tail = one(found, "measured", "A", "read_lat_ns_p99_99")
+    assert tail.value.middle == pytest.approx(27e6)
+    assert {f.axis for f in figures("rocksdb")} == {
+        (("block_size", "4k"),),
+        (("block_size", "16k"),),
+    }
+    fleet = one(figures("vm-fleet"), "measured", "write-100", "iops")
+    assert (fleet.owner.nodes, fleet.owner.clients) == (4, None)
+
+
+def test_only_one_owner() -> None:
+    told = Against(open_published("cluster-kpi"), "aws-cluster")
+    assert {f.owner.name for f in told.figures} == {"aws-cluster"}
+    assert len(told.figures) < len(Against(open_published("cluster-kpi")).figures)
+
+
+def test_method_in_words() -> None:
+    words = dict(method_words(open_published("cluster-kpi")))
+    assert words["common.runtime"] == "30"
+    assert words["common.direct"] == "yes"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id = 'x'\n[[example]]\nread_iops = 0\n",
+        "id = 'x'\n[[example]]\nread_iops = 'many'\n",
+        "id = 'x'\n[[example]]\nread_latency_us = [1, 2]\n",
+        "id = 'x'\n[[configuration]]\npeak_iops = 5\n",
+        "id = 'x'\n[[configuration]]\npeak_iops = { a = [1, 2] }\n",
+        "id = 'x'\n[[result]]\nmax_iops = 5\n",
+        "id = 'x'\n[metadata]\nexample_ops_s = 3\n",
+        "id = 'x'\nexample = 3\nresult = 'none'\n",
+    ],
+)
+def test_what_is_no_figure_is_passed_over(text: str) -> None:
+    assert printed_figures(read_published(text)) == ()

@@ -1,0 +1,80 @@
+"""Printed figures and what they leave open."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iolab.published.audit.printed_figure import Span, exact, hull, printed, product
+
+
+@pytest.mark.parametrize(
+    ("written", "low", "high"),
+    [
+        (Decimal("5.2e6"), 5.15e6, 5.25e6),
+        (Decimal("0.1"), 0.05, 0.15),
+        (Decimal("12.0"), 11.95, 12.05),
+        (Decimal("245.76"), 245.755, 245.765),
+        (16, 15.5, 16.5),
+        (531000, 530500, 531500),
+        (100, 50, 150),
+        (608886, 608885.5, 608886.5),
+        (0, -0.5, 0.5),
+    ],
+)
+def test_a_figure_stands_for_what_rounds_to_it(
+    written: int | Decimal, low: float, high: float
+) -> None:
+    found = printed(written)
+    assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_what_is_no_number_is_no_figure() -> None:
+    with pytest.raises(ValueError, match="no number"):
+        printed(Decimal("nan"))
+
+
+POSITIVE = st.floats(1e-3, 1e9)
+
+
+@given(value=POSITIVE, digits=st.integers(1, 6))
+def test_rounding_a_number_leaves_it_inside(value: float, digits: int) -> None:
+    found = printed(Decimal(f"{value:.{digits - 1}e}"))
+    assert found.low <= value * (1 + 1e-12)
+    assert value * (1 - 1e-12) <= found.high
+
+
+@given(a=POSITIVE, b=POSITIVE, c=POSITIVE, d=POSITIVE)
+def test_products_and_quotients_hold_those_of_every_number_within(
+    a: float, b: float, c: float, d: float
+) -> None:
+    one, other = Span(min(a, b), max(a, b)), Span(min(c, d), max(c, d))
+    times, over = one * other, one / other
+    for x in (one.low, one.middle, one.high):
+        for y in (other.low, other.middle, other.high):
+            assert times.low * (1 - 1e-9) <= x * y <= times.high * (1 + 1e-9)
+            assert over.low * (1 - 1e-9) <= x / y <= over.high * (1 + 1e-9)
+
+
+def test_spans_meet_or_are_a_share_apart() -> None:
+    assert Span(1, 2).meets(Span(2, 3))
+    assert Span(1, 2).gap(Span(2, 3)) == 0
+    assert Span(1, 2).gap(Span(4, 5)) == 0.5
+    assert Span(4, 5).gap(Span(1, 2)) == 1.0
+    assert exact(1).gap(exact(0)) == float("inf")
+
+
+def test_a_quotient_needs_a_positive_divisor() -> None:
+    with pytest.raises(ValueError, match="positive divisor"):
+        exact(1) / Span(0, 1)
+
+
+def test_sums_products_and_hulls_of_several() -> None:
+    assert exact(1) + Span(2, 3) == Span(3, 4)
+    assert product([exact(2), Span(1, 2), exact(3)]) == Span(6, 12)
+    assert hull([Span(3, 4), Span(1, 2)]) == Span(1, 4)
+    with pytest.raises(ValueError, match="no figures"):
+        hull([])

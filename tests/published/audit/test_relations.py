@@ -1,0 +1,351 @@
+"""Each relation of a published set: an honest set passes, and one slip is found by it alone.
+
+The sets are of nobody: their tables and keys have other names than those of the sets that ship, so
+a user's own set in the same form is audited as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from iolab.published.audit.audit import RULES, audit
+from iolab.published.audit.document import read_published
+from iolab.published.audit.relations import Agreement, Outcome
+from tests.facts import tells
+
+CONTRADICTS, DOUBTFUL = Agreement.CONTRADICTS, Agreement.DOUBTFUL
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A set that agrees, one figure of it made wrong, and what the finding has to tell."""
+
+    rule: str
+    honest: str
+    right: str
+    wrong: str
+    tells: tuple[str, ...]
+    level: Agreement = CONTRADICTS
+
+
+MIX = """
+[[workload]]
+id = "r"
+rw = "randread"
+bs = "4k"
+[[workload]]
+id = "m"
+rw = "randrw"
+rwmixread = 50
+bs = "4k"
+[[workload]]
+id = "w"
+rw = "randwrite"
+bs = "4k"
+[[lab]]
+id = "small"
+best_iops = { r = 301000, m = 151000, w = 101000 }
+"""
+COPIES = """
+[method]
+nodes = 4
+replication = 3
+block_size = "4k"
+[hardware]
+ports_between_nodes = 6
+[[result]]
+write_percent = 30
+max_iops = 1110000
+[watched]
+write_percent = 30
+node_iops = 444000
+port_tx_mb_s = 114
+"""
+SLIPS = [
+    Slip("modules", "[rig]\nmemory = '8x 16GB (128GB)'", "(128", "(256", ("256 GB", "8 x 16")),
+    Slip("modules", "[rig]\nuse = '5 cores (4 data, 1 rest)'", "5 c", "6 c", ("6 cores", "4 + 1")),
+    Slip(
+        "raw-capacity",
+        "[[configuration]]\nid = 'a'\nnodes = 3\nssds_per_node = 4\nssd_tb = 3.84\nraw_tb = 46.08",
+        "46.08",
+        "48.08",
+        ("48.08 TB", "46.08 TB"),
+    ),
+    Slip(
+        "raw-capacity",
+        "[method]\nreplication = 3\n[[configuration]]\nid = 'a'\nraw_tb = 123\nusable_tb = 41",
+        "41",
+        "61",
+        ("61 TB", "3 copies"),
+    ),
+    Slip(
+        "per-terabyte",
+        "[[configuration]]\nid = 'a'\nnodes = 2\nraw_tb = 61.4\npeak_iops.r = 614000\n"
+        "[[printed_derivation]]\nconfiguration = 'a'\niops_per_tb = 10000.1",
+        "10000.1",
+        "20000.1",
+        ("20000.1 IOPS", "9,992 to 10,008"),
+    ),
+    Slip(
+        "gains",
+        "[[result]]\nworkload = 'a'\nops_s = { measured = 12513, competitor = 10007 }\n"
+        "max_gain_ops_pct = 25",
+        "= 25",
+        "= 35",
+        ("35 %", "25.03"),
+    ),
+    Slip(
+        "line-rate",
+        "[[cluster]]\nid = 'a'\nhosts = 2\nnic = '1x 100Gb/s'\nread_gb_s = 24.1",
+        "24.1",
+        "26.1",
+        ("26.1 GB/s", "2 x 1 x 100", "25 GB/s"),
+    ),
+    Slip(
+        "line-rate",
+        "[watched]\nport_tx_mb_s = 150.1\nport_frames_s = 100001",
+        "100001",
+        "10001",
+        ("150.1", "10,001"),
+    ),
+    Slip(
+        "line-rate",
+        "[rig]\nport_gbit_s = 25\n[watched]\nport_rx_mb_s = 3001",
+        "3001",
+        "4001",
+        ("4,001", "3.125"),
+    ),
+    Slip(
+        "command",
+        "[metadata]\nranks = 16\ncommand_shape = 'mpiexec -np 16 mdtest -i 3'\n"
+        "options = { iterations = 3 }",
+        "-i 3",
+        "-i 5",
+        ("-i 5", "3"),
+    ),
+    Slip(
+        "depths",
+        "[method]\nrandom_iodepths = [1, 4]\n[[lab]]\npeak_at_iodepth.rand-a = 4",
+        "rand-a = 4",
+        "rand-a = 8",
+        ("depth 8", "1, 4"),
+    ),
+    Slip(
+        "shares",
+        "[[run]]\nid = 'x'\nhosts = 3\nwrite_gb_s = 36.3\nwrite_gb_s_per_host = 12.1",
+        "12.1",
+        "11.1",
+        ("36.3", "3 x 11.1"),
+    ),
+    Slip(
+        "spread",
+        "[[run]]\nid = 'x'\nrepeats = 3\n"
+        "stat = { min = 1.0, max = 4.0, mean = 2.0, std_dev = 1.4 }",
+        "std_dev = 1.4",
+        "std_dev = 0.4",
+        ("0.4", "1.0 to 4.0"),
+    ),
+    Slip(
+        "spread",
+        "[[run]]\nid = 'x'\nrepeats = 5\n"
+        "stat = { min = 1.0, max = 4.0, mean = 2.0, std_dev = 1.2 }",
+        "std_dev = 1.2",
+        "std_dev = 1.9",
+        ("1.9", "5 values"),
+    ),
+    Slip(
+        "spread",
+        "[[run]]\nid = 'x'\nrepeats = 3\n"
+        "stat = { min = 4001.1, max = 4103.1, mean = 4052.1, std_dev = 41.6 }",
+        "{ min = 4001.1, max = 4103.1, mean = 4052.1, std_dev = 41.6 }",
+        "{ min = 4001.101, max = 4001.105, mean = 4001.103, std_dev = 0.002 }",
+        ("1e-06", "4,001.103"),
+        DOUBTFUL,
+    ),
+    Slip(
+        "littles-law",
+        "[method]\nclients = 4\njobs_per_client = 8\n[[lab]]\nid = 'a'\n"
+        "best_iops = { r = 64100 }\nmean_latency_us = { r = 4003 }\npeak_at_iodepth = { r = 8 }",
+        "r = 4003",
+        "r = 2003",
+        ("256", "64,100", "2,003"),
+    ),
+    Slip(
+        "littles-law",
+        "[[curve]]\nvms = 4\nthreads_per_vm = 2\nmax_iops = 16010\n"
+        "mean_latency_us = { qd1 = 601, qd4_max = 2001 }",
+        "qd1 = 601",
+        "qd1 = 301",
+        ("8 in flight", "16,010", "301"),
+    ),
+    Slip(
+        "littles-law",
+        "[[curve]]\nthreads = 32\nops_s = { a = 8003 }\np99_9_read_ms = { a = 9.1 }",
+        "a = 9.1",
+        "a = 3.1",
+        ("3.998", "3.1"),
+    ),
+    Slip(
+        "littles-law",
+        "[[job]]\nid = 'read-iops'\nbs = '4k'\nnumjobs = 4\niodepth = 8\n"
+        "[[run]]\nid = 'x'\nhosts = 2\nread_iops = 400001\nread_latency_us = 101",
+        "400001",
+        "800001",
+        ("800,001", "64"),
+    ),
+    Slip("mix", MIX, "m = 151000", "m = 211000", ("211,000", "301,000", "101,000"), DOUBTFUL),
+    Slip(
+        "scaling",
+        "[[example]]\nid = 's-single-client'\nhosts = 1\nread_iops = 10001\n"
+        "[[example]]\nid = 's-cluster'\nhosts = 4\nread_iops = 40001",
+        "40001",
+        "60001",
+        ("4 clients", "150 %"),
+        DOUBTFUL,
+    ),
+    Slip(
+        "part-of",
+        "[rig]\ndisk_max_gb_s = 8.01\n[watched]\ndisk_read_gb_s = 2.01\n"
+        "disk_read_pct_of_capacity = 25",
+        "= 25",
+        "= 45",
+        ("45 %", "2.01", "8.01", "25.02"),
+    ),
+    Slip("percentages", "[watched]\ncpu_busy_pct = 91", "91", "191", ("191 %",)),
+    Slip("replication", COPIES, "= 444000", "= 277000", ("277,000", "1,110,000", "1.6")),
+    Slip(
+        "drives",
+        "[rig]\nnode = '8x Disk 3.84TB'\n[watched]\nssd_iops = [51000, 59000]\nnode_iops = 441000",
+        "441000",
+        "741000",
+        ("741,000", "8 drives", "51,000"),
+    ),
+    Slip("network", COPIES, "tx_mb_s = 114", "tx_mb_s = 186", ("113.7 MB/s", "6 ports"), DOUBTFUL),
+    Slip(
+        "gain-pairs",
+        "[[result]]\nworkload = 'a'\nmax_gain_ops_pct = 25\nmax_gain_latency_pct = 20",
+        "latency_pct = 20",
+        "latency_pct = 33",
+        ("25 %", "33 %"),
+        DOUBTFUL,
+    ),
+    Slip(
+        "order",
+        "[[run]]\nid = 'x'\nread_us = { min = 81, mean = 101, p99 = 205, p99_9 = 307, max = 409 }",
+        "p99 = 205",
+        "p99 = 355",
+        ("p99 is 355", "p99.9 with 307"),
+    ),
+    Slip("order", "[[run]]\nmean_us.qd1 = [11, 19]", "[11, 19]", "[19, 11]", ("19 to 11",)),
+    Slip(
+        "order",
+        "[[run]]\nid = 'x'\nmax_gain_ops_pct = 54\ngain_ops_pct = 37",
+        "= 37",
+        "= 67",
+        ("67", "54"),
+    ),
+    Slip(
+        "restated",
+        "[method]\nguests = 24\n[[also]]\nin = 'method'\nguests = 24\nwhere = 'page 3'",
+        "guests = 24\nwhere",
+        "guests = 25\nwhere",
+        ("24", "page 3", "25"),
+    ),
+    Slip(
+        "restated",
+        "[[result]]\nworkload = 'a'\nmax_iops = 1.5e6\n"
+        "[[result]]\nworkload = 'b'\nmax_iops = 1.1e6\n"
+        "[[also]]\nin = 'result'\nworkload = 'a'\nmax_iops = 1.4e6\nover = true",
+        "= 1.4e6",
+        "= 1.7e6",
+        ("1,500,000", "over 1,700,000"),
+    ),
+    Slip(
+        "repeated",
+        "[[result]]\nworkload = 'a'\nmax_ops_s = 12345\n"
+        "[[result]]\nworkload = 'b'\nmax_ops_s = 12346",
+        "12346",
+        "12345",
+        ("12,345",),
+        DOUBTFUL,
+    ),
+    Slip(
+        "stands-out",
+        "".join(
+            f"[[result]]\nwrite_percent = {n}\np99_99_latency_ms.qd8 = {n + 20}\n"
+            for n in (1, 2, 3)
+        ),
+        "qd8 = 23",
+        "qd8 = 223",
+        ("write percent 3", "223"),
+        DOUBTFUL,
+    ),
+]
+
+
+def audited(text: str) -> tuple[Outcome, ...]:
+    return audit(read_published(text))
+
+
+@pytest.mark.parametrize("slip", SLIPS, ids=[f"{n}-{one.rule}" for n, one in enumerate(SLIPS)])
+def test_an_honest_set_passes_and_a_slip_is_found_by_its_relation_alone(slip: Slip) -> None:
+    assert slip.honest.count(slip.right) == 1
+    before = audited(slip.honest)
+    assert slip.rule == "repeated" or slip.rule in {one.rule for one in before}
+    assert [one.says for one in before if one.agreement.rank] == []
+    after = [
+        one for one in audited(slip.honest.replace(slip.right, slip.wrong)) if one.agreement.rank
+    ]
+    assert {(one.rule, one.agreement) for one in after} == {(slip.rule, slip.level)}
+    assert tells(f"{after[0].subject}: {after[0].says}", *slip.tells)
+
+
+def test_every_relation_is_tried() -> None:
+    assert {rule.code for rule in RULES} == {slip.rule for slip in SLIPS}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[run]]\nread_us = { mean = 101, p50 = 61 }",  # skewed latencies have means above medians
+        "[[run]]\nhosts = 3\nread_gb_s = 36.4\nread_gb_s_per_host = 12.1",  # 12.05 to 12.15 each
+        "[a]\nread_us = { mean = 300 }\n[b]\nread_us = { p99_9 = 200 }",  # of two things
+        "[[curve]]\nthreads = 32\nops_s = { a = 8003 }\np99_9_read_ms = { b = 3.1 }",
+        "[[run]]\nmax_gain_ops_pct = 254",
+        "[[run]]\nthreads = 32\nread_iops = 4003\nwrite_iops = 1003\nmean_us = 901",
+        "[[run]]\nthreads = 32\nmax_iops = 8003\nmean_ssd_latency_us = 87",  # of a layer
+        "[[run]]\nrepeats = 3\nread_us = { min = 1, mean = 2, max = 901, std_dev = 3 }",  # of I/Os
+        "[a]\nport_tx_mb_s = 150\nport_tx_pct_of_capacity = 6\n[b]\nport_tx_mb_s = 181",  # of none
+    ],
+)
+def test_what_rounding_explains_or_is_of_different_things_is_no_finding(text: str) -> None:
+    assert [one.says for one in audited(text) if one.agreement.rank] == []
+
+
+def test_a_finding_names_where_its_figures_stand() -> None:
+    text = "[where]\nrun = 'page 2, table 1'\n[[run]]\nread_us = { mean = 301, max = 201 }"
+    (found,) = audited(text)
+    assert (found.agreement, found.where) == (CONTRADICTS, "page 2, table 1")
+    text = "[where.run]\nx = 'page 7'\n[[run]]\nid = 'x'\nread_us = { mean = 3, max = 5 }"
+    assert [one.where for one in audited(text)] == ["page 7"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["".join(f"a{n} = {n}\n" for n in range(1001)), "[[a]]\n" * 1001],
+    ids=["figures", "elements"],
+)
+def test_more_than_rules_can_hold_against_each_other_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="1,000"):
+        read_published(text)
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["where = 3", "[where]\nrum = 'page 2'", "[where]\nrun = 2", "[where.run]\ny = 'page 2'"],
+)
+def test_a_place_of_what_is_not_there_is_refused(where: str) -> None:
+    with pytest.raises(ValueError, match="where"):
+        read_published(f"{where}\n[[run]]\nid = 'x'\n")

@@ -1,0 +1,115 @@
+"""What the charts of a fleet of guests are drawn from, small enough to be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iolab.analysis.curves import Curve
+from iolab.core.metric import Layer, Level, Outlier
+from iolab.core.run import Point
+from iolab.guests.latency_account import Account, parts_of
+from iolab.report.series import Panel, Trace
+from iolab.stats.curve import CurvePoint, Place
+from iolab.study.schedule import Search
+from tests.guests.guest_session import GuestSource
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One quantity of a node's devices."""
+
+    panel: Panel
+    scope: str = "disk"
+    metrics: tuple[str, ...] = ()
+    shares: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node over four seconds, the first of which is warm-up."""
+
+    panels: tuple[Seen, ...]
+    outliers: tuple[Outlier, ...] = ()
+    at_s: tuple[float, ...] = (0.5, 1.5, 2.5, 3.5)
+    cell_s: float = 1.0
+    begin_s: float = 1.0
+    end_s: float = 4.0
+
+
+def node() -> Node:
+    """Two disks, one of them slow for a while; two ports, a gap in one of them."""
+    return Node(
+        panels=(
+            Seen(
+                Panel(
+                    "Write latency of each disk",
+                    "ns",
+                    (
+                        Trace("nvme0n1", (9e4, 9e4, 8.8e4, 9e4)),
+                        Trace("nvme1n1", (9e4, 4e5, 4.2e5, 4.1e5)),
+                    ),
+                ),
+                metrics=("write_lat_ns",),
+            ),
+            Seen(
+                Panel(
+                    "Sent by each port",
+                    "bytes/s",
+                    (Trace("eth0", (1e8, 1.86e8, None, 1.86e8)), Trace("eth1", (1e8,) * 4)),
+                ),
+                "nic",
+                ("tx_bytes_per_s",),
+                (("eth0", 0.06), ("eth1", 0.032)),
+            ),
+        ),
+        outliers=(Outlier("disk", "nvme1n1", "write_lat_ns", 4.1e5, 9e4),),
+    )
+
+
+def wide_node(disks: int = 24) -> Node:
+    """More disks than can be told apart by colour; the fifth stands out."""
+    traces = tuple(Trace(f"nvme{i}n1", (5e4 + i,) * 4) for i in range(disks))
+    panel = Panel("IOPS of each disk", "1/s", traces)
+    out = Outlier("disk", "nvme5n1", "read_iops", 5e4, 5e4)
+    return Node((Seen(panel, metrics=("read_iops", "write_iops")),), (out,))
+
+
+def accounts() -> list[Account]:
+    """Two runs; in the second a write whose devices took longer than the hypervisor."""
+    seen = {
+        ("4 VMs", "read"): (1e5, 8e4, 7e4, 6e4),
+        ("96 VMs", "read"): (1e6, 9e5, 4e5, 9e4),
+        ("96 VMs", "write"): (3e6, 2.5e6, 2e6, 2.2e6),
+    }
+    found = []
+    for (run, direction), means in seen.items():
+        layers = tuple(zip(Layer, means, strict=True))
+        parts, capped = parts_of(layers)
+        level = Level.VALID if run == "4 VMs" else Level.INDICATIVE
+        found.append(Account(run, direction, means[0], parts, layers, capped, level))
+    return found
+
+
+def curve_of(source: GuestSource, workload: str, depth: int) -> Curve:
+    """A curve over guests a node with a predicted point between measured ones."""
+    points: dict[tuple[int, ...], Point] = {
+        (int(dict(run.point.axis)["vms_per_node"]),): run.point
+        for run in source.plan.runs
+        if run.point.workload == workload and dict(run.point.axis)["iodepth"] == depth
+    }
+    (made,) = (one for one in source.study.workloads if one.id == workload)
+    loads = tuple(sorted(load for (load,) in points))
+    search = Search(made, "default", ("vms_per_node",), (loads,), points)
+    return Curve(
+        search=search,
+        metric="iops",
+        points=(
+            CurvePoint(1, 8e4, 7.9e4, 8.1e4, measured=True),
+            CurvePoint(2, 1.5e5, 1.3e5, 1.7e5, measured=False),
+            CurvePoint(3, 2.2e5, 2.1e5, 2.3e5, measured=True),
+        ),
+        saturation=None,
+        knee=Place(2, 2, 3),
+        bound_at=None,
+        law=None,
+    )

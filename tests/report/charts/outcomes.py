@@ -1,0 +1,46 @@
+"""Results of one host by depth, as charts over an axis take them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from iolab.analysis.points import PointSummary, summarise
+from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
+from iolab.core.run import RunStatus
+from iolab.core.workload import Access, Indicator
+from tests.report.studies import one_configuration
+from tests.report.synthetic import job, study_of, workload
+
+WORKLOAD: Final = workload(
+    "rand-read-4k", "Random read", job(Access.RANDREAD, 4096), (1, 8), Indicator.IOPS
+)
+
+
+def result(depth: int, iops: float | None, level: Level = Level.VALID, repeat: int = 1) -> Result:
+    """A run of one host at a depth."""
+    lat = None if iops is None else depth / iops * 1e9
+    metrics = {
+        "iops": Metric(iops, "1/s"),
+        "bw_bytes_per_s": Metric(None if iops is None else iops * 4096, "bytes/s"),
+        "lat_ns_mean": Metric(lat, "ns"),
+        "lat_ns_p99": Metric(None if lat is None else 3 * lat, "ns"),
+    }
+    return Result(
+        configuration="default",
+        workload=WORKLOAD.id,
+        axis=(("iodepth", depth),),
+        repeat=repeat,
+        digest=f"{depth:016x}",
+        status=RunStatus.DONE,
+        failure=None,
+        window_s=30.0,
+        metrics=metrics,
+        hosts=(HostResult("a", metrics),),
+        verdict=Verdict(level, ()),
+    )
+
+
+def points(results: Sequence[Result]) -> tuple[PointSummary, ...]:
+    """The results of the workload, those of one depth together."""
+    return summarise(results, study_of("s", "S", "", one_configuration("a"), (WORKLOAD,)))

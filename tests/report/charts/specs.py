@@ -1,0 +1,156 @@
+"""One chart of each kind, small enough that every mark can be told by its values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Final
+
+from iolab.analysis.points import PointSummary
+from iolab.core.metric import Level, Metric
+from iolab.core.workload import Indicator
+from iolab.guests.latency_account import account_figure
+from iolab.guests.node_chart import inside_figure
+from iolab.report.charts.bars import Named, bars_figure
+from iolab.report.charts.chart import Figure
+from iolab.report.charts.distribution import Drawn, distribution_figure
+from iolab.report.charts.heat import heat_figure
+from iolab.report.charts.lines import (
+    MEAN,
+    TAIL,
+    Line,
+    Quantity,
+    latency_figure,
+    quantity_figure,
+    rate_of,
+    throughput_figure,
+)
+from iolab.report.charts.ratios import Dot, beside_figure
+from iolab.report.charts.scaling import growth_figure
+from iolab.report.charts.timeline import timeline_figure
+from iolab.report.charts.tradeoff import tradeoff_figure
+from iolab.report.palette import SERIES
+from iolab.report.series import Curve, HeatMap, Panel, Timeline, Trace
+from iolab.report.table import Table
+from tests.report.charts.fleets import accounts, node
+from tests.report.charts.outcomes import WORKLOAD, points, result
+from tests.report.charts.values import value_figures
+from tests.report.growing import RATES, drawn
+
+CURVE: Final = Curve("read", 100_000, (1.0, 2.0, 10.0, 100.0, 1000.0), (5e4, 8e4, 1e5, 3e5, 2e6))
+
+
+def lines() -> list[Line]:
+    """Two configurations; one has every verdict, and a point without a value, one an interval."""
+    first = (
+        result(1, 20_000.0),
+        result(4, 70_000.0, Level.INDICATIVE),
+        result(8, 95_000.0, Level.INVALID),
+        result(16, None, Level.INVALID),
+    )
+    again = result(8, 154_000.0, Level.INDICATIVE, repeat=2)
+    second = (result(1, 25_000.0), result(8, 150_000.0), again, result(8, 151_000.0, repeat=3))
+    return [
+        Line("Mainstream", SERIES[0], (), points(first)),
+        Line("Performance", SERIES[1], (), points(second)),
+    ]
+
+
+def timeline() -> Timeline:
+    """Six seconds of load and two panels of telemetry, with a gap."""
+    return Timeline(
+        at_s=(0.5, 1.5, 2.5, 3.5, 4.5, 5.5),
+        cell_s=1.0,
+        warmup_s=2.0,
+        end_s=5.0,
+        panels=(
+            Panel("Load", "1/s", (Trace("read", (1e4, 2e4, 3e4, 3e4, 3.1e4, 3e4)),)),
+            Panel(
+                "Latency",
+                "ns",
+                (
+                    Trace("mean", (3e5, 2e5, None, 1e5, 1e5, 1e5)),
+                    Trace("p99", (3e6, 2e6, None, 1e6, 1e6, 1e6)),
+                ),
+                log=True,
+            ),
+            Panel(
+                "Processors busy", "share", (Trace("all cores", (0.1, 0.5, 0.6, 0.9, 1.0, 0.4)),)
+            ),
+        ),
+    )
+
+
+def heat() -> HeatMap:
+    """Four seconds, the first of them warm-up and the third without any I/O, in three bands."""
+    return HeatMap(
+        edges_s=(0.0, 1.0, 2.0, 3.0, 4.0),
+        edges_ns=(1e5, 2e5, 4e5, 8e5),
+        counts=((900, 50, 50), (9900, 100, 0), (0, 0, 0), (97_000, 2990, 10)),
+        p50_ns=(1.4e5, 1.3e5, None, 1.2e5),
+        p99_ns=(None, 2e5, None, 3e5),
+        begin_s=1.0,
+        end_s=4.0,
+        middle_ns=(1.1e5, 1.3e5),
+    )
+
+
+@cache
+def figures() -> dict[str, Figure]:
+    """Each figure by the name of its kind."""
+    return {
+        "throughput": throughput_figure(WORKLOAD, "iodepth", lines()),
+        "latency": latency_figure(WORKLOAD.title, "iodepth", lines()[:1]),
+        "distribution": distribution_figure(
+            "Random read", "Latency by percentile", [Drawn(CURVE, "read", SERIES[0])]
+        ),
+        "bars": bars_figure(
+            "Random read",
+            "iodepth",
+            lines(),
+            rate_of(Indicator.IOPS),
+            "1/s",
+            Named("Performance", 8.0, "+58 %"),
+        ),
+        "tradeoff": tradeoff_figure(
+            "Random read", "iodepth", lines(), rate_of(Indicator.IOPS), "1/s", (MEAN, TAIL)
+        ),
+        "timeline": timeline_figure("A run", "Over time", timeline(), SERIES[2]),
+        "beside": beside_figure(
+            "sample-output",
+            "Beside sample-output, for each host",
+            "For each host, rates 0.5 to 2 times.",
+            "",
+            (
+                Dot("read-iops, IOPS", SERIES[0], Metric(0.5, "", 0.4, 0.6, 3), Level.VALID),
+                Dot("write-iops, IOPS", SERIES[0], Metric(2.0, "", n=1), Level.INDICATIVE),
+            ),
+            Table("", (), ()),
+        ),
+        "heat": heat_figure("A run", "Latency over time", heat(), SERIES[0]),
+        "inside": inside_figure("node-1", "node-1 from inside", node()),
+        "scaling": growth_figure("Random read", drawn(RATES)),
+        **fleet_figures(),
+        **value_figures(),
+    }
+
+
+def fleet_figures() -> dict[str, Figure]:
+    """IOPS over guests on two nodes, and where their latency arises."""
+    guests = [
+        replace(line, points=tuple(_per_node(point) for point in line.points), nodes=2)
+        for line in lines()
+    ]
+    account = account_figure("Random read", accounts(), "Guests emulated. ")
+    assert account is not None
+    iops = Quantity("iops", "IOPS")
+    return {
+        "guests": quantity_figure("Random read", "vms_per_node", guests, iops, "1/s"),
+        "account": account,
+    }
+
+
+def _per_node(point: PointSummary) -> PointSummary:
+    """The same point with as many guests a node as its depth was."""
+    axis = tuple(("vms_per_node", value) for _, value in point.key.axis)
+    return replace(point, key=replace(point.key, axis=axis))

@@ -1,0 +1,177 @@
+"""Charts of a fleet of guests: what their bars, lines and labels stand on, and what they say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iolab.core.metric import Layer, Level, Outlier
+from iolab.guests.latency_account import MAX_RUNS, account_figure, layers_table, parts_of
+from iolab.guests.node_chart import NAMED_MAX, inside_figure
+from iolab.report.charts.chart import LABELS_MAX, PLOT_WIDTH, x_encoding
+from iolab.report.palette import MUTED
+from iolab.report.render import draw
+from tests.facts import tells
+from tests.report.charts.fleets import accounts, node, wide_node
+from tests.report.hostile import EVERY
+
+
+def test_parts_of_a_latency_add_up_to_it() -> None:
+    seen = ((Layer.ENGINE, 100.0), (Layer.GUEST, 80.0), (Layer.DEVICE, 30.0))
+    parts, capped = parts_of(seen)
+    assert [(part.name, part.took_ns) for part in parts] == [
+        ("device", 30.0),
+        ("hypervisor, network", 50.0),
+        ("in the guest", 20.0),
+    ]
+    assert capped == ()
+
+
+@given(st.lists(st.floats(1.0, 1e9), min_size=1, max_size=4))
+def test_no_part_is_negative_and_the_whole_stays_whole(means: list[float]) -> None:
+    parts, capped = parts_of(tuple(zip(Layer, means, strict=False)))
+    assert all(part.took_ns >= 0 for part in parts)
+    assert sum(part.took_ns for part in parts) == pytest.approx(means[0])
+    assert bool(capped) == any(low > min(means[:i]) for i, low in enumerate(means) if i)
+
+
+def test_without_a_device_the_lowest_layer_has_all_below_it() -> None:
+    parts, _ = parts_of(((Layer.ENGINE, 100.0), (Layer.HYPERVISOR, 60.0)))
+    assert [part.name for part in parts] == ["hypervisor", "guest, virtual disk"]
+    assert [part.name for part in parts_of(((Layer.ENGINE, 9.0),))[0]] == ["not known"]
+
+
+def test_below_guests_of_others_is_virtualisation_too() -> None:
+    seen = ((Layer.ENGINE, 100.0), (Layer.GUEST, 80.0), (Layer.DEVICE, 30.0))
+    (one, *_) = accounts()
+    told = replace(one, parts=parts_of(seen)[0], whole_ns=100.0)
+    figure = account_figure("Reads", [told])
+    assert figure is not None
+    where = "between the guest’s block device and the devices (virtualisation, host storage, "
+    assert f"most of it (50 %) {where}" in figure.finding
+    assert f"hypervisor, network: {where}" in figure.note
+
+
+def test_the_account_says_where_latency_arises() -> None:
+    figure = account_figure("Reads", accounts(), "Guests emulated. ")
+    assert figure is not None
+    facts = ("Guests emulated", "96 VMs", "read", "1 ms", "50 %", "hypervisor", "90 µs", "9 %")
+    assert tells(figure.finding, *facts, "write", "3 ms", "67 %", "devices"), figure.finding
+    assert "longer a piece" in figure.note
+
+
+def test_bars_of_all_latencies_have_one_length() -> None:
+    figure = account_figure("Reads", accounts())
+    assert figure is not None
+    bars: dict[float, float] = {}
+    for layer in figure.spec["layer"]:
+        if layer["mark"]["type"] == "rect" and layer["encoding"]["y"]["value"] >= 0:
+            at = layer["encoding"]["y"]["value"]
+            bars[at] = max(bars.get(at, 0.0), layer["encoding"]["x2"]["value"])
+    assert len(bars) == 3
+    assert set(bars.values()) == {float(PLOT_WIDTH)}
+
+
+def test_the_table_of_the_account_has_what_each_layer_saw() -> None:
+    table = layers_table(accounts())
+    heads = [column.title for column in table.columns]
+    told = dict(zip(heads, (cell.text for cell in table.rows[2]), strict=True))
+    assert (told["Devices saw"], told["Device"], told["Host, network"]) == ("2.2 ms", "67 %", "0 %")
+    assert table.rows[2][-1].level is Level.INDICATIVE
+
+
+def test_runs_beyond_the_limit_stand_in_the_table_alone() -> None:
+    (one, *_) = accounts()
+    many = [replace(one, run=f"{number} VMs") for number in range(MAX_RUNS + 2)]
+    figure = account_figure("Reads", many)
+    assert figure is not None
+    assert figure.note.endswith("2 runs more in the table.")
+    assert len(figure.table.rows) == MAX_RUNS + 2
+
+
+def test_nothing_is_drawn_where_no_layer_is_known() -> None:
+    parts, _ = parts_of(((Layer.ENGINE, 9.0),))
+    assert account_figure("Reads", [replace(accounts()[0], parts=parts)]) is None
+
+
+def test_a_node_from_inside_says_what_stands_out() -> None:
+    figure = inside_figure("node-1", "node-1 from inside", node())
+    disks = ("Write latency", "90 µs", "nvme0n1", "410 µs", "nvme1n1", "nvme1n1 stands out")
+    ports = ("Sent", "100 MB/s", "eth1", "186 MB/s", "eth0", "3.2 %", "6 %")
+    assert tells(figure.finding, *disks, *ports), figure.finding
+    last = [cell.text for cell in figure.table.rows[2]]
+    assert last == ["Sent by each port", "eth0", "186 MB/s", "186 MB/s", "186 MB/s", "6 %", ""]
+
+
+def test_what_is_before_the_window_is_shaded_and_does_not_count() -> None:
+    figure = inside_figure("node-1", "inside", node())
+    shade = figure.spec["vconcat"][0]["layer"][0]
+    assert shade["data"]["values"] == [{"x": 0.0, "x2": 1.0}]
+    assert figure.table.rows[1][3].text == "400 µs"
+
+
+def test_a_gap_is_no_zero() -> None:
+    figure = inside_figure("node-1", "inside", node())
+    lines = [x for x in figure.spec["vconcat"][1]["layer"] if x["mark"]["type"] == "line"]
+    assert [row["y"] for row in lines[0]["data"]["values"]] == [100.0, 186.0, None, 186.0]
+
+
+def test_of_many_devices_those_that_matter_have_a_colour() -> None:
+    figure = inside_figure("node-1", "inside", wide_node())
+    layers = figure.spec["vconcat"][0]["layer"]
+    lines = [layer for layer in layers if layer["mark"]["type"] == "line"]
+    grey = [line for line in lines if line["mark"]["stroke"] == MUTED.stand_in]
+    assert (len(lines), len(grey)) == (24, 21)
+    labels = {
+        layer["data"]["values"][0]["text"] for layer in layers if layer["mark"]["type"] == "text"
+    }
+    assert {"nvme5n1", "nvme23n1", "nvme0n1"} < labels
+    assert f"Of more than {NAMED_MAX} devices" in figure.note
+
+
+def test_a_core_that_stands_out_is_named_where_no_line_is_drawn_of_it() -> None:
+    out = Outlier("cpu", "12@1", "busy_share", 0.99, 0.2)
+    seen = node()
+    (first, *_) = seen.panels
+    panel = replace(first.panel, title="Processors busy by NUMA node", unit="share")
+    cpu = replace(first, panel=panel, scope="cpu", metrics=("busy_share",))
+    figure = inside_figure("n", "inside", replace(seen, panels=(cpu,), outliers=(out,)))
+    assert figure.finding.endswith("core 12 of NUMA 1 stands out.")
+
+
+def test_hostile_names_of_devices_reach_no_expression() -> None:
+    seen = node()
+    (first, *_) = seen.panels
+    traces = tuple(replace(trace, name=EVERY) for trace in first.panel.traces[:1])
+    nasty = replace(first, panel=replace(first.panel, traces=traces))
+    figure = inside_figure(EVERY, EVERY, replace(seen, panels=(nasty,)))
+    assert "{{7*7}}" not in json.dumps({k: v for k, v in figure.spec.items() if k == "config"})
+    svg = draw(figure, "f1", {})
+    assert "<script" not in svg
+    assert "\u202e" not in svg
+
+
+def test_labels_of_guests_tell_those_of_all_nodes_and_of_one() -> None:
+    axis = x_encoding("vms_per_node", (1.0, 2.0, 3.0), 4)["axis"]
+    assert axis["title"] == "VMs on 4 nodes (on each)"
+    assert axis["labelExpr"] == "datum.value * 4 + ' (' + datum.value + ')'"
+    assert axis["values"] == [1.0, 2.0, 3.0]
+    alone = x_encoding("vms_per_node", (1.0, 2.0), 1)["axis"]
+    assert alone["title"] == "VMs per node"
+
+
+@given(st.sets(st.integers(1, 200), min_size=1, max_size=60), st.integers(1, 16))
+def test_labels_of_an_axis_do_not_touch(values: set[int], nodes: int) -> None:
+    found = x_encoding("vms_per_node", map(float, values), nodes)["axis"]["values"]
+    assert {found[0], found[-1]} == {float(min(values)), float(max(values))}
+    assert set(found) <= set(map(float, values))
+    if len(values) > LABELS_MAX:
+        span = max(values) - min(values)
+        width = 6 * len(f"{max(values) * nodes}")
+        steps = [(b - a) / span * PLOT_WIDTH for a, b in pairwise(found)]
+        assert len(found) == 2 or min(steps) > width

@@ -1,0 +1,84 @@
+"""Figures side by side and stacked costs, as sections draw them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iolab.core.configuration import Capacity, Configuration, Cost
+from iolab.core.metric import Level, Metric
+from iolab.report.charts.chart import Figure
+from iolab.report.charts.cost import Bought, cost_figure
+from iolab.report.charts.value import Bar, BarGroup, lying_bars
+from iolab.report.palette import SERIES
+from iolab.report.table import Table, columns, row
+
+TABLE: Final = Table("Figures", columns(("What",)), (row("all"),))
+
+
+def bought() -> list[Bought]:
+    """Three configurations: two in euros, one of them without capacity, and one in yen."""
+    return [
+        Bought(
+            Configuration(
+                "a",
+                "Mainstream",
+                ("c",),
+                "/t",
+                6,
+                Capacity(461.0, 304.0),
+                Cost("EUR", 180e3, 40e3, 130e3),
+            ),
+            SERIES[0],
+        ),
+        Bought(
+            Configuration("b", "High capacity", ("c",), "/t", cost=Cost("EUR", 0.0, 40e3, 260e3)),
+            SERIES[1],
+        ),
+        Bought(
+            Configuration("c", "Elsewhere", ("c",), "/t", cost=Cost("JPY", 1e6, 1e6, 1e6)),
+            SERIES[2],
+        ),
+    ]
+
+
+def groups() -> tuple[BarGroup, ...]:
+    """Two workloads; of one configuration each verdict, an interval, a rounding and no value."""
+    return (
+        BarGroup(
+            "Random read",
+            (
+                Bar(
+                    "Mainstream",
+                    SERIES[0],
+                    Metric(642.0, "1/s", 600.0, 700.0, 3),
+                    Level.VALID,
+                    "at iodepth 16",
+                ),
+                Bar("High capacity", SERIES[1], Metric(202.0, "1/s"), Level.INVALID),
+                Bar("Printed", SERIES[2], Metric(1052.0, "1/s", 1000.0, 1100.0)),
+            ),
+        ),
+        BarGroup(
+            "Random write",
+            (
+                Bar("Mainstream", SERIES[0], Metric(308.0, "1/s", n=1), Level.INDICATIVE),
+                Bar("High capacity", SERIES[1], Metric(None, "1/s"), Level.INVALID),
+            ),
+        ),
+    )
+
+
+def value_figures() -> dict[str, Figure]:
+    """Each figure by the name of its kind."""
+    lying = lying_bars(
+        "What it buys",
+        "IOPS for each TB raw",
+        groups(),
+        finding="Random read: Printed has the most.",
+        table=TABLE,
+        per="TB raw",
+    )
+    cost = cost_figure("Cost", "EUR", bought(), TABLE)
+    assert lying is not None
+    assert cost is not None
+    return {"value": lying, "cost": cost}

@@ -1,0 +1,13 @@
+"""What makes reports and exports, with all the kinds of load and of hosts that iolab knows."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from iolab.cli.kinds import REPORTED
+from iolab.report import brief, results
+
+build_brief: Final = partial(brief.build_brief, REPORTED)
+session_document: Final = partial(results.session_document, REPORTED)
+markdown_text: Final = partial(results.markdown_text, REPORTED)

@@ -1,0 +1,180 @@
+"""The section that sets results beside published ones, and its chart."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from iolab.analysis.points import summarise
+from iolab.cli.studies import open_published
+from iolab.core.metric import Level, Metric
+from iolab.published.comparison import against, own_words
+from iolab.published.sets import Against
+from iolab.report.brief import Brief
+from iolab.report.charts.chart import Spec
+from iolab.report.charts.choose import looks_of
+from iolab.report.charts.ratios import ROWS_MAX, Dot, beside_figure
+from iolab.report.markdown import render_markdown
+from iolab.report.page_parts import Section
+from iolab.report.palette import PAPER, SERIES
+from iolab.report.render import figure_pdf
+from iolab.report.table import Table
+from tests.report import shared
+
+
+def indicators() -> Brief:
+    return shared.brief("kpi")
+
+
+def depths() -> Brief:
+    return shared.brief("beside")
+
+
+def section(brief: Brief, name: str, only: str = "") -> Section:
+    points = summarise(brief.results, brief.study)
+    told = Against(open_published(name), only)
+    return against(told, brief, points, looks_of(brief.study), {})
+
+
+def cells(table: Table, first: str) -> list[str]:
+    return next([cell.text for cell in row] for row in table.rows if row[0].text == first)
+
+
+def test_each_owner_has_a_chart_and_all_its_figures() -> None:
+    found = section(indicators(), "cluster-kpi")
+    charts, _ = found.groups
+    assert [figure.subject for figure in charts.figures] == [
+        "sample-output",
+        "aws-single-client",
+        "supermicro-single-client",
+        "aws-cluster",
+        "supermicro-cluster",
+    ]
+    figure = charts.figures[1]
+    assert "rates " in figure.finding
+    assert "latencies " in figure.finding
+    heads = [column.title for column in figure.table.columns]
+    assert "Here, per host" in heads
+    assert len(figure.table.rows) == 8  # two bandwidths, two rates, two latencies of two kinds
+    cluster = charts.figures[3]
+    assert "Here, per host" in [column.title for column in cluster.table.columns]
+
+
+def test_a_row_has_both_figures_and_the_ratio_of_each_host() -> None:
+    (figure,) = section(indicators(), "cluster-kpi", "sample-output").groups[0].figures
+    row = cells(figure.table, "read-iops")
+    here = (
+        next(one for one in indicators().results if one.workload == "read-iops")
+        .metrics["iops"]
+        .value
+    )
+    assert here is not None
+    assert row[6] == "16.5 M IOPS"
+    assert row[7] == f"{here / 16526081:.3g}"
+    assert row[10] == f"{(here / 2) / (16526081 / 16):.3g}"
+
+
+def test_what_was_published_and_not_measured_is_named() -> None:
+    *_, last = section(indicators(), "cluster-kpi", "mdtest").groups
+    assert "Nothing that was published" in last.note
+    *_, last = section(indicators(), "cluster-kpi", "aws-cluster").groups
+    assert "metadata (file create ops" in last.note
+
+
+def test_configurations_keep_their_colours_and_stand_apart() -> None:
+    group, *_ = section(depths(), "ssd-cluster", "performance").groups
+    (figure,) = group.figures
+    names = [row[2].text for row in figure.table.rows]
+    assert set(names) == {one.title for one in depths().study.configurations}
+    strokes = {
+        layer["mark"]["stroke"]
+        for layer in figure.spec["layer"]
+        if layer["mark"]["type"] == "point"
+    }
+    assert strokes == {SERIES[0].stand_in, SERIES[1].stand_in}
+
+
+def test_what_differs_in_hardware_and_method() -> None:
+    *_, last = section(depths(), "ssd-cluster", "performance").groups
+    assert last.table is not None
+    assert cells(last.table, "NIC")[2] == "2x ConnectX-6 200Gb/s"
+    assert cells(last.table, "clients")[2] == "12"
+    assert cells(last.table, "engine")[1:] == [own_words(depths(), "engine"), "fio 3.29"]
+    assert own_words(depths(), "cpu").startswith("2x ")
+    assert own_words(depths(), "no such thing") == "–"
+
+
+def test_every_form_has_the_section() -> None:
+    told = replace(
+        indicators(), sections=(partial(against, Against(open_published("cluster-kpi"))),)
+    )
+    page = shared.drawn(shared.undrawn(told))
+    assert '<section id="against">' in page
+    assert '<a href="#against">Against cluster-kpi</a>' in page
+    text = render_markdown(told)
+    assert "## Against cluster-kpi" in text
+    assert "WEKA documentation" in text
+
+
+def dots(*ratios: Metric) -> list[Dot]:
+    return [
+        Dot(f"figure {i}", SERIES[0], ratio, list(Level)[i % 3]) for i, ratio in enumerate(ratios)
+    ]
+
+
+def figure(*ratios: Metric) -> Spec:
+    return beside_figure("a", "b", "c", "", dots(*ratios), Table("", (), ())).spec
+
+
+def layers(spec: Spec, kind: str) -> list[Spec]:
+    return [one for one in spec["layer"] if one["mark"]["type"] == kind]
+
+
+def test_one_is_always_on_the_axis_and_named() -> None:
+    for ratios in ((3.0, 9.0), (0.001, 0.002), (1e-4, 1e4), (1.0,)):
+        spec = figure(*(Metric(value, "") for value in ratios))
+        (dot, *_) = layers(spec, "point")
+        x = dot["encoding"]["x"]
+        low, high = x["scale"]["domain"]
+        assert low < 1 < high
+        assert low < min(ratios)
+        assert high > max(ratios)
+        assert 1.0 in x["axis"]["values"]
+        assert len(x["axis"]["values"]) <= 8
+
+
+def test_intervals_and_verdicts_are_drawn() -> None:
+    spec = figure(Metric(0.5, "", 0.4, 0.6), Metric(2.0, ""), Metric(3.0, ""))
+    points = layers(spec, "point")
+    assert [one["mark"]["fill"] == PAPER.stand_in for one in points] == [False, True, True]
+    bars = [one for one in layers(spec, "rule") if "x2" in one["data"]["values"][0]]
+    assert [one["data"]["values"] for one in bars] == [[{"x": 0.4, "x2": 0.6}]]
+
+
+def test_many_rows_stay_within_their_limit() -> None:
+    spec = figure(*(Metric(1.0 + i, "") for i in range(ROWS_MAX + 5)))
+    assert len(layers(spec, "point")) == ROWS_MAX
+
+
+@pytest.mark.parametrize("value", [None, math.pi])
+def test_a_chart_is_drawn_even_of_nothing(value: float | None) -> None:
+    made = beside_figure("a", "b", "c", "", dots(Metric(value, "")), Table("", (), ()))
+    assert figure_pdf(made).startswith(b"%PDF")
+
+
+def test_hardware_that_the_study_tells_stands_beside_what_was_printed() -> None:
+    """A host that makes the load has devices of its own; the storage's are the study's to tell."""
+    owners = tuple(
+        replace(one, hardware=(("ssd", f"SSD of {one.title}"),))
+        for one in depths().study.configurations
+    )
+    told = replace(depths(), study=replace(depths().study, configurations=owners))
+    assert own_words(told, "ssd") == ", ".join(f"SSD of {one.title}" for one in owners)
+
+
+def test_latencies_are_spoken_of_only_where_some_are_drawn() -> None:
+    charts, _ = section(depths(), "ssd-cluster", "performance").groups
+    assert [figure.note for figure in charts.figures] == [""]

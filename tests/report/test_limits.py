@@ -1,0 +1,88 @@
+"""The section on what limits, of a session in memory."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from iolab.analysis.findings import bests
+from iolab.analysis.points import PointSummary, summarise
+from iolab.report.bottleneck import ANCHOR, limits
+from iolab.report.brief import LIMITED_RUNS_MAX, Brief
+from iolab.report.html import make_page
+from iolab.report.markdown import render_markdown
+from tests.report import shared
+
+
+def whole() -> Brief:
+    return shared.brief("long")
+
+
+def points() -> tuple[PointSummary, ...]:
+    return summarise(whole().results, whole().study)
+
+
+def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
+    anchors = {(one.digest, one.repeat): f"run-{i}" for i, one in enumerate(whole().results, 1)}
+    section = limits(whole(), points(), {}, anchors)
+    assert section is not None
+    (group,) = section.groups
+    assert group.table is not None
+    heads = [column.title for column in group.table.columns]
+    rows = [dict(zip(heads, row, strict=True)) for row in group.table.rows]
+    found = tuple(bests(whole().study, points()))
+    assert len(rows) == len(found) == 10
+    assert {row["Configuration"].text for row in rows} == {"Alpha", "Beta"}
+    first = rows[0]
+    assert (first["Workload"].text, first["At"].text) == ("rand-read-4k", "iodepth 16")
+    assert first["Verdict"].anchor in anchors.values()
+    # As the counters were made: 93 % busy, cores at 20, 35, 50 and 65 %, bytes and 3 % of 25 GB/s.
+    shares = [first[name].text for name in ("Device", "All cores", "One core", "Each job", "Port")]
+    assert shares == ["93 %", "42 %", "65 %", "–", "2.6 %"]
+    assert first["In flight"].text.endswith(" of 64")
+    ((names, _),) = group.more
+    texts = [cell.text for cell in names.rows[0]]
+    assert texts[2:] == ["nvme1n1 of client-1", "3 of client-1", "ens1f0np0 in of client-1"]
+
+
+def test_one_configuration_is_not_named() -> None:
+    brief = shared.brief("kpi")
+    section = limits(brief, summarise(brief.results, brief.study), {}, {})
+    assert section is not None
+    (group,) = section.groups
+    assert group.table is not None
+    assert "Configuration" not in [column.title for column in group.table.columns]
+    by_name = {row[0].text: row[2].text for row in group.table.rows}
+    assert by_name["read-latency"] == "one I/O at a time"
+    assert by_name["read-bandwidth"] == "none seen"
+
+
+def test_the_page_and_its_text_have_the_section() -> None:
+    page = shared.drawn(shared.undrawn(whole()))
+    found = re.search(rf'<section id="{ANCHOR}".*?</section>', page, re.S)
+    assert found
+    assert "rand-read-4k" in found[0]
+    assert "nvme1n1 of client-1" in render_markdown(whole())
+
+
+def test_without_telemetry_there_is_no_section() -> None:
+    brief = replace(whole(), watched={})
+    assert limits(brief, points(), {}, {}) is None
+    assert "resource watched" not in " ".join(one.text for one in make_page(brief).said)
+
+
+def test_the_runs_whose_telemetry_is_read_are_bounded() -> None:
+    assert 0 < len(whole().watched) <= LIMITED_RUNS_MAX
+    shown = {run for best in bests(whole().study, points()) for run in best.runs}
+    assert set(whole().watched) <= shown
+
+
+def test_hostile_names_of_devices_and_hosts_stay_text() -> None:
+    bad = "<img src=x onerror=alert(1)>"
+    seen = {
+        key: replace(one, uses=tuple(replace(use, name=bad, host=bad) for use in one.uses))
+        for key, one in whole().watched.items()
+    }
+    page = shared.drawn(replace(whole(), watched=seen, details={}))
+    assert "<img src=x" not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page

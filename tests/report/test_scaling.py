@@ -1,0 +1,85 @@
+"""The section on scaling with hosts: its figures, words and table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iolab.core.metric import Level, Result
+from iolab.report.brief import Brief
+from iolab.report.charts.chart import Figure
+from iolab.report.charts.choose import looks_of
+from iolab.report.page_parts import Section
+from iolab.report.scaling import scaling
+from tests.facts import tells
+from tests.report.growing import RATES, STUDY, points, runs
+from tests.report.made import build_brief
+from tests.report.synthetic import source_of
+
+
+def brief() -> Brief:
+    return replace(build_brief(source_of(replace(STUDY, workloads=()), seconds=1)), study=STUDY)
+
+
+def section(found: list[Result]) -> Section | None:
+    return scaling(brief(), points(found), looks_of(STUDY), {})
+
+
+def figures(found: list[Result]) -> tuple[Figure, ...]:
+    made = section(found)
+    assert made is not None
+    (group,) = made.groups
+    return group.figures
+
+
+def test_there_is_no_section_where_hosts_are_not_varied() -> None:
+    assert section(runs({4: RATES[4]})) is None
+
+
+def test_the_growth_is_told_beside_the_ideal() -> None:
+    growth, efficiency = figures(runs(RATES))
+    facts = ("10 k IOPS", "1 host", "40.2 k IOPS", "8", "4.02 times", "ideal is 8", "all valid")
+    assert tells(growth.finding, *facts), growth.finding
+    assert tells(efficiency.finding, "8 hosts", "50 %")
+
+
+def test_the_ideal_is_a_straight_line_from_the_fewest_and_fits_the_scale() -> None:
+    growth = figures(runs(RATES))[0]
+    ideal = growth.spec["layer"][0]
+    (first, last) = ideal["data"]["values"]
+    assert last["y"] == 8 * first["y"]
+    assert ideal["encoding"]["y"]["scale"]["domain"][1] >= last["y"]
+    assert ideal["mark"]["strokeDash"]
+
+
+def test_every_step_has_its_row_with_interval_and_verdict() -> None:
+    for figure in figures(runs(RATES, {4: Level.INVALID, 8: Level.INDICATIVE})):
+        rows = [[cell.text for cell in row] for row in figure.table.rows]
+        assert [row[1] for row in rows] == ["1", "2", "4", "8"]
+        assert rows[0][6:8] == ["100 %", "by definition"]
+        assert rows[1][3] != "–"
+        assert [row[-1].level for row in figure.table.rows] == [
+            Level.VALID,
+            Level.VALID,
+            Level.INVALID,
+            Level.INDICATIVE,
+        ]
+
+
+def test_curves_of_other_axes_are_told_apart() -> None:
+    growth = figures([*runs(RATES, depth=1), *runs(RATES, depth=8)])[0]
+    assert "iodepth 1: from 10 k IOPS" in growth.finding
+    assert "iodepth 8: from 10 k IOPS" in growth.finding
+
+
+def test_bars_of_few_runs_leave_room_for_what_is_known_and_the_table_has_them_whole() -> None:
+    efficiency = figures(runs({1: (1e4, 1.6e4), 2: (2e4, 1.2e4)}))[1]
+    tops = [
+        row["y2"]
+        for layer in efficiency.spec["layer"]
+        if layer["mark"]["type"] == "rule" and "y2" in layer["encoding"]
+        for row in layer["data"]["values"]
+    ]
+    assert tops == [150.0]
+    assert "Some reach further than 150 %" in efficiency.note
+    high = efficiency.table.rows[1][7].text.split(",")[-1]
+    assert float(high.split(" %")[0].strip()) > 150

@@ -1,0 +1,155 @@
+"""What configurations give for size and cost, with numbers computed by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iolab.core.configuration import Capacity, Configuration, Cost
+from iolab.core.metric import Level
+from iolab.report.page_parts import ChartGroup
+from iolab.report.table import Table
+from iolab.report.value import value
+from tests.report import shared
+from tests.report.made import build_brief
+from tests.report.priced import configuration, euros, published_session, section, session
+from tests.report.synthetic import Source
+
+RATES = {
+    ("plain", "rand-read-4k", 8): 300_000.0,
+    ("fast", "rand-read-4k", 8): 900_000.0,
+    ("plain", "seq-write-1m", 8): 6e9,
+    ("fast", "seq-write-1m", 1): 12e9,
+}
+TWO = (configuration("plain", cost=euros(300_000)), configuration("fast", cost=euros(600_000)))
+
+
+def groups(source: Source) -> dict[str, ChartGroup]:
+    found = section(source, value)
+    assert found is not None
+    return {one.title: one for one in found.groups}
+
+
+def cells(table: Table | None) -> list[list[str]]:
+    assert table is not None
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+def told(table: Table | None, title: str) -> list[str]:
+    assert table is not None
+    place = [one.title for one in table.columns].index(title)
+    return [row[place].text for row in table.rows]
+
+
+def test_best_figures_stand_over_every_size_and_over_money() -> None:
+    found = groups(session(TWO, RATES))
+    assert list(found) == [
+        "Cost and capacity",
+        "For each TB raw",
+        "For each TB usable",
+        "For each node",
+        "For each 1000 EUR",
+    ]
+    every = found["Cost and capacity"].more[0][0]
+    assert cells(every) == [
+        ["Random read", "Plain", "300 k IOPS", "500 IOPS", "750 IOPS", "50 k IOPS", "1 k IOPS",
+         "valid"],
+        ["Random read", "Fast", "900 k IOPS", "1.5 k IOPS", "2.25 k IOPS", "150 k IOPS",
+         "1.5 k IOPS", "valid"],
+        ["Sequential write", "Plain", "6 GB/s", "10 MB/s", "15 MB/s", "1 GB/s", "20 MB/s",
+         "valid"],
+        ["Sequential write", "Fast", "12 GB/s", "20 MB/s", "30 MB/s", "2 GB/s", "20 MB/s",
+         "valid"],
+    ]  # fmt: skip
+    names = [one.title for one in found["For each 1000 EUR"].figures]
+    assert names == [
+        "IOPS for each 1000 EUR",
+        "Bandwidth for each 1000 EUR",
+        "Capacity for each 1000 EUR",
+    ]
+    assert "Fast has the most, 1.5 k" in found["For each 1000 EUR"].figures[0].finding
+
+
+def test_what_was_bought_stands_beside_its_cost() -> None:
+    found = groups(session(TWO, RATES))["Cost and capacity"]
+    assert len(found.figures) == 1
+    assert cells(found.table)[0] == [
+        "Plain", "6", "600 TB", "400 TB", "100 TB", "150,000 EUR", "30,000 EUR", "120,000 EUR",
+        "300,000 EUR", "2 TB for 1000 EUR", "1.33 TB for 1000 EUR",
+    ]  # fmt: skip
+
+
+def test_currencies_have_charts_of_their_own_and_the_note_says_so() -> None:
+    yen = configuration("fast", cost=Cost("JPY", 5e7, 1e7, 4e7))
+    found = groups(session((TWO[0], yen), RATES))
+    assert {"For each 1000 EUR", "For each 1000 JPY"} <= set(found)
+    for money in ("EUR", "JPY"):
+        for figure in found[f"For each 1000 {money}"].figures:
+            assert len({row[1].text for row in figure.table.rows}) == 1
+            assert "has the most" not in figure.finding
+    assert len(found["Cost and capacity"].figures) == 2
+    assert "Costs are in EUR, JPY" in found["Cost and capacity"].note
+
+
+def test_what_is_not_told_of_a_configuration_is_named() -> None:
+    bare = replace(configuration("fast"), capacity=Capacity(None, 400.0))
+    found = groups(session((TWO[0], bare), RATES))
+    note = found["Cost and capacity"].note
+    assert "raw capacity of Fast" in note
+    assert "cost of Fast" in note
+    assert "usable capacity" not in note
+    assert {row[1].text for row in found["For each TB raw"].figures[0].table.rows} == {"Plain"}
+    assert told(found["Cost and capacity"].table, "Cost") == ["300,000 EUR", "–"]
+
+
+def test_there_is_no_section_where_nothing_is_told() -> None:
+    silent = Configuration("plain", "Plain", ("client-1",), "/mnt/plain")
+    assert section(session((silent,), RATES), value) is None
+
+
+def test_an_invalid_figure_is_shown_and_never_the_most() -> None:
+    levels = {("fast", "rand-read-4k", 8): Level.INVALID}
+    found = groups(session(TWO, RATES, levels))
+    (figure, *_) = found["For each TB raw"].figures
+    assert told(figure.table, "Verdict") == ["valid", "invalid"]
+    assert "Plain has the most" in figure.finding
+    assert "Hatched" in figure.note
+    levels[("plain", "rand-read-4k", 8)] = Level.INVALID
+    (figure, *_) = groups(session(TWO, RATES, levels))["For each TB raw"].figures
+    assert figure.finding == "Random read: 1.5 k IOPS (Fast), invalid."
+
+
+def test_some_hosts_of_a_configuration_are_no_purchase_of_their_own() -> None:
+    one = replace(TWO[0], id="one", title="One", hosts=("client-1",))
+    found = groups(session((*TWO, one), {**RATES, ("one", "rand-read-4k", 8): 1.0}))
+    assert told(found["Cost and capacity"].table, "Configuration") == ["Plain", "Fast"]
+    assert "storage there: One." in found["Cost and capacity"].note
+
+
+def test_published_maxima_give_the_printed_figures_per_terabyte_back() -> None:
+    found = groups(published_session())
+    every = found["Cost and capacity"].more[0][0]
+    reads = [row for row in cells(every) if row[0] == "rand-read-4k"]
+    column = [one.title for one in every.columns].index("For each TB raw")
+    assert [row[column] for row in reads] == ["3.53 k IOPS", "11.1 k IOPS", "14.3 k IOPS"]
+    (figure, bandwidth) = found["For each TB raw"].figures
+    bars = [
+        row["x2"]
+        for layer in figure.spec["layer"]
+        if layer["mark"]["type"] == "rect"
+        for row in layer["data"]["values"][:1]
+    ]
+    assert [round(1000 * one) for one in bars] == pytest.approx([3526, 11068, 14323], abs=1)
+    assert "seq-read-1m: performance has the most, 493 MB/s" in bandwidth.finding
+
+
+def test_hostile_names_and_currencies_stay_text() -> None:
+    bad = "<mark>&'\u202e"
+    owner = replace(
+        configuration("plain", cost=Cost(bad, 1.0, 1.0, 1.0)), title=f"<script>alert(1){bad}"
+    )
+    page = shared.drawn(build_brief(session((owner, TWO[1]), RATES)))
+    assert "<mark>" not in page
+    assert "<script>alert" not in page
+    assert "\u202e" not in page

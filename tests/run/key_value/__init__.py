@@ -1,1 +1,0 @@
-"""Tests of load on key-value stores, without and with the real programs."""

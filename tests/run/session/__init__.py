@@ -1,1 +1,0 @@
-"""Tests of whole sessions on hosts that do not exist."""

@@ -1,0 +1,53 @@
+"""A controller in a process of its own: one session on this machine, told line by line.
+
+`python -m tests.session.controller DIRECTORY SECONDS` prints a line for each event's kind, and
+the pid of the agent when it is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from iolab.cli.session_kinds import SESSION_KINDS
+from iolab.core.events import Event, IntervalSeen, PhaseStarted
+from iolab.core.host import HostKind, HostSpec
+from iolab.hosts.barrier import Stop
+from iolab.hosts.connect import LocalHost
+from iolab.session.session import run_session
+from iolab.study.load import LoadOptions
+from tests.plans import make_plan, parse_study
+from tests.session.stage import STUDY
+
+
+class Lines:
+    """A recorder that prints."""
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, PhaseStarted):
+            print(f"phase {event.phase}", flush=True)
+        elif isinstance(event, IntervalSeen):
+            print(f"interval {event.elapsed_s:.0f}", flush=True)
+        else:
+            print(type(event).__name__, flush=True)
+
+
+async def main(path: str, runtime: str) -> None:
+    sets = (f"method.runtime={runtime}", "workload.*.numjobs=1", "workload.*.filesize=8m")
+    study = parse_study(STUDY.format(hosts=""), "trial.toml", LoadOptions(path=path, sets=sets))
+    host = LocalHost(HostSpec("local", HostKind.LOCAL))
+    hello = await host.connect()
+    print(f"agent {hello.pid}", flush=True)
+    await run_session(
+        study,
+        make_plan(study),
+        {"local": host},
+        Lines(),
+        Stop(),
+        session_id="trial-1",
+        kinds=SESSION_KINDS,
+    )
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,139 @@
+"""The account of a target over sittings: what the counters tell, and what nobody can tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iolab.core.engine import EngineName
+from iolab.core.run import DeviceDelta, PlannedRun, Point
+from iolab.core.target_state import Ledger, LedgerTarget
+from iolab.core.workload import Access, Job
+from iolab.hosts.device_counters import DiskCounts, Look
+from iolab.study.targets import Target
+from iolab.targets.devices import with_device
+from iolab.targets.state import PREPARING, Books, begun, ended
+from iolab.targets.work_directory import Site
+from tests.analysis.records import WRITES, healthy
+from tests.fakes.host import FakeHost
+from tests.fakes.machine import machine_facts
+from tests.study.test_devices import DEVICE
+
+TARGET = Target("c1", "c1", DEVICE.path, ("fleet",), "S5")
+FACTS = with_device(machine_facts(None), DEVICE)
+BOOT = FACTS.kernel.boot_id
+SITE = Site(FakeHost("c1"), "/dev", FACTS.target, "c1", device=DEVICE.name)
+KNOWN = LedgerTarget(
+    "c1", "c1", DEVICE.path, "S5", BOOT, counter_bytes=1000, written_bytes=700, filled=1.0
+)
+
+
+def look(written: int) -> Look:
+    return Look(0, {DEVICE.name: DiskCounts(0, 0, 0, written)})
+
+
+def gone_on(known: LedgerTarget, written: int) -> LedgerTarget:
+    """The account after a new sitting has looked."""
+    told: list[Ledger] = []
+    books = Books(Ledger((known,)), told.append)
+    books.open(SITE, TARGET, FACTS, look(written), 1 << 20)
+    assert told[-1].target("c1") == books.of(SITE)
+    return books.of(SITE)
+
+
+def test_what_is_new_begins_with_nothing() -> None:
+    books = Books(Ledger(), lambda _: None)
+    books.open(SITE, TARGET, FACTS, look(5000), 1 << 20)
+    account = books.of(SITE)
+    assert (account.written_bytes, account.counter_bytes, account.serial) == (0, 5000, "S5")
+
+
+def test_a_device_that_nobody_wrote_to_is_as_it_was() -> None:
+    assert gone_on(KNOWN, 1000) == KNOWN
+
+
+def test_bytes_of_a_run_that_was_cut_short_are_the_sessions_own() -> None:
+    account = gone_on(replace(KNOWN, under_way="digest 1"), 1300)
+    assert (account.written_bytes, account.foreign_bytes, account.unknown) == (1000, 0, None)
+    assert gone_on(replace(KNOWN, under_way=PREPARING), 1300).under_way == PREPARING
+
+
+def test_bytes_of_nobody_are_foreign() -> None:
+    account = gone_on(KNOWN, 1300)
+    assert (account.written_bytes, account.foreign_bytes) == (1000, 300)
+
+
+@pytest.mark.parametrize(
+    ("known", "written", "says"),
+    [
+        (replace(KNOWN, boot_id="another"), 2000, "started anew"),
+        (KNOWN, 999, "replaced"),
+    ],
+)
+def test_what_cannot_be_known_is_said(known: LedgerTarget, written: int, says: str) -> None:
+    assert says in (gone_on(known, written).unknown or "")
+
+
+def test_files_of_a_new_sitting_are_in_no_state_yet() -> None:
+    folder = replace(SITE, device="")
+    known = replace(KNOWN, serial=None, restored_for="once", steady=(("a/b", True),))
+    books = Books(Ledger((known,)), lambda _: None)
+    books.open(folder, TARGET, FACTS, look(1000), 1 << 20)
+    assert (books.of(folder).restored_for, books.of(folder).filled) == (None, 0.0)
+    books.keep(replace(books.of(folder), restored_for="once", filled=2.0))
+    books.open(folder, TARGET, FACTS, look(9000), 1 << 20)
+    account = books.of(folder)
+    assert (account.restored_for, account.filled, account.foreign_bytes) == ("once", 2.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("access", "kept", "marked"),
+    [(Access.RANDREAD, True, False), (Access.WRITE, True, True), (Access.RANDTRIM, False, True)],
+)
+def test_the_start_state_is_gone_with_the_first_trim(
+    access: Access, *, kept: bool, marked: bool
+) -> None:
+    job = Job(EngineName.FIO, access, 4096, 1, 1, 1 << 20)
+    run = PlannedRun(1, 1, Point("digest", "fleet", "w", (), job, "s1m"))
+    made = replace(KNOWN, restored_for="once", steady=(("fleet/w", True),))
+    account = begun(made, run)
+    assert (account.filled, account.restored_for) == ((1.0, "once") if kept else (0.0, None))
+    assert bool(account.steady) is kept
+    assert account.under_way == ("digest 1" if marked else "")
+    assert account.written_bytes == made.written_bytes
+
+
+@pytest.mark.parametrize(
+    ("serial", "moved", "counted"),
+    [("S5", 10**9, 0), ("S5", 10**10, 10**10), (None, 10**10, 0)],
+)
+def test_a_run_adds_what_its_engine_or_its_device_counted(
+    serial: str | None, moved: int, counted: int
+) -> None:
+    """A directory's device may serve others, too: what it counts is not the session's alone."""
+    record = healthy(WRITES, devices=(DeviceDelta(DEVICE.name, 0, moved, 0, 1),))
+    (host,) = record.hosts
+    assert host.totals is not None
+    assert host.totals.write is not None
+    engine = host.totals.write.bytes
+    assert 10**9 < engine < 10**10
+    account = ended(replace(KNOWN, serial=serial, under_way="digest 1"), record, host)
+    assert (account.written_bytes, account.under_way) == (700 + max(engine, counted), "")
+    assert account.unknown is None
+    (line,) = account.runs
+    assert (line.engine_bytes, line.device_bytes) == (engine, moved)
+
+
+def test_a_run_of_which_nothing_tells_what_it_wrote_leaves_the_account_unknown() -> None:
+    record = healthy(WRITES, totals=None, devices=())
+    account = ended(KNOWN, record, record.hosts[0])
+    assert (account.written_bytes, account.unknown is None) == (700, False)
+    reads = healthy(totals=None, devices=())
+    assert ended(KNOWN, reads, reads.hosts[0]).unknown is None
+
+
+def test_a_run_that_only_reads_adds_nothing() -> None:
+    reads = healthy()
+    account = ended(KNOWN, reads, reads.hosts[0])
+    assert (account.written_bytes, account.runs[0].engine_bytes) == (700, 0)

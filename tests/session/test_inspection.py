@@ -1,0 +1,85 @@
+"""A look at several hosts at once, of which some fail."""
+
+from __future__ import annotations
+
+import asyncio
+
+from iolab.errors import Fault
+from iolab.session.discovery import Inspection, device_busy, inspect_hosts
+from tests.fakes.host import FakeHost
+from tests.fakes.machine import DEVICE, machine_facts
+from tests.fakes.script import FakeScript, LoopClock
+from tests.fakes.virtual_time import run_virtually
+
+PATH = "/mnt/target"
+FACTS = machine_facts(PATH)
+HOUR_NS = 3600 * 10**9
+
+
+def inspect(*hosts: FakeHost, path: str | None = PATH) -> Inspection:
+    async def body() -> Inspection:
+        named = {host.name: host for host in hosts}
+        try:
+            return await inspect_hosts(named, path, {"fio": ["fio", "--version"]}, LoopClock())
+        finally:
+            await asyncio.gather(*(host.close() for host in hosts))
+
+    return run_virtually(body())
+
+
+def test_every_host_is_asked_and_watched() -> None:
+    host = FakeHost("a", FakeScript(FACTS, offset_ns=HOUR_NS, idle_bytes_per_sample=8192))
+    seen = inspect(host).reached["a"]
+    assert seen.facts == FACTS
+    assert seen.path == PATH
+    assert seen.probe is not None
+    assert abs(seen.offset.offset_ns - HOUR_NS) <= seen.offset.error_ns
+    assert seen.quiet.idle is not None
+    assert seen.quiet.idle.watched_s >= 1
+    assert seen.quiet.idle.bytes_per_s > 0
+    assert seen.quiet.cpu_busy is not None
+    assert 0.09 < seen.quiet.cpu_busy < 0.11
+    assert seen.quiet.device_busy is not None
+    assert 0.09 < seen.quiet.device_busy < 0.11
+
+
+def test_hosts_that_fail_are_told_and_the_others_still_seen() -> None:
+    seen = inspect(
+        FakeHost("a", FakeScript(FACTS, dies=frozenset({"facts"}))),
+        FakeHost("b", FakeScript(FACTS)),
+        FakeHost("c", FakeScript(FACTS, silent=frozenset({"snapshot"}))),
+        FakeHost("d", FakeScript(FACTS, garbage=frozenset({"clock"}))),
+    )
+    assert set(seen.reached) == {"b"}
+    assert set(seen.failed) == {"a", "c", "d"}
+    for name, error in seen.failed.items():
+        assert f"'{name}'" in error.happened
+        assert Fault(error.happened, error.do).do
+
+
+def test_nobody_is_watched_before_all_were_asked() -> None:
+    slow, quick = FakeHost("slow", FakeScript(FACTS, delay_s=3.0)), FakeHost("quick")
+    seen = inspect(slow, quick)
+    assert set(seen.reached) == {"slow", "quick"}
+    verbs = [verb for verb, _ in quick.agent.asked]
+    assert verbs.index("facts") < verbs.index("snapshot") < verbs.index("clock")
+
+
+def test_without_a_directory_nothing_is_tried() -> None:
+    host = FakeHost("a", FakeScript(machine_facts(None)))
+    assert inspect(host, path=None).reached["a"].probe is None
+    assert host.asked("probe") == []
+
+
+def disks(*rows: tuple[str, int | None]) -> dict[str, list[list[object]]]:
+    return {"disks": [[name, 0, 0, 0, 0, 0, 0, 0, busy] for name, busy in rows]}
+
+
+def test_the_busiest_device_of_the_target_counts() -> None:
+    before, after = disks((DEVICE, 100), ("md0", 0)), disks((DEVICE, 600), ("md0", 300))
+    assert device_busy(before, after, (DEVICE, "md0"), 1000) == 0.5
+    assert device_busy(before, after, ("md0",), 1000) == 0.3
+    assert device_busy(before, after, (DEVICE,), 100) == 1.0
+    assert device_busy(before, after, ("sdz",), 1000) is None
+    assert device_busy(before, disks((DEVICE, None)), (DEVICE,), 1000) is None
+    assert device_busy(before, after, (DEVICE,), 0) is None

@@ -1,0 +1,137 @@
+"""Start states of devices and files: made in order, made again when the study wishes, accounted."""
+
+from __future__ import annotations
+
+import pytest
+
+from iolab.core.events import Event, LedgerKept, Notice, Phase, PhaseStarted, SessionStatus
+from iolab.core.target_state import Ledger, Purge
+from iolab.hosts.barrier import Stop
+from iolab.session.session import Earlier
+from tests.fakes.script import FakeScript
+from tests.session.stage import STUDY, Stage
+
+DEVICE = '[target]\ndevice = "/dev/nvme0n1"\nserial = "E0001"\n'
+REGION = 32 << 20
+"""Two jobs of 16 MiB."""
+
+
+def stage_of(wish: str, *, target: str = DEVICE, script: FakeScript | None = None) -> Stage:
+    text = STUDY.format(hosts="").replace('[target]\npath = "/mnt/bench"\n', target)
+    return Stage({"local": script or FakeScript()}, text=f"{text}\n[precondition]\n{wish}\n")
+
+
+def phases(stage: Stage) -> list[Phase]:
+    return [event.phase for event in stage.notes.of(PhaseStarted)]
+
+
+def ledger(stage: Stage) -> Ledger:
+    return stage.notes.of(LedgerKept)[-1].ledger
+
+
+def test_a_device_is_purged_filled_and_then_measured() -> None:
+    stage = stage_of('purge = "discard"\nfill = 2').play()
+    assert stage.status is SessionStatus.DONE, stage.fault
+    seen = phases(stage)
+    assert seen.index(Phase.PURGE) < seen.index(Phase.PRECONDITION) < seen.index(Phase.PROVE)
+    assert seen.count(Phase.PURGE) == 1
+    assert Phase.LAY_OUT not in seen
+    (state,) = stage.records[0].states
+    assert (state.purged_by, state.filled, state.written_bytes) == (Purge.DISCARD, 2.0, 2 * REGION)
+    (proof,) = [host.extents for host in stage.records[0].hosts]
+    assert proof is not None
+    assert (proof.method, proof.hole_bytes, proof.size_bytes) == ("ledger", 0, REGION)
+    stage.assert_left_clean()
+
+
+def test_the_ledger_says_what_is_under_way_before_it_is_begun() -> None:
+    stage = stage_of('purge = "discard"').play()
+    kept = [
+        (type(event), event.ledger.targets[0].under_way if isinstance(event, LedgerKept) else "")
+        for event in stage.notes.events
+        if isinstance(event, LedgerKept)
+        or (isinstance(event, PhaseStarted) and event.phase is Phase.PURGE)
+    ]
+    purge = kept.index((PhaseStarted, ""))
+    assert kept[purge - 1] == (LedgerKept, "preparing")
+    (target,) = ledger(stage).targets
+    assert target.under_way == ""
+    assert target.runs[-1].engine_bytes == target.runs[-1].device_bytes
+    assert target.written_bytes == REGION + sum(run.engine_bytes or 0 for run in target.runs)
+
+
+@pytest.mark.parametrize(
+    ("restore", "times"), [("once", 1), ("each-workload", 2), ("each-point", 3)]
+)
+def test_the_start_state_is_made_as_often_as_the_study_wishes(restore: str, times: int) -> None:
+    stage = stage_of(f'purge = "discard"\nrestore = "{restore}"').play()
+    assert phases(stage).count(Phase.PURGE) == times
+    assert len(stage.hosts["local"].asked("discard")) == times
+
+
+def test_a_writing_workload_runs_in_rounds_until_it_is_steady() -> None:
+    stage = stage_of("steady = true\nround = 10").play()
+    assert stage.status is SessionStatus.DONE, stage.fault
+    (series,) = ledger(stage).rounds
+    assert (series.workload, len(series.iops), series.achieved) == ("seq-write", 5, True)
+    reads, _, write = stage.records
+    assert reads.states[0].steady is None
+    assert write.states[0].steady is True
+
+
+def test_files_are_removed_and_laid_out_anew() -> None:
+    folder = '[target]\npath = "/mnt/bench"\n'
+    stage = stage_of('purge = "fstrim"\nfill = 2', target=folder).play()
+    assert stage.status is SessionStatus.DONE, stage.fault
+    seen = phases(stage)
+    assert [one for one in seen if one in (Phase.PURGE, Phase.LAY_OUT, Phase.PRECONDITION)] == [
+        Phase.LAY_OUT,
+        Phase.PURGE,
+        Phase.LAY_OUT,
+        Phase.PRECONDITION,
+    ]
+    assert len(stage.hosts["local"].asked("trim")) == 1
+    stage.assert_left_clean()
+
+
+def test_a_refused_device_is_never_taken() -> None:
+    stage = stage_of('purge = "discard"', script=FakeScript(objections=("mounted", "swap"))).play()
+    assert stage.fault is not None
+    assert len(stage.fault.faults) == 2
+    for verb in ("device_open", "discard", "run"):
+        assert stage.hosts["local"].asked(verb) == []
+
+
+def test_a_stop_while_it_is_prepared_is_an_interruption_and_the_state_is_made_again() -> None:
+    stage = stage_of('purge = "discard"\nfill = 2')
+    stage.stop = Stop()
+
+    def stop_at_fill(event: Event) -> None:
+        if isinstance(event, PhaseStarted) and event.phase is Phase.PRECONDITION and stage.stop:
+            stage.stop.request()
+
+    stage.notes.react = stop_at_fill
+    stage.play()
+    assert stage.status is SessionStatus.INTERRUPTED
+    assert ledger(stage).targets[0].under_way == "preparing"
+    stage.assert_left_clean()
+    again = stage_of('purge = "discard"\nfill = 2')
+    again.earlier = Earlier(ledger=ledger(stage))
+    again.play()
+    assert again.status is SessionStatus.DONE, again.fault
+    assert phases(again).count(Phase.PURGE) == 1
+    assert again.records[0].states[0].written_bytes == 2 * REGION
+
+
+def test_a_session_that_goes_on_keeps_the_state_that_it_left() -> None:
+    first = stage_of('purge = "discard"').play()
+    done = frozenset((record.run.point.digest, 1) for record in first.records[:2])
+    counter = ledger(first).targets[0].counter_bytes
+    again = stage_of('purge = "discard"')
+    again.earlier = Earlier(done=done, ledger=ledger(first))
+    again.play()
+    assert again.status is SessionStatus.DONE, again.fault
+    # This machine counts from its own beginning: less than before, so the disk was replaced.
+    assert counter is not None
+    assert any("unknown" in notice.text for notice in again.notes.of(Notice))
+    assert phases(again).count(Phase.PURGE) == 1

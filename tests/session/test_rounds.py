@@ -1,0 +1,45 @@
+"""Rounds of preconditioning: whatever went wrong in one ends them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from iolab.core.engine import EngineName
+from iolab.hosts.answers import ExitedAnswer
+from iolab.hosts.engine import EngineReading
+from iolab.hosts.remote_process import Ending
+from iolab.targets.precondition import round_fault
+from tests.analysis.records import engine_totals
+from tests.loads.fileio.test_checks_generator import CALM
+
+EXITED = ExitedAnswer(code=0, signal=None, user_s=1, system_s=1, max_rss_bytes=0, real_ns=0)
+TOTALS = replace(engine_totals(None, None), generator=CALM)
+FAILED = replace(TOTALS, error=5, generator=replace(CALM, errors=(("read EIO", 3),)))
+
+
+def fault(
+    *, totals: Any = TOTALS, faults: tuple[str, ...] = (), stderr: str = "", **how: Any
+) -> str | None:
+    ending = Ending(EXITED.model_copy(update=how), stderr, halted=False)
+    reading = EngineReading("native-0.1.0", 0, 1, (), totals, faults)
+    found = round_fault(EngineName.NATIVE, "c1", 2, ending, reading)
+    return found.happened if found else None
+
+
+def test_a_round_that_went_well() -> None:
+    assert fault() is None
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"totals": FAILED}, "native failed in round 2 on host 'c1': 3 x read EIO."),
+        ({"code": 2, "totals": None, "faults": ("depth is 0",)}, "'c1': depth is 0."),
+        ({"code": None, "signal": 9, "stderr": "Killed\n"}, "'c1': Killed."),
+    ],
+)
+def test_whatever_went_wrong_ends_the_rounds(how: dict[str, Any], says: str) -> None:
+    assert (fault(**how) or "").endswith(says)

@@ -1,0 +1,280 @@
+"""The studies that come with iolab are those that were published."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iolab.core.engine import EngineName
+from iolab.core.study import MethodKind, Study
+from iolab.core.workload import Access, Job, Workload
+from iolab.guests.guest import GuestSettings
+from iolab.guests.study import node_path
+from iolab.loads.keyvalue.cost import key_value_space, store_bytes
+from iolab.loads.keyvalue.problems import memory_notes
+from iolab.loads.keyvalue.workload import KeyValueJob, YcsbJob
+from iolab.loads.metadata.workload import MetadataJob
+from iolab.study.inventory import Inventory
+from iolab.study.load import LoadOptions, scale_names
+from iolab.study.targets import nodes_of
+from iolab.study.template import study_template
+from iolab.units import parse_size
+from tests.plans import make_plan, parse_study
+
+STUDIES = Path(__file__).resolve().parents[2] / "studies"
+
+
+def published(name: str) -> dict[str, Any]:
+    return tomllib.loads((STUDIES / "published" / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def workloads(name: str, scale: str = "full") -> dict[str, Workload]:
+    text = (STUDIES / f"{name}.toml").read_text(encoding="utf-8")
+    study = parse_study(text, name, LoadOptions("/mnt/t", scale))
+    return {workload.id: workload for workload in study.workloads}
+
+
+def test_cluster_kpi_has_the_published_jobs() -> None:
+    source = published("cluster-kpi")
+    common = source["method"]["common"]
+    ours = workloads("cluster-kpi")
+    assert list(ours) == [*(job["id"] for job in source["job"]), "metadata"]
+    for job in source["job"]:
+        expected = Job(
+            engine=ours[job["id"]].job.engine,
+            access=Access(job["rw"]),
+            block_bytes=parse_size(job["bs"]),
+            iodepth=job["iodepth"],
+            numjobs=job["numjobs"],
+            file_bytes=parse_size(common["filesize"]),
+            direct=common["direct"],
+            ioengine=common["ioengine"],
+        )
+        assert ours[job["id"]].job == expected
+        assert ours[job["id"]].indicator.value in job["id"]
+
+
+def test_cluster_kpi_has_the_published_metadata_part() -> None:
+    source = published("cluster-kpi")["metadata"]
+    ours = workloads("cluster-kpi")["metadata"]
+    job = ours.job
+    assert isinstance(job, MetadataJob)
+    assert job.engine is EngineName.METADATA
+    assert job.ranks * source["clients"] == source["ranks"]
+    assert job.files_per_rank == source["files_per_rank"]
+    assert job.rank_shift == source["options"]["rank_shift"]
+    assert job.file_bytes == 0
+    assert ours.repeats == source["options"]["iterations"]
+    small = workloads("cluster-kpi", "small")["metadata"].job
+    assert isinstance(small, MetadataJob)
+    assert small.rank_shift == small.ranks
+
+
+def test_ssd_cluster_has_the_published_workloads_and_depths() -> None:
+    source = published("ssd-cluster")
+    ours = workloads("ssd-cluster")
+    assert list(ours) == [workload["id"] for workload in source["workload"]]
+    for workload in source["workload"]:
+        mine = ours[workload["id"]]
+        depths = "random_iodepths" if mine.io.access.random else "sequential_iodepths"
+        assert mine.io.access.value == workload["rw"]
+        assert mine.io.block_bytes == parse_size(workload["bs"])
+        assert mine.io.read_percent == workload.get("rwmixread")
+        assert mine.io.numjobs == source["method"]["jobs_per_client"]
+        (axis,) = mine.sweep
+        assert (axis.name, list(axis.values)) == ("iodepth", source["method"][depths])
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("cluster-kpi", 160), ("ssd-cluster", 305)])
+def test_the_small_scale_is_the_same_shape_and_soon_done(name: str, seconds: int) -> None:
+    text = (STUDIES / f"{name}.toml").read_text(encoding="utf-8")
+    assert scale_names(text) == ("full", "small")
+    full = make_plan(parse_study(text, name, LoadOptions("/mnt/t")))
+    small = make_plan(parse_study(text, name, LoadOptions("/mnt/t", "small")))
+    assert [run.point.label for run in small.runs] == [run.point.label for run in full.runs]
+    assert small.budget.seconds < seconds
+    assert small.budget.layout_bytes_per_host == 2 << 30
+    assert all(point.job.direct for point in small.points if isinstance(point.job, Job))
+
+
+def test_rocksdb_has_the_published_matrix() -> None:
+    source = published("rocksdb")["method"]
+    ours = workloads("rocksdb")
+    assert list(ours) == source["workloads"]
+    for name, workload in ours.items():
+        job = workload.job
+        assert isinstance(job, KeyValueJob)
+        assert job.workload == name
+        assert job.read_percent == source["readrandomwriterandom_read_percent"]
+        assert (job.write_bytes_per_s is not None) == (name == "readwhilewriting")
+        block_size, threads = workload.sweep
+        assert (block_size.name, list(block_size.values)) == ("block_size", source["block_sizes"])
+        assert (threads.name, list(threads.values)) == ("threads", source["threads"])
+
+
+@pytest.mark.parametrize("scale", ["full", "small"])
+def test_no_database_of_rocksdb_fits_into_the_memory_that_it_may_use(scale: str) -> None:
+    jobs = [workload.job for workload in workloads("rocksdb", scale).values()]
+    for job in jobs:
+        assert isinstance(job, KeyValueJob)
+        assert job.memory_bytes is not None
+        assert store_bytes(job) > 2 * job.memory_bytes
+        assert job.write_bytes_per_s is None or job.write_bytes_per_s < job.memory_bytes
+    assert len({job.loaded for job in jobs if isinstance(job, KeyValueJob)}) == 1
+
+
+def test_cassandra_has_the_published_workloads() -> None:
+    source = published("cassandra")
+    ours = workloads("cassandra")
+    assert list(ours) == [workload["id"] for workload in source["workload"]]
+    for workload in source["workload"]:
+        job = ours[workload["id"]].job
+        assert isinstance(job, YcsbJob)
+        mix = {operation.key.replace("_", ""): share for operation, share in job.mix}
+        assert mix == workload["mix"]
+        assert (job.fields, job.field_bytes) == (
+            source["method"]["field_count"],
+            source["method"]["field_length"],
+        )
+        assert job.distribution.value == source["method"]["key_distribution"]
+        (axis,) = ours[workload["id"]].sweep
+        assert (axis.name, list(axis.values)) == ("threads", source["method"]["threads"])
+
+
+def test_every_server_can_be_asked_for_on_the_command_line() -> None:
+    text = (STUDIES / "cassandra.toml").read_text(encoding="utf-8")
+    for sets, kind in (
+        ((), "embedded"),
+        (("server.kind=managed",), "managed"),
+        (("server.kind=given", "server.addresses=db-1"), "given"),
+    ):
+        for scale in ("full", "small"):
+            study = parse_study(text, "s", LoadOptions("/mnt/t", scale, sets))
+            assert study.server.kind.value == kind
+            assert list(memory_notes(study, make_plan(study).points)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "sets", "cells", "seconds"),
+    [
+        ("rocksdb", (), 24, 240),
+        ("cassandra", (), 12, 180),
+        ("cassandra", ("server.kind=managed",), 12, 420),
+    ],
+)
+def test_the_small_scale_of_a_store_is_soon_done(
+    name: str, sets: tuple[str, ...], cells: int, seconds: int
+) -> None:
+    text = (STUDIES / f"{name}.toml").read_text(encoding="utf-8")
+    assert scale_names(text) == ("full", "small")
+    study = parse_study(text, name, LoadOptions("/mnt/t", "small", sets))
+    plan = make_plan(study)
+    assert len(plan.runs) == cells
+    assert plan.budget.seconds <= seconds
+    assert plan.budget.layout_bytes_per_host == 0
+    assert {run.point.workload for run in plan.runs} == set(workloads(name))
+    assert list(memory_notes(study, plan.points)) == []
+    assert plan.budget.free_bytes_needed_per_host < 5 << 30
+    if study.target.image_bytes is not None:
+        assert key_value_space(study, plan.points, "local", 200e6) < study.target.image_bytes
+
+
+def test_the_first_study_that_is_written_loads() -> None:
+    text = study_template("my-study")
+    for scale in scale_names(text):
+        study = parse_study(text, "my-study.toml", LoadOptions("/mnt/t", scale))
+        assert study.id == "my-study"
+        assert len(make_plan(study).points) == 7
+
+
+def test_the_commented_lines_of_the_first_study_load_too() -> None:
+    lines = study_template("x").splitlines()
+    opened = [
+        line[2:] if line.startswith("# ") and (" = " in line or line.startswith("# [[")) else line
+        for line in lines
+    ]
+    text = "\n".join(line for line in opened if not line.startswith("#"))
+    study = parse_study(text, "x.toml", LoadOptions())
+    assert [host.name for host in study.hosts] == ["client-1", "client-2"]
+    assert study.configurations[0].cost is not None
+    assert study.target.keep_files
+    last_of_io = study.workloads[2]
+    assert last_of_io.job.options == (("random_distribution", "zipf:1.1"),)
+    assert {workload.job.engine for workload in study.workloads[3:]} == {
+        EngineName.METADATA,
+        EngineName.DB_BENCH,
+        EngineName.YCSB,
+    }
+
+
+def vm_fleet(scale: str = "full", *sets: str) -> Study:
+    text = (STUDIES / "vm-fleet.toml").read_text(encoding="utf-8")
+    return parse_study(text, "vm-fleet", LoadOptions("/mnt/t", scale, sets))
+
+
+def test_vm_fleet_has_the_published_machines_mixes_and_times() -> None:
+    source = published("vm-fleet")["method"]
+    study = vm_fleet()
+    assert study.guests == GuestSettings(
+        vcpus=source["vm"]["vcpus"],
+        memory_bytes=source["vm"]["memory_gib"] << 30,
+        disk_bytes=source["vm"]["disk_gib"] << 30,
+    )
+    sizes = tuple(range(source["vms_per_node_min"], source["vms_per_node_max"] + 1))
+    assert [workload.id for workload in study.workloads] == [
+        f"write-{percent}" for percent in source["write_percent"]
+    ]
+    for workload, percent in zip(study.workloads, source["write_percent"], strict=True):
+        job = workload.io
+        assert job.access.random
+        assert job.access.reads == (percent < 100)
+        assert job.access.writes == (percent > 0)
+        assert job.read_percent in (None, 100 - percent)
+        assert (job.block_bytes, job.numjobs) == (
+            parse_size(source["block_size"]),
+            source["threads_per_vm"],
+        )
+        assert {axis.name: axis.values for axis in workload.sweep} == {
+            "iodepth": tuple(source["queue_depths"]),
+            "vms_per_node": sizes,
+        }
+    method = study.method
+    assert method.kind is MethodKind.FIXED
+    assert (method.warmup_s, method.runtime_s) == (source["warmup_s"], source["run_s"])
+    assert method.repeats == source["repeats"]
+
+
+def test_vm_fleet_measures_the_smallest_and_the_largest_fleet_and_may_measure_all() -> None:
+    plan = make_plan(vm_fleet())
+    assert {1, 24} <= {run.point.per_node for run in plan.runs} < set(range(1, 25))
+    every = make_plan(vm_fleet("full", "workload.*.axis=listed"))
+    assert len(every.points) == 4 * 2 * 24
+    assert len(every.runs) == 3 * len(every.points)
+
+
+def test_vm_fleet_is_small_enough_for_emulated_machines_on_two_processors() -> None:
+    study = vm_fleet("small")
+    plan = make_plan(study)
+    assert len(plan.runs) == 24
+    assert [point.per_node for point in plan.points[:3]] == [1, 2, 3]
+    assert plan.budget.seconds < 360
+    assert plan.budget.free_bytes_needed_per_host < 1 << 30
+    assert plan.destroys == ()
+    assert study.guests is not None
+    assert {item.bytes_per_host for item in plan.data_sets} == {study.guests.disk_bytes}
+    text = (STUDIES / "vm-fleet.toml").read_text(encoding="utf-8")
+    anywhere = parse_study(text, "vm-fleet", LoadOptions(scale="small"))
+    assert {node_path(anywhere, node) for node in nodes_of(anywhere)} == {"/var/tmp"}
+
+
+def test_vm_fleet_runs_on_machines_that_exist_already() -> None:
+    text = (STUDIES / "vm-fleet.toml").read_text(encoding="utf-8")
+    written = "format = 1\n[[host]]\nname = 'n[1-2]'\nrole = 'hypervisor'\n"
+    written += "[[host]]\nname = 'n[1-2]-vm[1-3]'\nnode = 'n[1-2]'\npath = '/data'\n"
+    options = LoadOptions(scale="small", inventory=Inventory(written, "guests.toml"))
+    study = parse_study(text, "vm-fleet", options)
+    assert study.guests is None
+    assert len(study.configurations[0].hosts) == 6

@@ -1,0 +1,145 @@
+"""What is published of the format agrees with it: the JSON Schema and the reference page."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from iolab.errors import UsageError
+from iolab.guests.study import VmTable
+from iolab.loads.fileio.options import FIO_OPTIONS
+from iolab.loads.keyvalue.options import DB_BENCH_OPTIONS, YCSB_OPTIONS, DbBenchOption, YcsbOption
+from iolab.loads.keyvalue.study import DbBenchTable, MixTable, ServerTable, YcsbTable
+from iolab.loads.metadata.study import MetadataTable
+from iolab.loads.metadata.workload import MDTEST_OPTIONS, MdtestOption
+from iolab.study import file
+from iolab.study.file import MethodTable
+from iolab.study.target_tables import PreconditionTable, Table, TargetTable
+from iolab.study.template import study_template
+from iolab.study.values import option_text
+from tests.plans import study_schema
+from tests.study.studies import SMALL, workload
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "reference" / "study.md").read_text(encoding="utf-8")
+HEADINGS: dict[str, type[Table]] = {
+    "## Top level": file.HeadingTable,
+    "## `[target]`": TargetTable,
+    "## `[precondition]`": PreconditionTable,
+    "## `[[configuration]]`": file.ConfigurationTable,
+    "### `capacity`": file.CapacityTable,
+    "### `cost`": file.CostTable,
+    "## `[[host]]`": file.HostTable,
+    "## `[[workload]]`": file.WorkloadTable,
+    "### Metadata workloads": MetadataTable,
+    "### db_bench workloads": DbBenchTable,
+    "### YCSB workloads": YcsbTable,
+    "### `mix`": MixTable,
+    "## `[server]`": ServerTable,
+    "## `[vm]`": VmTable,
+    "## `[method]`": MethodTable,
+    "## `[telemetry]`": file.TelemetryTable,
+}
+
+
+def rows(heading: str) -> dict[str, list[str]]:
+    """The rows of the first table under a heading, by the name in their first cell."""
+    after = PAGE.split(f"\n{heading}\n", 1)[1]
+    section = re.split(r"\n#", after, maxsplit=1)[0]
+    lines = [line for line in section.splitlines() if line.startswith("| `")]
+    found = [line.strip("| ").split(" | ") for line in lines]
+    return {cells[0].strip("`"): cells for cells in found}
+
+
+def test_the_schema_is_the_generated_one() -> None:
+    written = (ROOT / "schema" / "study.json").read_text(encoding="utf-8")
+    assert written == json.dumps(study_schema(), indent=2, sort_keys=True) + "\n"
+
+
+@pytest.mark.parametrize("name", ["cassandra", "cluster-kpi", "rocksdb", "ssd-cluster", "vm-fleet"])
+def test_bundled_studies_fit_the_schema(name: str) -> None:
+    text = (ROOT / "studies" / f"{name}.toml").read_text(encoding="utf-8")
+    jsonschema.Draft202012Validator(study_schema()).validate(tomllib.loads(text))
+
+
+@pytest.mark.parametrize(
+    "line", ["iodpeth = 1", "iodepth = 0", "iodepth = []", 'ioengine = "x"', "direct = 1"]
+)
+def test_the_schema_finds_what_the_loader_finds(line: str) -> None:
+    validator = jsonschema.Draft202012Validator(study_schema())
+    assert validator.is_valid(tomllib.loads(SMALL))
+    assert not validator.is_valid(tomllib.loads(workload(line)))
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_every_key_is_documented_and_no_other(heading: str) -> None:
+    assert set(rows(heading)) == set(HEADINGS[heading].model_fields)
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_required_keys_are_documented_as_such(heading: str) -> None:
+    fields = HEADINGS[heading].model_fields
+    said = {key for key, cells in rows(heading).items() if cells[3] == "required"}
+    assert said == {key for key, field in fields.items() if field.is_required()}
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_every_example_is_toml_that_its_table_takes(heading: str) -> None:
+    table = HEADINGS[heading]
+    needed = {
+        key: tomllib.loads(rows(heading)[key][4].strip("`"))[key]
+        for key, field in table.model_fields.items()
+        if field.is_required()
+    }
+    for key, cells in rows(heading).items():
+        example = tomllib.loads(cells[4].strip("`"))
+        assert list(example) == [key]
+        table.model_validate({**needed, **example})
+
+
+def test_documented_defaults_are_the_real_ones() -> None:
+    for heading in ("## `[method]`", "## `[target]`", "## `[telemetry]`"):
+        table = HEADINGS[heading]
+        written = {
+            key: cells[3].strip("`")
+            for key, cells in rows(heading).items()
+            if cells[3].startswith("`") and cells[3] != "`--path`"
+        }
+        text = "\n".join(
+            f"{key} = {value}"
+            if value in ("true", "false") or value.isdigit()
+            else f'{key} = "{value}"'
+            for key, value in written.items()
+        )
+        assert table.model_validate(tomllib.loads(text)) == table()
+
+
+def test_every_fio_option_is_documented() -> None:
+    for option in FIO_OPTIONS.values():
+        assert rows("### `fio`")[option.name][1:3] == [option.meaning, f"`{option.example}`"]
+
+
+def test_every_option_of_the_other_engines_is_documented() -> None:
+    options: tuple[tuple[str, DbBenchOption | MdtestOption | YcsbOption], ...] = (
+        *(("db_bench", option) for option in DB_BENCH_OPTIONS.values()),
+        *(("mdtest", option) for option in MDTEST_OPTIONS.values()),
+        *(("ycsb", option) for option in YCSB_OPTIONS.values()),
+    )
+    for engine, option in options:
+        page = (ROOT / "docs" / "reference" / "engines" / f"{engine}.md").read_text("utf-8")
+        row = f"\n| `{option.name}` | {option.meaning} | `"
+        assert row in page
+        # A flag may be written as true; the text of it is what the engine is told.
+        example = page.partition(row)[2].partition("` |")[0]
+        assert option_text(tomllib.loads(f"example = {example}")["example"]) == option.example
+
+
+@pytest.mark.parametrize("bad", ["", "a b", "../x", "x" * 65, "a\nb"])
+def test_a_first_study_needs_an_id(bad: str) -> None:
+    with pytest.raises(UsageError, match="cannot be the id"):
+        study_template(bad)

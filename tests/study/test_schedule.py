@@ -1,0 +1,196 @@
+"""Points, their digests and files, and the order and cost of their runs."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from iolab.core.engine import EngineName
+from iolab.core.run import DataSet, Plan
+from iolab.core.study import IDLE_WATCH_S, Study
+from iolab.loads.fileio.generator_limit import LOOK_S
+from iolab.study.cost import (
+    ASSUMED_WRITE_BYTES_PER_S,
+    RUN_OVERHEAD_S,
+    SESSION_OVERHEAD_S,
+    with_spare,
+)
+from iolab.study.schedule import expand
+from tests.plans import make_plan
+from tests.study.studies import SMALL, load, workload
+
+TWO_HOSTS = (
+    SMALL + '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
+    '[[configuration]]\nid = "one"\nhosts = ["a"]\n[[configuration]]\nid = "both"\n'
+)
+# The digests of SMALL's points, as the first version of the format made them.
+STABLE = ["62ebc852b71ef154", "109610c93f6931b5", "f88480171a6aa9ba"]
+
+
+def labels(plan: Plan) -> list[str]:
+    return [run.point.label for run in plan.runs]
+
+
+def test_several_lists_are_a_product_and_the_first_axis_is_slowest() -> None:
+    study = load(workload("iodepth = [1, 8]\nnumjobs = [2, 1]", bs='["4k", "8k"]'))
+    points = expand(study)
+    assert [point.axis for point in points][:3] == [
+        (("bs", "4k"), ("iodepth", 1), ("numjobs", 2)),
+        (("bs", "4k"), ("iodepth", 1), ("numjobs", 1)),
+        (("bs", "4k"), ("iodepth", 8), ("numjobs", 2)),
+    ]
+    assert len(points) == 8
+    assert points[-1].io.block_bytes == 8192
+    assert (points[-1].io.iodepth, points[-1].io.numjobs) == (8, 1)
+
+
+def test_every_axis_reaches_the_job() -> None:
+    text = workload("rwmixread = [70, 30]\nrate_iops = [10, 20]", rw="randrw").replace(
+        'filesize = "1m"', 'filesize = ["1m", 2097152]'
+    )
+    last = expand(load(text))[-1]
+    assert last.axis == (("rwmixread", 30), ("filesize", 2097152), ("rate_iops", 20))
+    assert (last.io.read_percent, last.io.file_bytes, last.io.rate_iops) == (30, 2 << 20, 20)
+
+
+def test_a_mixed_workload_without_a_share_reads_half() -> None:
+    assert expand(load(workload(rw="rw")))[0].io.read_percent == 50
+    assert expand(load(workload(rw="read")))[0].io.read_percent is None
+
+
+def test_as_written_runs_block_by_block() -> None:
+    plan = make_plan(load(SMALL, "method.repeats=2"))
+    assert labels(plan) == ["rand-read iodepth=1", "rand-read iodepth=8", "mix"] * 2
+    assert [run.order for run in plan.runs] == [1, 2, 3, 4, 5, 6]
+    assert [run.repeat for run in plan.runs] == [1, 1, 1, 2, 2, 2]
+
+
+def test_randomised_shuffles_each_block_by_the_seed() -> None:
+    many = workload("iodepth = [1, 2, 3, 4, 5, 6, 7, 8]")
+    sets = ("method.order=randomised", "method.repeats=2", "method.seed=7")
+    plan = make_plan(load(many, *sets))
+    assert labels(plan) == labels(make_plan(load(many, *sets)))
+    assert sorted(labels(plan)[:8]) == sorted(labels(plan)[8:]) == sorted(labels(plan)[:8])
+    assert labels(plan)[:8] != labels(plan)[8:]
+    assert labels(plan) != labels(make_plan(load(many, *sets[:2], "method.seed=8")))
+    # The documented recipe, so that an order can be had again by hand.
+    block = list(expand(load(many)))
+    random.Random(7).shuffle(block)  # noqa: S311
+    assert [run.point.axis for run in plan.runs[:8]] == [point.axis for point in block]
+
+
+def test_points_share_files_of_one_size() -> None:
+    plan = make_plan(load(SMALL, "workload.mix.numjobs=4"))
+    assert plan.data_sets == (DataSet("s1m", "default", 4, 1, 1 << 20),)
+    assert {point.data_set for point in plan.points} == {"s1m"}
+
+
+@pytest.mark.parametrize(
+    ("assignment", "ids"),
+    [
+        ("workload.mix.filesize=1536k", {"s1m", "s1536k"}),
+        ("workload.mix.filesize=2g", {"s1m", "s2g"}),
+        ("workload.mix.files=4", {"s1m", "s1mx4"}),
+        ("workload.mix.contents=zeros", {"s1m", "s1mc"}),
+        ("workload.mix.contents=random", {"s1m"}),
+        ("workload.mix.fio.dedupe_percentage=50", {"s1m", "s1mc"}),
+    ],
+)
+def test_files_that_differ_have_sets_of_their_own(assignment: str, ids: set[str]) -> None:
+    assert {item.id for item in make_plan(load(SMALL, assignment)).data_sets} == ids
+
+
+def test_a_set_of_odd_size_names_its_bytes() -> None:
+    study = load(workload(bs='"512"').replace('"1m"', "1536"))
+    assert make_plan(study).data_sets[0].id == "s1536b"
+
+
+def test_configurations_have_sets_of_their_own_that_are_found_by_id() -> None:
+    plan = make_plan(load(TWO_HOSTS))
+    assert [item.id for item in plan.data_sets] == ["s1m-one", "s1m-both"]
+    for point in plan.points:
+        assert plan.data_set(point.data_set).configuration == point.configuration
+
+
+def digests(study: Study) -> list[str]:
+    return [point.digest for point in expand(study)]
+
+
+def test_digests_are_stable_over_versions() -> None:
+    # Stored sessions are found by these; a change of digest breaks every resume.
+    assert digests(load(SMALL)) == STABLE
+    assert digests(load(SMALL, "method.runtime=1s", path="/elsewhere")) == STABLE
+
+
+def test_digests_differ_where_the_load_differs() -> None:
+    base = digests(load(SMALL))
+    assert len(set(base)) == len(base)
+    for assignment in ("workload.*.bs=8k", "workload.*.numjobs=2", "workload.*.direct=false"):
+        assert not set(base) & set(digests(load(SMALL, assignment)))
+    assert len(set(digests(load(TWO_HOSTS)))) == 6
+
+
+def test_the_digest_of_a_plan_tells_plans_apart() -> None:
+    sets = [
+        "method.runtime=9s",
+        "method.repeats=2",
+        "method.order=randomised",
+        "telemetry.interval=2s",
+    ]
+    found = {make_plan(load(SMALL, assignment)).digest for assignment in sets}
+    assert len(found | {make_plan(load(SMALL)).digest}) == 5
+    assert make_plan(load(SMALL)).digest == make_plan(load(SMALL + "# more\n")).digest
+
+
+def test_the_digest_of_a_plan_knows_its_targets() -> None:
+    found = {
+        make_plan(load(SMALL)).digest,
+        make_plan(load(SMALL, path="/mnt/u")).digest,
+        make_plan(load(SMALL, "host.local.path=/mnt/v")).digest,
+    }
+    assert len(found) == 3
+
+
+def test_the_budget_says_where_the_time_goes() -> None:
+    study = load(SMALL, "method.warmup=5s", "method.runtime=30s", "method.settle=2s")
+    budget = make_plan(study).budget
+    layout = (1 << 20) / ASSUMED_WRITE_BYTES_PER_S
+    assert [round(seconds, 6) for _, seconds in budget.reasons] == [
+        SESSION_OVERHEAD_S,
+        round(layout, 6),
+        105.0,
+        3 * (RUN_OVERHEAD_S + IDLE_WATCH_S),
+        2 * LOOK_S[EngineName.FIO],
+        6.0,
+    ]
+    assert budget.seconds == pytest.approx(sum(seconds for _, seconds in budget.reasons))
+    assert "1 MiB on each host at 200 MB/s (assumed)" in budget.reasons[1][0]
+
+
+def test_a_measured_rate_takes_the_place_of_the_assumed_one() -> None:
+    budget = make_plan(load(SMALL), layout_bytes_per_s=1e6).budget
+    assert budget.reasons[1][0].endswith("at 1 MB/s (measured)")
+    assert budget.reasons[1][1] == pytest.approx(1.048576)
+
+
+def test_the_budget_counts_bytes_on_each_host_and_on_all() -> None:
+    reading = TWO_HOSTS.replace("randrw", "randread").replace("rwmixread = 70\n", "")
+    budget = make_plan(load(reading)).budget
+    # Host a is in both configurations, so both data sets lie there at once.
+    assert budget.layout_bytes_per_host == 2 << 20
+    assert budget.write_bytes_estimate == 3 << 20
+    assert budget.free_bytes_needed_per_host == with_spare(2 << 20)
+
+
+def test_writing_runs_are_estimated_by_rate_share_and_limit() -> None:
+    sets = ("method.warmup=0", "method.runtime=10s")
+    mixed = make_plan(load(workload("rwmixread = 75", rw="randrw"), *sets)).budget
+    assert mixed.write_bytes_estimate == (1 << 20) + round(ASSUMED_WRITE_BYTES_PER_S * 0.25 * 10)
+    slow = make_plan(load(workload("rate_iops = 100\nnumjobs = 2", rw="randwrite"), *sets)).budget
+    assert slow.write_bytes_estimate == (2 << 20) + 100 * 2 * 4096 * 10
+
+
+def test_spare_space_is_a_share_and_a_floor() -> None:
+    assert with_spare(0) == 64 << 20
+    assert with_spare(100 << 30) == (105 << 30) + (64 << 20)
