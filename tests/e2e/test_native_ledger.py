@@ -195,9 +195,10 @@ def test_after_a_killed_agent_the_files_and_their_ledger_begin_anew(
 
 
 def _agent() -> int:
-    """The agent that serves this process: the one below its keeper."""
+    """The agent that serves this process: below its keeper, and above its guard."""
     agents = {pid for pid, name in descendants(os.getpid()).items() if name == "iolab-agent"}
-    (serving,) = (pid for pid in agents if _parent(pid) in agents)
+    keepers = {pid for pid in agents if _parent(pid) not in agents}
+    (serving,) = (pid for pid in agents if _parent(pid) in keepers)
     return serving
 
 
