@@ -116,8 +116,12 @@ def _metadata_job(job: MetadataJob) -> str:
     size = f" of {format_bytes(job.file_bytes)}" if job.file_bytes else ""
     return (
         f"{job.engine.value}: {count(job.ranks, 'rank')}, {count(job.files_per_rank, 'file')}"
-        f"{size} each, rank shift {job.rank_shift}"
+        f"{size} each{_phase_end(job)}, rank shift {job.rank_shift}"
     )
+
+
+def _phase_end(job: MetadataJob) -> str:
+    return "" if job.phase_s is None else f" at most, phases of {format_duration_s(job.phase_s)}"
 
 
 def _db_bench_job(job: KeyValueJob) -> str:

@@ -65,7 +65,9 @@ class MetadataStudy:
             return Cost()
         jobs = [job for _, job in mine]
         files = sum(job.ranks * job.files_per_rank for job in jobs)
-        says = f"{len(jobs)} runs: {files:,} files on each host made, read, removed (assumed rates)"
+        most = "at most " if any(job.phase_s for job in jobs) else ""
+        done = "files on each host made, read, removed (assumed rates)"
+        says = f"{len(jobs)} runs: {most}{files:,} {done}"
         clients = {item.id: len(item.hosts) for item in study.configurations}
         return Cost(
             load=((says, sum(iteration_seconds(job) for job in jobs)),),
