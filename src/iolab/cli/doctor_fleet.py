@@ -236,14 +236,21 @@ def _file_systems(hosts: Sequence[Inspected]) -> Iterator[Finding]:
         return
     groups = _groups((_source(seen), host) for seen, host in known)
     one_machine = len({host.facts.kernel.boot_id for _, host in known}) == 1
-    if len(groups) == 1 and (one_machine or known[0][0].network):
+    if len(groups) == 1 and one_machine and len({host.path for _, host in known}) > 1:
+        says = f"one file system, but not one directory: {next(iter(groups))}"
+        do = (
+            "Name one directory for all where clients are to work on each other's files (metadata)."
+        )
+        yield Finding("file system", State.NOTE, says, do)
+    elif len(groups) == 1 and (one_machine or known[0][0].network):
         yield Finding("file system", State.OK, f"the same everywhere: {next(iter(groups))}")
     elif any(seen.network for seen, _ in known):
         do = "Mount the same on all; a host without the mount measures its own disk."
         yield Finding("file system", State.NOTE, f"not the same everywhere: {_who(groups)}", do)
     else:
         says = f"each host has its own, none is shared: {_who(groups)}"
-        do = "If a shared file system is meant, mount it there; else totals add up these."
+        do = "If a shared one is meant, mount it; else totals add up these, and metadata workloads "
+        do += "with a rank shift, as mdtest's, are refused."
         yield Finding("file system", State.NOTE, says, do)
 
 
