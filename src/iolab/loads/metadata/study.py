@@ -31,6 +31,10 @@ RANK_FILE_BYTES_MAX: Final = 1 << 20
 RANK_SHIFT_MAX: Final = (1 << 20) - 1
 """Limits of the wire."""
 
+PHASE_SHORT_S: Final = 10.0
+"""Below this a phase sees fewer than two commits of a journal that commits every 5 s, as ext4 does:
+what it leaves to be written is not in its rate."""
+
 PHASE_LEAST_S: Final = 0.1
 PHASE_MOST_S: Final = 3600.0
 """A phase that is shorter is not judged at all; one of an hour is its own study."""
