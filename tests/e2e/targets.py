@@ -26,13 +26,9 @@ class Target:
 def command(*argv: str | Path) -> str:
     """What a program of root's prints; it must succeed."""
     require(ROOT, str(argv[0]))
-    done = subprocess.run(
-        [str(word) for word in argv],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=COMMAND_LIMIT_S,
-    )
+    words = [str(word) for word in argv]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=COMMAND_LIMIT_S)
+    assert done.returncode == 0, f"{words} ended with {done.returncode}: {done.stderr}"
     return done.stdout.strip()
 
 
