@@ -123,7 +123,7 @@ def bounds_memory(study: Study) -> bool:
     jobs = (workload.job for workload in study.workloads)
     if any(isinstance(job, BoundJob) and job.memory_bytes for job in jobs):
         return True
-    return study.server.bounds_memory
+    return study.server is not None and study.server.bounds_memory
 
 
 def rights_faults(study: Study, target: Target, probe: TargetProbe | None) -> list[Fault]:
