@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
+from iolab.cli.study_kinds import STUDY_KINDS
 from iolab.core.configuration import Objective
 from iolab.core.run import Budget, Plan
 from iolab.core.study import Study
@@ -38,6 +39,7 @@ from iolab.report.numbers import axis_label, count, listing
 from iolab.report.terminal import Heading, one_line, pairs, plain, table, title
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, is_on_device
 from iolab.study.file import limit_name
+from iolab.study.foretold import foretell
 from iolab.study.schedule import searched_axes
 from iolab.study.targets import Target, nodes_of, targets_of
 from iolab.units import format_bytes, format_duration_s, format_ns, format_rate_bytes
@@ -118,8 +120,12 @@ def _metadata_job(job: MetadataJob) -> str:
     size = f" of {format_bytes(job.file_bytes)}" if job.file_bytes else ""
     return (
         f"{job.engine.value}: {count(job.ranks, 'rank')}, {count(job.files_per_rank, 'file')}"
-        f"{size} each, rank shift {job.rank_shift}"
+        f"{size} each{_phase_end(job)}, rank shift {job.rank_shift}"
     )
+
+
+def _phase_end(job: MetadataJob) -> str:
+    return "" if job.phase_s is None else f" at most, phases of {format_duration_s(job.phase_s)}"
 
 
 def _db_bench_job(job: KeyValueJob) -> str:
@@ -215,6 +221,7 @@ def plan_document(
             "write_bytes_estimate": budget.write_bytes_estimate,
             "free_bytes_needed_per_host": budget.free_bytes_needed_per_host,
         },
+        "best_verdict": foretell(study, plan, STUDY_KINDS).document(),
         "destroys": list(plan.destroys),
         "notes": list(notes_of(study, plan, facts)),
         "targets": [
@@ -335,6 +342,8 @@ def _costs(
         yield "free space", f"{needed} needed on each {'node' if boots_guests(study) else 'host'}"
     for says in _targets(study, facts):
         yield "target", says
+    for says in foretell(study, plan, STUDY_KINDS).lines():
+        yield "verdict", one_line(says)
     for says in notes_of(study, plan, facts):
         yield "note", Text(says, "yellow")
 

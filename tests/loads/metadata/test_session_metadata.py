@@ -225,6 +225,37 @@ def test_a_target_that_is_not_shared_is_refused_and_nothing_is_measured() -> Non
     played.assert_left_clean()
 
 
+def test_phases_that_end_by_the_clock_ask_for_what_was_made_and_leave_nothing() -> None:
+    slow = FakeMetadata(ops_per_s=300.0)
+    played = stage({"local": FakeScript(metadata=slow)}, extra="phase_runtime = '2s'")
+    (record,) = played.records
+    assert record.status is RunStatus.DONE
+    phases = {phase.operation: phase for phase in phases_of(record.hosts[0])}
+    assert phases[Operation.FILE_CREATE].asked == phases[Operation.FILE_CREATE].done == 600
+    assert all(phase.skipped == 0 for phase in phases.values())
+    made = [150] * 4
+    assert [one.get("files") for one in asked(played, "local")] == [
+        None,
+        None,
+        made,
+        made,
+        made,
+        None,
+    ]
+
+
+def test_files_for_whose_removal_time_was_too_short_go_uncounted_before_their_folders() -> None:
+    script = FakeScript(metadata=FakeMetadata(ops_per_s=2000.0, slow_in="file-remove"))
+    played = stage({"local": script}, extra="phase_runtime = '2s'")
+    (record,) = played.records
+    assert record.status is RunStatus.DONE
+    words = [request["phase"] for request in asked(played, "local")]
+    assert words == [*WORDS[:5], "file-remove", "tree-remove"]
+    assert "runtime_s" not in asked(played, "local")[5]
+    removed = phases_of(record.hosts[0])[4]
+    assert removed.asked == removed.done < phases_of(record.hosts[0])[1].done
+
+
 def test_operations_that_fail_are_counted_and_the_tree_is_removed_all_the_same() -> None:
     load = FakeMetadata(errors={"file-stat": {"EIO": 3}})
     played = stage({"local": FakeScript(metadata=load)})

@@ -35,6 +35,7 @@ from iolab.core.run import HostRun, RunStatus
 from iolab.core.samples import Ints
 from iolab.hosts.telemetry import TARGET
 from iolab.loads.metadata.metrics import FILE_OPERATIONS, PhaseLoad
+from iolab.loads.metadata.study import PHASE_SHORT_S
 from iolab.loads.metadata.view import MetadataView
 from iolab.loads.metadata.workload import Operation, reported_in
 from iolab.units import format_count, format_ns
@@ -212,10 +213,6 @@ def _ended(view: MetadataView, host: HostRun) -> Iterator[Said]:
         yield invalid(f"The engine{where} exited with code {host.exit_code}.", **evidence)
     yield valid(f"The engine{where} ran without error.", **evidence)
 
-
-PHASE_SHORT_S: Final = 10.0
-"""Below this a phase sees fewer than two commits of a journal that commits every 5 s, as ext4 does:
-what it leaves to be written is not in its rate."""
 
 PHASE_USELESS_S: Final = 0.1
 """Below this the milliseconds by which ranks start and end apart are a tenth of the phase."""

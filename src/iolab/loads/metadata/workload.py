@@ -46,7 +46,8 @@ class MetadataJob(AnyJob):
     `file_bytes`. Of the fleet's ranks, numbered over its clients in their order, rank r stats,
     reads and removes what rank (r + `rank_shift`) mod all ranks made (mdtest's `-N`); the usual
     shift is a client's ranks, so that no client works on what it made. `options` are further
-    options of mdtest, allow-listed by its engine.
+    options of mdtest, allow-listed by its engine. With `phase_s` a rank ends a phase on files after
+    that many seconds, and `files_per_rank` is the most that it makes.
     """
 
     stored_as: ClassVar[str] = "metadata"
@@ -57,6 +58,7 @@ class MetadataJob(AnyJob):
     rank_shift: int
     file_bytes: int = 0
     options: tuple[tuple[str, str], ...] = ()
+    phase_s: float | None = None
 
     @property
     def inodes(self) -> int:
@@ -76,7 +78,8 @@ class OperationRun:
     """What one host did in one phase; times are the host's own CLOCK_REALTIME.
 
     `asked` operations are those done, those failed (`errors` by the name of the errno) and those
-    `skipped` because the phase was stopped. A host's ranks start and end one by one: all of them
+    `skipped` because the phase was stopped; in a phase that ends by the clock those that its ranks
+    came to were asked for. A host's ranks start and end one by one: all of them
     worked between `last_start_real_ns` and `first_end_real_ns`. Times and extremes of
     the latency are None when no rank worked; `preemptions` counts how often a rank lost its
     processor.
