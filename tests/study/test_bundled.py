@@ -11,11 +11,11 @@ import pytest
 from iolab.core.engine import EngineName
 from iolab.core.study import MethodKind, Study
 from iolab.core.workload import Access, Job, Workload
-from iolab.guests.guest import GuestSettings
+from iolab.guests.guest import GuestSettings, settings_in
 from iolab.guests.study import node_path
 from iolab.loads.keyvalue.cost import key_value_space, store_bytes
 from iolab.loads.keyvalue.problems import memory_notes
-from iolab.loads.keyvalue.workload import KeyValueJob, YcsbJob
+from iolab.loads.keyvalue.workload import KeyValueJob, YcsbJob, server_settings
 from iolab.loads.metadata.workload import MetadataJob
 from iolab.study.inventory import Inventory
 from iolab.study.load import LoadOptions, scale_names
@@ -153,7 +153,7 @@ def test_every_server_can_be_asked_for_on_the_command_line() -> None:
     ):
         for scale in ("full", "small"):
             study = parse_study(text, "s", LoadOptions("/mnt/t", scale, sets))
-            assert study.server.kind.value == kind
+            assert server_settings(study).kind.value == kind
             assert list(memory_notes(study, make_plan(study).points)) == []
 
 
@@ -263,8 +263,9 @@ def test_vm_fleet_is_small_enough_for_emulated_machines_on_two_processors() -> N
     assert plan.budget.seconds < 720
     assert plan.budget.free_bytes_needed_per_host < 1 << 30
     assert plan.destroys == ()
-    assert study.guests is not None
-    assert {item.bytes_per_host for item in plan.data_sets} == {study.guests.disk_bytes}
+    guests = settings_in(study)
+    assert guests is not None
+    assert {item.bytes_per_host for item in plan.data_sets} == {guests.disk_bytes}
     text = (STUDIES / "vm-fleet.toml").read_text(encoding="utf-8")
     anywhere = parse_study(text, "vm-fleet", LoadOptions(scale="small"))
     assert {node_path(anywhere, node) for node in nodes_of(anywhere)} == {"/var/tmp"}

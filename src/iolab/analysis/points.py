@@ -22,7 +22,7 @@ from iolab.core.metric_spec import OPS_PER_S, Combine, spec_of
 from iolab.core.run import Point, RunStatus
 from iolab.core.stopping import SeriesStatus
 from iolab.core.study import Study
-from iolab.core.workload import Indicator, Job, Mixed, Workload
+from iolab.core.workload import Indicator, Mixed, Workload
 from iolab.stats.changes import Movement, watch
 from iolab.stats.quantiles import BIN_ERROR
 from iolab.stats.repeats import (
@@ -330,7 +330,7 @@ class Alarm:
 
 def sentinel_of(study: Study) -> Point | None:
     """The point that a study measures again and again; None for the fixed method."""
-    able = [item for item in study.workloads if isinstance(item.job, Job)]
+    able = [item for item in study.workloads if item.job.io is not None]
     wanted = [item for item in able if item.id == study.method.sentinel] or able
     if not study.method.sequential or not wanted:
         return None

@@ -11,7 +11,8 @@ from iolab.cli.study_kinds import STUDY_KINDS
 from iolab.core.configuration import Objective
 from iolab.core.run import Budget, Plan
 from iolab.core.study import Study
-from iolab.core.workload import AnyJob, Job, Workload
+from iolab.core.workload import AnyJob, Job, Workload, io_of
+from iolab.guests.guest import settings_in
 from iolab.guests.hosts import fleet_lines, guest_notes
 from iolab.guests.problems import node_targets
 from iolab.guests.study import boots_guests, node_path
@@ -31,6 +32,7 @@ from iolab.loads.keyvalue.workload import (
     ServerKind,
     ServerSettings,
     YcsbJob,
+    server_settings,
 )
 from iolab.loads.metadata.workload import MetadataJob
 from iolab.report.numbers import axis_label, count, listing
@@ -56,7 +58,7 @@ def job_text(job: AnyJob) -> str:
         return _db_bench_job(job)
     if isinstance(job, YcsbJob):
         return _ycsb_job(job)
-    return _io_job(job)
+    return _io_job(io_of(job))
 
 
 def store_text(job: KeyJob) -> str:
@@ -256,7 +258,7 @@ def _guests(study: Study, facts: Mapping[str, HostFacts] | None) -> dict[str, An
 
 def _booted(study: Study) -> dict[str, Any] | None:
     """What guests that are booted have; None for those that exist already."""
-    guests = study.guests
+    guests = settings_in(study)
     if guests is None:
         return None
     return {
@@ -429,7 +431,7 @@ def _stores(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         sizes = [f"{format_bytes(store_bytes(job))} ({store_text(job)})" for job in stores]
         yield "databases", f"{count(len(stores), 'database')}: {'; '.join(sizes)}"
     if any(isinstance(job, YcsbJob) for job in stores):
-        yield "server", server_text(study.server)
+        yield "server", server_text(server_settings(study))
     if study.target.make_xfs:
         image = study.target.image_bytes
         where = "on the device" if image is None else f"in an image file of {format_bytes(image)}"

@@ -10,7 +10,7 @@ from iolab.core.metric import Level
 from iolab.core.run import PlannedRun
 from iolab.core.study import Study
 from iolab.guests.cost import guest_reasons, guests_per_node, image_bytes, node_bytes
-from iolab.guests.guest import GuestSettings
+from iolab.guests.guest import GuestSettings, settings_in
 from iolab.guests.hosts import forced_loads, guest_hosts
 from iolab.guests.problems import check_guests
 from iolab.guests.study import VmTable, node_path, settings_of, stand_in
@@ -66,7 +66,7 @@ class GuestStudy:
 
     def iops_limit(self, study: Study) -> int | None:
         """How many I/Os a second each guest's disk is held to."""
-        return None if study.guests is None else study.guests.iops_limit
+        return settings.iops_limit if (settings := settings_in(study)) else None
 
     def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[Limit]:
         """Disks that are held to a rate, which is then what is measured."""
@@ -88,10 +88,11 @@ class GuestStudy:
 
     def identity(self, study: Study) -> Mapping[str, object]:
         """The guests that are booted, and on which nodes, where any are."""
-        if study.guests is None:
+        settings = settings_in(study)
+        if settings is None:
             return {}
         return {
-            "guests": study.guests.measured,
+            "guests": settings.measured,
             "nodes": [
                 [node.name, node_path(study, node) or "", node.storage_address]
                 for node in nodes_of(study)

@@ -33,7 +33,7 @@ from iolab.loads.keyvalue.study import (
     server_of,
     server_table,
 )
-from iolab.loads.keyvalue.workload import ServerSettings
+from iolab.loads.keyvalue.workload import ServerSettings, server_settings
 from iolab.study.cost import overhead_s
 from iolab.study.document import Document, Faults
 from iolab.study.foretold import Limit, time_limits
@@ -118,7 +118,7 @@ class KeyValueStudy:
             return 0.0
         (here,) = (one for one in study.configurations if one.id == point.configuration)
         written_s = method.warmup_s + method.runtime_s
-        load_s = key_value_seconds(written_s, job, study.server.kind, len(here.hosts))
+        load_s = key_value_seconds(written_s, job, server_settings(study).kind, len(here.hosts))
         return max(load_s + run_overhead_s(study, job) - overhead_s(method), 0.0)
 
     def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[Limit]:

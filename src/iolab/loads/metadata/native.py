@@ -6,8 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NoReturn, cast
 
@@ -28,7 +27,7 @@ from iolab.hosts.remote_process import OVERDUE_S, heeding
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.prepare import watch_idle
 from iolab.loads.metadata.study import operations_of, phase_seconds
-from iolab.loads.metadata.workload import MetadataJob, Operation, OperationRun
+from iolab.loads.metadata.workload import MetadataJob, MetadataRun, Operation, OperationRun
 from iolab.session.context import Crew
 from iolab.session.driver import Driver, Evidence, on_each
 from iolab.session.observers import Watch
@@ -435,7 +434,7 @@ class _Iteration:
             done = tuple(self._done[mine.name])
             whole = len(done) == len(Operation) and not any(phase.skipped for phase in done)
             mine.halted = not whole and mine.error is None
-            mine.details = partial(replace, phases=done)
+            mine.details = MetadataRun(done)
             starts = [one.first_start_real_ns for one in done if one.first_start_real_ns]
             ends = [one.last_end_real_ns for one in done if one.last_end_real_ns]
             mine.span = (min(starts), max(ends)) if starts and ends else None
