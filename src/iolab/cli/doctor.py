@@ -105,7 +105,7 @@ def _fleet(hosts: str, path: str | None, *, as_json: bool) -> Sequence[Finding]:
 
 
 def _end(findings: Sequence[Finding], clean: str) -> None:
-    from iolab.cli.doctor_checks import LEFT, State
+    from iolab.cli.doctor_checks import LEFT, OTHER_LOAD, State
     from iolab.cli.output import say
     from iolab.errors import ExitCode
     from iolab.report.numbers import count
@@ -114,6 +114,12 @@ def _end(findings: Sequence[Finding], clean: str) -> None:
     if any(item.what == LEFT for item in findings):
         say(f"Left by killed sessions; to see and remove it: {one_line(clean)}")
     faults = [item for item in findings if item.state is State.FAULT]
+    busy = next(
+        (one for one in findings if one.what == OTHER_LOAD and one.state is State.NOTE), None
+    )
+    if not faults and busy is not None:
+        say(f"Not fit to measure now: {busy.says}. All else is ready.")
+        return
     if not faults:
         say("Ready.")
         return
