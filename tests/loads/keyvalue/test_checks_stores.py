@@ -55,7 +55,7 @@ def bench() -> RunRecord:
 
 
 def served(server: ServerRun = SERVER) -> RunRecord:
-    return ycsb_record(server=server)
+    return ycsb_record(details=server)
 
 
 def read(record: RunRecord, bytes_per_read: float, reads: int = READS, ios: float = 1) -> RunRecord:

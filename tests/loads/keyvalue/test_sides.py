@@ -23,7 +23,7 @@ from iolab.core.metric_spec import Better
 from iolab.core.run import Point
 from iolab.core.stopping import SeriesStatus, Steadiness
 from iolab.core.workload import AnyJob
-from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
+from iolab.loads.keyvalue.workload import EMBEDDED, ServerKind, ServerSettings
 from iolab.stats.comparison import Verdict
 from tests.loads.keyvalue.records import BENCH, LOADED, YCSB
 from tests.loads.keyvalue.studies import BASE, STUDY, Values, rates, results
@@ -38,7 +38,7 @@ def side(
     server: ServerSettings | None = None,
     created_s: int = 0,
 ) -> Side:
-    study = STUDY if server is None else replace(STUDY, server=server)
+    study = replace(STUDY, server=server or EMBEDDED)
     point = Point("ab", BASE, READS, (("threads", 4),), job, "")
     return Side(
         name=name,
