@@ -117,6 +117,7 @@ def test_a_lie_is_found(target: Target, tmp_path: Path, lie: str, rw: str, code:
     assert set(found) - also == {code}, found
 
 
+@pytest.mark.alone  # others who want the processor add to the engine's time alone
 def test_latencies_made_shorter_are_found_and_no_queue_is_blamed(
     disk: Target, tmp_path: Path
 ) -> None:

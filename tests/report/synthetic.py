@@ -81,19 +81,11 @@ class Source:
         record = self.record(digest, repeat)
         run = next(r for r in self.results() if (r.digest, r.repeat) == (digest, repeat))
         return Manifest(
+            **record.facts(),
             format=1,
             session=self.session.id,
             iolab_version="0.1.0",
             agent_version="0.1.0",
-            run=record.run,
-            status=record.status,
-            failure=record.failure,
-            started_real_ns=record.started_real_ns,
-            ended_real_ns=record.ended_real_ns,
-            warmup_s=record.warmup_s,
-            runtime_s=record.runtime_s,
-            telemetry_interval_ms=record.telemetry_interval_ms,
-            hosts=record.hosts,
             outputs=(),
             files=(),
             analysis=Analysis(1, run),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from iolab.core.compressed import Packed
 from iolab.core.configuration import Redundancy
@@ -422,9 +422,9 @@ class EngineOutput:
     content: Packed
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """All evidence of one run, before any judgement.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What is known of one run beside its tables, before any judgement.
 
     `hosts` made the load, `bystanders` were watched. `reported` are rates of the whole fleet as the
     engine printed them, where it gives nothing finer. `without` names the hosts of the
@@ -444,10 +444,6 @@ class RunRecord:
     runtime_s: float
     telemetry_interval_ms: int
     hosts: tuple[HostRun, ...]
-    intervals: IntervalTable
-    bins: BinTable
-    counters: CounterTable
-    outputs: tuple[EngineOutput, ...]
     bystanders: tuple[Bystander, ...] = ()
     reported: tuple[ReportedRate, ...] = ()
     without: tuple[str, ...] = ()
@@ -456,6 +452,20 @@ class RunRecord:
     rule: RuleSettings | None = None
     server: ServerRun | None = None
     fleet: GuestFleet | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """All of these by name, to make another description of the same run with."""
+        return {field.name: getattr(self, field.name) for field in fields(Run)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord(Run):
+    """All evidence of one run, before any judgement."""
+
+    intervals: IntervalTable
+    bins: BinTable
+    counters: CounterTable
+    outputs: tuple[EngineOutput, ...]
 
     @property
     def host_names(self) -> tuple[str, ...]:

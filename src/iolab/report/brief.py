@@ -264,23 +264,11 @@ def _record(
     source: SessionSource, key: DetailKey, manifest: Manifest, *, with_counters: bool
 ) -> RunRecord:
     return RunRecord(
-        run=manifest.run,
-        status=manifest.status,
-        failure=manifest.failure,
-        started_real_ns=manifest.started_real_ns,
-        ended_real_ns=manifest.ended_real_ns,
-        warmup_s=manifest.warmup_s,
-        runtime_s=manifest.runtime_s,
-        telemetry_interval_ms=manifest.telemetry_interval_ms,
-        hosts=manifest.hosts,
+        **manifest.facts(),
         intervals=source.intervals(*key),
         bins=source.bins(*key),
         counters=source.counters(*key) if with_counters else no_counters(),
         outputs=(),
-        bystanders=manifest.bystanders,
-        redundancy=manifest.redundancy,
-        rule=manifest.rule,
-        fleet=manifest.fleet,
     )
 
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from iolab.core.configuration import Redundancy
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
-from iolab.core.run import Bystander, HostRun, Plan, PlannedRun, RunRecord, RunStatus
+from iolab.core.run import Plan, Run, RunRecord
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
-from iolab.core.stopping import RuleSettings
 from iolab.core.study import Study
-from iolab.core.target_state import Ledger, TargetState
-from iolab.guests.guest import GuestFleet
-from iolab.loads.keyvalue.record import ServerRun
-from iolab.loads.metadata.workload import ReportedRate
+from iolab.core.target_state import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +144,8 @@ class Analysis:
     result: Result
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest(Run):
     """manifest.json: everything of a run but its tables and outputs.
 
     The exact argument list, job file and engine version stand in each of `hosts`. `files` are all
@@ -161,26 +156,9 @@ class Manifest:
     session: str
     iolab_version: str
     agent_version: str | None
-    run: PlannedRun
-    status: RunStatus
-    failure: str | None
-    started_real_ns: int
-    ended_real_ns: int
-    warmup_s: float
-    runtime_s: float
-    telemetry_interval_ms: int
-    hosts: tuple[HostRun, ...]
     outputs: tuple[StoredOutput, ...]
     files: tuple[StoredFile, ...]
     analysis: Analysis
-    bystanders: tuple[Bystander, ...] = ()
-    reported: tuple[ReportedRate, ...] = ()
-    without: tuple[str, ...] = ()
-    redundancy: Redundancy | None = None
-    states: tuple[TargetState, ...] = ()
-    rule: RuleSettings | None = None
-    server: ServerRun | None = None
-    fleet: GuestFleet | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,19 +192,11 @@ def manifest_of(
 ) -> Manifest:
     """The manifest of a run whose `files` are written, in the layout's format `version`."""
     return Manifest(
+        **record.facts(),
         format=version,
         session=origin.session,
         iolab_version=origin.iolab_version,
         agent_version=origin.agent_version,
-        run=record.run,
-        status=record.status,
-        failure=record.failure,
-        started_real_ns=record.started_real_ns,
-        ended_real_ns=record.ended_real_ns,
-        warmup_s=record.warmup_s,
-        runtime_s=record.runtime_s,
-        telemetry_interval_ms=record.telemetry_interval_ms,
-        hosts=record.hosts,
         outputs=tuple(
             StoredOutput(
                 output.host, output.name, output.content.size_bytes, output.content.truncated
@@ -235,12 +205,4 @@ def manifest_of(
         ),
         files=files,
         analysis=analysis,
-        bystanders=record.bystanders,
-        reported=record.reported,
-        without=record.without,
-        redundancy=record.redundancy,
-        states=record.states,
-        rule=record.rule,
-        server=record.server,
-        fleet=record.fleet,
     )

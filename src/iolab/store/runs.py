@@ -64,27 +64,11 @@ def read_run(directory: Path) -> RunRecord:
     for file in manifest.files:
         check_file(directory, manifest.files, file.name)
     return RunRecord(
-        run=manifest.run,
-        status=manifest.status,
-        failure=manifest.failure,
-        started_real_ns=manifest.started_real_ns,
-        ended_real_ns=manifest.ended_real_ns,
-        warmup_s=manifest.warmup_s,
-        runtime_s=manifest.runtime_s,
-        telemetry_interval_ms=manifest.telemetry_interval_ms,
-        hosts=manifest.hosts,
+        **manifest.facts(),
         intervals=read_table(directory / layout.INTERVALS, IntervalTable),
         bins=read_table(directory / layout.BINS, BinTable),
         counters=read_table(directory / layout.COUNTERS, CounterTable),
         outputs=_read_outputs(directory, manifest),
-        bystanders=manifest.bystanders,
-        reported=manifest.reported,
-        without=manifest.without,
-        redundancy=manifest.redundancy,
-        states=manifest.states,
-        rule=manifest.rule,
-        server=manifest.server,
-        fleet=manifest.fleet,
     )
 
 
