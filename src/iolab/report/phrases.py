@@ -106,7 +106,7 @@ def _undecided(one: Suits, best: str, second: str) -> str:
     ahead = f"{best} is ahead of {second} by {_percent_ahead(one)}"
     if one.lead >= TWICE:
         ahead = f"{best} has {_lead_times(one)} what {second} has"
-    return f"no configuration is the best for sure: {ahead}, {why}"
+    return f"too close to call: {ahead}, {why}"
 
 
 def _capacity(one: Suits, second: str) -> str:
