@@ -36,6 +36,7 @@ from iolab.core.run import HostRun, RunRecord, RunStatus
 from iolab.hosts.barrier import Stop
 from iolab.hosts.factory import open_hosts
 from iolab.hosts.ssh_login import Logins
+from iolab.loads.metadata.workload import phases_of
 from iolab.session.session import run_session
 from iolab.study.inventory import Inventory, parse_inventory
 from iolab.study.load import LoadOptions, parse_study
@@ -147,8 +148,8 @@ def spreads_ns(record: RunRecord, *, corrected: bool) -> list[int]:
 
 def starts_ns(host: HostRun) -> list[int]:
     """The host's first I/O after each GO, on its own clock: metadata load has one a phase."""
-    if host.phases:
-        return [phase.first_start_real_ns or 0 for phase in host.phases]
+    if phases_of(host):
+        return [phase.first_start_real_ns or 0 for phase in phases_of(host)]
     return [host.start_real_ns or 0]
 
 

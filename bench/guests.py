@@ -33,6 +33,7 @@ from iolab.cli.study_kinds import STUDY_KINDS
 from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, RunFinished, SessionStatus
 from iolab.core.run import RunRecord, RunStatus
 from iolab.errors import IolabError
+from iolab.guests.guest import fleet_in
 from iolab.hosts.barrier import Stop
 from iolab.hosts.factory import open_hosts
 from iolab.session.session import run_session
@@ -140,9 +141,9 @@ async def measured() -> Kept:
 
 def tell(kept: Kept) -> None:
     record = kept.record
-    if record is None or record.status is not RunStatus.DONE or record.fleet is None:
+    fleet = fleet_in(record) if record else None
+    if record is None or record.status is not RunStatus.DONE or fleet is None:
         sys.exit(f"guests: {record.failure if record else 'there was no run'}")
-    fleet = record.fleet
     starts_s = [(host.start_real_ns or 0) / 1e9 for host in record.hosts]
     # The start of a process is told since the machine's boot; an I/O on the clock that people use.
     boot_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -31,11 +31,11 @@ from iolab.core.samples import CounterTable
 from iolab.core.stopping import RuleSettings
 from iolab.core.target_state import Purge, TargetState
 from iolab.core.workload import Job
-from iolab.guests.guest import Accelerator, DiskKind, GuestUse
+from iolab.guests.guest import Accelerator, DiskKind, GuestUse, fleet_in
 from iolab.hosts.rates import Series
-from iolab.loads.keyvalue.record import Statistic
+from iolab.loads.keyvalue.record import Statistic, server_in
 from iolab.loads.keyvalue.workload import BinnedLatency, KeyOperation, LatencyBin
-from iolab.loads.metadata.workload import Operation
+from iolab.loads.metadata.workload import Operation, ReportedRates, reported_in
 from tests.analysis.records import (
     BLOCK,
     DEVICE,
@@ -232,14 +232,14 @@ STATE: Final = TargetState("c1", "c1", Purge.DISCARD, 1, GIB, 2.0, 2 * GIB, 2 * 
 
 def _guest(session: Session, **changes: Any) -> Session:
     """One guest of the second node is another."""
-    fleet = session.record.fleet
+    fleet = fleet_in(session.record)
     assert fleet is not None
     guests = (*fleet.guests[:-1], replace(fleet.guests[-1], **changes))
     return session.but(replace(session.record, fleet=replace(fleet, guests=guests)))
 
 
 def _settings(session: Session, **changes: Any) -> Session:
-    fleet = session.record.fleet
+    fleet = fleet_in(session.record)
     assert fleet is not None
     assert fleet.settings is not None
     settings = replace(fleet.settings, **changes)
@@ -247,9 +247,9 @@ def _settings(session: Session, **changes: Any) -> Session:
 
 
 def _server(session: Session, **changes: Any) -> Session:
-    server = session.record.server
+    server = server_in(session.record)
     assert server is not None
-    return session.but(replace(session.record, server=replace(server, **changes)))
+    return session.but(replace(session.record, details=replace(server, **changes)))
 
 
 def _target(session: Session, host: str, **changes: Any) -> Session:
@@ -724,8 +724,11 @@ PLANTED: Final = (
         lambda s: s.but(
             replace(
                 s.record,
-                reported=tuple(
-                    replace(rate, ops_per_s=rate.ops_per_s * 0.95) for rate in s.record.reported
+                details=ReportedRates(
+                    tuple(
+                        replace(rate, ops_per_s=rate.ops_per_s * 0.95)
+                        for rate in reported_in(s.record)
+                    )
                 ),
             )
         ),

@@ -141,6 +141,17 @@ def test_runs_without_the_value_do_not_count() -> None:
     assert only(repeats([None, None])).metrics["iops"] == Metric(None, "1/s")
 
 
+def test_a_percentile_that_some_runs_lack_does_not_stand_beside_the_mean_of_all() -> None:
+    mean, tail = "lat_ns_mean", "lat_ns_p99"
+    both = [
+        replace(one, metrics={**one.metrics, **other.metrics})
+        for one, other in zip(repeats([10.0, 10.0], mean), repeats([90.0, None], tail), strict=True)
+    ]
+    found = only(both).metrics
+    assert found[mean].n == 2
+    assert found[tail].value is None
+
+
 def test_a_percentile_that_one_run_only_bounds_is_no_better_known_of_the_point() -> None:
     key = "lat_ns_p99_9"
     stalled = replace(RESULT, digest=f"{1:016x}", axis=(("iodepth", 1),), repeat=3)

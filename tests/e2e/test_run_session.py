@@ -33,7 +33,7 @@ question = "Does it all work?"
 
 [method]
 warmup = "0s"
-runtime = "2s"
+runtime = "4s"
 settle = "0s"
 idle_watch = 0
 generator_limit = false

@@ -14,7 +14,7 @@ from iolab.core.histogram import BIN_COUNT, Histogram
 from iolab.core.metric import Layer, Level
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.samples import Direction
-from iolab.guests.guest import Accelerator
+from iolab.guests.guest import Accelerator, fleet_in
 from tests.e2e.guest_sessions import NODES, Stored, iolab, left_on, study, workload
 from tests.e2e.targets import Target, xfs_on_loop
 
@@ -73,7 +73,7 @@ def test_every_run_is_done_by_a_guest_of_each_node(stored: Stored) -> None:
 
 def test_the_record_knows_all_of_its_guests(stored: Stored) -> None:
     for _, record, _ in stored.runs():
-        fleet = record.fleet
+        fleet = fleet_in(record)
         assert fleet is not None
         assert fleet.settings is not None
         assert (fleet.per_node, fleet.idle) == (1, ())
@@ -97,8 +97,9 @@ def test_an_emulated_fleet_says_so_and_is_no_more_than_indicative(
     said: tuple[Path, str], stored: Stored
 ) -> None:
     for _, record, result in stored.runs():
-        assert record.fleet is not None
-        if any(one.accelerator is Accelerator.TCG for one in record.fleet.guests):
+        guest_fleet = fleet_in(record)
+        assert guest_fleet is not None
+        if any(one.accelerator is Accelerator.TCG for one in guest_fleet.guests):
             assert stored.level_of(result, "emulated-guest").startswith("indicative")
             assert result.verdict.level is not Level.VALID
             assert "Its guests are emulated" in said[1]
@@ -153,8 +154,9 @@ def test_rates_of_nodes_add_up_to_the_fleet(stored: Stored) -> None:
 
 def test_a_limit_on_disks_is_what_each_guest_reaches(stored: Stored) -> None:
     for _, record, _ in stored.runs():
-        assert record.fleet is not None
-        for guest in record.fleet.guests:
+        guest_fleet = fleet_in(record)
+        assert guest_fleet is not None
+        for guest in guest_fleet.guests:
             # Four jobs at depth 1 could do more; emulation on a very busy machine may do less.
             served = sum(block.ios for block in guest.blocks)
             assert 0.7 <= served / (LIMIT_IOPS * RUNTIME_S) <= 1.2
@@ -163,8 +165,9 @@ def test_a_limit_on_disks_is_what_each_guest_reaches(stored: Stored) -> None:
 def test_bytes_are_the_same_on_every_layer(stored: Stored) -> None:
     for _, record, result in stored.runs():
         assert not stored.level_of(result, "guest-bytes").startswith("invalid")
-        assert record.fleet is not None
-        for host, guest in zip(record.hosts, record.fleet.guests, strict=True):
+        guest_fleet = fleet_in(record)
+        assert guest_fleet is not None
+        for host, guest in zip(record.hosts, guest_fleet.guests, strict=True):
             assert host.totals is not None
             ways = ((Direction.READ, host.totals.read), (Direction.WRITE, host.totals.write))
             for direction, claimed in ways:
@@ -174,8 +177,9 @@ def test_bytes_are_the_same_on_every_layer(stored: Stored) -> None:
 
 def test_latency_is_told_layer_by_layer(stored: Stored) -> None:
     for run, record, result in stored.runs():
-        assert record.fleet is not None
-        for host, guest in zip(record.hosts, record.fleet.guests, strict=True):
+        guest_fleet = fleet_in(record)
+        assert guest_fleet is not None
+        for host, guest in zip(record.hosts, guest_fleet.guests, strict=True):
             assert host.totals is not None
             assert host.totals.write is not None
             (below,) = (one for one in guest.blocks if one.direction is Direction.WRITE)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from iolab.core.run import RunStatus
+from iolab.guests.guest import fleet_in
 from tests.e2e.guest_sessions import Stored, iolab, left_on, study, workload
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
@@ -37,10 +38,11 @@ def test_iops_grow_with_the_guests_as_the_model_says(tmp_path: Path) -> None:
     rates = {}
     for run, record, result in stored.runs():
         assert result.status is RunStatus.DONE, result.failure
-        assert record.fleet is not None
+        guest_fleet = fleet_in(record)
+        assert guest_fleet is not None
         rates[run.point.per_node] = result.metrics["iops"].value or 0.0
-        assert len(record.fleet.guests) == run.point.per_node
-        assert len(record.fleet.idle) == 2 - run.point.per_node
+        assert len(guest_fleet.guests) == run.point.per_node
+        assert len(guest_fleet.idle) == 2 - run.point.per_node
         mean = result.metrics["read_lat_ns_mean"].value or 0.0
         assert mean >= LATENCY_MS * 1e6
         assert stored.level_of(result, "modelled-disk").startswith("indicative")

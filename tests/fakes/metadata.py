@@ -20,7 +20,7 @@ class FakeMetadata:
     `ops_per_s` is of the whole host, and every latency the same. `errors` are counted in that phase
     in place of operations done; `dies_in` names the phase in which, half a second after its start,
     the host breaks off; `lies_in` one whose account is not the sum of its intervals; `late_in` one
-    that hits its wall limit at once.
+    that hits its wall limit at once, `slow_in` one at a tenth of the rate.
     """
 
     ops_per_s: float = 1000.0
@@ -29,6 +29,7 @@ class FakeMetadata:
     dies_in: str | None = None
     lies_in: str | None = None
     late_in: str | None = None
+    slow_in: str | None = None
 
 
 class FakePhase:
@@ -46,10 +47,18 @@ class FakePhase:
         self._told = 0
 
     @property
+    def _rate(self) -> float:
+        slow = self._asked["phase"] == self._load.slow_in
+        return self._load.ops_per_s / (10 if slow else 1)
+
+    @property
     def operations(self) -> int:
         """How many were asked for."""
-        files = 1 if self._asked["phase"] in TREES else int(self._asked["files_per_rank"])
-        return int(self._asked["ranks"]) * files
+        if self._asked["phase"] in TREES:
+            return int(self._asked["ranks"])
+        if found := self._asked.get("files"):
+            return sum(found)
+        return int(self._asked["ranks"]) * int(self._asked["files_per_rank"])
 
     def strike(self, _: str) -> None:
         """A signal arrives: each ends the phase."""
@@ -67,17 +76,20 @@ class FakePhase:
         wanted = self.operations - failed
         if phase == self._load.late_in:
             return self._measured(0, failed, timed_out=True)
-        length_s = wanted / self._load.ops_per_s
+        length_s = wanted / self._rate
+        runtime_s = self._asked.get("runtime_s")
+        if runtime_s is not None and runtime_s < length_s:
+            length_s, wanted = runtime_s, round(runtime_s * self._rate)
         interval_s = self._asked["interval_ms"] / 1000
         elapsed_s = 0.0
-        while elapsed_s < length_s:
+        while length_s - elapsed_s > 1e-6:
             step_s = min(interval_s, length_s - elapsed_s)
             if phase == self._load.dies_in and elapsed_s == 0:
                 await asyncio.sleep(0.5)
                 self._machine.break_off()
             struck = await comes_within(self._struck, step_s)
             elapsed_s = (self._machine.real_ns() - self._start_ns) / 1e9
-            done = min(wanted, round(elapsed_s * self._load.ops_per_s))
+            done = min(wanted, round(elapsed_s * self._rate))
             self._tell(tell, done if struck or elapsed_s < length_s - 1e-6 else wanted)
             if struck:
                 return self._measured(self._told, failed)
@@ -111,6 +123,7 @@ class FakePhase:
             "ops": done,
             "errors": dict(self._load.errors.get(phase, {})),
             "skipped": skipped,
+            **({"tried": self._tried(done + failed)} if "runtime_s" in self._asked else {}),
             "bins": self._bins(counted),
             "latency_min_ns": self._load.lat_ns if done else None,
             "latency_max_ns": self._load.lat_ns if done else None,
@@ -124,9 +137,19 @@ class FakePhase:
             "system_s": 0.2,
             "waits": 0,
             "preemptions": 3,
-            "cancelled": skipped > 0 and not timed_out,
+            "cancelled": skipped > 0 and not timed_out and done < self._in_time(),
             "timed_out": timed_out,
         }
+
+    def _in_time(self) -> int:
+        """Operations that the phase's own time allows."""
+        runtime_s = self._asked.get("runtime_s")
+        return self.operations if runtime_s is None else round(runtime_s * self._rate)
+
+    def _tried(self, operations: int) -> list[int]:
+        """Spread over the ranks."""
+        ranks = int(self._asked["ranks"])
+        return [operations // ranks + (nth < operations % ranks) for nth in range(ranks)]
 
     def _bins(self, count: int) -> list[list[int]]:
         return [[int(bin_of_ns(self._load.lat_ns)), count]] if count else []

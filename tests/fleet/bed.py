@@ -89,7 +89,8 @@ class Bed:
         return found
 
     def listener(self, name: str) -> int:
-        return int((self.fleet.folder(name) / "sshd.pid").read_text("utf-8"))
+        # A new sshd empties the file before it writes its number there.
+        return int((self.fleet.folder(name) / "sshd.pid").read_text("utf-8") or 0)
 
     def sessions(self, name: str) -> dict[int, str]:
         """What runs on the host but for the sshd that listens."""

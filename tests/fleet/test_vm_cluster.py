@@ -11,6 +11,7 @@ import pytest
 from iolab.core.metric import Layer
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.samples import Direction
+from iolab.guests.guest import fleet_in
 from tests.e2e.guest_sessions import Stored, iolab, left_on, study, workload
 from tests.fleet.cluster_bed import ClusterBed, cluster, listing
 
@@ -44,8 +45,9 @@ def stored(made: ClusterBed, tmp_path_factory: pytest.TempPathFactory) -> Stored
 
 def served(record: RunRecord, direction: Direction, node: str = "") -> int:
     """Bytes that the hypervisors served, of all guests or those of a node."""
-    assert record.fleet is not None
-    guests = record.fleet.on(node) if node else record.fleet.guests
+    guest_fleet = fleet_in(record)
+    assert guest_fleet is not None
+    guests = guest_fleet.on(node) if node else guest_fleet.guests
     return sum(
         block.bytes for guest in guests for block in guest.blocks if block.direction is direction
     )
@@ -99,8 +101,9 @@ def test_ports_carry_each_write_once(stored: Stored) -> None:
 def test_the_account_comes_out_even(stored: Stored) -> None:
     for _, record, result in stored.runs():
         assert not stored.level_of(result, "guest-bytes").startswith("invalid")
-        assert record.fleet is not None
-        for host, guest in zip(record.hosts, record.fleet.guests, strict=True):
+        guest_fleet = fleet_in(record)
+        assert guest_fleet is not None
+        for host, guest in zip(record.hosts, guest_fleet.guests, strict=True):
             assert host.totals is not None
             assert host.totals.write is not None
             (below,) = (one for one in guest.blocks if one.direction is Direction.WRITE)

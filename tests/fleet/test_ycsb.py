@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from iolab.core.run import RunRecord
+from iolab.loads.keyvalue.record import told_by
 from iolab.loads.keyvalue.sums import measure_key_value
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.store.reader import SessionReader
@@ -67,8 +68,8 @@ def test_merged_percentiles_are_those_of_all_operations(record: RunRecord) -> No
         counts = [
             one.done
             for host in record.hosts
-            if host.key_value
-            for one in host.key_value.counts
+            if (told := told_by(host)) is not None
+            for one in told.counts
             if one.operation is operation
         ]
         assert merged == sum(counts)

@@ -21,7 +21,7 @@ from iolab.core.run import Budget, Bystander, DeviceDelta, Plan, PlannedRun, Poi
 from iolab.core.samples import CounterTable, Direction
 from iolab.core.study import Study
 from iolab.core.workload import Access, Axis, Indicator, Job, Workload
-from iolab.guests.guest import Accelerator, GuestFleet, GuestRun, GuestSettings, GuestUse
+from iolab.guests.guest import Accelerator, GuestFleet, GuestRun, GuestSettings, GuestUse, fleet_in
 from iolab.guests.study import guests_of
 from iolab.hosts.telemetry import CPU, NIC
 from iolab.store.documents import Manifest
@@ -75,7 +75,7 @@ class GuestSource(Source):
     def manifest(self, digest: str, repeat: int) -> Manifest:
         record = self.record(digest, repeat)
         plain = super().manifest(digest, repeat)
-        return replace(plain, fleet=record.fleet, bystanders=record.bystanders)
+        return replace(plain, fleet=fleet_in(record), bystanders=record.bystanders)
 
     def _result(self, run: PlannedRun) -> Result:
         record = self.record(run.point.digest, run.repeat)
@@ -239,7 +239,7 @@ def _plain_result(source: GuestSource, record: RunRecord) -> Result:
     metrics = fleet_metrics(load, access)
     nodes = []
     for number, node in enumerate(source.nodes):
-        guests = tuple(one.guest for one in record.fleet.on(node)) if record.fleet else ()
+        guests = tuple(one.guest for one in lived.on(node)) if (lived := fleet_in(record)) else ()
         share = 1 / len(source.nodes)
         own = {
             key: replace(one, value=one.value * share)

@@ -12,7 +12,7 @@ from iolab.analysis.storage_bytes import devices_once
 from iolab.core.metric import CheckResult, Layer, LayerLatency, Level, NodeResult, Verdict
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.samples import Direction
-from iolab.guests.guest import GuestFleet, GuestRun
+from iolab.guests.guest import GuestFleet, GuestRun, fleet_in
 from iolab.guests.tables import (
     EMULATED,
     GUESTS_SHOWN,
@@ -133,7 +133,7 @@ def test_what_stands_out_is_named_with_its_median(source: GuestSource) -> None:
 
 
 def test_a_waiting_guest_is_told_by_the_share_of_its_processors_time(source: GuestSource) -> None:
-    told = source.manifest(*key(source, -1)).fleet
+    told = fleet_in(source.manifest(*key(source, -1)))
     assert told is not None
     assert wait_share(told.guests[1], told.settings) == pytest.approx(0.5 / 30 / 4)
     rows = rows_of(guests_table(told))

@@ -13,7 +13,7 @@ from iolab.core.run import RunStatus
 from iolab.errors import StoreError
 from iolab.guests.charts import drawn_tail, fleet_charts, lines_of
 from iolab.guests.groups import fleet_groups, inside_run, told_runs
-from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
+from iolab.guests.guest import Accelerator, DiskKind, GuestSettings, fleet_in
 from iolab.guests.tables import EMULATED, fleets_of
 from iolab.published.audit.document import read_published
 from iolab.published.report import published_tables
@@ -313,9 +313,10 @@ def test_hostile_names_and_last_words_of_guests_are_only_words() -> None:
     source.results_given = (replace(died, status=RunStatus.FAILED, failure=EVERY), *others)
     source.settings = replace(EMULATED_FLEET, kernel=EVERY)
     for record_key, record in list(source.kept.items()):
-        assert record.fleet is not None
-        guests = tuple(replace(one, guest=EVERY) for one in record.fleet.guests)
-        nasty = replace(record.fleet, guests=guests, settings=source.settings)
+        told = fleet_in(record)
+        assert told is not None
+        guests = tuple(replace(one, guest=EVERY) for one in told.guests)
+        nasty = replace(told, guests=guests, settings=source.settings)
         source.kept[record_key] = replace(record, fleet=nasty, failure=EVERY)
     html = shared.drawn(shared.undrawn(build_brief(source)))
     assert SCRIPT not in html

@@ -145,7 +145,7 @@ def test_a_full_disk_during_layout_is_named_and_cleaned() -> None:
         ("probe", 0),
         ("scratch_open", 0),
         ("evict", 1),
-        ("snapshot", 1),
+        ("snapshot", 0),
         ("clock", 1),
         ("watch", 1),
     ],

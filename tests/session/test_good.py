@@ -60,10 +60,10 @@ def test_the_events_tell_each_phase_before_it_happens(alone: Stage) -> None:
         for event in alone.notes.events
         if not isinstance(event, IntervalSeen | TelemetrySeen)
     ]
-    assert first[:2] == [Phase.CONNECT, SessionStarted]
+    assert first[:3] == [Phase.CONNECT, SessionStarted, Phase.CONNECT]
     assert (
-        first[2:6]
-        == [Phase.LAY_OUT] * (len(alone.plan.data_sets)) + first[2 + len(alone.plan.data_sets) : 6]
+        first[3:7]
+        == [Phase.LAY_OUT] * (len(alone.plan.data_sets)) + first[3 + len(alone.plan.data_sets) : 7]
     )
     begun = first.index(RunStarted)
     assert first[begun : begun + 8] == [

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from iolab.core.compressed import Packed
 from iolab.core.metric import Result
+from iolab.core.owned import Owned
 from iolab.core.run import EngineOutput, HostRun, PlannedRun, RunRecord, RunStatus
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.errors import StoreError
@@ -52,6 +53,9 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
         return st.builds(
             hint, **{field.name: anything(hints[field.name]) for field in fields(hint)}
         )
+    if isinstance(hint, type) and Owned in hint.__bases__:
+        parts: list[Any] = hint.__subclasses__()
+        return st.one_of(*(anything(part) for part in parts))
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         return st.one_of(*(anything(argument) for argument in arguments))
@@ -107,7 +111,7 @@ RECORDS = st.builds(
         st.builds(EngineOutput, st.text(max_size=8), st.text(max_size=8), CONTENTS),
         max_size=3,
     ).map(tuple),
-    server=st.none() | anything(ServerRun),
+    details=st.none() | anything(ServerRun),
 )
 
 

@@ -101,6 +101,14 @@ pub struct Load {
     pub others: Vec<Folder>,
     /// Files of each rank.
     pub files_per_rank: u32,
+    /// How many files each of this host's ranks finds, in their order, where some have fewer than
+    /// `files_per_rank` because the phase that made them ran out of time; else empty.
+    #[serde(default)]
+    pub files: Vec<u32>,
+    /// Each rank stops by itself after this, whether or not it has been at all files; never when
+    /// null. A rank never comes to a file twice: what it did first would answer from memory.
+    #[serde(default)]
+    pub runtime_s: Option<f64>,
     /// Bytes of a file.
     #[serde(default)]
     pub file_bytes: u32,
@@ -128,6 +136,7 @@ impl Load {
         within("ranks", self.ranks, 1, MAX_RANKS)?;
         within("total_ranks", self.total_ranks, 1, MAX_TOTAL_RANKS)?;
         within("files_per_rank", self.files_per_rank, 1, MAX_FILES_PER_RANK)?;
+        self.check_files()?;
         within("file_bytes", self.file_bytes, 0, MAX_FILE_BYTES)?;
         within("shift", self.shift, 0, self.total_ranks - 1)?;
         let last = u64::from(self.first_rank) + u64::from(self.ranks) - 1;
@@ -143,6 +152,14 @@ impl Load {
         }
         self.check_shift()?;
         self.check_times()
+    }
+
+    fn check_files(&self) -> Result<()> {
+        if !self.files.is_empty() && self.files.len() != self.ranks as usize {
+            let (count, ranks) = (self.files.len(), self.ranks);
+            return Err(Error::bad_request(format!("`files` of {count} ranks, of {ranks}")));
+        }
+        self.files.iter().try_for_each(|&files| within("files", files, 0, self.files_per_rank))
     }
 
     fn check_shift(&self) -> Result<()> {
@@ -178,12 +195,12 @@ impl Load {
             let seconds = ahead_ns / SECOND_NS;
             return Err(Error::bad_request(format!("a start {seconds} s ahead is too far")));
         }
-        match self.wall_limit_s {
-            Some(limit) if !(limit.is_finite() && limit > 0.0) => {
-                Err(Error::bad_request(format!("a wall limit of {limit} s is none")))
+        for (name, limit) in [("wall limit", self.wall_limit_s), ("runtime", self.runtime_s)] {
+            if let Some(limit) = limit.filter(|limit| !(limit.is_finite() && *limit > 0.0)) {
+                return Err(Error::bad_request(format!("a {name} of {limit} s is none")));
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
     /// The rank whose folder each of this host's ranks works on, in their order.
@@ -204,10 +221,13 @@ impl Load {
         self.others.iter().find(|folder| folder.holds(rank)).map(|folder| folder.dir.as_path())
     }
 
-    /// How many operations a rank does when nothing stops it.
+    /// How many operations this host's `nth` rank does when neither time nor anybody stops it.
     #[must_use]
-    pub fn operations(&self) -> u32 {
-        if self.phase.is_of_trees() { 1 } else { self.files_per_rank }
+    pub fn operations(&self, nth: usize) -> u32 {
+        if self.phase.is_of_trees() {
+            return 1;
+        }
+        self.files.get(nth).copied().unwrap_or(self.files_per_rank)
     }
 
     /// Bytes that an operation of this phase writes or reads.

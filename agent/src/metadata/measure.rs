@@ -50,8 +50,11 @@ pub struct Measured {
     pub ops: u64,
     /// Operations that failed, by errno.
     pub errors: BTreeMap<String, u64>,
-    /// Operations that were not tried, because the phase was stopped.
+    /// Operations that were not tried, because the phase was stopped or its time was over.
     pub skipped: u64,
+    /// Operations that each rank came to, in their order; told where they had `runtime_s`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<u32>,
     /// Those that succeeded, by latency bin.
     pub bins: SparseBins,
     /// The shortest latency, null when nothing succeeded.
@@ -121,12 +124,12 @@ fn start_ranks<'scope, 'env>(
     control: &'env Arc<Control>,
 ) -> Result<Vec<ScopedJoinHandle<'scope, Option<Worked>>>> {
     let mut ranks = Vec::with_capacity(seats.len());
-    for ((number, folder), counters) in load.addressed().zip(seats).zip(counters) {
+    for ((seat, folder), counters) in load.addressed().enumerate().zip(seats).zip(counters) {
         let busy = control.busy();
-        let thread = Builder::new().name(format!("rank-{number}")).stack_size(STACK_BYTES);
+        let thread = Builder::new().name(format!("rank-{}", seat.1)).stack_size(STACK_BYTES);
         let started = thread.spawn_scoped(scope, move || {
             let _busy = busy;
-            Rank::new(load, number, folder, counters, control).work()
+            Rank::new(load, seat, folder, counters, control).work()
         });
         match started {
             Ok(rank) => ranks.push(rank),
@@ -220,7 +223,9 @@ impl<'a> Observer<'a> {
         let (bins, errors) = counts.since(&Counts::none());
         let worked = || ranks.iter().flatten();
         let ops = total(&bins);
-        let planned = u64::from(self.load.ranks) * u64::from(self.load.operations());
+        let planned: u64 =
+            (0..self.load.ranks as usize).map(|nth| u64::from(self.load.operations(nth))).sum();
+        let tried = |rank: &Option<Worked>| rank.map_or(0, |rank| rank.tried);
         let is_cut = worked().any(|rank| rank.is_cut) || worked().count() < ranks.len();
         let used = |of: fn(&Usage) -> u64| worked().map(|rank| of(&rank.usage)).sum::<u64>();
         let starts = || worked().map(|rank| self.real_of(rank.start_mono_ns));
@@ -230,6 +235,7 @@ impl<'a> Observer<'a> {
             ranks: self.load.ranks,
             ops,
             skipped: planned.saturating_sub(ops + errors.values().sum::<u64>()),
+            tried: self.load.runtime_s.map_or(Vec::new(), |_| ranks.iter().map(tried).collect()),
             errors,
             bins,
             latency_min_ns: counts.extremes_ns().map(|(min, _)| min),

@@ -36,6 +36,8 @@ impl Bed {
             shift: 0,
             others: Vec::new(),
             files_per_rank: 5,
+            files: Vec::new(),
+            runtime_s: None,
             file_bytes: 0,
             iteration: 0,
             start_at_real_ns: None,
@@ -182,6 +184,23 @@ fn a_wall_limit_stops_the_ranks_and_says_so() {
 }
 
 #[test]
+fn ranks_whose_time_is_over_tell_how_far_they_came() {
+    let bed = Bed::new(1);
+    bed.measure(0, Phase::TreeCreate);
+    let timed =
+        |phase| Load { files_per_rank: 1_000_000, runtime_s: Some(0.05), ..bed.load(0, phase) };
+    let made = measured(&timed(Phase::FileCreate));
+    assert!(!made.timed_out && !made.cancelled && made.errors.is_empty());
+    assert_eq!(made.tried.iter().map(|&files| u64::from(files)).sum::<u64>(), made.ops);
+    assert_eq!(made.ops + made.skipped, 2_000_000);
+    assert_eq!(made.ops, bed.files(0) as u64);
+    // With all the time that it takes, each file that is there is looked at once.
+    let load = Load { files: made.tried, runtime_s: Some(600.0), ..timed(Phase::FileStat) };
+    let seen = measured(&load);
+    assert_eq!((seen.ops, seen.skipped, &seen.tried), (made.ops, 0, &load.files));
+}
+
+#[test]
 fn a_phase_stopped_before_its_start_did_nothing() {
     let bed = Bed::new(1);
     let load = Load {
@@ -219,6 +238,9 @@ fn what_cannot_be_meant_is_refused_with_its_value() {
         (Load { shift: 4, ..good() }, "shift of 4"),
         (Load { shift: 2, ..good() }, "files of rank 2"),
         (Load { shift: 2, phase: Phase::FileCreate, ..good() }, "may shift"),
+        (Load { files: vec![1], ..good() }, "1 ranks, of 2"),
+        (Load { files: vec![1, 6], ..good() }, "files of 6"),
+        (Load { runtime_s: Some(0.0), ..good() }, "runtime of 0"),
         (Load { interval_ms: 1, ..good() }, "1 ms"),
         (Load { wall_limit_s: Some(-1.0), ..good() }, "-1"),
         (Load { start_at_real_ns: Some(u64::MAX), ..good() }, "too far"),

@@ -8,7 +8,7 @@ use super::load::{Load, Phase};
 use super::names::{FileName, rank_name};
 use crate::counters::Counters;
 use crate::sys::thread::{Usage, own_usage};
-use crate::sys::time::mono_ns;
+use crate::sys::time::{SECOND_NS, mono_ns};
 use crate::sys::{entry, time};
 
 /// Any odd constant with its bits well spread: neighbouring ranks get unlike contents.
@@ -20,6 +20,7 @@ const STAMP_BYTES: usize = 8;
 pub struct Rank<'a> {
     load: &'a Load,
     number: u32,
+    operations: u32,
     folder: &'a File,
     counters: &'a Counters,
     control: &'a Control,
@@ -33,23 +34,25 @@ pub struct Worked {
     pub start_mono_ns: u64,
     /// After its last one.
     pub end_mono_ns: u64,
-    /// It was stopped before it had done all.
+    /// Operations that it came to, whether they succeeded or failed.
+    pub tried: u32,
+    /// It was stopped before it had done all; that its own time was over is no such stop.
     pub is_cut: bool,
     /// What its loop used.
     pub usage: Usage,
 }
 
 impl<'a> Rank<'a> {
-    /// A rank that works on the files of rank `number`, in `folder`.
+    /// This host's `nth` rank, which works on the files of rank `number`, in `folder`.
     pub fn new(
         load: &'a Load,
-        number: u32,
+        (nth, number): (usize, u32),
         folder: &'a File,
         counters: &'a Counters,
         control: &'a Control,
     ) -> Self {
         let buffer = contents(number, load.moved_bytes());
-        Self { load, number, folder, counters, control, buffer }
+        Self { load, number, operations: load.operations(nth), folder, counters, control, buffer }
     }
 
     /// Wait at the gate, then for the start, then work; None when stopped before that.
@@ -75,11 +78,13 @@ impl<'a> Rank<'a> {
     /// Do it for every file. The clock is read once an operation: one ends where the next begins.
     fn repeat(&self, mut operation: impl FnMut(&FileName) -> io::Result<()>) -> Worked {
         let mut name = FileName::first();
-        let mut left = self.load.operations();
+        let mut left = self.operations;
+        let runtime_ns = self.load.runtime_s.map_or(u64::MAX, |s| (s * SECOND_NS as f64) as u64);
         let before = own_usage();
         let start_mono_ns = mono_ns();
+        let over_mono_ns = start_mono_ns.saturating_add(runtime_ns);
         let mut now_ns = start_mono_ns;
-        while left > 0 && !self.control.is_stopped() {
+        while left > 0 && now_ns < over_mono_ns && !self.control.is_stopped() {
             let outcome = operation(&name);
             let then_ns = std::mem::replace(&mut now_ns, mono_ns());
             match outcome {
@@ -90,7 +95,8 @@ impl<'a> Rank<'a> {
             left -= 1;
         }
         let usage = since(before, own_usage());
-        Worked { start_mono_ns, end_mono_ns: now_ns, is_cut: left > 0, usage }
+        let is_cut = left > 0 && now_ns < over_mono_ns;
+        Worked { start_mono_ns, end_mono_ns: now_ns, tried: self.operations - left, is_cut, usage }
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -13,6 +15,11 @@ use crate::sys::time::page_bytes;
 
 /// Page cache, dentries and inodes.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
+/// Pages that somebody holds for a moment, such as a journal that commits them, stay when the kernel
+/// is asked to forget them: it is asked again.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What eviction did.
 #[derive(Debug, Serialize)]
@@ -48,6 +55,14 @@ pub fn evict(paths: &[PathBuf], whole_system: bool) -> Result<Evicted> {
         evicted.note("drop_caches", fs::write(DROP_CACHES, "3"));
     }
     evicted.resident_bytes_after = resident_bytes(paths);
+    for _ in 1..TRIES {
+        if evicted.resident_bytes_after.is_none_or(|bytes| bytes == 0) {
+            break;
+        }
+        thread::sleep(PAUSE);
+        let _ = for_each(paths, forget_pages); // It went well above, or was told.
+        evicted.resident_bytes_after = resident_bytes(paths);
+    }
     Ok(evicted)
 }
 

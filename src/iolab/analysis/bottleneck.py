@@ -351,7 +351,7 @@ def watch(view: RunView) -> Watched:
     targets = [target for host in view.hosts if (target := view.target(host)) is not None]
     return Watched(
         uses=tuple(_busiest(uses)),
-        flight=_flight(view) if isinstance(view.record.run.point.job, Job) else None,
+        flight=_flight(view) if view.record.run.point.job.io is not None else None,
         memory_backed=any(one.memory_backed or one.in_memory for one in targets),
         storage_seen=any(one.resource is Resource.DEVICE for one in uses),
         stolen=_stolen(view),

@@ -20,7 +20,7 @@ from iolab.analysis.points import Axis, PointSummary, positive_values, priors_of
 from iolab.core.configuration import Limit, Objective
 from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
-from iolab.core.workload import Indicator, Job, Workload
+from iolab.core.workload import Indicator, Workload
 from iolab.stats import curve
 from iolab.stats.curve import CurvePoint, Place, Usl, crossing_load, knee, saturation
 from iolab.stats.search import LoadLimit, Peak
@@ -88,7 +88,7 @@ def findings(study: Study, results: Sequence[Result]) -> Findings:
     log = Log(study, (result for result in results if not result.without))
     log.look()
     seen = {result.digest for result in log.results}
-    points = [point for point in expand(study) if isinstance(point.job, Job)]
+    points = [point for point in expand(study) if point.job.io is not None]
     searches = [s for s in searches_of(study, points) if _is_begun(s, seen)]
     lines = [s for s in curves_of(study, points) if _is_begun(s, seen)]
     curves = (_curve(study, search, log) for search in lines)
@@ -203,7 +203,7 @@ def scalings(study: Study, points: Sequence[PointSummary]) -> tuple[Scaling, ...
     return tuple(
         found
         for workload in study.workloads
-        if isinstance(workload.job, Job)
+        if workload.job.io is not None
         for found in _of_workload(study, workload, points)
     )
 

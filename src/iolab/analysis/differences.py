@@ -156,6 +156,8 @@ def _server(baseline: Side, candidate: Side) -> Iterator[Difference]:
     if not all(_on_server(side) for side in (baseline, candidate)):
         return
     mine, theirs = baseline.study.server, candidate.study.server
+    if mine is None or theirs is None:
+        return
     for field in fields(mine):
         values = (getattr(mine, field.name), getattr(theirs, field.name))
         texts = (_text(field.name, value) for value in values)

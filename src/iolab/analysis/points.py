@@ -3,7 +3,8 @@
 Only runs that came to their end and are not invalid enter. A value is exp(mean of ln of the runs'
 values), its interval comes from how far the runs differ, with the variance moderated over the
 points of the same mix (see `method.between`). Percentiles are treated alike, run by run: they are
-never averaged over hosts, nor read from runs thrown together.
+never averaged over hosts, nor read from runs thrown together. One that not every run supports is
+not given: in a row all figures are of the same runs.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from iolab.core.metric_spec import OPS_PER_S, Combine, spec_of
 from iolab.core.run import Point, RunStatus
 from iolab.core.stopping import SeriesStatus
 from iolab.core.study import Study
-from iolab.core.workload import Indicator, Job, Mixed, Workload
+from iolab.core.workload import Indicator, Mixed, Workload
 from iolab.stats.changes import Movement, watch
 from iolab.stats.quantiles import BIN_ERROR
 from iolab.stats.repeats import (
@@ -222,6 +223,8 @@ def _published(name: str, unit: str, runs: Sequence[Result], prior: Prior) -> Me
     if beyond is not None:
         return beyond
     values = _values(runs, name)
+    if _is_partial(name, values, runs):
+        return Metric(None, unit)
     if not values or min(values) <= 0 or spec_of(name).combine is Combine.EXTREME:
         return _unpublished(name, unit, runs)
     found = publish(values, prior, allowance=_allowance(name, runs))
@@ -247,13 +250,24 @@ def _beyond(name: str, unit: str, runs: Sequence[Result]) -> Metric | None:
 def _unpublished(name: str, unit: str, runs: Sequence[Result]) -> Metric:
     """One metric over the runs without an interval."""
     values = _values(runs, name)
-    if not values:
+    if not values or _is_partial(name, values, runs):
         return Metric(None, unit)
     if spec_of(name).combine is Combine.EXTREME:
         return Metric(max(values), unit, n=len(values))
     if min(values) <= 0:
         return Metric(math.fsum(values) / len(values), unit, n=len(values))
     return _in_bin(name, runs) or Metric(_middle(values), unit, n=len(values))
+
+
+def _is_partial(name: str, values: Sequence[float], runs: Sequence[Result]) -> bool:
+    """Whether some of the runs had too few I/Os for a percentile.
+
+    Beside the mean of all of them it would be that of other runs.
+    """
+    if spec_of(name).combine is not Combine.QUANTILE:
+        return False
+    mean = f"{name[: name.rindex('_ns_')]}_ns_mean" if "_ns_" in name else name
+    return len(values) < len(_values(runs, mean))
 
 
 def _in_bin(name: str, runs: Sequence[Result]) -> Metric | None:
@@ -316,7 +330,7 @@ class Alarm:
 
 def sentinel_of(study: Study) -> Point | None:
     """The point that a study measures again and again; None for the fixed method."""
-    able = [item for item in study.workloads if isinstance(item.job, Job)]
+    able = [item for item in study.workloads if item.job.io is not None]
     wanted = [item for item in able if item.id == study.method.sentinel] or able
     if not study.method.sequential or not wanted:
         return None

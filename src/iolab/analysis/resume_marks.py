@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from iolab.analysis.disagreement import mark_disagreeing
 from iolab.analysis.points import mark_moved
 from iolab.analysis.resumed import Sittings, checked
 from iolab.core.configuration import Configuration
@@ -25,11 +26,12 @@ def shown_of(session: Stored) -> tuple[Study, tuple[Result, ...]]:
     """The study and its results for people and programs to read.
 
     Results that were measured without hosts are those of a configuration of their own, and results
-    of several sittings say so, and those that were measured while the sentinel moved.
+    of several sittings say so, and those that were measured while the sentinel moved; repeats that
+    do not agree with each other do as well.
     """
     whole = session.study
     study, results = set_apart(whole, mark_moved(session.results(), whole))
-    return study, checked(results, session)
+    return study, mark_disagreeing(checked(results, session), study)
 
 
 def set_apart(study: Study, results: Sequence[Result]) -> tuple[Study, tuple[Result, ...]]:

@@ -94,12 +94,18 @@ def _fleet(hosts: str, path: str | None, *, as_json: bool) -> Sequence[Finding]:
 
 
 def _end(findings: Sequence[Finding]) -> None:
-    from iolab.cli.doctor_checks import State
+    from iolab.cli.doctor_checks import OTHER_LOAD, State
     from iolab.cli.output import say
     from iolab.errors import ExitCode
     from iolab.report.numbers import count
 
     faults = [item for item in findings if item.state is State.FAULT]
+    busy = next(
+        (one for one in findings if one.what == OTHER_LOAD and one.state is State.NOTE), None
+    )
+    if not faults and busy is not None:
+        say(f"Not fit to measure now: {busy.says}. All else is ready.")
+        return
     if not faults:
         say("Ready.")
         return

@@ -13,6 +13,7 @@ from iolab.hosts.answers import Leftovers, read_facts, read_probe
 from iolab.hosts.connect import LocalHost
 from iolab.hosts.host import Hello, Host, agent_binary
 from iolab.report.numbers import count
+from iolab.session.discovery import QUIET_WATCH_S, Quiet, watch_quiet
 from iolab.session.leftovers import LEFTOVERS, leftovers_on
 from iolab.study.guard import FIO, FIO_OLDEST, fio_version
 from iolab.units import format_bytes
@@ -76,7 +77,20 @@ async def _ask(host: Host, path: str, binary: str) -> tuple[Finding, ...]:
     left = await leftovers_on(host, path) if LEFTOVERS in hello.capabilities else None
     findings += end_findings(hello, left)
     findings += counter_findings(facts.target, sample.header)
-    return (*findings, *fact_findings(facts))
+    quiet = await watch_quiet(host, facts)
+    return (*findings, *fact_findings(facts), other_load(quiet))
+
+
+OTHER_LOAD: Final = "other load"
+
+
+def other_load(quiet: Quiet) -> Finding:
+    """Whether anything else works on the machine, which a result would hold."""
+    others = quiet.others()
+    if others is None:
+        return Finding(OTHER_LOAD, State.OK, f"none in {QUIET_WATCH_S:g} s")
+    do = "Find who it is, as with top or iotop, and stop it: results made now are not valid."
+    return Finding(OTHER_LOAD, State.NOTE, others, do)
 
 
 def engine_findings(facts: HostFacts) -> Iterator[Finding]:

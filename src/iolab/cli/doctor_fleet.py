@@ -10,6 +10,7 @@ from rich.text import Text
 
 from iolab.analysis.checks.idle import IDLE_BYTES_PER_S, IDLE_IOS_PER_S
 from iolab.cli.doctor_checks import (
+    OTHER_LOAD,
     Finding,
     State,
     end_findings,
@@ -26,7 +27,15 @@ from iolab.hosts.factory import open_hosts
 from iolab.loads.metadata.terminal import TOOLS, has_mdtest, mpi_words
 from iolab.report.numbers import count, listing
 from iolab.report.terminal import QUIET_STYLE, Heading, plain, table
-from iolab.session.discovery import Inspected, Inspection, inspect_hosts, tools_of
+from iolab.session.discovery import (
+    CPU_BUSY,
+    DEVICE_BUSY,
+    QUIET_WATCH_S,
+    Inspected,
+    Inspection,
+    inspect_hosts,
+    tools_of,
+)
 from iolab.study.guard import FIO
 from iolab.study.inventory import parse_inventory
 from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes
@@ -38,12 +47,6 @@ if TYPE_CHECKING:
 
 CLOCK_OFF_NS: Final = 100_000_000
 """A clock this far off is kept by nobody: NTP holds hosts of one network within milliseconds."""
-
-CPU_BUSY: Final = 0.1
-"""Share of all cores in a second without our load; more than services of an idle host take."""
-
-DEVICE_BUSY: Final = 0.1
-"""Share of a second without our load; journals and logs keep a device busy for far less."""
 
 NAMES_SHOWN: Final = 4
 """Hosts named for each value that differs; the table names them all."""
@@ -191,9 +194,11 @@ def _load(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
         busy.append((says, _names(host for _, host in moved)))
     do = "Find who it is, as with top or iotop, and stop it while you measure."
     for says, names in busy:
-        yield FleetFinding(names, Finding("other load", State.NOTE, says, do))
+        yield FleetFinding(names, Finding(OTHER_LOAD, State.NOTE, says, do))
     if hosts and not busy:
-        yield FleetFinding(_names(hosts), Finding("other load", State.OK, "none in a second"))
+        yield FleetFinding(
+            _names(hosts), Finding(OTHER_LOAD, State.OK, f"none in {QUIET_WATCH_S:g} s")
+        )
 
 
 def _range(values: Sequence[float], words: Callable[[float], str]) -> str:
@@ -236,14 +241,21 @@ def _file_systems(hosts: Sequence[Inspected]) -> Iterator[Finding]:
         return
     groups = _groups((_source(seen), host) for seen, host in known)
     one_machine = len({host.facts.kernel.boot_id for _, host in known}) == 1
-    if len(groups) == 1 and (one_machine or known[0][0].network):
+    if len(groups) == 1 and one_machine and len({host.path for _, host in known}) > 1:
+        says = f"one file system, but not one directory: {next(iter(groups))}"
+        do = (
+            "Name one directory for all where clients are to work on each other's files (metadata)."
+        )
+        yield Finding("file system", State.NOTE, says, do)
+    elif len(groups) == 1 and (one_machine or known[0][0].network):
         yield Finding("file system", State.OK, f"the same everywhere: {next(iter(groups))}")
     elif any(seen.network for seen, _ in known):
         do = "Mount the same on all; a host without the mount measures its own disk."
         yield Finding("file system", State.NOTE, f"not the same everywhere: {_who(groups)}", do)
     else:
         says = f"each host has its own, none is shared: {_who(groups)}"
-        do = "If a shared file system is meant, mount it there; else totals add up these."
+        do = "If a shared one is meant, mount it; else totals add up these, and metadata workloads "
+        do += "with a rank shift, as mdtest's, are refused."
         yield Finding("file system", State.NOTE, says, do)
 
 

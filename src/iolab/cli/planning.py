@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
+from iolab.cli.study_kinds import STUDY_KINDS
 from iolab.core.configuration import Objective
 from iolab.core.run import Budget, Plan
 from iolab.core.study import Study
-from iolab.core.workload import AnyJob, Job, Workload
+from iolab.core.workload import AnyJob, Job, Workload, io_of
+from iolab.guests.guest import settings_in
 from iolab.guests.hosts import fleet_lines, guest_notes
 from iolab.guests.problems import node_targets
 from iolab.guests.study import boots_guests, node_path
@@ -30,12 +32,14 @@ from iolab.loads.keyvalue.workload import (
     ServerKind,
     ServerSettings,
     YcsbJob,
+    server_settings,
 )
 from iolab.loads.metadata.workload import MetadataJob
 from iolab.report.numbers import axis_label, count, listing
 from iolab.report.terminal import Heading, one_line, pairs, plain, table, title
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, is_on_device
 from iolab.study.file import limit_name
+from iolab.study.foretold import foretell
 from iolab.study.schedule import searched_axes
 from iolab.study.targets import Target, nodes_of, targets_of
 from iolab.units import format_bytes, format_duration_s, format_ns, format_rate_bytes
@@ -54,7 +58,7 @@ def job_text(job: AnyJob) -> str:
         return _db_bench_job(job)
     if isinstance(job, YcsbJob):
         return _ycsb_job(job)
-    return _io_job(job)
+    return _io_job(io_of(job))
 
 
 def store_text(job: KeyJob) -> str:
@@ -116,8 +120,12 @@ def _metadata_job(job: MetadataJob) -> str:
     size = f" of {format_bytes(job.file_bytes)}" if job.file_bytes else ""
     return (
         f"{job.engine.value}: {count(job.ranks, 'rank')}, {count(job.files_per_rank, 'file')}"
-        f"{size} each, rank shift {job.rank_shift}"
+        f"{size} each{_phase_end(job)}, rank shift {job.rank_shift}"
     )
+
+
+def _phase_end(job: MetadataJob) -> str:
+    return "" if job.phase_s is None else f" at most, phases of {format_duration_s(job.phase_s)}"
 
 
 def _db_bench_job(job: KeyValueJob) -> str:
@@ -213,6 +221,7 @@ def plan_document(
             "write_bytes_estimate": budget.write_bytes_estimate,
             "free_bytes_needed_per_host": budget.free_bytes_needed_per_host,
         },
+        "best_verdict": foretell(study, plan, STUDY_KINDS).document(),
         "destroys": list(plan.destroys),
         "notes": list(notes_of(study, plan, facts)),
         "targets": [
@@ -249,7 +258,7 @@ def _guests(study: Study, facts: Mapping[str, HostFacts] | None) -> dict[str, An
 
 def _booted(study: Study) -> dict[str, Any] | None:
     """What guests that are booted have; None for those that exist already."""
-    guests = study.guests
+    guests = settings_in(study)
     if guests is None:
         return None
     return {
@@ -333,6 +342,8 @@ def _costs(
         yield "free space", f"{needed} needed on each {'node' if boots_guests(study) else 'host'}"
     for says in _targets(study, facts):
         yield "target", says
+    for says in foretell(study, plan, STUDY_KINDS).lines():
+        yield "verdict", one_line(says)
     for says in notes_of(study, plan, facts):
         yield "note", Text(says, "yellow")
 
@@ -420,7 +431,7 @@ def _stores(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         sizes = [f"{format_bytes(store_bytes(job))} ({store_text(job)})" for job in stores]
         yield "databases", f"{count(len(stores), 'database')}: {'; '.join(sizes)}"
     if any(isinstance(job, YcsbJob) for job in stores):
-        yield "server", server_text(study.server)
+        yield "server", server_text(server_settings(study))
     if study.target.make_xfs:
         image = study.target.image_bytes
         where = "on the device" if image is None else f"in an image file of {format_bytes(image)}"

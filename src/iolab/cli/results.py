@@ -19,6 +19,7 @@ from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.core.workload import Indicator, Workload
+from iolab.guests.guest import settings_in
 from iolab.guests.tables import caveats_of
 from iolab.guests.terminal import node_details
 from iolab.loads.keyvalue.metrics import WHOLE_KEY, is_key_value, latency_key
@@ -89,7 +90,7 @@ def session_heading(
     if advise and session.status in (SessionStatus.INTERRUPTED, SessionStatus.FAILED):
         advice = f"Continue it: {resume_line(str(reader.directory))}"
         yield Unbroken(plain(advice, QUIET_STYLE))
-    for text in caveats_of(reader.study.guests, results):
+    for text in caveats_of(settings_in(reader.study), results):
         yield plain(text, VERDICT_STYLES[Level.INDICATIVE])
     yield ""
 

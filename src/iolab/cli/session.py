@@ -18,6 +18,7 @@ from iolab.analysis.steady import FleetRule
 from iolab.cli.kinds import ANALYSES, REPORTED
 from iolab.cli.live import View, choose_view
 from iolab.cli.open_session import open_session
+from iolab.cli.output import result as result_line
 from iolab.cli.output import result_json, say
 from iolab.cli.progress import Makers, Progress
 from iolab.cli.report import write_report
@@ -44,12 +45,15 @@ from iolab.errors import ExitCode, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import Stop
 from iolab.hosts.factory import hosts_of
 from iolab.hosts.host import Host
+from iolab.report.numbers import count
 from iolab.report.results import session_document
+from iolab.report.terminal import one_line
 from iolab.session.discovery import Survey, survey
 from iolab.session.session import Earlier, run_session
 from iolab.session.stopping_rule import LiveRule, RuleFor
 from iolab.store.writer import SessionWriter
 from iolab.study.cost import overhead_s
+from iolab.study.foretold import Limit, foretell
 from iolab.study.targets import hosts_used, makers_of
 
 OpenWriter = Callable[[Mapping[str, HostFacts]], SessionWriter]
@@ -236,6 +240,9 @@ def carry_out(order: Order, wishes: Wishes) -> int:
     if not _is_left(order):
         order.open_writer({}).ended(SessionStatus.DONE)
         return _conclude(SessionStatus.DONE, wishes)
+    foretold = foretell(order.study, order.plan, STUDY_KINDS)
+    for says in foretold.lines() if foretold.limits else ():
+        _say(one_line(says), wishes)
     view = choose_view(_progress(order), quiet=wishes.quiet)
     view.open()
     try:
@@ -246,14 +253,18 @@ def carry_out(order: Order, wishes: Wishes) -> int:
         raise
     finally:
         view.close()
-    return _conclude(status, wishes)
+    return _conclude(status, wishes, foretold.smoke)
 
 
-def _conclude(status: SessionStatus, wishes: Wishes) -> int:
+def _conclude(status: SessionStatus, wishes: Wishes, smoke: Limit | None = None) -> int:
+    """Print what came of it; of a smoke test whose runs all ended well one line, and no verdict."""
     reader = open_session(wishes.directory)
     study, results = shown_of(reader)
     if wishes.as_json:
         result_json(session_document(REPORTED, study, results, damaged=reader.damaged()))
+    elif smoke is not None and all(one.status is RunStatus.DONE for one in results):
+        runs = count(len(results), "run")
+        result_line(f"Smoke test, not rated: {runs} done; {smoke.why}; {smoke.do}.")
     else:
         print_session(reader, study, results, advise=False)
     if wishes.report:

@@ -219,12 +219,14 @@ def check(
     from iolab.cli.study_kinds import STUDY_KINDS
     from iolab.report.numbers import count
     from iolab.report.terminal import one_line
+    from iolab.study.foretold import foretell
     from iolab.study.schedule import make_plan
 
     read = load_study(
         study, path, scale, sets, hosts=hosts, server=server, engine=engine, path_required=False
     )
     made = make_plan(read, STUDY_KINDS)
+    foretold = foretell(read, made, STUDY_KINDS)
     if as_json:
         result_json(
             {
@@ -237,6 +239,7 @@ def check(
                 "workloads": len(read.workloads),
                 "points": len(made.points),
                 "runs": len(made.runs),
+                "best_verdict": foretold.document(),
             }
         )
         return
@@ -249,3 +252,5 @@ def check(
         )
     )
     result(f"{one_line(study)} is right: {one_line(read.id)}, scale {read.scale}, {counted}.")
+    for says in foretold.lines():
+        result(one_line(says))

@@ -153,6 +153,13 @@ class MemoryFacts:
     modules: tuple[MemoryModule, ...]
 
 
+VIRTUAL_NAMES: Final = ("vd", "xvd", "nbd", "rbd", "zram", "ram", "loop", "drbd")
+"""How disks of virtio, Xen, networks, memory and files are named."""
+
+VIRTUAL_MODELS: Final = ("qemu", "vbox", "virtual disk", "vmware", "iscsi", "elastic block store")
+"""Parts of the models that emulated and remote disks tell, in lower case."""
+
+
 @dataclass(frozen=True, slots=True)
 class DiskFacts:
     """One block device. `parents` are the devices below it (md, dm, loop backing device).
@@ -173,6 +180,14 @@ class DiskFacts:
     parents: tuple[str, ...]
     backing_file: str | None
     max_io_bytes: int | None = None
+
+    @property
+    def medium(self) -> str:
+        """`virtual` where the kernel cannot know what lies below, whose default is `rotational`."""
+        model = (self.model or "").lower()
+        if self.name.startswith(VIRTUAL_NAMES) or any(word in model for word in VIRTUAL_MODELS):
+            return "virtual"
+        return "rotational" if self.rotational else "solid state"
 
 
 @dataclass(frozen=True, slots=True)

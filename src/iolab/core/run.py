@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from iolab.core.compressed import Packed
 from iolab.core.configuration import Redundancy
 from iolab.core.generator import GeneratorTotals
 from iolab.core.host import Role
+from iolab.core.owned import Owned
 from iolab.core.samples import BinTable, BlockTrace, CounterTable, Direction, IntervalTable
 from iolab.core.stopping import RuleSettings
 from iolab.core.target_state import TargetState
 from iolab.core.workload import AnyJob, Job, io_of
-from iolab.guests.guest import GuestFleet
-from iolab.loads.keyvalue.record import KeyValueRun, ServerRun
-from iolab.loads.metadata.workload import OperationRun, ReportedRate
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +344,32 @@ class ProcessorUse:
     groups: tuple[ProcessorGroup, ...]
 
 
+class HostDetails(Owned):
+    """What a kind of load tells of one host in one run, beside its intervals and bins."""
+
+    __slots__ = ()
+
+
+class RunDetails(Owned):
+    """What a kind of load tells of a run that is of no single client."""
+
+    __slots__ = ()
+
+    def renamed(self, names: Mapping[str, str]) -> Self:  # noqa: ARG002 - most name no host
+        """The same where hosts have those new names; a host that is not there keeps its own."""
+        return self
+
+
+class Fleet(Owned):
+    """The guests that made a run's load, as their kind of host tells of them."""
+
+    __slots__ = ()
+
+    def renamed(self, names: Mapping[str, str]) -> Self:  # noqa: ARG002 - see `RunDetails`
+        """The same where hosts have those new names; a host that is not there keeps its own."""
+        return self
+
+
 @dataclass(frozen=True, slots=True)
 class HostRun:
     """What happened on one host in one run.
@@ -355,7 +379,7 @@ class HostRun:
     of the directory that was used, among the session's facts: empty for those under the host's own
     name, which is so unless configurations use several directories of a host. The clock is read
     before the run and again after it (None when that failed): the difference is its drift.
-    `phases` are those of metadata load, `key_value` is what load on a key-value store told.
+    `details` are what the kind of load tells besides, None where it tells nothing.
     `read_from` is the host whose files this one read, empty for its own. `ceiling_iops` is what
     the engine reached there with the same jobs on a target that does nothing, None if not measured;
     `ceiling_fault` says why it could not be, where it should have been. `clock_step_ns` is the
@@ -387,9 +411,8 @@ class HostRun:
     target_key: str = ""
     clock_offset_after_ns: int | None = None
     clock_error_after_ns: int | None = None
-    phases: tuple[OperationRun, ...] = ()
     read_from: str = ""
-    key_value: KeyValueRun | None = None
+    details: HostDetails | None = None
     ceiling_iops: float | None = None
     ceiling_fault: str = ""
     clock_step_ns: int | None = None
@@ -426,13 +449,12 @@ class EngineOutput:
 class Run:
     """What is known of one run beside its tables, before any judgement.
 
-    `hosts` made the load, `bystanders` were watched. `reported` are rates of the whole fleet as the
-    engine printed them, where it gives nothing finer. `without` names the hosts of the
+    `hosts` made the load, `bystanders` were watched. `details` are what the kind of load
+    tells of the whole fleet, None where it tells nothing. `without` names the hosts of the
     configuration that were left out after they had failed. `redundancy` is what the configuration
-    declares of its storage, `server` what a key-value store's server told, `fleet` are the guests
-    that made the load, None where hosts are no guests. With a `rule` it ended
-    the run, or was the limit that the run reached; nothing was warmed up then and `runtime_s` is
-    the longest that it could be.
+    declares of its storage, `fleet` are the guests that made the load, None where hosts are none.
+    With a `rule` it ended the run, or was the limit that the run reached; nothing was warmed up
+    then and `runtime_s` is the longest that it could be.
     """
 
     run: PlannedRun
@@ -445,13 +467,12 @@ class Run:
     telemetry_interval_ms: int
     hosts: tuple[HostRun, ...]
     bystanders: tuple[Bystander, ...] = ()
-    reported: tuple[ReportedRate, ...] = ()
+    details: RunDetails | None = None
     without: tuple[str, ...] = ()
     redundancy: Redundancy | None = None
     states: tuple[TargetState, ...] = ()
     rule: RuleSettings | None = None
-    server: ServerRun | None = None
-    fleet: GuestFleet | None = None
+    fleet: Fleet | None = None
 
     def facts(self) -> dict[str, Any]:
         """All of these by name, to make another description of the same run with."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostSpec
+from iolab.core.owned import Owned
 from iolab.core.stopping import RuleSettings
 from iolab.core.target_state import PLAIN, Precondition
 from iolab.core.workload import Workload
-from iolab.guests.guest import GuestSettings
-from iolab.loads.keyvalue.workload import EMBEDDED, ServerSettings
 
 
 class MethodKind(StrEnum):
@@ -133,11 +133,34 @@ class TargetSettings:
     image_bytes: int | None = None
 
 
+class ServedBy(Owned):
+    """The settings of a server that the study's clients load."""
+
+    __slots__ = ()
+
+    @property
+    def bounds_memory(self) -> bool:
+        """Whether a server of ours is held to a bound of memory."""
+        return False
+
+
+class BootedGuests(Owned):
+    """The settings of guests that a session boots as clients."""
+
+    __slots__ = ()
+
+    @property
+    def measured(self) -> Mapping[str, object]:
+        """What of them changes what is measured."""
+        return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Study:
     """The whole question. `text` is the file as given, `overrides` what was set over it.
 
     `inventory` is the text of the inventory whose hosts took the place of the file's, "" if none.
+    `server` is the store that clients share, None where each has its own.
     `guests` are booted for the session on every hypervisor, None where there are none to boot.
     """
 
@@ -156,8 +179,8 @@ class Study:
     overrides: tuple[str, ...]
     inventory: str = ""
     precondition: Precondition = PLAIN
-    server: ServerSettings = EMBEDDED
-    guests: GuestSettings | None = None
+    server: ServedBy | None = None
+    guests: BootedGuests | None = None
 
     def host(self, name: str) -> HostSpec:
         """The host of that name; KeyError when the study has none (the loader made sure)."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, runtime_checkable
 
 from iolab.core.configuration import EVERY_POINT, Aim
 from iolab.core.engine import EngineName
-from iolab.loads.keyvalue.workload import KeyValueJob, YcsbJob
-from iolab.loads.metadata.workload import MetadataJob
+from iolab.core.owned import Owned
 from iolab.units import parse_size
 
 
@@ -92,8 +91,32 @@ class Mixed(Protocol):
 _MIX_AXIS: Final = "rwmixread"
 
 
+class AnyJob(Owned):
+    """What one client is asked to do, of whatever kind its load is."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def engine(self) -> EngineName:
+            """What makes this load."""
+
+        @property
+        def options(self) -> tuple[tuple[str, str], ...]:
+            """Further options of the engine, which it allows."""
+
+        def at(self, axis: Iterable[tuple[str, int | str]]) -> Self:
+            """The job with the axis values in place of its first ones."""
+
+    @property
+    def io(self) -> Job | None:
+        """The job where it is I/O on files; None for any other."""
+        return None
+
+
 @dataclass(frozen=True, slots=True)
-class Job:
+class Job(AnyJob):
     """One client's share of a workload with every number settled.
 
     Bytes are bytes; `read_percent` is set for mixed access only. `rate_iops` and
@@ -104,6 +127,8 @@ class Job:
     `options` are further fio options, allow-listed by the engine. With `verify`, which
     the native engine alone can do, blocks that are read must hold what was last written there.
     """
+
+    stored_as: ClassVar[str] = "io"
 
     engine: EngineName
     access: Access
@@ -123,6 +148,11 @@ class Job:
     rate_bytes_per_s: int | None = None
     fleet_rate_iops: int | None = None
     shared_file: bool = False
+
+    @property
+    def io(self) -> Job:
+        """See `AnyJob`."""
+        return self
 
     @property
     def asked_iops(self) -> float | None:
@@ -190,10 +220,6 @@ class BoundJob(Protocol):
         """The bound; None for none."""
 
 
-AnyJob = Job | MetadataJob | KeyValueJob | YcsbJob
-"""What one client is asked to do: I/O on files, operations on their metadata, or on keys."""
-
-
 @runtime_checkable
 class MakesFiles(Protocol):
     """A job whose load makes files of its own, perhaps many."""
@@ -205,9 +231,9 @@ class MakesFiles(Protocol):
 
 def io_of(job: AnyJob) -> Job:
     """The job, which is I/O on files; TypeError for any other."""
-    if not isinstance(job, Job):
+    if job.io is None:
         raise TypeError(f"{job.engine} makes no I/O on files")
-    return job
+    return job.io
 
 
 WHOLE: Final = 100

@@ -21,7 +21,7 @@ from iolab.analysis.checks.storage_bytes import is_accounted
 from iolab.analysis.view import RunView
 from iolab.core.host import is_emulator
 from iolab.core.metric import Level
-from iolab.guests.guest import Accelerator
+from iolab.guests.guest import Accelerator, fleet_in
 from iolab.guests.nodes import (
     FleetBytes,
     Guest,
@@ -71,7 +71,7 @@ def emulated_guest(view: RunView) -> Said:
 @check("modelled-disk", "Modelled disks", needs_load=False)
 def modelled_disk(view: RunView) -> Said:
     """Whether there was any storage below the guests' disks."""
-    fleet = view.record.fleet
+    fleet = fleet_in(view.record)
     if fleet is None or fleet.settings is None:
         return not_applicable("No guest has a disk of this session's making.")
     if not is_modelled(view.record):
@@ -87,7 +87,7 @@ def modelled_disk(view: RunView) -> Said:
 @check("limited-disk", "Disks held at a limit")
 def limited_disk(view: RunView) -> Said:
     """Whether the limit that the study puts on each guest's disk shaped the result."""
-    settings = view.record.fleet.settings if view.record.fleet else None
+    settings = fleet.settings if (fleet := fleet_in(view.record)) else None
     limit = settings.iops_limit if settings else None
     guests = guests_in(view.record)
     if limit is None or not guests:

@@ -8,7 +8,7 @@ from typing import Final
 
 from iolab.core.host import HostKind
 from iolab.core.study import Study
-from iolab.guests.guest import Accelerator, DiskKind
+from iolab.guests.guest import Accelerator, DiskKind, settings_in
 from iolab.study.targets import nodes_of
 from iolab.units import format_bytes, format_rate_bytes
 
@@ -40,12 +40,12 @@ def guests_per_node(study: Study) -> int:
         sum(spec.node == node.name and spec.kind is HostKind.VM for spec in study.hosts)
         for node in nodes_of(study)
     ]
-    return max(counts, default=0) if study.guests is not None else 0
+    return max(counts, default=0) if settings_in(study) is not None else 0
 
 
 def image_bytes(study: Study, guests: int) -> int:
     """What the images of so many guests a node take on each node, copies for others with them."""
-    settings = study.guests
+    settings = settings_in(study)
     if settings is None or settings.disk is not DiskKind.IMAGE:
         return 0
     return settings.disk_bytes * settings.replicas * guests
@@ -59,7 +59,7 @@ def node_bytes(study: Study) -> int:
 
 def guest_reasons(study: Study, runs: int, rate: float) -> Iterator[tuple[str, float]]:
     """Kits, images, boots and starts, each with its seconds; `rate` is of writing on one node."""
-    settings = study.guests
+    settings = settings_in(study)
     if settings is None:
         return
     each, nodes = guests_per_node(study), len(nodes_of(study))

@@ -18,7 +18,15 @@ from iolab.core.workload import Access, Job
 from iolab.errors import HostError
 from iolab.guests.blocks import COUNTERS, DiskCounts, blocks_between, guest_use, read_blocks
 from iolab.guests.copies import Copies
-from iolab.guests.guest import BlockCounts, DiskKind, GuestFleet, GuestRun, GuestSettings, GuestUse
+from iolab.guests.guest import (
+    BlockCounts,
+    DiskKind,
+    GuestFleet,
+    GuestRun,
+    GuestSettings,
+    GuestUse,
+    settings_in,
+)
 from iolab.guests.hypervisor import Hypervisor, Running
 from iolab.guests.kit import GuestKit, guest_kit
 from iolab.guests.problems import check_nodes, guest_tools, node_targets
@@ -219,7 +227,7 @@ class Guests:
     @property
     def are_booted(self) -> bool:
         """Whether there are guests to boot."""
-        return self._crew.study.guests is not None
+        return settings_in(self._crew.study) is not None
 
     async def raise_up(self, nodes: Survey) -> None:
         """Everything up to the boots: folders, what guests boot from, images, KVM tried.
@@ -227,7 +235,7 @@ class Guests:
         `nodes` is what they told. Raises HostError or EngineError, with every fault that is
         known beforehand and nothing done then, and Interrupted at a stop request.
         """
-        settings, crew = self._crew.study.guests, self._crew
+        settings, crew = settings_in(self._crew.study), self._crew
         if settings is None:
             return
         check_nodes(crew.study, crew.plan, nodes.facts, nodes.probes, owner=crew.owner)
@@ -282,7 +290,7 @@ class Guests:
         left_out = self._crew.left_out
         fleet = GuestFleet(
             guests=tuple(counted.get(name) or GuestRun(name, node) for name, node in placed),
-            settings=self._crew.study.guests,
+            settings=settings_in(self._crew.study),
             per_node=run.point.per_node or max(Counter(node for _, node in placed).values()),
             idle=tuple(name for name in every if name not in taking | left_out),
         )
@@ -306,7 +314,7 @@ class Guests:
         return host
 
     async def _boot(self, spec: HostSpec) -> Link:
-        settings, node = self._crew.study.guests, self._nodes.get(spec.node)
+        settings, node = settings_in(self._crew.study), self._nodes.get(spec.node)
         if settings is None or node is None:
             happened = f"Guest '{spec.name}' has no node that was made ready for it."
             raise HostError(happened, "This is a fault of iolab; please report it.")

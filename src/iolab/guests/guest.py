@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Final
+from typing import ClassVar, Final
 
+from iolab.core.run import Fleet, Run
 from iolab.core.samples import Direction
+from iolab.core.study import BootedGuests, Study
 
 GUEST_DISK: Final = "/dev/guest-data"
 """The path of its data disk in every guest that we boot."""
@@ -46,7 +48,7 @@ class Pinning(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class GuestSettings:
+class GuestSettings(BootedGuests):
     """The guests that a session boots on every hypervisor of its study, all alike.
 
     `latency_ns` is of a modelled disk. `iops_limit` bounds each guest's disk, None does not.
@@ -54,6 +56,8 @@ class GuestSettings:
     one node, 0 for as many as it has processors; `boot_limit_s` is what one boot may take.
     `kernel` is the path of a Debian kernel package on the controller, "" to fetch one.
     """
+
+    stored_as: ClassVar[str] = "vm"
 
     vcpus: int
     memory_bytes: int
@@ -125,11 +129,13 @@ class GuestRun:
 
 
 @dataclass(frozen=True, slots=True)
-class GuestFleet:
+class GuestFleet(Fleet):
     """The guests that made a run's load, `settings` those of guests that we booted, else None.
 
     `per_node` is how many of each node took part; `idle` are guests that were up and had no part.
     """
+
+    stored_as: ClassVar[str] = "vm"
 
     guests: tuple[GuestRun, ...]
     settings: GuestSettings | None = None
@@ -152,3 +158,13 @@ class GuestFleet:
     def nodes(self) -> tuple[str, ...]:
         """The nodes that have guests, in the order of their first."""
         return tuple(dict.fromkeys(guest.node for guest in self.guests))
+
+
+def fleet_in(run: Run) -> GuestFleet | None:
+    """The guests that made a run's load; None where hosts are no guests."""
+    return run.fleet if isinstance(run.fleet, GuestFleet) else None
+
+
+def settings_in(study: Study) -> GuestSettings | None:
+    """The guests that a study boots; None where there are none to boot."""
+    return study.guests if isinstance(study.guests, GuestSettings) else None

@@ -9,7 +9,7 @@ from iolab.core.host import HostFacts, HostSpec, Role, Room
 from iolab.core.run import Point
 from iolab.core.study import Study
 from iolab.guests.cost import guests_per_node
-from iolab.guests.guest import Accelerator, DiskKind, GuestSettings, Pinning
+from iolab.guests.guest import Accelerator, DiskKind, GuestSettings, Pinning, settings_in
 from iolab.guests.study import guests_of, pins, unpinned
 from iolab.study.file import ConfigurationTable, WorkloadTable
 from iolab.study.tables import Tables
@@ -68,7 +68,7 @@ def fleet_lines(study: Study) -> Iterator[tuple[str, str]]:
     nodes = nodes_of(study)
     if not nodes:
         return
-    guests = study.guests
+    guests = settings_in(study)
     if guests is None:
         counts = Counter(spec.node for spec in study.hosts if spec.node)
         listed = ", ".join(f"{counts[node.name]} on {node.name}" for node in nodes)
@@ -84,7 +84,7 @@ def guest_notes(
     study: Study, points: Iterable[Point], facts: Mapping[str, HostFacts] | None
 ) -> Iterator[str]:
     """What should be known before guests are booted, and is no reason against it."""
-    guests = study.guests
+    guests = settings_in(study)
     if guests is None:
         return
     match guests.accelerator:

@@ -15,7 +15,7 @@ from iolab.core.host import HostFacts, Role
 from iolab.core.metric import Written
 from iolab.core.run import Bystander, DeviceDelta, RunRecord
 from iolab.core.samples import Direction, Floats
-from iolab.guests.guest import DiskKind, GuestRun
+from iolab.guests.guest import DiskKind, GuestRun, fleet_in
 from iolab.hosts.rates import ALL_CORES
 
 if TYPE_CHECKING:
@@ -51,9 +51,10 @@ class Node:
 
 def guests_in(record: RunRecord) -> tuple[Guest, ...]:
     """The hosts of a run that are known to be guests of a node, in its order."""
-    if record.fleet is None:
+    fleet = fleet_in(record)
+    if fleet is None:
         return ()
-    told = {guest.guest: guest for guest in record.fleet.guests}
+    told = {guest.guest: guest for guest in fleet.guests}
     return tuple(
         Guest(place, told[host.host])
         for place, host in enumerate(record.hosts)
@@ -78,13 +79,13 @@ def hypervisors_in(record: RunRecord) -> tuple[Bystander, ...]:
 
 def is_modelled(record: RunRecord) -> bool:
     """Whether the guests' disks are no storage at all."""
-    settings = record.fleet.settings if record.fleet else None
+    settings = fleet.settings if (fleet := fleet_in(record)) else None
     return settings is not None and settings.disk is DiskKind.MODELLED
 
 
 def vcpus_of(view: RunView, guest: Guest) -> int | None:
     """How many processors a guest has; None where nobody knows."""
-    fleet = view.record.fleet
+    fleet = fleet_in(view.record)
     if fleet is not None and fleet.settings is not None:
         return fleet.settings.vcpus
     facts = view.facts_of(view.hosts[guest.host])
@@ -113,7 +114,7 @@ def factors_of(record: RunRecord) -> tuple[float, float] | None:
     """
     if record.redundancy is not None:
         return record.redundancy.read_factor, record.redundancy.write_factor
-    settings = record.fleet.settings if record.fleet else None
+    settings = fleet.settings if (fleet := fleet_in(record)) else None
     return None if settings is None else (1.0, float(settings.replicas))
 
 
@@ -249,7 +250,7 @@ def _shares_kernel(view: RunView, guest: Guest) -> bool:
 
 def _unwatched(view: RunView) -> str | None:
     """A node that guests live on and that is no host of the study."""
-    fleet = view.record.fleet
+    fleet = fleet_in(view.record)
     watched = {one.host for one in view.record.bystanders}
     return next((node for node in (fleet.nodes if fleet else ()) if node not in watched), None)
 

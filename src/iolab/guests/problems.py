@@ -12,7 +12,7 @@ from iolab.core.study import Study
 from iolab.core.target_state import Purge
 from iolab.errors import Fault, HostError
 from iolab.guests.cost import guests_per_node, image_bytes, node_bytes
-from iolab.guests.guest import DiskKind, GuestSettings, Pinning
+from iolab.guests.guest import DiskKind, GuestSettings, Pinning, settings_in
 from iolab.guests.hosts import largest_per_node
 from iolab.guests.study import COPIES, NAME_BYTES, VmTable, guests_of, most_guests, node_path
 from iolab.study.checks import NODE_DO
@@ -256,7 +256,7 @@ _INSTALL: Final = {
 
 def guest_tools(study: Study) -> dict[str, list[str]]:
     """What guests need on their nodes: each program with what asks for its version."""
-    guests = study.guests
+    guests = settings_in(study)
     if guests is None:
         return {}
     found = [QEMU]
@@ -271,7 +271,7 @@ def guest_tools(study: Study) -> dict[str, list[str]]:
 
 def node_targets(study: Study) -> tuple[Target, ...]:
     """Where images of guests go, on each node that boots any."""
-    if study.guests is None:
+    if settings_in(study) is None:
         return ()
     return tuple(
         Target(node.name, node.name, node_path(study, node) or "", ()) for node in nodes_of(study)
@@ -292,7 +292,7 @@ def guest_faults(
     A path held under the name of `owner` is the session's own. Without `probes` nothing is said of
     what only trying tells.
     """
-    guests = study.guests
+    guests = settings_in(study)
     if guests is None:
         return []
     faults: list[Fault] = []

@@ -18,6 +18,7 @@ from iolab.guests.guest import (
     DiskKind,
     GuestSettings,
     Pinning,
+    settings_in,
 )
 from iolab.study import values
 from iolab.study.target_tables import Table
@@ -26,7 +27,7 @@ from iolab.units import parse_size
 
 def boots_guests(study: Study) -> bool:
     """Whether the session boots guests, rather than use what is there."""
-    return study.guests is not None
+    return settings_in(study) is not None
 
 
 def booted(study: Study, node: str = "") -> tuple[HostSpec, ...]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from iolab.core.host import HostSpec
+from iolab.core.metric import Level
+from iolab.core.run import PlannedRun
 from iolab.core.study import Study
 from iolab.guests.cost import guest_reasons, guests_per_node, image_bytes, node_bytes
-from iolab.guests.guest import GuestSettings
+from iolab.guests.guest import GuestSettings, settings_in
 from iolab.guests.hosts import forced_loads, guest_hosts
 from iolab.guests.problems import check_guests
 from iolab.guests.study import VmTable, node_path, settings_of, stand_in
 from iolab.study.build import host_spec
 from iolab.study.document import Document, Faults
 from iolab.study.file import HostTable
+from iolab.study.foretold import Limit, digests
 from iolab.study.kinds import HostCost
 from iolab.study.tables import Tables
 from iolab.study.target_tables import Table
@@ -63,7 +66,17 @@ class GuestStudy:
 
     def iops_limit(self, study: Study) -> int | None:
         """How many I/Os a second each guest's disk is held to."""
-        return None if study.guests is None else study.guests.iops_limit
+        return settings.iops_limit if (settings := settings_in(study)) else None
+
+    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[Limit]:
+        """Disks that are held to a rate, which is then what is measured."""
+        held = self.iops_limit(study)
+        if held is not None:
+            why = (
+                f"guests' disks are held to {held} IOPS each: a rate that reaches it is the limit's"
+            )
+            do = "leave vm.iops out where guests are not emulated"
+            yield Limit(Level.INDICATIVE, why, do, digests(run.point for run in runs))
 
     def cost(self, study: Study, runs: int, rate: float) -> HostCost:
         """Their images, their boots, and what a node needs space for."""
@@ -75,10 +88,11 @@ class GuestStudy:
 
     def identity(self, study: Study) -> Mapping[str, object]:
         """The guests that are booted, and on which nodes, where any are."""
-        if study.guests is None:
+        settings = settings_in(study)
+        if settings is None:
             return {}
         return {
-            "guests": study.guests.measured,
+            "guests": settings.measured,
             "nodes": [
                 [node.name, node_path(study, node) or "", node.storage_address]
                 for node in nodes_of(study)

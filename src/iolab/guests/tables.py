@@ -18,6 +18,8 @@ from iolab.guests.guest import (
     GuestSettings,
     GuestUse,
     Pinning,
+    fleet_in,
+    settings_in,
 )
 from iolab.guests.latency_account import Account, parts_of
 from iolab.guests.results import node_points
@@ -472,7 +474,9 @@ _PINNED: Final = {
 
 def fleets_of(brief: Brief) -> dict[DetailKey, GuestFleet]:
     """The guests of runs, as their nodes told."""
-    return {key: one.fleet for key, one in brief.manifests.items() if one.fleet}
+    return {
+        key: fleet for key, one in brief.manifests.items() if (fleet := fleet_in(one)) is not None
+    }
 
 
 def guest_tables(brief: Brief) -> tuple[Table, ...]:
@@ -480,7 +484,7 @@ def guest_tables(brief: Brief) -> tuple[Table, ...]:
     fleet = fullest(fleets_of(brief).values())
     if fleet is None:
         return ()
-    settings = fleet.settings or brief.study.guests
+    settings = fleet.settings or settings_in(brief.study)
     found = (settings_table(settings), placement_table(fleet))
     return tuple(table for table in found if table is not None)
 

@@ -239,6 +239,7 @@ class MeasuredAnswer(_Answer):
     ops: Count
     errors: Errors
     skipped: Count
+    tried: tuple[Count, ...] = ()
     bins: Bins
     latency_min_ns: Count | None
     latency_max_ns: Count | None

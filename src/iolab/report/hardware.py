@@ -131,7 +131,7 @@ def _disk_row(disk: DiskFacts, below: tuple[str, ...]) -> tuple[Cell, ...]:
         disk.serial or NOTHING,
         disk.firmware or NOTHING,
         format_bytes(disk.size_bytes),
-        "rotational" if disk.rotational else "solid state",
+        disk.medium,
         disk.scheduler or NOTHING,
         f"{disk.logical_block_bytes} / {disk.physical_block_bytes} B",
         disk.pcie_link or NOTHING,

@@ -162,12 +162,11 @@ def manifest_named(manifest: Manifest, names: Names) -> Manifest:
     """A manifest, for all that a report shows of it."""
     if not names:
         return manifest
-    server = manifest.server
     return replace(
         manifest,
         hosts=tuple(_host_run(one, names) for one in manifest.hosts),
         bystanders=tuple(_bystander(one, names) for one in manifest.bystanders),
-        server=server and replace(server, host=_of(server.host, names)),
+        details=manifest.details and manifest.details.renamed(names),
         fleet=manifest.fleet and manifest.fleet.renamed(names),
     )
 

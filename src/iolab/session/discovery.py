@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from iolab.core.host import DeviceFacts, HostFacts, HostSpec, Role, TargetProbe
 from iolab.core.run import IdleProof
-from iolab.core.study import IDLE_WATCH_S, Study
+from iolab.core.study import Study
 from iolab.errors import Fault, HostError, IolabError
 from iolab.hosts.answers import Leftovers, read_facts, read_probe
 from iolab.hosts.barrier import Outcomes, together
@@ -172,6 +172,18 @@ def _complete(outcomes: Outcomes[_Visit]) -> Mapping[str, _Visit]:
     raise HostError(f"{len(faults)} hosts cannot serve: {names}.", "Correct each of them.", faults)
 
 
+CPU_BUSY: Final = 0.1
+"""Share of all cores without our load; more than services of an idle host take."""
+
+DEVICE_BUSY: Final = 0.1
+"""Share of the time without our load; journals and logs keep a device busy for far less."""
+
+WAITING: Final = 0.1
+"""Share of the time in which some task waited, by PSI: as much as the processors' own."""
+
+QUIET_WATCH_S: Final = 2.0
+"""How long a machine is watched before a session, or by `iolab doctor`."""
+
 _BUSY_AT: Final = 1 + DISK.index("busy_time_ns")
 """Where a sample's row of a disk, which begins with its name, has the time it was busy."""
 
@@ -181,12 +193,29 @@ class Quiet:
     """What a host did while nobody asked it to do anything.
 
     `idle` are the rates of the busiest device below the target, `device_busy` the largest share of
-    the time that one of them was busy, `cpu_busy` that of all cores; None where it is not counted.
+    the time that one of them was busy, `cpu_busy` that of all cores, `cpu_waiting` and `io_waiting`
+    the shares in which some task waited for a processor or for I/O (PSI); None where it is not
+    counted.
     """
 
     idle: IdleProof | None
     device_busy: float | None
     cpu_busy: float | None
+    cpu_waiting: float | None = None
+    io_waiting: float | None = None
+
+    def others(self) -> str | None:
+        """What others do there that a result would hold, for people; None where it is fit."""
+        found = []
+        if (self.cpu_busy or 0.0) > CPU_BUSY:
+            found.append(f"processors {self.cpu_busy:.0%} busy")
+        if (self.cpu_waiting or 0.0) > WAITING:
+            found.append(f"tasks waited for a processor {self.cpu_waiting:.0%} of the time")
+        if (self.device_busy or 0.0) > DEVICE_BUSY:
+            found.append(f"a device below the directory {self.device_busy:.0%} busy")
+        if (self.io_waiting or 0.0) > WAITING:
+            found.append(f"tasks waited for I/O {self.io_waiting:.0%} of the time")
+        return ", ".join(found) or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +243,7 @@ class Inspection:
 async def inspect_hosts(
     hosts: Mapping[str, Host], path: str | None, tools: Mapping[str, list[str]], clock: Clock
 ) -> Inspection:
-    """Connect and ask all hosts at once, then watch them all for a second while none is asked.
+    """Connect and ask all hosts at once, then watch them all while none is asked.
 
     `path` is for hosts that name none of their own. The hosts stay connected; whoever made them
     closes them.
@@ -228,7 +257,7 @@ async def inspect_hosts(
     async def watch(host: Host) -> Inspected:
         facts, probe, hello, left = met.done[host.name]
         # The clock comes last: the watch sees none of our own questions.
-        quiet = await _watch(host, facts)
+        quiet = await watch_quiet(host, facts)
         offset = await measure_offset(host, clock)
         folder = _folder_of(host.spec, path)
         return Inspected(host.spec, folder, facts, probe, quiet, offset, hello, left)
@@ -256,10 +285,11 @@ async def _meet(host: Host, path: str | None, tools: Mapping[str, list[str]]) ->
     return facts, read_probe(host.name, tried), hello, left
 
 
-async def _watch(host: Host, facts: HostFacts) -> Quiet:
+async def watch_quiet(host: Host, facts: HostFacts) -> Quiet:
+    """What a host does while nobody asks it to do anything. Raises HostError."""
     devices = facts.target.devices if facts.target is not None else ()
     before = await host.ask("snapshot", deadline_s=SNAPSHOT_LIMIT_S)
-    await asyncio.sleep(IDLE_WATCH_S)
+    await asyncio.sleep(QUIET_WATCH_S)
     after = await host.ask("snapshot", deadline_s=SNAPSHOT_LIMIT_S)
     try:
         then, now = look_of(before), look_of(after)
@@ -270,7 +300,19 @@ async def _watch(host: Host, facts: HostFacts) -> Quiet:
         idle_proof(then, now, devices),
         device_busy(before.header, after.header, devices, span_ns),
         cpu_busy(before.header.get("cpu"), after.header.get("cpu")),
+        *(_waiting(before.header, after.header, name, span_ns) for name in ("cpu", "io")),
     )
+
+
+def _waiting(
+    before: Mapping[str, Any], after: Mapping[str, Any], resource: str, span_ns: int
+) -> float | None:
+    """The share of `span_ns` in which some task waited for a resource."""
+    rows = (before.get("pressure"), after.get("pressure"))
+    then, now = (row.get(f"{resource}_some_ns") if isinstance(row, dict) else None for row in rows)
+    if not isinstance(then, int) or not isinstance(now, int) or span_ns <= 0:
+        return None
+    return min(max((now - then) / span_ns, 0.0), 1.0)
 
 
 def device_busy(

@@ -12,6 +12,7 @@ from iolab.core.run import (
     CacheProof,
     DeviceDelta,
     ExtentProof,
+    HostDetails,
     HostRun,
     IdleProof,
     PlannedRun,
@@ -39,10 +40,10 @@ class Evidence:
 
     Load that is no process of its own fills in what it `asked` for, `engine_version` and whether it
     was `halted`, load without a reading its `span`: when it began and ended on the host's clock.
-    `details` puts what only its kind of load knows into the host's record. With `enough` seen, the
-    load was halted by its rule.
-    `files` is whatever else its engine left, by name, beside the `output` that it printed, and
-    `ceiling_iops` what it reached on a target that does nothing (`ceiling_fault`: why it did not).
+    `details` are what only its kind of load knows. With `enough` seen, the load was halted by its
+    rule. `files` is whatever else its engine left, by name, beside the `output` that it printed,
+    and `ceiling_iops` what it reached on a target that does nothing (`ceiling_fault`: why it did
+    not).
     """
 
     site: Site
@@ -66,7 +67,7 @@ class Evidence:
     halted: bool = False
     error: str | None = None
     enough: bool = False
-    details: Callable[[HostRun], HostRun] | None = None
+    details: HostDetails | None = None
     span: tuple[int, int] | None = None
     ceiling_iops: float | None = None
     ceiling_fault: str = ""
@@ -107,7 +108,7 @@ class Evidence:
         command, reading, ending = self.command, self.reading, self.ending
         exited = ending.exited if ending else None
         use = ProcessUse(exited.user_s, exited.system_s, exited.max_rss_bytes) if exited else None
-        run = HostRun(
+        return HostRun(
             host=self.name,
             error=self.error,
             argv=command.argv if command else (),
@@ -136,8 +137,8 @@ class Evidence:
             ceiling_iops=self.ceiling_iops,
             ceiling_fault=self.ceiling_fault,
             trace=self.trace,
+            details=self.details,
         )
-        return self.details(run) if self.details else run
 
 
 def summed(uses: Sequence[ProcessorUse]) -> ProcessorUse | None:

@@ -15,7 +15,6 @@ from iolab.core.run import EngineOutput, PlannedRun, RunRecord, RunStatus
 from iolab.core.stopping import RuleSettings
 from iolab.core.study import OnFailure
 from iolab.core.target_state import EMPTY, Ledger
-from iolab.core.workload import Job
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.barrier import together
 from iolab.hosts.clock import measure_offset
@@ -114,7 +113,7 @@ async def execute(
 
 def rule_of(crew: Crew, run: PlannedRun) -> RuleSettings | None:
     """The rule under which a run is made; metadata load ends when it is done."""
-    return crew.study.method.rule if isinstance(run.point.job, Job) else None
+    return crew.study.method.rule if run.point.job.io is not None else None
 
 
 async def read_clocks_again(crew: Crew, evidence: Sequence[Evidence]) -> None:

@@ -7,17 +7,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from iolab.core.events import Phase, Recorder, SessionEnded, SessionStarted, SessionStatus
+from iolab.core.events import (
+    Notice,
+    Phase,
+    Recorder,
+    SessionEnded,
+    SessionStarted,
+    SessionStatus,
+)
 from iolab.core.host import Role
 from iolab.core.run import Plan, PlannedRun
 from iolab.core.study import Study
 from iolab.core.target_state import EMPTY, Ledger
 from iolab.errors import Interrupted, IolabError, StoreError
-from iolab.hosts.barrier import Stop, alongside
+from iolab.hosts.barrier import Stop, alongside, together
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock
 from iolab.hosts.host import Host
 from iolab.session.context import Crew
-from iolab.session.discovery import Survey, survey
+from iolab.session.discovery import QUIET_WATCH_S, Survey, survey, watch_quiet
 from iolab.session.driver import Drivers
 from iolab.session.kinds import BootedHosts, SessionKinds
 from iolab.session.loop import Agenda, Course, Means, Walk
@@ -183,6 +190,7 @@ async def _measure_all(
     )
     versions = ", ".join(sorted({hello.version for hello in seen.hellos.values()}))
     crew.tell(SessionStarted(crew.plan, tuple(seen.facts.items()), versions))
+    await _tell_of_others(crew, seen)
     again = parts.booted.reaching(reach)
     means = Means(seen.facts, earlier.tried, again, patience, earlier.ledger)
     course = Course(crew, parts, means)
@@ -205,6 +213,22 @@ async def _look(crew: Crew, booted: BootedHosts) -> Survey:
         seen = nodes.joined(await survey(crew.study, crew.hosts, crew.questions))
     booted.see_nodes(seen.facts)
     return seen
+
+
+async def _tell_of_others(crew: Crew, seen: Survey) -> None:
+    """Say which clients are busy with something else before anything runs there."""
+    if not crew.study.method.idle_watch_s:
+        return
+    crew.begin(Phase.CONNECT, None, "is the machine quiet", QUIET_WATCH_S)
+
+    async def watch(host: Host) -> str | None:
+        return (await watch_quiet(host, seen.facts[host.name])).others()
+
+    outcomes = await together([one for one in crew.hosts.values() if one.name in seen.facts], watch)
+    busy = [f"'{name}': {others}" for name, others in outcomes.complete().items() if others]
+    if busy:
+        more = f" (and {len(busy) - 1} more hosts)" if len(busy) > 1 else ""
+        crew.tell(Notice(f"Busy before the start, which results will hold: {busy[0]}{more}."))
 
 
 def _missing(crew: Crew) -> tuple[str, ...]:

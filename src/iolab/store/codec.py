@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from iolab.core.owned import TYPE_KEY, Owned
 from iolab.core.toml import read_regular
 from iolab.errors import StoreError
 from iolab.store import layout
@@ -26,6 +27,7 @@ T = TypeVar("T")
 
 _ADAPTERS: Final[dict[type, TypeAdapter[Any]]] = {}
 _NULL_FLOAT: Final = "float_type"
+_NO_NAME: Final = "union_tag_not_found"
 
 
 def encode(document: object, *, indent: int | None = None) -> bytes:
@@ -83,8 +85,14 @@ def parse(shape: type[T], content: bytes, path: Path) -> T:
     try:
         document = _validated(shape, content)
     except ValidationError as error:
-        refuse_newer_content(path, content)
+        version = _format_of(content)
+        refuse_newer(path, version)
         first = error.errors(include_url=False)[0]
+        if first["type"] == _NO_NAME and isinstance(version, int) and version < layout.FORMAT:
+            raise StoreError(
+                f"'{path}' has format {version}, and this iolab reads format {layout.FORMAT}.",
+                "Read it with the older iolab that wrote it, or measure again.",
+            ) from error
         where = ".".join(str(part) for part in first["loc"]) or "the document"
         raise damaged(path, f"{where}: {first['msg']}") from error
     refuse_newer(path, getattr(document, "format", None))
@@ -116,7 +124,8 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - JSON is what it is
         return unicode(value)
     names = _fields(kind)
     if names is not None:
-        return {name: plain(getattr(value, name)) for name in names}
+        found = {name: plain(getattr(value, name)) for name in names}
+        return {TYPE_KEY: value.stored_as, **found} if isinstance(value, Owned) else found
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):

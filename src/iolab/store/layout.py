@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Raised when a file changes in a way that an older reader would misread."""
 
 FORMAT_SEALED: Final = 2

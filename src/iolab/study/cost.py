@@ -11,7 +11,6 @@ from iolab.core.host import HostKind
 from iolab.core.run import Budget, DataSet, PlannedRun
 from iolab.core.study import Method, Study
 from iolab.core.target_state import Purge, Restore, RoundsVerdict
-from iolab.core.workload import Job
 from iolab.study.kinds import Cost, Reason, StudyKinds
 from iolab.study.targets import makers_of, nodes_of, serial_of, targets_of
 from iolab.study.wording import shown
@@ -158,7 +157,7 @@ def _course(
     stands: dict[str, str] = {}
     known: set[str] = set()
     for run in runs:
-        if not isinstance(run.point.job, Job):
+        if run.point.job.io is None:
             continue
         places, job, turn = places_of(run), run.point.io, turn_of(wish.restore, run)
         if not wish.is_asked and raw.isdisjoint(places):
@@ -349,7 +348,7 @@ _WAYS: Final = {
 def destroyed(study: Study) -> tuple[str, ...]:
     """One sentence for each device whose content will be lost."""
     way = _WAYS.get(study.precondition.purge, _WAYS[Purge.NONE])
-    if any(isinstance(one.job, Job) and one.job.access.trims for one in study.workloads):
+    if any((io := one.job.io) and io.access.trims for one in study.workloads):
         way = f"{way} and trimmed"
     if study.target.make_xfs:
         way = "formatted: an XFS is made on it"

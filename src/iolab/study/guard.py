@@ -14,7 +14,7 @@ from iolab.core.host import DeviceFacts, HostFacts, TargetFacts, TargetProbe
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import Purge
-from iolab.core.workload import BoundJob, Job
+from iolab.core.workload import BoundJob
 from iolab.errors import EngineError, Fault, HostError
 from iolab.study.cost import with_spare
 from iolab.study.kinds import StudyKinds
@@ -90,7 +90,7 @@ def _purge_faults(purge: Purge, where: str, seen: DeviceFacts, facts: HostFacts)
 
 def _trim_faults(plan: Plan, target: Target, where: str, seen: DeviceFacts) -> list[Fault]:
     jobs = (p.job for p in plan.points if p.configuration in target.configurations)
-    if seen.discards or not any(isinstance(job, Job) and job.access.trims for job in jobs):
+    if seen.discards or not any((io := job.io) and io.access.trims for job in jobs):
         return []
     happened = f"{where} takes no discards, which rw = 'trim' and 'randtrim' are."
     return [Fault(happened, "Name a device that does, or leave those workloads out.")]
@@ -99,7 +99,7 @@ def _trim_faults(plan: Plan, target: Target, where: str, seen: DeviceFacts) -> l
 def _block_faults(plan: Plan, target: Target, where: str, seen: DeviceFacts) -> list[Fault]:
     jobs = (p.job for p in plan.points if p.configuration in target.configurations)
     align = seen.logical_block_bytes
-    odd = sorted({j.block_bytes for j in jobs if isinstance(j, Job) and j.block_bytes % align})
+    odd = sorted({io.block_bytes for j in jobs if (io := j.io) and io.block_bytes % align})
     if not odd:
         return []
     happened = f"{where} has blocks of {align} bytes, bs is {odd[0]}."
@@ -123,7 +123,7 @@ def bounds_memory(study: Study) -> bool:
     jobs = (workload.job for workload in study.workloads)
     if any(isinstance(job, BoundJob) and job.memory_bytes for job in jobs):
         return True
-    return study.server.bounds_memory
+    return study.server is not None and study.server.bounds_memory
 
 
 def rights_faults(study: Study, target: Target, probe: TargetProbe | None) -> list[Fault]:
@@ -318,7 +318,7 @@ def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -
     sizes = {
         point.io_on(target.host).depth_total * point.io.block_bytes: point
         for point in plan.points
-        if point.configuration in here and isinstance(point.job, Job)
+        if point.configuration in here and point.job.io is not None
     }
     most = max(sizes, default=0)
     if most <= facts.memory.total_bytes * BUFFER_SHARE:
@@ -368,7 +368,7 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
         happened = f"{where} is held by another session, {shown(probe.held_by)}."
         faults.append(Fault(happened, "Wait for its end, or give another path."))
     here = [p.job for p in plan.points if p.configuration in target.configurations]
-    jobs = [job for job in here if isinstance(job, Job)]
+    jobs = [io for job in here if (io := job.io)]
     direct = [job for job in jobs if job.direct]
     if probe.direct_error is not None and direct:
         happened = f"{where} takes no O_DIRECT: {shown(probe.direct_error)}."

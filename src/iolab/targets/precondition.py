@@ -287,7 +287,7 @@ class Preconditioner:
 
     def _concerns(self, run: PlannedRun, sites: Sequence[Site]) -> bool:
         wanted = self._wish.is_asked or any(site.raw for site in sites)
-        return wanted and isinstance(run.point.job, Job)
+        return wanted and run.point.job.io is not None
 
     async def _look(self, sites: Sequence[Site]) -> None:
         looks = (await together(sites, _counters_of)).complete()
@@ -340,7 +340,7 @@ class Preconditioner:
         Workloads with other blocks may verify the same device: the smallest counts.
         """
         data_set = self._context.plan.data_set(run.point.data_set)
-        points = (point for point in self._context.plan.points if isinstance(point.job, Job))
+        points = (point for point in self._context.plan.points if point.job.io is not None)
         least = min(point.io.block_bytes for point in points if point.io.verify)
 
         async def begin(site: Site) -> None:

@@ -37,6 +37,7 @@ from iolab.loads.keyvalue.workload import (
     ServerSettings,
     TableShape,
     YcsbJob,
+    server_settings,
 )
 from tests.report.counters import counters
 from tests.report.synthetic import GO_NS, WARMUP_S, Source
@@ -131,7 +132,9 @@ def made(source: Source, run: PlannedRun) -> RunRecord:
         bins=sparse,
         counters=_device(table, len(names), seconds, rate),
         outputs=(),
-        server=_server(source.study.server) if isinstance(run.point.job, YcsbJob) else None,
+        details=_server(server_settings(source.study))
+        if isinstance(run.point.job, YcsbJob)
+        else None,
     )
 
 
@@ -191,7 +194,7 @@ def _host_run(
         clock_offset_ns=0,
         clock_error_ns=100_000,
         stderr_tail="",
-        key_value=KeyValueRun(
+        details=KeyValueRun(
             counts=tuple(OperationCount(one, number) for one, number in counts.items()),
             seed=90_202 + run.order,
             build="" if ycsb else "assertions enabled",

@@ -55,7 +55,7 @@ class KeySource(Source):
 
     def manifest(self, digest: str, repeat: int) -> Manifest:
         record = self.record(digest, repeat)
-        return replace(super().manifest(digest, repeat), server=record.server)
+        return replace(super().manifest(digest, repeat), details=record.details)
 
     def _result(self, run: PlannedRun) -> Result:
         key = (run.point.digest, run.repeat)

@@ -154,7 +154,7 @@ def tables(
 
 def key_host(name: str, told: KeyValueRun | None, reads: int, **changes: Any) -> HostRun:
     """A healthy host of which the engine told that."""
-    run = host_run(name, totals=None, extents=None, key_value=told)
+    run = host_run(name, totals=None, extents=None, details=told)
     run = replace(
         run,
         argv=("engine",),

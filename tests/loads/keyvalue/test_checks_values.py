@@ -45,7 +45,7 @@ def test_a_fault_behind_exit_status_0_makes_a_run_invalid(bench: RunRecord) -> N
 def test_an_engine_that_died_or_told_nothing_is_no_run(bench: RunRecord) -> None:
     assert ask("engine-errors", on_host(bench, 0, exit_code=1)).level is INVALID
     assert ask("engine-errors", on_host(bench, 0, error="No space left.")).level is INVALID
-    silent = ask("engine-errors", on_host(bench, 0, key_value=None))
+    silent = ask("engine-errors", on_host(bench, 0, details=None))
     assert (silent.level, "told nothing" in silent.says) == (INDICATIVE, True)
 
 

@@ -45,7 +45,7 @@ def test_metrics_are_those_of_the_operations() -> None:
 
 def test_a_run_that_failed_has_its_metrics_without_values() -> None:
     record = bench_record(status=RunStatus.FAILED, failure="The server died.")
-    hosts = tuple(replace(host, key_value=None) for host in record.hosts)
+    hosts = tuple(replace(host, details=None) for host in record.hosts)
     empty = replace(record, hosts=hosts, intervals=no_intervals(), bins=no_bins())
     result = judge(empty, {})
     assert result.verdict.level is Level.INVALID

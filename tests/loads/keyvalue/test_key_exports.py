@@ -11,7 +11,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from iolab.loads.keyvalue.record import Statistic
+from iolab.loads.keyvalue.record import Statistic, server_in, told_by
+from iolab.loads.keyvalue.workload import server_settings
 from iolab.published.audit.document import read_published
 from iolab.published.report import published_tables
 from iolab.report.html import make_page
@@ -47,22 +48,21 @@ def hostile_keys() -> KeySource:
         study,
         configurations=tuple(replace(one, title=EVERY) for one in study.configurations),
         workloads=tuple(replace(one, title=EVERY) for one in study.workloads),
-        server=replace(study.server, keyspace=EVERY, consistency=EVERY),
+        server=replace(server_settings(study), keyspace=EVERY, consistency=EVERY),
     )
     words = (Statistic(EVERY, 1.0, EVERY),)
     for run in source.plan.runs:
         record = source.record(run.point.digest, run.repeat)
         (host,) = record.hosts
-        assert host.key_value is not None
-        assert record.server is not None
-        told = replace(host.key_value, build=EVERY, copied_by=EVERY, statistics=words)
+        told, server = told_by(host), server_in(record)
+        assert told is not None
+        assert server is not None
+        told = replace(told, build=EVERY, copied_by=EVERY, statistics=words)
         told = replace(told, start=replace(SHAPE, tables=None))
-        server = replace(
-            record.server, product=EVERY, java=EVERY, error=EVERY, statistics_after=words
-        )
-        hosts = (replace(host, engine_version=EVERY, key_value=told),)
+        server = replace(server, product=EVERY, java=EVERY, error=EVERY, statistics_after=words)
+        hosts = (replace(host, engine_version=EVERY, details=told),)
         key = (run.point.digest, run.repeat)
-        source.kept[key] = replace(record, hosts=hosts, server=server)
+        source.kept[key] = replace(record, hosts=hosts, details=server)
     return source
 
 

@@ -15,6 +15,7 @@ from iolab.analysis.window import Window
 from iolab.core.histogram import of_latencies
 from iolab.core.stopping import LSM, SeriesStatus, Steadiness
 from iolab.loads.keyvalue.metrics import key_value_metrics, with_key_value_intervals
+from iolab.loads.keyvalue.record import told_by
 from iolab.loads.keyvalue.sums import WHOLE, measure_key_value, merged
 from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin
 from tests.analysis.records import GO_NS, SECOND
@@ -114,11 +115,11 @@ def test_the_writer_beside_readers_stands_apart() -> None:
 
 def test_threads_that_do_both_have_each_operations_share() -> None:
     record = bench_record(job=replace(BENCH, workload="readrandomwriterandom"))
-    run = record.hosts[0].key_value
+    run = told_by(record.hosts[0])
     assert run is not None
     writes = told_in_us(steadily(WRITE, per_s=13_000 // 4))
     latencies = (*run.latencies, writes)
-    host = replace(record.hosts[0], key_value=replace(run, latencies=latencies))
+    host = replace(record.hosts[0], details=replace(run, latencies=latencies))
     metrics = judge(replace(record, hosts=(host,)), {}).metrics
     assert metrics["ops_per_s"].value == pytest.approx(13_000)
     assert metrics["read_ops_per_s"].value == pytest.approx(13_000 * 0.8)
@@ -153,7 +154,7 @@ def test_no_second_is_lost_to_intervals_that_begin_in_the_middle(late_s: float) 
 def test_db_benchs_latencies_are_rocksdbs_own_of_the_whole_run() -> None:
     record = bench_record(2)
     metrics = judge(record, {}).metrics
-    runs = [host.key_value for host in record.hosts]
+    runs = [told_by(host) for host in record.hosts]
     both = merged([run.latencies[0] for run in runs if run is not None])
     assert both is not None
     p99 = metrics["read_lat_ns_p99"]
@@ -167,10 +168,10 @@ def test_db_benchs_latencies_are_rocksdbs_own_of_the_whole_run() -> None:
 
 def test_hosts_with_bins_that_do_not_fit_have_no_percentiles_together() -> None:
     record = bench_record(2)
-    run = record.hosts[1].key_value
+    run = told_by(record.hosts[1])
     assert run is not None
     odd = replace(run.latencies[0], bins=(LatencyBin(350_000, 600_000, run.latencies[0].count),))
-    other = replace(record.hosts[1], key_value=replace(run, latencies=(odd,)))
+    other = replace(record.hosts[1], details=replace(run, latencies=(odd,)))
     found = judge(replace(record, hosts=(record.hosts[0], other)), {})
     assert found.metrics["read_lat_ns_p50"].value is None
     assert found.metrics["ops_per_s"].value == pytest.approx(26_000)
@@ -204,9 +205,9 @@ def test_hosts_that_never_met_have_rates_of_their_own_only() -> None:
 
 def test_a_host_that_told_no_latency_leaves_none_to_the_fleet() -> None:
     record = bench_record(2)
-    run = record.hosts[1].key_value
+    run = told_by(record.hosts[1])
     assert run is not None
-    mute = replace(record.hosts[1], key_value=replace(run, latencies=()))
+    mute = replace(record.hosts[1], details=replace(run, latencies=()))
     metrics = judge(replace(record, hosts=(record.hosts[0], mute)), {}).metrics
     assert metrics["read_lat_ns_mean"].value is None
     assert metrics["ops_per_s"].value == pytest.approx(26_000)

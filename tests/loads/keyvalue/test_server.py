@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from iolab.core.study import TargetSettings
-from iolab.loads.keyvalue.workload import EMBEDDED, ServerKind, ServerSettings, YcsbJob
+from iolab.loads.keyvalue.workload import (
+    EMBEDDED,
+    ServerKind,
+    ServerSettings,
+    YcsbJob,
+    server_settings,
+)
 from iolab.study.load import LoadOptions, options_of
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
 from tests.plans import make_plan, parse_study
@@ -59,10 +65,12 @@ def test_every_key_of_the_server_reaches_the_study() -> None:
 
 def test_the_server_is_set_from_the_command_line_and_remembered() -> None:
     study = load(ycsb(), "server.kind=given", "server.addresses=db-1:9042,[2001:db8::1]:9043")
-    assert study.server.kind is ServerKind.GIVEN
-    assert study.server.addresses == ("db-1:9042", "[2001:db8::1]:9043")
+    assert server_settings(study).kind is ServerKind.GIVEN
+    assert server_settings(study).addresses == ("db-1:9042", "[2001:db8::1]:9043")
     assert parse_study(study.text, "again.toml", options_of(study)) == study
-    assert load(ycsb(), "server.kind=given", "server.addresses=db-1").server.addresses == ("db-1",)
+    assert server_settings(
+        load(ycsb(), "server.kind=given", "server.addresses=db-1")
+    ).addresses == ("db-1",)
 
 
 def test_another_server_is_another_point_but_another_version_is_not() -> None:
@@ -120,12 +128,12 @@ def test_a_server_without_ycsb_has_no_effect() -> None:
 
 def test_several_clients_cannot_reach_a_node_that_listens_on_loopback() -> None:
     managed = server('kind = "managed"')
-    assert load(managed).server.listen == "127.0.0.1"
+    assert server_settings(load(managed)).listen == "127.0.0.1"
     assert "'a' listens on 127.0.0.1, where 'b' of" in told(managed + TWO)[0]
     elsewhere = server('kind = "managed"', 'host = "n"') + '[[host]]\nname = "a"\n' + NODE
     assert "'n' listens on 127.0.0.1, where 'a' of" in told(elsewhere)[0]
-    assert load(managed + TWO, "server.listen=192.0.2.7").server.listen == "192.0.2.7"
-    assert load(elsewhere, "server.listen=192.0.2.7").server.host == "n"
+    assert server_settings(load(managed + TWO, "server.listen=192.0.2.7")).listen == "192.0.2.7"
+    assert server_settings(load(elsewhere, "server.listen=192.0.2.7")).host == "n"
 
 
 def test_a_hypervisor_is_no_place_for_a_node() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from iolab.core.events import IntervalSeen, Phase, PhaseStarted
 from iolab.errors import EngineError, HostError, Interrupted
+from iolab.loads.keyvalue.record import told_by
 from iolab.loads.keyvalue.workload import KeyOperation
 from tests.loads.keyvalue.ycsb_play import Played, play, study_of
 from tests.loads.keyvalue.ycsb_stand_in import RECORDS, behave, java, started
@@ -47,7 +48,7 @@ def test_a_run_is_read_from_its_latency_logs(played: Played) -> None:
     ways = {part.direction for one in mine.intervals for part in one.directions}
     assert ways == {KeyOperation.READ, KeyOperation.UPDATE}
     assert sum(one.ios for one in mine.intervals) == READS + UPDATES
-    told = mine.host_run().key_value
+    told = told_by(mine.host_run())
     assert told is not None
     counted = {one.operation: (one.done, one.failed) for one in told.counts}
     assert counted == {KeyOperation.READ: (READS, 0), KeyOperation.UPDATE: (UPDATES, 0)}
@@ -185,7 +186,7 @@ def test_a_run_that_is_not_what_was_asked_for_fails(
         raise played.fault
     (mine,) = played.runs[0]
     assert mine.error is not None
-    assert mine.host_run().key_value is not None
+    assert told_by(mine.host_run()) is not None
     assert mine.output is not None
 
 

@@ -23,7 +23,15 @@ from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import Series
 from iolab.loads.metadata.metrics import measure_metadata
 from iolab.loads.metadata.view import MetadataView
-from iolab.loads.metadata.workload import MetadataJob, Operation, OperationRun, ReportedRate
+from iolab.loads.metadata.workload import (
+    MetadataJob,
+    MetadataRun,
+    Operation,
+    OperationRun,
+    ReportedRate,
+    ReportedRates,
+    phases_of,
+)
 from tests.analysis.records import GO_NS, QUIET, SECOND, facts_of, host_run
 
 JOB: Final = MetadataJob(EngineName.METADATA, ranks=4, files_per_rank=3000, rank_shift=4)
@@ -187,7 +195,13 @@ def metadata_host(name: str, phases: tuple[OperationRun, ...], **changes: Any) -
     """A healthy host that ran those phases."""
     run = host_run(name, argv=(), job_file="", engine_version="agent 0.1.0", totals=None)
     return replace(
-        run, exit_code=None, extents=None, cache=None, process=None, phases=phases, **changes
+        run,
+        exit_code=None,
+        extents=None,
+        cache=None,
+        process=None,
+        details=MetadataRun(phases),
+        **changes,
     )
 
 
@@ -230,7 +244,9 @@ def mdtest_record(rates: Mapping[Operation, float], hosts: int = 2, repeat: int 
         replace(metadata_host(f"c{i + 1}", ()), engine_version="mdtest-4.0.0", exit_code=0)
         for i in range(hosts)
     )
-    return metadata_record(runs, no_intervals(), no_bins(), MDTEST, repeat, reported=told)
+    return metadata_record(
+        runs, no_intervals(), no_bins(), MDTEST, repeat, details=ReportedRates(told)
+    )
 
 
 def metadata_view(
@@ -255,9 +271,11 @@ def with_phase(record: RunRecord, host: int, operation: Operation, **changes: An
     runs = list(record.hosts)
     runs[host] = replace(
         runs[host],
-        phases=tuple(
-            replace(phase, **changes) if phase.operation is operation else phase
-            for phase in runs[host].phases
+        details=MetadataRun(
+            tuple(
+                replace(phase, **changes) if phase.operation is operation else phase
+                for phase in phases_of(runs[host])
+            )
         ),
     )
     return replace(record, hosts=tuple(runs))

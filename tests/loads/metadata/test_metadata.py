@@ -223,7 +223,7 @@ def test_a_target_needs_an_inode_for_each_file_and_folder() -> None:
 
 def test_clients_of_one_file_system_need_room_for_all_of_them() -> None:
     apart = {"a": with_inodes(45, boot_id="1"), "b": with_inodes(45, boot_id="2")}
-    assert refusal(metadata() + HOSTS, apart) is None
+    assert refusal(metadata("rank_shift = 0\n") + HOSTS, apart) is None
     said = ["'/mnt/t' on host 'a', shared by 2 hosts, has 45 inodes free, w needs 90."]
     one_kernel = {"a": with_inodes(45), "b": with_inodes(45)}
     assert refusal(metadata() + HOSTS, one_kernel) == said
@@ -232,6 +232,23 @@ def test_clients_of_one_file_system_need_room_for_all_of_them() -> None:
         "b": with_inodes(45, network=True, boot_id="2"),
     }
     assert refusal(metadata() + HOSTS, network) == said
+
+
+def test_clients_that_cannot_see_each_others_files_are_refused_before_the_start() -> None:
+    def at(source: str = "/dev/sda1", boot_id: str = "b") -> HostFacts:
+        host = with_inodes(500, boot_id=boot_id)
+        assert host.target is not None
+        return replace(host, target=replace(host.target, fs_type="ext4", mount_source=source))
+
+    text = metadata() + HOSTS
+    assert refusal(text, {"a": at(), "b": at()}) is None
+    for other in (at(boot_id="c"), at("/dev/sdb1")):
+        (said,) = refusal(text, {"a": at(), "b": other}) or []
+        assert "'a'" in said
+        assert "'b'" in said
+        assert refusal(metadata("rank_shift = 0\n") + HOSTS, {"a": at(), "b": other}) is None
+    (said,) = refusal(metadata(engine="mdtest") + HOSTS, {"a": at(), "b": at(boot_id="c")}) or []
+    assert "'/mnt/t'" in said
 
 
 def test_contents_need_whole_blocks() -> None:

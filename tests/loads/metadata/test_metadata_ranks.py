@@ -48,3 +48,18 @@ def test_a_shift_over_all_ranks_is_none() -> None:
     asked = request_of(job(4, 8), only, {0: "/t/a"}, Operation.FILE_STAT, iteration=1)
     assert "shift" not in asked
     assert asked["dir"] == "/t/a"
+
+
+def test_where_ranks_made_unlike_numbers_of_files_each_is_told_what_it_finds() -> None:
+    timed = MetadataJob(EngineName.METADATA, 2, 10, 1, phase_s=3.0)
+    (first, _) = shares(timed, 2)
+    dirs, made = {0: "/t/a", 1: "/t/b"}, {0: (4, 5), 1: (6, 7)}
+    seen = request_of(timed, first, dirs, Operation.FILE_STAT, iteration=1, made=made)
+    assert (seen["files"], seen["runtime_s"]) == ([5, 6], 3.0)
+    own = request_of(
+        timed, first, dirs, Operation.FILE_REMOVE, iteration=1, made=made, shifted=False
+    )
+    assert own["files"] == [4, 5]
+    assert "runtime_s" not in own
+    tree = request_of(timed, first, dirs, Operation.TREE_CREATE, iteration=1)
+    assert not {"files", "runtime_s"} & set(tree)

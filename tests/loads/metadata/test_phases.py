@@ -21,7 +21,7 @@ from iolab.loads.metadata.metrics import (
     rate_key,
     whole_key,
 )
-from iolab.loads.metadata.workload import Operation
+from iolab.loads.metadata.workload import MetadataRun, Operation, phases_of
 from tests.analysis.records import GO_NS, SECOND
 from tests.judging import judge
 from tests.loads.metadata.records import JOB, TREES, Made, Shape, made, mdtest_record, with_phase
@@ -115,7 +115,7 @@ def test_a_phase_shorter_than_an_interval_has_the_rate_of_the_whole_only() -> No
 
 def test_a_host_that_did_not_come_to_a_phase_leaves_it_without_rates() -> None:
     record = made().record
-    lost = replace(record.hosts[1], phases=record.hosts[1].phases[:2])
+    lost = replace(record.hosts[1], details=MetadataRun(phases_of(record.hosts[1])[:2]))
     record = replace(record, hosts=(record.hosts[0], lost))
     assert value(record, "file_create_ops_per_s") is not None
     assert value(record, "file_stat_ops_per_s") is None
@@ -124,7 +124,7 @@ def test_a_host_that_did_not_come_to_a_phase_leaves_it_without_rates() -> None:
 
 def test_failed_operations_are_in_no_rate() -> None:
     record = made().record
-    done = record.hosts[0].phases[1].done
+    done = phases_of(record.hosts[0])[1].done
     fewer = with_phase(record, 0, Operation.FILE_CREATE, done=done - 100, errors=(("EIO", 100),))
     load = next(p for p in measure_metadata(fewer).phases if p.operation is Operation.FILE_CREATE)
     assert load.failed == 100
@@ -145,7 +145,9 @@ def test_mdtest_gives_the_rates_that_it_prints_and_nothing_else() -> None:
 
 def test_a_run_that_left_nothing_is_judged_too() -> None:
     record = made().record
-    empty = replace(record, hosts=tuple(replace(host, phases=()) for host in record.hosts))
+    empty = replace(
+        record, hosts=tuple(replace(host, details=MetadataRun(())) for host in record.hosts)
+    )
     result = judge(empty, {})
     assert all(metric.value is None for metric in result.metrics.values())
     assert result.verdict.level.value == "invalid"

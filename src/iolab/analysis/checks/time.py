@@ -25,15 +25,12 @@ from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.stopping import SeriesStatus
 from iolab.stats.quantiles import decides
+from iolab.study.foretold import RUN_SHORT_S, RUN_USELESS_S
 from iolab.units import format_count
 
-SHORT_S: Final = 18.0
-"""Below this the measured time holds no more than a few turns of what storage does every few
-seconds (write-back, garbage collection, rebalancing); the published studies measure 30 s. It is
-what is left of 20 s when the window's edges each cut an interval of a second."""
-
-USELESS_S: Final = 3.0
-"""Below this a run is a handful of intervals, and its edges weigh as much as its middle."""
+SHORT_S: Final = RUN_SHORT_S
+USELESS_S: Final = RUN_USELESS_S
+"""Known before a run, where a plan foretells its verdict."""
 
 COVERED_GOOD: Final = 0.98
 """Share of the window that intervals must cover."""

@@ -16,6 +16,7 @@ from iolab.loads.fileio.generator_limit import ceiling_reasons
 from iolab.loads.fileio.study import check_io, check_shares, io_workload
 from iolab.study.document import Document, Faults
 from iolab.study.file import AXES, IO_ENGINES, WorkloadTable
+from iolab.study.foretold import Limit, time_limits
 from iolab.study.kinds import Cost, HostStudy
 from iolab.study.tables import Item, Tables
 from iolab.study.target_tables import Table
@@ -65,6 +66,10 @@ class FileIoStudy:
     def load_seconds(self, study: Study, point: Point) -> float:  # noqa: ARG002
         """Seconds of one run's load at most."""
         return study.method.load_s[1]
+
+    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[Limit]:
+        """Runs that are too short."""
+        return time_limits(study, (run for run in runs if isinstance(run.point.job, Job)))
 
     def faults(
         self,

@@ -32,6 +32,7 @@ from iolab.loads.keyvalue.evidence import (
     statistics_tables,
 )
 from iolab.loads.keyvalue.metrics import WHOLE_KEY, is_key_value
+from iolab.loads.keyvalue.record import server_in
 from iolab.loads.keyvalue.report import (
     brief_operations,
     group_headlines,
@@ -169,7 +170,9 @@ class KeyValueReport(LoadReport):
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
         """The jobs of each engine, and what databases and servers were."""
         jobs = {(run.point.digest, run.repeat): run.point.job for run in brief.plan.runs}
-        servers = tuple(one.server for one in brief.manifests.values() if one.server)
+        servers = tuple(
+            told for one in brief.manifests.values() if (told := server_in(one)) is not None
+        )
         found = (
             *key_jobs_tables(study),
             databases_table(jobs, brief.host_runs),
@@ -184,7 +187,7 @@ class KeyValueReport(LoadReport):
     def engine_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
         """Statistics of engine and server."""
         manifest = brief.manifests.get((result.digest, result.repeat))
-        return statistics_tables(manifest.hosts, manifest.server) if manifest else ()
+        return statistics_tables(manifest.hosts, server_in(manifest)) if manifest else ()
 
     def markdown(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""

@@ -37,7 +37,14 @@ from iolab.core.samples import Floats
 from iolab.loads.keyvalue.db_bench import LOAD_STREAMS, Seeds
 from iolab.loads.keyvalue.db_bench_evidence import OPERATIONS
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES
-from iolab.loads.keyvalue.record import KeyValueRun, OperationCount, ServerRun, Statistic
+from iolab.loads.keyvalue.record import (
+    KeyValueRun,
+    OperationCount,
+    ServerRun,
+    Statistic,
+    server_in,
+    told_by,
+)
 from iolab.loads.keyvalue.sums import WHOLE, KeyValueLoad
 from iolab.loads.keyvalue.view import KeyValueView
 from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob
@@ -67,7 +74,7 @@ def key_value_errors(view: KeyValueView) -> Said:
 
 def _engine_answers(view: KeyValueView, index: int) -> Iterator[Said]:
     host, where = view.hosts[index], view.on(view.hosts[index])
-    told = host.key_value
+    told = told_by(host)
     window = view.load.cut.hosts[index]
     asked_s = view.record.warmup_s + view.record.runtime_s
     ran_s = 0.0 if window is None else window.seconds
@@ -216,7 +223,7 @@ def key_value_sums(view: KeyValueView) -> Said:
 
 def _sums(view: KeyValueView, index: int) -> Said:
     host = view.hosts[index]
-    told = host.key_value
+    told = told_by(host)
     if told is None or not told.counts:
         return unchecked(f"the engine{view.on(host)} did not count its operations")
     claimed = sum(WHOLE.get(one.operation, 0) * one.done for one in told.counts)
@@ -272,7 +279,7 @@ def _counted(view: KeyValueView, index: int) -> tuple[int, float, float]:
 
 
 def _told(view: KeyValueView) -> list[tuple[HostRun, KeyValueRun]]:
-    return [(host, host.key_value) for host in view.hosts if host.key_value is not None]
+    return [(host, told) for host in view.hosts if (told := told_by(host)) is not None]
 
 
 WIDE_BIN: Final = 0.70
@@ -514,7 +521,7 @@ _BY_ROCKSDB: Final = (
 @operations_counted
 def key_operations_counted(view: KeyValueView) -> Said:
     """Whether the server, or RocksDB itself, counted the operations that the engines claim."""
-    job, server = view.key_value_job, view.record.server
+    job, server = view.key_value_job, server_in(view.record)
     if isinstance(job, KeyValueJob):
         if job.workload not in OPERATIONS:
             return not_applicable(
@@ -531,7 +538,7 @@ def key_operations_counted(view: KeyValueView) -> Said:
 
 def _by_rocksdb(view: KeyValueView, index: int) -> Iterator[Said]:
     host = view.hosts[index]
-    told = _values(host.key_value.statistics if host.key_value else ())
+    told = _values(one.statistics if (one := told_by(host)) else ())
     counted = 0
     for name, operations in _BY_ROCKSDB:
         claimed = _claimed(view, (index,), operations)
@@ -571,5 +578,5 @@ def _claimed(
     view: KeyValueView, hosts: tuple[int, ...], operations: tuple[KeyOperation, ...]
 ) -> int:
     """What the engines of those hosts say they did in the whole run."""
-    told = [run for index in hosts if (run := view.hosts[index].key_value) is not None]
+    told = [run for index in hosts if (run := told_by(view.hosts[index])) is not None]
     return sum(one.done for run in told for one in run.counts if one.operation in operations)

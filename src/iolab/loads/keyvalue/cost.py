@@ -14,7 +14,13 @@ from iolab.core.configuration import Configuration
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Method, Study
 from iolab.loads.keyvalue.study import WRITERS_BESIDE
-from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, ServerKind, YcsbJob
+from iolab.loads.keyvalue.workload import (
+    KeyOperation,
+    KeyValueJob,
+    ServerKind,
+    YcsbJob,
+    server_settings,
+)
 from iolab.study.wording import shown
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
@@ -200,7 +206,11 @@ def run_overhead_s(study: Study, job: KeyJob) -> float:
     watch_s = study.method.idle_watch_s
     if isinstance(job, KeyValueJob):
         return DB_BENCH_RUN_S + watch_s
-    return YCSB_RUN_S + watch_s + (NODE_AGAIN_S if study.server.kind is ServerKind.MANAGED else 0)
+    return (
+        YCSB_RUN_S
+        + watch_s
+        + (NODE_AGAIN_S if server_settings(study).kind is ServerKind.MANAGED else 0)
+    )
 
 
 def key_value_reasons(
@@ -225,7 +235,7 @@ def key_value_reasons(
         jobs = [point.job for point in of_kind if isinstance(point.job, KeyJob)]
         if not jobs:
             continue
-        server = study.server.kind
+        server = server_settings(study).kind
         loads = sum(
             key_value_seconds(fixed_s, job, server, clients[point.configuration])
             for job, point in zip(jobs, of_kind, strict=True)
@@ -239,9 +249,9 @@ def key_value_reasons(
 
 
 def _around(study: Study, job: KeyJob, says: str, runs: int) -> str:
-    if isinstance(job, YcsbJob) and study.server.kind is ServerKind.MANAGED:
+    if isinstance(job, YcsbJob) and server_settings(study).kind is ServerKind.MANAGED:
         return f"{_runs(runs)} of {says}: restore the node and start it, drop caches, watch, commit"
-    if isinstance(job, YcsbJob) and study.server.kind is ServerKind.GIVEN:
+    if isinstance(job, YcsbJob) and server_settings(study).kind is ServerKind.GIVEN:
         return f"{_runs(runs)} of {says}: start and end it, watch, commit"
     size = format_bytes(store_bytes(job))
     return f"{_runs(runs)} of {says}: copy {size}, drop caches, watch, commit"
@@ -252,7 +262,7 @@ def _runs(count: int) -> str:
 
 
 def _load_reasons(study: Study, points: list[Point], rate: float) -> Iterator[tuple[str, float]]:
-    embedded = study.server.kind is ServerKind.EMBEDDED
+    embedded = server_settings(study).kind is ServerKind.EMBEDDED
     seconds, size, count = 0.0, 0, 0
     for configuration in study.configurations:
         stores = [one for one in _stores(configuration, points) if one.own]
@@ -260,7 +270,7 @@ def _load_reasons(study: Study, points: list[Point], rate: float) -> Iterator[tu
         size += sum(store_bytes(one.job) for one in stores)
         for one in stores:
             seconds += load_seconds(one.job, rate, embedded=embedded)
-            if isinstance(one.job, YcsbJob) and study.server.kind is ServerKind.MANAGED:
+            if isinstance(one.job, YcsbJob) and server_settings(study).kind is ServerKind.MANAGED:
                 seconds += NODE_START_S + NODE_SETTLE_S
     if count:
         what = "database" if count == 1 else "databases"
@@ -337,23 +347,23 @@ def key_value_space_most(study: Study, runs: Iterable[PlannedRun], rate: float) 
     """The same of the host that needs most; 0 without such load."""
     points = [run.point for run in runs if isinstance(run.point.job, KeyJob)]
     hosts = {name for item in study.configurations for name in item.hosts}
-    if study.server.host:
-        hosts.add(study.server.host)
+    if server_settings(study).host:
+        hosts.add(server_settings(study).host)
     return max((key_value_space(study, points, host, rate) for host in hosts), default=0)
 
 
 def on_clients(study: Study, job: KeyJob) -> bool:
     """Whether every client has a store of its own."""
-    return isinstance(job, KeyValueJob) or study.server.kind is ServerKind.EMBEDDED
+    return isinstance(job, KeyValueJob) or server_settings(study).kind is ServerKind.EMBEDDED
 
 
 def _lies_on(study: Study, configuration: Configuration, job: KeyJob, host: str) -> bool:
     """Whether a store takes space on that host's target."""
     if on_clients(study, job):
         return host in configuration.hosts
-    if study.server.kind is ServerKind.GIVEN:
+    if server_settings(study).kind is ServerKind.GIVEN:
         return False
-    return host == (study.server.host or configuration.hosts[0])
+    return host == (server_settings(study).host or configuration.hosts[0])
 
 
 Reflinks = Mapping[tuple[str, str], bool]
@@ -426,6 +436,6 @@ def _holders(study: Study, job: KeyJob, clients: tuple[str, ...]) -> tuple[str, 
     """The hosts on whose targets the copies lie; none for a cluster that the user has."""
     if on_clients(study, job):
         return clients
-    if study.server.kind is ServerKind.GIVEN:
+    if server_settings(study).kind is ServerKind.GIVEN:
         return ()
-    return (study.server.host or clients[0],)
+    return (server_settings(study).host or clients[0],)

@@ -11,7 +11,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -373,7 +372,7 @@ class _Heard:
         left = Left(stdout, stderr, report, self._live.start_real_ns, exited_ns)
         halted = ending is None or ending.halted
         mine.reading, told = read_cell(self._cell.asked, left, halted=halted)
-        mine.details = partial(replace, key_value=told)
+        mine.details = told
         mine.intervals = IntervalLog.of(mine.reading.intervals)
 
 

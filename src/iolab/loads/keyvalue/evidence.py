@@ -13,7 +13,7 @@ from iolab.core.run import HostRun
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob
 from iolab.loads.keyvalue.metrics import WHOLE_KEY
-from iolab.loads.keyvalue.record import ServerRun, Statistic, StoreShape
+from iolab.loads.keyvalue.record import ServerRun, Statistic, StoreShape, told_by
 from iolab.loads.keyvalue.report import key_workloads
 from iolab.loads.keyvalue.workload import (
     KeyOperation,
@@ -21,6 +21,7 @@ from iolab.loads.keyvalue.workload import (
     ServerKind,
     ServerSettings,
     YcsbJob,
+    server_settings,
 )
 from iolab.report.numbers import NOTHING, count, show, show_value
 from iolab.report.series import DetailKey
@@ -92,7 +93,7 @@ _WAYS: Final = ("read", "write")
 
 def _done(hosts: Sequence[HostRun]) -> int:
     """Operations of the whole run; a read-modify-write is a read and an update already."""
-    counts = [one for host in hosts if host.key_value for one in host.key_value.counts]
+    counts = [one for host in hosts if (told := told_by(host)) for one in told.counts]
     modify = KeyOperation.READ_MODIFY_WRITE
     return sum(-one.done if one.operation is modify else one.done for one in counts)
 
@@ -102,10 +103,10 @@ def engine_notes(study: Study, runs: Runs) -> tuple[str, ...]:
     if not key_workloads(study):
         return ()
     found = [
-        ", ".join(part for part in (host.engine_version, host.key_value.build) if part)
+        ", ".join(part for part in (host.engine_version, told.build) if part)
         for hosts in runs.values()
         for host in hosts
-        if host.key_value is not None
+        if (told := told_by(host)) is not None
     ]
     return tuple(dict.fromkeys(text for text in found if text))
 
@@ -115,7 +116,7 @@ def databases_table(jobs: Mapping[DetailKey, AnyJob], runs: Runs) -> Table | Non
     found: dict[tuple[Cell, ...], int] = {}
     for key, hosts in runs.items():
         for host in hosts:
-            told = host.key_value
+            told = told_by(host)
             if told is not None and told.start is not None:
                 cells = _shape_cells(jobs.get(key), told.start, told.copied_by)
                 found[cells] = found.get(cells, 0) + 1
@@ -159,7 +160,7 @@ def servers_table(study: Study, servers: Sequence[ServerRun]) -> Table | None:
     """The store behind YCSB: what was asked for and what answered; None without YCSB."""
     if not any(one.job.engine == "ycsb" for one in key_workloads(study)):
         return None
-    settings = study.server
+    settings = server_settings(study)
     rows = [row("Store", _KINDS[settings.kind])]
     rows += list(_setting_rows(settings))
     rows += [
@@ -208,10 +209,10 @@ def _rows_told(server: ServerRun) -> str:
 
 def statistics_tables(hosts: Sequence[HostRun], server: ServerRun | None) -> tuple[Table, ...]:
     """What each engine and the server told of themselves in a run."""
-    several = sum(1 for host in hosts if host.key_value) > 1
+    several = sum(1 for host in hosts if told_by(host)) > 1
     tables = []
     for host in hosts:
-        told = host.key_value.statistics if host.key_value else ()
+        told = one.statistics if (one := told_by(host)) else ()
         if told:
             title = f"The engine's own statistics{f', {host.host}' if several else ''}"
             rows = tuple(row(one.name, statistic_text(one)) for one in told[:STATISTICS_SHOWN])
@@ -280,7 +281,8 @@ def store_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None
     for name, result in named:
         hosts = runs.get((result.digest, result.repeat), ())
         for host in hosts:
-            told = {one.name: one for one in host.key_value.statistics} if host.key_value else {}
+            run = told_by(host)
+            told = {one.name: one for one in run.statistics} if run else {}
             if any(key in told for key, _ in _STORE_COLUMNS):
                 who = f"{name}, {host.host}" if len(hosts) > 1 else name
                 cells = (statistic_text(told[k]) if k in told else "" for k, _ in _STORE_COLUMNS)

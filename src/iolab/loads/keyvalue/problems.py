@@ -28,7 +28,13 @@ from iolab.loads.keyvalue.study import (
     server_table,
     ycsb_text,
 )
-from iolab.loads.keyvalue.workload import READ_RANDOM_WRITE_RANDOM, KeyValueJob, ServerKind, YcsbJob
+from iolab.loads.keyvalue.workload import (
+    READ_RANDOM_WRITE_RANDOM,
+    KeyValueJob,
+    ServerKind,
+    YcsbJob,
+    server_settings,
+)
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, with_spare
 from iolab.study.document import Document, Faults
 from iolab.study.file import ConfigurationTable, HostTable
@@ -267,7 +273,7 @@ def wanted_tools(study: Study) -> dict[str, tuple[str, list[str]]]:
                 program = dict(job.options).get(kind, kind)
                 found[program] = (kind, [program, "--version"])
         elif isinstance(job, YcsbJob):
-            found[study.server.java] = ("java", [study.server.java, "-version"])
+            found[server_settings(study).java] = ("java", [server_settings(study).java, "-version"])
     if study.target.make_xfs:
         found[MAKE_XFS] = (MAKE_XFS, [MAKE_XFS, "-V"])
     return found
@@ -333,7 +339,7 @@ def _room_fault(
 
 def memory_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
     """What is told of bounds of memory that are less than a process is likely to need."""
-    server = study.server
+    server = server_settings(study)
     told: set[str] = set()
     bounded = [point for point in points if isinstance(point.job, KeyJob)]
     for point in bounded:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
+from iolab.core.run import HostDetails, HostRun, Run, RunDetails
 from iolab.loads.keyvalue.workload import BinnedLatency, KeyOperation, LevelShape, TableShape
 
 
@@ -43,7 +46,7 @@ class StoreShape:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyValueRun:
+class KeyValueRun(HostDetails):
     """What one client's engine told of a run.
 
     `build` is how the engine was compiled where it says so (`assertions enabled`), "" for nothing
@@ -54,6 +57,8 @@ class KeyValueRun:
     `reported_ops_per_s` over `reported_s` is the engine's own total, for comparison. `faults` are
     sentences: why the run is not what was asked for.
     """
+
+    stored_as: ClassVar[str] = "key-value"
 
     counts: tuple[OperationCount, ...]
     seed: int
@@ -69,7 +74,7 @@ class KeyValueRun:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerRun:
+class ServerRun(RunDetails):
     """What a server told around a run.
 
     `host` is the host of the study on which it runs, "" for one outside of it. `rows` is how many
@@ -77,6 +82,8 @@ class ServerRun:
     `restored_by` is how it came to its start state (`reflink`, `copy`), "" where it did not.
     `memory_bytes` bounds all of its memory, its page cache too; None does not.
     """
+
+    stored_as: ClassVar[str] = "key-value"
 
     product: str
     version: str
@@ -90,3 +97,17 @@ class ServerRun:
     statistics_after: tuple[Statistic, ...] = ()
     error: str | None = None
     memory_bytes: int | None = None
+
+    def renamed(self, names: Mapping[str, str]) -> ServerRun:
+        """See `RunDetails`."""
+        return replace(self, host=names.get(self.host, self.host))
+
+
+def told_by(host: HostRun) -> KeyValueRun | None:
+    """What a client's engine told; None where it told nothing."""
+    return host.details if isinstance(host.details, KeyValueRun) else None
+
+
+def server_in(run: Run) -> ServerRun | None:
+    """What the run's server told; None without one."""
+    return run.details if isinstance(run.details, ServerRun) else None

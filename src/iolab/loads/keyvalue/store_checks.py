@@ -21,7 +21,7 @@ from iolab.analysis.checks.bytes import COLD_RESIDENT_SHARE, target_in_memory
 from iolab.analysis.checks.idle import idle_before
 from iolab.core.run import CacheProof
 from iolab.loads.keyvalue.db_bench_run import shape_faults
-from iolab.loads.keyvalue.record import ServerRun, StoreShape
+from iolab.loads.keyvalue.record import ServerRun, StoreShape, server_in, told_by
 from iolab.loads.keyvalue.stores import Store, is_elsewhere, loaded_bytes, store_clients, stores_of
 from iolab.loads.keyvalue.view import KeyValueView
 from iolab.loads.keyvalue.workload import Distribution, KeyOperation, KeyValueJob
@@ -135,7 +135,7 @@ def _below(store: Store, evidence: Numbers) -> Iterator[Said]:
 
 def _reads_of(view: KeyValueView, index: int) -> int:
     """Keys that a client read in the whole run, and found."""
-    told = view.hosts[index].key_value
+    told = told_by(view.hosts[index])
     if told is None:
         return 0
     return sum(
@@ -198,10 +198,10 @@ def _dropped(host: str, proof: CacheProof | None, size: int) -> Said:
 @check("start-state", "Store not brought to its start state", needs_load=False)
 def start_state(view: KeyValueView) -> Said:
     """Whether each run began from the same database, whatever the runs before it wrote."""
-    server = view.record.server
+    server = server_in(view.record)
     if server is not None:
         return _restored("the server", server.restored_by)
-    told = [(host.host, host.key_value) for host in view.hosts if host.key_value is not None]
+    told = [(host.host, run) for host in view.hosts if (run := told_by(host)) is not None]
     if not told:
         return unchecked("no engine told of its run")
     return worst(_restored(name, run.copied_by) for name, run in told)
@@ -233,9 +233,11 @@ def store_shape(view: KeyValueView) -> Said:
 def _shapes(view: KeyValueView) -> Iterator[Said]:
     job = view.key_value_job
     if not isinstance(job, KeyValueJob):
-        yield _rows(view.record.server, job.records)
+        yield _rows(server_in(view.record), job.records)
         return
-    starts = [(h.host, h.key_value.start) for h in view.hosts if h.key_value and h.key_value.start]
+    starts = [
+        (host.host, told.start) for host in view.hosts if (told := told_by(host)) and told.start
+    ]
     known = [(host, start) for host, start in starts if start.tables is not None]
     if len(known) < len(view.hosts):
         yield unchecked("the tables of the database were not looked at before the run")
@@ -283,15 +285,13 @@ def _rows(server: ServerRun | None, records: int) -> Said:
 @check("compaction-debt", "Compactions left to do at the start", needs_load=False)
 def compaction_debt(view: KeyValueView) -> Said:
     """Whether the store shared its devices with compactions of what was written before."""
-    server = view.record.server
+    server = server_in(view.record)
     if server is not None:
         before = {one.name: one.value for one in server.statistics_before}
         if PENDING not in before:
             return unchecked("the server did not tell its pending compactions")
         return _debt("the server", pending=int(before[PENDING]))
-    starts = [
-        (host.host, host.key_value.start) for host in view.hosts if host.key_value is not None
-    ]
+    starts = [(host.host, told.start) for host in view.hosts if (told := told_by(host)) is not None]
     return (
         worst(_debt_of(host, start) for host, start in starts)
         if starts
@@ -327,7 +327,7 @@ def _debt(whose: str, *, pending: int, fresh: int = 0, pending_bytes: int = 0) -
 @check("server-lost", "Server that did not live through the run", needs_load=False)
 def server_lost(view: KeyValueView) -> Said:
     """Whether the server was the same process throughout and dropped nothing."""
-    server = view.record.server
+    server = server_in(view.record)
     if server is None:
         return not_applicable("No server: each client has the store in its own process.")
     evidence: Numbers = {"product": server.product, "version": server.version}

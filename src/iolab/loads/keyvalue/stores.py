@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from iolab.analysis.checks.bytes import moved_by_device
 from iolab.core.host import HostFacts
 from iolab.core.run import DeviceDelta, HostRun
+from iolab.loads.keyvalue.record import server_in
 from iolab.loads.keyvalue.view import KeyValueView
 from iolab.loads.keyvalue.workload import KeyValueJob
 
@@ -40,13 +41,13 @@ class Store:
 
 def is_elsewhere(view: KeyValueView) -> bool:
     """Whether the store is one of the user's own, outside of the study."""
-    server = view.record.server
+    server = server_in(view.record)
     return server is not None and not server.host
 
 
 def store_clients(view: KeyValueView) -> tuple[int, ...]:
     """The clients, by their place, on whose own target a store lies; none for a server's."""
-    server = view.record.server
+    server = server_in(view.record)
     names = [host.host for host in view.hosts]
     if server is None:
         return tuple(range(len(names)))
@@ -63,7 +64,7 @@ def loaded_bytes(view: KeyValueView) -> int:
 
 def stores_of(view: KeyValueView) -> tuple[Store, ...] | None:
     """Every store with what its devices read; None where they were not counted."""
-    server = view.record.server
+    server = server_in(view.record)
     if server is None:
         return _on_clients(view)
     if not server.host:

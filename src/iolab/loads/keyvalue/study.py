@@ -23,6 +23,7 @@ from iolab.loads.keyvalue.workload import (
     ServerKind,
     ServerSettings,
     YcsbJob,
+    server_settings,
 )
 from iolab.study import ssh_addresses, values
 from iolab.study.names import HOSTS_MAX
@@ -386,9 +387,9 @@ def server_of(table: ServerTable) -> ServerSettings:
 
 def server_identity(study: Study) -> dict[str, object]:
     """What makes two plans differ in their server, where any workload has one."""
-    if study.server == EMBEDDED or not _uses_ycsb(study):
+    if server_settings(study) == EMBEDDED or not _uses_ycsb(study):
         return {}
-    return {"server": list(astuple(study.server))}
+    return {"server": list(astuple(server_settings(study)))}
 
 
 def _uses_ycsb(study: Study) -> bool:

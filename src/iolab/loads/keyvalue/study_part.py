@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from iolab.core.engine import EngineName
@@ -33,9 +33,10 @@ from iolab.loads.keyvalue.study import (
     server_of,
     server_table,
 )
-from iolab.loads.keyvalue.workload import ServerSettings
+from iolab.loads.keyvalue.workload import ServerSettings, server_settings
 from iolab.study.cost import overhead_s
 from iolab.study.document import Document, Faults
+from iolab.study.foretold import Limit, time_limits
 from iolab.study.kinds import Cost, HostStudy
 from iolab.study.tables import Item, Tables, start
 from iolab.study.target_tables import XFS, Table
@@ -117,8 +118,12 @@ class KeyValueStudy:
             return 0.0
         (here,) = (one for one in study.configurations if one.id == point.configuration)
         written_s = method.warmup_s + method.runtime_s
-        load_s = key_value_seconds(written_s, job, study.server.kind, len(here.hosts))
+        load_s = key_value_seconds(written_s, job, server_settings(study).kind, len(here.hosts))
         return max(load_s + run_overhead_s(study, job) - overhead_s(method), 0.0)
+
+    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[Limit]:
+        """Runs that are too short."""
+        return time_limits(study, (run for run in runs if isinstance(run.point.job, KeyJob)))
 
     def faults(
         self,

@@ -32,6 +32,7 @@ from iolab.analysis.window import (
 from iolab.core.histogram import BIN_COUNT, Histogram
 from iolab.core.run import RunRecord
 from iolab.core.samples import Floats, Ints
+from iolab.loads.keyvalue.record import told_by
 from iolab.loads.keyvalue.workload import BinnedLatency, KeyOperation, LatencyBin
 
 
@@ -211,7 +212,7 @@ def measure_key_value(record: RunRecord, window: Window | None = None) -> KeyVal
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = cut(record, window or declared(record))
     table, count = record.intervals, len(record.hosts)
-    told = tuple(host.key_value.latencies if host.key_value else () for host in record.hosts)
+    told = tuple(one.latencies if (one := told_by(host)) else () for host in record.hosts)
     present = {int(way) for way in np.unique(table.direction)}
     present |= {int(one.operation) for each in told for one in each}
     operations = tuple(one for one in KeyOperation if int(one) in present)

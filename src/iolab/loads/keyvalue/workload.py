@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from iolab.core.engine import EngineName
+from iolab.core.study import ServedBy, Study
+from iolab.core.workload import AnyJob
 from iolab.units import parse_size
 
 
@@ -92,7 +94,7 @@ class KeyValueSet:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyValueJob:
+class KeyValueJob(AnyJob):
     """One client's load on a loaded database with every number settled.
 
     `workload` is db_bench's name. Of `threads` all read in readwhilewriting, and one more writes,
@@ -102,6 +104,8 @@ class KeyValueJob:
     one that the user has loaded, which is copied and never changed; "" where iolab loads its own.
     `options` are further options, allow-listed by their engine.
     """
+
+    stored_as: ClassVar[str] = "db_bench"
 
     workload: str
     loaded: KeyValueSet
@@ -273,7 +277,7 @@ class Distribution(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class YcsbJob:
+class YcsbJob(AnyJob):
     """One client's load with every number settled.
 
     `mix` is each operation's share of all, which add up to 1. The store holds `records` of `fields`
@@ -282,6 +286,8 @@ class YcsbJob:
     `memory_bytes` bounds all memory of the client's process where the store is embedded in it, its
     page cache too. `options` are further options, allow-listed by the engine.
     """
+
+    stored_as: ClassVar[str] = "ycsb"
 
     mix: tuple[tuple[KeyOperation, float], ...]
     records: int
@@ -302,13 +308,13 @@ class YcsbJob:
             rate_ops_per_s=values.get("rate", self.rate_ops_per_s),
         )
 
-    def served_by(self, server: ServerSettings) -> Mapping[str, object]:
+    def served_by(self, server: ServedBy | None) -> Mapping[str, object]:
         """What of the server makes a point another one: its kind, and how it answers.
 
         Where it runs, in which version and with what memory is of the target, which a study
         compares.
         """
-        if server.kind is ServerKind.EMBEDDED:
+        if not isinstance(server, ServerSettings) or server.kind is ServerKind.EMBEDDED:
             return {}
         return {"server": [server.kind, server.replication, server.consistency]}
 
@@ -348,7 +354,7 @@ class ServerKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ServerSettings:
+class ServerSettings(ServedBy):
     """The store of a study's YCSB workloads.
 
     `addresses` are HOST[:PORT] of a given cluster. A managed node runs on `host`, a client or a
@@ -359,6 +365,8 @@ class ServerSettings:
     on every client, "" for the one that iolab brings; `java` the program, found on PATH when it
     has no slash.
     """
+
+    stored_as: ClassVar[str] = "key-value"
 
     kind: ServerKind = ServerKind.EMBEDDED
     addresses: tuple[str, ...] = ()
@@ -382,3 +390,8 @@ class ServerSettings:
 
 EMBEDDED: Final = ServerSettings()
 """No server."""
+
+
+def server_settings(study: Study) -> ServerSettings:
+    """The store of a study's YCSB workloads."""
+    return study.server if isinstance(study.server, ServerSettings) else EMBEDDED

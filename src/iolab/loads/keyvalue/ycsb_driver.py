@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 from iolab.core.events import Notice, Phase
@@ -29,7 +28,7 @@ from iolab.loads.keyvalue.embedded import DatabaseStart, EmbeddedStores, copy_fo
 from iolab.loads.keyvalue.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.java import Kits, kit_on
 from iolab.loads.keyvalue.record import KeyValueRun
-from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, YcsbJob
+from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, YcsbJob, server_settings
 from iolab.loads.keyvalue.ycsb import Store, hdr_names, load_command, measure_command
 from iolab.loads.keyvalue.ycsb_clients import (
     LOAD_THREADS,
@@ -93,7 +92,7 @@ def read_back(mine: Evidence, client: Client) -> tuple[str, ...]:
         reported_s=output.reported_s,
         faults=faults,
     )
-    mine.details = partial(replace, key_value=told)
+    mine.details = told
     return faults
 
 
@@ -152,7 +151,7 @@ class YcsbDriver(Driver):
         await on_each(evidence, lambda mine: _new_folder(mine.site))
         if crew.stop.requested:
             return
-        if crew.study.server.kind is ServerKind.EMBEDDED:
+        if server_settings(crew.study).kind is ServerKind.EMBEDDED:
             tools = {mine.name: self._tools.of(mine.site) for mine in evidence}
             await self._embedded.prepare(crew, run, job_of(run), evidence, tools)
         else:
@@ -169,7 +168,9 @@ class YcsbDriver(Driver):
     ) -> None:
         """All clients at once; what each of them did in every second comes from its own logs."""
         job, server = job_of(run), self._server
-        seconds = execution_limit_s(crew.study.method, crew.study.server.kind, len(evidence))
+        seconds = execution_limit_s(
+            crew.study.method, server_settings(crew.study).kind, len(evidence)
+        )
         crew.begin(Phase.MEASURE, run, run.point.label, float(seconds))
         for mine in evidence:
             self._instruct(crew, job, mine, seconds)
@@ -190,7 +191,7 @@ class YcsbDriver(Driver):
 
     def told(self, record: RunRecord) -> RunRecord:
         """With what the server told around the run, unless the store is embedded."""
-        return replace(record, server=self._server.told()) if self._server else record
+        return replace(record, details=self._server.told()) if self._server else record
 
     async def end(self) -> tuple[str, ...]:
         """Stop the server that iolab started; what could not be ended."""
@@ -199,7 +200,7 @@ class YcsbDriver(Driver):
 
     async def _see_tools(self, crew: Crew, mine: Evidence) -> None:
         tools = await self._tools.on(
-            mine.site, crew.study.server, lambda text: crew.tell(Notice(text))
+            mine.site, server_settings(crew.study), lambda text: crew.tell(Notice(text))
         )
         mine.engine_version = tools.told
 
@@ -207,10 +208,10 @@ class YcsbDriver(Driver):
         self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]
     ) -> None:
         """A server that answers, with all records in it."""
-        server = self._server = self._server or self._servers(crew.study.server)
+        server = self._server = self._server or self._servers(server_settings(crew.study))
         if server is None:
             raise EngineError(
-                f"There is no server of the kind '{crew.study.server.kind}'.",
+                f"There is no server of the kind '{server_settings(crew.study).kind}'.",
                 "Use another server.kind.",
             )
         job = job_of(run)
@@ -253,7 +254,7 @@ class YcsbDriver(Driver):
         )
 
     def _store(self, crew: Crew, database: str) -> Store:
-        settings = crew.study.server
+        settings = server_settings(crew.study)
         if self._server is None:
             return Store(settings.kind, database=database)
         return Store(

@@ -35,8 +35,9 @@ from iolab.core.run import HostRun, RunStatus
 from iolab.core.samples import Ints
 from iolab.hosts.telemetry import TARGET
 from iolab.loads.metadata.metrics import FILE_OPERATIONS, PhaseLoad
+from iolab.loads.metadata.study import PHASE_SHORT_S
 from iolab.loads.metadata.view import MetadataView
-from iolab.loads.metadata.workload import Operation
+from iolab.loads.metadata.workload import Operation, reported_in
 from iolab.units import format_count, format_ns
 
 REPORTED_GOOD: Final = 0.01
@@ -83,7 +84,7 @@ def metadata_failed(view: MetadataView) -> Said:
 def phase_incomplete(view: MetadataView) -> Said:
     """Whether every phase was run to its end on every host."""
     if not is_counted(view):
-        told = {rate.operation for rate in view.record.reported}
+        told = {rate.operation for rate in reported_in(view.record)}
         missing = [operation.word for operation in FILE_OPERATIONS if operation not in told]
         if missing:
             return invalid(
@@ -125,7 +126,7 @@ def reported_rates(view: MetadataView) -> Said:
     asked = job.ranks * len(view.hosts) * job.files_per_rank
     timed = [
         (rate, rate.seconds)
-        for rate in view.record.reported
+        for rate in reported_in(view.record)
         if rate.operation in FILE_OPERATIONS and rate.seconds is not None
     ]
     if not timed:
@@ -213,10 +214,6 @@ def _ended(view: MetadataView, host: HostRun) -> Iterator[Said]:
     yield valid(f"The engine{where} ran without error.", **evidence)
 
 
-PHASE_SHORT_S: Final = 10.0
-"""Below this a phase sees fewer than two commits of a journal that commits every 5 s, as ext4 does:
-what it leaves to be written is not in its rate."""
-
 PHASE_USELESS_S: Final = 0.1
 """Below this the milliseconds by which ranks start and end apart are a tenth of the phase."""
 
@@ -292,7 +289,7 @@ def _phase_seconds(view: MetadataView) -> Iterator[tuple[Operation, float]]:
     for phase in view.metadata.file_phases:
         if phase.whole is not None:
             yield phase.operation, phase.whole.seconds
-    for rate in view.record.reported:
+    for rate in reported_in(view.record):
         if rate.operation in FILE_OPERATIONS and rate.seconds is not None:
             yield rate.operation, rate.seconds
 
@@ -533,7 +530,7 @@ def _files(view: MetadataView, members: list[int]) -> _Files:
         asked = job.ranks * len(view.hosts) * job.files_per_rank
         between = [
             rate.seconds
-            for rate in view.record.reported
+            for rate in reported_in(view.record)
             if rate.operation in (Operation.FILE_STAT, Operation.FILE_READ)
         ]
         known = [seconds for seconds in between if seconds is not None]

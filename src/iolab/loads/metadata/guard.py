@@ -1,4 +1,4 @@
-"""Whether the targets have room for the files of metadata load."""
+"""Whether targets of metadata load are shared where they have to be, with room for its files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
@@ -17,6 +18,13 @@ from iolab.study.targets import Target, targets_of
 from iolab.study.wording import shown
 from iolab.units import format_bytes
 
+ONE_HOST_ONLY: Final = ("btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs")
+"""File systems that one kernel at a time may mount, or has in its memory."""
+
+_SHARE: Final = (
+    "Mount one shared file system on all clients, give one client, or set "
+    "workload.*.rank_shift=0 with engine = 'metadata', and clients work on what they made."
+)
 _DO: Final = "Make room, give another path, or set fewer workload.*.files_per_rank or ranks."
 
 
@@ -30,7 +38,7 @@ class _Place:
 
 
 def metadata_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> list[Fault]:
-    """Too few inodes or too little space for one iteration, told once for each file system.
+    """A target that is not shared, too few inodes, or too little space; once a file system.
 
     A run removes what it made, so that the largest counts. Clients that share a file system need
     room for all of them there: it is known to be one where the network or one kernel tells so.
@@ -41,6 +49,7 @@ def metadata_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) ->
         if target.key in facts and (seen := facts[target.key].target) is not None
     ]
     faults = [fault for place in places for fault in _unfit(study, plan, place.target)]
+    faults += _unshared(study, plan, places)
     for group in _by_file_system(places):
         configurations = {name for place in group for name in place.target.configurations}
         for configuration in sorted(configurations):
@@ -57,6 +66,56 @@ def _unfit(study: Study, plan: Plan, target: Target) -> Iterator[Fault]:
     if study.target.make_xfs and any(isinstance(job, MetadataJob) for job in here):
         happened = "Metadata load is to run on an XFS that the session makes, which it cannot."
         yield Fault(happened, "Give a directory on an XFS, and leave target.filesystem out.")
+
+
+def _unshared(study: Study, plan: Plan, places: list[_Place]) -> Iterator[Fault]:
+    """Clients that are to work on what others made, and cannot see it.
+
+    Only what is sure is told; a session looks for itself, where it is not.
+    """
+    for configuration in study.configurations:
+        own = [one for one in places if configuration.id in one.target.configurations]
+        asking = [
+            point
+            for point in plan.points
+            if point.configuration == configuration.id and _needs_others(point, len(own))
+        ]
+        if not asking:
+            continue
+        blind = next((place for place in own[1:] if _is_apart(own[0], place)), None)
+        if blind is not None:
+            first, second = (
+                f"{shown(one.target.path)} on {shown(one.target.host)}" for one in (own[0], blind)
+            )
+            happened = (
+                f"{asking[0].label} has clients work on each other's files, but {first} and "
+                f"{second} are not one directory of a shared file system."
+            )
+            yield Fault(happened, _SHARE)
+
+
+def _needs_others(point: Point, clients: int) -> bool:
+    """Whether a client works on what another one made."""
+    job = point.job
+    if not isinstance(job, MetadataJob) or clients < 2:
+        return False
+    return job.engine is EngineName.MDTEST or job.rank_shift % (job.ranks * clients) != 0
+
+
+def _is_apart(one: _Place, other: _Place) -> bool:
+    """Whether two hosts' directories are surely not the same one."""
+    if one.seen.network and other.seen.network:
+        return False
+    if not {one.seen.fs_type, other.seen.fs_type} & set(ONE_HOST_ONLY):
+        return False
+    if one.host.kernel.boot_id != other.host.kernel.boot_id:
+        return True
+    alike = (one.seen.fs_type, one.seen.mount_source) == (
+        other.seen.fs_type,
+        other.seen.mount_source,
+    )
+    moved = one.seen.mount_point == other.seen.mount_point and one.target.path != other.target.path
+    return not alike or moved
 
 
 def _largest(plan: Plan, configuration: str) -> Point | None:

@@ -33,7 +33,13 @@ from iolab.loads.metadata.mdtest_output import (
     parse,
     reported,
 )
-from iolab.loads.metadata.workload import MDTEST_OPTIONS, MetadataJob, Operation, ReportedRate
+from iolab.loads.metadata.workload import (
+    MDTEST_OPTIONS,
+    MetadataJob,
+    Operation,
+    ReportedRate,
+    ReportedRates,
+)
 from iolab.session.context import Crew
 from iolab.session.discovery import FACTS_LIMIT_S
 from iolab.session.driver import Driver, Evidence, on_each
@@ -262,7 +268,7 @@ class MdtestDriver(Driver):
 
     def told(self, record: RunRecord) -> RunRecord:
         """With the rates that it printed."""
-        return replace(record, reported=self.rates)
+        return replace(record, details=ReportedRates(self.rates))
 
 
 def job_of(run: PlannedRun) -> MetadataJob:

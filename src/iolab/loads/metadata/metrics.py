@@ -22,7 +22,13 @@ from iolab.core.histogram import BIN_COUNT, Histogram
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import HostRun, RunRecord, RunStatus
 from iolab.core.samples import Floats, Ints
-from iolab.loads.metadata.workload import Operation, OperationRun, ReportedRate
+from iolab.loads.metadata.workload import (
+    Operation,
+    OperationRun,
+    ReportedRate,
+    phases_of,
+    reported_in,
+)
 
 FILE_OPERATIONS: Final = (
     Operation.FILE_CREATE,
@@ -129,7 +135,7 @@ def measure_metadata(record: RunRecord) -> MetadataLoad:
 
 
 def _run_of(host: HostRun, operation: Operation) -> OperationRun | None:
-    return next((run for run in host.phases if run.operation is operation), None)
+    return next((run for run in phases_of(host) if run.operation is operation), None)
 
 
 def own_windows(
@@ -273,7 +279,7 @@ def metadata_metrics(record: RunRecord, load: MetadataLoad) -> dict[str, Metric]
     """
     hosts = list(range(len(record.hosts)))
     values: dict[str, float | None] = {}
-    for told in record.reported:
+    for told in reported_in(record):
         values[whole_key(told.operation)] = _plausible(told)
     for phase in load.phases:
         if phase.shared:

@@ -6,9 +6,9 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Final, NoReturn
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, NoReturn, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from iolab.hosts.remote_process import OVERDUE_S, heeding
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.prepare import watch_idle
 from iolab.loads.metadata.study import operations_of, phase_seconds
-from iolab.loads.metadata.workload import MetadataJob, Operation, OperationRun
+from iolab.loads.metadata.workload import MetadataJob, MetadataRun, Operation, OperationRun
 from iolab.session.context import Crew
 from iolab.session.driver import Driver, Evidence, on_each
 from iolab.session.observers import Watch
@@ -37,6 +37,9 @@ from iolab.targets.work_directory import require_shared, seen_dir
 
 SHIFTED = frozenset({Operation.FILE_STAT, Operation.FILE_READ, Operation.FILE_REMOVE})
 """Operations on files that may be another rank's; the others are on the rank's own."""
+
+ON_FILES = SHIFTED | {Operation.FILE_CREATE}
+"""Operations of which a rank does many: they may end by the clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +75,15 @@ def request_of(
     operation: Operation,
     *,
     iteration: int,
+    made: Mapping[int, Sequence[int]] = MappingProxyType({}),
     shifted: bool = True,
 ) -> dict[str, object]:
     """The arguments of a `metadata` request.
 
     `dirs` are the scratch folders of the host and of its `others`, by index, as that host sees
-    them. Without `shifted` the ranks work on their own files, whatever the job says.
+    them. `made` are the files that each rank of a host made, by the host's index, where not all
+    made `files_per_rank`. Without `shifted` the ranks work on their own files, whatever the job
+    says, and take the time that they need.
     """
     asked: dict[str, object] = {
         "dir": dirs[share.index],
@@ -89,13 +95,26 @@ def request_of(
         "file_bytes": job.file_bytes,
         "iteration": iteration,
     }
-    if shifted and operation in SHIFTED and job.rank_shift % share.total_ranks:
-        asked["shift"] = job.rank_shift % share.total_ranks
+    if shifted and operation in ON_FILES and job.phase_s is not None:
+        asked["runtime_s"] = job.phase_s
+    shift = job.rank_shift % share.total_ranks if shifted and operation in SHIFTED else 0
+    if operation in SHIFTED and made:
+        asked["files"] = _found(job, share, made, shift)
+    if shift:
+        asked["shift"] = shift
         asked["others"] = [
             {"dir": dirs[maker], "first_rank": maker * job.ranks, "ranks": job.ranks}
             for maker in share.others
         ]
     return asked
+
+
+def _found(
+    job: MetadataJob, share: Share, made: Mapping[int, Sequence[int]], shift: int
+) -> list[int]:
+    """The files that each rank of a host finds, in the ranks' order."""
+    makers = ((share.first_rank + nth + shift) % share.total_ranks for nth in range(share.ranks))
+    return [made[rank // job.ranks][rank % job.ranks] for rank in makers]
 
 
 def _share(job: MetadataJob, index: int, total: int) -> Share:
@@ -112,15 +131,24 @@ MOVING = frozenset({Operation.FILE_CREATE, Operation.FILE_READ})
 
 
 class PhaseReader:
-    """Takes one host's messages of one phase; `first_seq` is the number of its first interval."""
+    """Takes one host's messages of one phase; `first_seq` is the number of its first interval.
+
+    `found` are the files that each rank finds, where not all find `files_per_rank`.
+    """
 
     def __init__(
-        self, job: MetadataJob, share: Share, operation: Operation, first_seq: int
+        self,
+        job: MetadataJob,
+        share: Share,
+        operation: Operation,
+        first_seq: int,
+        found: Sequence[int] = (),
     ) -> None:
         self._job = job
         self._share = share
         self._operation = operation
         self._seq = first_seq
+        self._found = found
         self.intervals: list[Interval] = []
 
     def take(self, told: MetadataIntervalAnswer) -> Interval:
@@ -150,13 +178,20 @@ class PhaseReader:
 
         The intervals' latency sums, until then the bins' midpoints, are scaled to the exact total.
         """
-        asked = _asked(self._job, self._share, self._operation)
+        asked = _asked(self._job, self._share, self._operation, self._found)
         failed = sum(told.errors.values())
         if told.phase != self._operation.word:
             raise ValueError(f"it is of phase {told.phase[:40]!r}")
         if told.ops + failed + told.skipped != asked:
             parts = f"{told.ops} done, {failed} failed, {told.skipped} skipped"
             raise ValueError(f"{parts} are not the {asked} that were asked for")
+        skipped = told.skipped
+        if told.tried:
+            if len(told.tried) != self._share.ranks or sum(told.tried) != told.ops + failed:
+                raise ValueError("its ranks came to other numbers of operations")
+            if not told.cancelled and not told.timed_out:
+                # Time was over, as it was to be: what nobody came to was not asked for.
+                asked, skipped = asked - skipped, 0
         self._compare(told)
         self._scale(told.latency_sum_ns)
         return OperationRun(
@@ -164,7 +199,7 @@ class PhaseReader:
             asked=asked,
             done=told.ops,
             errors=tuple(sorted(told.errors.items())),
-            skipped=told.skipped,
+            skipped=skipped,
             first_start_real_ns=told.first_start_real_ns,
             last_start_real_ns=told.last_start_real_ns,
             first_end_real_ns=told.first_end_real_ns,
@@ -195,9 +230,10 @@ class PhaseReader:
         ]
 
 
-def _asked(job: MetadataJob, share: Share, operation: Operation) -> int:
-    trees = operation in (Operation.TREE_CREATE, Operation.TREE_REMOVE)
-    return share.ranks * (1 if trees else job.files_per_rank)
+def _asked(job: MetadataJob, share: Share, operation: Operation, found: Sequence[int]) -> int:
+    if operation not in ON_FILES:
+        return share.ranks
+    return sum(found) if found else share.ranks * job.files_per_rank
 
 
 def _scaled(part: DirectionInterval, factor: float) -> DirectionInterval:
@@ -374,6 +410,8 @@ class _Iteration:
         self._began_ns = 0
         self._done: dict[str, list[OperationRun]] = {mine.name: [] for mine in evidence}
         self._unclean: set[str] = set()
+        self._made: dict[int, tuple[int, ...]] = {}
+        self._files_left = False
         self._halt = asyncio.Event()
 
     async def measure(self) -> None:
@@ -386,7 +424,7 @@ class _Iteration:
         except (HostError, EngineError) as raised:
             failure = raised
         if self._unclean and self._must_remove():
-            await self._remove()
+            await self._remove((Operation.FILE_REMOVE, Operation.TREE_REMOVE))
         if failure:
             raise failure
 
@@ -396,7 +434,7 @@ class _Iteration:
             done = tuple(self._done[mine.name])
             whole = len(done) == len(Operation) and not any(phase.skipped for phase in done)
             mine.halted = not whole and mine.error is None
-            mine.details = partial(replace, phases=done)
+            mine.details = MetadataRun(done)
             starts = [one.first_start_real_ns for one in done if one.first_start_real_ns]
             ends = [one.last_end_real_ns for one in done if one.last_end_real_ns]
             mine.span = (min(starts), max(ends)) if starts and ends else None
@@ -428,6 +466,9 @@ class _Iteration:
         for operation in Operation:
             if operation in COLD and self._crew.study.method.drop_caches:
                 await self._drop_caches(operation)
+            if operation is Operation.TREE_REMOVE and self._files_left:
+                # Time was over before all files were gone, and a folder has to be empty.
+                await self._remove((Operation.FILE_REMOVE,))
             if self._halt.is_set():
                 return
             await self._phase(operation)
@@ -486,14 +527,16 @@ class _Iteration:
 
     async def _load(self, mine: Evidence, operation: Operation, start: Start) -> None:
         share = self._share_of[mine.name]
-        reader = PhaseReader(self._job, share, operation, first_seq=len(mine.intervals))
+        asked = self._request(mine, operation)
+        found = cast("Sequence[int]", asked.get("files", ()))
+        reader = PhaseReader(self._job, share, operation, len(mine.intervals), found)
         offset_ns = start.on(mine) - start.real_ns
         if operation is not Operation.TREE_REMOVE:
             self._unclean.add(mine.name)
         try:
             told = await measured_phase(
                 mine.site.host,
-                self._request(mine, operation),
+                asked,
                 start,
                 start.on(mine),
                 self._halt,
@@ -508,6 +551,9 @@ class _Iteration:
                 raise mine.site.host.give_up(words) from None
         finally:
             mine.intervals.extend(reader.intervals)
+        if operation is Operation.FILE_CREATE and told.tried:
+            self._made[share.index] = told.tried
+        self._files_left |= operation is Operation.FILE_REMOVE and told.skipped > 0
         done = self._done[mine.name]
         done.append(phase)
         if told.processor:
@@ -531,7 +577,7 @@ class _Iteration:
         """A stop leaves everything to the end of the scratch folder, unless that is to be kept."""
         return self._crew.study.target.keep_files or not self._crew.stop.requested
 
-    async def _remove(self) -> None:
+    async def _remove(self, operations: Sequence[Operation]) -> None:
         """Remove what this run made and left, uncounted, so that the next one finds its room.
 
         What cannot be removed now goes with the scratch folder, if that goes.
@@ -551,7 +597,7 @@ class _Iteration:
                 )
 
         async def everywhere() -> None:
-            for operation in (Operation.FILE_REMOVE, Operation.TREE_REMOVE):
+            for operation in operations:
                 await asyncio.gather(*(remove(mine, operation) for mine in self._evidence))
 
         if self._crew.study.target.keep_files:
@@ -566,5 +612,11 @@ class _Iteration:
         dirs = {one: seen_dir(mine.site, self._evidence[one].site) for one in share.others}
         dirs[share.index] = mine.site.dir
         return request_of(
-            self._job, share, dirs, operation, iteration=self._number, shifted=shifted
+            self._job,
+            share,
+            dirs,
+            operation,
+            iteration=self._number,
+            made=self._made if len(self._made) == len(self._shares) else {},
+            shifted=shifted,
         )

@@ -31,6 +31,14 @@ RANK_FILE_BYTES_MAX: Final = 1 << 20
 RANK_SHIFT_MAX: Final = (1 << 20) - 1
 """Limits of the wire."""
 
+PHASE_SHORT_S: Final = 10.0
+"""Below this a phase sees fewer than two commits of a journal that commits every 5 s, as ext4 does:
+what it leaves to be written is not in its rate."""
+
+PHASE_LEAST_S: Final = 0.1
+PHASE_MOST_S: Final = 3600.0
+"""A phase that is shorter is not judged at all; one of an hour is its own study."""
+
 OperationsIndicator = Annotated[
     Indicator, values.choice(Indicator, "indicators", (Indicator.OPERATIONS,))
 ]
@@ -46,6 +54,7 @@ class MetadataTable(Table):
     files_per_rank: Annotated[list[Annotated[int, values.whole(1, FILES_PER_RANK_MAX)]], Numbers]
     rank_shift: Annotated[int, values.whole(0, RANK_SHIFT_MAX)] | None = None
     file_bytes: Annotated[int | str, values.size(0, RANK_FILE_BYTES_MAX, multiple=1)] = 0
+    phase_runtime: Annotated[float, values.seconds(PHASE_LEAST_S, PHASE_MOST_S)] | None = None
     iterations: Annotated[int, values.whole(1, REPEATS_MAX)] | None = None
     indicator: OperationsIndicator = Indicator.OPERATIONS
     mdtest: dict[str, Label] = Field(default_factory=dict)
@@ -76,6 +85,7 @@ def _metadata_job(table: MetadataTable) -> MetadataJob:
         rank_shift=table.ranks[0] if table.rank_shift is None else table.rank_shift,
         file_bytes=parse_size(table.file_bytes),
         options=tuple((name, option_text(value)) for name, value in table.mdtest.items()),
+        phase_s=table.phase_runtime,
     )
 
 
@@ -100,6 +110,14 @@ def check_metadata(document: Document, tables: Tables, faults: Faults) -> None:
             )
             do = "Leave it out, or write engine = 'mdtest'."
             faults.add_once(document.where((*item.path, "mdtest")), "mdtest", happened, do)
+        if workload.phase_runtime is not None and workload.engine is EngineName.MDTEST:
+            happened = (
+                f"phase_runtime of {place(document, item.path)} does not go with "
+                f"engine = {shown(workload.engine.value)}, which needs a number of files."
+            )
+            do = "Leave it out and set files_per_rank, or write engine = 'metadata'."
+            where = document.where((*item.path, "phase_runtime"))
+            faults.add_once(where, "phase_runtime", happened, do)
         _check_options(document, item, workload, faults)
 
 
@@ -185,8 +203,11 @@ def operations_of(job: MetadataJob, operation: Operation) -> int:
 
 
 def phase_seconds(job: MetadataJob, operation: Operation) -> float:
-    """How long one operation's phase may take, by the assumed rates."""
-    return operations_of(job, operation) / ASSUMED_OPS_PER_S[operation]
+    """How long one operation's phase may take, by the assumed rates and where its time is over."""
+    seconds = operations_of(job, operation) / ASSUMED_OPS_PER_S[operation]
+    if job.phase_s is None or operation in (Operation.TREE_CREATE, Operation.TREE_REMOVE):
+        return seconds
+    return min(seconds, job.phase_s)
 
 
 def iteration_seconds(job: MetadataJob) -> float:

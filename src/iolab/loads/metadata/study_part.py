@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from iolab.core.engine import EngineName
 from iolab.core.host import DeviceFacts, HostFacts
+from iolab.core.metric import Level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -15,6 +16,7 @@ from iolab.loads.metadata.guard import metadata_faults
 from iolab.loads.metadata.study import (
     METADATA_AXES,
     METADATA_ENGINES,
+    PHASE_SHORT_S,
     MetadataTable,
     check_metadata,
     iteration_seconds,
@@ -24,6 +26,7 @@ from iolab.loads.metadata.study import (
 )
 from iolab.loads.metadata.workload import MetadataJob
 from iolab.study.document import Document, Faults
+from iolab.study.foretold import Limit, digests
 from iolab.study.kinds import Cost, HostStudy
 from iolab.study.tables import Item, Tables, start
 from iolab.study.target_tables import Table
@@ -65,7 +68,9 @@ class MetadataStudy:
             return Cost()
         jobs = [job for _, job in mine]
         files = sum(job.ranks * job.files_per_rank for job in jobs)
-        says = f"{len(jobs)} runs: {files:,} files on each host made, read, removed (assumed rates)"
+        most = "at most " if any(job.phase_s for job in jobs) else ""
+        done = "files on each host made, read, removed (assumed rates)"
+        says = f"{len(jobs)} runs: {most}{files:,} {done}"
         clients = {item.id: len(item.hosts) for item in study.configurations}
         return Cost(
             load=((says, sum(iteration_seconds(job) for job in jobs)),),
@@ -78,6 +83,28 @@ class MetadataStudy:
         """Seconds of one run by the assumed rates."""
         return iteration_seconds(point.job) if isinstance(point.job, MetadataJob) else 0.0
 
+    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[Limit]:
+        """Phases that end too soon, and clients that work on what they made themselves."""
+        mine = [(run.point, job) for run in runs if isinstance(job := run.point.job, MetadataJob)]
+        short = [point for point, job in mine if (job.phase_s or PHASE_SHORT_S) < PHASE_SHORT_S]
+        if short:
+            names = ", ".join(dict.fromkeys(point.workload for point in short))
+            seconds = min(job.phase_s or PHASE_SHORT_S for _, job in mine)
+            why = f"{names}: phases of {seconds:g} s < {PHASE_SHORT_S:g} s"
+            do = f"--set workload.*.phase_runtime={PHASE_SHORT_S:g}s with more files_per_rank"
+            yield Limit(Level.INDICATIVE, why, do, digests(short))
+        if blind := [point for point, job in mine if job.engine is EngineName.MDTEST]:
+            why = "mdtest counts no failed operations and tells no times of its ranks"
+            yield Limit(
+                Level.INDICATIVE, why, "--set workload.*.engine=metadata does", digests(blind)
+            )
+        clients = {item.id: len(item.hosts) for item in study.configurations}
+        if own := [point for point, job in mine if _own(job, clients[point.configuration])]:
+            names = ", ".join(dict.fromkeys(point.workload for point in own))
+            why = f"{names}: clients look up files that they made themselves"
+            do = "a rank shift over two clients of one shared file system avoids it"
+            yield Limit(Level.INDICATIVE, why, do, digests(own))
+
     def faults(
         self,
         study: Study,
@@ -87,3 +114,10 @@ class MetadataStudy:
     ) -> list[Fault]:
         """Too little room for its files."""
         return metadata_faults(study, plan, facts)
+
+
+def _own(job: MetadataJob, clients: int) -> bool:
+    """Whether a rank looks up what its own client made."""
+    total = job.ranks * clients
+    shift = job.rank_shift % total
+    return min(shift, total - shift) < job.ranks

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from iolab.analysis.view import RunView
 from iolab.analysis.window import Window
 from iolab.loads.metadata.metrics import MetadataLoad
-from iolab.loads.metadata.workload import MetadataJob
+from iolab.loads.metadata.workload import MetadataJob, reported_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class MetadataView(RunView):
     @property
     def has_load(self) -> bool:
         """Whether any operation was done, or its engine printed a rate."""
-        return any(phase.done for phase in self.metadata.phases) or bool(self.record.reported)
+        return any(phase.done for phase in self.metadata.phases) or bool(reported_in(self.record))
 
     def measured(self, host: int) -> Window | None:  # noqa: ARG002 - phases are of all hosts
         """All phases with what is between them; where the engine tells no times, the whole run."""

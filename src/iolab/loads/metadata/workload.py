@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from iolab.core.engine import EngineName
+from iolab.core.run import HostDetails, HostRun, Run, RunDetails
+from iolab.core.workload import AnyJob
 
 
 class Operation(IntEnum):
@@ -37,15 +39,18 @@ class Operation(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataJob:
+class MetadataJob(AnyJob):
     """One client's share of a metadata workload with every number settled.
 
     Each of the client's `ranks` works in a directory of its own on `files_per_rank` files of
     `file_bytes`. Of the fleet's ranks, numbered over its clients in their order, rank r stats,
     reads and removes what rank (r + `rank_shift`) mod all ranks made (mdtest's `-N`); the usual
     shift is a client's ranks, so that no client works on what it made. `options` are further
-    options of mdtest, allow-listed by its engine.
+    options of mdtest, allow-listed by its engine. With `phase_s` a rank ends a phase on files after
+    that many seconds, and `files_per_rank` is the most that it makes.
     """
+
+    stored_as: ClassVar[str] = "metadata"
 
     engine: EngineName
     ranks: int
@@ -53,6 +58,7 @@ class MetadataJob:
     rank_shift: int
     file_bytes: int = 0
     options: tuple[tuple[str, str], ...] = ()
+    phase_s: float | None = None
 
     @property
     def inodes(self) -> int:
@@ -72,7 +78,8 @@ class OperationRun:
     """What one host did in one phase; times are the host's own CLOCK_REALTIME.
 
     `asked` operations are those done, those failed (`errors` by the name of the errno) and those
-    `skipped` because the phase was stopped. A host's ranks start and end one by one: all of them
+    `skipped` because the phase was stopped; in a phase that ends by the clock those that its ranks
+    came to were asked for. A host's ranks start and end one by one: all of them
     worked between `last_start_real_ns` and `first_end_real_ns`. Times and extremes of
     the latency are None when no rank worked; `preemptions` counts how often a rank lost its
     processor.
@@ -103,6 +110,34 @@ class ReportedRate:
     operation: Operation
     ops_per_s: float
     seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRun(HostDetails):
+    """What one host did, phase by phase."""
+
+    stored_as: ClassVar[str] = "metadata"
+
+    phases: tuple[OperationRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedRates(RunDetails):
+    """Rates of the whole fleet as the engine printed them, where it gives nothing finer."""
+
+    stored_as: ClassVar[str] = "metadata"
+
+    rates: tuple[ReportedRate, ...]
+
+
+def phases_of(host: HostRun) -> tuple[OperationRun, ...]:
+    """What a host did, phase by phase; nothing where none was told."""
+    return host.details.phases if isinstance(host.details, MetadataRun) else ()
+
+
+def reported_in(run: Run) -> tuple[ReportedRate, ...]:
+    """The rates that the engine printed; none where it gives finer ones."""
+    return run.details.rates if isinstance(run.details, ReportedRates) else ()
 
 
 @dataclass(frozen=True, slots=True)

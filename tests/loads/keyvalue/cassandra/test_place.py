@@ -10,7 +10,7 @@ import pytest
 
 from iolab.errors import HostError
 from iolab.loads.keyvalue.cassandra.node_host import Place, place_of
-from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
+from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, server_settings
 from iolab.session.context import Crew
 from iolab.targets.work_directory import Site
 from tests.fakes.host import FakeHost
@@ -44,7 +44,7 @@ def played(
 
 
 async def place_in(crew: Crew, stage: Stage, before: Place | None = None) -> Place:
-    return await place_of(crew, stage.run(JOB), [stage.site], crew.study.server, before)
+    return await place_of(crew, stage.run(JOB), [stage.site], server_settings(crew.study), before)
 
 
 @pytest.mark.parametrize("keep", [False, True])

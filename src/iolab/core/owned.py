@@ -1,0 +1,41 @@
+"""Parts of a study or of a run's record that a kind of load or of host owns.
+
+Common code has a base class for each such place and asks it what every kind can answer. The store
+writes which class it was, and finds it again among those that are imported: whoever reads a session
+imports all kinds first (`iolab.cli.study_kinds`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+TYPE_KEY: Final = "type"
+"""The key in a stored document that says which class it was."""
+
+
+class Owned:
+    """A place for parts that kinds own; its direct subclasses are the places.
+
+    A part is a frozen dataclass derived from a place, and `stored_as` is its name in documents.
+    """
+
+    __slots__ = ()
+
+    stored_as: ClassVar[str]
+
+    if TYPE_CHECKING:
+        __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:  # noqa: ANN401
+        """The schema of a part; that of a place is one of all its parts, told apart by name."""
+        if Owned not in cls.__bases__:
+            return handler(source)
+        from pydantic_core import core_schema
+
+        parts = {part.stored_as: handler.generate_schema(part) for part in cls.__subclasses__()}
+        return core_schema.tagged_union_schema(parts, _name_of)
+
+
+def _name_of(value: Any) -> Any:  # noqa: ANN401 - a document is any JSON
+    return value.get(TYPE_KEY) if isinstance(value, dict) else getattr(value, "stored_as", None)

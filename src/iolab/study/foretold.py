@@ -1,0 +1,125 @@
+"""The best verdict that a plan's runs can get, by what the study alone says: no host is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, runtime_checkable
+
+from iolab.core.metric import Level
+from iolab.core.run import Plan, PlannedRun, Point
+from iolab.core.study import Study
+from iolab.study.kinds import StudyKinds
+from iolab.units import format_duration_s
+
+RUN_SHORT_S: Final = 18.0
+"""Below this the measured time holds no more than a few turns of what storage does every few
+seconds (write-back, garbage collection, rebalancing); the published studies measure 30 s. It is
+what is left of 20 s when the window's edges each cut an interval of a second."""
+
+RUN_USELESS_S: Final = 3.0
+"""Below this a run is a handful of intervals, and its edges weigh as much as its middle."""
+
+RUN_ENOUGH_S: Final = 20.0
+"""Of which `RUN_SHORT_S` are left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What keeps runs of some points from a better verdict than `level`, and what to do.
+
+    `points` are digests. `is_time` tells of runs that are too short, which `iolab run` does not
+    rate at all where they could only be invalid.
+    """
+
+    level: Level
+    why: str
+    do: str
+    points: frozenset[str]
+    is_time: bool = False
+
+
+@runtime_checkable
+class Foretells(Protocol):
+    """A kind of load or of host that knows limits of its verdicts beforehand."""
+
+    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[Limit]:
+        """Those of its runs among these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """How many of the `runs` can be no better than each level, and why, the worst first."""
+
+    runs: int
+    counts: dict[Level, int]
+    limits: tuple[Limit, ...]
+
+    @property
+    def smoke(self) -> Limit | None:
+        """Why its results are not rated: runs so short that they can only be invalid."""
+        found = (one for one in self.limits if one.is_time and one.level is Level.INVALID)
+        return next(found, None)
+
+    def lines(self) -> Iterator[str]:
+        """For people: the best verdict, then each limit with what to do about it."""
+        each = [f"{level} for {number}" for level, number in self.counts.items() if number]
+        (only, *more) = each or [str(Level.VALID)]
+        said = f"{only} of {self.runs} runs" if more else next(iter(self.levels), Level.VALID).value
+        yield f"best possible: {', '.join((said, *more))}"
+        for one in self.limits:
+            if one is self.smoke:
+                yield f"smoke test, not rated: {one.why}; {one.do}"
+            else:
+                yield f"{one.level.value}: {one.why}; {one.do}"
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The levels that any run can be at best."""
+        return tuple(level for level, number in self.counts.items() if number)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "runs": {level.value: number for level, number in self.counts.items()},
+            "limits": [
+                {"level": one.level.value, "why": one.why, "do": one.do} for one in self.limits
+            ],
+        }
+
+
+def foretell(study: Study, plan: Plan, kinds: StudyKinds) -> Foretold:
+    """The best verdict that each run of the plan can get."""
+    asked = [kind for kind in (*kinds.loads, kinds.hosts) if isinstance(kind, Foretells)]
+    limits = [limit for kind in asked for limit in kind.limits(study, plan.runs)]
+    counts = dict.fromkeys(Level, 0)
+    for run in plan.runs:
+        levels = [one.level for one in limits if run.point.digest in one.points]
+        counts[max(levels, key=lambda level: level.rank, default=Level.VALID)] += 1
+    return Foretold(
+        len(plan.runs), counts, tuple(sorted(limits, key=lambda limit: -limit.level.rank))
+    )
+
+
+def time_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Limit]:
+    """Of runs whose length the method sets: how far it is from enough."""
+    mine = tuple(runs)
+    method = study.method
+    seconds = method.runtime_s if method.rule is None else float(method.rule.longest_s)
+    if not mine or seconds >= RUN_SHORT_S:
+        return
+    key = "runtime" if method.rule is None else "longest"
+    useless = seconds < RUN_USELESS_S
+    more_s = (RUN_ENOUGH_S - seconds) * len(mine)
+    yield Limit(
+        Level.INVALID if useless else Level.INDICATIVE,
+        f"runs of {seconds:g} s < {RUN_USELESS_S if useless else RUN_ENOUGH_S:g} s",
+        f"--set method.{key}={RUN_ENOUGH_S:g}s adds {format_duration_s(more_s)}",
+        digests(run.point for run in mine),
+        is_time=True,
+    )
+
+
+def digests(points: Iterable[Point]) -> frozenset[str]:
+    """The points of a limit."""
+    return frozenset(point.digest for point in points)

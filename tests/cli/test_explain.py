@@ -1,0 +1,46 @@
+"""`iolab explain`: every check has a page that an installed user can read."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from iolab.analysis import disagreement, points, resumed
+from tests.cli.in_process import call
+from tests.judging import EVERY_CHECK
+
+ROOT = Path(__file__).parents[2]
+CODES = sorted({made.code for made in EVERY_CHECK} | {disagreement.CODE, points.CODE, resumed.CODE})
+
+
+def test_all_codes_are_listed_with_a_line_each() -> None:
+    listed = json.loads(call("explain", "--json").stdout)["checks"]
+    assert [one["code"] for one in listed] == CODES
+    assert all(one["title"] for one in listed)
+    lines = call("explain").stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == CODES
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_page_is_plain_text_of_eighty_columns(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = call("explain", code).stdout
+    assert code in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "](" not in text
+    assert "\n#" not in text
+
+
+def test_an_unknown_code_is_told_with_the_nearest_ones() -> None:
+    done = call("explain", "device-bussy")
+    assert done.returncode == 2
+    assert "device-busy" in done.stderr
+
+
+def test_the_wheel_holds_the_pages() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    packed = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert packed["docs/reference/checks"] == "iolab/_checks"

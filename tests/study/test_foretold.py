@@ -1,0 +1,59 @@
+"""The best verdict that is possible, told before anything runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from iolab.cli.study_kinds import STUDY_KINDS
+from iolab.core.metric import Level
+from iolab.study.foretold import Foretold, foretell
+from iolab.study.load import LoadOptions
+from tests.plans import make_plan, parse_study
+
+HEAD = 'format = 1\nid = "s"\n[target]\npath = "/mnt/t"\n'
+READS = '[[workload]]\nid = "r"\nrw = "randread"\nbs = "4k"\nfilesize = "1m"\niodepth = [1, 2]\n'
+FILES = '[[workload]]\nid = "f"\nengine = "metadata"\nranks = 4\nfiles_per_rank = 9\n'
+TWO = '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
+
+
+def foretold(text: str, *sets: str) -> Foretold:
+    study = parse_study(HEAD + text, "s", LoadOptions(sets=sets))
+    return foretell(study, make_plan(study), STUDY_KINDS)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "level", "adds"), [(30, Level.VALID, ""), (8, Level.INDICATIVE, "24 s")]
+)
+def test_a_run_that_is_too_short_is_told_with_what_it_lacks(
+    seconds: int, level: Level, adds: str
+) -> None:
+    told = foretold(READS, f"method.runtime={seconds}s")
+    assert told.levels == (level,)
+    assert told.smoke is None
+    assert adds in " ".join(told.lines())
+
+
+def test_runs_that_can_only_be_invalid_are_a_smoke_test() -> None:
+    told = foretold(READS, "method.runtime=2s")
+    assert told.counts[Level.INVALID] == told.runs == 2
+    assert told.smoke is not None
+
+
+def test_what_the_stopping_rule_allows_counts_where_there_is_one() -> None:
+    told = foretold(READS, "method.kind=adaptive", "method.runtime=2s")
+    assert told.levels == (Level.VALID,)
+
+
+def test_a_client_that_looks_its_own_files_up_is_told() -> None:
+    assert foretold(FILES).levels == (Level.INDICATIVE,)
+    assert foretold(FILES + TWO).levels == (Level.VALID,)
+    assert foretold(FILES + TWO, "workload.f.rank_shift=1").levels == (Level.INDICATIVE,)
+    short = foretold(FILES + TWO, "workload.f.phase_runtime=5s")
+    assert short.levels == (Level.INDICATIVE,)
+    assert "5 s" in short.limits[0].why
+
+
+def test_each_run_counts_once_by_its_worst_limit() -> None:
+    told = foretold(READS + FILES, "method.runtime=2s")
+    assert (told.counts[Level.INVALID], told.counts[Level.INDICATIVE]) == (2, 1)
+    assert told.document()["runs"] == {"valid": 0, "indicative": 1, "invalid": 2}
