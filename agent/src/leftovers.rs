@@ -3,6 +3,7 @@
 //! Nothing of a living agent is among it: its processes have it above them, its folders' locks are
 //! held, its control groups bear the number of a process that lives.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -33,6 +34,8 @@ pub struct Leftovers {
     processes: Vec<Orphan>,
     groups: Vec<PathBuf>,
     folders: Vec<Abandoned>,
+    /// Scratch folders that other hosts may hold: this one cannot see it, and leaves them alone.
+    elsewhere: Vec<Abandoned>,
     /// Loop devices over images in these folders.
     loops: Vec<PathBuf>,
     /// Files of agents that no process runs.
@@ -44,23 +47,29 @@ pub struct Leftovers {
 #[must_use]
 pub fn find(path: Option<&Path>) -> Leftovers {
     let roots = Roots::default();
-    let folders = path.map(scratch::abandoned).unwrap_or_default();
+    let all = path.map(scratch::abandoned).unwrap_or_default();
+    let (folders, elsewhere): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|folder| folder.host.is_empty());
     Leftovers {
         processes: tree::orphans(),
         groups: bound::groups_of_dead(&roots),
         loops: loops_over(&roots, &folders),
         folders,
+        elsewhere,
         agents: idle_agents(),
         faults: Vec::new(),
     }
 }
 
-/// The same, and remove it.
+/// The same, and remove what of it was `shown`, by process id or path; all else is a fault.
 #[must_use]
-pub fn remove(path: Option<&Path>) -> Leftovers {
+pub fn remove(path: Option<&Path>, shown: &HashSet<String>) -> Leftovers {
     let mut found = find(path);
-    let mut faults: Vec<String> =
-        tree::kill_orphans().iter().map(|left| format!("process {} lives on", left.pid)).collect();
+    let mut faults = found.keep_only(shown);
+    let pids = found.processes.iter().map(|orphan| orphan.pid).collect();
+    for left in tree::kill_these_orphans(&pids) {
+        faults.push(format!("process {left} lives on"));
+    }
     for group in &found.groups {
         bound::remove(group);
         if group.exists() {
@@ -89,12 +98,32 @@ pub fn remove(path: Option<&Path>) -> Leftovers {
     found
 }
 
+impl Leftovers {
+    /// Forget what was not shown; a sentence for each of those.
+    fn keep_only(&mut self, shown: &HashSet<String>) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut is_shown = |name: String| {
+            let was_shown = shown.contains(&name);
+            if !was_shown {
+                faults.push(format!("{name} was left since the look, and was not removed"));
+            }
+            was_shown
+        };
+        self.processes.retain(|orphan| is_shown(orphan.pid.to_string()));
+        self.folders.retain(|folder| is_shown(folder.dir.display().to_string()));
+        for paths in [&mut self.groups, &mut self.loops, &mut self.agents] {
+            paths.retain(|path| is_shown(path.display().to_string()));
+        }
+        faults
+    }
+}
+
 fn remove_folder(dir: &Path) -> Result<()> {
     let (Some(path), Some(name)) = (dir.parent(), dir.file_name().and_then(OsStr::to_str)) else {
         return Err(Error::bad_request(format!("{} is no scratch folder", dir.display())));
     };
     // Somebody may have taken it, and kept its files, since it was looked at.
-    if scratch::abandoned(path).iter().all(|folder| folder.dir != dir) {
+    if scratch::abandoned(path).iter().all(|folder| folder.dir != dir || !folder.host.is_empty()) {
         return Ok(());
     }
     Scratch::open(path, name, OWNER)?.0.remove()
@@ -136,4 +165,23 @@ fn idle_agents() -> Vec<PathBuf> {
         meta.is_file() && !is_sent && !in_use.contains(&(meta.dev(), meta.ino()))
     };
     names(folder).into_iter().map(|name| folder.join(name)).filter(is_idle).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::Folder;
+
+    #[test]
+    fn only_what_was_shown_is_removed() {
+        let target = Folder::new();
+        for name in ["iolab-scratch-shown", "iolab-scratch-new"] {
+            drop(Scratch::open(target.path(), name, "dead").unwrap());
+        }
+        let shown = target.path().join("iolab-scratch-shown").display().to_string();
+        let new = target.path().join("iolab-scratch-new").display().to_string();
+        let left = remove(Some(target.path()), &HashSet::from([shown.clone()]));
+        assert!(left.faults.iter().any(|says| says.contains(&new)), "{:?}", left.faults);
+        assert_eq!((Path::new(&shown).exists(), Path::new(&new).exists()), (false, true));
+    }
 }

@@ -1,6 +1,6 @@
 //! What a controller may ask: one variant a verb, its arguments checked here and nowhere else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -134,7 +134,9 @@ pub enum Request {
     Sync {},
     Leftovers {
         path: Option<PathBuf>,
-        remove: bool,
+        /// What to remove, by process id or path; without it this is a look.
+        #[serde(default)]
+        remove: Option<HashSet<String>>,
     },
     Lease {
         seconds: u64,

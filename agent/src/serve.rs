@@ -306,8 +306,11 @@ impl Service {
                 self.done(id);
             }
             Request::Leftovers { path, remove } => {
-                let look = if remove { leftovers::remove } else { leftovers::find };
-                self.outbox.say(id, "leftovers", &look(path.as_deref()));
+                let found = match remove {
+                    Some(shown) => leftovers::remove(path.as_deref(), &shown),
+                    None => leftovers::find(path.as_deref()),
+                };
+                self.outbox.say(id, "leftovers", &found);
             }
             Request::Lease { seconds } => {
                 self.lease.set_term(seconds)?;

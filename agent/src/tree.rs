@@ -82,23 +82,31 @@ pub fn orphans() -> Vec<Orphan> {
     orphans_of("").into_iter().map(|pid| Orphan { pid, command: command_of(pid) }).collect()
 }
 
-/// Kill them until none is left or patience ends; those that are left.
-#[must_use]
-pub fn kill_orphans() -> Vec<Orphan> {
+/// Kill all of them until none is left or patience ends.
+pub fn kill_orphans() {
     kill_orphans_of("");
-    orphans()
+}
+
+/// Kill those of them until none is left or patience ends; the ids of those that are left.
+#[must_use]
+pub fn kill_these_orphans(pids: &HashSet<Pid>) -> Vec<Pid> {
+    kill_until_gone(|| orphans_of("").into_iter().filter(|pid| pids.contains(pid)).collect())
 }
 
 /// The same, where the agent with the sign `dead` is known to be so.
 pub fn kill_orphans_of(dead: &str) {
+    let _ = kill_until_gone(|| orphans_of(dead));
+}
+
+fn kill_until_gone(look: impl Fn() -> Vec<Pid>) -> Vec<Pid> {
     let deadline = Instant::now() + KILL_PATIENCE;
     loop {
-        let left = orphans_of(dead);
+        let left = look();
+        if left.is_empty() || Instant::now() >= deadline {
+            return left;
+        }
         for &pid in &left {
             kill(pid, libc::SIGKILL);
-        }
-        if left.is_empty() || Instant::now() >= deadline {
-            return;
         }
         thread::sleep(PAUSE);
     }

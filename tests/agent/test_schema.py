@@ -40,7 +40,7 @@ def some_of_every_message(agent: Agent, folder: Path) -> list[Said]:
         agent.ask("clock"),
         agent.ask("snapshot-of-what"),
         agent.ask("sync"),
-        agent.ask("leftovers", path="/tmp", remove=False),
+        agent.ask("leftovers", path="/tmp"),
     ]
     tools = {"fio": ["fio", "--version"], "gone": ["no-such-tool"]}
     said.append(agent.ask("facts", path=str(folder), tools=tools))

@@ -150,7 +150,7 @@ def kill_both(agent: Agent, program: Path, tmp_path: Path, mark: str) -> None:
             os.kill(pid, number)
     assert until(lambda: len(pids_marked(mark)) == (0 if contained else 1))
     with Agent(program) as other:
-        found = other.ask("leftovers", path=str(tmp_path), remove=False)
+        found = other.ask("leftovers", path=str(tmp_path))
         assert {*pids_marked(mark)} <= {left["pid"] for left in found["processes"]}
         assert [left["dir"] for left in found["folders"]] == [folder]
         # A session elsewhere on the host is not to be disturbed either.

@@ -193,7 +193,11 @@ class Stage:
             if engine:
                 role = "engine"
             elif pid in agents:
-                role = "agent" if _parent(pid) in agents else "keeper"
+                # The keeper forks the agent, and that the guard, which no fault is drawn for.
+                above = _parent(pid)
+                role = "keeper"
+                if above in agents:
+                    role = "guard" if _parent(above) in agents else "agent"
             else:
                 continue
             if role in roles:
@@ -300,10 +304,11 @@ class Stage:
         for folder in (self.target(host), self.bed.tmp(self.hosts[host])):
             for path in folder.rglob("*"):
                 place = str(path.relative_to(folder))
+                if path.is_dir() and path.name.startswith("iolab-scratch"):
+                    yield f"folder {place}"
                 if path.is_dir() or place.startswith(("store/", "iolab-agent-")):
                     continue
                 yield f"file {place}"
-            yield from (f"folder {path.name}" for path in folder.glob("*/iolab-scratch*"))
         table = Path(f"/proc/{self.bed.listener(self.hosts[host])}/mountinfo").read_text("utf-8")
         for line in table.splitlines():
             yield f"mount {line.split()[4]}"

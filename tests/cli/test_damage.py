@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 from iolab.core.target_state import Ledger
+from iolab.errors import StoreError
+from iolab.store import verify
+from iolab.store.documents import Manifest
+from iolab.store.verify import read_manifest
 from iolab.store.writer import SessionWriter
 from tests.cli.command_line import PLAN, make_session
 from tests.cli.in_process import call
@@ -200,3 +204,22 @@ def test_a_copy_of_a_run_in_another_ones_place_is_told(session: Path) -> None:
     done = call("audit", session)
     assert done.returncode == 5
     assert PLAN.runs[1].point.digest in done.stdout + done.stderr
+
+
+def test_advice_names_the_session_and_the_headline_counts_what_is_damaged(session: Path) -> None:
+    figure(session / RUN)
+    done = call("show", session)
+    assert f"iolab resume {session}" in done.stderr
+    assert "1 damaged" in done.stdout
+
+
+def test_a_table_of_another_size_is_not_read(
+    session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = session / RUN
+    files = read_manifest(Manifest, run).files
+    monkeypatch.setattr(verify, "open_regular", lambda path: pytest.fail(f"{path} is read"))
+    short_table(run)
+    with pytest.raises(StoreError) as caught:
+        verify.check_file(run, files, "bins.parquet")
+    assert "instead of" in caught.value.happened

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from iolab.core.compressed import Packed
 from iolab.core.metric import Result
-from iolab.core.owned import Owned
+from iolab.core.owned import Owned, parts_of
 from iolab.core.run import EngineOutput, HostRun, PlannedRun, RunRecord, RunStatus
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.errors import StoreError
@@ -54,7 +54,7 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
             hint, **{field.name: anything(hints[field.name]) for field in fields(hint)}
         )
     if isinstance(hint, type) and Owned in hint.__bases__:
-        parts: list[Any] = hint.__subclasses__()
+        parts: tuple[Any, ...] = parts_of(hint)
         return st.one_of(*(anything(part) for part in parts))
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):

@@ -45,8 +45,25 @@ struct Marker {
     /// The sign of the agent that holds it: should that die, its processes are known by it.
     #[serde(default)]
     agent: String,
+    /// Where that runs. A lock may be seen on its own host alone, as on some network file systems.
+    #[serde(default)]
+    host: String,
+    /// The running kernel there, by its boot id.
+    #[serde(default)]
+    boot: String,
     /// The files were left on purpose and must outlive the next session's start.
     kept: bool,
+}
+
+impl Marker {
+    /// Whose lock may not be seen from here: one that was made under another kernel, unless that
+    /// was this host's before it was started anew. Hosts of one kernel see each other's.
+    fn is_of_another_host(&self) -> bool {
+        let has_host = !self.boot.is_empty(); // Earlier agents wrote none.
+        has_host
+            && self.boot != kernel_name("random/boot_id")
+            && self.host != kernel_name("hostname")
+    }
 }
 
 impl Scratch {
@@ -64,7 +81,7 @@ impl Scratch {
         }
         let dir = path.join(name);
         // Whatever a dead session works on, it would disturb what is measured here.
-        let _ = kill_orphans();
+        kill_orphans();
         for _ in 0..MAX_TRIES {
             let Some((folder, lock)) = enter(&dir)? else { continue };
             let left = read_marker(&lock);
@@ -83,8 +100,13 @@ impl Scratch {
             let found = found.map_err(|e| {
                 Error::io(format_args!("clear what was left in {}", dir.display()), &e)
             })?;
-            let agent = own_sign().to_owned();
-            let marker = Marker { owner: owner.to_owned(), agent, kept: false };
+            let marker = Marker {
+                owner: owner.to_owned(),
+                agent: own_sign().to_owned(),
+                host: kernel_name("hostname"),
+                boot: kernel_name("random/boot_id"),
+                kept: false,
+            };
             let scratch = Self { dir, folder, lock, marker };
             scratch.write_marker(&scratch.marker)?;
             return Ok((scratch, found.bytes));
@@ -159,6 +181,8 @@ pub struct Abandoned {
     pub owner: String,
     /// What its files hold.
     pub bytes: u64,
+    /// The other host that may hold it still; empty where it is known that nobody does.
+    pub host: String,
 }
 
 /// Those in `path`.
@@ -175,7 +199,14 @@ pub fn abandoned(path: &Path) -> Vec<Abandoned> {
             return None;
         }
         let bytes = removal::count(&folder, OsStr::new(LOCK)).map_or(0, |found| found.bytes);
-        Some(Abandoned { dir, owner: marker.map(|marker| marker.owner).unwrap_or_default(), bytes })
+        let other = marker.as_ref().filter(|marker| marker.is_of_another_host());
+        let host = other.map(|marker| marker.host.clone()).unwrap_or_default();
+        Some(Abandoned {
+            dir,
+            owner: marker.map(|marker| marker.owner).unwrap_or_default(),
+            bytes,
+            host,
+        })
     };
     let all = crate::roots::names(path);
     all.iter().filter(|name| name.starts_with(PREFIX)).filter_map(look).collect()
@@ -268,6 +299,11 @@ fn owner_of(lock: &File) -> String {
     read_marker(lock).map_or_else(|| "another session".to_owned(), |marker| marker.owner)
 }
 
+fn kernel_name(file: &str) -> String {
+    let text = crate::roots::text(&Path::new("/proc/sys/kernel").join(file));
+    text.map(|text| text.trim().to_owned()).unwrap_or_default()
+}
+
 fn read_marker(lock: &File) -> Option<Marker> {
     let mut text = String::new();
     let mut lock = lock;
@@ -315,6 +351,28 @@ mod tests {
         let (scratch, left) = open(&target).unwrap();
         assert_eq!(left, 5);
         assert_eq!(crate::roots::names(scratch.dir()), [LOCK]);
+    }
+
+    #[test]
+    fn a_folder_of_another_host_is_told_from_one_that_nobody_holds() {
+        let target = Folder::new();
+        let (scratch, _) = open(&target).unwrap();
+        let own = scratch.marker.clone();
+        let elsewhere =
+            Marker { host: "node7".to_owned(), boot: "another".to_owned(), ..own.clone() };
+        let started_anew = Marker { boot: "another".to_owned(), ..own.clone() };
+        let container = Marker { host: "node7".to_owned(), ..own.clone() };
+        let earlier = Marker { host: String::new(), boot: String::new(), ..own.clone() };
+        let cases =
+            [(elsewhere, "node7"), (own, ""), (started_anew, ""), (container, ""), (earlier, "")];
+        let mut scratch = Some(scratch);
+        for (marker, host) in cases {
+            let held = scratch.take().map_or_else(|| open(&target).unwrap().0, |held| held);
+            held.write_marker(&marker).unwrap();
+            drop(held);
+            let found = abandoned(target.path());
+            assert_eq!(found.iter().map(|one| one.host.as_str()).collect::<Vec<_>>(), [host]);
+        }
     }
 
     #[test]

@@ -44,7 +44,7 @@ def clean(
     import asyncio
     from pathlib import Path
 
-    from iolab.cli.doctor_fleet import read_hosts
+    from iolab.cli.doctor_fleet import read_hosts, refuse_relative
     from iolab.cli.output import result_json, say
     from iolab.core.host import HostKind, HostSpec
     from iolab.errors import ExitCode
@@ -54,17 +54,19 @@ def clean(
         specs: tuple[HostSpec, ...] = (HostSpec("local", HostKind.LOCAL),)
         path = path or "."
     else:
+        refuse_relative(path)
         specs = read_hosts(hosts)
     absolute = None if path is None else str(Path(path).absolute())
-    seen = asyncio.run(look_for_leftovers(specs, absolute, remove=False))
+    seen = asyncio.run(look_for_leftovers(specs, absolute))
     found = {name: left for name, left in seen.found.items() if left.anything}
     removed: Mapping[str, Leftovers] = {}
     failed = dict(seen.failed)
     if not as_json:
         _show(found)
+        _show_elsewhere(seen.found)
     if found and (yes or (not as_json and _agreed())):
         again = [spec for spec in specs if spec.name in found]
-        ended = asyncio.run(look_for_leftovers(again, absolute, remove=True))
+        ended = asyncio.run(look_for_leftovers(again, absolute, remove=found))
         removed, failed = ended.found, failed | dict(ended.failed)
     if as_json:
         result_json(_document(found, removed, failed))
@@ -84,7 +86,12 @@ def _agreed() -> bool:
         return False
     sys.stderr.write("Remove all of it? [y/N] ")
     sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in YES
+    try:
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")  # What is told of it has a line of its own.
+        raise
+    return answer.strip().lower() in YES
 
 
 def _conclusion(
@@ -109,6 +116,16 @@ def _show(found: Mapping[str, Leftovers]) -> None:
     if rows:
         headings = (Heading("host"), Heading("left"), Heading("which", main=True))
         result_screen(table(headings, rows))
+
+
+def _show_elsewhere(found: Mapping[str, Leftovers]) -> None:
+    """Folders that stay, since a lock of another host's may not be seen from here."""
+    from iolab.cli.output import say
+    from iolab.report.terminal import one_line
+
+    for folder in {folder for left in found.values() for folder in left.elsewhere}:
+        says = f"{folder.dir} is of host {folder.host}: clean it there, or remove it by hand."
+        say(one_line(says))
 
 
 def _lines(left: Leftovers) -> Iterator[tuple[str, str]]:

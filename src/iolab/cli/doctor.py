@@ -36,9 +36,20 @@ def doctor(
 ) -> None:
     """Say whether this machine, or a fleet, is ready to measure."""
     if hosts is None:
-        _end(_this_machine(path or ".", as_json=as_json))
+        findings = _this_machine(path or ".", as_json=as_json)
     else:
-        _end(_fleet(hosts, path, as_json=as_json))
+        findings = _fleet(hosts, path, as_json=as_json)
+    _end(findings, _clean_command(path, hosts))
+
+
+def _clean_command(path: str | None, hosts: str | None) -> str:
+    """What shows what killed sessions left where this command has looked."""
+    import shlex
+
+    words = ["iolab", "clean"]
+    for option, value in (("--path", path), ("--hosts", hosts)):
+        words += [] if value is None else [option, value]
+    return shlex.join(words)
 
 
 def _this_machine(path: str, *, as_json: bool) -> Sequence[Finding]:
@@ -72,7 +83,6 @@ def _this_machine(path: str, *, as_json: bool) -> Sequence[Finding]:
 
 def _fleet(hosts: str, path: str | None, *, as_json: bool) -> Sequence[Finding]:
     import asyncio
-    from pathlib import Path
 
     from iolab.cli.doctor_fleet import (
         fleet_document,
@@ -80,12 +90,13 @@ def _fleet(hosts: str, path: str | None, *, as_json: bool) -> Sequence[Finding]:
         fleet_screen,
         inspect_fleet,
         read_hosts,
+        refuse_relative,
     )
     from iolab.cli.output import result_json, result_screen
 
+    refuse_relative(path)
     specs = read_hosts(hosts)
-    absolute = None if path is None else str(Path(path).absolute())
-    seen = asyncio.run(inspect_fleet(specs, absolute))
+    seen = asyncio.run(inspect_fleet(specs, path))
     if as_json:
         result_json(fleet_document(specs, seen))
     else:
@@ -93,12 +104,15 @@ def _fleet(hosts: str, path: str | None, *, as_json: bool) -> Sequence[Finding]:
     return [item.finding for item in fleet_findings(seen)]
 
 
-def _end(findings: Sequence[Finding]) -> None:
-    from iolab.cli.doctor_checks import OTHER_LOAD, State
+def _end(findings: Sequence[Finding], clean: str) -> None:
+    from iolab.cli.doctor_checks import LEFT, OTHER_LOAD, State
     from iolab.cli.output import say
     from iolab.errors import ExitCode
     from iolab.report.numbers import count
+    from iolab.report.terminal import one_line
 
+    if any(item.what == LEFT for item in findings):
+        say(f"Left by killed sessions; to see and remove it: {one_line(clean)}")
     faults = [item for item in findings if item.state is State.FAULT]
     busy = next(
         (one for one in findings if one.what == OTHER_LOAD and one.state is State.NOTE), None

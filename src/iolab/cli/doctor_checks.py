@@ -153,6 +153,9 @@ def probe_findings(probe: TargetProbe) -> Iterator[Finding]:
         yield Finding("other sessions", State.FAULT, f"held by {probe.held_by}", do)
 
 
+LEFT: Final = "left by killed sessions"
+
+
 def end_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
     """What killed sessions left, and whether load can outlive an agent that is killed."""
     if left is not None and left.disturbing:
@@ -164,7 +167,7 @@ def end_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
         )
         says = ", ".join(count(number, what) for number, what in counts if number)
         do = "'iolab clean' with the same options shows and removes it."
-        yield Finding("left by killed sessions", State.NOTE, says, do)
+        yield Finding(LEFT, State.NOTE, says, do)
     if hello.runs_end_by is not None:
         yield Finding("processes", State.OK, f"end with the agent, by a {hello.runs_end_by}")
         return

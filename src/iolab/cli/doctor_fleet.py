@@ -316,6 +316,17 @@ def read_hosts(name: str) -> tuple[HostSpec, ...]:
         raise UsageError(happened, error.do, error.faults) from None
 
 
+def refuse_relative(path: str | None) -> None:
+    """UsageError for a directory of hosts that is named from where this process happens to be."""
+    from iolab.study.wording import shown
+
+    if path is not None and not path.startswith("/"):
+        raise UsageError(
+            f"--path {shown(path)} is relative, and hosts have no directory of ours to begin at.",
+            "Give the whole path, from / on.",
+        )
+
+
 async def inspect_fleet(specs: tuple[HostSpec, ...], path: str | None) -> Inspection:
     """Reach every host, ask and watch them all at once, and let go.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +32,11 @@ def left_out(directory: Path, damage: Damage) -> None:
     """Tell what is damaged, and what to do."""
     from iolab.cli.output import say
     from iolab.report.terminal import one_line
+    from iolab.store.verify import AGAIN
 
+    if damage.do == AGAIN:
+        again = f"iolab resume {shlex.quote(str(directory))}"
+        damage = replace(damage, do=AGAIN.replace("iolab resume", again))
     _LEFT_OUT.append(directory)
     if len(_LEFT_OUT) <= TOLD_MAX:
         say(one_line(f"{directory}: damaged, left out: {damage}"))

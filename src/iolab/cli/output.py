@@ -147,6 +147,18 @@ def refuse_output(path: Path) -> None:
             )
 
 
+def refuse_no_directory(path: Path) -> None:
+    """UsageError where something else than a directory is there, before anything is done."""
+    from iolab.core.toml import kind_of
+    from iolab.study.wording import shown
+
+    if path.exists() and not path.is_dir():
+        raise UsageError(
+            f"{shown(str(path))} is {kind_of(path.stat().st_mode)}, and no directory.",
+            "Give a directory that is new or empty.",
+        )
+
+
 def write_new(path: Path, text: str) -> None:
     """Write a file that is not there yet; UsageError when it is, or cannot be written."""
     from iolab.study.wording import shown

@@ -83,6 +83,8 @@ def session_heading(
     line.append(session.status.value, style=STATUS_STYLES[session.status])
     line.append(f" — {_runs(results, reader.plan)}")
     line.append_text(_levels(results))
+    if damaged := sum(1 for damage in reader.damaged() if damage.run):
+        line.append(f", {damaged} damaged", style=STATUS_STYLES[SessionStatus.FAILED])
     yield line
     yield from _sittings(reader, results)
     if session.reason:

@@ -62,10 +62,11 @@ def run(
     """Measure a study and keep everything in a session."""
     from datetime import UTC, datetime
 
-    from iolab.cli.output import refuse_output
+    from iolab.cli.output import refuse_no_directory, refuse_output
 
     if out is not None:
         refuse_output(out)
+        refuse_no_directory(out)
     read = load_study(
         study,
         path,

@@ -33,8 +33,22 @@ class Owned:
             return handler(source)
         from pydantic_core import core_schema
 
-        parts = {part.stored_as: handler.generate_schema(part) for part in cls.__subclasses__()}
+        parts = {part.stored_as: handler.generate_schema(part) for part in parts_of(cls)}
         return core_schema.tagged_union_schema(parts, _name_of)
+
+    def __init_subclass__(cls) -> None:
+        """Remember the part; a dataclass with slots is made twice, and the second one stays."""
+        super().__init_subclass__()
+        if name := cls.__dict__.get("stored_as"):
+            _PARTS[cls.__bases__[0], name] = cls
+
+
+_PARTS: Final[dict[tuple[type, str], type[Owned]]] = {}
+
+
+def parts_of(place: type[Owned]) -> tuple[type[Owned], ...]:
+    """All parts that a place can hold, of the kinds that are imported."""
+    return tuple(part for (base, _), part in _PARTS.items() if base is place)
 
 
 def _name_of(value: Any) -> Any:  # noqa: ANN401 - a document is any JSON

@@ -40,11 +40,18 @@ BYTES_MOST: Final = 1 << 28
 _PIECE_BYTES: Final = 1 << 20
 
 _KINDS: Final = {
+    stat.S_IFREG: "a file",
+    stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a FIFO",
     stat.S_IFCHR: "a character device",
     stat.S_IFBLK: "a block device",
     stat.S_IFSOCK: "a socket",
 }
+
+
+def kind_of(mode: int) -> str:
+    """What a file with that `st_mode` is, in the words of its user."""
+    return _KINDS.get(stat.S_IFMT(mode), "something else")
 
 
 def open_regular(path: Path) -> int:
@@ -56,8 +63,7 @@ def open_regular(path: Path) -> int:
     os.close(descriptor)
     if kind == stat.S_IFDIR:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    what = _KINDS.get(kind, "something else")
-    raise OSError(errno.EINVAL, f"it is {what} and no regular file", str(path))
+    raise OSError(errno.EINVAL, f"it is {kind_of(kind)} and no regular file", str(path))
 
 
 def read_regular(path: Path, most: int = BYTES_MOST) -> bytes:

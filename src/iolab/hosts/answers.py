@@ -60,19 +60,24 @@ class OrphanAnswer(_Answer):
 
 
 class AbandonedAnswer(_Answer):
-    """A scratch folder whose session is dead."""
+    """A scratch folder whose session is dead, or may live on `host`, where that is named."""
 
     dir: _Path
     owner: Annotated[str, Field(max_length=4096)]
     bytes: Count
+    host: Annotated[str, Field(max_length=4096)] = ""
 
 
 class Leftovers(_Answer):
-    """What killed agents left on a host, and the sentences of what could not be removed of it."""
+    """What killed agents left on a host, and the sentences of what could not be removed of it.
+
+    The folders `elsewhere` may be held by other hosts that share the directory: they always stay.
+    """
 
     processes: Annotated[tuple[OrphanAnswer, ...], Field(max_length=100_000)]
     groups: Annotated[tuple[_Path, ...], Field(max_length=100_000)]
     folders: Annotated[tuple[AbandonedAnswer, ...], Field(max_length=10_000)]
+    elsewhere: Annotated[tuple[AbandonedAnswer, ...], Field(max_length=10_000)] = ()
     loops: Annotated[tuple[_Path, ...], Field(max_length=10_000)]
     agents: Annotated[tuple[_Path, ...], Field(max_length=10_000)]
     faults: Annotated[tuple[str, ...], Field(max_length=100_000)]
@@ -81,6 +86,19 @@ class Leftovers(_Answer):
     def anything(self) -> bool:
         """Whether there was something."""
         return any((self.processes, self.groups, self.folders, self.loops, self.agents))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The process ids and paths of what can be removed."""
+        return frozenset(
+            (
+                *(str(process.pid) for process in self.processes),
+                *(folder.dir for folder in self.folders),
+                *self.groups,
+                *self.loops,
+                *self.agents,
+            )
+        )
 
     @property
     def disturbing(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from iolab.core.host import HostSpec
@@ -29,22 +30,31 @@ class Looked:
 
 
 async def look_for_leftovers(
-    specs: Iterable[HostSpec], path: str | None, *, remove: bool
+    specs: Iterable[HostSpec],
+    path: str | None,
+    *,
+    remove: Mapping[str, Leftovers] = MappingProxyType({}),
 ) -> Looked:
-    """Reach every host, look, and let go; `path` is for hosts that name none of their own."""
+    """Reach every host, look, and let go; `path` is for hosts that name none of their own.
+
+    With `remove`, what an earlier look found on hosts by name, that and nothing else is removed.
+    """
 
     async def look(host: Host) -> Leftovers:
         await host.connect()
-        return await leftovers_on(host, path, remove=remove)
+        return await leftovers_on(host, path, remove=remove.get(host.name))
 
     async with open_hosts(specs) as hosts:
         looked = await together(hosts.values(), look)
     return Looked(looked.done, looked.failed)
 
 
-async def leftovers_on(host: Host, path: str | None, *, remove: bool = False) -> Leftovers:
-    """What was left on a connected host; with `remove` it is gone, but for the `faults`."""
+async def leftovers_on(
+    host: Host, path: str | None, *, remove: Leftovers | None = None
+) -> Leftovers:
+    """What was left on a connected host; with `remove` that is gone, but for the `faults`."""
     asked = None if host.spec.serial else host.spec.path or path
     limit_s = CLOSE_LIMIT_S if remove else LOOK_LIMIT_S
-    answer = await host.ask(LEFTOVERS, deadline_s=limit_s, path=asked, remove=remove)
+    names = None if remove is None else sorted(remove.names)
+    answer = await host.ask(LEFTOVERS, deadline_s=limit_s, path=asked, remove=names)
     return read_answer(host.name, Leftovers, answer)

@@ -46,7 +46,7 @@ _STAMPED: Final = (
 )
 _SHOWN_DIGITS: Final = 12
 
-_AGAIN: Final = "Restore it from a copy, or measure it again with `iolab resume`."
+AGAIN: Final = "Restore it from a copy, or measure it again with `iolab resume`."
 _COPY: Final = "Restore it from a copy, or set the session aside and measure again."
 
 
@@ -91,17 +91,17 @@ def read_manifest(shape: type[M], run: Path) -> M:
         with told(path, "read"):  # A file system that was aborted cannot tell even that.
             missing = run.is_dir() and not path.exists()
         if missing:
-            raise damaged(path, "it is missing", _AGAIN) from None
+            raise damaged(path, "it is missing", AGAIN) from None
         raise
     try:
         expected = read_regular(run / layout.MANIFEST_SUM).decode(errors="replace").split()[:1]
     except FileNotFoundError:
-        raise damaged(path, "its digest is missing", _AGAIN) from None
+        raise damaged(path, "its digest is missing", AGAIN) from None
     except OSError as error:
-        raise damaged(path, f"its digest cannot be read: {error.strerror}", _AGAIN) from error
+        raise damaged(path, f"its digest cannot be read: {error.strerror}", AGAIN) from error
     if expected != [hashlib.sha256(content).hexdigest()]:
         refuse_newer_content(path, content)
-        raise damaged(path, "it is not what was committed", _AGAIN)
+        raise damaged(path, "it is not what was committed", AGAIN)
     return parse(shape, content, path)
 
 
@@ -111,7 +111,7 @@ def _require_own(result: Result, run: Path) -> None:
         raise damaged(
             run / layout.MANIFEST,
             f"its result is that of run {result.repeat} of point {result.digest}",
-            _AGAIN,
+            AGAIN,
         )
 
 
@@ -128,13 +128,13 @@ def read_head(run: Path, stamp: Stamp | None = None) -> ManifestHead:
         if file.name in found:
             look = found[file.name]
             if look is None:
-                raise damaged(run / file.name, "it is missing", _AGAIN)
+                raise damaged(run / file.name, "it is missing", AGAIN)
             if look[1] != file.size_bytes:
-                raise damaged(run / file.name, _sizes(look[1], file.size_bytes), _AGAIN)
+                raise damaged(run / file.name, _sizes(look[1], file.size_bytes), AGAIN)
     return head
 
 
-def check_file(directory: Path, files: Sequence[StoredFile], name: str, do: str = _AGAIN) -> Path:
+def check_file(directory: Path, files: Sequence[StoredFile], name: str, do: str = AGAIN) -> Path:
     """Where the file lies; StoreError where it is not what was committed."""
     expected = next((file for file in files if file.name == name), None)
     path = directory / name
@@ -143,6 +143,10 @@ def check_file(directory: Path, files: Sequence[StoredFile], name: str, do: str 
     if Path(name).is_absolute() or ".." in Path(name).parts:
         raise damaged(path, "its name leads out of the session", do)
     try:
+        # A file of another size may be endless; it is not read.
+        size = path.stat().st_size
+        if path.is_file() and size != expected.size_bytes:
+            raise damaged(path, _sizes(size, expected.size_bytes), do)
         found = stored_file(directory, name)
     except OSError as error:
         raise damaged(path, f"it cannot be read: {error.strerror}", do) from error
