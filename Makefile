@@ -39,7 +39,7 @@ CLUSTER_FOLDER ?= /var/tmp
 
 .PHONY: help setup packages test-packages all-packages demo test test-all java-kits guest-kit \
     lint rust unit e2e e2e-long e2e-alone properties mdtest-test campaign mutation mutation-rust \
-    bench \
+    bench docs samples \
     fleet fleet-down cluster cluster-down clean
 
 help: ## show what can be made
@@ -111,7 +111,7 @@ test: setup test-packages ## lint, types and the tests that tell whether iolab w
 	@tools/phases.sh guest-kit lint rust unit e2e
 
 test-all: setup all-packages ## the rest: long end-to-end tests, and properties with new examples
-	@tools/phases.sh java-kits guest-kit e2e-long e2e-alone properties
+	@tools/phases.sh docs java-kits guest-kit e2e-long e2e-alone properties
 
 # Fetched and compiled once into the user's cache: 75 MB from Maven Central. A session does it by itself.
 java-kits: setup ## build the Java programs of the tests: YCSB with its bindings, and Cassandra
@@ -175,6 +175,13 @@ bench: setup ## iolab measures itself; prints ratios of two things timed in turn
 	@for script in $$(grep -l __main__ bench/*.py bench/*/__main__.py); do \
 	    echo "== $$script"; $(BIN)/python $$script || exit 1; done
 	@cargo bench --manifest-path agent/Cargo.toml --quiet --locked
+
+# The group is installed aside: nothing of it is in .venv.
+docs: $(filter .tools/%,$(UV)) ## build the documentation as a site with search, in scratch/site
+	@NO_MKDOCS_2_WARNING=1 $(UV) run --frozen --quiet --isolated --only-group docs mkdocs build --strict
+
+samples: setup ## write the samples of output in the documentation anew
+	@$(BIN)/python -m tests.samples
 
 fleet: setup ## make ssh hosts in network namespaces to try a fleet with (root); prints its inventory
 	@$(BIN)/python tools/fleet.py up --hosts $(FLEET_HOSTS)

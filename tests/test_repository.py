@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from iolab import errors
@@ -18,6 +20,10 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 FOREIGN = re.compile(
     rf"{re.escape(str(ROOT))}/|/home/[a-z]|/root/|files\.pythonhosted|deb\.debian\.org"
 )
+
+
+# What a reader of a page takes as it is: samples of output, and names of files, keys and codes.
+QUOTED = re.compile(r"^```.*?^```|^    .*?$|`[^`\n]+`|\]\([^)]*\)", re.M | re.S)
 
 
 def tracked(*patterns: str) -> list[Path]:
@@ -46,12 +52,12 @@ def test_links_lead_somewhere() -> None:
 
 def test_every_page_is_reached_from_the_index() -> None:
     index = (DOCS / "README.md").read_text(encoding="utf-8")
+    checks = (DOCS / "reference" / "planted-faults.md").read_text(encoding="utf-8")
+    index += checks.replace("(checks/", "(reference/checks/")
     unreached = [
         str(path.relative_to(DOCS))
         for path in tracked("docs/*.md")
-        if path.name != "README.md"
-        and str(path.relative_to(DOCS)) not in index
-        and f"{path.parent.relative_to(DOCS)}/)" not in index
+        if path.name != "README.md" and f"({path.relative_to(DOCS)})" not in index
     ]
     assert unreached == []
 
@@ -93,5 +99,53 @@ def test_no_path_of_one_machine_and_no_registry_host() -> None:
         if path != here
         for number, line in enumerate(path.read_bytes().decode("utf-8", "replace").splitlines(), 1)
         if FOREIGN.search(line)
+    ]
+    assert found == []
+
+
+def unwanted() -> re.Pattern[str]:
+    """The left column of the glossary's table of words."""
+    table = (DOCS / "glossary.md").read_text(encoding="utf-8").partition("| instead of | say |")[2]
+    words = re.findall(r"^\| ([^|]+?) \| [^|]+ \|$", table, re.M)
+    assert len(words) > 20
+    return re.compile(rf"\b({'|'.join(words)})\b(?!-)", re.I)
+
+
+def prose(page: Path) -> str:
+    """A page's text without what it quotes, on as many lines; of the glossary without its words."""
+    text = page.read_text(encoding="utf-8").partition("## Words not to use")[0]
+    return QUOTED.sub(lambda match: "\n" * match[0].count("\n"), text)
+
+
+def messages(module: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of each string of several words that is no docstring."""
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+            yield node.lineno, node.value if " " in node.value.strip() else ""
+
+
+def test_pages_and_messages_have_the_glossary_s_words() -> None:
+    word = unwanted()
+    lines = [
+        (f"{page.relative_to(ROOT)}:{number}", line)
+        for page in [*tracked("docs/*.md"), ROOT / "README.md"]
+        for number, line in enumerate(prose(page).splitlines(), 1)
+    ]
+    said = [
+        (f"{module.relative_to(ROOT)}:{number}", text)
+        for module in tracked("src/iolab/*.py")
+        for number, text in messages(module)
+    ]
+    shown = [
+        (str(template.relative_to(ROOT)), line)
+        for template in tracked("src/iolab/*.j2", "src/iolab/*.typ")
+        for line in template.read_text(encoding="utf-8").splitlines()
+    ]
+    found = [
+        f"{where}: {hit[0]}"
+        for where, text in (*lines, *said, *shown)
+        if (hit := word.search(text))
     ]
     assert found == []

@@ -673,7 +673,7 @@ PLANTED: Final = (
     Planted(
         "bystander-lost",
         INDICATIVE,
-        "A storage node could not be watched to the end; nothing is held against its disks.",
+        "A storage node could not be watched to the end; its disks are compared with nothing.",
         FILES,
         lambda s: s.but(
             replace(s.record, bystanders=(Bystander("h1", Role.HYPERVISOR, "Gone.", (), 0, 0),))
@@ -766,7 +766,7 @@ PLANTED: Final = (
     Planted(
         "server-lost",
         INVALID,
-        "The server counts less CPU time after the run than before: it was started anew.",
+        "The server counts less CPU time after the run than before: it was restarted.",
         CASSANDRA,
         lambda s: _server(s, statistics_after=stores.statistics(cpu_ns=1e8, client_reads=48_000)),
     ),

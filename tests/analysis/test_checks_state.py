@@ -48,5 +48,5 @@ def test_a_steady_state_makes_up_for_a_difference_and_one_not_reached_does_not()
 
 
 def test_what_is_unknown_or_of_others_is_told() -> None:
-    assert judged(replace(STATE, unknown="the host was started anew", steady=True)) is INDICATIVE
+    assert judged(replace(STATE, unknown="the host was restarted", steady=True)) is INDICATIVE
     assert judged(replace(STATE, foreign_bytes=1)) is INDICATIVE

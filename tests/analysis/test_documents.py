@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import pkgutil
 import re
 from pathlib import Path
@@ -71,10 +72,21 @@ LAW = {
 }
 
 
+def alternatives(name: str) -> list[str]:
+    """The names that one with braces stands for: `{read,write}_iops` is two."""
+    parts = [part.split(",") for part in re.split(r"[{}]", name)]
+    return ["".join(chosen) for chosen in itertools.product(*parts)]
+
+
 def test_every_metric_is_documented_with_its_unit() -> None:
     text = (REFERENCE / "metrics.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`.+`) \| (\S+) \|", text, flags=re.MULTILINE)
-    documented = {key: unit for keys, unit in rows for key in re.findall(r"`(\w+)`", keys)}
+    documented = {
+        key: unit
+        for keys, unit in rows
+        for name in re.findall(r"`([\w{},]+)`", keys)
+        for key in alternatives(name)
+    }
     trims = {**TRIM_UNITS, **SERVICE_TRIM_UNITS}
     others = {**METRIC_UNITS, **SERVICE_UNITS, **METADATA_UNITS, **KEY_VALUE_UNITS}
     assert documented == {**others, **trims}

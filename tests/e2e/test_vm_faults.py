@@ -132,7 +132,7 @@ def test_a_guest_that_hangs_at_boot_is_started_anew_and_then_given_up(
         assert session.end() == ExitCode.HOST, session.said
     assert len(stopped) == 2
     assert "said nothing for 5 s" in session.said
-    assert "It is started anew" in session.said
+    assert "It is restarted" in session.said
     await_nothing_on(target)
 
 

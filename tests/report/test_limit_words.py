@@ -63,11 +63,11 @@ def one_at_a_time() -> Watched:
     [
         (watched(record(FULL)), BENT, ("limited", *BUSY, "97 %", *RISES)),
         (watched(record(FULL)), SINGLE, ("seems", *BUSY, "97 %", "falls", "2 %", "single runs")),
-        (watched(record(FULL)), replace(SINGLE, single=False), ("seems", "not for sure")),
+        (watched(record(FULL)), replace(SINGLE, single=False), ("seems", "low confidence")),
         (
             watched(record({**FULL, **cores(*[0.97] * 8)})),
             replace(BENT, sure=False),
-            ("seems", "2 %", "not for sure", "processors of c1"),
+            ("seems", "2 %", "low confidence", "processors of c1"),
         ),
         (watched(record(FULL)), None, (*BUSY, "97 %", "not measured")),
         (watched(record(FULL)), PAYING, ("asked for", "iodepth 4 to 8", "rises", "90 %", *BUSY)),
@@ -117,7 +117,7 @@ def one_at_a_time() -> Watched:
             ("not watched", *RISES, *LITTLE[1:]),
         ),
         (watched(record(QUIET)), None, ("no resource", *LITTLE, "ens1", "13 %", "not measured")),
-        (watched(record(SLOW)), replace(BENT, sure=False), ("30 %", *RISES, "not for sure")),
+        (watched(record(SLOW)), replace(BENT, sure=False), ("30 %", *RISES, "low confidence")),
     ],
 )
 def test_what_limits_is_named_with_its_figures(
@@ -127,7 +127,8 @@ def test_what_limits_is_named_with_its_figures(
     text = told(seen, step, level=level, law=LAW if "software" in facts else None)
     assert tells(text, *AT, *facts), text
     assert ("indicative" in text) == (level is Level.INDICATIVE)
-    assert ("for sure" in text or "single runs" in text) == (step is not None and not step.sure)
+    doubted = "low confidence" in text or "single runs" in text
+    assert doubted == (step is not None and not step.sure)
     assert "Alpha" not in text
     assert tells(told(seen, step, TWO), "rand-read-4k", "Alpha", "iodepth 8")
 

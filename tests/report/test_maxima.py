@@ -125,5 +125,5 @@ def test_metadata_alone_has_no_best_figure() -> None:
 def test_the_text_brief_has_the_tables() -> None:
     text = render_markdown(build_brief(session(TWO, RATES)))
     assert "## Best figures" in text
-    assert "## What it buys" in text
+    assert "## Price/performance" in text
     assert f"| {READ.title} | Fast | iodepth 8 | 900 k IOPS |" in text

@@ -44,11 +44,11 @@ def test_what_intervals_do_not_support_is_inconclusive() -> None:
     both = ("Performance", "Mainstream")
     found = needs(rates=near, width=0.02)[Need.PERFORMANCE]
     text = need_words(found, NAMES)
-    assert tells(text, "no configuration", *both, "0.99 %", "intervals"), text
+    assert tells(text, "too close to call", *both, "0.99 %", "intervals"), text
     alone = needs(rates=near, width=None)[Need.PERFORMANCE]
-    assert tells(need_words(alone, NAMES), "no configuration", *both, "0.99 %", "single runs")
+    assert tells(need_words(alone, NAMES), "too few runs to call", *both, "0.99 %", "single runs")
     far = need_words(replace(alone, lead=49.2), NAMES)
-    assert tells(far, "no configuration", "Performance", "49 times", "Mainstream", "single runs")
+    assert tells(far, "too few runs", "Performance", "49 times", "Mainstream", "single runs")
     assert tells(need_words(replace(alone, lead=1230.4), NAMES), "1,230 times")
     assert tells(need_words(replace(found, lead=1.0), NAMES), *both, "alike")
 

@@ -54,7 +54,7 @@ def test_the_title_page_has_the_claims_and_the_headline_figures() -> None:
 
 def test_every_part_is_there() -> None:
     for heading in (
-        "What to know about these numbers",
+        "Caveats",
         "Load and latency",
         "Test configuration",
         "Method",

@@ -76,7 +76,7 @@ def test_what_is_better_by_chance_is_not_said_to_be() -> None:
     assert "the most" not in text
     assert tells(text, "neither better nor worse", "3")
     (bend,) = [one for one in told(found_in(curve(BASE, RISING, spread=0.3))) if "bends" in one]
-    assert "not for sure" in bend
+    assert "low confidence" in bend
 
 
 def test_a_lead_at_one_load_is_not_told_of_others() -> None:

@@ -67,7 +67,7 @@ def test_bytes_of_nobody_are_foreign() -> None:
 @pytest.mark.parametrize(
     ("known", "written", "says"),
     [
-        (replace(KNOWN, boot_id="another"), 2000, "started anew"),
+        (replace(KNOWN, boot_id="another"), 2000, "restarted"),
         (KNOWN, 999, "replaced"),
     ],
 )

@@ -35,7 +35,7 @@ from iolab.cli.output import result
 app = typer.Typer(
     name="iolab",
     help="Measure storage and stand behind every number.",
-    epilog="Results go to standard output, talk to standard error. See also: iolab COMMAND --help.",
+    epilog="Results on stdout, progress and errors on stderr. See also: iolab COMMAND --help.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

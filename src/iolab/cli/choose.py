@@ -33,7 +33,7 @@ def choose(
         typer.Argument(
             metavar="SET...",
             help="Sessions, or published sets (see 'iolab reference'); every configuration of "
-            "each is held against what is needed.",
+            "each is compared with what is needed.",
         ),
     ],
     *,
@@ -226,7 +226,7 @@ def _currencies(fits: Sequence[Fit]) -> Iterator[RenderableType]:
     money = list(currencies_of(fits))
     if len(money) > 1:
         yield plain(
-            f"Costs are in {listing(money, CURRENCIES_NAMED)}: they are not held against each "
+            f"Costs are in {listing(money, CURRENCIES_NAMED)}: they are not compared with each "
             "other, and decide nothing of the order.",
             "yellow",
         )

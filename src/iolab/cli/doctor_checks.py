@@ -127,7 +127,7 @@ def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
         do = "Give a path on storage; what is measured here is memory."
         yield Finding("file system", State.FAULT, f"{source} lives in memory", do)
     elif seen.network:
-        do = "Bytes are then held against the network ports, not a device."
+        do = "Bytes are then compared with the network ports, not a device."
         yield Finding("file system", State.NOTE, f"{source}, over the network", do)
     else:
         yield Finding("file system", State.OK, source)

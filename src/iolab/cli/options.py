@@ -203,7 +203,7 @@ ServerOption = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live view and no talk.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the summary.")]
 Workloads = Annotated[
     list[str] | None,
     typer.Option("--workload", "-w", metavar="ID", help="Only this workload; repeatable."),

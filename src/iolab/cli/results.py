@@ -443,7 +443,7 @@ def _failures(results: Sequence[Result]) -> Iterator[RenderableType]:
     if not bad:
         return
     yield ""
-    yield title("Runs that did not end well")
+    yield title("Failed or interrupted runs")
     for result in bad[:FAILURES_MAX]:
         why = one_line(result.failure or _UNTOLD[result.status])
         name = run_name(result.workload, result.axis, result.repeat)

@@ -105,7 +105,7 @@ def _same_plan(reader: SessionReader) -> tuple[Study, Plan]:
             f"The session's study now gives another plan ({plan.digest}) than the one that it "
             f"began with ({reader.plan.digest}); it was made by iolab "
             f"{reader.session.iolab_version}.",
-            "Continue it with that version of iolab and an unchanged study.toml, or run anew.",
+            "Continue it with that version of iolab and an unchanged study.toml, or run again.",
             study_changes(reader.study, study),
         )
     return study, plan
@@ -147,7 +147,7 @@ def reopen(
     if faults and not accept_changes:
         raise HostError(
             "The hosts or versions are not what they were when the session began.",
-            "Put them back as they were, run the study anew, or give --accept-changes.",
+            "Put them back as they were, run the study again, or give --accept-changes.",
             faults,
         )
     for fault in faults:

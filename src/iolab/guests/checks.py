@@ -277,12 +277,11 @@ def _moved(view: RunView, account: FleetBytes, evidence: Numbers) -> Iterator[Sa
         yield not_applicable(f"The {below} of the guests went to modelled disks.", **evidence)
     elif is_accounted(view):
         yield not_applicable(
-            f"The {below} of the guests are held against the storage nodes' disks.", **evidence
+            f"The {below} of the guests are compared with the storage nodes' disks.", **evidence
         )
     elif account.expected is None:
         yield not_applicable(
-            f"The guests moved {below}; no redundancy is declared, so that nothing is held against "
-            "it.",
+            f"The guests moved {below}; no redundancy is declared, so it is compared with nothing.",
             **evidence,
         )
     elif account.moved is None:

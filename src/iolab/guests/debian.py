@@ -122,7 +122,7 @@ class Programs:
 
 
 def _again(name: str) -> str:
-    return f"Install it anew (`apt-get install --reinstall {PACKAGES[name]}`) and run again."
+    return f"Reinstall it (`apt-get install --reinstall {PACKAGES[name]}`) and run again."
 
 
 META_PACKAGES: Final = ("linux-image-cloud-amd64", "linux-image-kvm", "linux-image-virtual")

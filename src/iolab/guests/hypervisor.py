@@ -157,7 +157,7 @@ class Hypervisor:
             except BootHung as hung:
                 if not left:
                     raise
-                self._crew.tell(Notice(f"{hung.happened} It is started anew."))
+                self._crew.tell(Notice(f"{hung.happened} It is restarted."))
         raise AssertionError("the last try returns or raises")
 
     async def _speak_to(self, guest: str, running: Running) -> None:

@@ -349,14 +349,14 @@ async def tools_of(programs: Programs) -> Tools:
     if version.code:
         raise EngineError(
             f"fio at {path} does not run here ({version.says}).",
-            "Install it anew (`apt-get install --reinstall fio`) and run again.",
+            "Reinstall it (`apt-get install --reinstall fio`) and run again.",
         )
     listing = await programs.ran("ldd", str(path))
     text = listing.output.decode("utf-8", "replace")
     if missing := _MISSING.findall(text):
         raise EngineError(
             f"fio at {path} lacks {', '.join(missing)}.",
-            "Install it anew (`apt-get install --reinstall fio`) and run again.",
+            "Reinstall it (`apt-get install --reinstall fio`) and run again.",
         )
     libraries = [Path(name) for name in libraries_of(text)]
     return Tools(path, version.output.decode("utf-8", "replace").strip(), _with_late(libraries))

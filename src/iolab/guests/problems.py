@@ -172,7 +172,7 @@ def _impossible(document: Document, tables: Tables) -> Iterator[tuple[Path, str,
         happened = f"{where} has a device, but nodes keep the disks of [vm] in a directory."
         yield (*path, "device"), happened, "Give a directory as the path."
     if tables.precondition.purge is not Purge.NONE:
-        happened = "purge of [precondition] does not go with [vm]: guests' disks are made anew."
+        happened = "purge of [precondition] does not go with [vm]: guests' disks are always new."
         yield ("precondition", "purge"), happened, "Leave purge out."
     for item, table in tables.read("workload", Table):
         if not isinstance(table, WorkloadTable):

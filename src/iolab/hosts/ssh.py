@@ -158,7 +158,7 @@ def _untrusted(attempt: Attempt, fault: asyncssh.HostKeyNotVerifiable) -> HostEr
     if attempt.other_key_known:
         return attempt.error(
             f"({attempt.place}) shows another key than the one you trust: {shown}",
-            f"Somebody may be in between. If the host was set up anew, {check}, and replace the "
+            f"Somebody may be in between. If the host was set up again, {check}, and replace the "
             f"line in {attempt.known_hosts}.",
         )
     port = "" if attempt.port == asyncssh.DEFAULT_PORT else f"-p {attempt.port} "

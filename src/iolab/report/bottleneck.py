@@ -253,7 +253,9 @@ def _is(one: Limited) -> str:
 
 def _also(one: Limited) -> str:
     found = [use_words(use) for use in one.decision.also]
-    return f"; {joined(found)} had nothing left either" if found else ""
+    return (
+        f"; {joined(found)} {'was' if len(found) == 1 else 'were'} also saturated" if found else ""
+    )
 
 
 def _stolen(one: Limited) -> str:
@@ -267,7 +269,7 @@ def _doubt(one: Limited) -> str:
     decision = one.decision
     if decision.step is None or decision.sure:
         return ""
-    return ", by single runs" if decision.step.single else ", though not for sure"
+    return ", by single runs" if decision.step.single else ", with low confidence"
 
 
 ANCHOR: Final = "limits"
@@ -330,7 +332,7 @@ def limits(
         return None
     table = limits_table(study, found, anchors)
     names = (places_table(study, found), _NAMES_NOTE)
-    return Section(ANCHOR, "What limits", _LEDE, (ChartGroup("", (), table, _NOTE, (names,)),))
+    return Section(ANCHOR, "Bottlenecks", _LEDE, (ChartGroup("", (), table, _NOTE, (names,)),))
 
 
 def limits_table(study: Study, found: Sequence[Limited], anchors: Mapping[DetailKey, str]) -> Table:
@@ -352,7 +354,7 @@ def limits_table(study: Study, found: Sequence[Limited], anchors: Mapping[Detail
     numbers = columns((), (*shares, "Latency at device", "In flight"))
     heads = (*_heads(several=several), "At", "Limit")
     return Table(
-        "What limits each best point", (*columns(heads), *numbers, *columns(("Verdict",))), rows
+        "Bottleneck of each best point", (*columns(heads), *numbers, *columns(("Verdict",))), rows
     )
 
 

@@ -128,7 +128,9 @@ def make_page(brief: Brief) -> Page:
         said=sentences,
         objections=objections(brief.results, names_among_several(brief.study)),
         failures=failures[:MAX_FAILURES],
-        more_failures=f"{count(hidden, 'more run')} did not end well." if hidden > 0 else "",
+        more_failures=f"{count(hidden, 'more run')} failed or was interrupted."
+        if hidden > 0
+        else "",
         anchors=anchors,
         colour_note="A configuration has the same colour everywhere." if several else "",
         colours=tuple((one.title, looks[one.id].token.css) for one in brief.study.configurations)
@@ -179,7 +181,7 @@ def _contents(
 ) -> tuple[tuple[str, str], ...]:
     return (
         ("headlines", "Headline figures"),
-        *((("said", "What the results say"),) if is_said else ()),
+        *((("said", "Key findings"),) if is_said else ()),
         *((("sessions", "Sessions"),) if is_united else ()),
         ("know", "What to know"),
         *((("charts", "Load and latency"),) if has_charts else ()),

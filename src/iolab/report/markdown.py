@@ -44,7 +44,7 @@ def _front(brief: Brief, page: Page) -> Iterator[str]:
     yield from ("", "## Headline figures", "", text(page.summary))
     yield from _table(page.headline_table, title="")
     if page.said:
-        yield from ("", "## What the results say", "")
+        yield from ("", "## Key findings", "")
         yield from (f"- {text(one.text)}" for one in page.said)
     if page.sessions:
         yield from ("", "## Sessions")
@@ -52,11 +52,11 @@ def _front(brief: Brief, page: Page) -> Iterator[str]:
 
 
 def _know(brief: Brief, page: Page) -> Iterator[str]:
-    yield from ("", "## What to know about these numbers", "")
+    yield from ("", "## Caveats", "")
     for result in page.failures:
         level = result.verdict.level
         name = whose_run(result, names_among_several(brief.study))
-        why = f"{name} did not end well. {result.failure or ''}".strip()
+        why = f"{name} failed or was interrupted. {result.failure or ''}".strip()
         yield f"- {mark(level)} **{level.value}** {text(why)}"
     for item in page.objections:
         level = item.level

@@ -38,7 +38,7 @@ from iolab.report.value_tables import value_text
 from iolab.stats.comparison import Verdict
 
 ALIKE_NAMED: Final = 3
-"""Places that may be as good as the best that are named; more are counted."""
+"""Places that is not distinguishable as the best that are named; more are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _(best: Best, names: Names) -> str:
     text += f", the {'lowest' if best.value.unit == 'ns' else 'highest'}{of}" if of else ""
     if best.alike and best.value.low is not None:
         others = listing([place(one) for one in best.alike], ALIKE_NAMED)
-        text += f"; by their intervals {others} may be as good"
+        text += f"; not distinguishable from {others}"
     return f"{text}.{LEVELS[best.level]}"
 
 
@@ -145,7 +145,7 @@ def _(bend: Bent, names: Names) -> str:
     name = axis_word(bend.axis)
     rises = "rises" if bend.rate >= 1 else "falls"
     by = percent(abs(bend.rate - 1))
-    doubt = ", by single runs" if bend.single else "" if bend.sure else ", though not for sure"
+    doubt = ", by single runs" if bend.single else "" if bend.sure else ", with low confidence"
     return (
         f"{bend.workload}{also}: the latency{whose} bends at {name} {bend.load}. From there to "
         f"{bend.further} the rate {rises} by {by} and the mean latency grows by "

@@ -111,7 +111,7 @@ def _front(brief: Brief, page: Page) -> dict[str, Any]:
     failed = [
         {
             "level": _level(result.verdict.level),
-            "says": f"{whose_run(result, names)} did not end well. {result.failure or ''}".strip(),
+            "says": f"{whose_run(result, names)} failed. {result.failure or ''}".strip(),
             "where": result.status.value,
         }
         for result in page.failures

@@ -102,11 +102,12 @@ def need_words(one: Suits, names: Names) -> str:
 def _undecided(one: Suits, best: str, second: str) -> str:
     if one.lead < 1 + ALIKE:
         return f"{best} and {second} are alike"
+    call = "too few runs to call" if one.single else "too close to call"
     why = "but by single runs" if one.single else "which their intervals leave open"
     ahead = f"{best} is ahead of {second} by {_percent_ahead(one)}"
     if one.lead >= TWICE:
         ahead = f"{best} has {_lead_times(one)} what {second} has"
-    return f"no configuration is the best for sure: {ahead}, {why}"
+    return f"{call}: {ahead}, {why}"
 
 
 def _capacity(one: Suits, second: str) -> str:

@@ -72,7 +72,7 @@ def value(
     if left_out:
         first = replace(first, note=f"{first.note} {_fewer(left_out)}")
     groups = (first, *_each(owners, peaks, looks, anchors))
-    return Section("value", "What it buys", _LEDE, groups)
+    return Section("value", "Price/performance", _LEDE, groups)
 
 
 def _bought(
@@ -114,7 +114,7 @@ def _note(owners: Sequence[Configuration]) -> str:
     if len(money) > 1:
         notes.append(
             f"Costs are in {listing(list(money), NAMED_MOST)}: each currency has charts of its "
-            "own, and no amount is held against one in another."
+            "own, and no amount is compared with one in another."
         )
     return " ".join(notes) or "As the study tells it; nothing of this was measured."
 
@@ -160,7 +160,7 @@ def _figure(
         groups.setdefault((one.of.workload, one.of.metric), []).append(one)
     name = f"{_UNITS.get(unit, 'Figures')} for each {per}"
     return lying_bars(
-        "What it buys",
+        "Price/performance",
         name,
         [BarGroup(_title(of[0]), tuple(_bar(one, looks) for one in of)) for of in groups.values()],
         finding=_finding(list(groups.values()), looks),
@@ -189,7 +189,7 @@ def _finding(groups: Sequence[Sequence[Quotient]], looks: Mapping[str, Look]) ->
         who = f"{name} has the most, " if len(of) > 1 and best.of.is_sound else ""
         doubt = "" if best.of.is_sound else f" ({name}), invalid"
         if who and any(_meet(best, other) for other in sound if other is not best):
-            doubt = ", though not for sure"
+            doubt = ", with low confidence"
         said.append(f"{_title(best)}: {who}{value_text(best.value)}{doubt}")
     return sentence(said)
 

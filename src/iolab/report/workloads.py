@@ -53,7 +53,7 @@ def ground(
 ) -> Section | None:
     """None where neither rounds nor a sentinel was run."""
     groups = (*_rounds(brief, looks), *_sentinel(brief, looks))
-    return Section("ground", "State of the target", _LEDE, groups) if groups else None
+    return Section("ground", "Stability", _LEDE, groups) if groups else None
 
 
 def _rounds(brief: Brief, looks: Mapping[str, Look]) -> Iterator[ChartGroup]:

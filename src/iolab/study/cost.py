@@ -321,7 +321,7 @@ def _reasons(
     study: Study, layout: tuple[Reason, ...], costs: Sequence[Cost], runs: int
 ) -> tuple[Reason, ...]:
     method, prepared = study.method, sum(cost.prepared_runs for cost in costs)
-    proving = f"{prepared} runs: prove, drop caches, watch, commit"
+    proving = f"{prepared} runs: verify files, drop caches, check idle, save"
     settling = f"{runs} runs: settle {format_duration_s(method.settle_s)}"
     return (
         ("connect hosts, read facts, clean up", SESSION_OVERHEAD_S),

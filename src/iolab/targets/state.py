@@ -167,7 +167,7 @@ def _gone_on(old: LedgerTarget, site: Site, boot: str, counter: int | None) -> L
     if not site.raw:
         return new
     if old.boot_id != boot or counter is None or old.counter_bytes is None:
-        return replace(new, unknown="the host was started anew, and its counters with it")
+        return replace(new, unknown="the host was restarted, and its counters with it")
     moved = counter - old.counter_bytes
     if moved < 0:
         return replace(new, unknown="the device counts less than it did: it was replaced")

@@ -71,7 +71,7 @@ def groups() -> tuple[BarGroup, ...]:
 def value_figures() -> dict[str, Figure]:
     """Each figure by the name of its kind."""
     lying = lying_bars(
-        "What it buys",
+        "Price/performance",
         "IOPS for each TB raw",
         groups(),
         finding="Random read: Printed has the most.",

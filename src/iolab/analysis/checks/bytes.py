@@ -182,7 +182,7 @@ def bytes_moved(view: RunView) -> Said:
         if is_accounted(view):
             return not_applicable(
                 f"The clients have no block device below {what}; the storage nodes' disks are "
-                "held against them instead."
+                "compared with them instead."
             )
         return unchecked(f"no block device of {what} is counted on every host")
     return worst(answer for group in groups for answer in _answers(group))

@@ -113,7 +113,7 @@ def clock_step(view: RunView) -> Said:
 def _step_of(host: HostRun) -> Said:
     step_ns = host.clock_step_ns
     if step_ns is None:
-        return not_applicable(f"The clocks of {host.host} were not held against each other.")
+        return not_applicable(f"The clocks of {host.host} were not compared with each other.")
     evidence: Numbers = {
         "host": host.host,
         "step_s": abs(step_ns) / 1e9,

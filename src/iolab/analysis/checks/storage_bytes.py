@@ -60,8 +60,8 @@ def _answers(view: RunView, account: ByteAccount) -> Iterator[Said]:
     claimed = account.claimed_read + account.claimed_write
     if account.expected_read is None or account.expected_write is None:
         yield not_applicable(
-            f"Clients claim {format_bytes(claimed)}; no redundancy is declared, so that nothing "
-            "is held against it.",
+            f"Clients claim {format_bytes(claimed)}; no redundancy is declared, so it is "
+            "compared with nothing.",
             **evidence,
         )
         return

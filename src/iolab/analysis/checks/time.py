@@ -113,7 +113,7 @@ def run_too_short(view: RunView) -> Said:
     if seconds < USELESS_S:
         return invalid(f"Only {said}; {USELESS_S:.0f} s are the least.", seconds=seconds)
     if seconds < SHORT_S:
-        return indicative(f"Only {said}; a result needs {SHORT_S:.0f} s.", seconds=seconds)
+        return indicative(f"Only {said}; valid needs {SHORT_S:.0f} s.", seconds=seconds)
     return valid(f"{said}.", seconds=seconds)
 
 

@@ -303,9 +303,7 @@ def _nulling(engine: Engine) -> Callable[[_Place], _Load]:
         kind = kind_of(_of_engine(place.job, engine.name))
         command = engine.null(kind, seconds=NULL_S)
         if command is None:
-            raise EngineError(
-                f"{engine.name} has no target that does nothing.", "Use another --rw."
-            )
+            raise EngineError(f"{engine.name} has no null target.", "Use another --rw.")
         return _Load(command, engine.null_reader(kind), ELSEWISE)
 
     return load

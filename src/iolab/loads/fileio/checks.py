@@ -307,7 +307,7 @@ LATE_INTERVALS: Final = 1.0
 bunches that nobody asked for."""
 
 BOUND_SHARE: Final = 0.5
-"""Share of what the generator reaches on a target that does nothing: from half on, more of each
+"""Share of what the generator reaches on a null target: from half on, more of each
 I/O's time is its own than the target's."""
 
 _NS_PER_S: Final = 1e9
@@ -369,7 +369,7 @@ def _bound(view: RunView, index: int) -> Said:
     host, seconds = view.hosts[index], float(view.load.seconds[index])
     engine = view.record.run.point.io_on(host.host).engine
     if host.ceiling_fault:
-        why = f"{engine} did not make its load on a target that does nothing{view.on(host)}"
+        why = f"{engine} did not make its load on the null target{view.on(host)}"
         return unchecked(f"{why} ({host.ceiling_fault})", host=host.host)
     if host.ceiling_iops is None or seconds <= 0:
         return not_applicable(f"No ceiling of {engine} is known{view.on(host)}.", host=host.host)
@@ -383,7 +383,7 @@ def _bound(view: RunView, index: int) -> Said:
     }
     said = (
         f"The load{view.on(host)} was {percent(share)} of the {format_count(host.ceiling_iops)} "
-        f"IOPS that {engine} makes there on a target that does nothing"
+        f"IOPS that {engine} makes there on a null target"
     )
     if share >= BOUND_SHARE:
         return indicative(f"{said}: {engine} may be the limit.", **evidence)

@@ -104,7 +104,7 @@ def ceiling_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str
             looks[point.job.engine] = looks.get(point.job.engine, 0) + 1
         known.add(kind)
     return tuple(
-        (f"{_kinds(count)}: what {engine} makes at all, on a target that does nothing", seconds)
+        (f"{_kinds(count)}: {engine}'s ceiling, on a null target", seconds)
         for engine, count in looks.items()
         if (seconds := count * LOOK_S[engine])
     )

@@ -90,7 +90,7 @@ async def _looked(
     async def look(mine: Evidence) -> None:
         found[mine.name] = await _measured(crew, engine, kinds[mine.name], mine)
 
-    detail = f"what {engine.name} makes on a target that does nothing"
+    detail = f"{engine.name}'s ceiling, on a null target"
     crew.begin(Phase.CEILING, run, detail, LOOK_S[engine.name])
     await on_each(evidence, look)
     return found

@@ -79,7 +79,7 @@ async def watch_idle(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) 
     known = [mine for mine in evidence if mine.site.devices]
     if not known or not seconds:
         return
-    crew.begin(Phase.IDLE, run, "is anybody else busy there", seconds)
+    crew.begin(Phase.IDLE, run, "checking for background I/O", seconds)
 
     async def watch(mine: Evidence) -> None:
         before = await snapshot(mine.site.host)

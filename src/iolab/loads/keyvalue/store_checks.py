@@ -338,7 +338,7 @@ def server_lost(view: KeyValueView) -> Said:
     fell = [name for name in GROWING if after.get(name, 0.0) < before.get(name, 0.0)]
     if after and fell:
         return invalid(
-            f"The server was started anew in the run: its {fell[0]} fell.", **evidence, fell=fell[0]
+            f"The server was restarted in the run: its {fell[0]} fell.", **evidence, fell=fell[0]
         )
     dropped = after.get(DROPPED, 0.0) - before.get(DROPPED, 0.0)
     if dropped > 0:

@@ -280,7 +280,7 @@ def phase_too_short(view: MetadataView) -> Said:
     if least < PHASE_USELESS_S:
         return invalid(f"Phase {said}; {PHASE_USELESS_S:g} s is the least.", **evidence)
     if least < PHASE_SHORT_S:
-        return indicative(f"Phase {said}; a result needs {PHASE_SHORT_S:.0f} s.", **evidence)
+        return indicative(f"Phase {said}; valid needs {PHASE_SHORT_S:.0f} s.", **evidence)
     return valid(f"Phase {said}, the shortest on files.", **evidence)
 
 
