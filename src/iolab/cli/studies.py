@@ -215,10 +215,10 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check a study file; touch no host."""
-    from iolab.cli.output import result, result_json
+    from iolab.cli.output import result_json, result_screen
     from iolab.cli.study_kinds import STUDY_KINDS
     from iolab.report.numbers import count
-    from iolab.report.terminal import one_line
+    from iolab.report.terminal import one_line, plain
     from iolab.study.foretold import foretell
     from iolab.study.schedule import make_plan
 
@@ -251,6 +251,5 @@ def check(
             count(len(made.runs), "run"),
         )
     )
-    result(f"{one_line(study)} is right: {one_line(read.id)}, scale {read.scale}, {counted}.")
-    for says in foretold.lines():
-        result(one_line(says))
+    said = f"{study} is right: {read.id}, scale {read.scale}, {counted}."
+    result_screen(*(plain(one_line(text)) for text in (said, *foretold.lines())))
