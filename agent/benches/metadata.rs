@@ -72,6 +72,8 @@ fn one_rank(dir: &Path, phase: Phase, files: u32, bytes: u32, iteration: u32) ->
         shift: 0,
         others: Vec::new(),
         files_per_rank: files,
+        files: Vec::new(),
+        runtime_s: None,
         file_bytes: bytes,
         iteration,
         start_at_real_ns: None,

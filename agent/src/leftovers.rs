@@ -3,7 +3,7 @@
 //! Nothing of a living agent is among it: its processes have it above them, its folders' locks are
 //! held, its control groups bear the number of a process that lives.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -63,7 +63,7 @@ pub fn find(path: Option<&Path>) -> Leftovers {
 
 /// The same, and remove what of it was `shown`, by process id or path; all else is a fault.
 #[must_use]
-pub fn remove(path: Option<&Path>, shown: &HashSet<String>) -> Leftovers {
+pub fn remove(path: Option<&Path>, shown: &BTreeSet<String>) -> Leftovers {
     let mut found = find(path);
     let mut faults = found.keep_only(shown);
     let pids = found.processes.iter().map(|orphan| orphan.pid).collect();
@@ -100,7 +100,7 @@ pub fn remove(path: Option<&Path>, shown: &HashSet<String>) -> Leftovers {
 
 impl Leftovers {
     /// Forget what was not shown; a sentence for each of those.
-    fn keep_only(&mut self, shown: &HashSet<String>) -> Vec<String> {
+    fn keep_only(&mut self, shown: &BTreeSet<String>) -> Vec<String> {
         let mut faults = Vec::new();
         let mut is_shown = |name: String| {
             let was_shown = shown.contains(&name);
@@ -180,7 +180,7 @@ mod tests {
         }
         let shown = target.path().join("iolab-scratch-shown").display().to_string();
         let new = target.path().join("iolab-scratch-new").display().to_string();
-        let left = remove(Some(target.path()), &HashSet::from([shown.clone()]));
+        let left = remove(Some(target.path()), &BTreeSet::from([shown.clone()]));
         assert!(left.faults.iter().any(|says| says.contains(&new)), "{:?}", left.faults);
         assert_eq!((Path::new(&shown).exists(), Path::new(&new).exists()), (false, true));
     }

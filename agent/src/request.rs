@@ -1,6 +1,6 @@
 //! What a controller may ask: one variant a verb, its arguments checked here and nowhere else.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -136,7 +136,7 @@ pub enum Request {
         path: Option<PathBuf>,
         /// What to remove, by process id or path; without it this is a look.
         #[serde(default)]
-        remove: Option<HashSet<String>>,
+        remove: Option<BTreeSet<String>>,
     },
     Lease {
         seconds: u64,

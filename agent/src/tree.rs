@@ -1,6 +1,6 @@
 //! The processes under this one: found in /proc, killed until none is left.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -89,7 +89,7 @@ pub fn kill_orphans() {
 
 /// Kill those of them until none is left or patience ends; the ids of those that are left.
 #[must_use]
-pub fn kill_these_orphans(pids: &HashSet<Pid>) -> Vec<Pid> {
+pub fn kill_these_orphans(pids: &BTreeSet<Pid>) -> Vec<Pid> {
     kill_until_gone(|| orphans_of("").into_iter().filter(|pid| pids.contains(pid)).collect())
 }
 

@@ -367,7 +367,7 @@ mod tests {
             [(elsewhere, "node7"), (own, ""), (started_anew, ""), (container, ""), (earlier, "")];
         let mut scratch = Some(scratch);
         for (marker, host) in cases {
-            let held = scratch.take().map_or_else(|| open(&target).unwrap().0, |held| held);
+            let held = scratch.take().unwrap_or_else(|| open(&target).unwrap().0);
             held.write_marker(&marker).unwrap();
             drop(held);
             let found = abandoned(target.path());
