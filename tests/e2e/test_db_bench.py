@@ -96,7 +96,7 @@ def test_each_workload_is_what_was_asked_for(
     measured: tuple[Path, tuple[int, int]], target: Target, name: str
 ) -> None:
     host = told_by(measured[0], name)
-    told = host["key_value"]
+    told = host["details"]
     assert told["faults"] == []
     assert told["copied_by"] == "reflink"
     assert told["start"]["tables"]["entries"] == KEYS
@@ -117,7 +117,7 @@ def test_its_seconds_add_up_to_its_own_total(
     measured: tuple[Path, tuple[int, int]], name: str
 ) -> None:
     folder, manifest = manifest_of(measured[0], name)
-    told = manifest["hosts"][0]["key_value"]
+    told = manifest["hosts"][0]["details"]
     table = read_run(folder).intervals
     whole = table.direction == KeyOperation.ALL
     assert int(whole.sum()) >= 3
@@ -133,7 +133,7 @@ def test_its_seconds_add_up_to_its_own_total(
 def test_streams_of_keys_are_those_of_nobody_else(
     measured: tuple[Path, tuple[int, int]],
 ) -> None:
-    told = [told_by(measured[0], name)["key_value"] for name in (READ, MIXED, WRITING)]
+    told = [told_by(measured[0], name)["details"] for name in (READ, MIXED, WRITING)]
     (load,) = {one["load_seed"] for one in told}
     seeds = sorted([load, *(one["seed"] for one in told)])
     assert min(b - a for a, b in pairwise(seeds)) > 5
@@ -155,8 +155,8 @@ def test_a_killed_cell_fails_and_the_next_one_uses_the_same_database(
     _, manifest = manifest_of(session, READ)
     assert manifest["status"] == "failed"
     assert "was killed by signal 9 (SIGKILL)" in manifest["failure"]
-    told = told_by(session, MIXED)["key_value"]
-    assert told["load_seed"] == told_by(measured[0], READ)["key_value"]["load_seed"]
+    told = told_by(session, MIXED)["details"]
+    assert told["load_seed"] == told_by(measured[0], READ)["details"]["load_seed"]
     assert marker.stat().st_mtime_ns == written
     assert not list(target.path.glob("*/db_bench.cell"))
 
@@ -194,7 +194,7 @@ def test_a_database_of_the_users_must_be_what_is_stated_and_is_not_changed(
     failures = {name: manifest_of(session, name)[1]["failure"] for name in ("more", "none")}
     assert f"the database holds {KEYS} keys, and {2 * KEYS} were loaded" in failures["more"]
     assert "there is no database with tables" in failures["none"]
-    told = told_by(session, MIXED)["key_value"]
+    told = told_by(session, MIXED)["details"]
     assert told["load_seed"] is None
     assert told["start"]["levels"]
     after = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in mine.iterdir()}
