@@ -149,6 +149,7 @@ def cassandra(tmp_path_factory: pytest.TempPathFactory) -> Measured:
 @pytest.fixture(scope="module")
 def vm_fleet(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     sets = (
+        "workload.*.engine=fio",  # whose own figures these are held against
         "method.runtime=3s",
         "vm.disk=32m",
         "workload.*.filesize=4m",
