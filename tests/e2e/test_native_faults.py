@@ -77,7 +77,14 @@ def test_with_little_locked_memory_it_works_and_says_what_it_does_without(device
         *("setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"),
         *("prlimit", "--memlock=65536:65536"),
     )
-    outcome = run(spec(job(device.path, SIZE, depth=64), method="io_uring"), before=poor)
+    wanted = spec(job(device.path, SIZE, depth=64), method="io_uring")
+    outcome = run(wanted, before=poor)
+    for _ in range(20):
+        if outcome.code == 0 or "ENOMEM" not in outcome.faults:
+            break
+        # What rings of the tests before had locked is given back some time after their end.
+        time.sleep(0.5)
+        outcome = run(wanted, before=poor)
     assert outcome.count("read") > 0
     assert any("memory" in note for note in outcome.hello["notes"]), outcome.hello
 
