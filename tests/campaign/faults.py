@@ -74,7 +74,16 @@ def draw_lasting(dice: Random, fault: Fault, *, cut: bool) -> Fault:
     # Most of all without the engine: somebody else has to end it.
     chances = dict(zip(ROLES, (1.0, 0.8, 0.8, 0.3), strict=True))
     roles = tuple(role for role in ROLES if dice.random() < chances[role])
-    return replace(fault, kind=kind, roles=() if cut else roles, when="engine", hold_s=25.0)
+    # By then the engine that lays the files out has ended, and the one that outlasts all runs.
+    delay_s = dice.uniform(3.0, 6.0)
+    return replace(
+        fault,
+        kind=kind,
+        roles=() if cut else roles,
+        when="engine",
+        delay_s=delay_s,
+        hold_s=25.0,
+    )
 
 
 @contextmanager
