@@ -183,7 +183,7 @@ def _contents(
         ("headlines", "Headline figures"),
         *((("said", "Key findings"),) if is_said else ()),
         *((("sessions", "Sessions"),) if is_united else ()),
-        ("know", "What to know"),
+        ("know", "Caveats"),
         *((("charts", "Load and latency"),) if has_charts else ()),
         *((one.anchor, one.title) for one in further),
         *((("published", "Published elsewhere"),) if is_published else ()),
