@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+
+from iolab.errors import EngineError
 
 
 class EngineName(StrEnum):
@@ -19,3 +24,31 @@ class EngineName(StrEnum):
     """Operations on a RocksDB database by RocksDB's own db_bench."""
     YCSB = "ycsb"
     """Operations on a key-value store, embedded or behind a server, by YCSB."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOption:
+    """One allowed option: the pattern that its value must match as a whole, and an example."""
+
+    name: str
+    pattern: re.Pattern[str]
+    example: str
+    meaning: str
+
+    def fits(self, text: str) -> bool:
+        """Whether `text` is a value that it takes."""
+        return self.pattern.fullmatch(text) is not None
+
+
+def allowed(
+    program: str, options: Sequence[tuple[str, str]], known: Mapping[str, EngineOption]
+) -> dict[str, str]:
+    """The options of a program. EngineError for one that is not `known`, or has another value."""
+    for name, text in options:
+        if name not in known:
+            names = ", ".join(sorted(known))
+            raise EngineError(f"{program} has no allowed option {name!r}.", f"Use one of: {names}.")
+        if not known[name].fits(text):
+            happened = f"The {program} option {name} cannot be {text!r}."
+            raise EngineError(happened, f"Write it like {known[name].example}.")
+    return dict(options)

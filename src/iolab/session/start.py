@@ -7,10 +7,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from iolab.core.events import Phase
+from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, HostError
 from iolab.hosts.barrier import alongside
 from iolab.hosts.clock import measure_offset
-from iolab.hosts.device_counters import snapshot
+from iolab.hosts.device_counters import idle_proof, snapshot
 from iolab.hosts.engine import Command
 from iolab.hosts.remote_process import Ending, drive
 from iolab.hosts.telemetry import CounterCollector
@@ -29,6 +31,22 @@ class Go:
 
     real_ns: int
     lead_s: float
+
+
+async def watch_idle(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    """See whether the target's devices are busy with somebody else's I/O, where asked for."""
+    seconds = crew.study.method.idle_watch_s
+    known = [mine for mine in evidence if mine.site.devices]
+    if not known or not seconds:
+        return
+    crew.begin(Phase.IDLE, run, "checking for background I/O", seconds)
+
+    async def watch(mine: Evidence) -> None:
+        before = await snapshot(mine.site.host)
+        await asyncio.sleep(seconds)
+        mine.idle = idle_proof(before, await snapshot(mine.site.host), mine.site.devices)
+
+    await on_each(known, watch)
 
 
 async def load_at_once(

@@ -9,32 +9,23 @@ whole: the patterns admit no white space, quotes or line ends.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final
 
+from iolab.core.engine import EngineOption
 from iolab.core.workload import WHOLE, shares_of
-from iolab.errors import EngineError
 
 
 @dataclass(frozen=True, slots=True)
-class FioOption:
-    """One allowed option: the pattern that its value must match as a whole, and an example.
+class FioOption(EngineOption):
+    """With the I/O engines that know it.
 
     `ioengines` are the only I/O engines of fio that know the option; empty means all do.
     """
 
-    name: str
-    pattern: re.Pattern[str]
-    example: str
-    meaning: str
     ioengines: tuple[str, ...] = ()
-
-
-def value_fits(name: str, text: str) -> bool:
-    """Whether `text` is a value that the allowed option `name` takes; KeyError if not allowed."""
-    return FIO_OPTIONS[name].pattern.fullmatch(text) is not None
 
 
 _FLAG: Final = "[01]"
@@ -271,29 +262,3 @@ def _can_draw(kind: str, values: str) -> bool:
             sums = [sum(column) for column in zip(*zones, strict=True)]
             return len(zones) <= ZONES_MAX and sums == [WHOLE, WHOLE]
     return True
-
-
-class Option(Protocol):
-    """What is known of an allowed option."""
-
-    @property
-    def pattern(self) -> re.Pattern[str]:
-        """What its value must match as a whole."""
-
-    @property
-    def example(self) -> str:
-        """A value that does."""
-
-
-def allowed(
-    program: str, options: Sequence[tuple[str, str]], known: Mapping[str, Option]
-) -> dict[str, str]:
-    """The options of a program. EngineError for one that is not `known`, or has another value."""
-    for name, text in options:
-        if name not in known:
-            names = ", ".join(sorted(known))
-            raise EngineError(f"{program} has no allowed option {name!r}.", f"Use one of: {names}.")
-        if not known[name].pattern.fullmatch(text):
-            happened = f"The {program} option {name} cannot be {text!r}."
-            raise EngineError(happened, f"Write it like {known[name].example}.")
-    return dict(options)

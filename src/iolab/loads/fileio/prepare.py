@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from iolab.core.events import Phase
 from iolab.core.run import NOT_DROPPED, PlannedRun
 from iolab.errors import HostError
-from iolab.hosts.device_counters import idle_proof, snapshot
 from iolab.session.context import Crew
 from iolab.session.driver import Evidence, on_each
+from iolab.session.start import watch_idle
 from iolab.targets.extents import evict, proof_of_device, prove, unproved
 from iolab.units import format_bytes
 
@@ -71,19 +70,3 @@ async def drop_caches(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence])
         mine.cache = await evict(mine.site, mine.site.paths(data_set, numjobs))
 
     await on_each(evidence, drop)
-
-
-async def watch_idle(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
-    """See whether the target's devices are busy with somebody else's I/O, where asked for."""
-    seconds = crew.study.method.idle_watch_s
-    known = [mine for mine in evidence if mine.site.devices]
-    if not known or not seconds:
-        return
-    crew.begin(Phase.IDLE, run, "checking for background I/O", seconds)
-
-    async def watch(mine: Evidence) -> None:
-        before = await snapshot(mine.site.host)
-        await asyncio.sleep(seconds)
-        mine.idle = idle_proof(before, await snapshot(mine.site.host), mine.site.devices)
-
-    await on_each(known, watch)

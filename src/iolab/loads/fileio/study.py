@@ -27,7 +27,6 @@ from iolab.loads.fileio.options import (
     NATIVE_OPTIONS,
     is_native,
     microseconds,
-    value_fits,
     whole_percent_of,
 )
 from iolab.study.checks import FILES_PER_HOST_MAX
@@ -145,11 +144,11 @@ def _check_fio_options(document: Document, item: Item, faults: Faults) -> None:
             faults.add_once(origin, name, happened, _instead_of(name))
             continue
         option = FIO_OPTIONS[name]
-        if not value_fits(name, option_text(value)):
+        if not option.fits(option_text(value)):
             happened = f"fio option {name} of {place(document, item.path)} is {shown(value)}."
             faults.add_once(origin, name, happened, f"Write for example {shown(option.example)}.")
         by_fio = workload if workload and workload.engine is EngineName.FIO else None
-        if by_fio and name == "bssplit" and value_fits(name, option_text(value)):
+        if by_fio and name == "bssplit" and option.fits(option_text(value)):
             _check_split(document, item, option_text(value), faults)
         if by_fio and option.ioengines and by_fio.ioengine not in option.ioengines:
             happened = (
@@ -212,7 +211,7 @@ def _check_options(document: Document, item: Item, workload: WorkloadTable, faul
     for name, value in workload.fio.items():
         text = option_text(value)
         # What fio itself would not take is told where its options are looked at.
-        if name not in FIO_OPTIONS or not value_fits(name, text) or is_native(name, text):
+        if name not in FIO_OPTIONS or not FIO_OPTIONS[name].fits(text) or is_native(name, text):
             continue
         what = f"fio option {name}"
         if name in NATIVE_OPTIONS:

@@ -15,7 +15,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from iolab.core.compressed import Packed
-from iolab.core.engine import EngineName
+from iolab.core.engine import EngineName, allowed
 from iolab.core.events import IntervalSeen
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError
@@ -23,7 +23,6 @@ from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.processes import fetched, told
-from iolab.loads.fileio.options import allowed
 from iolab.loads.keyvalue.db_bench_evidence import Asked, Left, read_cell
 from iolab.loads.keyvalue.db_bench_output import OUTPUT_LIMIT_BYTES
 from iolab.loads.keyvalue.db_bench_run import TABLES_LIMIT_BYTES, LiveProgress

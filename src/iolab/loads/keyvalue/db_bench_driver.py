@@ -16,7 +16,6 @@ from iolab.hosts.barrier import alongside, together
 from iolab.hosts.host import Host
 from iolab.hosts.processes import told
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.fileio.prepare import watch_idle
 from iolab.loads.keyvalue.databases import (
     Golden,
     bytes_in,
@@ -44,7 +43,7 @@ from iolab.loads.keyvalue.record import StoreShape
 from iolab.loads.keyvalue.workload import KeyValueJob, TableShape
 from iolab.session.context import Crew
 from iolab.session.driver import Driver, Evidence, on_each
-from iolab.session.start import Go, load_at_once
+from iolab.session.start import Go, load_at_once, watch_idle
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.targets.work_directory import Site
 from iolab.units import format_bytes

@@ -14,24 +14,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-
-@dataclass(frozen=True, slots=True)
-class DbBenchOption:
-    """One allowed option: the pattern that its value must match as a whole, and an example."""
-
-    name: str
-    pattern: re.Pattern[str]
-    example: str
-    meaning: str
-
+from iolab.core.engine import EngineOption
 
 PROGRAMS: Final = ("db_bench", "sst_dump")
 """Options that name a program; all others are handed to db_bench under their own name."""
-
-
-def db_bench_value_fits(name: str, text: str) -> bool:
-    """Whether `text` is a value that the allowed option `name` takes; KeyError if not allowed."""
-    return DB_BENCH_OPTIONS[name].pattern.fullmatch(text) is not None
 
 
 _FLAG: Final = "[01]"
@@ -86,9 +72,9 @@ _ALL: Final = (
     ("allow_concurrent_memtable_write", _FLAG, "1", "several writers into one memtable"),
 )
 
-DB_BENCH_OPTIONS: Final[Mapping[str, DbBenchOption]] = MappingProxyType(
+DB_BENCH_OPTIONS: Final[Mapping[str, EngineOption]] = MappingProxyType(
     {
-        name: DbBenchOption(name, re.compile(pattern), example, meaning)
+        name: EngineOption(name, re.compile(pattern), example, meaning)
         for name, pattern, example, meaning in _ALL
     }
 )
@@ -96,17 +82,13 @@ DB_BENCH_OPTIONS: Final[Mapping[str, DbBenchOption]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class YcsbOption:
-    """One allowed option: the pattern that its value must match as a whole, and an example.
+class YcsbOption(EngineOption):
+    """With what it is called by.
 
     `prefix` is what it is called by beyond its name: nothing for YCSB's own, `iolab.` for those of
     the bindings, and for those of the Java machine, which are no properties, the flag.
     """
 
-    name: str
-    pattern: re.Pattern[str]
-    example: str
-    meaning: str
     prefix: str = ""
 
 
@@ -118,11 +100,6 @@ HEAP: Final = "heap"
 
 LOAD_ONLY: Final = frozenset({"block_bytes", "bloom_bits"})
 """What a database of RocksDB has from its load; a run on it uses the same for what it writes."""
-
-
-def ycsb_value_fits(name: str, text: str) -> bool:
-    """Whether `text` is a value that the allowed option `name` takes; KeyError if not allowed."""
-    return YCSB_OPTIONS[name].pattern.fullmatch(text) is not None
 
 
 _BOOLEAN: Final = "true|false"

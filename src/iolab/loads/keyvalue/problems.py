@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from iolab.core.engine import EngineOption
 from iolab.core.host import DeviceFacts, HostFacts, Role
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
@@ -15,8 +16,6 @@ from iolab.loads.keyvalue.options import (
     DB_BENCH_OPTIONS,
     PROGRAMS,
     YCSB_OPTIONS,
-    db_bench_value_fits,
-    ycsb_value_fits,
 )
 from iolab.loads.keyvalue.study import (
     WRITERS_BESIDE,
@@ -51,8 +50,8 @@ OVERWRITE: Final = "overwrite"
 def check_key_values(document: Document, tables: Tables, faults: Faults) -> None:
     """Add every fault of key-value workloads and of their server that no single key shows."""
     for item in tables.items["workload"]:
-        _check_options(document, item, "db_bench", DB_BENCH_OPTIONS, _fits_db_bench, faults)
-        _check_options(document, item, "ycsb", YCSB_OPTIONS, _fits_ycsb, faults)
+        _check_options(document, item, "db_bench", DB_BENCH_OPTIONS, option_text, faults)
+        _check_options(document, item, "ycsb", YCSB_OPTIONS, ycsb_text, faults)
     for item, bench in tables.read("workload", DbBenchTable):
         _check_benchmark(document, item, bench, faults)
         _check_database(document, item, bench, faults)
@@ -62,25 +61,12 @@ def check_key_values(document: Document, tables: Tables, faults: Faults) -> None
     _check_server(document, tables, faults)
 
 
-class _Option(Protocol):
-    @property
-    def example(self) -> str: ...
-
-
-def _fits_db_bench(name: str, value: float | str) -> bool:
-    return db_bench_value_fits(name, option_text(value))
-
-
-def _fits_ycsb(name: str, value: float | str) -> bool:
-    return ycsb_value_fits(name, ycsb_text(value))
-
-
 def _check_options(
     document: Document,
     item: Item,
     key: str,
-    allowed: Mapping[str, _Option],
-    fits: Callable[[str, float | str], bool],
+    allowed: Mapping[str, EngineOption],
+    text_of: Callable[[float | str], str],
     faults: Faults,
 ) -> None:
     """The options by themselves, so that they are told also where another key is at fault."""
@@ -97,7 +83,7 @@ def _check_options(
             if item.table is not None and name in type(item.table).model_fields:
                 do = f"Write {name} as a key of the workload itself."
             faults.add_once(origin, name, happened, do)
-        elif not fits(name, value):
+        elif not allowed[name].fits(text_of(value)):
             happened = f"{key} option {name} of {place(document, item.path)} is {shown(value)}."
             do = f"Write for example {shown(allowed[name].example)}."
             faults.add_once(origin, name, happened, do)

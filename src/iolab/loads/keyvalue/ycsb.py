@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from iolab.core.engine import allowed
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
-from iolab.loads.fileio.options import allowed
 from iolab.loads.keyvalue.hdr_log import YCSB_NAMES
 from iolab.loads.keyvalue.options import BINDING, HEAP, YCSB_OPTIONS
 from iolab.loads.keyvalue.workload import (

@@ -19,7 +19,6 @@ from iolab.hosts.host import printable
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.processes import told
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.fileio.prepare import watch_idle
 from iolab.loads.keyvalue.cassandra.choose import server_of
 from iolab.loads.keyvalue.cassandra.server import Server
 from iolab.loads.keyvalue.cost import execution_limit_s
@@ -44,6 +43,7 @@ from iolab.loads.keyvalue.ycsb_clients import (
 from iolab.loads.keyvalue.ycsb_output import intervals_of, parse, ycsb_faults
 from iolab.session.context import Crew
 from iolab.session.driver import Driver, Evidence, on_each
+from iolab.session.start import watch_idle
 from iolab.session.start_time import NS_PER_S, offset_of
 from iolab.study.targets import bystanders_of
 from iolab.targets.work_directory import Site

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from iolab.core.compressed import Packer
-from iolab.core.engine import EngineName
+from iolab.core.engine import EngineName, allowed
 from iolab.core.events import Phase
 from iolab.core.host import HostKind
 from iolab.core.run import PlannedRun, RunRecord
@@ -24,8 +24,6 @@ from iolab.hosts.engine import Command, EngineReading
 from iolab.hosts.host import printable
 from iolab.hosts.remote_process import drive
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.fileio.options import allowed
-from iolab.loads.fileio.prepare import watch_idle
 from iolab.loads.metadata.mdtest_output import (
     OUTPUT_LIMIT_BYTES,
     MdtestOutput,
@@ -45,6 +43,7 @@ from iolab.session.discovery import FACTS_LIMIT_S
 from iolab.session.driver import Driver, Evidence, on_each
 from iolab.session.exit_faults import ending_fault
 from iolab.session.observers import Watch
+from iolab.session.start import watch_idle
 from iolab.targets.work_directory import Site, require_shared
 
 

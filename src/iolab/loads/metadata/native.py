@@ -25,12 +25,12 @@ from iolab.hosts.host import Host, Message
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.hosts.remote_process import OVERDUE_S, heeding
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.fileio.prepare import watch_idle
 from iolab.loads.metadata.study import operations_of, phase_seconds
 from iolab.loads.metadata.workload import MetadataJob, MetadataRun, Operation, OperationRun
 from iolab.session.context import Crew
 from iolab.session.driver import Driver, Evidence, on_each
 from iolab.session.observers import Watch
+from iolab.session.start import watch_idle
 from iolab.session.start_time import NS_PER_S, Start, start_of
 from iolab.targets.extents import evict
 from iolab.targets.work_directory import require_shared, seen_dir

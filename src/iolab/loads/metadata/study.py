@@ -9,7 +9,7 @@ from pydantic import Field
 
 from iolab.core.engine import EngineName
 from iolab.core.workload import Axis, Indicator, Workload
-from iolab.loads.metadata.workload import MDTEST_OPTIONS, MetadataJob, Operation, mdtest_value_fits
+from iolab.loads.metadata.workload import MDTEST_OPTIONS, MetadataJob, Operation
 from iolab.study import values
 from iolab.study.document import Document, Faults
 from iolab.study.file import REPEATS_MAX, ConfigurationTable
@@ -130,7 +130,7 @@ def _check_options(document: Document, item: Item, workload: MetadataTable, faul
             )
             do = suggestion(name, MDTEST_OPTIONS, "allowed options")
             faults.add_once(origin, name, happened, do)
-        elif not mdtest_value_fits(name, option_text(value)):
+        elif not MDTEST_OPTIONS[name].fits(option_text(value)):
             happened = f"mdtest option {name} of {place(document, item.path)} is {shown(value)}."
             do = f"Write for example {shown(MDTEST_OPTIONS[name].example)}."
             faults.add_once(origin, name, happened, do)

@@ -9,7 +9,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
-from iolab.core.engine import EngineName
+from iolab.core.engine import EngineName, EngineOption
 from iolab.core.run import HostDetails, HostRun, Run, RunDetails
 from iolab.core.workload import AnyJob
 
@@ -140,21 +140,6 @@ def reported_in(run: Run) -> tuple[ReportedRate, ...]:
     return run.details.rates if isinstance(run.details, ReportedRates) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class MdtestOption:
-    """One allowed option: the pattern that its value must match as a whole, and an example."""
-
-    name: str
-    pattern: re.Pattern[str]
-    example: str
-    meaning: str
-
-
-def mdtest_value_fits(name: str, text: str) -> bool:
-    """Whether `text` is a value that the allowed option `name` takes; KeyError if not allowed."""
-    return MDTEST_OPTIONS[name].pattern.fullmatch(text) is not None
-
-
 _FLAG: Final = "[01]"
 _FOLDERS: Final = r"(?:(?:/[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,99}){1,20}/)?"
 
@@ -173,9 +158,9 @@ _MEANINGS: Final = (
     "stat the files in random order (`-R`)",
 )
 
-MDTEST_OPTIONS: Final[Mapping[str, MdtestOption]] = MappingProxyType(
+MDTEST_OPTIONS: Final[Mapping[str, EngineOption]] = MappingProxyType(
     {
-        name: MdtestOption(name, re.compile(pattern), example, meaning)
+        name: EngineOption(name, re.compile(pattern), example, meaning)
         for (name, pattern, example), meaning in zip(_ALL, _MEANINGS, strict=True)
     }
 )

@@ -17,7 +17,7 @@ from typing import Final
 from iolab.core.run import DataSet
 from iolab.core.workload import IOENGINES, Arrivals, Contents, Job
 from iolab.errors import EngineError, Fault
-from iolab.loads.fileio.options import FIO_OPTIONS, value_fits
+from iolab.loads.fileio.options import FIO_OPTIONS
 from iolab.study.values import option_text
 
 MAX_JOBS: Final = 4096
@@ -251,7 +251,7 @@ def _job_faults(job: Job) -> Iterable[Fault]:
         option = FIO_OPTIONS.get(name)
         if option is None:
             yield Fault(f"fio option '{name}' is not on the list of allowed ones.", "Remove it.")
-        elif not value_fits(name, option_text(value)):
+        elif not FIO_OPTIONS[name].fits(option_text(value)):
             yield Fault(f"fio option {name} does not take {value!r}.", f"Try {option.example}.")
 
 

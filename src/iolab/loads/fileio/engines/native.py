@@ -39,7 +39,6 @@ from iolab.loads.fileio.options import (
     METHODS,
     is_native,
     microseconds,
-    value_fits,
 )
 
 FORMAT: Final = 1
@@ -325,7 +324,11 @@ def _job_faults(job: Job) -> Iterable[Fault]:
     if job.numjobs > JOBS_MAX:
         yield Fault(f"{job.numjobs} jobs are more than {JOBS_MAX}.", "Set a smaller numjobs.")
     for name, value in job.options:
-        if name not in FIO_OPTIONS or not value_fits(name, value) or not is_native(name, value):
+        if (
+            name not in FIO_OPTIONS
+            or not FIO_OPTIONS[name].fits(value)
+            or not is_native(name, value)
+        ):
             yield Fault(f"It cannot do fio option {name} = {value}.", do)
 
 
