@@ -307,11 +307,10 @@ def test_rocksdb_is_read_from_the_device(rocksdb: Measured) -> None:
         levels = ("non.last.level.read.bytes", "last.level.read.bytes")
         asked = sum(ticker(printed, level) for level in levels)
         assert asked > 0
-        # What was read once stays in its memory, unless it writes more than fits there besides:
-        # then nearly all may be read again, each block with the rest of its first and last page.
-        most = 3 * asked if result["workload"] == "readrandomwriterandom" else 2 * database
+        # What was read once stays in the page cache until whoever else measures here empties it:
+        # then it is read again, each block with the rest of its first and last page.
         moved = rocksdb.moved(result)["read_bytes"]
-        assert 0.5 * min(asked, database) <= moved <= most + METADATA_BYTES
+        assert 0.5 * min(asked, database) <= moved <= 3 * asked + METADATA_BYTES
         updated += ticker(printed, "bytes.written")
     # Two databases, each written once and compacted once at most, and what runs wrote.
     least = 2 * database
@@ -359,11 +358,13 @@ def test_cassandra_moves_its_records_on_the_device(cassandra: Measured) -> None:
     updated = 0
     for result in cassandra.results:
         counts = counts_of(cassandra, result)
-        # It begins cold: what it asks for first comes from the device. Some keys it asks for twice.
-        asked = min(counts[KeyOperation.READ] * record, records)
+        # It begins cold: what it asks for first comes from the device, and again when whoever else
+        # measures here empties the page cache.
+        asked = counts[KeyOperation.READ] * record
         moved = cassandra.moved(result)["read_bytes"]
         changed = counts.get(KeyOperation.UPDATE, 0) * record
-        assert 0.5 * asked <= moved <= 2 * records + REWRITTEN * changed + METADATA_BYTES
+        most = 2 * max(asked, records) + REWRITTEN * changed + METADATA_BYTES
+        assert 0.5 * min(asked, records) <= moved <= most
         updated += changed
     # Each record is written when it is loaded, to the log and to a table.
     most = 4 * records + REWRITTEN * updated + 2 * METADATA_BYTES
