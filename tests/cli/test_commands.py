@@ -14,6 +14,7 @@ import duckdb
 import jsonschema
 import pytest
 
+from iolab.cli.report import appendix_file
 from iolab.cli.session import exit_code
 from iolab.cli.show import FailOn
 from iolab.cli.studies import bundled
@@ -257,12 +258,15 @@ def test_a_report_is_written_beside_its_session(session: Path, tmp_path: Path) -
 def test_a_report_is_written_in_every_form_asked_for(session: Path, tmp_path: Path) -> None:
     pdf, text = tmp_path / "brief.pdf", tmp_path / "brief.md"
     asked = ("--pdf", pdf, "--md", text, "--paper", "letter")
-    assert document("report", session, *asked, "--json")["written"] == [str(pdf), str(text)]
+    files = [str(file) for one in (pdf, text) for file in (one, appendix_file(one))]
+    assert document("report", session, *asked, "--json")["written"] == files
+    assert all(Path(file).is_file() for file in files)
     assert pdf.read_bytes().startswith(b"%PDF-")
     assert text.read_text(encoding="utf-8").startswith("# ")
-    assert document("report", session, "--md", text, "--json") == {
+    page = tmp_path / "r.html"
+    assert document("report", session, "--html", page, "--json") == {
         "format": 1,
-        "written": str(text),
+        "written": str(page),
     }
     refused("report", session, "--md", tmp_path / "no" / "such.md", code=6)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from iolab.cli.report import appendix_file
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.errors import UsageError
@@ -32,11 +33,16 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def text(pair: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> str:
     """The report on both as Markdown."""
     file = tmp_path_factory.mktemp("report") / "r.md"
-    assert report(*reversed(pair), "--md", file) == [str(file)]
-    text = file.read_text(encoding="utf-8")
+    assert report(*reversed(pair), "--md", file) == [str(file), str(appendix_file(file))]
+    text = whole(file)
     assert "Sessions: 2: B, A" in text
     assert str(pair[0].parent) not in text
     return text
+
+
+def whole(file: Path) -> str:
+    """A brief with its appendix."""
+    return "".join(one.read_text(encoding="utf-8") for one in (file, appendix_file(file)))
 
 
 def deeper(plan: Plan) -> Plan:
@@ -72,7 +78,7 @@ def test_what_it_says_of_a_session_is_what_it_says_of_it_alone(
     alone = []
     for session in pair:
         report(session, "--md", tmp_path / "one.md")
-        told = (tmp_path / "one.md").read_text(encoding="utf-8")
+        told = whole(tmp_path / "one.md")
         alone += INTERVAL.findall(told.replace("\\", ""))
     assert alone
     assert sorted(set(INTERVAL.findall(text.replace("\\", "")))) == sorted(set(alone))

@@ -103,10 +103,10 @@ def test_a_repeat_that_is_invalid_is_left_out_and_says_so() -> None:
 def test_a_part_of_a_session_shows_the_intervals_of_the_whole() -> None:
     results = [again(1, 1000.0), again(2, 1010.0)]
     (point,) = summarise(results, STUDY)
-    metric = replace(point.metrics["iops"], low=900.0, high=1100.0)
+    metric = replace(point.metrics["iops"], low=900.0, high=1100.0, n=3)
     whole = replace(point, metrics={**point.metrics, "iops": metric})
     rows = [line for line in drawn(results_screen(STUDY, results, [whole])) if "bs " in line]
-    assert "[900, 1.1 k] n=2" in rows[0]
+    assert "[900, 1.1 k] n=3" in rows[0]
 
 
 def again(repeat: int, rate: float) -> Result:

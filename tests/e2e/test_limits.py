@@ -42,7 +42,8 @@ def told(target: Target, folder: Path, depths: str) -> tuple[list[str], Path]:
     study = write_study(folder, STUDY.format(depths=depths))
     iolab("run", study, "--path", target.path, "--out", session, "--quiet")
     iolab("report", session, "--md", report)
-    lines = report.read_text(encoding="utf-8").splitlines()
+    appendix = report.with_stem("report-appendix")
+    lines = appendix.read_text(encoding="utf-8").splitlines()
     return [line for line in lines if " limited by " in line or "at its limit" in line], session
 
 

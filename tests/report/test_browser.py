@@ -99,10 +99,14 @@ def test_dark_and_light_differ_and_paper_is_light(browser: Browser, folder: Path
 def test_a_verdict_leads_to_its_run_and_opens_it(browser: Browser, folder: Path) -> None:
     page = browser.new_context().new_page()
     page.goto(written(folder, "pair").as_uri())
+    page.locator("#appendix > summary").click()
     page.locator("#results a.badge").last.click()
     target = page.evaluate("location.hash.slice(1)")
     opened = page.evaluate("id => document.getElementById(id).closest('details').open", target)
     assert opened
+    page.evaluate("document.getElementById('appendix').open = false")
+    page.locator(".matrix a").first.click()
+    assert page.evaluate("document.getElementById('appendix').open")
     page.context.close()
 
 

@@ -10,11 +10,13 @@ from html.parser import HTMLParser
 import pytest
 
 from iolab.core.events import SessionStatus
+from iolab.core.metric import Level
 from iolab.report.brief import Brief
 from iolab.report.html import make_page, policy, render_html, script, style_sheet
 from tests.report import shared
 from tests.report.hostile import EVERY, TURNED
 from tests.report.studies import with_results
+from tests.report.synthetic import objecting
 
 FORBIDDEN = {"iframe", "object", "embed", "form", "base", "img", "audio", "video"}
 
@@ -121,7 +123,13 @@ def test_every_chart_has_words_and_a_table(page: str) -> None:
     figures = re.findall(r"<figure>.*?</figure>", page, re.S)
     assert len(figures) > 20
     assert all(len(re.findall(r'aria-label="[^"]{20,}"', figure)) >= 1 for figure in figures)
-    assert all(figure.count("<table") == 1 for figure in figures)
+    appendix = page[page.index('id="appendix"') :]
+    backing = re.findall(r"<figure>.*?</figure>", appendix, re.S)
+    assert all(figure.count("<table") == 1 for figure in backing)
+    charts = page[page.index('id="charts"') : page.index('id="configuration"')]
+    groups = re.findall(r'<div class="charts">.*?</details>', charts, re.S)
+    assert groups
+    assert all("<table" in group for group in groups)
 
 
 def test_every_result_stands_beside_its_verdict(brief: Brief, page: str) -> None:
@@ -139,20 +147,28 @@ def test_every_check_is_told_with_its_evidence(brief: Brief, page: str) -> None:
     assert "claimed_bytes = 23,371,829,248" in page
 
 
-def test_a_best_point_is_named_with_its_depth(page: str) -> None:
-    cards = page[page.index('class="cards"') : page.index("as a table")]
-    assert "<dt>at (best of 4)</dt><dd>iodepth 16</dd>" in cards
-    assert cards.count('class="badge') == 5
+def test_a_best_point_stands_with_its_depth_and_leads_to_its_run(page: str) -> None:
+    matrix = page[page.index('class="matrix"') : page.index('id="charts"')]
+    assert "iodepth 16" in matrix
+    assert matrix.count('class="badge') >= 5
+    assert re.search(r'href="#run-\d+"', matrix)
 
 
-def test_indicators_show_total_and_mean_per_host() -> None:
-    names = [name for card in shared.page("kpi").cards for name, _ in card.entries[0].rows]
-    assert names.count("mean per host (2)") == 4
-    assert names.count("latency p99.5") == 6
+def test_an_invalid_figure_is_no_figure_on_the_first_page(brief: Brief) -> None:
+    spoilt = tuple(
+        replace(one, verdict=objecting(Level.INVALID, "run-too-short", "It was short."))
+        for one in brief.results
+    )
+    page = make_page(with_results(replace(brief, details={}), spoilt))
+    shown = [cell.text for row in page.answer.matrix.rows for cell in row]
+    assert shown.count("not measurable") == len(page.answer.matrix.rows)
+    assert not [text for text in shown if text.endswith(("IOPS", "B/s"))]
+    assert "It was short." in page.answer.says
+    assert page.answer.chart is None
 
 
 def test_what_is_wrong_is_told_worst_first(page: str) -> None:
-    told = page[page.index('id="know"') : page.index('id="charts"')]
+    told = page[page.index('id="know"') : page.index('id="results"')]
     failed, invalid, indicative = (
         told.index(text) for text in ("ended with signal 9", "a cache answered", "12 % below")
     )

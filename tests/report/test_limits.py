@@ -10,7 +10,7 @@ from iolab.analysis.points import PointSummary, summarise
 from iolab.report.bottleneck import ANCHOR, limits
 from iolab.report.brief import LIMITED_RUNS_MAX, Brief
 from iolab.report.html import make_page
-from iolab.report.markdown import render_markdown
+from iolab.report.markdown import render_appendix
 from tests.report import shared
 
 
@@ -27,20 +27,22 @@ def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
     section = limits(whole(), points(), {}, anchors)
     assert section is not None
     (group,) = section.groups
-    assert group.table is not None
-    heads = [column.title for column in group.table.columns]
-    rows = [dict(zip(heads, row, strict=True)) for row in group.table.rows]
+    ((shares_table, _), (names, _)) = group.more
+    heads = [column.title for column in shares_table.columns]
+    rows = [dict(zip(heads, row, strict=True)) for row in shares_table.rows]
     found = tuple(bests(whole().study, points()))
     assert len(rows) == len(found) == 10
     assert {row["Configuration"].text for row in rows} == {"Alpha", "Beta"}
     first = rows[0]
-    assert (first["Workload"].text, first["At"].text) == ("rand-read-4k", "iodepth 16")
+    assert (first["Workload"].text, first["At"].text) == ("Random read 4 KiB", "iodepth 16")
     assert first["Verdict"].anchor in anchors.values()
     # As the counters were made: 93 % busy, cores at 20, 35, 50 and 65 %, bytes and 3 % of 25 GB/s.
     shares = [first[name].text for name in ("Device", "All cores", "One core", "Each job", "Port")]
     assert shares == ["93 %", "42 %", "65 %", "–", "2.6 %"]
     assert first["In flight"].text.endswith(" of 64")
-    ((names, _),) = group.more
+    assert group.table is not None
+    assert len(group.table.rows) == len(rows)
+    assert all(row[-1].text.endswith(".") for row in group.table.rows)  # what to do next
     texts = [cell.text for cell in names.rows[0]]
     assert texts[2:] == ["nvme1n1 of client-1", "3 of client-1", "ens1f0np0 in of client-1"]
 
@@ -52,17 +54,17 @@ def test_one_configuration_is_not_named() -> None:
     (group,) = section.groups
     assert group.table is not None
     assert "Configuration" not in [column.title for column in group.table.columns]
-    by_name = {row[0].text: row[2].text for row in group.table.rows}
-    assert by_name["read-latency"] == "one I/O at a time"
-    assert by_name["read-bandwidth"] == "none seen"
+    by_name = {row[0].text: row[1].text for row in group.table.rows}
+    assert by_name["Read latency"] == "one I/O at a time"
+    assert by_name["Read bandwidth"] == "none seen"
 
 
 def test_the_page_and_its_text_have_the_section() -> None:
     page = shared.drawn(shared.undrawn(whole()))
     found = re.search(rf'<section id="{ANCHOR}".*?</section>', page, re.S)
     assert found
-    assert "rand-read-4k" in found[0]
-    assert "nvme1n1 of client-1" in render_markdown(whole())
+    assert "Random read 4 KiB" in found[0]
+    assert "nvme1n1 of client-1" in render_appendix(whole())
 
 
 def test_without_telemetry_there_is_no_section() -> None:

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from markdown_it import MarkdownIt
 
-from iolab.report.markdown import fenced, render_markdown, text
+from iolab.report.markdown import fenced, render_appendix, render_markdown, text
 from tests.report import shared
 
 
@@ -19,24 +19,35 @@ def written() -> str:
 READER = MarkdownIt("commonmark", {"html": True}).enable("table")
 
 
+@cache
+def appendix() -> str:
+    return render_appendix(shared.brief("pair"))
+
+
 def test_every_part_and_sentence_is_there() -> None:
     page = shared.page("pair")
     html = READER.render(written())
-    for heading in ("Headline figures", "Every run", "Test configuration", "How to repeat it"):
+    for heading in ("Caveats", "Test configuration", "Method"):
         assert f"<h2>{heading}</h2>" in html
-    assert html.count("<table>") >= 3 + 2 * len(page.workloads)
-    assert all(text(one.text) in written() for one in page.said)
+    assert html.count("<table>") >= 3 + len(page.workloads)
+    assert text(page.answer.says) in written()
+    backing = READER.render(appendix())
+    for heading in ("Key findings", "Every run", "How to repeat it"):
+        assert f"<h2>{heading}</h2>" in backing
+    assert all(text(one.text) in appendix() for one in page.said)
 
 
 def test_every_row_has_as_many_cells_as_its_table() -> None:
-    blocks = [block.splitlines() for block in written().split("\n\n") if block.startswith("| ")]
+    parts = f"{written()}\n{appendix()}".split("\n\n")
+    blocks = [block.splitlines() for block in parts if block.startswith("| ")]
     assert len(blocks) > 5
     for lines in blocks:
         assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
 
 
 def test_foreign_text_is_never_markup() -> None:
-    html = READER.render(render_markdown(shared.brief("hostile")))
+    bad = shared.brief("hostile")
+    html = READER.render(f"{render_markdown(bad)}\n{render_appendix(bad)}")
     assert "<script" not in html
     assert "<img" not in html
     assert "\u202e" not in html

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from iolab.errors import ReportError
-from iolab.report.charts.lines import Line, throughput_figure
+from iolab.report.charts.lines import Line
 from iolab.report.palette import SERIES, TOKENS
 from iolab.report.render import draw
-from tests.report.charts.outcomes import WORKLOAD
+from tests.report.charts.outcomes import WORKLOAD, rate_figure
 from tests.report.charts.specs import figures, lines
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
@@ -52,7 +52,7 @@ def test_equal_specs_are_drawn_once_and_keep_ids_of_their_own() -> None:
 
 def test_a_hostile_name_is_text_in_the_drawing() -> None:
     many = [Line(HOSTILE, SERIES[0], (), lines()[0].points), lines()[1]]
-    figure = throughput_figure(replace(WORKLOAD, title=HOSTILE), "iodepth", many)
+    figure = rate_figure(replace(WORKLOAD, title=HOSTILE), "iodepth", many)
     svg = draw(figure, "f1")
     assert "<script" not in svg
     assert "<img" not in svg

@@ -69,17 +69,3 @@ def test_curves_of_other_axes_are_told_apart() -> None:
     growth = figures([*runs(RATES, depth=1), *runs(RATES, depth=8)])[0]
     assert "iodepth 1: from 10 k IOPS" in growth.finding
     assert "iodepth 8: from 10 k IOPS" in growth.finding
-
-
-def test_bars_of_few_runs_leave_room_for_what_is_known_and_the_table_has_them_whole() -> None:
-    efficiency = figures(runs({1: (1e4, 1.6e4), 2: (2e4, 1.2e4)}))[1]
-    tops = [
-        row["y2"]
-        for layer in efficiency.spec["layer"]
-        if layer["mark"]["type"] == "rule" and "y2" in layer["encoding"]
-        for row in layer["data"]["values"]
-    ]
-    assert tops == [150.0]
-    assert "Some reach further than 150 %" in efficiency.note
-    high = efficiency.table.rows[1][7].text.split(",")[-1]
-    assert float(high.split(" %")[0].strip()) > 150

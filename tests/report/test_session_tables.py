@@ -13,7 +13,7 @@ from iolab.core.samples import BinTable
 from iolab.errors import StoreError
 from iolab.report.brief import Brief, SessionSource
 from iolab.report.html import Page, make_page
-from iolab.report.markdown import render_markdown
+from iolab.report.markdown import render_appendix, render_markdown
 from iolab.report.merged import sessions_of, unite
 from iolab.store.verify import Damage
 from tests.facts import tells
@@ -98,7 +98,7 @@ def test_sessions_are_listed_with_what_each_is(page: Page) -> None:
     ]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", rows[0][1])
     assert dict(page.facts)["Sessions"] == "2: fast, slow"
-    assert ("sessions", "Sessions") in page.contents
+    assert ("sessions", "Sessions", False) in page.contents
 
 
 def test_the_worst_status_stands_for_all_and_names_its_session() -> None:
@@ -158,7 +158,8 @@ def test_every_run_of_the_report_says_where_it_is_stored(brief: Brief, page: Pag
 def test_each_session_says_how_to_repeat_it_and_not_where_it_lay(page: Page, brief: Brief) -> None:
     assert [one.label for one in page.repeats] == ["fast", "slow"]
     assert all(one.study_file == "ssd-cluster.toml" for one in page.repeats)
-    for document in (shared.drawn(shared.undrawn(brief)), render_markdown(brief)):
+    text = f"{render_markdown(brief)}{render_appendix(brief)}"
+    for document in (shared.drawn(shared.undrawn(brief)), text):
         assert "secret" not in document
         assert "iolab run ssd-cluster --out one" in document
         assert "id-two" in document
@@ -177,4 +178,4 @@ def test_methods_stand_side_by_side_where_they_differ(page: Page) -> None:
     other = with_method(session("two"), repeats=7)
     found = make_page(briefed(("a", session("one")), ("b", other)))
     assert [column.title for column in found.method.columns] == ["What", "a", "b"]
-    assert "mean of its repeats" in found.summary
+    assert "mean of its repeats" in found.answer.sure

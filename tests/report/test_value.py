@@ -99,7 +99,7 @@ def test_what_is_not_told_of_a_configuration_is_named() -> None:
     assert "raw capacity of Fast" in note
     assert "cost of Fast" in note
     assert "usable capacity" not in note
-    assert {row[1].text for row in found["For each TB raw"].figures[0].table.rows} == {"Plain"}
+    assert {row[1].text for row in found["For each TB raw"].further[0].table.rows} == {"Plain"}
     assert told(found["Cost and capacity"].table, "Cost") == ["300,000 EUR", "–"]
 
 
@@ -111,12 +111,12 @@ def test_there_is_no_section_where_nothing_is_told() -> None:
 def test_an_invalid_figure_is_shown_and_never_the_most() -> None:
     levels = {("fast", "rand-read-4k", 8): Level.INVALID}
     found = groups(session(TWO, RATES, levels))
-    (figure, *_) = found["For each TB raw"].figures
+    (figure, *_) = found["For each TB raw"].further
     assert told(figure.table, "Verdict") == ["valid", "invalid"]
     assert "Plain has the most" in figure.finding
     assert "Hatched" in figure.note
     levels[("plain", "rand-read-4k", 8)] = Level.INVALID
-    (figure, *_) = groups(session(TWO, RATES, levels))["For each TB raw"].figures
+    (figure, *_) = groups(session(TWO, RATES, levels))["For each TB raw"].further
     assert figure.finding == "Random read: 1.5 k IOPS (Fast), invalid."
 
 
@@ -133,7 +133,7 @@ def test_published_maxima_give_the_printed_figures_per_terabyte_back() -> None:
     reads = [row for row in cells(every) if row[0] == "rand-read-4k"]
     column = [one.title for one in every.columns].index("For each TB raw")
     assert [row[column] for row in reads] == ["3.53 k IOPS", "11.1 k IOPS", "14.3 k IOPS"]
-    (figure, bandwidth) = found["For each TB raw"].figures
+    (figure, bandwidth) = found["For each TB raw"].further
     bars = [
         row["x2"]
         for layer in figure.spec["layer"]

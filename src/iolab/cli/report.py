@@ -50,11 +50,19 @@ def report(
     ] = None,
     pdf: Annotated[
         Path | None,
-        typer.Option("--pdf", metavar="FILE", help="Write it as PDF, to be printed."),
+        typer.Option(
+            "--pdf",
+            metavar="FILE",
+            help="Write it as PDF, its appendix beside it.",
+        ),
     ] = None,
     markdown: Annotated[
         Path | None,
-        typer.Option("--md", metavar="FILE", help="Write it as Markdown, without charts."),
+        typer.Option(
+            "--md",
+            metavar="FILE",
+            help="Write it as Markdown, without charts, its appendix beside it.",
+        ),
     ] = None,
     against: Annotated[
         str | None,
@@ -141,29 +149,50 @@ def write_forms(
     from iolab.report.brief import build_brief
     from iolab.report.merged import sessions_of
 
-    for path in wanted.values():
+    for form, path in wanted.items():
         refuse_output(path)
+        if form != "html":
+            refuse_output(appendix_file(path))
     beside = _against(against) if against else ()
     brief = build_brief(REPORTED, source, _published(source), sessions_of(source), beside)
-    made = [(path, _rendered(brief, form, paper)) for form, path in wanted.items()]
+    made = [
+        (path, content)
+        for form, file in wanted.items()
+        for path, content in _rendered(brief, form, file, paper)
+    ]
     for path, content in made:
         replace_whole(path, content)
     return tuple(str(path) for path, _ in made)
 
 
-def _rendered(brief: Brief, form: str, paper: PaperName) -> str | bytes:
-    """The report in one form; what draws and typesets is loaded where it is wanted."""
+def appendix_file(path: Path) -> Path:
+    """Where the appendix of a brief goes: beside it."""
+    return path.with_stem(f"{path.stem}-appendix")
+
+
+def _rendered(
+    brief: Brief, form: str, file: Path, paper: PaperName
+) -> tuple[tuple[Path, str | bytes], ...]:
+    """The report in one form, of two files but for HTML, which folds its appendix.
+
+    What draws and typesets is loaded where it is wanted.
+    """
     if form == "md":
-        from iolab.report.markdown import render_markdown
+        from iolab.report import markdown
 
-        return render_markdown(brief)
+        appendix = markdown.render_appendix(brief)
+        return (file, markdown.render_markdown(brief)), (appendix_file(file), appendix)
     if form == "pdf":
-        from iolab.report.pdf import Paper, render_pdf
+        from iolab.report import pdf
 
-        return render_pdf(brief, Paper(paper.value))
+        on = pdf.Paper(paper.value)
+        return (file, pdf.render_pdf(brief, on)), (
+            appendix_file(file),
+            pdf.render_appendix(brief, on),
+        )
     from iolab.report.html import render_html
 
-    return render_html(brief)
+    return ((file, render_html(brief)),)
 
 
 def _against(name: str) -> tuple[SectionMaker, ...]:

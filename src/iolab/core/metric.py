@@ -31,6 +31,13 @@ NOT_APPLICABLE: Final = "n/a"
 """In place of a level's word, for a check that did not look."""
 
 
+RUNS_FOR_INTERVAL: Final = 3
+"""Fewer runs give an interval so wide that it says nothing: of two alike, 13 times their spread."""
+
+WIDEST_INTERVAL: Final = 0.5
+"""The share of its value that an interval may span and still say where the value is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A number with its unit; low, high and n are None where no interval is known.
@@ -49,6 +56,25 @@ class Metric:
         """Whether low and high are the edges of a coarse bin, and no interval of chance."""
         known = None not in (self.value, self.low, self.high)
         return known and self.n is None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Low and high as far as they are worth showing; None of too few runs, or too wide.
+
+        The edges of a bin always are; `n` of 0 is a prediction, which has no runs.
+        """
+        if self.value is None or self.low is None or self.high is None:
+            return None
+        if self.n is not None and 0 < self.n < RUNS_FOR_INTERVAL:
+            return None
+        wide = self.n and self.high - self.low > WIDEST_INTERVAL * abs(self.value)
+        return None if wide else (self.low, self.high)
+
+    @property
+    def lacks_repeats(self) -> bool:
+        """Whether there is an interval, and it is not worth showing."""
+        known = self.low is not None and self.high is not None
+        return known and self.value is not None and self.interval is None
 
 
 @dataclass(frozen=True, slots=True)

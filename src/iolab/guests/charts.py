@@ -16,7 +16,7 @@ from iolab.guests.node_chart import inside_figure
 from iolab.guests.tables import accounts_of, nodes_table, outliers_table, written_table
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import DASHES, Look
-from iolab.report.charts.lines import Line, Quantity, quantity_figure
+from iolab.report.charts.lines import MEAN, Line, Quantity, load_figure
 from iolab.report.numbers import axis_label, count, listing
 from iolab.report.page_parts import ChartGroup
 from iolab.report.palette import series_token
@@ -55,7 +55,7 @@ def fleet_charts(
     figures = [*_curves(group, looks, curves)] if _varied(group) else []
     accounts = [one for name, run in named for one in accounts_of(run, name)]
     account = account_figure(group.title, accounts)
-    figures += [account] if account else []
+    further = (replace(account, finding=f"{caveat}{account.finding}"),) if account else ()
     tables = (
         (nodes_table(named), _NODES_NOTE),
         (written_table(named), _WRITTEN_NOTE),
@@ -63,7 +63,7 @@ def fleet_charts(
     )
     more: tuple[tuple[Table, str], ...] = tuple((t, note) for t, note in tables if t is not None)
     told = tuple(replace(one, finding=f"{caveat}{one.finding}") for one in figures)
-    return ChartGroup(group.title, told, more=more)
+    return ChartGroup(group.title, told, more=more, further=further)
 
 
 def _varied(group: FleetGroup) -> bool:
@@ -106,12 +106,10 @@ def _curves(
     group: FleetGroup, looks: Mapping[str, Look], curves: Sequence[Curve]
 ) -> Iterator[Figure]:
     lines = lines_of(group, looks, curves)
-    yield quantity_figure(group.title, AXIS, lines, Quantity("iops", "IOPS"), "1/s")
-    mean = Quantity("lat_ns_mean", "mean latency")
-    yield quantity_figure(group.title, AXIS, lines, mean, "ns")
     name, note = drawn_tail(group.points)
     words = "median latency" if name == MEDIAN else f"tail latency ({_WORDS[name]})"
-    figure = quantity_figure(group.title, AXIS, lines, Quantity(f"lat_ns_{name}", words), "ns")
+    tail = Quantity(f"lat_ns_{name}", words, _WORDS[name])
+    figure = load_figure(group.title, AXIS, lines, Quantity("iops", "IOPS"), MEAN, tail)
     yield replace(figure, note=" ".join(part for part in (note, figure.note) if part))
 
 

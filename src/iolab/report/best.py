@@ -19,6 +19,7 @@ from iolab.core.metric import Level, Metric, Result
 from iolab.core.study import Study
 from iolab.core.workload import Indicator, Job, Workload
 from iolab.report.numbers import axis_label, show_interval
+from iolab.report.page_parts import BestFigure
 
 NOT_KNOWN: Final = Metric(None, "")
 """Where a run has no such metric at all."""
@@ -150,6 +151,22 @@ def median_repeat(repeats: Sequence[Result], key: str) -> Result:
     less_is_better = known[0].metrics[key].unit == NANOSECONDS
     ordered = sorted(known, key=lambda result: value_of(result, key) or 0.0)
     return ordered[len(ordered) // 2 if less_is_better else (len(ordered) - 1) // 2]
+
+
+def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> BestFigure:
+    """A headline as the first page shows it, with these of its latencies."""
+    best = headline.best
+    place = headline.workload.title, headline.configuration.id
+    if best is None:
+        return BestFigure(*place, NOT_KNOWN)
+    key = (best.shown.digest, best.shown.repeat)
+    reason = reason_of(best.shown)
+    return BestFigure(*place, best.figure, latencies, best.axis, best.level, key, reason)
+
+
+def reason_of(result: Result) -> tuple[str, str]:
+    """Why a run is not valid: code and sentence of its gravest objection; empty for none."""
+    return next(((one.code, one.says) for one in result.verdict.objections), ("", ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from iolab.analysis.bottleneck import Cause, Resource, Use, Watched
@@ -12,7 +13,7 @@ from iolab.core.host import Role
 from iolab.core.study import Study
 from iolab.report.brief import Brief
 from iolab.report.charts.choose import Look
-from iolab.report.numbers import NOTHING, show_value
+from iolab.report.numbers import NOTHING, axis_word, show_value
 from iolab.report.page_parts import ChartGroup, Section
 from iolab.report.phrases import LEVELS, Names, joined, part, place, step_words
 from iolab.report.series import DetailKey
@@ -330,9 +331,55 @@ def limits(
     found = tuple(limited(study, points, tuple(bests(study, points)), brief.watched))
     if not found:
         return None
-    table = limits_table(study, found, anchors)
+    shares = (limits_table(study, found, anchors), _NOTE)
     names = (places_table(study, found), _NAMES_NOTE)
-    return Section(ANCHOR, "Bottlenecks", _LEDE, (ChartGroup("", (), table, _NOTE, (names,)),))
+    group = ChartGroup("", (), next_table(study, found), "", (shares, names))
+    return Section(ANCHOR, "Bottlenecks", _LEDE, (group,), in_appendix=False)
+
+
+def next_table(study: Study, found: Sequence[Limited]) -> Table:
+    """What limits each best point, what tells it, and what to do about it."""
+    several = len(study.configurations) > 1
+    rows = tuple(
+        (*_names(study, one), Cell(_limit(one)), Cell(_evidence(one)), Cell(next_step(one)))
+        for one in found
+    )
+    heads = (*_heads(several=several), "Limited by", "Evidence", "What to do next")
+    return Table("", columns(heads), rows)
+
+
+def next_step(one: Limited) -> str:
+    """What would raise the rate, or tell what limits it."""
+    use, step = one.decision.use, one.decision.step
+    name = use.name if use is not None else "the device"
+    load = "the load" if step is None else f"{axis_word(step.axis)} beyond {step.further}"
+    told = {
+        Cause.DEVICE: "Add devices, or take faster ones.",
+        Cause.DEVICE_OPEN: f"Raise the load to see whether {name} has more to give.",
+        Cause.PROCESSORS: "Add clients or processors, or use larger blocks: fewer I/Os a byte.",
+        Cause.CORE: "Spread the load over more jobs; move interrupts off that core.",
+        Cause.JOB: "Raise numjobs: each job has one core and no more.",
+        Cause.PORT: "Add clients, or a faster network port.",
+        Cause.RATE: "Raise the rate, or leave it out.",
+        Cause.PACE: "Leave out the pauses (thinktime).",
+        Cause.ONE_AT_A_TIME: "Raise iodepth or numjobs.",
+        Cause.LOAD: f"Raise {load}.",
+        Cause.ENGINE: "Check ioengine and direct: fewer I/Os are in flight than were asked for.",
+        Cause.SOFTWARE: "Profile clients and servers for locks and limits.",
+        Cause.BEYOND: "Watch the storage nodes and the network too (add them as hosts).",
+        Cause.NONE: f"Raise {load} to find the limit.",
+    }
+    return told[one.decision.cause]
+
+
+def _evidence(one: Limited) -> str:
+    """The busiest resource, the latency at the device, and what more load did."""
+    parts = list(islice(_seen(one.seen), 1))
+    at_device = one.seen.flight.at_device if one.seen.flight else None
+    parts += [] if at_device is None else [f"{part(at_device)} of latency at the device"]
+    step = one.decision.step
+    parts += [step_words(step.axis, step.load, step.further, step.gain)] if step else []
+    return "; ".join(parts) or NOTHING
 
 
 def limits_table(study: Study, found: Sequence[Limited], anchors: Mapping[DetailKey, str]) -> Table:
@@ -378,9 +425,11 @@ def _heads(*, several: bool) -> tuple[str, ...]:
 
 def _names(study: Study, one: Limited) -> tuple[Cell, ...]:
     titles = {known.id: known.title for known in study.configurations}
+    names = {known.id: known.title for known in study.workloads}
+    workload = Cell(names.get(one.workload, one.workload))
     if len(titles) == 1:
-        return (Cell(one.workload),)
-    return (Cell(one.workload), Cell(titles.get(one.configuration, one.configuration)))
+        return (workload,)
+    return (workload, Cell(titles.get(one.configuration, one.configuration)))
 
 
 def _limit(one: Limited) -> str:

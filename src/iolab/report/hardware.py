@@ -16,6 +16,12 @@ from iolab.units import format_bytes
 MAX_DISKS: Final = 64
 """Disks listed for a host; a rack of disks would bury everything else."""
 
+HOSTS_NAMED: Final = 6
+"""Hosts named over a column; a fleet's others are counted."""
+
+MODELS_TOLD: Final = 4
+"""Models of disks named for a host; the appendix lists every disk."""
+
 CLIENTS_MAX: Final = 16
 """Clients named for a configuration; a fleet's others are counted."""
 
@@ -158,9 +164,12 @@ def _nic_row(nic: NicFacts) -> tuple[Cell, ...]:
 def configurations_table(configurations: tuple[Configuration, ...]) -> Table:
     """What the study compares, side by side: one column a configuration."""
     extra = tuple(dict.fromkeys(name for one in configurations for name, _ in one.hardware))
-    named = [
+    compared = [  # a single one's are told of its hosts
         ("Clients", [listing(list(one.hosts), CLIENTS_MAX) for one in configurations]),
         ("Path", [one.path or NOTHING for one in configurations]),
+    ]
+    named = [
+        *(compared if len(configurations) > 1 else ()),
         ("Nodes", [_or_nothing(one.nodes) for one in configurations]),
         ("Raw capacity", [_terabytes(one.capacity.raw_tb) for one in configurations]),
         ("Usable capacity", [_terabytes(one.capacity.usable_tb) for one in configurations]),
@@ -193,3 +202,61 @@ def _cost(configuration: Configuration) -> str:
         f"{cost.total:,.0f} {cost.currency} (servers {cost.servers:,.0f}, "
         f"network {cost.network:,.0f}, storage {cost.storage:,.0f})"
     )
+
+
+def hardware_table(facts: Mapping[str, HostFacts]) -> Table:
+    """What the hosts are, in a column for each kind of them; a machine of several paths once."""
+    groups = _same_machines(facts)
+    named = (
+        ("Processor", lambda one: _cpu(one.cpu)),
+        ("Memory", lambda one: _memory(one.memory)),
+        ("Network", _ports),
+        ("Disks", _models),
+        ("System", lambda one: f"{one.kernel.os}, Linux {one.kernel.release}"),
+        ("Virtual machine", lambda one: one.kernel.hypervisor or "no"),
+    )
+    rows = [row(name, *(tell(hosts[0]) for _, hosts in groups)) for name, tell in named]
+    rows.append(
+        row(
+            "Target",
+            *("; ".join(dict.fromkeys(_where(one.target) for one in hosts)) for _, hosts in groups),
+        )
+    )
+    heads = (Column("Hosts"), *(Column(listing(names, HOSTS_NAMED)) for names, _ in groups))
+    return Table("Hosts", heads, tuple(rows))
+
+
+def _same_machines(facts: Mapping[str, HostFacts]) -> list[tuple[list[str], list[HostFacts]]]:
+    """Hosts of the same hardware and system, whatever their targets: (names, facts of each)."""
+    groups: dict[str, tuple[list[str], list[HostFacts]]] = {}
+    for name, host in facts.items():
+        alike = repr((host.cpu, host.memory, host.kernel, _ports(host), _models(host)))
+        names, hosts = groups.setdefault(alike, ([], []))
+        names.append(name)
+        hosts.append(host)
+    return list(groups.values())
+
+
+def _models(facts: HostFacts) -> str:
+    """The disks below the target, or else all, counted by model and size."""
+    below = facts.target.devices if facts.target else ()
+    used = [disk for disk in facts.disks if disk.name in below] or list(facts.disks)
+    told = Counter((disk.model or disk.name, disk.size_bytes, disk.medium) for disk in used)
+    names = [
+        f"{f'{number} × ' if number > 1 else ''}{model}, {format_bytes(size)} {medium}".strip()
+        for (model, size, medium), number in told.items()
+    ]
+    return listing(names, MODELS_TOLD) or NOTHING
+
+
+def _ports(facts: HostFacts) -> str:
+    """The ports that are up and have a speed, counted by it."""
+    speeds = Counter(nic.speed_mbit_s for nic in facts.nics if nic.up and nic.speed_mbit_s)
+    return ", ".join(f"{n} × {speed / 1000:g} Gbit/s" for speed, n in speeds.items()) or NOTHING
+
+
+def _where(target: TargetFacts | None) -> str:
+    if target is None:
+        return NOTHING
+    source = " on ".join(target.devices) or target.mount_source
+    return f"{target.path}: {target.fs_type} on {source}"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -16,8 +18,8 @@ from markupsafe import Markup
 
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunStatus
-from iolab.core.workload import Indicator
-from iolab.report.best import Headline, interval_of, tally
+from iolab.report.answer import Answer, answer
+from iolab.report.best import tally
 from iolab.report.brief import Brief
 from iolab.report.caveats import (
     Objection,
@@ -27,26 +29,28 @@ from iolab.report.caveats import (
     where,
     whose_run,
 )
-from iolab.report.charts.chart import Figure
+from iolab.report.charts.chart import TOO_FEW_RUNS, Figure
 from iolab.report.charts.choose import looks_of
 from iolab.report.hardware import (
     configurations_table,
     disks_table,
+    hardware_table,
     host_table,
     nics_table,
     same_hosts,
 )
-from iolab.report.header import Repeat, alerts_of, facts_of, repeats, summary_of
+from iolab.report.header import Repeat, alerts_of, facts_of, repeats
 from iolab.report.kinds import Anchors
+from iolab.report.maxima import ANCHOR as MAXIMA
 from iolab.report.narrative import FIRST as SAID_FIRST
 from iolab.report.narrative import Said, said
-from iolab.report.numbers import NOTHING, clean, count, listing, mark, show
-from iolab.report.page_parts import Card, ChartGroup, PublishedTables, Section
+from iolab.report.numbers import clean, count, listing, mark
+from iolab.report.page_parts import ChartGroup, PublishedTables, Section
 from iolab.report.palette import SERIES, declarations
 from iolab.report.render import draw_tied, predraw
 from iolab.report.run_details import RunPart, run_parts, runs_note
 from iolab.report.series import DetailKey
-from iolab.report.table import Cell, Table, columns, row, verdict_cell
+from iolab.report.table import Table
 from iolab.report.tables import (
     asked,
     evidence_text,
@@ -54,24 +58,26 @@ from iolab.report.tables import (
     places_table,
     session_tables,
 )
+from iolab.report.topology import Topology, topology
 from iolab.report.workloads import sections, workload_charts
 
 MAX_FAILURES: Final = 12
 """Failed runs told one by one; the results table has them all."""
 
-_NO_FIGURE: Final = "not measured"
-
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Everything that the template prints, in its order."""
+    """Everything that the template prints.
+
+    The brief itself are `answer`, `workloads`, `sections`, hardware and method; all else is its
+    appendix, `backing` the sections of that.
+    """
 
     facts: tuple[tuple[str, str], ...]
     alerts: tuple[str, ...]
-    contents: tuple[tuple[str, str], ...]
-    summary: str
-    cards: tuple[Card, ...]
-    headline_table: Table
+    contents: tuple[tuple[str, str, bool], ...]
+    answer: Answer
+    topology: Topology | None
     gains: tuple[tuple[Table, str], ...]
     said: tuple[Said, ...]
     objections: tuple[Objection, ...]
@@ -81,11 +87,14 @@ class Page:
     colour_note: str
     colours: tuple[tuple[str, str], ...]
     workloads: tuple[ChartGroup, ...]
+    chart_notes: str
     sections: tuple[Section, ...]
+    backing: tuple[Section, ...]
     results: tuple[Table, ...]
     runs: tuple[RunPart, ...]
     runs_note: str
     configurations: Table
+    hardware: Table
     guests: tuple[Table, ...]
     hosts: tuple[tuple[str, tuple[Table, ...]], ...]
     method: Table
@@ -100,13 +109,17 @@ def make_page(brief: Brief) -> Page:
     """The brief arranged; pure, and the same for the same brief."""
     points = brief.points
     kinds = brief.kinds
-    found = kinds.plain_headlines(brief.study, points)
     looks = looks_of(brief.study)
     anchors = {(r.digest, r.repeat): f"run-{i}" for i, r in enumerate(brief.results, 1)}
     failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
-    workloads = workload_charts(brief, looks, anchors)
+    workloads, notes = shared_notes(workload_charts(brief, looks, anchors))
     sentences = said(brief.study, points, brief.results, anchors, brief.watched)
-    further = sections(brief, points, looks, anchors)
+    made = sections(brief, points, looks, anchors)
+    told = tuple(one for one in made if not one.in_appendix)
+    backing = (*further_parts(workloads, told), *(one for one in made if one.in_appendix))
+    gains = tuple(one for kind in kinds.loads for one in kind.gains(brief, looks))
+    caveats = objections(brief.results, names_among_several(brief.study))
+    bests = next((one for one in made if one.anchor == MAXIMA), None)
     hidden = len(failures) - MAX_FAILURES
     several = len(brief.study.configurations) > 1
     study = asked(brief)
@@ -119,14 +132,22 @@ def make_page(brief: Brief) -> Page:
             is_published=brief.published is not None,
             is_said=bool(sentences),
             is_united=brief.sessions.several,
-            further=further,
+            is_gained=bool(gains),
+            told=told,
+            backing=backing,
         ),
-        summary=summary_of(tally(brief.results), brief),
-        cards=tuple(card for kind in kinds.loads for card in kind.cards(brief, looks, anchors)),
-        headline_table=_headline_table(found, anchors),
-        gains=tuple(one for kind in kinds.loads for one in kind.gains(brief, looks)),
+        answer=answer(
+            brief,
+            tuple(one for kind in kinds.loads for one in kind.best_figures(brief)),
+            tally(brief.results),
+            caveats,
+            anchors,
+            bests,
+        ),
+        topology=topology(brief),
+        gains=gains,
         said=sentences,
-        objections=objections(brief.results, names_among_several(brief.study)),
+        objections=caveats,
         failures=failures[:MAX_FAILURES],
         more_failures=f"{count(hidden, 'more run')} failed or was interrupted."
         if hidden > 0
@@ -137,13 +158,16 @@ def make_page(brief: Brief) -> Page:
         if several
         else (),
         workloads=workloads,
-        sections=further,
+        chart_notes=notes,
+        sections=told,
+        backing=backing,
         results=_results(brief, anchors),
         runs=run_parts(
             brief, anchors, looks, (anchor for one in sentences for anchor, _ in one.links)
         ),
         runs_note=runs_note(brief),
         configurations=configurations_table(brief.study.configurations),
+        hardware=hardware_table(brief.facts),
         guests=kinds.hosts.tables(brief),
         hosts=_hosts(brief),
         method=methods_table(brief),
@@ -177,49 +201,73 @@ def _contents(
     is_published: bool,
     is_said: bool,
     is_united: bool,
-    further: Sequence[Section],
-) -> tuple[tuple[str, str], ...]:
-    return (
-        ("headlines", "Headline figures"),
-        *((("said", "Key findings"),) if is_said else ()),
+    is_gained: bool,
+    told: Sequence[Section],
+    backing: Sequence[Section],
+) -> tuple[tuple[str, str, bool], ...]:
+    """Anchor and title of each part, and whether it is one of the appendix."""
+    brief = (
+        ("answer", "Answer"),
         *((("sessions", "Sessions"),) if is_united else ()),
-        ("know", "Caveats"),
         *((("charts", "Load and latency"),) if has_charts else ()),
-        *((one.anchor, one.title) for one in further),
+        *((one.anchor, one.title) for one in told),
+        ("configuration", "Test configuration"),
+        ("method", "Method"),
+    )
+    appendix = (
+        *((("said", "Key findings"),) if is_said else ()),
+        ("know", "All caveats"),
+        *((("gains", "Gains"),) if is_gained else ()),
+        *((one.anchor, one.title) for one in backing),
         *((("published", "Published elsewhere"),) if is_published else ()),
         ("results", "Every run"),
         *((("runs", "Runs in detail"),) if has_runs else ()),
-        ("configuration", "Test configuration"),
-        ("method", "Method"),
+        ("hosts", "Hosts and workloads"),
         ("repeat", "How to repeat it"),
     )
+    return (*((*one, False) for one in brief), *((*one, True) for one in appendix))
 
 
-def _headline_table(found: Sequence[Headline], anchors: Mapping[DetailKey, str]) -> Table:
-    """For each indicator: total, its interval, mean per host, latency mean and p99.5, verdict."""
-    heads = (
-        *columns(("Workload", "Configuration", "At")),
-        *columns((), ("Total", "Mean per host", "Latency mean", "Latency p99.5", "95 % interval")),
-        *columns(("Verdict",)),
+def shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGroup, ...], str]:
+    """The groups without what the notes of several charts say alike, and that once for all.
+
+    Where repeats are too few is said of all figures on the first page.
+    """
+    told = [_SENTENCES.split(one.note) for group in groups for one in group.figures]
+    counted = Counter(sentence for note in told for sentence in set(note) if sentence)
+    shared = [sentence for sentence, number in counted.items() if number > 1]
+    dropped = {*shared, *(one for one in counted if one.startswith(TOO_FEW_RUNS))}
+
+    def own(figure: Figure) -> Figure:
+        kept = (one for one in _SENTENCES.split(figure.note) if one not in dropped)
+        return replace(figure, note=" ".join(kept))
+
+    found = tuple(replace(one, figures=tuple(map(own, one.figures))) for one in groups)
+    return found, " ".join(one for one in shared if not one.startswith(TOO_FEW_RUNS))
+
+
+_SENTENCES: Final = re.compile(r"(?<=\.) (?=[A-Z])")
+
+FURTHER: Final = "further"
+
+
+def further_parts(workloads: Sequence[ChartGroup], told: Sequence[Section]) -> Iterator[Section]:
+    """What backs the charts of the brief: their other charts and tables, as one section."""
+    groups = (*workloads, *(group for one in told for group in one.groups))
+    found = tuple(
+        replace(one, table=None, note="", figures=one.further, further=())
+        for one in groups
+        if one.further or any(table.rows for table, _ in one.more)
     )
-    rows = []
-    for headline in found:
-        names = (Cell(headline.workload.title), Cell(headline.configuration.title))
-        best = headline.best
-        if best is None:
-            rows.append((*names, *row(NOTHING, *([NOTHING] * 5)), Cell(_NO_FIGURE)))
-            continue
-        is_latency = headline.workload.indicator is Indicator.LATENCY
-        total, share = ("", "") if is_latency else (show(best.figure), show(best.per_host))
-        rows.append(
-            (
-                *names,
-                *row(best.axis or NOTHING, total or NOTHING, share or NOTHING),
-                *row(show(best.lat_mean), show(best.lat_tail), interval_of(best.figure)),
-                verdict_cell(best.level, anchors.get((best.shown.digest, best.shown.repeat))),
-            )
-        )
-    return Table("Headline figures", heads, tuple(rows))
+    if found:
+        yield Section(FURTHER, "More of each workload", "", found)
+
+
+def numbers_of(figures: Sequence[Figure]) -> list[Table]:
+    """The tables behind figures that stand together, without those that others hold."""
+    tables = list(dict.fromkeys(one.table for one in figures))
+    heads = {one: {column.title for column in one.columns} for one in tables}
+    return [one for one in tables if not any(heads[one] < heads[other] for other in tables)]
 
 
 ROWS_MOST: Final = 3000
@@ -255,6 +303,7 @@ def render_html(brief: Brief, processes: int | None = None) -> str:
         draw=_Pen(page.colours, predraw(_figures(page), processes)),
         said_first=SAID_FIRST,
         told=frozenset(part.anchor for part in page.runs),
+        numbers_of=numbers_of,
     )
 
 
@@ -312,7 +361,9 @@ class _Pen:
 
 def _figures(page: Page) -> Iterator[Figure]:
     """Every figure of the page."""
-    for group in (*page.workloads, *(group for one in page.sections for group in one.groups)):
+    yield from [page.answer.chart] if page.answer.chart else ()
+    parts = (*page.sections, *page.backing)
+    for group in (*page.workloads, *(group for one in parts for group in one.groups)):
         yield from group.figures
     for run in page.runs:
         yield from run.figures

@@ -22,7 +22,7 @@ from iolab.hosts.rates import Series
 from iolab.report.best import Headline
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import Look
-from iolab.report.page_parts import Card, ChartGroup
+from iolab.report.page_parts import BestFigure, ChartGroup
 from iolab.report.palette import Token
 from iolab.report.series import Curve, DetailKey, Grid, Inside, Panel, RunDetail
 from iolab.report.table import Table
@@ -107,8 +107,8 @@ class LoadReport(ABC):
         """One run's latency by percentile; None where none is known."""
 
     @abstractmethod
-    def cards(self, brief: Brief, looks: Looks, anchors: Anchors) -> tuple[Card, ...]:
-        """The headline figures of each workload."""
+    def best_figures(self, brief: Brief) -> tuple[BestFigure, ...]:
+        """The best of each workload in each configuration."""
 
     @abstractmethod
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:

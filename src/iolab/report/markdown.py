@@ -1,4 +1,4 @@
-"""The report as Markdown: its sentences and its tables, for a wiki or a pull request.
+"""The report as Markdown, brief and appendix, for a wiki or a pull request.
 
 Charts are left to the other forms; the tables behind them are here. All foreign text is escaped, so
 that none of it is read as markup or as HTML.
@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from iolab.report.brief import Brief
-from iolab.report.caveats import names_among_several, where, whose_run
-from iolab.report.html import Page, make_page
-from iolab.report.numbers import clean, mark
-from iolab.report.page_parts import ChartGroup
+from iolab.report.caveats import Objection, names_among_several, where, whose_run
+from iolab.report.html import Page, make_page, numbers_of
+from iolab.report.numbers import clean, count, mark
+from iolab.report.page_parts import ChartGroup, Section
 from iolab.report.table import Cell, Table
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&$]|:(?=//)|(?<=\bwww)\.)", re.IGNORECASE)
@@ -28,59 +28,103 @@ _FENCE: Final = re.compile(r"`{3,}")
 
 
 def render_markdown(brief: Brief) -> str:
-    """The document; the same brief gives the same text."""
+    """The brief; the same one gives the same text."""
     page = make_page(brief)
-    parts = (_front(brief, page), _know(brief, page), _charts(page), _back(page))
-    return "\n".join(line for part in parts for line in part) + "\n"
+    return _text((*_head(brief, ""), *_answer(page), *_charts(page), *_setup(page)))
 
 
-def _front(brief: Brief, page: Page) -> Iterator[str]:
-    yield f"# {text(brief.study.title)}"
+def render_appendix(brief: Brief) -> str:
+    """What backs the brief: every caveat, run, host and job."""
+    page = make_page(brief)
+    parts = (_findings(page), _caveats(brief, page), _sections(page.backing), _back(page))
+    return _text((*_head(brief, ": appendix"), *(line for part in parts for line in part)))
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "\n".join(lines) + "\n"
+
+
+def _head(brief: Brief, part: str) -> Iterator[str]:
+    page = make_page(brief)
+    yield f"# {text(brief.study.title)}{part}"
     if brief.study.question:
         yield from ("", text(brief.study.question))
     yield ""
     yield from (f"- {text(name)}: {text(told)}" for name, told in page.facts)
     yield from (line for alert in page.alerts for line in ("", f"> {text(alert)}"))
-    yield from ("", "## Headline figures", "", text(page.summary))
-    yield from _table(page.headline_table, title="")
-    if page.said:
-        yield from ("", "## Key findings", "")
-        yield from (f"- {text(one.text)}" for one in page.said)
+
+
+def _answer(page: Page) -> Iterator[str]:
+    told = page.answer
+    yield from ("", f"**{text(told.says)}**", "", text(told.sure))
+    yield from _table(told.matrix, title="")
+    yield from ("", text(told.note)) if told.note else ()
+    if told.caveats:
+        yield from ("", "## Caveats", "")
+        yield from map(_objection, told.caveats)
+        rest = told.of_caveats - len(told.caveats)
+        yield from ("", f"{count(rest, 'more caveat')} in the appendix.") if rest else ()
     if page.sessions:
         yield from ("", "## Sessions")
         yield from _tables(page.sessions)
 
 
-def _know(brief: Brief, page: Page) -> Iterator[str]:
-    yield from ("", "## Caveats", "")
+def _objection(item: Objection) -> str:
+    told = f"{text(item.says)} ({text(item.code)}, {text(where(item))})"
+    return f"- {mark(item.level)} **{item.level.value}** {told}"
+
+
+def _findings(page: Page) -> Iterator[str]:
+    if page.said:
+        yield from ("", "## Key findings", "")
+        yield from (f"- {text(one.text)}" for one in page.said)
+    if page.gains:
+        yield from ("", "## Gains")
+    for table, note in page.gains:
+        yield from _table(table)
+        yield from ("", text(note))
+
+
+def _caveats(brief: Brief, page: Page) -> Iterator[str]:
+    yield from ("", "## All caveats", "")
     for result in page.failures:
         level = result.verdict.level
         name = whose_run(result, names_among_several(brief.study))
         why = f"{name} failed or was interrupted. {result.failure or ''}".strip()
         yield f"- {mark(level)} **{level.value}** {text(why)}"
-    for item in page.objections:
-        level = item.level
-        told = f"{text(item.says)} ({text(item.code)}, {text(where(item))})"
-        yield f"- {mark(level)} **{level.value}** {told}"
+    yield from map(_objection, page.objections)
     if not page.failures and not page.objections:
         yield "No check objects to any run." if brief.results else "There is no run to judge yet."
 
 
 def _charts(page: Page) -> Iterator[str]:
+    """The numbers behind the charts of the brief, which has none here."""
     for item in page.workloads:
-        yield from ("", f"## {text(item.title)}")
-        yield from _group(item)
-    for section in page.sections:
-        yield from ("", f"## {text(section.title)}", "", text(section.lede))
+        if item.figures or item.table:
+            yield from ("", f"## {text(item.title)}")
+            yield from _group(item, in_brief=True)
+    yield from _sections(page.sections, in_brief=True)
+
+
+def _sections(sections: Iterable[Section], *, in_brief: bool = False) -> Iterator[str]:
+    for section in sections:
+        yield from ("", f"## {text(section.title)}")
+        yield from ("", text(section.lede)) if section.lede else ()
         for item in section.groups:
+            if in_brief and not (item.figures or item.table):
+                continue
             yield from ("", f"### {text(item.title)}") if item.title else ()
-            yield from _group(item)
+            yield from _group(item, in_brief=in_brief)
 
 
-def _group(item: ChartGroup) -> Iterator[str]:
+def _group(item: ChartGroup, *, in_brief: bool) -> Iterator[str]:
     if item.table:
         yield from _table(item.table)
     yield from ("", text(item.note)) if item.note else ()
+    if in_brief:
+        for table in numbers_of(item.figures):
+            yield from _table(table)
+        return
     for figure in item.figures:
         yield from ("", f"### {text(figure.title)}", "", text(figure.finding))
         yield from _table(figure.table, title="")
@@ -89,17 +133,23 @@ def _group(item: ChartGroup) -> Iterator[str]:
         yield from ("", text(note)) if note and part.rows else ()
 
 
+def _setup(page: Page) -> Iterator[str]:
+    yield from ("", "## Test configuration")
+    yield from ("", text(page.topology.alt)) if page.topology else ()
+    yield from _tables((page.configurations, *((page.hardware,) if page.hosts else ())))
+    yield from ("", "## Method")
+    yield from _tables((page.method,))
+
+
 def _back(page: Page) -> Iterator[str]:
     yield from ("", "## Every run")
     yield from _tables(page.results)
     yield from _tables((page.places,) if page.places else ())
-    yield from ("", "## Test configuration")
-    yield from _tables((page.configurations, *page.guests))
+    yield from ("", "## Hosts and workloads")
+    yield from _tables((*page.jobs, *page.guests))
     for names, tables in page.hosts:
         yield from ("", f"### {text(names)}")
         yield from _tables(tables)
-    yield from ("", "## Method")
-    yield from _tables((page.method, *page.jobs))
     yield from ("", "## How to repeat it")
     for one in page.repeats:
         yield from ("", f"### {text(one.label)}") if one.label else ()
@@ -131,7 +181,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    told = text(cell.text)
+    told = f"**{text(cell.line)}**" if cell.strong else text(cell.line)
     return told if cell.level is None else f"{mark(cell.level)} {told}"
 
 

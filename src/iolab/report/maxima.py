@@ -19,6 +19,8 @@ from iolab.report.series import DetailKey
 from iolab.report.table import Table
 from iolab.report.value_tables import TIMES, clients_table, maxima_table
 
+ANCHOR: Final = "maxima"
+
 _LEDE: Final = (
     "Each figure is the best of all points of its workload that are not invalid, with the place "
     "where it was reached; an invalid one stands only where there is no other."
@@ -61,7 +63,7 @@ def maxima(
     if clients is not None:
         drawn = tuple(_shares(found, looks, clients))
         groups.append(ChartGroup(clients.title, drawn, clients, _CLIENTS))
-    return Section("maxima", "Best figures", _LEDE, tuple(groups))
+    return Section(ANCHOR, "Best figures", _LEDE, tuple(groups))
 
 
 def _note(table: Table) -> str:

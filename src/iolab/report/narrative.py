@@ -32,7 +32,16 @@ from iolab.core.study import Study
 from iolab.report.bottleneck import limit_words
 from iolab.report.caveats import run_name
 from iolab.report.numbers import axis_word, count, listing, show, show_value
-from iolab.report.phrases import LEVELS, Names, joined, need_words, percent, place, terabytes
+from iolab.report.phrases import (
+    LEVELS,
+    Names,
+    joined,
+    metric_words,
+    need_words,
+    percent,
+    place,
+    terabytes,
+)
 from iolab.report.series import DetailKey
 from iolab.report.value_tables import value_text
 from iolab.stats.comparison import Verdict
@@ -177,18 +186,6 @@ def _(limit: Limited, names: Names) -> str:
 @say.register
 def _(suits: Suits, names: Names) -> str:
     return need_words(suits, names)
-
-
-def metric_words(metric: str) -> str:
-    """A metric's key in a sentence: `lat_ns_p99_9` as `p99.9 latency`."""
-    way, mark, name = metric.partition("lat_ns_")
-    if mark:
-        kind = name if name in ("mean", "max") else name.replace("_", ".")
-        return f"{way.replace('_', ' ')}{kind} latency"
-    return _RATES.get(metric, metric.removesuffix("_per_s").replace("_", " "))
-
-
-_RATES: Final = {"iops": "IOPS", "bw_bytes_per_s": "bandwidth", "ops_per_s": "operations a second"}
 
 
 def _gain_words(gain: Gained) -> str:

@@ -39,6 +39,9 @@ def _short(value: float) -> float | int:
 NOTHING: Final = "–"
 """What stands where a number is not known or not supported by enough I/Os."""
 
+TOO_FEW: Final = "too few repeats"
+"""What stands in place of an interval that would say nothing."""
+
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff"
     "\ud800-\udfff]"
@@ -79,13 +82,16 @@ def show(metric: Metric | None, *, bare_rate: bool = False) -> str:
 
 
 def show_interval(metric: Metric | None, *, bare_rate: bool = False) -> str:
-    """A metric's 95 % interval and its runs: `[12.1 k, 12.5 k] n=3`; empty without any."""
+    """A metric's 95 % interval and its runs: `[12.1 k, 12.5 k] n=3`; empty without any.
+
+    Where the interval is not worth showing it says that: `too few repeats, n=2`.
+    """
     if metric is None or metric.value is None or metric.n is None:
         return ""
     runs = f"n={metric.n}"
-    if metric.low is None or metric.high is None:
-        return runs
-    ends = (show_value(end, metric.unit, bare_rate=bare_rate) for end in (metric.low, metric.high))
+    if metric.interval is None:
+        return f"{TOO_FEW}, {runs}" if metric.lacks_repeats else runs
+    ends = (show_value(end, metric.unit, bare_rate=bare_rate) for end in metric.interval)
     return f"[{', '.join(ends)}] {runs}"
 
 

@@ -4,37 +4,41 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iolab.core.metric import Level
+from iolab.core.metric import Level, Metric
 from iolab.report.charts.chart import Figure
+from iolab.report.series import DetailKey
 from iolab.report.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One configuration's headline in a card; `configuration` is empty if there is only one."""
+class BestFigure:
+    """The best that a configuration did of a workload; `title` is that of the workload.
 
-    configuration: str
-    colour: str
-    number: str
-    unit: str
-    level: Level | None
-    anchor: str | None
-    rows: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """One workload's headline figures."""
+    `value` has none and `level` is None where nothing was measured. `latencies` are its own, each
+    with a name, `at` is the place of the axes where it was reached, `run` the one that stands for
+    it, and `reason` the check that says most against it, and what that says.
+    """
 
     title: str
-    entries: tuple[Entry, ...]
+    configuration: str
+    value: Metric
+    latencies: tuple[tuple[str, str], ...] = ()
+    at: str = ""
+    level: Level | None = None
+    run: DetailKey | None = None
+    reason: tuple[str, str] = ("", "")
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it may be quoted at all."""
+        return self.value.value is not None and self.level in (Level.VALID, Level.INDICATIVE)
 
 
 @dataclass(frozen=True, slots=True)
 class ChartGroup:
     """Charts that belong together, as those of one workload, with their table and its note.
 
-    `more` are tables that stand folded under the charts, each with a note.
+    `more` are tables, each with a note, and `further` figures that go to the appendix.
     """
 
     title: str
@@ -42,16 +46,21 @@ class ChartGroup:
     table: Table | None = None
     note: str = ""
     more: tuple[tuple[Table, str], ...] = ()
+    further: tuple[Figure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the report under a heading of its own; `lede` says what it is about."""
+    """A part of the report under a heading of its own; `lede` says what it is about.
+
+    What only backs the answer stands in the appendix.
+    """
 
     anchor: str
     title: str
     lede: str
     groups: tuple[ChartGroup, ...]
+    in_appendix: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""The report as PDF: the page's content as data for a typesetter, its figures as vectors.
+"""The report as PDF: the brief, and its appendix as a document of its own.
+
+The page's content is data for a typesetter, its figures are vectors.
 
 Nothing is written in the typesetter's language but its template, which ships with iolab: what comes
 from hosts, files and studies goes in as JSON strings and is set as text.
@@ -14,21 +16,22 @@ from typing import Any, Final
 
 from iolab.core.metric import Level, Result
 from iolab.report.brief import Brief
-from iolab.report.caveats import names_among_several, where, whose_run
+from iolab.report.caveats import Objection, names_among_several, where, whose_run
 from iolab.report.charts.chart import Figure
 from iolab.report.html import Page, make_page
-from iolab.report.numbers import clean, mark
-from iolab.report.page_parts import ChartGroup
+from iolab.report.numbers import clean, count, mark
+from iolab.report.page_parts import ChartGroup, Section
+from iolab.report.palette import INK
 from iolab.report.render import figure_pdf, typeset
 from iolab.report.run_details import RunPart
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.report.tables import evidence_text
 
-CLAIMS: Final = 5
-"""Sentences on the title page."""
-
 DRAWN_RUNS: Final = 12
 """Runs whose charts are printed in the appendix; all have their checks."""
+
+DRAWING: Final = "topology.svg"
+_SVG: Final = "http://www.w3.org/2000/svg"
 
 _TEMPLATE: Final = Path(__file__).parent / "templates" / "brief.typ"
 
@@ -46,106 +49,40 @@ class Paper(StrEnum):
 
 
 def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
-    """The document; the same brief gives the same bytes. ReportError if it cannot be made."""
-    figures = _Figures()
-    page = make_page(brief)
+    """The brief; the same one gives the same bytes. ReportError if it cannot be made."""
+    figures, page = _Figures(), make_page(brief)
+    if page.topology:
+        drawing = page.topology.svg.replace("currentColor", INK.light)
+        figures.files[DRAWING] = drawing.replace("<svg ", f'<svg xmlns="{_SVG}" ', 1).encode()
+    parts = [_group(item, figures, in_brief=True) for item in page.workloads]
+    document = {
+        **_frame(brief, page, paper, "brief"),
+        **_front(page, figures),
+        "workloads": [one for one in parts if one["figures"] or one["tables"]],
+        "chart_notes": page.chart_notes,
+        "sections": [_section(one, figures, in_brief=True) for one in page.sections],
+        "topology": page.topology.alt if page.topology else "",
+        "configuration": [
+            *_tables([page.configurations]),
+            *([_table(page.hardware, title="")] if page.hosts else []),
+        ],
+        "method": [_table(page.method, title="")],
+    }
+    return _typeset(document, figures)
+
+
+def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
+    """What backs the brief: every run, check, host and job. ReportError as above."""
+    figures, page = _Figures(), make_page(brief)
     names = names_among_several(brief.study)
     document = {
-        "paper": paper.told,
-        **_front(brief, page),
-        "workloads": [_group(item, figures) for item in page.workloads],
-        "sections": [
-            {
-                "title": one.title,
-                "lede": one.lede,
-                "groups": [_group(item, figures) for item in one.groups],
-            }
-            for one in page.sections
-        ],
-        **_back(brief, page),
-        "runs": [
-            _run(part, names, figures if number < DRAWN_RUNS else None)
-            for number, part in enumerate(page.runs)
-        ],
-    }
-    return typeset(_TEMPLATE.read_text(encoding="utf-8"), _cleaned(document), figures.files)
-
-
-def _group(item: ChartGroup, figures: _Figures) -> dict[str, Any]:
-    return {
-        "title": item.title,
-        "figures": figures.of(item.figures),
-        "tables": [_table(item.table)] if item.table else [],
-        "note": item.note,
-        "more": [{"table": _table(table), "note": note} for table, note in item.more if table.rows],
-    }
-
-
-class _Figures:
-    """Figures drawn one after the other, each in a file of its own."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-
-    def of(self, figures: Iterable[Figure]) -> list[dict[str, str]]:
-        """What the template says of each, with its file drawn."""
-        told = []
-        for figure in figures:
-            name = f"figure-{len(self.files) + 1}.pdf"
-            self.files[name] = figure_pdf(figure)
-            told.append(
-                {
-                    "file": name,
-                    "title": figure.title,
-                    "finding": figure.finding,
-                    "note": figure.note,
-                    "alt": figure.alt,
-                }
-            )
-        return told
-
-
-def _front(brief: Brief, page: Page) -> dict[str, Any]:
-    """The title page, what to know, and all sentences."""
-    names = names_among_several(brief.study)
-    failed = [
-        {
-            "level": _level(result.verdict.level),
-            "says": f"{whose_run(result, names)} failed. {result.failure or ''}".strip(),
-            "where": result.status.value,
-        }
-        for result in page.failures
-    ]
-    objections = [
-        {
-            "level": _level(item.level),
-            "says": item.says,
-            "where": f"{item.code}, {where(item)}",
-        }
-        for item in page.objections
-    ]
-    return {
-        "study": brief.study.id,
-        "title": brief.study.title,
-        "question": brief.study.question,
-        "facts": [list(pair) for pair in page.facts],
-        "alerts": list(page.alerts),
-        "summary": page.summary,
-        "claims": [one.text for one in page.said[:CLAIMS]],
-        "said": [one.text for one in page.said[CLAIMS:]],
-        "headlines": _table(page.headline_table, title=""),
-        "sessions": _tables(page.sessions),
-        "objections": [*failed, *objections],
-        "no_objection": "No check objects to any run." if brief.results else "There is no run yet.",
-    }
-
-
-def _back(brief: Brief, page: Page) -> dict[str, Any]:
-    """Configuration, method, all runs, and how to repeat them."""
-    return {
-        "configuration": _tables([page.configurations, *page.guests]),
+        **_frame(brief, page, paper, "appendix"),
+        **_caveats(brief, page),
+        "said": [one.text for one in page.said],
+        "gains": [{"table": _table(table), "note": note} for table, note in page.gains],
+        "sections": [_section(one, figures) for one in page.backing],
+        "configuration": _tables([*page.jobs, *page.guests]),
         "hosts": [{"title": names, "tables": _tables(tables)} for names, tables in page.hosts],
-        "method": _tables([page.method, *page.jobs]),
         "results": _tables(page.results),
         "repeats": [
             {
@@ -156,7 +93,107 @@ def _back(brief: Brief, page: Page) -> dict[str, Any]:
             }
             for one in page.repeats
         ],
+        "runs": [
+            _run(part, names, figures if number < DRAWN_RUNS else None)
+            for number, part in enumerate(page.runs)
+        ],
+    }
+    return _typeset(document, figures)
+
+
+def _typeset(document: dict[str, Any], figures: _Figures) -> bytes:
+    return typeset(_TEMPLATE.read_text(encoding="utf-8"), _cleaned(document), figures.files)
+
+
+def _frame(brief: Brief, page: Page, paper: Paper, part: str) -> dict[str, Any]:
+    """What both documents have: paper, title, and where they come from."""
+    return {
+        "part": part,
+        "paper": paper.told,
+        "study": brief.study.id,
+        "title": brief.study.title,
+        "question": brief.study.question,
+        "facts": [list(pair) for pair in page.facts],
+        "alerts": list(page.alerts),
         "footer": f"iolab {brief.session.iolab_version}, session {brief.session.id}",
+    }
+
+
+def _section(one: Section, figures: _Figures, *, in_brief: bool = False) -> dict[str, Any]:
+    groups = [_group(item, figures, in_brief=in_brief) for item in one.groups]
+    kept = [group for group in groups if group["figures"] or group["tables"] or group["more"]]
+    return {"title": one.title, "lede": one.lede, "groups": kept}
+
+
+def _group(item: ChartGroup, figures: _Figures, *, in_brief: bool = False) -> dict[str, Any]:
+    more = () if in_brief else item.more
+    return {
+        "title": item.title,
+        "figures": figures.of(item.figures, plain=in_brief),
+        "tables": [_table(item.table)] if item.table else [],
+        "note": item.note,
+        "more": [{"table": _table(table), "note": note} for table, note in more if table.rows],
+    }
+
+
+class _Figures:
+    """Figures drawn one after the other, each in a file of its own."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+
+    def of(self, figures: Iterable[Figure], *, plain: bool = False) -> list[dict[str, str]]:
+        """What the template says of each, with its file drawn; of `plain` ones nothing twice."""
+        told = []
+        for figure in figures:
+            name = f"figure-{len(self.files)}.pdf"
+            self.files[name] = figure_pdf(figure)
+            told.append(
+                {
+                    "file": name,
+                    "title": figure.title,
+                    "finding": "" if plain else figure.finding,
+                    "note": figure.note,
+                    "alt": figure.alt,
+                }
+            )
+        return told
+
+
+def _front(page: Page, figures: _Figures) -> dict[str, Any]:
+    """The first page: the answer, how sure it is, the best of each workload, a few caveats."""
+    told = page.answer
+    rest = told.of_caveats - len(told.caveats)
+    return {
+        "answer": told.says,
+        "sure": told.sure,
+        "matrix": _table(told.matrix, title=""),
+        "note": told.note,
+        "first": figures.of([told.chart] if told.chart else [], plain=True),
+        "sessions": _tables(page.sessions),
+        "objections": [_objection(item) for item in told.caveats],
+        "more": f"{count(rest, 'more caveat')} in the appendix." if rest else "",
+    }
+
+
+def _objection(item: Objection) -> dict[str, Any]:
+    return {"level": _level(item.level), "says": item.says, "where": f"{item.code}, {where(item)}"}
+
+
+def _caveats(brief: Brief, page: Page) -> dict[str, Any]:
+    """Every failure and every objection."""
+    names = names_among_several(brief.study)
+    failed = [
+        {
+            "level": _level(result.verdict.level),
+            "says": f"{whose_run(result, names)} failed. {result.failure or ''}".strip(),
+            "where": result.status.value,
+        }
+        for result in page.failures
+    ]
+    return {
+        "objections": [*failed, *map(_objection, page.objections)],
+        "no_objection": "No check objects to any run." if brief.results else "There is no run yet.",
     }
 
 
@@ -198,7 +235,9 @@ def _table(one: Table, title: str | None = None) -> dict[str, Any]:
 
 
 def _cell(cell: Cell) -> dict[str, Any]:
-    return {"text": cell.text} if cell.level is None else {"level": _level(cell.level)}
+    if cell.level is not None:
+        return {"level": _level(cell.level)}
+    return {"text": cell.text, "under": cell.under, "strong": cell.strong}
 
 
 def _level(level: Level) -> dict[str, str]:

@@ -186,3 +186,15 @@ def _without_cost(one: Suits) -> str:
         if weighs and not one.per
         else ""
     )
+
+
+def metric_words(metric: str) -> str:
+    """A metric's key in a sentence: `lat_ns_p99_9` as `p99.9 latency`."""
+    way, mark, name = metric.partition("lat_ns_")
+    if mark:
+        kind = name if name in ("mean", "max") else name.replace("_", ".")
+        return f"{way.replace('_', ' ')}{kind} latency"
+    return _RATES.get(metric, metric.removesuffix("_per_s").replace("_", " "))
+
+
+_RATES: Final = {"iops": "IOPS", "bw_bytes_per_s": "bandwidth", "ops_per_s": "operations a second"}

@@ -50,6 +50,9 @@ _MEASURES: Final = {
     Over.COST: "cost",
 }
 
+_DECIDING: Final = (Over.COST, Over.USABLE, Over.RAW, Over.NODE)
+"""The first of these that is known stands in the brief, the others in its appendix."""
+
 NAMED_MOST: Final = 6
 """Workloads, configurations or currencies in a sentence; more are counted."""
 
@@ -72,7 +75,7 @@ def value(
     if left_out:
         first = replace(first, note=f"{first.note} {_fewer(left_out)}")
     groups = (first, *_each(owners, peaks, looks, anchors))
-    return Section("value", "Price/performance", _LEDE, groups)
+    return Section("value", "Price/performance", _LEDE, groups, in_appendix=False)
 
 
 def _bought(
@@ -125,15 +128,20 @@ def _each(
     looks: Mapping[str, Look],
     anchors: Mapping[DetailKey, str],
 ) -> Iterator[ChartGroup]:
-    """A group of charts for each measure that anything is divided by."""
+    """A group of charts for each measure; the one that decides is for the brief."""
     found = [*quotients(owners, [one.best for one in peaks]), *capacities(owners)]
     verdicts = {one.best: one.verdict(anchors) for one in peaks}
     order = sorted(found, key=lambda one: list(Over).index(one.size.over))
+    known = {one.size.over for one in found if one.of.workload}
+    shown = next((one for one in _DECIDING if one in known), None)
     for per in dict.fromkeys(one.size.per for one in order):
         mine = [one for one in found if one.size.per == per]
         figures = tuple(_figures(per, mine, looks, verdicts))
-        if figures:
+        first = mine[0].size.over is shown
+        if figures and first:
             yield ChartGroup(f"For each {per}", figures)
+        elif figures:
+            yield ChartGroup(f"For each {per}", (), further=figures)
 
 
 def _figures(

@@ -21,10 +21,10 @@ from iolab.analysis.value import (
 )
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric
-from iolab.report.numbers import NOTHING, axis_label, show, show_value
+from iolab.report.numbers import NOTHING, TOO_FEW, axis_label, show, show_value
 from iolab.report.peaks import Peak
 from iolab.report.series import DetailKey
-from iolab.report.table import Cell, Table, columns, row
+from iolab.report.table import Cell, Table, columns, filled, row
 
 Anchors = Mapping[DetailKey, str]
 
@@ -62,7 +62,7 @@ def maxima_table(
         ]
         texts += [factor_text(over(best, bases.get(best.workload)))] if several else []
         rows.append((*row(*texts), peak.verdict(anchors)))
-    return _filled(Table("Best figures", heads, tuple(rows)))
+    return filled(Table("Best figures", heads, tuple(rows)))
 
 
 def clients_table(
@@ -109,7 +109,7 @@ def clients_table(
         *columns(("Verdict",)),
     )
     name = "One client and the fleet" if beside else "The mean of each host"
-    return _filled(Table(name, heads, tuple(rows))) if rows else None
+    return filled(Table(name, heads, tuple(rows))) if rows else None
 
 
 def normalised_table(
@@ -211,12 +211,10 @@ def value_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
 
 def interval_text(metric: Metric) -> str:
     """From where to where it may be, and over how many runs; what rounding leaves has no runs."""
-    if metric.low is None or metric.high is None:
-        return f"n={metric.n}" if metric.n is not None else NOTHING
-    ends = [
-        value_text(Metric(end, metric.unit), bare_rate=True) for end in (metric.low, metric.high)
-    ]
     runs = f" n={metric.n}" if metric.n is not None else ""
+    if metric.interval is None:
+        return f"{TOO_FEW},{runs}" if metric.lacks_repeats else runs.strip() or NOTHING
+    ends = [value_text(Metric(end, metric.unit), bare_rate=True) for end in metric.interval]
     return f"[{', '.join(ends)}]{runs}"
 
 
@@ -227,20 +225,6 @@ def factor_text(times: Metric | None) -> str:
     if times.low is None or times.high is None:
         return f"{times.value:.3g}"
     return f"{times.value:.3g} ({times.low:.3g} to {times.high:.3g})"
-
-
-def _filled(table: Table) -> Table:
-    """The table without columns in which no row has anything."""
-    kept = [
-        place
-        for place in range(len(table.columns))
-        if any(cells[place].text != NOTHING for cells in table.rows)
-    ]
-    return Table(
-        table.title,
-        tuple(table.columns[place] for place in kept),
-        tuple(tuple(cells[place] for place in kept) for cells in table.rows),
-    )
 
 
 def _order(one: Quotient) -> int:

@@ -93,8 +93,6 @@ def test_the_largest_gain_names_its_cell() -> None:
     assert len(largest.rows) == 2 * 3
     bars = page.workloads[0].figures[0]
     assert "New over Old: +2" in bars.finding
-    texts = [layer["data"]["values"][0].get("t", "") for layer in bars.spec["layer"]]
-    assert first["Largest gain"] in texts
     cells, _ = page.workloads[0].more[0]
     assert cells.title == "Gain over Old, cell by cell"
     assert len(cells.rows) == 4 * 3
@@ -133,7 +131,7 @@ def test_published_results_are_named_as_such() -> None:
     told = published_tables(read_published(text))
     brief = replace(shared.brief("paced"), published=told, details={})
     page = make_page(brief)
-    assert ("published", "Published elsewhere") in page.contents
+    assert ("published", "Published elsewhere", True) in page.contents
     assert page.published is not None
     assert page.published.results.rows[0][2].text == "840,097"
     html = shared.drawn(brief)

@@ -8,7 +8,9 @@ from typing import Final
 from iolab.analysis.points import PointSummary, summarise
 from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
-from iolab.core.workload import Access, Indicator
+from iolab.core.workload import Access, Indicator, Workload
+from iolab.report.charts.chart import Figure
+from iolab.report.charts.lines import Line, quantity_figure, rate_of, rate_unit
 from tests.report.studies import one_configuration
 from tests.report.synthetic import job, study_of, workload
 
@@ -44,3 +46,9 @@ def result(depth: int, iops: float | None, level: Level = Level.VALID, repeat: i
 def points(results: Sequence[Result]) -> tuple[PointSummary, ...]:
     """The results of the workload, those of one depth together."""
     return summarise(results, study_of("s", "S", "", one_configuration("a"), (WORKLOAD,)))
+
+
+def rate_figure(workload: Workload, axis: str, lines: Sequence[Line]) -> Figure:
+    """What a workload is run for against an axis."""
+    rate = rate_of(workload.indicator)
+    return quantity_figure(workload.title, axis, lines, rate, rate_unit(rate))

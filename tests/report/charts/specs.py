@@ -11,7 +11,6 @@ from iolab.core.metric import Level, Metric
 from iolab.core.workload import Indicator
 from iolab.guests.latency_account import account_figure
 from iolab.guests.node_chart import inside_figure
-from iolab.report.charts.bars import Named, bars_figure
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.distribution import Drawn, distribution_figure
 from iolab.report.charts.heat import heat_figure
@@ -21,9 +20,9 @@ from iolab.report.charts.lines import (
     Line,
     Quantity,
     latency_figure,
+    load_figure,
     quantity_figure,
     rate_of,
-    throughput_figure,
 )
 from iolab.report.charts.ratios import Dot, beside_figure
 from iolab.report.charts.scaling import growth_figure
@@ -33,7 +32,7 @@ from iolab.report.palette import SERIES
 from iolab.report.series import Curve, HeatMap, Panel, Timeline, Trace
 from iolab.report.table import Table
 from tests.report.charts.fleets import accounts, node
-from tests.report.charts.outcomes import WORKLOAD, points, result
+from tests.report.charts.outcomes import WORKLOAD, points, rate_figure, result
 from tests.report.charts.values import value_figures
 from tests.report.growing import RATES, drawn
 
@@ -99,19 +98,12 @@ def heat() -> HeatMap:
 def figures() -> dict[str, Figure]:
     """Each figure by the name of its kind."""
     return {
-        "throughput": throughput_figure(WORKLOAD, "iodepth", lines()),
+        "throughput": rate_figure(WORKLOAD, "iodepth", lines()),
         "latency": latency_figure(WORKLOAD.title, "iodepth", lines()[:1]),
         "distribution": distribution_figure(
             "Random read", "Latency by percentile", [Drawn(CURVE, "read", SERIES[0])]
         ),
-        "bars": bars_figure(
-            "Random read",
-            "iodepth",
-            lines(),
-            rate_of(Indicator.IOPS),
-            "1/s",
-            Named("Performance", 8.0, "+58 %"),
-        ),
+        "load": load_figure("Random read", "iodepth", lines(), rate_of(Indicator.IOPS)),
         "tradeoff": tradeoff_figure(
             "Random read", "iodepth", lines(), rate_of(Indicator.IOPS), "1/s", (MEAN, TAIL)
         ),

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
+from iolab.core.configuration import Limit
 from iolab.core.metric import Level
+from iolab.core.workload import Indicator
 from iolab.report.charts.chart import Figure, Spec
-from iolab.report.charts.lines import shape_of
+from iolab.report.charts.lines import MEAN, Line, load_figure, rate_of, shape_of
+from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.palette import FAINT, INK, MUTED, PAPER, RAISED, SERIES, Token
-from tests.report.charts.specs import figures
+from tests.report.charts.outcomes import points, result
+from tests.report.charts.specs import figures, lines
 
 CROSS: Final = "M-.7,-.7L.7,.7M.7,-.7L-.7,.7"
 FIRST, SECOND, THIRD = SERIES[:3]
@@ -122,20 +127,40 @@ def test_percentiles_stand_at_their_nines() -> None:
     assert texts(figure) == ["read", "µs"]
 
 
-def test_bars_start_at_zero_in_the_order_of_loads_and_configurations() -> None:
-    figure = figures()["bars"]
-    first, second = of(figure, "bar")
-    assert list(rows([first], "x", "n", "y")) == [(1, 0, 20), (4, 0, 70), (8, 0, 95)]
-    assert list(rows([second], "x", "n", "y")) == [(1, 1, 25), near(8, 1, UPPER)]
-    x = first["encoding"]["x"]
-    assert (x["type"], x["scale"]["domain"]) == ("ordinal", [1, 4, 8, 16])
-    assert domain(figure, "y") == ("linear", [0, 200])
-    assert list(rows(of(figure, "rule"), "x", "n", "y", "y2")) == [near(8, 1, LOW, HIGH)]
-    assert marked(figure, INK) == {
-        "indicative": [(4, 70), near(8, UPPER)],
-        "invalid": [(8, 95)],
-    }
-    assert next(rows(of(figure, "text"), "x", "n", "t")) == (8, 1, "+58 %")
+def test_rate_and_latency_stand_over_each_other_on_the_same_loads() -> None:
+    figure = figures()["load"]
+    above, below = figure.spec["vconcat"]
+    assert list(rows(of(figure, "line", FIRST), "x", "y")) == [(1, 20), (4, 70), (8, 95)]
+    mean, tail = of(figure, "line", FIRST, plot=1)
+    assert list(rows([mean], "x", "y")) == [(1, 50), near(4, 57.142857), near(8, 84.210526)]
+    assert list(rows([tail], "x", "y")) == [(1, 150), near(4, 171.428571), near(8, 252.631579)]
+    labels = [plot["layer"][0]["encoding"]["x"]["axis"].get("labels") for plot in (above, below)]
+    assert labels == [False, None]
+
+
+def test_an_interval_that_says_nothing_is_not_drawn_and_does_not_stretch_an_axis() -> None:
+    pair = (result(8, 150_000.0), result(8, 200.0, repeat=2))
+    wild = [Line("c", SERIES[0], (), points(pair))]
+    (point,) = wild[0].points
+    assert (point.metrics["iops"].high or 0.0) > 1e9
+    figure = load_figure("s", "iodepth", wild, rate_of(Indicator.IOPS))
+    assert not [one for plot in (0, 1) for one in of(figure, "rule", plot=plot)]
+    ends = [
+        plot["layer"][0]["encoding"]["y"]["scale"]["domain"][1] for plot in figure.spec["vconcat"]
+    ]
+    assert ends[0] <= 200
+    assert "Too few repeats" in figure.note
+
+
+def test_the_knee_and_the_most_under_a_limit_are_named_at_their_points() -> None:
+    first = replace(lines()[0], knee=4)
+    limit = Limit("lat_ns_mean", 60_000.0)
+    rate = rate_of(Indicator.IOPS)
+    figure = tradeoff_figure("s", "iodepth", [first], rate, "1/s", (MEAN,), limit=limit)
+    named = [one for one in rows(of(figure, "text"), "x", "y", "t") if "limit" in (one[2] or "")]
+    assert named == [(*near(70, 57.142857), "knee, limit")]
+    (line,) = [one for one in of(figure, "rule") if "x2" in one["encoding"]]
+    assert list(rows([line], "y")) == [(60,)]
 
 
 def test_latency_against_rate_has_each_load_beside_its_point() -> None:
@@ -286,7 +311,7 @@ def test_lying_bars_end_at_their_values() -> None:
         ("guests", ("20 k IOPS at 2 VMs to 95 k IOPS at 16", "at worst invalid")),
         ("latency", ("50 µs at iodepth 1 to 84.2 µs at 8",)),
         ("distribution", ("within 80 µs", "99.9 % within 2 ms")),
-        ("bars", ("Performance: from 25 k", "at worst indicative")),
+        ("load", ("Performance: from 25 k", "at worst indicative")),
         ("tradeoff", ("20 k IOPS at p99 150 µs", "95 k IOPS at p99 253 µs")),
         ("timeline", ("30.3 k IOPS on average", "30 k IOPS and 31 k", "100 µs and 100 µs")),
         ("heat", ("110 µs and 130 µs", "second 3", "300 µs")),

@@ -12,13 +12,13 @@ from iolab.core.metric import Level
 from iolab.core.workload import Indicator
 from iolab.report.charts.chart import LINE_GAP, linear_scale, log_scale, spread, time_ticks
 from iolab.report.charts.distribution import MARKS, Drawn, at_percent, distribution_figure
-from iolab.report.charts.lines import MAX_LINES, MEAN, Line, rate_of, shape_of, throughput_figure
+from iolab.report.charts.lines import MAX_LINES, MEAN, Line, rate_of, shape_of
 from iolab.report.charts.timeline import TABLE_ROWS, timeline_figure
 from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.palette import PAPER, SERIES
 from iolab.report.render import figure_pdf
 from iolab.report.series import Curve, Panel, Timeline, Trace
-from tests.report.charts.outcomes import WORKLOAD, points, result
+from tests.report.charts.outcomes import WORKLOAD, points, rate_figure, result
 from tests.report.charts.specs import CURVE, figures, lines
 
 
@@ -31,7 +31,7 @@ def test_a_figure_has_its_whole_size_on_a_page_of_its_own(name: str) -> None:
 
 
 def test_each_verdict_has_a_shape_and_only_valid_is_filled() -> None:
-    layers = throughput_figure(WORKLOAD, "iodepth", lines()[:1]).spec["layer"]
+    layers = rate_figure(WORKLOAD, "iodepth", lines()[:1]).spec["layer"]
     points = [layer for layer in layers if layer["mark"]["type"] == "point"]
     assert [layer["mark"]["shape"] for layer in points] == [shape_of(level) for level in Level]
     hollow = [layer["mark"]["fill"] == PAPER.stand_in for layer in points]
@@ -39,7 +39,7 @@ def test_each_verdict_has_a_shape_and_only_valid_is_filled() -> None:
 
 
 def test_a_run_that_is_not_valid_is_drawn_and_never_hidden() -> None:
-    figure = throughput_figure(WORKLOAD, "iodepth", lines()[:1])
+    figure = rate_figure(WORKLOAD, "iodepth", lines()[:1])
     drawn = [
         row
         for layer in figure.spec["layer"]
@@ -52,7 +52,7 @@ def test_a_run_that_is_not_valid_is_drawn_and_never_hidden() -> None:
 
 
 def test_depths_stand_at_doublings() -> None:
-    encoding = throughput_figure(WORKLOAD, "iodepth", lines()).spec["layer"][0]["encoding"]
+    encoding = rate_figure(WORKLOAD, "iodepth", lines()).spec["layer"][0]["encoding"]
     assert encoding["x"]["scale"]["base"] == 2
     assert encoding["x"]["axis"]["values"] == [1, 4, 8, 16]
 
@@ -61,9 +61,7 @@ def test_line_and_bar_tell_what_is_published_and_small_marks_the_runs() -> None:
     runs = [result(8, iops, repeat=n) for n, iops in enumerate((10e3, 11e3, 12e3), 1)]
     (point,) = points(runs)
     metric = point.metrics["iops"]
-    layers = throughput_figure(WORKLOAD, "iodepth", [Line("c", SERIES[0], (), (point,))]).spec[
-        "layer"
-    ]
+    layers = rate_figure(WORKLOAD, "iodepth", [Line("c", SERIES[0], (), (point,))]).spec["layer"]
     line, small, bar, large = layers[:4]
     assert [row["y"] for row in small["data"]["values"]] == [10.0, 11.0, 12.0]
     assert small["mark"]["size"] < large["mark"]["size"]
@@ -76,7 +74,7 @@ def test_line_and_bar_tell_what_is_published_and_small_marks_the_runs() -> None:
 
 def test_a_run_that_did_not_enter_is_drawn_and_tabled_with_its_verdict() -> None:
     found = points([result(8, 10e3), result(8, 90e3, Level.INVALID, repeat=2)])
-    figure = throughput_figure(WORKLOAD, "iodepth", [Line("c", SERIES[0], (), found)])
+    figure = rate_figure(WORKLOAD, "iodepth", [Line("c", SERIES[0], (), found)])
     drawn = [layer for layer in figure.spec["layer"] if layer["mark"]["type"] == "point"]
     shapes = [layer["mark"]["shape"] for layer in drawn]
     assert shapes == [shape_of(level) for level in (Level.VALID, Level.INVALID, Level.VALID)]
@@ -104,7 +102,7 @@ def test_lines_beyond_the_limit_stand_in_the_table_alone() -> None:
     many = [
         Line(f"c{i}", SERIES[0], (), points((result(1, 1e3), result(2, 2e3)))) for i in range(11)
     ]
-    figure = throughput_figure(WORKLOAD, "iodepth", many)
+    figure = rate_figure(WORKLOAD, "iodepth", many)
     drawn = [layer for layer in figure.spec["layer"] if layer["mark"]["type"] == "line"]
     assert (len(drawn), len(figure.table.rows)) == (MAX_LINES, 22)
     assert "3 lines more" in figure.note
@@ -113,7 +111,7 @@ def test_lines_beyond_the_limit_stand_in_the_table_alone() -> None:
 def test_a_hostile_name_reaches_no_expression() -> None:
     name = "'+alert(1)+'\u202e\x1b"
     many = [Line(name, SERIES[0], (), lines()[0].points), lines()[1]]
-    spec = throughput_figure(WORKLOAD, "iodepth", many).spec
+    spec = rate_figure(WORKLOAD, "iodepth", many).spec
     text = json.dumps([layer["encoding"] for layer in spec["layer"]])
     assert "alert" not in text
     assert "\\u202e" not in json.dumps(spec).replace("\\\\u202e", "")

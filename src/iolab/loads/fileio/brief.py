@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from iolab.analysis.curves import findings
-from iolab.analysis.points import FIGURES, PointSummary, summarise
+from iolab.analysis.findings import bends
+from iolab.analysis.points import FIGURES, Axis, PointSummary, summarise
 from iolab.analysis.steady import measured_window
 from iolab.analysis.sums import DIRECTIONS, measure
 from iolab.core.metric import Result
@@ -15,7 +16,7 @@ from iolab.core.run import RunRecord
 from iolab.core.samples import Direction
 from iolab.core.study import Study
 from iolab.core.workload import Indicator, Job, Workload
-from iolab.report.best import Headline, headlines_of, interval_of
+from iolab.report.best import Headline, best_figure, headlines_of
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import (
@@ -26,16 +27,14 @@ from iolab.report.charts.choose import (
 )
 from iolab.report.kinds import Anchors, Charts, HostsReport, Latencies, LoadReport, Looks
 from iolab.report.numbers import NOTHING, show
-from iolab.report.page_parts import Card, ChartGroup, Entry
+from iolab.report.page_parts import BestFigure, ChartGroup
 from iolab.report.palette import Token
 from iolab.report.points import point_table
 from iolab.report.results import POINTS_NOTE, markdown_lines, markdown_row
 from iolab.report.run_series import curve_of, load_panels
-from iolab.report.series import DetailKey, Grid, Panel, RunDetail
+from iolab.report.series import Grid, Panel, RunDetail
 from iolab.report.table import Table, axis_names
 from iolab.report.tables import SHOWN_METRICS, hosts_table, results_table, workloads_table
-
-_NO_FIGURE: Final = "not measured"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,11 +100,10 @@ class FileReport(LoadReport):
         plain = (one for one in every if not self.hosts.are_swept(one.workload))
         return (*plain, *self.hosts.headlines(study, points))
 
-    def cards(self, brief: Brief, looks: Looks, anchors: Anchors) -> tuple[Card, ...]:
-        """A card for each workload."""
-        several = len(brief.study.configurations) > 1
+    def best_figures(self, brief: Brief) -> tuple[BestFigure, ...]:
+        """Of each workload its figure with the mean latency and p99.5."""
         found = self.headlines(brief.study, brief.points)
-        return _cards(found, looks, anchors, several=several)
+        return tuple(best_figure(one, _latencies(one)) for one in found)
 
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:  # noqa: ARG002
         """Throughput and latency against the axis, and latency by percentile."""
@@ -114,7 +112,11 @@ class FileReport(LoadReport):
             for one in brief.study.workloads
             if self.makes(one) and not self.hosts.are_swept(one)
         )
-        own = {one.id: list(_charts(brief, one, looks)) for one in plain}
+        knees = {
+            (one.workload, one.configuration, one.fixed): one.load
+            for one in bends(brief.study, brief.points)
+        }
+        own = {one.id: list(_charts(brief, one, looks, knees)) for one in plain}
         return {**own, **self.hosts.charts(brief, looks)}
 
     def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
@@ -137,65 +139,33 @@ def _charts(
     brief: Brief,
     workload: Workload,
     looks: Mapping[str, Look],
+    knees: Mapping[tuple[str, str, Axis], int],
 ) -> Iterator[ChartGroup]:
-    """Throughput and latency against the axis, and latency by percentile."""
+    """Rate and latency over the load; apart from these, latency by percentile."""
     own = [point for point in brief.points if point.key.workload == workload.id]
     curves = findings(brief.study, brief.results).curves
     best = [one for one in headlines_of(brief.study, own) if one.workload is workload]
-    figures = axis_figures(workload, own, looks, curves)
+    mine = {(who, fixed): at for (what, who, fixed), at in knees.items() if what == workload.id}
+    figures = axis_figures(workload, own, looks, curves, mine)
     results = [result for result in brief.results if result.workload == workload.id]
     by_percentile = workload_distribution(workload, best, results, brief.details, looks)
-    figures += [by_percentile] if by_percentile is not None else []
-    if figures:
-        yield ChartGroup(workload.title, tuple(figures))
+    further = () if by_percentile is None else (by_percentile,)
+    if figures or further:
+        yield ChartGroup(workload.title, tuple(figures), further=further)
 
 
-def _cards(
-    found: Sequence[Headline],
-    looks: Mapping[str, Look],
-    anchors: Mapping[DetailKey, str],
-    *,
-    several: bool,
-) -> tuple[Card, ...]:
-    grouped: dict[str, list[Headline]] = {}
-    for headline in found:
-        grouped.setdefault(headline.workload.id, []).append(headline)
-    return tuple(
-        Card(
-            group[0].workload.title,
-            tuple(_entry(headline, looks, anchors, several=several) for headline in group),
-        )
-        for group in grouped.values()
-    )
-
-
-def _entry(
-    headline: Headline,
-    looks: Mapping[str, Look],
-    anchors: Mapping[DetailKey, str],
-    *,
-    several: bool,
-) -> Entry:
-    token = looks[headline.configuration.id].token
-    name = headline.configuration.title if several else ""
+def _latencies(headline: Headline) -> tuple[tuple[str, str], ...]:
+    """What is known of the latency where it is not the figure itself."""
     best = headline.best
     if best is None:
-        return Entry(name, token.css, _NO_FIGURE, "", None, None, ())
-    number, _, unit = show(best.figure).rpartition(" ")
-    rows = [("95 % interval", interval_of(best.figure))]
-    if best.axis:
-        of = f" (best of {headline.compared})" if headline.compared > 1 else ""
-        rows.append((f"at{of}", best.axis))
-    if best.host_count > 1 and headline.workload.indicator is not Indicator.LATENCY:
-        word = "guest" if best.shown.nodes else "host"
-        rows.append((f"mean per {word} ({best.host_count})", show(best.per_host)))
-    if headline.workload.indicator is not Indicator.LATENCY:
-        rows.append(("latency mean", show(best.lat_mean)))
-    else:
-        unit = f"{unit} mean"
-    rows.append(("latency p99.5", show(best.lat_tail)))
-    anchor = anchors.get((best.shown.digest, best.shown.repeat))
-    return Entry(name, token.css, number, unit, best.level, anchor, tuple(rows))
+        return ()
+    named = (("mean", best.lat_mean), ("p99.5", best.lat_tail))
+    own = FIGURES[headline.workload.indicator]
+    return tuple(
+        (name, show(one))
+        for name, one in named
+        if one.value is not None and not (name == "mean" and own == "lat_ns_mean")
+    )
 
 
 def _runs_text(results: Sequence[Result]) -> str:

@@ -19,8 +19,8 @@ from iolab.loads.keyvalue.charts import (
     GAIN_NOTE,
     LARGEST_NOTE,
     gains_document,
-    key_cards,
     key_charts,
+    key_figures,
     key_gains,
     largest_table,
 )
@@ -51,7 +51,7 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.distribution import Drawn, distribution_figure
 from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks
-from iolab.report.page_parts import Card, ChartGroup
+from iolab.report.page_parts import BestFigure, ChartGroup
 from iolab.report.palette import Token, series_token
 from iolab.report.results import POINTS_NOTE, markdown_lines
 from iolab.report.run_series import (
@@ -134,9 +134,9 @@ class KeyValueReport(LoadReport):
         groups = groups_in(study, points)
         return tuple(headline for group in groups for headline in group_headlines(group, study))
 
-    def cards(self, brief: Brief, looks: Looks, anchors: Anchors) -> tuple[Card, ...]:
+    def best_figures(self, brief: Brief) -> tuple[BestFigure, ...]:
         """The most operations a second of each group."""
-        return key_cards(groups_in(brief.study, brief.points), brief.study, looks, anchors)
+        return key_figures(groups_in(brief.study, brief.points), brief.study)
 
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:  # noqa: ARG002
         """Each group, with what devices and databases told beside it."""

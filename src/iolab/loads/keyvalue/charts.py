@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 from iolab.analysis.gains import Gain, Gains, LargestGain, gains
@@ -29,8 +30,7 @@ from iolab.loads.keyvalue.report import (
     value_of,
 )
 from iolab.loads.keyvalue.workload import KeyOperation
-from iolab.report.best import Headline, PointFigures
-from iolab.report.charts.bars import Named, bars_figure
+from iolab.report.best import PointFigures, best_figure
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import Look
 from iolab.report.charts.lines import (
@@ -38,14 +38,14 @@ from iolab.report.charts.lines import (
     Quantity,
     finding_of,
     latency_figure,
+    load_figure,
+    quantity_figure,
     rate_of,
-    throughput_figure,
 )
 from iolab.report.charts.tradeoff import tradeoff_figure
-from iolab.report.numbers import NOTHING, axis_label, axis_number, count, show, show_interval
-from iolab.report.page_parts import Card, ChartGroup, Entry
+from iolab.report.numbers import NOTHING, axis_label, count, show
+from iolab.report.page_parts import BestFigure, ChartGroup
 from iolab.report.points import metric_document
-from iolab.report.series import DetailKey
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
 
 GAIN_NOTE: Final = (
@@ -227,17 +227,6 @@ def difference_text(gain: Gain) -> str:
     return f"{sign}{show(replace(gain.candidate, value=abs(gain.difference)))}"
 
 
-def named_bar(found: Sequence[Gains], group: Group, looks: Mapping[str, Look]) -> Named | None:
-    """What is written over the bar of the largest gain in operations a second."""
-    best = largest_of(found, WHOLE_KEY)
-    if best is None:
-        return None
-    one, largest = best
-    at = axis_number(group.axis, dict(largest.gain.axis)[group.axis])
-    text = share_text(largest.gain.share)
-    return None if at is None else Named(looks[one.candidate].title, at, text)
-
-
 def gain_sentence(found: Sequence[Gains], group: Group, looks: Mapping[str, Look]) -> str:
     """The largest gain in operations a second with its cell and what it says; empty for none."""
     best = largest_of(found, WHOLE_KEY)
@@ -323,59 +312,20 @@ _STORE_NOTE: Final = (
 )
 
 
-def key_cards(
-    groups: Sequence[Group],
-    study: Study,
-    looks: Mapping[str, Look],
-    anchors: Mapping[DetailKey, str],
-) -> tuple[Card, ...]:
-    """A card for each group: the most operations a second of each configuration."""
-    cards = []
-    for group in groups:
-        named = len(study.configurations) > 1
-        entries = tuple(
-            _entry(headline, group, looks, anchors, named=named)
-            for headline in group_headlines(group, study)
-        )
-        cards.append(Card(group.title, entries))
-    return tuple(cards)
+def key_figures(groups: Sequence[Group], study: Study) -> tuple[BestFigure, ...]:
+    """The most operations a second of each group and configuration, with its main latencies."""
+    return tuple(
+        best_figure(headline, tuple(_latencies(headline.best, group)) if headline.best else ())
+        for group in groups
+        for headline in group_headlines(group, study)
+    )
 
 
-def _entry(
-    headline: Headline,
-    group: Group,
-    looks: Mapping[str, Look],
-    anchors: Mapping[DetailKey, str],
-    *,
-    named: bool,
-) -> Entry:
-    look = looks[headline.configuration.id]
-    name, best = look.title if named else "", headline.best
-    if best is None:
-        return Entry(name, look.token.css, "not measured", "", None, None, ())
-    number = show(best.figure, bare_rate=True)
-    anchor = anchors.get((best.shown.digest, best.shown.repeat))
-    rows = tuple(_card_rows(best, headline, group))
-    return Entry(name, look.token.css, number, UNIT, best.level, anchor, rows)
-
-
-def _card_rows(best: PointFigures, headline: Headline, group: Group) -> Iterator[tuple[str, str]]:
-    interval = show_interval(best.figure, bare_rate=True)
-    if best.figure.n != 1 and interval:
-        yield "95 % interval", interval
-    own = tuple(pair for pair in best.shown.axis if pair[0] == group.axis)
-    if own:
-        of = f" (best of {headline.compared})" if headline.compared > 1 else ""
-        yield f"at{of}", axis_label(own)
-    if best.host_count > 1:
-        yield f"mean per host ({best.host_count})", show(best.per_host)
+def _latencies(best: PointFigures, group: Group) -> Iterator[tuple[str, str]]:
     metrics = next(p.metrics for p in group.points if p.digest == best.shown.digest)
     main = main_operation([metrics])
     tail = drawn_tail(group.workload.job, [metrics], main)
     yield from known_latencies(metrics, main, ("mean", tail))
-    for one in timed([metrics]):
-        if one is not main and not one.is_intended:
-            yield from known_latencies(metrics, one, ("mean",))
 
 
 def key_charts(
@@ -386,8 +336,9 @@ def key_charts(
         return None
     own = within(found, group)
     figures = tuple(_figures(group, looks, own)) if group.axis else ()
+    further = tuple(_further(group, looks)) if group.axis else ()
     tables = (*_gains(group, looks, own), *_tables(group, study, told, looks))
-    return ChartGroup(group.title, figures, more=tables)
+    return ChartGroup(group.title, figures, more=tables, further=further)
 
 
 def _gains(
@@ -410,19 +361,29 @@ def lines_of(group: Group, looks: Mapping[str, Look]) -> list[Line]:
 
 
 def _figures(group: Group, looks: Mapping[str, Look], found: Sequence[Gains]) -> Iterator[Figure]:
+    """Rate and latency over the load, and one against the other."""
     lines, axis = lines_of(group, looks), group.axis
     metrics = [point.metrics for point in group.points]
-    rate = rate_of(group.workload.indicator)
-    if len(lines) > 1:
-        named = named_bar(found, group, looks)
-        figure = bars_figure(group.title, axis, lines, rate, UNIT, named)
-        yield replace(figure, finding=figure.finding + gain_sentence(found, group, looks))
-    else:
-        yield throughput_figure(group.workload, axis, lines)
+    rate, main = rate_of(group.workload.indicator), main_operation(metrics)
+    if main not in timed(metrics):
+        yield quantity_figure(group.title, axis, lines, rate, UNIT)
+        return
+    tail = drawn_tail(group.workload.job, metrics, main)
+    figure = load_figure(
+        group.title, axis, lines, rate, _latency(main, "mean"), _latency(main, tail)
+    )
+    yield replace(figure, finding=figure.finding + gain_sentence(found, group, looks))
+    yield next(_tradeoffs(group, lines, main))
+
+
+def _further(group: Group, looks: Mapping[str, Look]) -> Iterator[Figure]:
+    """The tail against the rate where it has a chart of its own, and other operations."""
+    lines, axis = lines_of(group, looks), group.axis
+    metrics = [point.metrics for point in group.points]
     main = main_operation(metrics)
     operations = [one for one in timed(metrics) if not one.is_intended]
     if main in operations:
-        yield from _tradeoffs(group, lines, main)
+        yield from islice(_tradeoffs(group, lines, main), 1, None)
     for one in operations:
         if one is not main:
             tail = drawn_tail(group.workload.job, metrics, one)

@@ -13,7 +13,7 @@ from iolab.core.metric import Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import Workload
-from iolab.loads.metadata.charts import operation_cards, operation_charts
+from iolab.loads.metadata.charts import operation_charts, operation_figures
 from iolab.loads.metadata.metrics import (
     FILE_OPERATIONS,
     is_metadata,
@@ -37,7 +37,7 @@ from iolab.loads.metadata.workload import MetadataJob
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks
-from iolab.report.page_parts import Card
+from iolab.report.page_parts import BestFigure
 from iolab.report.palette import Token
 from iolab.report.results import markdown_lines
 from iolab.report.run_series import curve_of, only_operation, spread_over, tail_by_cell
@@ -93,9 +93,9 @@ class MetadataReport(LoadReport):
         """Each operation in a colour of its own."""
         return operations_distribution(subject, "Latency by percentile", detail)
 
-    def cards(self, brief: Brief, looks: Looks, anchors: Anchors) -> tuple[Card, ...]:
-        """The mean rate of creates, and what goes with it."""
-        return operation_cards(brief, looks, anchors)
+    def best_figures(self, brief: Brief) -> tuple[BestFigure, ...]:
+        """The mean rate of each operation on files."""
+        return operation_figures(brief)
 
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:
         """Of every workload, also of one point."""

@@ -1,15 +1,14 @@
-"""A metadata workload on the page: its card, its summary over iterations, its charts."""
+"""A metadata workload on the page: its best rates, its summary over iterations, its charts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from iolab.core.metric import Level, Result
+from iolab.core.metric import Level, Metric, Result
 from iolab.core.workload import Workload
 from iolab.loads.metadata.metrics import (
     FILE_OPERATIONS,
-    OperationStatistics,
     PointStatistics,
     point_statistics,
 )
@@ -19,37 +18,60 @@ from iolab.loads.metadata.report import (
     iterations_told,
     operations_distribution,
     point_name,
-    rate_text,
     rates_figure,
     summary_table,
 )
 from iolab.loads.metadata.workload import MetadataJob, Operation
+from iolab.report.best import reason_of
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import Look
-from iolab.report.numbers import show
-from iolab.report.page_parts import Card, ChartGroup, Entry
+from iolab.report.numbers import axis_label, show
+from iolab.report.page_parts import BestFigure, ChartGroup
 from iolab.report.series import DetailKey
 
 _HEADLINE: Final = Operation.FILE_CREATE
-"""The operation that a card shows large."""
+"""The operation by which the best point is chosen."""
 
 
-def operation_cards(
-    brief: Brief, looks: Mapping[str, Look], anchors: Mapping[DetailKey, str]
-) -> tuple[Card, ...]:
-    """A card for each metadata workload: the mean rate of creates, and what goes with it."""
-    cards = []
+def operation_figures(brief: Brief) -> tuple[BestFigure, ...]:
+    """Of each workload the mean rate of each operation on files, where most files were made."""
+    found: list[tuple[Operation, BestFigure]] = []
     for workload in brief.study.workloads:
         results = [result for result in brief.results if result.workload == workload.id]
         if isinstance(workload.job, MetadataJob) and results:
-            points = point_statistics(results)
-            entries = (
-                _entry(point, brief, looks, anchors, _siblings(point, points))
-                for point in best_points(points)
-            )
-            cards.append(Card(workload.title, tuple(entries)))
-    return tuple(cards)
+            for point in best_points(point_statistics(results)):
+                told = next((one for one in brief.points if one.digest == point.digest), None)
+                found += _figures_of(workload.title, point, told.metrics if told else {})
+    order = {operation: number for number, operation in enumerate(FILE_OPERATIONS)}
+    return tuple(one for _, one in sorted(found, key=lambda pair: order[pair[0]]))
+
+
+def _figures_of(
+    title: str, point: PointStatistics, told: Mapping[str, Metric]
+) -> Iterator[tuple[Operation, BestFigure]]:
+    """Each operation on files; `told` are the metrics of all its repeats together."""
+    places = [
+        axis_label(point.axis),
+        f"without {', '.join(point.without)}" if point.without else "",
+    ]
+    for one in point.operations:
+        if one.operation not in FILE_OPERATIONS:
+            continue
+        known = (("mean", one.latencies.get("mean")), ("p99", one.latencies.get("p99")))
+        yield (
+            one.operation,
+            BestFigure(
+                title=f"{title}: {NAMES[one.operation].lower()}",
+                configuration=point.configuration,
+                value=told.get(one.metric) or Metric(one.mean, "ops/s", n=one.n),
+                latencies=tuple((n, show(m)) for n, m in known if m and m.value is not None),
+                at=", ".join(filter(None, places)),
+                level=one.level,
+                run=(one.shown.digest, one.shown.repeat),
+                reason=reason_of(one.shown),
+            ),
+        )
 
 
 def best_points(points: Sequence[PointStatistics]) -> tuple[PointStatistics, ...]:
@@ -62,46 +84,9 @@ def best_points(points: Sequence[PointStatistics]) -> tuple[PointStatistics, ...
     return tuple(found.values())
 
 
-def _siblings(point: PointStatistics, points: Sequence[PointStatistics]) -> int:
-    """How many points there are of the same configuration and hosts."""
-    key = (point.configuration, point.without)
-    return sum(1 for other in points if (other.configuration, other.without) == key)
-
-
 def _goodness(point: PointStatistics) -> tuple[bool, float]:
     create = next((one for one in point.operations if one.operation is _HEADLINE), None)
     return (False, -1.0) if create is None else (create.level is not Level.INVALID, create.mean)
-
-
-def _entry(
-    point: PointStatistics,
-    brief: Brief,
-    looks: Mapping[str, Look],
-    anchors: Mapping[DetailKey, str],
-    point_count: int,
-) -> Entry:
-    name, colour = point_name(point, brief.study), looks[point.configuration].token.css
-    by_operation = {one.operation: one for one in point.operations}
-    create = by_operation.get(_HEADLINE)
-    if create is None:
-        return Entry(name, colour, "not measured", "", None, None, ())
-    others = [by_operation[op] for op in FILE_OPERATIONS[1:] if op in by_operation]
-    rows = [(f"{NAMES[one.operation].lower()}", _rate(one)) for one in others]
-    if create.latencies["p99"].value is not None:
-        rows.append(("file create p99", show(create.latencies["p99"])))
-    if create.std_dev is not None:
-        rows.append(("std dev of creates", f"{rate_text(create.std_dev)} ops/s"))
-    rows.append(("mean of", iterations_told(point)))
-    if point_count > 1:
-        rows.append(("points", f"the best of {point_count}"))
-    anchor = anchors.get((create.shown.digest, create.shown.repeat))
-    return Entry(
-        name, colour, rate_text(create.mean), "creates/s", create.level, anchor, tuple(rows)
-    )
-
-
-def _rate(one: OperationStatistics) -> str:
-    return f"{rate_text(one.mean)} ops/s"
 
 
 def operation_charts(
@@ -115,7 +100,8 @@ def operation_charts(
     points = [point for point in point_statistics(results) if point.operations]
     if not points:
         return []
-    figures: list[Figure] = [rates_figure(workload.title, points, brief.study, looks)]
+    figures = (rates_figure(workload.title, points, brief.study, looks),)
+    further: list[Figure] = []
     for point in best_points(points):
         shown = next(
             (one for one in point.operations if one.operation is _HEADLINE), point.operations[0]
@@ -126,7 +112,8 @@ def operation_charts(
         name = point_name(point, brief.study)
         title = f"Latency by percentile{f', {name}' if name else ''}"
         curves = operations_distribution(workload.title, title, detail)
-        figures += [curves] if curves else []
+        further += [curves] if curves else []
     table = summary_table(points, brief.study, anchors)
     told = "; ".join(dict.fromkeys(iterations_told(point) for point in points))
-    return [ChartGroup(workload.title, tuple(figures), table, f"{told}. {RATE_NOTE}")]
+    note = f"{told}. {RATE_NOTE}"
+    return [ChartGroup(workload.title, figures, table, note, further=tuple(further))]

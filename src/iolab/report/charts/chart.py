@@ -288,15 +288,24 @@ def top_level(width: int, height: int, *, top: int, bottom: int = BOTTOM) -> Spe
     }
 
 
+TOO_FEW_RUNS: Final = "Too few repeats"
 OVER_RUNS: Final = "Bars: 95 % interval over the runs, which are the small marks."
 OF_BINS: Final = "Bars of percentiles: the engine’s own bin that holds it."
 
 
 def bar_notes(metrics: Iterable[Metric], intervals: str = OVER_RUNS) -> list[str]:
-    """A sentence for intervals of chance, one for edges of bins, as far as any is drawn."""
-    drawn = [one for one in metrics if one.low is not None and one.high is not None]
-    notes = [intervals] if any(not one.bounded for one in drawn) else []
-    return [*notes, *([OF_BINS] if any(one.bounded for one in drawn) else [])]
+    """A sentence for intervals of chance, one for edges of bins, as far as any is drawn.
+
+    And one where an interval would say nothing, and is not drawn.
+    """
+    found = list(metrics)
+    drawn = [one for one in found if one.interval is not None]
+    few = sum(one.lacks_repeats for one in found)
+    return [
+        *([intervals] if any(not one.bounded for one in drawn) else []),
+        *([OF_BINS] if any(one.bounded for one in drawn) else []),
+        *([f"{TOO_FEW_RUNS} for an interval of {few} of {len(found)} values."] if few else []),
+    ]
 
 
 LABELS_MAX: Final = 8

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from iolab.analysis.curves import Curve
+from iolab.analysis.findings import LOADS
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Result
 from iolab.core.study import Study
@@ -14,9 +16,21 @@ from iolab.core.workload import Workload
 from iolab.report.best import Headline
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.distribution import Drawn, distribution_figure
-from iolab.report.charts.lines import Line, latency_figure, throughput_figure
+from iolab.report.charts.lines import (
+    MEAN,
+    TAIL,
+    Line,
+    Quantity,
+    latency_figure,
+    load_figure,
+    quantity_figure,
+    rate_of,
+    rate_unit,
+)
+from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.numbers import axis_label, axis_number, short
 from iolab.report.palette import Token, series_token
+from iolab.report.phrases import metric_words
 from iolab.report.series import DetailKey, RunDetail
 
 DASHES: Final = ((), (6, 3), (2, 3), (8, 3, 2, 3))
@@ -29,6 +43,9 @@ _MAIN_AXES: Final = (
 """Which parameter becomes the axis when several are varied."""
 
 _FAINTEST: Final = 0.45
+
+Knees = Mapping[tuple[str, Axis], int]
+"""The load from which more stops paying, by configuration and what else of the axes is held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +69,12 @@ def axis_figures(
     points: Sequence[PointSummary],
     looks: Mapping[str, Look],
     curves: Sequence[Curve] = (),
+    knees: Knees = MappingProxyType({}),
 ) -> list[Figure]:
-    """Throughput and latency against the axis; none for a workload of one point."""
+    """Rate and latency over the load, and one against the other; none for a workload of one point.
+
+    Against sizes and mixes only the former: their points are different loads, and no curve.
+    """
     axis = main_axis([point.key.axis for point in points])
     if axis is None:
         return []
@@ -62,11 +83,27 @@ def axis_figures(
         for curve in curves
         if curve.search.workload.id == workload.id and curve.axis == axis
     }
-    lines = _lines(points, axis, looks, own)
+    lines = _lines(points, axis, looks, own, knees)
     has_latency = any(_known(point, "lat_ns_mean") for point in points)
     has_load = any(_known(point, "iops") for point in points)
-    figures = [throughput_figure(workload, axis, lines)] if has_load else []
-    return [*figures, latency_figure(workload.title, axis, lines)] if has_latency else figures
+    rate = rate_of(workload.indicator)
+    if not has_latency:
+        title = workload.title
+        return [quantity_figure(title, axis, lines, rate, rate_unit(rate))] if has_load else []
+    if not has_load:
+        return [latency_figure(workload.title, axis, lines)]
+    figures = [load_figure(workload.title, axis, lines, rate)]
+    if axis not in LOADS:
+        return figures
+    shown = (MEAN, TAIL) if len(lines) == 1 else (MEAN,)
+    limit = workload.aim.limit
+    if limit is not None and limit.metric not in {one.key for one in shown}:
+        name = metric_words(limit.metric)
+        shown = (*shown[:1], Quantity(limit.metric, name, name))
+    return [
+        *figures,
+        tradeoff_figure(workload.title, axis, lines, rate, rate_unit(rate), shown, limit=limit),
+    ]
 
 
 def main_axis(axes: Sequence[Axis]) -> str | None:
@@ -88,6 +125,7 @@ def _lines(
     axis: str,
     looks: Mapping[str, Look],
     curves: Mapping[tuple[str, Axis], Curve],
+    knees: Knees,
 ) -> list[Line]:
     """One line for each configuration and each combination of the other parameters."""
     grouped: dict[tuple[str, Axis], list[PointSummary]] = {}
@@ -103,7 +141,8 @@ def _lines(
         parts = [look.title] if several or not others else []
         name = " ".join([*parts, *(str(value) for _, value in others)])
         curve = curves.get((configuration, others))
-        lines.append(Line(name, look.token, dash, tuple(found), curve))
+        knee = curve.knee.load if curve else knees.get((configuration, others))
+        lines.append(Line(name, look.token, dash, tuple(found), curve, knee=knee))
     return lines
 
 

@@ -8,14 +8,14 @@ a point has several runs, each has a small marker of its own. Lines skip points 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from iolab.analysis.curves import Curve
 from iolab.analysis.metrics import METRIC_UNITS
 from iolab.analysis.points import PointSummary, value_of
 from iolab.core.metric import Level, Metric, Result
-from iolab.core.workload import Indicator, Workload
+from iolab.core.workload import Indicator
 from iolab.report.charts.chart import (
     BOTTOM,
     PLOT_WIDTH,
@@ -27,6 +27,7 @@ from iolab.report.charts.chart import (
     end_labels,
     linear_scale,
     log_scale,
+    stacked,
     top_level,
     unit_mark,
     x_encoding,
@@ -133,6 +134,10 @@ def predicted_rows(
 
 HEIGHT: Final = 190
 HEAD: Final = 32
+PANEL_HEIGHT: Final = 90
+"""Of each of two plots over each other."""
+PANEL_GAP: Final = 36
+"""Room for the unit over the lower one."""
 MAX_LINES: Final = 8
 """More lines than this cannot be told apart; the others stand in the table alone."""
 
@@ -150,8 +155,8 @@ _FAINT: Final = 0.55
 class Line:
     """One series of a chart: what it is called, its colour, its dash, and its points.
 
-    `curve` is what is known of loads between the points, where the axis is one of load. With
-    several `nodes` the axis counts guests of each of them.
+    `curve` is what is known of loads between the points, where the axis is one of load, and `knee`
+    the load from which more stops paying. With several `nodes` the axis counts guests of each.
     """
 
     name: str
@@ -160,6 +165,7 @@ class Line:
     points: tuple[PointSummary, ...]
     curve: Curve | None = None
     nodes: int = 1
+    knee: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +203,6 @@ def shape_of(level: Level) -> str:
     return _SHAPES[level]
 
 
-def throughput_figure(workload: Workload, axis: str, lines: Sequence[Line]) -> Figure:
-    """IOPS, bandwidth or operations, as the workload's indicator says, against `axis`."""
-    quantity = rate_of(workload.indicator)
-    return quantity_figure(workload.title, axis, lines, quantity, rate_unit(quantity))
-
-
 def quantity_figure(
     subject: str, axis: str, lines: Sequence[Line], quantity: Quantity, unit: str
 ) -> Figure:
@@ -213,7 +213,38 @@ def quantity_figure(
     layers = [layer for line in drawn for layer in line_layers(line, axis, quantity.key, scale)]
     named = drawn if len(drawn) > 1 else ()
     ends = [end for line in named for end in line_ends(line, axis, quantity.key, scale, line.name)]
-    return _figure(subject, axis, lines, (quantity,), scale, layers, ends)
+    spec = {**top_level(PLOT_WIDTH, HEIGHT, top=HEAD), **_panel(layers, ends, scale, HEIGHT)}
+    return _figure(subject, axis, lines, (quantity,), spec, HEIGHT)
+
+
+def load_figure(
+    subject: str,
+    axis: str,
+    lines: Sequence[Line],
+    rate: Quantity,
+    mean: Quantity = MEAN,
+    tail: Quantity = TAIL,
+) -> Figure:
+    """What is done a second, and under it what that takes: rate and two latencies against `axis`.
+
+    The mean is solid, the tail dashed, on a logarithmic scale.
+    """
+    drawn = lines[:MAX_LINES]
+    unit = rate_unit(rate)
+    scale = linear_scale(unit, _drawn(drawn, rate), ticks=3)
+    layers = [layer for line in drawn for layer in line_layers(line, axis, rate.key, scale)]
+    named = drawn if len(drawn) > 1 else ()
+    ends = [end for line in named for end in line_ends(line, axis, rate.key, scale, line.name)]
+    above = _panel(layers, ends, scale, PANEL_HEIGHT)
+    for layer in above["layer"]:
+        x = layer.get("encoding", {}).get("x", {})
+        if x.get("axis"):  # the loads stand under the latencies, on the same places
+            x["axis"] = {**x["axis"], "labels": False, "title": None}
+    scale, layers, ends = _latencies(drawn, axis, mean, tail)
+    below = _panel(layers, ends, scale, PANEL_HEIGHT)
+    height = 2 * PANEL_HEIGHT + PANEL_GAP
+    spec = stacked([above, below], PLOT_WIDTH, height, top=HEAD, gap=PANEL_GAP)
+    return _figure(subject, axis, lines, (rate, mean, tail), spec, height)
 
 
 def latency_figure(
@@ -224,19 +255,42 @@ def latency_figure(
     tail: Quantity = TAIL,
 ) -> Figure:
     """Two latencies against `axis`, solid and dashed, on a logarithmic scale: mean and p99."""
-    drawn = lines[:MAX_LINES]
-    values = [v for line in drawn for key in (mean.key, tail.key) for v in drawn_values(line, key)]
-    scale = log_scale("ns", values)
+    scale, layers, ends = _latencies(lines[:MAX_LINES], axis, mean, tail)
+    spec = {**top_level(PLOT_WIDTH, HEIGHT, top=HEAD), **_panel(layers, ends, scale, HEIGHT)}
+    return _figure(subject, axis, lines, (mean, tail), spec, HEIGHT)
+
+
+def _drawn(lines: Sequence[Line], *quantities: Quantity) -> list[float]:
+    return [v for line in lines for one in quantities for v in drawn_values(line, one.key)]
+
+
+def _latencies(
+    drawn: Sequence[Line], axis: str, mean: Quantity, tail: Quantity
+) -> tuple[Scale, list[Spec], list[tuple[str, float, str]]]:
+    """The scale of two latencies of these lines, what draws them, and the labels of their ends."""
+    scale = log_scale("ns", _drawn(drawn, mean, tail), most=5)
     layers: list[Spec] = []
     ends: list[tuple[str, float, str]] = []
     for line in drawn:
-        thin = Line(line.name, line.token, (4, 3), line.points)
+        thin = replace(line, dash=(4, 3), curve=None)
         alone = len(drawn) == 1
         layers += line_layers(line, axis, mean.key, scale)
         layers += line_layers(thin, axis, tail.key, scale)
         ends += line_ends(line, axis, mean.key, scale, mean.label if alone else line.name)
         ends += line_ends(thin, axis, tail.key, scale, tail.label)
-    return _figure(subject, axis, lines, (mean, tail), scale, layers, ends)
+    return scale, layers, ends
+
+
+def _panel(
+    layers: list[Spec], ends: list[tuple[str, float, str]], scale: Scale, height: int
+) -> Spec:
+    """One plot with the labels of its lines."""
+    labels = end_labels(ends, scale, height, PLOT_WIDTH + 12)
+    return {
+        "width": PLOT_WIDTH,
+        "height": height,
+        "layer": [*layers, *labels, unit_mark(scale.unit)],
+    }
 
 
 def _figure(
@@ -244,20 +298,15 @@ def _figure(
     axis: str,
     lines: Sequence[Line],
     quantities: tuple[Quantity, ...],
-    scale: Scale,
-    layers: list[Spec],
-    ends: list[tuple[str, float, str]],
+    spec: Spec,
+    height: int,
 ) -> Figure:
-    """The chart around its layers, with its sentence and its table."""
-    name = " and ".join(quantity.name for quantity in quantities)
-    labels = end_labels(ends, scale, HEIGHT, PLOT_WIDTH + 12)
-    spec = {
-        **top_level(PLOT_WIDTH, HEIGHT, top=HEAD),
-        "layer": [*layers, *labels, unit_mark(scale.unit)],
-    }
+    """The chart around its plots, with its sentence and its table."""
+    *others, last = [quantity.name for quantity in quantities]
+    name = f"{', '.join(others)} and {last}" if others else last
     known = [line.curve for line in lines[:MAX_LINES] if line.curve is not None]
     left_out = len(lines) - MAX_LINES
-    notes = [_dashes(quantities)] if len(quantities) > 1 else []
+    notes = [_dashes(quantities[-2:])] if len(quantities) > 1 else []
     points = [point for line in lines for point in line.points]
     notes += bar_notes(p.metrics.get(one.key, _NO_METRIC) for p in points for one in quantities)
     notes += [text for one in quantities if (text := predicted_note(known, one.key))]
@@ -269,12 +318,12 @@ def _figure(
         note=" ".join(notes),
         spec=spec,
         width=WIDTH,
-        height=HEAD + HEIGHT + BOTTOM,
+        height=HEAD + height + BOTTOM,
         table=quantities_table(subject, axis, lines, quantities),
     )
 
 
-def _dashes(quantities: tuple[Quantity, ...]) -> str:
+def _dashes(quantities: Sequence[Quantity]) -> str:
     """Which line is which."""
     solid, dashed = quantities
     return f"Solid: {solid.label}; dashed: {_DASHED.get(dashed.label, dashed.label)}."
@@ -338,13 +387,13 @@ def markers(
 
 
 def interval_bars(line: Line, axis: str, key: str, scale: Scale) -> list[dict[str, float]]:
-    """The 95 % intervals of the points that have one."""
+    """The 95 % intervals of the points that have one worth showing."""
     bars = []
     for point in line.points:
-        metric = point.metrics.get(key, _NO_METRIC)
+        ends = point.metrics.get(key, _NO_METRIC).interval
         x = axis_value(point, axis)
-        if metric.low is not None and metric.high is not None and x is not None:
-            bars.append({"x": x, "y": scale.of(metric.low), "y2": scale.of(metric.high)})
+        if ends is not None and x is not None:
+            bars.append({"x": x, "y": scale.of(ends[0]), "y2": scale.of(ends[1])})
     return bars
 
 
@@ -382,7 +431,7 @@ def _runs_of(point: PointSummary) -> list[Result]:
 def drawn_values(line: Line, key: str) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
     found = [point.metrics.get(key, _NO_METRIC) for point in line.points]
-    ends = [v for one in found for v in (one.low, one.value, one.high) if v is not None]
+    ends = [v for one in found for v in (one.value, *(one.interval or ())) if v is not None]
     runs = [value_of(run, key) for point in line.points for run in _runs_of(point)]
     measured = [*ends, *(v for v in runs if v is not None)]
     return [*measured, *predicted_values(line.curve, key)]

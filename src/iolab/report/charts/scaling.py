@@ -50,9 +50,6 @@ _RATES: Final = {
 }
 _NAMED: Final = 3
 """Of more lines the ideals are named by the note alone, for room."""
-_MOST: Final = 1.5
-_ROOM: Final = 1.25
-"""Where bars of efficiency end: that high, or as much above the highest value."""
 _LAW_SAMPLES: Final = 32
 """Loads at which the law is drawn: a smooth line at this width."""
 
@@ -67,29 +64,17 @@ class Drawn:
     scaling: Scaling
 
     @property
-    def most(self) -> float:
-        """Where bars of efficiency end at the latest: of few runs they reach very far."""
-        values = [step.efficiency.value or 0.0 for step in self.scaling.steps]
-        return max(_MOST, _ROOM * max(values))
-
-    @property
     def line(self) -> Line:
         """Its points as charts over an axis take them, each with its efficiency."""
-        most = self.most
         points = tuple(
             replace(
                 step.point,
                 key=replace(step.point.key, axis=((HOSTS, step.hosts),)),
-                metrics={**step.point.metrics, EFFICIENCY.key: _cut(step.efficiency, most)},
+                metrics={**step.point.metrics, EFFICIENCY.key: step.efficiency},
             )
             for step in self.scaling.steps
         )
         return Line(self.name, self.token, self.dash, points)
-
-
-def _cut(share: Metric, most: float) -> Metric:
-    """The share with an interval that leaves room for what is known; the table has the whole."""
-    return share if share.high is None else replace(share, high=min(share.high, most))
 
 
 def growth_figure(subject: str, curves: Sequence[Drawn]) -> Figure:
@@ -147,10 +132,6 @@ def efficiency_figure(subject: str, curves: Sequence[Drawn]) -> Figure:
     }
     notes = ["Dotted: 100 %, what each of the fewest gives."]
     notes += bar_notes([step.efficiency for step in found], "Bars: 95 % interval of the ratio.")
-    if any(
-        (step.efficiency.high or 0.0) > one.most for one in curves for step in one.scaling.steps
-    ):
-        notes.append(f"Some reach further than {100 * _MOST:.0f} %, as the table tells.")
     return replace(
         figure,
         title="Efficiency per host",

@@ -12,9 +12,11 @@ from itertools import pairwise
 from typing import Final
 
 from iolab.analysis.points import PointSummary
+from iolab.core.configuration import Limit
 from iolab.core.metric import Level, Metric
 from iolab.report.charts.chart import (
     BOTTOM,
+    LINE_GAP,
     NUMBER_FORMAT,
     PLOT_WIDTH,
     WIDTH,
@@ -28,12 +30,22 @@ from iolab.report.charts.chart import (
     top_level,
     unit_mark,
 )
-from iolab.report.charts.lines import MAX_LINES, Line, Quantity, axis_value, markers, trust_of
+from iolab.report.charts.lines import (
+    MAX_LINES,
+    PANEL_GAP,
+    PANEL_HEIGHT,
+    Line,
+    Quantity,
+    axis_value,
+    markers,
+    trust_of,
+)
 from iolab.report.charts.lines import quantities_table as table_of
 from iolab.report.numbers import count, short, show_value
-from iolab.report.palette import PAPER
+from iolab.report.palette import MUTED, PAPER
+from iolab.report.phrases import metric_words
 
-HEIGHT: Final = 230
+HEIGHT: Final = 2 * PANEL_HEIGHT + PANEL_GAP
 HEAD: Final = 32
 
 _ROOM: Final = 1.05
@@ -44,6 +56,9 @@ _ARROW: Final = "M0,-.6L.5,.5L-.5,.5Z"
 
 _ARROW_ROOM: Final = 26.0
 """Between nearer points the order of their numbers says it, and a head would hide the line."""
+
+_NAME_ROOM: Final = 40.0
+"""Units that `limit` takes beside its point."""
 
 _NO_METRIC: Final = Metric(None, "")
 _DASHES: Final = ((), (4, 3))
@@ -61,10 +76,12 @@ def tradeoff_figure(
     latencies: Sequence[Quantity],
     *,
     note: str = "",
+    limit: Limit | None = None,
 ) -> Figure:
     """Up to two latencies (the second dashed) against `performance`, points labelled by `axis`.
 
-    `note` is what else to know.
+    The knees of the lines are named, and of a `limit` on one of the latencies the most that stays
+    under it. `note` is what else to know.
     """
     drawn = lines[:MAX_LINES]
     placed = {
@@ -74,13 +91,23 @@ def tradeoff_figure(
     }
     every = [place for found in placed.values() for place in found]
     x_scale = linear_scale(unit, [_ROOM * rate for _, rate, _, _ in every], ticks=3)
-    y_scale = log_scale("ns", _latencies(every, [one.key for one in latencies]))
-    layers: list[Spec] = []
+    held = limit if limit is not None and limit.metric in {one.key for one in latencies} else None
+    drawn_latencies = _latencies(every, [one.key for one in latencies])
+    y_scale = log_scale("ns", [*drawn_latencies, *([held.latency_ns] if held else [])])
+    layers: list[Spec] = _limit_line(held, y_scale) if held else []
+    named: list[Place] = []
     ends: list[tuple[str, float, str]] = []
     for index, line in enumerate(drawn):
         for dash, one in zip(_DASHES, latencies, strict=False):
             found = placed[index, one.key]
             layers += _layers(found, line, one.key, dash, x_scale, y_scale)
+            remarks = [
+                (name, at)
+                for name, at in _remarks(found, line, one.key, held)
+                if not any(_near(at, other, x_scale, y_scale) for other in named)
+            ]
+            named += [at for _, at in remarks]
+            layers += _named(remarks, x_scale, y_scale, line)
             if found:
                 name = one.label if len(drawn) == 1 or dash else line.name
                 ends.append((name, y_scale.of(found[-1][2]), line.token.stand_in))
@@ -90,13 +117,18 @@ def tradeoff_figure(
         notes.append(f"Solid: {latencies[0].label}; dashed: {latencies[1].label}.")
     metrics = [place[3].metrics.get(one.key, _NO_METRIC) for place in every for one in latencies]
     notes += bar_notes(metrics, "Bars: 95 % interval of the latency.")
+    if any(line.knee is not None for line in drawn):
+        notes.append("Knee: from here on more load costs more latency than it gains rate.")
+    if held is not None:
+        name = f"{metric_words(held.metric)} of {show_value(held.latency_ns, 'ns')}"
+        notes.append(f"Dotted: the limit, {name}; ringed is the most that stays under it.")
     if len(lines) > len(drawn):
         notes.append(f"{count(len(lines) - len(drawn), 'line')} more in the table.")
     notes += [note] if note else []
-    named = " and ".join(one.name for one in latencies)
+    words = " and ".join(one.name for one in latencies)
     return Figure(
         subject=subject,
-        title=f"{named[0].upper()}{named[1:]} against {_in_words(performance.name)}",
+        title=f"{words[0].upper()}{words[1:]} against {_in_words(performance.name)}",
         finding=_finding(drawn, axis, placed, latencies[-1], unit),
         note=" ".join(notes),
         spec={
@@ -129,12 +161,71 @@ def places(line: Line, axis: str, rate: str, latency: str) -> list[Place]:
     return [place for _, place in sorted(found, key=lambda pair: pair[0])]
 
 
+def _limit_line(limit: Limit, scale: Scale) -> list[Spec]:
+    """A dotted line across the plot at the limit."""
+    y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
+    rule = {"type": "rule", "stroke": MUTED.stand_in, "strokeDash": [1, 3], "strokeWidth": 1.2}
+    ends = {"x": {"value": 0}, "x2": {"value": PLOT_WIDTH}, "y": y}
+    return [
+        {"data": {"values": [{"y": scale.of(limit.latency_ns)}]}, "mark": rule, "encoding": ends}
+    ]
+
+
+def _remarks(
+    found: Sequence[Place], line: Line, key: str, limit: Limit | None
+) -> list[tuple[str, Place]]:
+    """Which points have a name of their own: the knee, and the most that stays under a limit."""
+    remarks = [("knee", one) for one in found if line.knee is not None and one[0] == str(line.knee)]
+    under = [one for one in found if limit and key == limit.metric and one[2] <= limit.latency_ns]
+    if under and len(under) < len(found):
+        most = max(under, key=lambda one: one[1])
+        remarks = [(f"{name}, limit", one) for name, one in remarks if one == most] or [
+            *remarks,
+            ("limit", most),
+        ]
+    return remarks
+
+
+def _near(one: Place, other: Place, x_scale: Scale, y_scale: Scale) -> bool:
+    """Whether names at two points would stand on each other."""
+    x, y = (
+        abs(scale.share(scale.of(a)) - scale.share(scale.of(b)))
+        for scale, a, b in ((x_scale, one[1], other[1]), (y_scale, one[2], other[2]))
+    )
+    return x * PLOT_WIDTH < _NAME_ROOM and y * HEIGHT < LINE_GAP
+
+
+def _named(
+    remarks: Sequence[tuple[str, Place]], x_scale: Scale, y_scale: Scale, line: Line
+) -> list[Spec]:
+    """The names above their points, each with a ring around its marker."""
+    if not remarks:
+        return []
+    rows = [
+        {"x": x_scale.of(rate), "y": y_scale.of(latency), "t": name}
+        for name, (_, rate, latency, _) in remarks
+    ]
+    encoding = {"x": _x(x_scale), "y": _y(y_scale)}
+    ring = {"type": "point", "shape": "circle", "size": 190, "filled": False, "opacity": 1}
+    text = {"type": "text", "align": "right", "baseline": "bottom", "dx": -7, "dy": -5}
+    colour = line.token.stand_in
+    shown = {**encoding, "text": {"field": "t", "type": "nominal"}}
+    return [
+        {
+            "data": {"values": rows},
+            "mark": {**ring, "fill": None, "stroke": colour, "strokeWidth": 1},
+            "encoding": encoding,
+        },
+        {"data": {"values": rows}, "mark": {**text, "fill": colour}, "encoding": shown},
+    ]
+
+
 def _latencies(every: Sequence[Place], keys: Sequence[str]) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
     found = [latency for _, _, latency, _ in every]
     for _, _, _, point in every:
         metrics = [point.metrics.get(key, _NO_METRIC) for key in keys]
-        found += [v for one in metrics if one.value for v in (one.low, one.high) if v is not None]
+        found += [v for one in metrics for v in one.interval or ()]
     return found
 
 
@@ -237,10 +328,8 @@ def _loads(rows: list[dict[str, object]], colour: str, encoding: Spec) -> list[S
 
 
 def _interval(point: PointSummary, key: str, scale: Scale) -> tuple[float, float] | None:
-    metric = point.metrics.get(key, _NO_METRIC)
-    if metric.value is None or metric.low is None or metric.high is None:
-        return None
-    return scale.of(metric.low), scale.of(metric.high)
+    ends = point.metrics.get(key, _NO_METRIC).interval
+    return None if ends is None else (scale.of(ends[0]), scale.of(ends[1]))
 
 
 def _x(scale: Scale) -> Spec:

@@ -165,7 +165,7 @@ def _ends(bar: Bar) -> list[float]:
     """Everything of a bar that must fit the scale; empty where it has no value."""
     if bar.value.value is None:
         return []
-    return [one for one in (bar.value.low, bar.value.value, bar.value.high) if one is not None]
+    return [bar.value.value, *(bar.value.interval or ())]
 
 
 def _places(groups: Sequence[BarGroup]) -> tuple[list[_Row], list[tuple[str, float]], int]:
@@ -329,8 +329,8 @@ def _of(scale: Scale, value: float | None) -> float:
 
 
 def _has_interval(bar: Bar) -> bool:
-    low, high = bar.value.low, bar.value.high
-    return low is not None and high is not None and high > low
+    ends = bar.value.interval
+    return ends is not None and ends[1] > ends[0]
 
 
 def _note(bars: Sequence[Bar], left_out: int) -> str:
@@ -340,6 +340,9 @@ def _note(bars: Sequence[Bar], left_out: int) -> str:
         notes.append("A line through a bar’s end is its 95 % interval.")
     if any(one.bounded for one in spread):
         notes.append("A line through a bar’s end is what rounding leaves open.")
+    few = sum(bar.value.lacks_repeats for bar in bars)
+    if few:
+        notes.append(f"Too few repeats for an interval of {few} of {len(bars)} bars.")
     if any(_is_doubted(bar) for bar in bars):
         notes.append(HATCHED)
     if left_out > 0:

@@ -234,7 +234,7 @@ const charts = [...document.querySelectorAll('figure > script[type="application/
   .map(stageOf);
 legend();
 if (charts.length) {
-  const section = charts[0].stage.closest("section");
+  const section = document.getElementById("charts") || charts[0].stage.closest("section");
   const lede = section && section.querySelector(".lede");
   if (lede) {
     lede.after(made("p", "small keys", "Point at a chart for its values, or move along its points "

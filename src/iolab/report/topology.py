@@ -1,0 +1,156 @@
+"""Who loads what over which network, drawn from the facts: clients, network, nodes and drives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from iolab.core.configuration import Configuration
+from iolab.core.host import HostFacts
+from iolab.core.study import Study
+from iolab.report.brief import Brief
+from iolab.report.hardware import HOSTS_NAMED
+from iolab.report.header import hosts_word
+from iolab.report.numbers import clean, count, listing, short
+from iolab.units import format_bytes
+
+WIDTH: Final = 720
+ROW: Final = 92
+ROWS_MOST: Final = 4
+"""Configurations drawn; the table beside it has all."""
+
+LINE_CHARACTERS: Final = 34
+"""What fits into a box at 12 units."""
+
+_BOX: Final = 250
+_BOX_HEIGHT: Final = 66
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The drawing as an SVG element, and the same in words; `height` in its own units."""
+
+    svg: str
+    alt: str
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A box: its name and two lines under it."""
+
+    name: str
+    lines: tuple[str, str]
+
+
+def topology(brief: Brief) -> Topology | None:
+    """The clients of each configuration and what they load; None where no host was reached."""
+    rows: dict[tuple[_Side, str, _Side], list[str]] = {}
+    for one in brief.study.configurations:
+        facts = [brief.facts[name] for name in one.hosts if name in brief.facts]
+        if facts:
+            drawn = (_clients(brief.study, one, facts), _network(one, facts), _storage(one, facts))
+            rows.setdefault(drawn, []).append(one.title)
+    return _drawn(rows) if rows else None
+
+
+def _clients(study: Study, one: Configuration, facts: Sequence[HostFacts]) -> _Side:
+    number = len(one.hosts)
+    told = hosts_word(study, one.hosts)
+    name = count(number, "client") if told == str(number) else told
+    cpu, memory = facts[0].cpu, facts[0].memory
+    each = "each " if number > 1 else ""
+    size = f"{each}{count(cpu.threads, 'CPU')}, {format_bytes(memory.total_bytes)}"
+    return _Side(name, (listing(list(one.hosts), HOSTS_NAMED), size))
+
+
+def _network(one: Configuration, facts: Sequence[HostFacts]) -> str:
+    """The fastest port of a client; nothing where the target is its own."""
+    if not _is_remote(one, facts):
+        return ""
+    speeds = [nic.speed_mbit_s for nic in facts[0].nics if nic.up and nic.speed_mbit_s]
+    return f"{max(speeds) / 1000:g} Gbit/s" if speeds else "network"
+
+
+def _is_remote(one: Configuration, facts: Sequence[HostFacts]) -> bool:
+    return bool(one.nodes) or not any(fact.target and fact.target.devices for fact in facts)
+
+
+def _storage(one: Configuration, facts: Sequence[HostFacts]) -> _Side:
+    """Nodes and drives as the study tells them, else the file system and its devices."""
+    target = facts[0].target
+    where = "" if target is None else f"{target.fs_type} at {target.path}"
+    told = [f"{name} {text}" for name, text in one.hardware]
+    if one.nodes:
+        raw = one.capacity.raw_tb
+        drives = next(
+            (text for text in told if "drive" in text.lower() or "ssd" in text.lower()), ""
+        )
+        size = f"{raw:g} TB raw" if raw else ""
+        return _Side(count(one.nodes, "node"), (drives or size or where, where if drives else ""))
+    if target is None or not target.devices:
+        source = "" if target is None else target.mount_source
+        return _Side(where or "target", (source, ""))
+    models = Counter(
+        (disk.model or disk.name, disk.size_bytes)
+        for disk in facts[0].disks
+        if disk.name in target.devices
+    )
+    drives = ", ".join(
+        f"{number} × {model} {format_bytes(size)}" for (model, size), number in models.items()
+    )
+    return _Side(where, (" on ".join(target.devices), drives))
+
+
+def _drawn(rows: Mapping[tuple[_Side, str, _Side], Sequence[str]]) -> Topology:
+    shown = list(rows.items())[:ROWS_MOST]
+    several = len(rows) > 1
+    parts, said = [], []
+    for number, ((clients, network, storage), titles) in enumerate(shown):
+        top = number * ROW + (18 if several else 0)
+        if several:
+            parts.append(_text(listing(list(titles), 3), 0, number * ROW + 12, bold=True))
+        parts += [_box(clients, 0, top), _box(storage, WIDTH - _BOX, top)]
+        middle = top + _BOX_HEIGHT / 2
+        parts.append(
+            f'<line x1="{_BOX}" x2="{WIDTH - _BOX}" y1="{middle}" y2="{middle}" '
+            f'stroke="currentColor" stroke-width="1.4"/>'
+        )
+        if network:
+            parts.append(_text(network, WIDTH / 2, middle - 7, anchor="middle"))
+        over = f" over {network}" if network else ""
+        whose = f"{listing(list(titles), 3)}: " if several else ""
+        boxes = (", ".join(filter(None, (one.name, *one.lines))) for one in (clients, storage))
+        said.append(f"{whose}{f'{over} load '.join(boxes).strip()}.")
+    hidden = len(rows) - len(shown)
+    said += [f"{count(hidden, 'configuration')} more in the table."] if hidden > 0 else []
+    height = len(shown) * (ROW if several else _BOX_HEIGHT + 4) + 2
+    alt = clean(" ".join(said))
+    body = "".join(parts)
+    svg = (
+        f'<svg class="topology" role="img" viewBox="-1 -1 {WIDTH + 2} {height}" '
+        f'aria-label="{escape(alt)}">{body}</svg>'
+    )
+    return Topology(svg, alt, height)
+
+
+def _box(side: _Side, x: float, y: float) -> str:
+    """A rounded box with its name and lines."""
+    frame = (
+        f'<rect x="{x}" y="{y}" width="{_BOX}" height="{_BOX_HEIGHT}" rx="6" fill="none" '
+        f'stroke="currentColor" stroke-width="1.2"/>'
+    )
+    lines = [_text(side.name, x + 12, y + 20, bold=True)]
+    lines += [_text(text, x + 12, y + 20 + 18 * n) for n, text in enumerate(side.lines, 1) if text]
+    return frame + "".join(lines)
+
+
+def _text(text: str, x: float, y: float, *, bold: bool = False, anchor: str = "start") -> str:
+    weight = ' font-weight="600"' if bold else ""
+    return (
+        f'<text x="{x:g}" y="{y:g}" font-size="12" text-anchor="{anchor}"{weight} '
+        f'fill="currentColor">{escape(short(text, LINE_CHARACTERS))}</text>'
+    )
