@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,7 @@ from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
-from iolab.core.workload import Indicator, Workload
+from iolab.core.workload import Workload
 from iolab.guests.guest import settings_in
 from iolab.guests.tables import caveats_of
 from iolab.guests.terminal import node_details
@@ -28,7 +28,8 @@ from iolab.loads.keyvalue.terminal import keys_screen
 from iolab.loads.metadata.metrics import is_metadata
 from iolab.loads.metadata.report import host_rate_keys
 from iolab.loads.metadata.terminal import operations_screen
-from iolab.report.best import figure_per_host
+from iolab.report.answer import Told, how_sure, says
+from iolab.report.best import tally
 from iolab.report.caveats import Objection, objections
 from iolab.report.curves import finding_lines
 from iolab.report.fleet import operation_spreads_table, spread_rows
@@ -102,8 +103,6 @@ def session_heading(
 
 def resume_line(directory: str) -> str:
     """The command that continues a session."""
-    import shlex
-
     return f"iolab resume {shlex.quote(directory)}"
 
 
@@ -155,28 +154,20 @@ def load_screen(study: Study, results: Sequence[Result]) -> Iterator[RenderableT
         yield Padding(plain(line), (0, 0, 0, 2))
 
 
-def point_rows(
-    point: PointSummary, notes: Callable[[Result], tuple[int, ...]]
-) -> Iterator[PointRow]:
-    """The point, then each run where there are several; of a single run its repeat is told.
-
-    `notes` gives the numbers of the objections to a result.
-    """
+def point_rows(point: PointSummary, *, repeats: bool) -> Iterator[PointRow]:
+    """The point; with `repeats` each of its runs too, where there are several."""
     runs = runs_of(point)
-    behind = point.results or point.left_out
-    numbers = sorted({number for run in behind for number in notes(run)})
     single = runs[0].repeat if len(runs) == 1 else 1
-    suffix = f" #{single}" if single > 1 else ""
-    told = verdict(point.level, numbers)
+    told = verdict(point.level)
     if len(runs) == 1:
         told = _with_status(told, runs[0])
-    yield PointRow(suffix, "", point.metrics, told)
-    if len(runs) == 1:
+    yield PointRow(f" #{single}" if single > 1 else "", "", point.metrics, told)
+    if len(runs) == 1 or not repeats:
         return
     for run in runs:
         # Where none counts, all of them make the point.
         left = ", left out" if point.results and run not in point.results else ""
-        told = _with_status(verdict(run.verdict.level, notes(run)), run)
+        told = _with_status(verdict(run.verdict.level), run)
         yield PointRow(f" #{run.repeat}{left}", QUIET_STYLE, run.metrics, told, of_run=True)
 
 
@@ -200,9 +191,6 @@ def _with_status(told: Text, run: Result) -> Text:
     return told.append(f"  {steady}", style=QUIET_STYLE) if steady else told
 
 
-SENTENCES_MAX: Final = 1
-"""Sentences of one objection that differ only by their values; --details shows them all."""
-
 FAILURES_MAX: Final = 10
 """Failed runs told one by one; a session that fails throughout says the same each time."""
 
@@ -212,64 +200,39 @@ _UNTOLD: Final = {
 }
 """What is said of a run that ended without a reason of its own."""
 
-_FIGURE: Final = {
-    Indicator.IOPS: "iops",
-    Indicator.BANDWIDTH: "bw_bytes_per_s",
-    Indicator.LATENCY: "iops",
-}
-"""What is totalled over the hosts; of a latency workload, how many I/Os had that latency."""
-
-
 _HOST_METRICS: Final = ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
 """What tells a host that lags behind the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notes:
-    """The objections in the order in which they are printed, and the number of each, from 1."""
-
-    objections: tuple[Objection, ...]
-
-    def of(self, result: Result) -> tuple[int, ...]:
-        """The numbers of the objections to one result."""
-        made = {(check.level, check.code) for check in result.verdict.objections}
-        return tuple(
-            number
-            for number, objection in enumerate(self.objections, start=1)
-            if (objection.level, objection.code) in made
-        )
-
-
 def results_screen(
-    study: Study, results: Sequence[Result], points: Sequence[PointSummary] | None = None
+    study: Study,
+    results: Sequence[Result],
+    points: Sequence[PointSummary] | None = None,
+    *,
+    repeats: bool = False,
+    every: bool = False,
 ) -> Iterator[RenderableType]:
     """The tables of all results, the failures, and the objections behind the verdicts.
 
-    `points` are those of the results, where the whole session has more than these.
+    `points` are those of the results, where the whole session has more than these; with `repeats`
+    each run has a row; with `every` objection none is left to be counted.
     """
-    notes = Notes(objections(results))
     io, metadata, keys = REPORTED.apart(results).values()
     known = summarise(results, study) if points is None else points
     told = [point for point in known if not _of_operations(point)]
     of_keys = [point for point in known if is_key_value(runs_of(point)[0])]
-    single = [point for point in told if not point.key.axis]
-    swept = [point for point in told if point.key.axis]
-    if single:
-        yield _indicators(study, single, notes)
-    if single and swept:
-        yield ""
-    if swept:
-        yield _points(study, swept, notes)
+    if told:
+        yield _points(study, told, repeats=repeats)
     if io and metadata:
         yield ""
     if metadata:
-        yield from operations_screen(study, metadata, notes.of)
+        yield from operations_screen(study, metadata)
     if keys:
         yield from [""] if io or metadata else []
         ordered = sorted(of_keys, key=point_order)
-        yield from keys_screen(study, ordered, lambda point: point_rows(point, notes.of))
+        yield from keys_screen(study, ordered, lambda point: point_rows(point, repeats=repeats))
     yield from _failures(results)
-    yield from _objections(notes)
+    yield from _objections(objections(results), every=every)
 
 
 def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
@@ -344,45 +307,8 @@ def _brief(value: float | str | None) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _indicators(study: Study, points: Sequence[PointSummary], notes: Notes) -> RenderableType:
-    """For each indicator the total, its interval, the mean per host, the latency, the verdict."""
-    workloads = {workload.id: workload for workload in study.workloads}
-    many = len(study.configurations) > 1
-    repeated = any(len(runs_of(point)) > 1 for point in points)
-    headings = [
-        Heading("indicator", main=True),
-        *([Heading("configuration", main=True)] if many else []),
-        Heading("total", number=True),
-        *([Heading("95 %\ninterval")] if repeated else []),
-        Heading("mean\nper host", number=True),
-        Heading("latency\nmean", number=True),
-        Heading("latency\n99.5th", number=True),
-        Heading("verdict"),
-    ]
-    rows: list[list[Text | str]] = []
-    for point in points:
-        workload = workloads[point.key.workload]
-        for row in point_rows(point, notes.of):
-            latency = workload.indicator is Indicator.LATENCY
-            total = row.metrics.get(_FIGURE[workload.indicator])
-            mean, tail = row.metrics.get("lat_ns_mean"), row.metrics.get("lat_ns_p99_5")
-            rows.append(
-                [
-                    plain(f"{workload.title}{row.suffix}", row.style),
-                    *([plain(point.key.configuration, row.style)] if many else []),
-                    _figure(show(total), main=not latency and not row.style),
-                    *([row.interval(FIGURES[workload.indicator])] if repeated else []),
-                    show(None if total is None else figure_per_host(total, runs_of(point)[0])),
-                    _figure(show(mean), main=latency and not row.style),
-                    _figure(show(tail), main=latency and not row.style),
-                    row.verdict,
-                ]
-            )
-    return table(headings, rows)
-
-
-def _points(study: Study, points: Sequence[PointSummary], notes: Notes) -> RenderableType:
-    """A row a point, and one for each of its runs, under a line for workload and configuration."""
+def _points(study: Study, points: Sequence[PointSummary], *, repeats: bool) -> RenderableType:
+    """A row a point, under a line for workload and configuration where it has several."""
     titles = {workload.id: workload.title for workload in study.workloads}
     keys = {
         workload.id: FIGURES[workload.indicator] for workload in study.workloads if _io(workload)
@@ -391,21 +317,28 @@ def _points(study: Study, points: Sequence[PointSummary], notes: Notes) -> Rende
     repeated = any(len(runs_of(point)) > 1 for point in points)
     headings = [Heading("point", main=True), Heading("IOPS", number=True)]
     headings += [Heading("bandwidth", number=True, spare=True)]
-    headings += [Heading("95 % interval")] if repeated else []
+    headings += [Heading("95 %", number=True)] if repeated else []
     headings += [Heading(name, number=True) for name in ("mean", "p99")]
     headings += [Heading("p99.9", number=True, spare=True)]
     grouped: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
         grouped.setdefault((point.key.configuration, point.key.workload), []).append(point)
-    groups = []
+    groups: list[tuple[Text | None, list[list[Text | str]]]] = []
     for (configuration, workload), group in grouped.items():
         name = f"{configuration}: {titles[workload]}" if many else titles[workload]
+        plain_ones = not any(point.key.axis for point in group)
+        key = keys[workload]
         rows = [
-            _point_row(point, row, keys[workload] if repeated else None)
+            _point_row(
+                row,
+                name if plain_ones else f"  {axis_label(point.key.axis)}",
+                key,
+                repeated=repeated,
+            )
             for point in sorted(group, key=point_order)
-            for row in point_rows(point, notes.of)
+            for row in point_rows(point, repeats=repeats)
         ]
-        groups.append((title(name), rows))
+        groups.append((None if plain_ones else title(name), rows))
     return Grouped([*headings, Heading("verdict", main=True)], groups)
 
 
@@ -413,17 +346,22 @@ def _io(workload: Workload) -> bool:
     return workload.indicator in FIGURES
 
 
-def _point_row(point: PointSummary, row: PointRow, key: str | None) -> list[Text | str]:
-    """The row's cells; `key` is the metric whose interval is shown, None for no such column."""
+def _point_row(row: PointRow, name: str, key: str, *, repeated: bool) -> list[Text | str]:
+    """The row's cells; the figure by `key`, which its workload is run for, stands out."""
     metrics = row.metrics
+
+    def cell(metric: str, *, bare: bool = False) -> Text:
+        text = show(metrics.get(metric), bare_rate=bare)
+        return _figure(text, main=metric == key and not row.style)
+
     return [
-        plain(f"  {axis_label(point.key.axis)}{row.suffix}", row.style),
-        show(metrics.get("iops"), bare_rate=True),
-        show(metrics.get("bw_bytes_per_s")),
-        *([row.interval(key)] if key else []),
-        show(metrics.get("lat_ns_mean")),
-        show(metrics.get("lat_ns_p99")),
-        show(metrics.get("lat_ns_p99_9")),
+        plain(f"{name}{row.suffix}", row.style),
+        cell("iops", bare=True),
+        cell("bw_bytes_per_s"),
+        *([row.spread(key)] if repeated else []),
+        cell("lat_ns_mean"),
+        cell("lat_ns_p99"),
+        cell("lat_ns_p99_9"),
         row.verdict,
     ]
 
@@ -455,39 +393,40 @@ def _failures(results: Sequence[Result]) -> Iterator[RenderableType]:
         yield plain(f"  and {len(bad) - FAILURES_MAX} more")
 
 
-def _objections(notes: Notes) -> Iterator[RenderableType]:
-    if not notes.objections:
+OBJECTIONS_MAX: Final = 4
+"""Objections told under the results, the gravest first; --details tells all."""
+
+
+def _objections(found: Sequence[Objection], *, every: bool) -> Iterator[RenderableType]:
+    """What keeps results from being valid, each check once with what it says of its first run."""
+    if not found:
         return
     yield ""
     yield title("What the verdicts rest on")
-    for number, objection in enumerate(notes.objections, start=1):
-        count = len(objection.runs)
-        line = Text(f"{number:>3}  ")
-        line.append_text(verdict(objection.level))
-        line.append(f"  {objection.code}", style="bold")
-        line.append(
-            "  all runs" if objection.everywhere else f"  {count} of {objection.total} runs"
-        )
-        yield line
-        for sentence in _sentences(objection):
-            yield _indented(sentence)
-        yield _indented(f"see docs/reference/checks/{objection.code}.md", QUIET_STYLE)
+    shown = found if every else found[:OBJECTIONS_MAX]
+    rows: list[list[Text | str]] = []
+    for one in shown:
+        whose = "all runs" if one.everywhere else f"{len(one.runs)} of {count(one.total, 'run')}"
+        text = plain(one.code, "bold").append(f", {whose}: ", style=QUIET_STYLE)
+        rows.append([Text("  ").append_text(verdict(one.level)), text.append_text(plain(one.says))])
+    yield table([Heading(""), Heading("", main=True)], rows)
+    if len(found) > len(shown):
+        yield plain(f"  {len(found) - len(shown)} more: --details", QUIET_STYLE)
 
 
-def _sentences(objection: Objection) -> Iterator[str]:
-    """What the check says, each sentence once, at most a few."""
-    said: Mapping[str, None] = dict.fromkeys(
-        check.says
-        for result in objection.runs
-        for check in result.verdict.objections
-        if (check.level, check.code) == (objection.level, objection.code)
-    )
-    yield from list(said)[:SENTENCES_MAX]
-    if len(said) > SENTENCES_MAX:
-        yield f"(and {len(said) - SENTENCES_MAX} with other values; --details shows them all)"
-
-
-def _indented(text: str, style: str = "") -> RenderableType:
-    from rich.padding import Padding
-
-    return Padding(plain(text, style), (0, 0, 0, 5))
+def answer_screen(
+    study: Study, points: Sequence[PointSummary], results: Sequence[Result], directory: str
+) -> Iterator[RenderableType]:
+    """The end in three lines: the result, how sure it is, and the next command."""
+    found = REPORTED.best_figures(Told(study, tuple(points), tuple(results)))
+    against = objections(results)
+    yield ""
+    rows: list[tuple[str, Text | str]] = [
+        ("Result", plain(says(study, found, tally(results), against), "bold")),
+        ("Sure", plain(how_sure(found, against))),
+    ]
+    yield pairs(rows)
+    explain = [f"iolab explain {against[0].code}"] if against else []
+    report = f"iolab report {shlex.quote(directory)}"
+    for name, command in zip(("Next", ""), (report, *explain), strict=False):
+        yield Unbroken(Text(f"{name:<6}  ", style=QUIET_STYLE).append_text(plain(command)))

@@ -54,6 +54,9 @@ def show(
     details: Annotated[
         bool, typer.Option("--details", help="Every metric, host, check and its evidence.")
     ] = False,
+    repeats: Annotated[
+        bool, typer.Option("--repeats", help="A row for each run of a point.")
+    ] = False,
     fail_on: FailOnOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -76,7 +79,7 @@ def show(
     if as_json:
         result_json(session_document(REPORTED, study, results, points, reader.damaged()))
     else:
-        print_session(reader, study, results, details=details, points=points)
+        print_session(reader, study, results, details=details, repeats=repeats, points=points)
     raise typer.Exit(verdict_code(results, fail_on))
 
 
@@ -86,6 +89,7 @@ def print_session(
     results: Sequence[Result],
     *,
     details: bool = False,
+    repeats: bool = False,
     advise: bool = True,
     points: Sequence[PointSummary] | None = None,
 ) -> None:
@@ -95,16 +99,23 @@ def print_session(
     """
     from iolab.analysis.points import summarise
     from iolab.cli.output import result_screen
-    from iolab.cli.results import details_screen, load_screen, results_screen, session_heading
+    from iolab.cli.results import (
+        answer_screen,
+        details_screen,
+        load_screen,
+        results_screen,
+        session_heading,
+    )
     from iolab.guests.terminal import nodes_screen
 
     told = summarise(results, study) if points is None else points
     result_screen(
         *session_heading(reader, results, advise=advise),
-        *results_screen(study, results, told),
+        *results_screen(study, results, told, repeats=repeats, every=details),
         *nodes_screen(study, told),
         *load_screen(study, results),
         *(details_screen(results) if details else ()),
+        *(answer_screen(study, told, results, str(reader.directory)) if results else ()),
     )
 
 

@@ -71,6 +71,14 @@ class Metric:
         return None if wide else (self.low, self.high)
 
     @property
+    def half_width(self) -> float | None:
+        """Half of what the interval of chance spans, as a share of the value; None without one."""
+        ends = self.interval
+        if ends is None or self.bounded or not self.value:
+            return None
+        return (ends[1] - ends[0]) / 2 / abs(self.value)
+
+    @property
     def lacks_repeats(self) -> bool:
         """Whether there is an interval, and it is not worth showing."""
         known = self.low is not None and self.high is not None

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from iolab.analysis.points import PointSummary
 from iolab.analysis.value import factor
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Level, Metric, Result
+from iolab.core.study import Study
 from iolab.report.best import Tally
 from iolab.report.brief import Brief
 from iolab.report.caveats import Objection
@@ -26,6 +28,9 @@ from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cel
 
 CAVEATS: Final = 3
 """Caveats on the first page; the appendix has all."""
+
+CODES: Final = 2
+"""Checks named in the line on how sure figures are."""
 
 WINNERS: Final = 4
 """Configurations named in the answer."""
@@ -77,6 +82,15 @@ class _Row:
     is_open: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What best figures are taken from: all that a `Brief` has, and a screen has too."""
+
+    study: Study
+    points: tuple[PointSummary, ...]
+    results: tuple[Result, ...]
+
+
 def answer(
     brief: Brief,
     found: Sequence[BestFigure],
@@ -87,17 +101,38 @@ def answer(
 ) -> Answer:
     """The first page of a brief whose best figures are `found`; `bests` has charts of them."""
     rows = [_row(title, cells) for title, cells in _by_workload(found)]
-    several = len({one.configuration for one in found}) > 1
-    titles = {one.id: one.title for one in brief.study.configurations}
+    several = _several(found)
     return Answer(
-        says=_says(rows, titles, several=several, counted=counted, caveats=caveats),
-        sure=f"{summary_of(counted, brief)}{_sure(found)}",
-        matrix=_matrix(rows, titles, anchors) if several else _list(rows, anchors),
+        says=says(brief.study, found, counted, caveats),
+        sure=f"{summary_of(counted, brief)}{_intervals(found)}",
+        matrix=_matrix(rows, _titles(brief.study), anchors) if several else _list(rows, anchors),
         note=_note(rows) if several else "",
         chart=_chart(found, bests),
         caveats=tuple(caveats[:CAVEATS]),
         of_caveats=len(caveats),
     )
+
+
+def how_sure(found: Sequence[BestFigure], caveats: Sequence[Objection]) -> str:
+    """How sure the best figures are, in one line: verdict and reason, then their intervals."""
+    sound = [one.level for one in found if one.is_sound]
+    if not found:
+        return "Nothing is measured yet."
+    levels = ((level.value, sound.count(level)) for level in (Level.VALID, Level.INDICATIVE))
+    counted = (*levels, (_NOT_MEASURABLE, len(found) - len(sound)))
+    parts = [f"{number} {name}" for name, number in counted if number]
+    codes = list(dict.fromkeys(one.code for one in caveats))
+    more = f" and {len(codes) - CODES} more" if len(codes) > CODES else ""
+    why = f" ({', '.join(codes[:CODES])}{more})" if codes else ""
+    return f"{count(len(found), 'figure')}: {', '.join(parts)}{why}.{_intervals(found)}"
+
+
+def _several(found: Sequence[BestFigure]) -> bool:
+    return len({one.configuration for one in found}) > 1
+
+
+def _titles(study: Study) -> dict[str, str]:
+    return {one.id: one.title for one in study.configurations}
 
 
 def _by_workload(found: Iterable[BestFigure]) -> list[tuple[str, list[BestFigure]]]:
@@ -123,22 +158,19 @@ def _row(title: str, cells: Sequence[BestFigure]) -> _Row:
     return _Row(title, tuple(cells), best, alike, is_open)
 
 
-def _says(
-    rows: Sequence[_Row],
-    titles: Mapping[str, str],
-    *,
-    several: bool,
-    counted: Tally,
-    caveats: Sequence[Objection],
+def says(
+    study: Study, found: Sequence[BestFigure], counted: Tally, caveats: Sequence[Objection]
 ) -> str:
     """The answer in one sentence."""
+    rows = [_row(title, cells) for title, cells in _by_workload(found)]
+    titles = _titles(study)
     known = [row for row in rows if row.best is not None]
     if not counted.runs:
         return "Nothing is measured yet."
     if not known:
         why = f" {caveats[0].says}" if caveats and caveats[0].level is Level.INVALID else ""
         return f"No figure can be quoted: {_every(counted)} invalid.{why}"
-    if several:
+    if _several(found):
         return _compared(known, titles)
     owner = known[0].cells[0].configuration
     name = "The target" if owner == ONLY else titles.get(owner, owner)
@@ -188,12 +220,12 @@ def _compared(rows: Sequence[_Row], titles: Mapping[str, str]) -> str:
     return text[0].upper() + text[1:]
 
 
-def _sure(found: Sequence[BestFigure]) -> str:
+def _intervals(found: Sequence[BestFigure]) -> str:
     """How far the intervals of the figures reach."""
     sound = [one.value for one in found if one.is_sound]
     if not sound:
         return ""
-    halves = [half for one in sound if (half := _half(one)) is not None]
+    halves = [half for one in sound if (half := one.half_width) is not None]
     lacking = len(sound) - len(halves)
     if not halves:
         return f" {TOO_FEW.capitalize()} for an interval: measure at least three."
@@ -203,14 +235,6 @@ def _sure(found: Sequence[BestFigure]) -> str:
         reach = f"±{100 * least:.2g} % to {reach}"
     few = f"; of {lacking} there are {TOO_FEW}" if lacking else ""
     return f" 95 % intervals of the figures: {reach}{few}."
-
-
-def _half(metric: Metric) -> float | None:
-    """Half of what an interval spans, as a share of the value."""
-    ends = metric.interval
-    if ends is None or metric.bounded or not metric.value:
-        return None
-    return (ends[1] - ends[0]) / 2 / metric.value
 
 
 def _matrix(
@@ -242,7 +266,7 @@ def _cell(row: _Row, owner: str, anchors: Mapping[DetailKey, str]) -> Cell:
 
 
 def _spread(metric: Metric) -> str:
-    half = _half(metric)
+    half = metric.half_width
     return "" if half is None else f"±{100 * half:.2g} %"
 
 

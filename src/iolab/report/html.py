@@ -138,7 +138,7 @@ def make_page(brief: Brief) -> Page:
         ),
         answer=answer(
             brief,
-            tuple(one for kind in kinds.loads for one in kind.best_figures(brief)),
+            kinds.best_figures(brief),
             tally(brief.results),
             caveats,
             anchors,

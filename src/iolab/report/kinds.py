@@ -52,6 +52,22 @@ class Latencies:
     window: Window | None
 
 
+class Measured(Protocol):
+    """What was measured, as a brief or a screen has it."""
+
+    @property
+    def study(self) -> Study:
+        """The study."""
+
+    @property
+    def points(self) -> tuple[PointSummary, ...]:
+        """Its results' repeats together."""
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Its results."""
+
+
 class LoadReport(ABC):
     """One kind of load; results that are handed to it are its own."""
 
@@ -107,7 +123,7 @@ class LoadReport(ABC):
         """One run's latency by percentile; None where none is known."""
 
     @abstractmethod
-    def best_figures(self, brief: Brief) -> tuple[BestFigure, ...]:
+    def best_figures(self, told: Measured) -> tuple[BestFigure, ...]:
         """The best of each workload in each configuration."""
 
     @abstractmethod
@@ -239,6 +255,10 @@ class Kinds:
         for result in results:
             found[self.of(result)].append(result)
         return found
+
+    def best_figures(self, told: Measured) -> tuple[BestFigure, ...]:
+        """The best of each workload in each configuration."""
+        return tuple(one for kind in self.loads for one in kind.best_figures(told))
 
     def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
         """The best points of all workloads that have a figure."""

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iolab.core.metric import Level, Metric
-from iolab.report.numbers import axis_label, clean, show_interval
+from iolab.report.numbers import axis_label, clean
 
 VERDICT_STYLES: Final = {
     Level.VALID: "green",
@@ -52,12 +52,9 @@ def plain(text: str, style: str = "") -> Text:
     return Text(one_line(text), style=style)
 
 
-def verdict(level: Level, notes: Sequence[int] = ()) -> Text:
-    """A verdict in its word and colour, followed by the numbers of the objections behind it."""
-    text = Text(level.value, style=VERDICT_STYLES[level])
-    if notes:
-        text.append(" " + ",".join(str(note) for note in notes), style=QUIET_STYLE)
-    return text
+def verdict(level: Level) -> Text:
+    """A verdict in its word and colour."""
+    return Text(level.value, style=VERDICT_STYLES[level])
 
 
 def run_name(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int = 1) -> str:
@@ -69,8 +66,8 @@ def run_name(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int
 Row = Sequence[Text | str]
 """Cells of a table; plain strings are our own or cleaned already."""
 
-NARROWEST_TEXT: Final = 16
-"""A verdict with a handful of notes; what else it says goes on below."""
+NARROWEST_TEXT: Final = 10
+"""A verdict; what else is said of a run goes on below."""
 
 
 def table(headings: Sequence[Heading], rows: Sequence[Row], widths: Sequence[int] = ()) -> Table:
@@ -92,14 +89,14 @@ def table(headings: Sequence[Heading], rows: Sequence[Row], widths: Sequence[int
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """One table in groups, each under a title that may be wider than any column.
+    """One table in groups, each under a title that may be wider than any column, or under none.
 
     Where the terminal is too narrow the last column gives way if it may be broken, then the first,
     then spare columns are left out, in all groups alike.
     """
 
     headings: Sequence[Heading]
-    groups: Sequence[tuple[Text, Sequence[Row]]]
+    groups: Sequence[tuple[Text | None, Sequence[Row]]]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The heading, then title and rows of each group."""
@@ -109,7 +106,8 @@ class Grouped:
         yield table(headings, [], widths)
         bare = [Heading("", heading.number, heading.main) for heading in headings]
         for name, rows in self.groups:
-            yield name
+            if name is not None:
+                yield name
             yield table(bare, [[row[column] for column in shown] for row in rows], widths)
         dropped = [it.title for at, it in enumerate(self.headings) if at not in shown]
         if dropped:
@@ -177,8 +175,10 @@ class PointRow:
     verdict: Text
     of_run: bool = False
 
-    def interval(self, key: str) -> str:
-        """A point's interval with its number of runs; one run's own without a number."""
-        shown = show_interval(self.metrics.get(key), bare_rate=True)
-        # What stands behind a run's own interval are batches of its seconds, not runs.
-        return shown.rpartition(" n=")[0] if self.of_run else shown
+    def spread(self, key: str) -> str:
+        """How far a point's interval reaches, as `±1.2 %`, else how many runs there are."""
+        metric = self.metrics.get(key)
+        if metric is None or metric.n is None or self.of_run:
+            return ""
+        half = metric.half_width
+        return f"n={metric.n}" if half is None else f"±{100 * half:.2g} %"

@@ -25,7 +25,7 @@ from iolab.report.charts.choose import (
     run_distribution,
     workload_distribution,
 )
-from iolab.report.kinds import Anchors, Charts, HostsReport, Latencies, LoadReport, Looks
+from iolab.report.kinds import Anchors, Charts, HostsReport, Latencies, LoadReport, Looks, Measured
 from iolab.report.numbers import NOTHING, show
 from iolab.report.page_parts import BestFigure, ChartGroup
 from iolab.report.palette import Token
@@ -100,9 +100,9 @@ class FileReport(LoadReport):
         plain = (one for one in every if not self.hosts.are_swept(one.workload))
         return (*plain, *self.hosts.headlines(study, points))
 
-    def best_figures(self, brief: Brief) -> tuple[BestFigure, ...]:
+    def best_figures(self, told: Measured) -> tuple[BestFigure, ...]:
         """Of each workload its figure with the mean latency and p99.5."""
-        found = self.headlines(brief.study, brief.points)
+        found = self.headlines(told.study, told.points)
         return tuple(best_figure(one, _latencies(one)) for one in found)
 
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:  # noqa: ARG002

@@ -50,7 +50,7 @@ from iolab.report.best import Headline
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.distribution import Drawn, distribution_figure
-from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks
+from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measured
 from iolab.report.page_parts import BestFigure, ChartGroup
 from iolab.report.palette import Token, series_token
 from iolab.report.results import POINTS_NOTE, markdown_lines
@@ -134,9 +134,9 @@ class KeyValueReport(LoadReport):
         groups = groups_in(study, points)
         return tuple(headline for group in groups for headline in group_headlines(group, study))
 
-    def best_figures(self, brief: Brief) -> tuple[BestFigure, ...]:
+    def best_figures(self, told: Measured) -> tuple[BestFigure, ...]:
         """The most operations a second of each group."""
-        return key_figures(groups_in(brief.study, brief.points), brief.study)
+        return key_figures(groups_in(told.study, told.points), told.study)
 
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:  # noqa: ARG002
         """Each group, with what devices and databases told beside it."""

@@ -62,7 +62,7 @@ def keys_screen(
     repeated = any(len((*p.results, *p.left_out)) > 1 for group in found for p in group.points)
     shown = _columns(found)
     headings = [Heading("point", main=True), Heading("ops/s", number=True)]
-    headings += [Heading("95 % interval")] if repeated else []
+    headings += [Heading("95 %", number=True)] if repeated else []
     headings += [one.heading for one in shown]
     several = len(study.configurations) > 1
     groups = []
@@ -160,7 +160,7 @@ def _row(
     return [
         plain(f"   {row.suffix}" if row.of_run else f"  {name}{row.suffix}", row.style),
         Text(show(row.metrics.get(WHOLE_KEY), bare_rate=True), style="" if row.of_run else "bold"),
-        *([row.interval(WHOLE_KEY)] if repeated else []),
+        *([row.spread(WHOLE_KEY)] if repeated else []),
         *(show(row.metrics.get(one.key), bare_rate=True) for one in shown),
         row.verdict,
     ]

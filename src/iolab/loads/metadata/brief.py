@@ -36,7 +36,7 @@ from iolab.loads.metadata.report import (
 from iolab.loads.metadata.workload import MetadataJob
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
-from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks
+from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measured
 from iolab.report.page_parts import BestFigure
 from iolab.report.palette import Token
 from iolab.report.results import markdown_lines
@@ -93,9 +93,9 @@ class MetadataReport(LoadReport):
         """Each operation in a colour of its own."""
         return operations_distribution(subject, "Latency by percentile", detail)
 
-    def best_figures(self, brief: Brief) -> tuple[BestFigure, ...]:
+    def best_figures(self, told: Measured) -> tuple[BestFigure, ...]:
         """The mean rate of each operation on files."""
-        return operation_figures(brief)
+        return operation_figures(told)
 
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:
         """Of every workload, also of one point."""

@@ -26,6 +26,7 @@ from iolab.report.best import reason_of
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import Look
+from iolab.report.kinds import Measured
 from iolab.report.numbers import axis_label, show
 from iolab.report.page_parts import BestFigure, ChartGroup
 from iolab.report.series import DetailKey
@@ -34,15 +35,15 @@ _HEADLINE: Final = Operation.FILE_CREATE
 """The operation by which the best point is chosen."""
 
 
-def operation_figures(brief: Brief) -> tuple[BestFigure, ...]:
+def operation_figures(told: Measured) -> tuple[BestFigure, ...]:
     """Of each workload the mean rate of each operation on files, where most files were made."""
     found: list[tuple[Operation, BestFigure]] = []
-    for workload in brief.study.workloads:
-        results = [result for result in brief.results if result.workload == workload.id]
+    for workload in told.study.workloads:
+        results = [result for result in told.results if result.workload == workload.id]
         if isinstance(workload.job, MetadataJob) and results:
             for point in best_points(point_statistics(results)):
-                told = next((one for one in brief.points if one.digest == point.digest), None)
-                found += _figures_of(workload.title, point, told.metrics if told else {})
+                own = next((one for one in told.points if one.digest == point.digest), None)
+                found += _figures_of(workload.title, point, own.metrics if own else {})
     order = {operation: number for number, operation in enumerate(FILE_OPERATIONS)}
     return tuple(one for _, one in sorted(found, key=lambda pair: order[pair[0]]))
 

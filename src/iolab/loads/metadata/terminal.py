@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
@@ -32,22 +32,14 @@ _HEADINGS: Final = (
 )
 
 
-def operations_screen(
-    study: Study, results: Sequence[Result], notes: Callable[[Result], tuple[int, ...]]
-) -> Iterator[RenderableType]:
-    """Each operation over the iterations of each point, under a line for the point.
-
-    `notes` gives the numbers of the objections to a result.
-    """
+def operations_screen(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
+    """Each operation over the iterations of each point, under a line for the point."""
     points = [point for point in point_statistics(results) if point.operations]
     if not points:
         return
     yield Grouped(
         _HEADINGS,
-        [
-            (title(_name(study, point)), [_row(one, point, notes) for one in point.operations])
-            for point in points
-        ],
+        [(title(_name(study, point)), [_row(one) for one in point.operations]) for point in points],
     )
     yield plain(
         "over: the window in which all ranks worked, or the whole phase as mdtest counts; "
@@ -62,12 +54,7 @@ def _name(study: Study, point: PointStatistics) -> str:
     return f"{': '.join(part for part in parts if part)}, {iterations_told(point)}"
 
 
-def _row(
-    one: OperationStatistics,
-    point: PointStatistics,
-    notes: Callable[[Result], tuple[int, ...]],
-) -> list[Text | str]:
-    numbers = sorted({number for result in point.results for number in notes(result)})
+def _row(one: OperationStatistics) -> list[Text | str]:
     maximum, minimum, mean, std_dev = (rate_text(value) for value in rates_of(one))
     return [
         plain(f"  {NAMES[one.operation]}"),
@@ -77,7 +64,7 @@ def _row(
         std_dev,
         *(show(one.latencies.get(name)) for name in ("p50", "p99", "p99_9")),
         "window" if one.over_window else "whole",
-        verdict(one.level, numbers),
+        verdict(one.level),
     ]
 
 
