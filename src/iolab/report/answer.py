@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from iolab.analysis.points import PointSummary
@@ -32,8 +32,11 @@ CAVEATS: Final = 3
 CODES: Final = 2
 """Checks named in the line on how sure figures are."""
 
-WINNERS: Final = 4
-"""Configurations named in the answer."""
+WINNERS: Final = 2
+"""Configurations named in the answer; others are counted."""
+
+SIDE_BY_SIDE: Final = 4
+"""Configurations that get a column each; more are rows, of figures alone."""
 
 BARS_LEAST: Final = 2
 """A chart of one bar says no more than its number."""
@@ -203,6 +206,8 @@ def _compared(rows: Sequence[_Row], titles: Mapping[str, str]) -> str:
     for name, number in wins.most_common(WINNERS):
         parts.append(f"{titles.get(name, name)} is the best in {number}{of}")
         of = ""
+    others = sum(number for _, number in wins.most_common()[WINNERS:])
+    parts += [f"others in {others}"] if others else []
     even = sum(bool(row.alike) for row in compared)
     if even:
         parts.append(f"in {even}{of} the best cannot be told apart")
@@ -215,6 +220,8 @@ def _compared(rows: Sequence[_Row], titles: Mapping[str, str]) -> str:
     for name, number in unsure.most_common(WINNERS):
         parts.append(f"{titles.get(name, name)} is ahead in {number}{of}")
         of = ""
+    others = sum(number for _, number in unsure.most_common()[WINNERS:])
+    parts += [f"others in {others}"] if others else []
     doubt = f" ({TOO_FEW} to be sure)" if unsure else ""
     text = f"{joined(parts)}{doubt}."
     return text[0].upper() + text[1:]
@@ -243,9 +250,23 @@ def _matrix(
     """A row for each workload, a column for each configuration."""
     known = {one.configuration for row in rows for one in row.cells}
     owners = [name for name in titles if name in known]
+    if len(owners) > SIDE_BY_SIDE:
+        return _wide(rows, {name: titles[name] for name in owners}, anchors)
     heads = (Column("Workload"), *(Column(titles[name], number=True) for name in owners))
     cells = tuple(
         (Cell(row.title), *(_cell(row, name, anchors) for name in owners)) for row in rows
+    )
+    return Table("The best of each workload", heads, cells)
+
+
+def _wide(
+    rows: Sequence[_Row], titles: Mapping[str, str], anchors: Mapping[DetailKey, str]
+) -> Table:
+    """A row for each configuration, a column for each workload, and no more than the figures."""
+    heads = (Column("Configuration"), *(Column(row.title, number=True) for row in rows))
+    cells = tuple(
+        (Cell(title), *(replace(_cell(row, name, anchors), under="") for row in rows))
+        for name, title in titles.items()
     )
     return Table("The best of each workload", heads, cells)
 
