@@ -25,6 +25,7 @@ from iolab.report.page_parts import BestFigure, Section
 from iolab.report.phrases import joined
 from iolab.report.series import DetailKey
 from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cell
+from iolab.study.load import DEFAULT_CONFIGURATION
 
 CAVEATS: Final = 3
 """Caveats on the first page; the appendix has all."""
@@ -40,9 +41,6 @@ SIDE_BY_SIDE: Final = 4
 
 BARS_LEAST: Final = 2
 """A chart of one bar says no more than its number."""
-
-ONLY: Final = "default"
-"""The configuration of a study that names none."""
 
 LATENCIES: Final = 4
 """Columns of latencies; workloads of one engine have the same two."""
@@ -176,7 +174,7 @@ def says(
     if _several(found):
         return _compared(known, titles)
     owner = known[0].cells[0].configuration
-    name = "The target" if owner == ONLY else titles.get(owner, owner)
+    name = "The target" if owner == DEFAULT_CONFIGURATION else titles.get(owner, owner)
     return f"{name} reaches {joined(list(_tops(known)))}."
 
 
