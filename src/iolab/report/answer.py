@@ -183,13 +183,18 @@ def _every(counted: Tally) -> str:
 
 
 def _tops(rows: Sequence[_Row]) -> Iterator[str]:
-    """Of each unit the highest figure, with its workload and latency."""
+    """Of each unit the highest figure with its workload, of IOPS with their latency too.
+
+    An indicative one stands only where no other is.
+    """
     best = [row.best for row in rows if row.best is not None]
     for unit in dict.fromkeys(one.value.unit for one in best):
         mine = [one for one in best if one.value.unit == unit]
+        mine = [one for one in mine if one.level is Level.VALID] or mine
         top = (min if unit == "ns" else max)(mine, key=lambda one: one.value.value or 0.0)
-        latency = "".join(f" at {text} {name}" for name, text in top.latencies[:1])
-        yield f"{show(top.value)} ({top.title}{latency})"
+        told = [f"at {text} {name}" for name, text in top.latencies[:1]] if unit == "1/s" else []
+        doubt = ", indicative" if top.level is Level.INDICATIVE else ""
+        yield f"{show(top.value)} ({' '.join((top.title, *told))}{doubt})"
 
 
 def _compared(rows: Sequence[_Row], titles: Mapping[str, str]) -> str:
@@ -238,7 +243,7 @@ def _intervals(found: Sequence[BestFigure]) -> str:
     reach = f"±{100 * most:.2g} %"
     if f"{100 * least:.2g}" != f"{100 * most:.2g}":
         reach = f"±{100 * least:.2g} % to {reach}"
-    few = f"; of {lacking} there are {TOO_FEW}" if lacking else ""
+    few = f"; {lacking} of {len(sound)} have {TOO_FEW}" if lacking else ""
     return f" 95 % intervals of the figures: {reach}{few}."
 
 
