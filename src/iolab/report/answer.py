@@ -13,7 +13,7 @@ from typing import Final
 
 from iolab.analysis.points import PointSummary
 from iolab.analysis.value import factor
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import RUNS_FOR_INTERVAL, Level, Metric, Result
 from iolab.core.study import Study
 from iolab.report.best import Tally
 from iolab.report.brief import Brief
@@ -149,14 +149,18 @@ def _row(title: str, cells: Sequence[BestFigure]) -> _Row:
         return _Row(title, tuple(cells), None, (), is_open=False)
     less = sound[0].value.unit == "ns"
     best = (min if less else max)(sound, key=lambda one: one.value.value or 0.0)
-    ahead = [(one, factor(best.value, one.value)) for one in sound if one is not best]
-    is_open = any(times is None or times.interval is None for _, times in ahead)
-    alike = tuple(
-        one
-        for one, times in ahead
-        if times is not None and times.interval is not None and times.interval[0] <= 1
-    )
+    ahead = [(one, _at_least(best.value, one.value)) for one in sound if one is not best]
+    is_open = any(times is None for _, times in ahead)
+    alike = tuple(one for one, times in ahead if times is not None and times <= 1)
     return _Row(title, tuple(cells), best, alike, is_open)
+
+
+def _at_least(best: Metric, other: Metric) -> float | None:
+    """How many times as good the best is at least; None where the runs are too few to say."""
+    times = factor(best, other)
+    if times is None or times.low is None:
+        return None
+    return times.low if times.n is None or times.n >= RUNS_FOR_INTERVAL else None
 
 
 def says(
