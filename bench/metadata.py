@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, HostSpec
 from iolab.errors import IolabError
 from iolab.hosts.answers import ScratchAnswer, read_answer
@@ -38,7 +37,7 @@ from iolab.loads.metadata.mdtest import (
     version_command,
 )
 from iolab.loads.metadata.mdtest_output import parse, reported
-from iolab.loads.metadata.workload import MetadataJob, Operation
+from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob, Operation
 
 PAIRS: Final = int(os.environ.get("BENCH_PAIRS", "7"))
 RANKS: Final = int(os.environ.get("BENCH_RANKS", "2"))
@@ -93,7 +92,7 @@ def programs() -> Programs | None:
 def _job(found: Programs, load: Load) -> MetadataJob:
     options = (("mdtest", found.mdtest), ("mpiexec", found.mpiexec), ("allow_run_as_root", "1"))
     return MetadataJob(
-        EngineName.MDTEST,
+        MDTEST_ENGINE,
         load.ranks,
         load.files,
         rank_shift=0,

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.core.configuration import Capacity, Configuration
-from iolab.core.engine import EngineName
 from iolab.core.host import (
     CpuFacts,
     DiskFacts,
@@ -25,7 +24,7 @@ from iolab.core.host import (
 )
 from iolab.core.run import Budget, DataSet, Plan, PlannedRun, Point
 from iolab.core.study import Method, MethodKind, Order, Study, TargetSettings, TelemetrySettings
-from iolab.core.workload import Access, Axis, Indicator, Job, Workload
+from iolab.core.workload import FIO_ENGINE, Access, Axis, Indicator, Job, Workload
 
 GIB: Final = 1 << 30
 DEPTHS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -226,7 +225,7 @@ def _point(
 def _job(access: Access, block_bytes: int, depth: int, shape: Shape) -> Job:
     """One client's job."""
     return Job(
-        engine=EngineName.FIO,
+        engine=FIO_ENGINE,
         access=access,
         block_bytes=block_bytes,
         iodepth=depth,

@@ -16,7 +16,6 @@ from iolab.analysis.service_time import service_of
 from iolab.analysis.sums import measure
 from iolab.analysis.view import RunView
 from iolab.core import host as h
-from iolab.core.engine import EngineName
 from iolab.core.histogram import bin_of_ns, of_latencies
 from iolab.core.run import (
     CacheProof,
@@ -41,7 +40,7 @@ from iolab.core.samples import (
     no_counters,
     no_intervals,
 )
-from iolab.core.workload import Access, Job
+from iolab.core.workload import FIO_ENGINE, Access, Job
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import Series
 
@@ -52,7 +51,7 @@ GIB: Final = 1 << 30
 DEVICE: Final = "nvme0n1"
 
 JOB: Final = Job(
-    engine=EngineName.FIO,
+    engine=FIO_ENGINE,
     access=Access.RANDREAD,
     block_bytes=BLOCK,
     iodepth=8,

@@ -11,11 +11,11 @@ import pytest
 from iolab.analysis.comparison_sides import Side, read_side
 from iolab.analysis.differences import Area, Difference, differences
 from iolab.core.configuration import Configuration
-from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts
 from iolab.core.run import Plan
 from iolab.core.stopping import PRESETS, LoadKind
 from iolab.core.study import Method
+from iolab.core.workload import NATIVE_ENGINE
 from iolab.guests.guest import GuestSettings
 from iolab.store.reader import SessionReader
 from tests.cli.compared import Target, make_target
@@ -137,12 +137,12 @@ def asked(side: Side, **parts: object) -> Side:
 
 
 def test_two_engines_may_make_the_same_load_and_one_must_go_about_it_alike(side: Side) -> None:
-    other = differences(side, asked(side, engine=EngineName.NATIVE, ioengine="auto"))
+    other = differences(side, asked(side, engine=NATIVE_ENGINE, ioengine="auto"))
     assert [(one.what.rpartition(" ")[2], one.forbids) for one in other] == [
         ("engine", False),
         ("ioengine", False),
     ]
-    deeper = differences(side, asked(side, engine=EngineName.NATIVE, iodepth=7))
+    deeper = differences(side, asked(side, engine=NATIVE_ENGINE, iodepth=7))
     assert [one.what.rpartition(" ")[2] for one in deeper if one.forbids] == ["iodepth"]
     (alone,) = differences(side, asked(side, ioengine="psync"))
     assert alone.forbids
@@ -154,12 +154,12 @@ def test_what_differs_alike_in_every_workload_is_told_once(side: Side) -> None:
         return replace(side, points={**side.points, **again})
 
     one = doubled(side)
-    both = doubled(asked(side, engine=EngineName.NATIVE, ioengine="auto"))
+    both = doubled(asked(side, engine=NATIVE_ENGINE, ioengine="auto"))
     assert [other.what for other in differences(one, both)] == [
         "every workload: engine",
         "every workload: ioengine",
     ]
-    first = asked(side, engine=EngineName.NATIVE, ioengine="auto")
+    first = asked(side, engine=NATIVE_ENGINE, ioengine="auto")
     mixed = replace(both, points={**one.points, **first.points})
     assert len(differences(one, mixed)) == 2
     assert not any("every" in other.what for other in differences(one, mixed))

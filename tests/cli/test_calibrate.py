@@ -8,24 +8,31 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.calibration import calibration_document
-from iolab.core.engine import EngineName
-from iolab.core.workload import Access, Calibration, HostCalibration, Job, Trial
+from iolab.core.workload import (
+    FIO_ENGINE,
+    NATIVE_ENGINE,
+    Access,
+    Calibration,
+    HostCalibration,
+    Job,
+    Trial,
+)
 from tests.cli.in_process import call
 
 INVENTORY = 'format = 1\n[[host]]\nname = "a"\n[[host]]\nname = "b"\npath = "/mnt/b"\n'
-JOB = Job(EngineName.FIO, Access.RANDREAD, 4096, 32, 1, 1 << 28)
+JOB = Job(FIO_ENGINE, Access.RANDREAD, 4096, 32, 1, 1 << 28)
 TRIALS = tuple(
     Trial(engine, pair, 1000.0, 5000.0, 4000.0, 9000.0, 3000.0)
     for pair in (1, 2)
-    for engine in (EngineName.FIO, EngineName.NATIVE)
+    for engine in (FIO_ENGINE, NATIVE_ENGINE)
 )
 HOST = HostCalibration(
     host="a",
     job=JOB,
     trials=TRIALS,
-    ceilings={EngineName.FIO: 4000.0, EngineName.NATIVE: 9000.0},
-    versions={EngineName.FIO: "fio-3.33", EngineName.NATIVE: "0.1.0"},
-    methods={EngineName.FIO: "libaio", EngineName.NATIVE: "io_uring"},
+    ceilings={FIO_ENGINE: 4000.0, NATIVE_ENGINE: 9000.0},
+    versions={FIO_ENGINE: "fio-3.33", NATIVE_ENGINE: "0.1.0"},
+    methods={FIO_ENGINE: "libaio", NATIVE_ENGINE: "io_uring"},
 )
 
 
@@ -51,7 +58,7 @@ def test_a_size_that_is_no_multiple_is_told_with_the_nearest_that_are(
 
 
 def test_what_differs_between_hosts_stands_with_each_of_them_alone() -> None:
-    newer = {**HOST.versions, EngineName.FIO: "fio-3.36"}
+    newer = {**HOST.versions, FIO_ENGINE: "fio-3.36"}
     other = replace(HOST, host="b", versions=newer, methods={**HOST.methods})
     document = calibration_document(Calibration(JOB, (HOST, other), TRIALS))
     fio, native = document["engines"]

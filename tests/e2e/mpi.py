@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from iolab.core.engine import EngineName
 from iolab.core.run import PlannedRun, Point
 from iolab.hosts.answers import ScratchAnswer, read_answer
 from iolab.hosts.barrier import Stop
@@ -20,7 +19,7 @@ from iolab.hosts.clock import SYSTEM_CLOCK
 from iolab.hosts.host import Host
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.mdtest import MdtestDriver
-from iolab.loads.metadata.workload import MetadataJob, ReportedRate
+from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob, ReportedRate
 from iolab.session.context import Crew
 from iolab.session.driver import Evidence
 from iolab.targets.work_directory import Site, scratch_name
@@ -75,7 +74,7 @@ def planned(mdtest: Path, mpiexec: str, ranks: int, **options: str) -> PlannedRu
     require(mpiexec)
     words = {"mdtest": str(mdtest), "mpiexec": mpiexec, "allow_run_as_root": "1", **options}
     job = MetadataJob(
-        engine=EngineName.MDTEST,
+        engine=MDTEST_ENGINE,
         ranks=ranks,
         files_per_rank=FILES,
         rank_shift=ranks,

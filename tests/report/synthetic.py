@@ -15,7 +15,6 @@ import numpy as np
 from iolab.analysis.metrics import fleet_metrics, host_metrics
 from iolab.analysis.sums import measure
 from iolab.core.configuration import Configuration
-from iolab.core.engine import EngineName
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import bin_of_ns
 from iolab.core.host import HostFacts, HostKind, HostSpec
@@ -34,7 +33,7 @@ from iolab.core.run import (
 from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable
 from iolab.core.study import Method, MethodKind, Order, Study, TargetSettings, TelemetrySettings
 from iolab.core.target_state import EMPTY, Ledger
-from iolab.core.workload import Access, Axis, Indicator, Job, Workload
+from iolab.core.workload import FIO_ENGINE, Access, Axis, Indicator, Job, Workload
 from iolab.store.documents import Analysis, HostsStart, Manifest, Session
 from iolab.store.verify import Damage
 from tests.report.counters import counters
@@ -156,7 +155,7 @@ def objecting(level: Level, code: str, says: str, **evidence: float | str | bool
 def job(access: Access, block: int, depth: int = 1, numjobs: int = 4, **more: int | bool) -> Job:
     return replace(
         Job(
-            engine=EngineName.FIO,
+            engine=FIO_ENGINE,
             access=access,
             block_bytes=block,
             iodepth=depth,

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.engine import EngineName
 from iolab.core.events import SessionStatus
 from iolab.core.samples import BinTable
+from iolab.core.workload import NATIVE_ENGINE
 from iolab.errors import StoreError
 from iolab.report.brief import Brief, SessionSource
 from iolab.report.html import Page, make_page
@@ -73,7 +73,7 @@ def test_another_load_forbids_and_is_named_for_its_session() -> None:
 
 
 def test_one_load_made_by_two_engines_stands_side_by_side() -> None:
-    native = with_jobs(session("two"), engine=EngineName.NATIVE, ioengine="auto")
+    native = with_jobs(session("two"), engine=NATIVE_ENGINE, ioengine="auto")
     united = unite([("fio", session("one")), ("native", native)])
     assert list(sessions_of(united).forbidding()) == []
     page = make_page(build_brief(united, None, sessions_of(united)))

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.engine import EngineName
 from iolab.core.run import DeviceDelta, PlannedRun, Point
 from iolab.core.target_state import Ledger, LedgerTarget
-from iolab.core.workload import Access, Job
+from iolab.core.workload import FIO_ENGINE, Access, Job
 from iolab.hosts.device_counters import DiskCounts, Look
 from iolab.study.targets import Target
 from iolab.targets.devices import with_device
@@ -94,7 +93,7 @@ def test_files_of_a_new_sitting_are_in_no_state_yet() -> None:
 def test_the_start_state_is_gone_with_the_first_trim(
     access: Access, *, kept: bool, marked: bool
 ) -> None:
-    job = Job(EngineName.FIO, access, 4096, 1, 1, 1 << 20)
+    job = Job(FIO_ENGINE, access, 4096, 1, 1, 1 << 20)
     run = PlannedRun(1, 1, Point("digest", "fleet", "w", (), job, "s1m"))
     made = replace(KNOWN, restored_for="once", steady=(("fleet/w", True),))
     account = begun(made, run)

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from iolab.core.engine import EngineName
 from iolab.core.events import Event, Phase, PhaseStarted, SessionEnded, SessionStatus
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord, RunStatus
+from iolab.core.workload import FIO_ENGINE
 from iolab.errors import HostError
 from iolab.loads.fileio.engines.fio import NULL_FOLDER
 from iolab.loads.fileio.generator_limit import LOAD_S
@@ -70,7 +70,7 @@ def test_all_hosts_look_at_once() -> None:
         after_s - at_s for (phase, at_s), (_, after_s) in pairwise(begun) if phase is Phase.CEILING
     ]
     assert len(lasted) == 3
-    load_s = LOAD_S[EngineName.FIO]
+    load_s = LOAD_S[FIO_ENGINE]
     assert all(load_s <= seconds < 1.5 * load_s for seconds in lasted), lasted
     for host in stage.hosts.values():
         assert len(looks(host)) == 3
@@ -149,7 +149,7 @@ def test_who_stops_is_not_kept_waiting() -> None:
     stage.play()
     assert stage.status is SessionStatus.INTERRUPTED
     begun_s, ended_s = asked_s
-    assert ended_s - begun_s < LOAD_S[EngineName.FIO]
+    assert ended_s - begun_s < LOAD_S[FIO_ENGINE]
     assert [one["signal"] for one in stage.hosts["local"].asked("signal")] == ["INT"]
     assert len(looks(stage.hosts["local"])) == 1
     stage.assert_left_clean()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from iolab.core.engine import EngineName
+from iolab.core.workload import NATIVE_ENGINE
 from iolab.hosts.answers import ExitedAnswer
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.remote_process import Ending
@@ -25,7 +25,7 @@ def fault(
 ) -> str | None:
     ending = Ending(EXITED.model_copy(update=how), stderr, halted=False)
     reading = EngineReading("native-0.1.0", 0, 1, (), totals, faults)
-    found = round_fault(EngineName.NATIVE, "c1", 2, ending, reading)
+    found = round_fault(NATIVE_ENGINE, "c1", 2, ending, reading)
     return found.happened if found else None
 
 

@@ -44,6 +44,8 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
 
 def anything(hint: Any) -> st.SearchStrategy[Any]:
     """Values of a type hint as the model uses them."""
+    if isinstance(hint, typing.NewType):
+        return anything(hint.__supertype__)
     if hint in SCALARS:
         return SCALARS[hint]
     if isinstance(hint, type) and issubclass(hint, Enum):

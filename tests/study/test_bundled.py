@@ -8,15 +8,20 @@ from typing import Any
 
 import pytest
 
-from iolab.core.engine import EngineName
 from iolab.core.study import MethodKind, Study
 from iolab.core.workload import Access, Job, Workload
 from iolab.guests.guest import GuestSettings, settings_in
 from iolab.guests.study import node_path
 from iolab.loads.keyvalue.cost import key_value_space, store_bytes
 from iolab.loads.keyvalue.problems import memory_notes
-from iolab.loads.keyvalue.workload import KeyValueJob, YcsbJob, server_settings
-from iolab.loads.metadata.workload import MetadataJob
+from iolab.loads.keyvalue.workload import (
+    DB_BENCH_ENGINE,
+    YCSB_ENGINE,
+    KeyValueJob,
+    YcsbJob,
+    server_settings,
+)
+from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob
 from iolab.study.inventory import Inventory
 from iolab.study.load import LoadOptions, scale_names
 from iolab.study.targets import nodes_of
@@ -62,7 +67,7 @@ def test_cluster_kpi_has_the_published_metadata_part() -> None:
     ours = workloads("cluster-kpi")["metadata"]
     job = ours.job
     assert isinstance(job, MetadataJob)
-    assert job.engine is EngineName.METADATA
+    assert job.engine == METADATA_ENGINE
     assert job.ranks * source["clients"] == source["ranks"]
     assert job.files_per_rank == source["files_per_rank"]
     assert job.rank_shift == source["options"]["rank_shift"]
@@ -204,9 +209,9 @@ def test_the_commented_lines_of_the_first_study_load_too() -> None:
     last_of_io = study.workloads[2]
     assert last_of_io.job.options == (("random_distribution", "zipf:1.1"),)
     assert {workload.job.engine for workload in study.workloads[3:]} == {
-        EngineName.METADATA,
-        EngineName.DB_BENCH,
-        EngineName.YCSB,
+        METADATA_ENGINE,
+        DB_BENCH_ENGINE,
+        YCSB_ENGINE,
     }
 
 

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from iolab.core.engine import EngineName
 from iolab.core.run import DataSet, Plan
 from iolab.core.study import IDLE_WATCH_S, Study
+from iolab.core.workload import FIO_ENGINE
 from iolab.loads.fileio.generator_limit import LOOK_S
 from iolab.study.cost import (
     ASSUMED_WRITE_BYTES_PER_S,
@@ -161,7 +161,7 @@ def test_the_budget_says_where_the_time_goes() -> None:
         round(layout, 6),
         105.0,
         3 * (RUN_OVERHEAD_S + IDLE_WATCH_S),
-        2 * LOOK_S[EngineName.FIO],
+        2 * LOOK_S[FIO_ENGINE],
         6.0,
     ]
     assert budget.seconds == pytest.approx(sum(seconds for _, seconds in budget.reasons))

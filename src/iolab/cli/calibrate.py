@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from iolab.cli.options import AsJson
-from iolab.core.engine import EngineName
+from iolab.core.workload import FIO_ENGINE
 
 if TYPE_CHECKING:
     from iolab.core.host import HostSpec
@@ -136,7 +136,7 @@ def _job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size: str)
         raise UsageError(happened, "Correct the options.", tuple(faults))
     access = Access(rw)
     return Job(
-        engine=EngineName.FIO,
+        engine=FIO_ENGINE,
         access=access,
         block_bytes=block,
         iodepth=iodepth,

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from iolab.analysis.check import percent
 from iolab.core.engine import EngineName
-from iolab.core.workload import Calibration, HostCalibration, Trial
+from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Calibration, HostCalibration, Trial
 from iolab.loads.fileio.calibration import Row, rows_of
 from iolab.loads.fileio.checks import BOUND_SHARE
 from iolab.report.numbers import count, listing, show_value
@@ -85,7 +85,7 @@ def shares_of(found: Calibration) -> tuple[Share, ...]:
 def host_shares(host: HostCalibration) -> Iterator[Share]:
     """The same on one host."""
     (iops,) = (row for row in rows_of(host.trials) if row.key == "iops")
-    rates = {EngineName.FIO: iops.fio, EngineName.NATIVE: iops.native}
+    rates = {FIO_ENGINE: iops.fio, NATIVE_ENGINE: iops.native}
     for engine, ceiling in host.ceilings.items():
         if ceiling:
             yield Share(engine, host.host, rates[engine], ceiling)
@@ -176,7 +176,7 @@ def _ceiling(shares: Sequence[Share], hosts: int, *, apart: bool) -> Iterator[Me
         for one in shares
     ]
     said = "; ".join(parts)
-    bound = [one.engine.value for one in shares if one.bound]
+    bound = [one.engine for one in shares if one.bound]
     if not bound and apart:
         yield Meaning(
             "limit",
@@ -192,7 +192,7 @@ def _ceiling(shares: Sequence[Share], hosts: int, *, apart: bool) -> Iterator[Me
             f"{said}: below {percent(BOUND_SHARE)} of that, results here are the target's.",
         )
         return
-    free = [one.engine.value for one in shares if not one.bound]
+    free = [one.engine for one in shares if not one.bound]
     names = " and ".join(bound)
     do = f"use {free[0]}, or more clients" if free else "use more clients, or larger blocks"
     yield Meaning(
@@ -213,7 +213,7 @@ HEADINGS: Final = {
 """What each figure is called."""
 
 STYLES: Final = {Tone.GOOD: "green", Tone.OPEN: "yellow", Tone.WARNING: "bold red"}
-ENGINES: Final = (EngineName.FIO, EngineName.NATIVE)
+ENGINES: Final = (FIO_ENGINE, NATIVE_ENGINE)
 HOSTS_SHOWN: Final = 4
 NONE: Final = "–"
 
@@ -252,7 +252,7 @@ def calibration_document(found: Calibration) -> dict[str, Any]:
         "format": 1,
         "engines": [
             {
-                "engine": name.value,
+                "engine": name,
                 "version": _shared(host.versions[name] for host in found.hosts),
                 "method": _shared(host.methods[name] for host in found.hosts),
                 "ceiling_iops": found.ceilings[name],
@@ -268,7 +268,7 @@ def calibration_document(found: Calibration) -> dict[str, Any]:
 
 
 def _figures(found: Calibration, rows: Sequence[Row]) -> RenderableType:
-    headings = [Heading(""), *(Heading(name.value, number=True) for name in ENGINES)]
+    headings = [Heading(""), *(Heading(name, number=True) for name in ENGINES)]
     headings += [Heading("native / fio", number=True), Heading("", main=True)]
     lines: list[list[Text | str]] = [
         [
@@ -368,7 +368,7 @@ def _row(row: Row) -> dict[str, Any]:
 
 
 def _trial(one: Trial) -> dict[str, Any]:
-    return {**asdict(one), "engine": one.engine.value}
+    return {**asdict(one), "engine": one.engine}
 
 
 def _host(host: HostCalibration) -> dict[str, Any]:
@@ -378,7 +378,7 @@ def _host(host: HostCalibration) -> dict[str, Any]:
         "numjobs": host.job.numjobs,
         "engines": [
             {
-                "engine": name.value,
+                "engine": name,
                 "version": host.versions[name],
                 "method": host.methods[name],
                 "ceiling_iops": host.ceilings[name],

@@ -119,7 +119,7 @@ def _rate(job: Job) -> str:
 def _metadata_job(job: MetadataJob) -> str:
     size = f" of {format_bytes(job.file_bytes)}" if job.file_bytes else ""
     return (
-        f"{job.engine.value}: {count(job.ranks, 'rank')}, {count(job.files_per_rank, 'file')}"
+        f"{job.engine}: {count(job.ranks, 'rank')}, {count(job.files_per_rank, 'file')}"
         f"{size} each{_phase_end(job)}, rank shift {job.rank_shift}"
     )
 

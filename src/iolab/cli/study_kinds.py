@@ -1,24 +1,33 @@
-"""The registry of studies: every kind of load, and the kind of host that is booted.
+"""The registry of kinds of load, with what studies ask of them and of hosts that are booted.
 
-It stands apart from that of sessions, which a study that is only read or planned need not load.
-Whoever reads a session imports it: all that kinds own in stored documents is known then.
+Whoever reads a session imports it: all that kinds own in stored documents is known then. What
+sessions and reports need of kinds is imported by registries of their own, so that a study is read
+and planned without them.
 """
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Final
 
 from iolab.guests.study_part import GuestStudy
-from iolab.loads.fileio.study_part import FileIoStudy
-from iolab.loads.keyvalue import record
-from iolab.loads.keyvalue.study_part import KeyValueStudy
-from iolab.loads.metadata.study_part import MetadataStudy
+from iolab.loads.fileio.kind import KIND as FILE_IO
+from iolab.loads.keyvalue.kind import KIND as KEY_VALUE
+from iolab.loads.metadata.kind import KIND as METADATA
+from iolab.report.load_kind import LoadKind
 from iolab.study.kinds import StudyKinds
 
-STUDY_KINDS: Final = StudyKinds(
-    loads=(FileIoStudy(), MetadataStudy(), KeyValueStudy()), hosts=GuestStudy()
-)
-"""What studies can ask for."""
+ENTRY_POINTS: Final = "iolab.kinds"
+"""The group of entry points by which an installed package adds kinds of load: each names a
+`LoadKind`."""
 
-STORED: Final = (record.KeyValueRun, record.ServerRun)
-"""What stored records hold of modules that no study needs (see `core.owned`)."""
+LOADS: Final[tuple[LoadKind, ...]] = (
+    FILE_IO,
+    METADATA,
+    KEY_VALUE,
+    *(point.load() for point in entry_points(group=ENTRY_POINTS)),
+)
+"""Every kind of load, in the order shown; one line each."""
+
+STUDY_KINDS: Final = StudyKinds(loads=tuple(kind.study for kind in LOADS), hosts=GuestStudy())
+"""What studies can ask for."""

@@ -5,25 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from typing import NewType
 
 from iolab.errors import EngineError
 
-
-class EngineName(StrEnum):
-    """What makes the load."""
-
-    FIO = "fio"
-    NATIVE = "native"
-    """I/O on files and devices by the agent's own engine."""
-    METADATA = "metadata"
-    """Metadata operations, built into the agent."""
-    MDTEST = "mdtest"
-    """Metadata operations by mdtest under MPI."""
-    DB_BENCH = "db_bench"
-    """Operations on a RocksDB database by RocksDB's own db_bench."""
-    YCSB = "ycsb"
-    """Operations on a key-value store, embedded or behind a server, by YCSB."""
+EngineName = NewType("EngineName", str)
+"""What makes the load, as study files name it; each kind of load declares its own."""
 
 
 @dataclass(frozen=True, slots=True)

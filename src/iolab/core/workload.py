@@ -91,6 +91,11 @@ class Mixed(Protocol):
 _MIX_AXIS: Final = "rwmixread"
 
 
+FIO_ENGINE: Final = EngineName("fio")
+NATIVE_ENGINE: Final = EngineName("native")
+"""Engines of I/O on files and devices; the agent itself is the second."""
+
+
 class AnyJob(Owned):
     """What one client is asked to do, of whatever kind its load is."""
 

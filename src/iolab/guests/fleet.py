@@ -9,12 +9,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from iolab.core.engine import EngineName
 from iolab.core.events import Notice, Phase
 from iolab.core.host import HostFacts, HostSpec
 from iolab.core.run import DataSet, PlannedRun, RunRecord
 from iolab.core.study import Study
-from iolab.core.workload import Access, Job
+from iolab.core.workload import FIO_ENGINE, Access, Job
 from iolab.errors import HostError
 from iolab.guests.blocks import COUNTERS, DiskCounts, blocks_between, guest_use, read_blocks
 from iolab.guests.copies import Copies
@@ -189,7 +188,7 @@ IMAGES: Final = "guests"
 """The data set that guests' images are."""
 
 _WRITING: Final = Job(
-    engine=EngineName.FIO,
+    engine=FIO_ENGINE,
     access=Access.WRITE,
     block_bytes=1 << 20,
     iodepth=1,

@@ -179,7 +179,7 @@ def _workload_row(workload: Workload) -> tuple[Cell, ...]:
         swept.get("numjobs", str(job.numjobs)),
         _files(job, swept.get("filesize")),
         "yes" if job.direct else "no, buffered",
-        f"{job.engine.value}, {job.ioengine}",
+        f"{job.engine}, {job.ioengine}",
         job.contents.value,
         " ".join(options) or NOTHING,
     )

@@ -102,9 +102,7 @@ async def survey(study: Study, hosts: Mapping[str, Host], questions: Questions) 
 
 def tools_of(engines: Iterable[Engine]) -> dict[str, list[str]]:
     """How hosts tell their version of each engine; those that are no tool of theirs left out."""
-    return {
-        engine.name.value: list(engine.version_argv) for engine in engines if engine.version_argv
-    }
+    return {engine.name: list(engine.version_argv) for engine in engines if engine.version_argv}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,15 @@ from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, Role
 from iolab.core.stopping import PRESETS, LoadKind, RuleSettings
 from iolab.core.study import MethodKind, OnFailure, Order
-from iolab.core.workload import IOENGINES, Access, Arrivals, Contents, Indicator
+from iolab.core.workload import (
+    FIO_ENGINE,
+    IOENGINES,
+    NATIVE_ENGINE,
+    Access,
+    Arrivals,
+    Contents,
+    Indicator,
+)
 from iolab.study import ssh_addresses, values
 from iolab.study.document import Document, Faults
 from iolab.study.target_tables import (
@@ -294,7 +302,7 @@ WRITTEN_KINDS: Final = tuple(kind for kind in HostKind if kind is not HostKind.V
 """Guests are of a kind that nobody writes: a study's [vm] makes them."""
 
 WrittenKind = Annotated[HostKind, values.choice(HostKind, "kinds of host", WRITTEN_KINDS)]
-IO_ENGINES: Final = (EngineName.FIO, EngineName.NATIVE)
+IO_ENGINES: Final = (FIO_ENGINE, NATIVE_ENGINE)
 IO_INDICATORS: Final = (Indicator.IOPS, Indicator.BANDWIDTH, Indicator.LATENCY)
 IoIndicator = Annotated[Indicator, values.choice(Indicator, "indicators", IO_INDICATORS)]
 
@@ -371,7 +379,7 @@ class WorkloadTable(AimTable):
 
     id: Id
     title: Title | None = None
-    engine: Annotated[EngineName, values.choice(EngineName, "engines", IO_ENGINES)] = EngineName.FIO
+    engine: Annotated[EngineName, values.word(IO_ENGINES, "engines")] = FIO_ENGINE
     rw: Annotated[Access, values.choice(Access, "access patterns")]
     bs: Annotated[list[BlockSize], Sizes]
     iodepth: Annotated[list[IoDepth], Numbers] = Field(default=[1])
@@ -515,7 +523,7 @@ class FileForm:
         """The table that an element is: of a workload its engine decides, misspelt or not."""
         engine = written.get("engine")
         if section == "workload" and isinstance(engine, str):
-            meant = nearest(engine, [name.value for name in EngineName])
+            meant = nearest(engine, [name for names in self.workloads.values() for name in names])
             for table, engines in self.workloads.items():
                 if meant in engines:
                     return table
@@ -526,7 +534,7 @@ class FileForm:
         if table not in self.workloads:
             return None
         having = [
-            shown(engine.value)
+            shown(engine)
             for kind, engines in self.workloads.items()
             for engine in engines
             if kind is not table and key in kind.model_fields

@@ -9,12 +9,11 @@ from dataclasses import fields, replace
 from typing import Any, Final
 
 from iolab import __version__
-from iolab.core.engine import EngineName
 from iolab.core.host import DeviceFacts, HostFacts, TargetFacts, TargetProbe
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import Purge
-from iolab.core.workload import BoundJob
+from iolab.core.workload import FIO_ENGINE, BoundJob
 from iolab.errors import EngineError, Fault, HostError
 from iolab.study.cost import with_spare
 from iolab.study.kinds import StudyKinds
@@ -263,7 +262,7 @@ def refusal(faults: tuple[Fault, ...]) -> str:
 def _uses_fio(study: Study, plan: Plan, host: str) -> bool:
     here = {item.id for item in study.configurations if host in item.hosts}
     return any(
-        point.job.engine is EngineName.FIO and point.configuration in here for point in plan.points
+        point.job.engine == FIO_ENGINE and point.configuration in here for point in plan.points
     )
 
 

@@ -51,7 +51,7 @@ def engine_assignments(
 ) -> tuple[str, ...]:
     """What `--engine` sets, as `--set` says it, of each workload of I/O; a fault without one."""
     found = tuple(
-        f"workload.{item['id']}.engine={engine.value}"
+        f"workload.{item['id']}.engine={engine}"
         for item in _elements(document.tree.get("workload"))
         if isinstance(item, dict)
         and "id" in item

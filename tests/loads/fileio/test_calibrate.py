@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts, TargetFacts, ToolFacts
-from iolab.core.workload import Access, Job
+from iolab.core.workload import FIO_ENGINE, Access, Job
 from iolab.errors import EngineError, HostError
 from iolab.loads.fileio.calibration import refuse_unready
 from tests.analysis.records import facts_of
 
-JOB = Job(EngineName.FIO, Access.RANDREAD, 4096, 32, 2, 1 << 28)
+JOB = Job(FIO_ENGINE, Access.RANDREAD, 4096, 32, 2, 1 << 28)
 FIO = ToolFacts("fio", "/usr/bin/fio", "fio-3.33")
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
-from iolab.core.workload import Access, Calibration, Job
+from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Calibration, Job
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.loads.fileio.calibration import ELSEWISE, Calibrated, Wish, calibrate_on
 from iolab.loads.fileio.engines.fio import NULL_FOLDER
@@ -22,7 +21,7 @@ from tests.fakes.script import FakeScript, LoopClock
 from tests.fakes.virtual_time import run_virtually
 from tests.loads.fileio.fake_native import FakeNative
 
-JOB = Job(EngineName.FIO, Access.RANDREAD, 4096, 32, 1, 16 << 20)
+JOB = Job(FIO_ENGINE, Access.RANDREAD, 4096, 32, 1, 16 << 20)
 WISH = Wish(JOB, pairs=2, seconds=3.0)
 ORDER = ["iolab-agent", "fio", "iolab-agent", "iolab-agent", "fio", "fio", "iolab-agent"]
 """The layout, two pairs, and the two ceilings."""
@@ -88,7 +87,7 @@ def test_all_hosts_run_one_engine_at_a_time_from_one_moment_on() -> None:
     assert all(len(one) == len(ORDER) - 1 for one in starts)
     for together in zip(*starts, strict=True):
         assert max(together) - min(together) < 1_000_000
-    assert [(one.pair, one.engine.value) for one in found.trials] == [
+    assert [(one.pair, one.engine) for one in found.trials] == [
         (1, "fio"),
         (1, "native"),
         (2, "native"),
@@ -102,7 +101,7 @@ def test_rates_add_up_and_percentiles_are_those_of_all_ios() -> None:
     found = played(hosts(2, slow, loads=(FakeLoad(iops=500, lat_ns=900_000),)))
     fast_host, slow_host = found.hosts
     assert (fast_host.host, slow_host.host) == ("c1", "c2")
-    whole = next(one for one in found.trials if one.engine is EngineName.NATIVE)
+    whole = next(one for one in found.trials if one.engine == NATIVE_ENGINE)
     assert whole.iops == pytest.approx(3000)
     assert whole.lat_ns_mean == pytest.approx((2 * 100_000 + 300_000) / 3)
     assert slow_host.trials[1].iops == pytest.approx(1000)
@@ -111,9 +110,9 @@ def test_rates_add_up_and_percentiles_are_those_of_all_ios() -> None:
     # Two thirds of fio's I/Os are of the host that takes 0.25 ms.
     assert fio.lat_ns_p50 == pytest.approx(fast_host.trials[0].lat_ns_p50, rel=0.02)
     assert fio.lat_ns_p99 > 900_000
-    assert found.ceilings[EngineName.NATIVE] == pytest.approx(5_000_000)
-    assert slow_host.ceilings[EngineName.NATIVE] == pytest.approx(1_000_000)
-    assert found.ceilings[EngineName.FIO] == pytest.approx(2_000_000)
+    assert found.ceilings[NATIVE_ENGINE] == pytest.approx(5_000_000)
+    assert slow_host.ceilings[NATIVE_ENGINE] == pytest.approx(1_000_000)
+    assert found.ceilings[FIO_ENGINE] == pytest.approx(2_000_000)
 
 
 def test_a_lone_host_begins_when_it_is_asked() -> None:

@@ -6,18 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.engine import EngineName
-from iolab.core.workload import Trial
+from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Trial
 from iolab.loads.fileio.calibration import rows_of
 from iolab.stats.comparison import Verdict
 
-FIO = Trial(EngineName.FIO, 1, 1000.0, 5000.0, 4000.0, 9000.0, 3000.0)
+FIO = Trial(FIO_ENGINE, 1, 1000.0, 5000.0, 4000.0, 9000.0, 3000.0)
 
 
 def native_of(fio: Trial, *, faster: float) -> Trial:
     return replace(
         fio,
-        engine=EngineName.NATIVE,
+        engine=NATIVE_ENGINE,
         iops=fio.iops * faster,
         lat_ns_mean=fio.lat_ns_mean / faster,
         cpu_ns_per_io=fio.cpu_ns_per_io / 2,

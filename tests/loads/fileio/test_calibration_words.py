@@ -7,12 +7,19 @@ from dataclasses import replace
 import pytest
 
 from iolab.cli.calibration import Meaning, Tone, meanings, shares_of
-from iolab.core.engine import EngineName
-from iolab.core.workload import Access, Calibration, HostCalibration, Job, Trial
+from iolab.core.workload import (
+    FIO_ENGINE,
+    NATIVE_ENGINE,
+    Access,
+    Calibration,
+    HostCalibration,
+    Job,
+    Trial,
+)
 from iolab.loads.fileio.calibration import rows_of
 from iolab.loads.fileio.checks import BOUND_SHARE
 
-FIO, NATIVE = EngineName.FIO, EngineName.NATIVE
+FIO, NATIVE = FIO_ENGINE, NATIVE_ENGINE
 JOB = Job(FIO, Access.RANDREAD, 4096, 32, 1, 1 << 28)
 TRIAL = Trial(FIO, 1, 100_000.0, 300_000.0, 290_000.0, 900_000.0, 6000.0)
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from iolab.core.engine import EngineName
-from iolab.core.workload import Access, Arrivals, Contents, Job
+from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Arrivals, Contents, Job
 from iolab.loads.fileio.generator_limit import LOOK_S, ceiling_reasons, kind_of, look_notes
 from tests.loads.metadata.test_metadata import metadata
 from tests.plans import make_plan
 from tests.study.studies import SMALL, load
 
-READS = Job(EngineName.FIO, Access.RANDREAD, 4096, 32, 4, 1 << 30)
+READS = Job(FIO_ENGINE, Access.RANDREAD, 4096, 32, 4, 1 << 30)
 WRITES = replace(READS, access=Access.RANDWRITE)
 TRIMS = replace(READS, access=Access.RANDTRIM)
 
@@ -38,7 +37,7 @@ def test_what_makes_a_job_wait_is_not_the_generators(job: Job, changes: dict[str
 @pytest.mark.parametrize(
     "changes",
     [
-        {"engine": EngineName.NATIVE},
+        {"engine": NATIVE_ENGINE},
         {"access": Access.READ},
         {"iodepth": 1},
         {"numjobs": 1},
@@ -78,13 +77,13 @@ def test_trims_stay_trims() -> None:
 def test_each_kind_is_looked_at_once_for_each_set_of_hosts() -> None:
     study = load(SMALL, "method.repeats=3")
     ((says, seconds),) = ceiling_reasons(study, make_plan(study).runs)
-    assert seconds == 2 * LOOK_S[EngineName.FIO]  # depths 1 and 8: the mix mostly reads
+    assert seconds == 2 * LOOK_S[FIO_ENGINE]  # depths 1 and 8: the mix mostly reads
     assert says.startswith("2 kinds of job")
     two = SMALL.replace("iodepth = [1, 8]", "iodepth = 1\nhosts = [1, 2]")
     two += '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
     study = load(two)
     ((_, seconds),) = ceiling_reasons(study, make_plan(study).runs)
-    assert seconds == 2 * LOOK_S[EngineName.FIO]  # of one host, and of both
+    assert seconds == 2 * LOOK_S[FIO_ENGINE]  # of one host, and of both
 
 
 def test_who_makes_no_io_has_no_ceiling() -> None:

@@ -9,12 +9,11 @@ import pytest
 
 from iolab.analysis.checks.client import cpu_bound_client
 from iolab.analysis.checks.run import engine_errors, totals_disagree
-from iolab.core.engine import EngineName
 from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
 from iolab.core.samples import ServiceTime
-from iolab.core.workload import Arrivals, Job
+from iolab.core.workload import NATIVE_ENGINE, Arrivals, Job
 from iolab.loads.fileio.checks import (
     coordinated_omission,
     depth_not_reached,
@@ -27,7 +26,7 @@ from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import JOB, WRITES, Burst, bursts_record, engine_totals, healthy
 from tests.facts import tells
 
-NATIVE = replace(JOB, engine=EngineName.NATIVE)
+NATIVE = replace(JOB, engine=NATIVE_ENGINE)
 OPEN = replace(NATIVE, rate_iops=10_000, arrivals=Arrivals.POISSON)
 CALM = GeneratorTotals(
     method="io_uring",
@@ -123,7 +122,7 @@ def test_blocks_that_are_right_or_nobody_looked_at() -> None:
     assert level(wrong_blocks, healthy()) is None
     asked = replace(NATIVE, verify=True)
     assert level(wrong_blocks, generated(healthy(asked))) is INDICATIVE
-    only_writes = replace(WRITES, engine=EngineName.NATIVE, verify=True)
+    only_writes = replace(WRITES, engine=NATIVE_ENGINE, verify=True)
     assert level(wrong_blocks, generated(healthy(only_writes))) is None
 
 

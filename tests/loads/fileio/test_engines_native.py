@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from iolab.core.engine import EngineName
 from iolab.core.run import DataSet
-from iolab.core.workload import Access, Arrivals, Job
+from iolab.core.workload import NATIVE_ENGINE, Access, Arrivals, Job
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.loads.fileio.engines.fio_job import layout_job
@@ -18,9 +17,7 @@ from iolab.loads.fileio.engines.native import NativeEngine
 
 NATIVE = NativeEngine()
 FILES = DataSet("s1m", "default", numjobs=2, files_per_job=2, file_bytes=1 << 20)
-JOB = Job(
-    EngineName.NATIVE, Access.RANDRW, 4096, 8, 2, 1 << 20, 2, read_percent=70, ioengine="auto"
-)
+JOB = Job(NATIVE_ENGINE, Access.RANDRW, 4096, 8, 2, 1 << 20, 2, read_percent=70, ioengine="auto")
 
 
 def spec(command: Command) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
 from iolab.core.run import DataSet
-from iolab.core.workload import Access, Contents, Job
+from iolab.core.workload import FIO_ENGINE, Access, Contents, Job
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.loads.fileio.engines.fio import FioEngine
@@ -19,7 +18,7 @@ from tests.loads.fileio.fixtures import output
 
 FIO = FioEngine()
 FILES = DataSet("s1m", "default", numjobs=2, files_per_job=2, file_bytes=1 << 20)
-JOB = Job(EngineName.FIO, Access.RANDRW, 4096, 1, 2, 1 << 20, 2, read_percent=50, direct=False)
+JOB = Job(FIO_ENGINE, Access.RANDRW, 4096, 1, 2, 1 << 20, 2, read_percent=50, direct=False)
 
 
 def tool(version: str | None) -> ToolFacts:
@@ -145,6 +144,6 @@ def test_real_fio_creates_no_file_that_is_missing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("contents", Contents)
 def test_real_fio_understands_every_kind_of_contents(tmp_path: Path, contents: Contents) -> None:
-    job = Job(EngineName.FIO, Access.WRITE, 4096, 1, 1, 1 << 20, 2, contents=contents)
+    job = Job(FIO_ENGINE, Access.WRITE, 4096, 1, 1, 1 << 20, 2, contents=contents)
     command = FIO.measure(job, FILES, str(tmp_path), seconds=1, seed=1)
     assert run(rehearsal(command)).returncode == 0

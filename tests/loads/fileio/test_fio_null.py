@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.engine import EngineName
-from iolab.core.workload import Access, Contents, Job
+from iolab.core.workload import FIO_ENGINE, Access, Contents, Job
 from iolab.errors import EngineError
 from iolab.loads.fileio.engines.fio import NULL_FOLDER, FioEngine
 from iolab.loads.fileio.generator_limit import kind_of
 
-READS = Job(EngineName.FIO, Access.RANDREAD, 4096, 32, 4, 1 << 30, options=(("fsync", "1"),))
+READS = Job(FIO_ENGINE, Access.RANDREAD, 4096, 32, 4, 1 << 30, options=(("fsync", "1"),))
 
 
 def lines(job: Job) -> list[str]:

@@ -6,6 +6,7 @@ import pytest
 
 from iolab.core.engine import EngineName
 from iolab.core.study import Study
+from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE
 from iolab.errors import StudyError
 from iolab.study.load import LoadOptions, options_of
 from tests.guests.guest_studies import FLEET
@@ -22,7 +23,7 @@ def study(text: str, engine: EngineName | None = None) -> Study:
 
 def test_a_native_workload_takes_the_best_way_unless_one_is_written() -> None:
     free = study(workload(NATIVE)).workloads[0].io
-    assert (free.engine, free.ioengine) == (EngineName.NATIVE, "auto")
+    assert (free.engine, free.ioengine) == (NATIVE_ENGINE, "auto")
     named = study(workload(NATIVE + 'ioengine = "libaio"')).workloads[0].io
     assert named.ioengine == "libaio"
     assert study(workload()).workloads[0].io.ioengine == "libaio"
@@ -104,7 +105,7 @@ def test_a_polled_ring_does_not_flush() -> None:
     ],
 )
 def test_what_it_does_alike_is_taken(lines: str) -> None:
-    assert study(workload(NATIVE + lines)).workloads[0].io.engine is EngineName.NATIVE
+    assert study(workload(NATIVE + lines)).workloads[0].io.engine == NATIVE_ENGINE
 
 
 def test_a_block_of_two_writes_is_not_verified() -> None:
@@ -133,13 +134,13 @@ def test_verified_blocks_of_each_size_have_their_own() -> None:
 
 
 def test_both_engines_use_the_same_files() -> None:
-    ours, fios = study(SMALL, EngineName.NATIVE), study(SMALL)
+    ours, fios = study(SMALL, NATIVE_ENGINE), study(SMALL)
     assert make_plan(ours).data_sets == make_plan(fios).data_sets
 
 
 def test_an_engine_chosen_on_the_command_line_stands_in_the_overrides() -> None:
-    found = study(SMALL, EngineName.NATIVE)
-    assert {one.io.engine for one in found.workloads} == {EngineName.NATIVE}
+    found = study(SMALL, NATIVE_ENGINE)
+    assert {one.io.engine for one in found.workloads} == {NATIVE_ENGINE}
     assert found.overrides[:2] == ("workload.rand-read.engine=native", "workload.mix.engine=native")
     again = parse_study(found.text, FILE, options_of(found))
     assert again.workloads == found.workloads
@@ -147,13 +148,13 @@ def test_an_engine_chosen_on_the_command_line_stands_in_the_overrides() -> None:
 
 def test_workloads_of_other_kinds_keep_theirs() -> None:
     text = SMALL.replace("[scale", META + "\n[scale")
-    found = study(text, EngineName.NATIVE)
+    found = study(text, NATIVE_ENGINE)
     assert [one.job.engine for one in found.workloads] == ["native", "native", "metadata"]
 
 
 def test_a_study_without_io_has_no_engine_to_choose() -> None:
     text = f'format = 1\nid = "s"\n{META}'
-    options = LoadOptions(path="/data", engine=EngineName.FIO)
+    options = LoadOptions(path="/data", engine=FIO_ENGINE)
     with pytest.raises(StudyError) as caught:
         parse_study(text, FILE, options)
     assert "no workload of I/O on files" in str(caught.value.faults[0])

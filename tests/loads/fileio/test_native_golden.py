@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.engine import EngineName
 from iolab.core.run import DataSet
-from iolab.core.workload import Access, Arrivals, Job
+from iolab.core.workload import NATIVE_ENGINE, Access, Arrivals, Job
 from iolab.hosts.engine import EngineReading, OutputReader
 from iolab.hosts.intervals import SERVICE_TIMES
 from iolab.loads.fileio.engines.native import NativeEngine
@@ -16,7 +15,7 @@ from tests.recorded import recorded
 
 NATIVE = NativeEngine()
 FILES = DataSet("s8m", "default", 2, 1, 8 << 20)
-READS = Job(EngineName.NATIVE, Access.RANDREAD, 4096, 4, 2, 8 << 20, ioengine="auto")
+READS = Job(NATIVE_ENGINE, Access.RANDREAD, 4096, 4, 2, 8 << 20, ioengine="auto")
 
 
 def reader_of(what: str) -> OutputReader:

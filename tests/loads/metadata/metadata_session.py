@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from iolab.core.configuration import Configuration
-from iolab.core.engine import EngineName
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, Point, RunRecord
 from iolab.core.workload import Access, Axis, Indicator, Workload
-from iolab.loads.metadata.workload import MetadataJob, Operation
+from iolab.loads.metadata.workload import MDTEST_ENGINE, METADATA_ENGINE, MetadataJob, Operation
 from tests.judging import judge
 from tests.loads.metadata.records import Shape, made, mdtest_record
 from tests.report.studies import one_configuration
 from tests.report.synthetic import Source, job, source_of, study_of, workload
 
-JOB = MetadataJob(EngineName.METADATA, ranks=4, files_per_rank=2500, rank_shift=4)
+JOB = MetadataJob(METADATA_ENGINE, ranks=4, files_per_rank=2500, rank_shift=4)
 LATENCIES_NS = {
     Operation.TREE_CREATE: 900_000.0,
     Operation.FILE_CREATE: 6_000_000.0,
@@ -51,7 +50,7 @@ class MetadataSource(Source):
     def _made(self, run: PlannedRun, asked: MetadataJob) -> RunRecord:
         names = next(c.hosts for c in self.study.configurations if c.id == run.point.configuration)
         speed = 1.0 + 0.05 * run.repeat + (0.4 if run.point.configuration == "performance" else 0)
-        if asked.engine is EngineName.MDTEST:
+        if asked.engine == MDTEST_ENGINE:
             rates = {operation: rate * speed for operation, rate in PUBLISHED.items()}
             record = mdtest_record(rates, len(names), run.repeat)
         else:

@@ -14,7 +14,6 @@ from typing import Any, Final
 import numpy as np
 
 from iolab.analysis.sums import measure
-from iolab.core.engine import EngineName
 from iolab.core.histogram import bin_of_ns
 from iolab.core.host import HostFacts
 from iolab.core.run import HostRun, PlannedRun, Point, RunRecord, RunStatus
@@ -24,6 +23,8 @@ from iolab.hosts.rates import Series
 from iolab.loads.metadata.metrics import measure_metadata
 from iolab.loads.metadata.view import MetadataView
 from iolab.loads.metadata.workload import (
+    MDTEST_ENGINE,
+    METADATA_ENGINE,
     MetadataJob,
     MetadataRun,
     Operation,
@@ -34,8 +35,8 @@ from iolab.loads.metadata.workload import (
 )
 from tests.analysis.records import GO_NS, QUIET, SECOND, facts_of, host_run
 
-JOB: Final = MetadataJob(EngineName.METADATA, ranks=4, files_per_rank=3000, rank_shift=4)
-MDTEST: Final = replace(JOB, engine=EngineName.MDTEST)
+JOB: Final = MetadataJob(METADATA_ENGINE, ranks=4, files_per_rank=3000, rank_shift=4)
+MDTEST: Final = replace(JOB, engine=MDTEST_ENGINE)
 GAP_NS: Final = SECOND // 10
 TREES: Final = (Operation.TREE_CREATE, Operation.TREE_REMOVE)
 

@@ -7,7 +7,6 @@ from typing import Final
 
 import pytest
 
-from iolab.core.engine import EngineName
 from iolab.errors import EngineError
 from iolab.loads.metadata.mdtest import (
     Mpi,
@@ -21,10 +20,10 @@ from iolab.loads.metadata.mdtest import (
     version_command,
 )
 from iolab.loads.metadata.mdtest_output import parse
-from iolab.loads.metadata.workload import MetadataJob
+from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob
 from tests.recorded import recorded
 
-JOB: Final = MetadataJob(EngineName.MDTEST, ranks=2, files_per_rank=50, rank_shift=2)
+JOB: Final = MetadataJob(MDTEST_ENGINE, ranks=2, files_per_rank=50, rank_shift=2)
 MPICH: Final = Mpi(MpiName.MPICH, "4.0.2")
 OPEN_MPI: Final = Mpi(MpiName.OPEN_MPI, "4.1.4")
 TWO: Final = (Place("c01", "10.0.0.1", 2), Place("c02", "node-2.lan", 2))

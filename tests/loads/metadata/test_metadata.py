@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts
 from iolab.core.workload import Axis, Indicator
 from iolab.errors import HostError
 from iolab.loads.metadata.study import iteration_seconds, operations_of, space_of
-from iolab.loads.metadata.workload import MetadataJob, Operation
+from iolab.loads.metadata.workload import MDTEST_ENGINE, METADATA_ENGINE, MetadataJob, Operation
 from iolab.study.schedule import expand
 from tests.plans import check_ready, make_plan
 from tests.study.studies import SMALL, load, told
@@ -36,14 +35,14 @@ def jobs(text: str, *sets: str) -> list[MetadataJob]:
 
 def test_the_defaults_are_empty_files_of_the_next_client() -> None:
     (workload,) = load(metadata()).workloads
-    assert workload.job == MetadataJob(EngineName.METADATA, 4, 10, rank_shift=4)
+    assert workload.job == MetadataJob(METADATA_ENGINE, 4, 10, rank_shift=4)
     assert (workload.indicator, workload.repeats) == (Indicator.OPERATIONS, None)
 
 
 def test_every_key_reaches_the_job() -> None:
     extra = 'rank_shift = 0\nfile_bytes = "4k"\niterations = 3\nmdtest = { fsync = true }'
     (workload,) = load(metadata(extra, engine="mdtest")).workloads
-    assert workload.job == MetadataJob(EngineName.MDTEST, 4, 10, 0, 4096, (("fsync", "1"),))
+    assert workload.job == MetadataJob(MDTEST_ENGINE, 4, 10, 0, 4096, (("fsync", "1"),))
     assert workload.repeats == 3
 
 
@@ -180,7 +179,7 @@ def test_what_does_not_fit_together(text: str, says: str) -> None:
 
 
 def test_the_budget_counts_files_and_no_runtime() -> None:
-    job = MetadataJob(EngineName.METADATA, 10, 1000, 0, file_bytes=5000)
+    job = MetadataJob(METADATA_ENGINE, 10, 1000, 0, file_bytes=5000)
     assert operations_of(job, Operation.FILE_STAT) == 10_000
     assert operations_of(job, Operation.TREE_REMOVE) == 10
     assert job.inodes == 10_011

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.core.engine import EngineName
 from iolab.loads.metadata.native import SHIFTED, request_of, shares
-from iolab.loads.metadata.workload import MetadataJob, Operation
+from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob, Operation
 
 
 def job(ranks: int, shift: int) -> MetadataJob:
-    return MetadataJob(EngineName.METADATA, ranks, 10, shift)
+    return MetadataJob(METADATA_ENGINE, ranks, 10, shift)
 
 
 @pytest.mark.parametrize("hosts", [1, 2, 3, 7])
@@ -51,7 +50,7 @@ def test_a_shift_over_all_ranks_is_none() -> None:
 
 
 def test_where_ranks_made_unlike_numbers_of_files_each_is_told_what_it_finds() -> None:
-    timed = MetadataJob(EngineName.METADATA, 2, 10, 1, phase_s=3.0)
+    timed = MetadataJob(METADATA_ENGINE, 2, 10, 1, phase_s=3.0)
     (first, _) = shares(timed, 2)
     dirs, made = {0: "/t/a", 1: "/t/b"}, {0: (4, 5), 1: (6, 7)}
     seen = request_of(timed, first, dirs, Operation.FILE_STAT, iteration=1, made=made)

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from iolab.core.engine import EngineName
 from iolab.core.histogram import MIDDLE_NS
 from iolab.errors import HostError
 from iolab.hosts.answers import MeasuredAnswer, MetadataIntervalAnswer, read_answer
 from iolab.hosts.host import Message
 from iolab.loads.metadata.native import PhaseReader, shares
-from iolab.loads.metadata.workload import MetadataJob, Operation
+from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob, Operation
 
-JOB = MetadataJob(EngineName.METADATA, 2, 10, 0, file_bytes=100)
+JOB = MetadataJob(METADATA_ENGINE, 2, 10, 0, file_bytes=100)
 MEASURED: dict[str, Any] = {
     "phase": "file-create",
     "ops": 19,

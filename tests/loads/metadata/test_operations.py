@@ -13,7 +13,6 @@ from typing import Any
 import jsonschema
 import pytest
 
-from iolab.core.engine import EngineName
 from iolab.core.metric import Level, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.charts import best_points
@@ -26,7 +25,7 @@ from iolab.loads.metadata.report import (
     share_table,
     summary_table,
 )
-from iolab.loads.metadata.workload import Operation
+from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation
 from iolab.report.brief import Brief
 from iolab.report.charts.choose import looks_of
 from iolab.report.html import make_page
@@ -41,7 +40,7 @@ from tests.report.studies import kpi
 SCHEMA = json.loads(
     (Path(__file__).parents[3] / "schema" / "show.json").read_text(encoding="utf-8")
 )
-MDTEST = replace(JOB, engine=EngineName.MDTEST)
+MDTEST = replace(JOB, engine=MDTEST_ENGINE)
 
 
 @pytest.fixture(scope="module")

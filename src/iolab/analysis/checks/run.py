@@ -20,10 +20,10 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.sums import totals_by_way
 from iolab.analysis.view import RunView
-from iolab.core.engine import EngineName
 from iolab.core.run import HostRun, RunStatus
 from iolab.core.samples import ServiceTime
 from iolab.core.target_state import TargetState
+from iolab.core.workload import NATIVE_ENGINE
 from iolab.units import format_bytes, format_count
 
 RUNTIME_SHARE: Final = 0.95
@@ -85,7 +85,7 @@ def _engine_answers(view: RunView, index: int) -> Iterator[Said]:
     if window is not None and not view.load.ios[index].any():
         yield invalid(f"The engine{where} completed no I/O in the measured window.", **evidence)
     # Of an engine that goes on after an error only its last word tells of errors.
-    counts_them = view.record.run.point.job.engine is EngineName.NATIVE
+    counts_them = view.record.run.point.job.engine == NATIVE_ENGINE
     if totals is None and (counts_them or not _is_stopped(host)):
         yield unchecked(f"the engine{where} left no totals", **evidence)
     if short:
@@ -196,7 +196,7 @@ def _some(names: list[str]) -> str:
 def _version(view: RunView, host: HostRun) -> str:
     """As the host's own program says it, else as its output does."""
     facts = view.facts_of(host)
-    tool = facts.tool(view.record.run.point.job.engine.value) if facts is not None else None
+    tool = facts.tool(view.record.run.point.job.engine) if facts is not None else None
     return (tool.version if tool is not None else None) or host.engine_version
 
 

@@ -17,7 +17,7 @@ from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts, HostSpec, ToolFacts
 from iolab.core.metric_spec import Better
 from iolab.core.run import DataSet
-from iolab.core.workload import Calibration, HostCalibration, Job, Trial
+from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Calibration, HostCalibration, Job, Trial
 from iolab.errors import EngineError, Fault, HostError, IolabError
 from iolab.hosts.answers import ScratchAnswer, read_answer, read_facts
 from iolab.hosts.barrier import together
@@ -116,7 +116,7 @@ def refuse_unready(facts: HostFacts, path: str, job: Job) -> None:
     Else EngineError or HostError.
     """
     for engine in ENGINES:
-        name = engine.name.value
+        name = engine.name
         engine.check(facts.tool(name) or ToolFacts(name, None, None))
     need = _files_of(job).bytes_per_host
     if facts.target is not None and facts.target.free_bytes < need:
@@ -311,7 +311,7 @@ def _nulling(engine: Engine) -> Callable[[_Place], _Load]:
 
 def _of_engine(job: Job, engine: EngineName) -> Job:
     """The job by that engine, which asks the kernel in its own best way if it is ours."""
-    free = engine is EngineName.NATIVE
+    free = engine == NATIVE_ENGINE
     return replace(job, engine=engine, ioengine=AUTO if free else job.ioengine)
 
 
@@ -435,7 +435,7 @@ _FIGURES: Final = (
 def _row(key: str, unit: str, better: Better, trials: Sequence[Trial], allowance: float) -> Row:
     fio, native = (
         [getattr(one, key) for one in sorted(trials, key=_pair) if one.engine is engine]
-        for engine in (EngineName.FIO, EngineName.NATIVE)
+        for engine in (FIO_ENGINE, NATIVE_ENGINE)
     )
     comparison = compare_paired(fio, native, better, allowance=allowance)
     return Row(key, unit, _middle(fio), _middle(native), comparison)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from iolab.core.engine import EngineName
 from iolab.core.run import PlannedRun
+from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio import measure as io_measure
 from iolab.loads.fileio import prepare as io_prepare
@@ -41,6 +41,6 @@ class IoDriver(Driver):
 
 
 FILE_IO: Final = LoadSession(
-    drivers={EngineName.FIO: IoDriver, EngineName.NATIVE: IoDriver},
+    drivers={FIO_ENGINE: IoDriver, NATIVE_ENGINE: IoDriver},
     engines=(FioEngine(), NativeEngine()),
 )

@@ -13,18 +13,14 @@ from typing import Final
 from iolab.core.engine import EngineName
 from iolab.core.run import PlannedRun, Point
 from iolab.core.study import Study
-from iolab.core.workload import Access, Contents, Job
+from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Contents, Job
 from iolab.study.targets import makers_of
 
-LOAD_S: Final[Mapping[EngineName, float]] = MappingProxyType(
-    {EngineName.FIO: 0.5, EngineName.NATIVE: 0.3}
-)
+LOAD_S: Final[Mapping[EngineName, float]] = MappingProxyType({FIO_ENGINE: 0.5, NATIVE_ENGINE: 0.3})
 """Load of one look: hundreds of thousands of I/Os. fio counts its time in whole milliseconds from
 each process's own start, so it takes longer until that no longer matters."""
 
-LOOK_S: Final[Mapping[EngineName, float]] = MappingProxyType(
-    {EngineName.FIO: 1.0, EngineName.NATIVE: 0.4}
-)
+LOOK_S: Final[Mapping[EngineName, float]] = MappingProxyType({FIO_ENGINE: 1.0, NATIVE_ENGINE: 0.4})
 """The same with the engine's start and end, as it was measured on two busy cores."""
 
 ANY_BLOCK_BYTES: Final = 4096

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from iolab.core.configuration import Objective
-from iolab.core.engine import EngineName
 from iolab.core.study import Study
 from iolab.core.workload import (
+    FIO_ENGINE,
+    NATIVE_ENGINE,
     SYNC_IOENGINES,
     WHOLE,
     Arrivals,
@@ -147,7 +148,7 @@ def _check_fio_options(document: Document, item: Item, faults: Faults) -> None:
         if not option.fits(option_text(value)):
             happened = f"fio option {name} of {place(document, item.path)} is {shown(value)}."
             faults.add_once(origin, name, happened, f"Write for example {shown(option.example)}.")
-        by_fio = workload if workload and workload.engine is EngineName.FIO else None
+        by_fio = workload if workload and workload.engine == FIO_ENGINE else None
         if by_fio and name == "bssplit" and option.fits(option_text(value)):
             _check_split(document, item, option_text(value), faults)
         if by_fio and option.ioengines and by_fio.ioengine not in option.ioengines:
@@ -181,7 +182,7 @@ def _instead_of(option: str) -> str:
 def check_native(document: Document, tables: Tables, faults: Faults) -> None:
     """Add every fault of a workload that its engine cannot do as it is written."""
     for item, workload in tables.read("workload", WorkloadTable):
-        if workload.engine is EngineName.NATIVE:
+        if workload.engine == NATIVE_ENGINE:
             _check_method(document, item, workload, faults)
             _check_options(document, item, workload, faults)
             filled = tables.precondition.fill > 0
@@ -494,7 +495,7 @@ def _job(table: WorkloadTable) -> Job:
 
 def _ioengine(table: WorkloadTable) -> str:
     """How I/O is asked for: of the native engine the best way it finds, unless one is named."""
-    free = table.engine is EngineName.NATIVE and "ioengine" not in table.model_fields_set
+    free = table.engine == NATIVE_ENGINE and "ioengine" not in table.model_fields_set
     return AUTO if free else table.ioengine
 
 

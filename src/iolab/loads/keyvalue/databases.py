@@ -379,7 +379,7 @@ def _data_set(job: KeyValueJob) -> dict[str, Any]:
 
 def _asked(job: KeyValueJob, version: str) -> dict[str, Any]:
     """The same with the version that made it: another one would make another tree."""
-    return {**_data_set(job), "version": version, "engine": job.engine.value}
+    return {**_data_set(job), "version": version, "engine": job.engine}
 
 
 _SHAPE: Final = TypeAdapter(StoreShape)

@@ -15,7 +15,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from iolab.core.compressed import Packed
-from iolab.core.engine import EngineName, allowed
+from iolab.core.engine import allowed
 from iolab.core.events import IntervalSeen
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError
@@ -27,7 +27,12 @@ from iolab.loads.keyvalue.db_bench_evidence import Asked, Left, read_cell
 from iolab.loads.keyvalue.db_bench_output import OUTPUT_LIMIT_BYTES
 from iolab.loads.keyvalue.db_bench_run import TABLES_LIMIT_BYTES, LiveProgress
 from iolab.loads.keyvalue.options import DB_BENCH_OPTIONS, PROGRAMS
-from iolab.loads.keyvalue.workload import READ_RANDOM_WRITE_RANDOM, KeyValueJob, KeyValueSet
+from iolab.loads.keyvalue.workload import (
+    DB_BENCH_ENGINE,
+    READ_RANDOM_WRITE_RANDOM,
+    KeyValueJob,
+    KeyValueSet,
+)
 from iolab.session.context import Crew
 from iolab.session.driver import Evidence
 from iolab.session.exit_faults import ending_fault
@@ -321,7 +326,7 @@ async def make_load(
         report = await fetched(mine.site.host, cell.report, REPORT_LIMIT_BYTES)
     finally:
         heard.finish(report)
-    fault = _out_of_memory(mine) or ending_fault(EngineName.DB_BENCH, mine)
+    fault = _out_of_memory(mine) or ending_fault(DB_BENCH_ENGINE, mine)
     if fault:
         raise fault
 

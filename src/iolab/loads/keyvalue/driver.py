@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.core.engine import EngineName
 from iolab.core.study import Study
 from iolab.loads.keyvalue.db_bench_driver import DbBenchDriver
 from iolab.loads.keyvalue.problems import wanted_tools
+from iolab.loads.keyvalue.workload import DB_BENCH_ENGINE, YCSB_ENGINE
 from iolab.loads.keyvalue.ycsb_driver import YcsbDriver
 from iolab.session.kinds import LoadSession, Programs
 
@@ -18,6 +18,6 @@ def programs_of(study: Study) -> Programs:
 
 
 KEY_VALUE: Final = LoadSession(
-    drivers={EngineName.DB_BENCH: DbBenchDriver, EngineName.YCSB: YcsbDriver},
+    drivers={DB_BENCH_ENGINE: DbBenchDriver, YCSB_ENGINE: YcsbDriver},
     programs=programs_of,
 )

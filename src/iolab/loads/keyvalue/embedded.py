@@ -246,7 +246,7 @@ def _store(site: Site, job: YcsbJob) -> Store:
 def _marker_of(job: YcsbJob, tools: Tools) -> dict[str, Any]:
     """What a whole database says of itself, but for its shape."""
     return {
-        "engine": job.engine.value,
+        "engine": job.engine,
         "layout": LAYOUT,
         "records": job.records,
         "fields": job.fields,

@@ -15,7 +15,9 @@ from iolab.core.engine import EngineName
 from iolab.core.study import Study
 from iolab.core.workload import Axis, Indicator, Workload
 from iolab.loads.keyvalue.workload import (
+    DB_BENCH_ENGINE,
     EMBEDDED,
+    YCSB_ENGINE,
     Distribution,
     KeyOperation,
     KeyValueJob,
@@ -212,8 +214,8 @@ DB_BENCH_AXES: Final = ("block_size", "threads")
 YCSB_AXES: Final = ("threads", "rate")
 """Keys of such workloads that may be lists; the first varies slowest."""
 
-DB_BENCH_ENGINES: Final = (EngineName.DB_BENCH,)
-YCSB_ENGINES: Final = (EngineName.YCSB,)
+DB_BENCH_ENGINES: Final = (DB_BENCH_ENGINE,)
+YCSB_ENGINES: Final = (YCSB_ENGINE,)
 INDICATORS: Final = (Indicator.KEY_OPERATIONS,)
 
 KEYS_MAX: Final = 1_000_000_000_000
@@ -262,7 +264,7 @@ class DbBenchTable(Table):
 
     id: Id
     title: Title | None = None
-    engine: Annotated[EngineName, values.choice(EngineName, "engines", DB_BENCH_ENGINES)]
+    engine: Annotated[EngineName, values.word(DB_BENCH_ENGINES, "engines")]
     benchmark: Annotated[str, benchmark_value()]
     keys: Annotated[int, values.whole(1, KEYS_MAX)]
     key_size: Annotated[int | str, values.size(KEY_BYTES_MIN, KEY_BYTES_MAX, multiple=1)] = 16
@@ -294,7 +296,7 @@ class YcsbTable(Table):
 
     id: Id
     title: Title | None = None
-    engine: Annotated[EngineName, values.choice(EngineName, "engines", YCSB_ENGINES)]
+    engine: Annotated[EngineName, values.word(YCSB_ENGINES, "engines")]
     mix: MixTable
     records: Annotated[int, values.whole(1, RECORDS_MAX)]
     fields: Annotated[int, values.whole(1, FIELDS_MAX)] = 4

@@ -12,6 +12,12 @@ from iolab.core.study import ServedBy, Study
 from iolab.core.workload import AnyJob
 from iolab.units import parse_size
 
+DB_BENCH_ENGINE: Final = EngineName("db_bench")
+"""RocksDB's own db_bench on a RocksDB database."""
+
+YCSB_ENGINE: Final = EngineName("ycsb")
+"""YCSB on a store, embedded or behind a server."""
+
 
 class KeyOperation(IntEnum):
     """What a client does with a key of a key-value store.
@@ -129,7 +135,7 @@ class KeyValueJob(AnyJob):
     @property
     def engine(self) -> EngineName:
         """What makes this load."""
-        return EngineName.DB_BENCH
+        return DB_BENCH_ENGINE
 
     def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
         """See `core.workload.Mixed`."""
@@ -321,7 +327,7 @@ class YcsbJob(AnyJob):
     @property
     def engine(self) -> EngineName:
         """What makes this load."""
-        return EngineName.YCSB
+        return YCSB_ENGINE
 
     @property
     def uses_server(self) -> bool:

@@ -17,7 +17,6 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from iolab.core.compressed import Packed
-from iolab.core.engine import EngineName
 from iolab.core.events import IntervalSeen, Phase
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, HostError, Interrupted
@@ -37,7 +36,7 @@ from iolab.loads.keyvalue.java import (
     java_on,
     kit_on,
 )
-from iolab.loads.keyvalue.workload import ServerSettings
+from iolab.loads.keyvalue.workload import YCSB_ENGINE, ServerSettings
 from iolab.loads.keyvalue.ycsb import Kit, kit_of
 from iolab.loads.keyvalue.ycsb_output import (
     StatusReader,
@@ -106,7 +105,7 @@ def out_of_memory(host: str, command: Command, ending: Ending) -> EngineError | 
 DEATH_WATCH_S: Final = 0.5
 """How often it is asked whether the server still lives."""
 
-STDERR: Final = f"{EngineName.YCSB}.stderr"
+STDERR: Final = f"{YCSB_ENGINE}.stderr"
 
 Died = Callable[[], str | None]
 """A sentence once the server has died, None while it lives."""
@@ -188,7 +187,7 @@ class YcsbClients:
                 mine.ending = printed.without_status(mine.ending)
             mine.output, mine.files[STDERR] = printed.packed
         killed = out_of_memory(mine.name, mine.command, ending)
-        if fault := killed or ending_fault(EngineName.YCSB, mine):
+        if fault := killed or ending_fault(YCSB_ENGINE, mine):
             raise fault
 
     async def _heed(self, died: Died) -> None:

@@ -30,14 +30,13 @@ from iolab.analysis.checks.operations import (
 )
 from iolab.analysis.metrics import PERCENTILES, ios_needed, is_supported
 from iolab.analysis.window import EDGE_SLACK_NS
-from iolab.core.engine import EngineName
 from iolab.core.run import HostRun, RunStatus
 from iolab.core.samples import Ints
 from iolab.hosts.telemetry import TARGET
 from iolab.loads.metadata.metrics import FILE_OPERATIONS, PhaseLoad
 from iolab.loads.metadata.study import PHASE_SHORT_S
 from iolab.loads.metadata.view import MetadataView
-from iolab.loads.metadata.workload import Operation, reported_in
+from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation, reported_in
 from iolab.units import format_count, format_ns
 
 REPORTED_GOOD: Final = 0.01
@@ -53,7 +52,7 @@ NAMED_ERRORS: Final = 4
 
 def is_counted(view: MetadataView) -> bool:
     """Whether the engine tells what each host did; mdtest prints rates of the fleet and no more."""
-    return view.metadata_job.engine is not EngineName.MDTEST
+    return view.metadata_job.engine != MDTEST_ENGINE
 
 
 @operations_failed

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.core.engine import EngineName
 from iolab.loads.metadata.mdtest import MdtestDriver
 from iolab.loads.metadata.native import MetadataDriver
+from iolab.loads.metadata.workload import MDTEST_ENGINE, METADATA_ENGINE
 from iolab.session.kinds import LoadSession
 
 METADATA: Final = LoadSession(
-    drivers={EngineName.METADATA: MetadataDriver, EngineName.MDTEST: MdtestDriver}
+    drivers={METADATA_ENGINE: MetadataDriver, MDTEST_ENGINE: MdtestDriver}
 )

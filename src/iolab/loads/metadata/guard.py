@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.loads.metadata.study import space_of
-from iolab.loads.metadata.workload import MetadataJob
+from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob
 from iolab.study.cost import with_spare
 from iolab.study.targets import Target, targets_of
 from iolab.study.wording import shown
@@ -99,7 +98,7 @@ def _needs_others(point: Point, clients: int) -> bool:
     job = point.job
     if not isinstance(job, MetadataJob) or clients < 2:
         return False
-    return job.engine is EngineName.MDTEST or job.rank_shift % (job.ranks * clients) != 0
+    return job.engine == MDTEST_ENGINE or job.rank_shift % (job.ranks * clients) != 0
 
 
 def _is_apart(one: _Place, other: _Place) -> bool:

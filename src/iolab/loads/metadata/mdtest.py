@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from iolab.core.compressed import Packer
-from iolab.core.engine import EngineName, allowed
+from iolab.core.engine import allowed
 from iolab.core.events import Phase
 from iolab.core.host import HostKind
 from iolab.core.run import PlannedRun, RunRecord
@@ -32,6 +32,7 @@ from iolab.loads.metadata.mdtest_output import (
     reported,
 )
 from iolab.loads.metadata.workload import (
+    MDTEST_ENGINE,
     MDTEST_OPTIONS,
     MetadataJob,
     Operation,
@@ -426,7 +427,7 @@ def _rates(evidence: Sequence[Evidence], job: MetadataJob, raw: bytes) -> tuple[
     for mine in evidence:
         told = faults if mine is first else ()
         mine.reading = EngineReading(output.version, None, None, (), None, told)
-    fault = ending_fault(EngineName.MDTEST, first)
+    fault = ending_fault(MDTEST_ENGINE, first)
     if fault:
         first.error = first.error or fault.happened
         raise fault

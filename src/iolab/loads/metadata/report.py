@@ -214,7 +214,7 @@ def _job_row(workload: Workload, job: MetadataJob, study: Study) -> tuple[Cell, 
     swept = {axis.name: ", ".join(str(value) for value in axis.values) for axis in workload.sweep}
     return row(
         workload.title,
-        job.engine.value,
+        job.engine,
         swept.get("ranks", f"{job.ranks:,}"),
         swept.get("files_per_rank", f"{job.files_per_rank:,}"),
         format_bytes(job.file_bytes) if job.file_bytes else "empty",

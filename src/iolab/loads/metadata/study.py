@@ -9,7 +9,13 @@ from pydantic import Field
 
 from iolab.core.engine import EngineName
 from iolab.core.workload import Axis, Indicator, Workload
-from iolab.loads.metadata.workload import MDTEST_OPTIONS, MetadataJob, Operation
+from iolab.loads.metadata.workload import (
+    MDTEST_ENGINE,
+    MDTEST_OPTIONS,
+    METADATA_ENGINE,
+    MetadataJob,
+    Operation,
+)
 from iolab.study import values
 from iolab.study.document import Document, Faults
 from iolab.study.file import REPEATS_MAX, ConfigurationTable
@@ -22,7 +28,7 @@ from iolab.units import format_bytes, parse_size
 METADATA_AXES: Final = ("ranks", "files_per_rank")
 """Keys of workloads of metadata operations that may be lists."""
 
-METADATA_ENGINES: Final = (EngineName.METADATA, EngineName.MDTEST)
+METADATA_ENGINES: Final = (METADATA_ENGINE, MDTEST_ENGINE)
 """Engines of metadata operations."""
 
 RANKS_MAX: Final = 4096
@@ -49,7 +55,7 @@ class MetadataTable(Table):
 
     id: Id
     title: Title | None = None
-    engine: Annotated[EngineName, values.choice(EngineName, "engines", METADATA_ENGINES)]
+    engine: Annotated[EngineName, values.word(METADATA_ENGINES, "engines")]
     ranks: Annotated[list[Annotated[int, values.whole(1, RANKS_MAX)]], Numbers]
     files_per_rank: Annotated[list[Annotated[int, values.whole(1, FILES_PER_RANK_MAX)]], Numbers]
     rank_shift: Annotated[int, values.whole(0, RANK_SHIFT_MAX)] | None = None
@@ -103,17 +109,17 @@ def check_metadata(document: Document, tables: Tables, faults: Faults) -> None:
         _check_ranks(document, item, workload, clients, faults)
         _check_shift(document, item, workload, faults)
         _check_bytes(document, item, workload, faults)
-        if workload.mdtest and workload.engine is not EngineName.MDTEST:
+        if workload.mdtest and workload.engine != MDTEST_ENGINE:
             happened = (
                 f"mdtest of {place(document, item.path)} does not go with "
-                f"engine = {shown(workload.engine.value)}."
+                f"engine = {shown(workload.engine)}."
             )
             do = "Leave it out, or write engine = 'mdtest'."
             faults.add_once(document.where((*item.path, "mdtest")), "mdtest", happened, do)
-        if workload.phase_runtime is not None and workload.engine is EngineName.MDTEST:
+        if workload.phase_runtime is not None and workload.engine == MDTEST_ENGINE:
             happened = (
                 f"phase_runtime of {place(document, item.path)} does not go with "
-                f"engine = {shown(workload.engine.value)}, which needs a number of files."
+                f"engine = {shown(workload.engine)}, which needs a number of files."
             )
             do = "Leave it out and set files_per_rank, or write engine = 'metadata'."
             where = document.where((*item.path, "phase_runtime"))

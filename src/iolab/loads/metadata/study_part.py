@@ -24,7 +24,7 @@ from iolab.loads.metadata.study import (
     space_of,
     written_bytes_of,
 )
-from iolab.loads.metadata.workload import MetadataJob
+from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob
 from iolab.study.document import Document, Faults
 from iolab.study.foretold import Limit, digests
 from iolab.study.kinds import Cost, HostStudy
@@ -93,7 +93,7 @@ class MetadataStudy:
             why = f"{names}: phases of {seconds:g} s < {PHASE_SHORT_S:g} s"
             do = f"--set workload.*.phase_runtime={PHASE_SHORT_S:g}s with more files_per_rank"
             yield Limit(Level.INDICATIVE, why, do, digests(short))
-        if blind := [point for point, job in mine if job.engine is EngineName.MDTEST]:
+        if blind := [point for point, job in mine if job.engine == MDTEST_ENGINE]:
             why = "mdtest counts no failed operations and tells no times of its ranks"
             yield Limit(
                 Level.INDICATIVE, why, "--set workload.*.engine=metadata does", digests(blind)

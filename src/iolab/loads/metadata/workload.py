@@ -13,6 +13,12 @@ from iolab.core.engine import EngineName, EngineOption
 from iolab.core.run import HostDetails, HostRun, Run, RunDetails
 from iolab.core.workload import AnyJob
 
+METADATA_ENGINE: Final = EngineName("metadata")
+"""Built into the agent."""
+
+MDTEST_ENGINE: Final = EngineName("mdtest")
+"""mdtest under MPI."""
+
 
 class Operation(IntEnum):
     """The operations, each a phase of its own, in the order in which they run.

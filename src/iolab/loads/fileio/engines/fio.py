@@ -15,7 +15,7 @@ from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
 from iolab.core.run import DataSet
 from iolab.core.samples import Direction, ways_of
-from iolab.core.workload import Access, Job
+from iolab.core.workload import FIO_ENGINE, Access, Job
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command, OutputReader
 from iolab.loads.fileio.engines.fio_job import (
@@ -77,7 +77,7 @@ class FioEngine:
     @property
     def name(self) -> EngineName:
         """The name in study files."""
-        return EngineName.FIO
+        return FIO_ENGINE
 
     @property
     def version_argv(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
 from iolab.core.run import DataSet, EngineTotals
 from iolab.core.samples import Direction, ways_of
-from iolab.core.workload import Arrivals, Contents, Job, shares_of
+from iolab.core.workload import NATIVE_ENGINE, Arrivals, Contents, Job, shares_of
 from iolab.errors import EngineError, Fault
 from iolab.hosts.engine import BlockLedger, Command, OutputReader
 from iolab.loads.fileio.engines.fio import (
@@ -372,7 +372,7 @@ class NativeEngine:
     @property
     def name(self) -> EngineName:
         """The name in study files."""
-        return EngineName.NATIVE
+        return NATIVE_ENGINE
 
     @property
     def version_argv(self) -> tuple[str, ...]:

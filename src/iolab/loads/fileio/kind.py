@@ -1,0 +1,36 @@
+"""I/O on files and devices as a kind of load."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from iolab.core.workload import Job
+from iolab.loads.fileio.study_part import FileIoStudy
+from iolab.report.load_kind import LoadKind
+
+if TYPE_CHECKING:
+    from iolab.loads.fileio.analysis import FileAnalysis
+    from iolab.loads.fileio.brief import FileReport
+    from iolab.report.kinds import HostsReport
+    from iolab.session.kinds import LoadSession
+
+
+def _session() -> LoadSession:
+    from iolab.loads.fileio.driver import FILE_IO
+
+    return FILE_IO
+
+
+def _analysis() -> FileAnalysis:
+    from iolab.loads.fileio.analysis import FileAnalysis
+
+    return FileAnalysis()
+
+
+def _report(hosts: HostsReport) -> FileReport:
+    from iolab.loads.fileio.brief import FileReport
+
+    return FileReport(hosts)
+
+
+KIND: Final = LoadKind("fileio", (Job,), FileIoStudy(), _session, _analysis, _report)

@@ -1,0 +1,45 @@
+"""Load on key-value stores as a kind of load."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from iolab.loads.keyvalue import record
+from iolab.loads.keyvalue.study_part import KeyValueStudy
+from iolab.loads.keyvalue.workload import KeyValueJob, YcsbJob
+from iolab.report.load_kind import LoadKind
+
+if TYPE_CHECKING:
+    from iolab.loads.keyvalue.analysis import KeyValueAnalysis
+    from iolab.loads.keyvalue.brief import KeyValueReport
+    from iolab.report.kinds import HostsReport
+    from iolab.session.kinds import LoadSession
+
+
+def _session() -> LoadSession:
+    from iolab.loads.keyvalue.driver import KEY_VALUE
+
+    return KEY_VALUE
+
+
+def _analysis() -> KeyValueAnalysis:
+    from iolab.loads.keyvalue.analysis import KeyValueAnalysis
+
+    return KeyValueAnalysis()
+
+
+def _report(hosts: HostsReport) -> KeyValueReport:  # noqa: ARG001 - not swept over them
+    from iolab.loads.keyvalue.brief import KeyValueReport
+
+    return KeyValueReport()
+
+
+KIND: Final = LoadKind(
+    "keyvalue",
+    (KeyValueJob, YcsbJob),
+    KeyValueStudy(),
+    _session,
+    _analysis,
+    _report,
+    stored=(record.KeyValueRun, record.ServerRun),
+)

@@ -1,0 +1,36 @@
+"""Metadata load as a kind of load."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from iolab.loads.metadata.study_part import MetadataStudy
+from iolab.loads.metadata.workload import MetadataJob
+from iolab.report.load_kind import LoadKind
+
+if TYPE_CHECKING:
+    from iolab.loads.metadata.analysis import MetadataAnalysis
+    from iolab.loads.metadata.brief import MetadataReport
+    from iolab.report.kinds import HostsReport
+    from iolab.session.kinds import LoadSession
+
+
+def _session() -> LoadSession:
+    from iolab.loads.metadata.driver import METADATA
+
+    return METADATA
+
+
+def _analysis() -> MetadataAnalysis:
+    from iolab.loads.metadata.analysis import MetadataAnalysis
+
+    return MetadataAnalysis()
+
+
+def _report(hosts: HostsReport) -> MetadataReport:  # noqa: ARG001 - not swept over them
+    from iolab.loads.metadata.brief import MetadataReport
+
+    return MetadataReport()
+
+
+KIND: Final = LoadKind("metadata", (MetadataJob,), MetadataStudy(), _session, _analysis, _report)

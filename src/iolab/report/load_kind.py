@@ -1,0 +1,37 @@
+"""A kind of load as one object: all that the rest of iolab knows of it.
+
+It stands above the rooms whose interfaces it joins, and imports none of them before they are used:
+a study is read and planned without drivers, analysis or report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from iolab.analysis.kinds import LoadAnalysis
+    from iolab.core.owned import Owned
+    from iolab.core.workload import AnyJob
+    from iolab.report.kinds import HostsReport, LoadReport
+    from iolab.session.kinds import LoadSession
+    from iolab.study.kinds import LoadStudy
+
+
+@dataclass(frozen=True, slots=True)
+class LoadKind:
+    """One kind of load: its `jobs`, and its part of studies; the others are imported when called.
+
+    `report` is handed what tells of hosts that are booted, of which a load may be swept. `stored`
+    are parts of stored records (see `core.owned`) in modules that its study does not import.
+    """
+
+    name: str
+    jobs: tuple[type[AnyJob], ...]
+    study: LoadStudy
+    session: Callable[[], LoadSession]
+    analysis: Callable[[], LoadAnalysis[Any]]
+    report: Callable[[HostsReport], LoadReport]
+    stored: tuple[type[Owned], ...] = ()
