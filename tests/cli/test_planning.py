@@ -146,3 +146,35 @@ def test_guests_stand_in_the_plans_document() -> None:
     }
     assert document["destroys"] == []
     assert plan_document(load(SMALL), make_plan(load(SMALL)), None)["guests"] is None
+
+
+def test_a_summary_has_a_row_for_each_workload_and_the_same_cost() -> None:
+    read = load(SWEPT)
+    plan = make_plan(read)
+    whole = drawn(plan_screen(read, plan, None))
+    short = drawn(plan_screen(read, plan, None, summary=True))
+    rows = [line for line in short if line.startswith("reads ")]
+    assert [line.split()[1:3] for line in rows] == [["3", "6"]]
+    assert "iodepth 1, 4, 8" in rows[0]
+    costs = [line for line in whole if line.startswith(("runs ", "writes "))]
+    assert [line for line in short if line.startswith(("runs ", "writes "))] == costs
+    assert len(short) < len(whole)
+
+
+SWEPT = """
+format = 1
+id = "swept"
+title = "Swept"
+[method]
+runtime = "20s"
+repeats = 2
+[target]
+path = "/mnt/x"
+[[workload]]
+id = "reads"
+rw = "randread"
+bs = "4k"
+iodepth = [1, 4, 8]
+numjobs = 1
+filesize = "64m"
+"""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 from bench.synthetic import make_record
 
 from iolab.cli.progress import SECONDS_KEPT, Progress
 from iolab.core.events import IntervalSeen, RunFinished, RunStarted
+from iolab.core.histogram import MIDDLE_NS
 from iolab.core.study import IDLE_WATCH_S
 from iolab.study.cost import RUN_OVERHEAD_S
 from tests.cli.command_line import PLAN, SHAPE
@@ -22,6 +26,22 @@ def after(progress: Progress, *seconds: tuple[str, float, float, float | None]) 
         seen = IntervalSeen(host, RUN, second, iops, iops * 4096, latency)
         progress = progress.after(seen, 100.0)
     return progress
+
+
+def test_the_99th_percentile_is_of_all_hosts_together_and_no_mean_of_theirs() -> None:
+    state = fresh().after(RunStarted(RUN), 100.0)
+    counts = {"a": ((10, 9_800), (200, 200)), "b": ((10, 990), (400, 10))}
+    for host, bins in counts.items():
+        numbers, ios = (np.array(column) for column in zip(*bins, strict=True))
+        seen = IntervalSeen(host, RUN, 1.0, 1e4, 4e7, 1e5, ((numbers, ios),))
+        state = state.after(seen, 100.0)
+    (load,) = state.loads
+    # 10,790 of 11,000 lie in bin 10, which is 98.1 %: the 99th lies in the next one.
+    assert load.lat_ns_p99 == MIDDLE_NS[200]
+    few = IntervalSeen("a", RUN, 2.0, 5, 2e4, 1e5, ((np.array([10]), np.array([5])),))
+    for host in ("a", "b"):
+        state = state.after(replace(few, host=host), 100.0)
+    assert state.loads[-1].lat_ns_p99 is None
 
 
 def test_a_second_counts_when_every_host_has_told_of_it() -> None:

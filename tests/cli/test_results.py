@@ -147,14 +147,18 @@ def test_a_run_that_did_not_end_well_says_why() -> None:
     assert f"  workload-1, iodepth 1, bs 4k: failed. {failed.failure}" in lines
 
 
-def test_details_show_every_metric_host_check_and_evidence() -> None:
-    lines = drawn(details_screen([judged(RESULTS[0], SHORT, FINE)]))
+def test_details_show_every_metric_host_and_check_that_looked() -> None:
+    not_asked = replace(FINE, code="wrong-blocks", level=None)
+    lines = drawn(details_screen([judged(RESULTS[0], FINE, SHORT, not_asked)]))
     text = "\n".join(lines)
-    for key, metric in RESULTS[0].metrics.items():
-        assert (key in text) == (metric.value is not None)
+    assert "p99 latency" in text
+    assert "lat_ns" not in text
     for part in ("client-1  ", "client-2  ", "run-length  The run lasted 2 s.", "seconds=2"):
         assert part in text
     assert "extents     No holes." in text
+    assert text.index("run-length") < text.index("extents")
+    assert "wrong-blocks" not in text
+    assert "2 of 3 checks looked" in text
 
 
 @pytest.mark.parametrize("width", [80, 120])

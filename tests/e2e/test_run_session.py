@@ -134,7 +134,7 @@ def test_run_leaves_nothing_on_the_target(document: dict[str, Any], target: Path
 
 
 def test_show_agrees_with_what_run_printed(finished: Path) -> None:
-    printed = iolab("show", finished)
+    printed = iolab("show", finished.name, cwd=finished.parent)
     assert printed.stdout == (finished.parent / "stdout").read_text(encoding="utf-8")
 
 

@@ -79,7 +79,8 @@ def test_the_brief_says_what_each_did_best_and_where_every_run_is_stored(
     slow, fast = sessions
     files = {form: tmp_path / f"brief.{form}" for form in ("html", "pdf", "md")}
     iolab("report", slow, fast, *(word for form in files for word in (f"--{form}", files[form])))
-    text = files["md"].read_text(encoding="utf-8")
+    appendix = files["md"].with_stem("brief-appendix")
+    text = "".join(one.read_text(encoding="utf-8") for one in (files["md"], appendix))
     assert re.search(r"By IOPS over 2 points, memory is .* against limited", text)
     best = [max(rates(session)) for session in sessions]
     assert best[1] > 2 * best[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from iolab.analysis.points import FIGURES, REPLICATED, enters, grouped, value_of
@@ -39,7 +38,7 @@ def mark_disagreeing(results: Sequence[Result], study: Study) -> tuple[Result, .
         check = _compared(runs, figures[key.workload])
         if check is not None:
             checks |= dict.fromkeys((_place(run) for run in runs if enters(run)), check)
-    return tuple(_with(result, checks.get(_place(result))) for result in results)
+    return tuple(result.judged(checks.get(_place(result))) for result in results)
 
 
 def _place(run: Result) -> tuple[str, int, int]:
@@ -70,9 +69,3 @@ def _compared(runs: Sequence[Result], figure: str) -> CheckResult | None:
         says = f"{said}; {100 * RANGE_GOOD:.0f} % are allowed."
         return CheckResult(CODE, Level.INDICATIVE, says, evidence)
     return None
-
-
-def _with(result: Result, check: CheckResult | None) -> Result:
-    if check is None or any(one.code == CODE for one in result.verdict.checks):
-        return result
-    return replace(result, verdict=result.verdict.joined(check))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -388,7 +388,7 @@ def mark_moved(results: Sequence[Result], study: Study) -> tuple[Result, ...]:
     if not found:
         return tuple(results)
     return tuple(
-        _marked(result, next((a for a in found if a.after < result.order < a.at), None))
+        result.judged(_check(next((a for a in found if a.after < result.order < a.at), None)))
         for result in results
     )
 
@@ -400,10 +400,9 @@ def told(alarm: Alarm) -> str:
     return f"The sentinel {how} by {percent:+.1f} % between runs {alarm.after} and {alarm.at}."
 
 
-def _marked(result: Result, alarm: Alarm | None) -> Result:
-    if alarm is None or any(check.code == CODE for check in result.verdict.checks):
-        return result
+def _check(alarm: Alarm | None) -> CheckResult | None:
+    if alarm is None:
+        return None
     evidence = {"change": alarm.change, "after": alarm.after, "at": alarm.at}
     says = f"{told(alarm)} What this run measured may not be what the others did."
-    check = CheckResult(CODE, Level.INDICATIVE, says, evidence)
-    return replace(result, verdict=result.verdict.joined(check))
+    return CheckResult(CODE, Level.INDICATIVE, says, evidence)

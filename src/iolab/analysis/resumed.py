@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final, Protocol
 
@@ -68,7 +67,7 @@ def mark_sittings(
         if len(sittings) > 1
     }
     return tuple(
-        _with(result, checks.get((result.configuration, result.workload))) for result in results
+        result.judged(checks.get((result.configuration, result.workload))) for result in results
     )
 
 
@@ -84,9 +83,3 @@ def _check(sittings: Sequence[int], facts: Sequence[Mapping[str, HostFacts]]) ->
         return CheckResult(CODE, Level.VALID, says, evidence)
     says = f"Measured in several sittings ({text}), and hosts had changed: {found[0]}"
     return CheckResult(CODE, Level.INDICATIVE, says, evidence)
-
-
-def _with(result: Result, check: CheckResult | None) -> Result:
-    if check is None:
-        return result
-    return replace(result, verdict=result.verdict.joined(check))

@@ -28,6 +28,7 @@ from iolab.core.metric import Result
 from iolab.core.run import PlannedRun
 from iolab.report.numbers import NOTHING, show, show_steadiness
 from iolab.report.terminal import QUIET_STYLE, one_line, run_name, verdict
+from iolab.study.load import DEFAULT_CONFIGURATION
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes
 
 if TYPE_CHECKING:
@@ -83,7 +84,10 @@ def _head(progress: Progress, width: int) -> Text:
         more = f" to {progress.runs_most}" if progress.runs_most > progress.run_count else ""
         text.append(f"  run {progress.run.order}/{progress.run_count}{more}  ", style=QUIET_STYLE)
         point = progress.run.point
-        text.append(run_name(point.workload, point.axis, progress.run.repeat), style="bold")
+        name = run_name(point.workload, point.axis, progress.run.repeat)
+        if point.configuration != DEFAULT_CONFIGURATION:
+            name = f"{one_line(point.configuration)}: {name}"
+        text.append(name, style="bold")
     least = "at least " if progress.runs_most > progress.run_count else ""
     eta = f"ETA {least}{format_duration_s(round(progress.remaining_s))}"
     text.truncate(max(width - len(eta) - 1, 0), overflow="ellipsis")
@@ -143,12 +147,17 @@ def _load(progress: Progress, width: int, *, ascii_only: bool) -> Iterator[Text]
             format_ns(newest.lat_ns_mean) if newest and newest.lat_ns_mean else NOTHING,
             [load.lat_ns_mean for load in loads],
         ),
+        (
+            "p99",
+            format_ns(newest.lat_ns_p99) if newest and newest.lat_ns_p99 else NOTHING,
+            [load.lat_ns_p99 for load in loads],
+        ),
     )
     for name, value, series in rows:
         # Files without contents move nothing, and a row of zeros would read like a fault.
         if name == "bandwidth" and progress.of_operations and not any(series):
             continue
-        if name == "latency" and not progress.tells_latency:
+        if name in ("latency", "p99") and not progress.tells_latency:
             continue
         text = Text(f"{name:<{_LABEL}}", style=QUIET_STYLE)
         text.append(f"{value:>{_VALUE}}", style="bold")

@@ -159,6 +159,14 @@ def refuse_no_directory(path: Path) -> None:
         )
 
 
+def make_directory(path: Path) -> None:
+    """The directory, also where it is there; ReportError when it cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(ReportError, path, error) from error
+
+
 def write_new(path: Path, text: str) -> None:
     """Write a file that is not there yet; UsageError when it is, or cannot be written."""
     from iolab.study.wording import shown

@@ -44,6 +44,9 @@ def plan(
     offline: Annotated[
         bool, typer.Option("--offline", help="Ask no host: the plan alone, with no refusal.")
     ] = False,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="A row for each workload instead of each run.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print what a study would run, write, take and need."""
@@ -72,7 +75,7 @@ def plan(
             raise refusal
         result_json(plan_document(read, made, facts))
         return
-    result_screen(*plan_screen(read, made, facts))
+    result_screen(*plan_screen(read, made, facts, summary=summary))
     if refusal is not None:
         raise refusal
 

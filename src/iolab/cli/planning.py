@@ -9,7 +9,7 @@ from rich.text import Text
 
 from iolab.cli.study_kinds import STUDY_KINDS
 from iolab.core.configuration import Objective
-from iolab.core.run import Budget, Plan
+from iolab.core.run import Budget, Plan, PlannedRun
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Job, Workload, io_of
 from iolab.guests.guest import settings_in
@@ -160,19 +160,24 @@ HOSTS_SHOWN: Final = 4
 
 
 def plan_screen(
-    study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None
+    study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None, *, summary: bool = False
 ) -> Iterator[RenderableType]:
-    """The runs in their order, then the cost with its reasons; `facts` when hosts were surveyed."""
+    """The runs in their order, then the cost with its reasons; `facts` when hosts were surveyed.
+
+    As a `summary` a row for each workload, and the time as a whole.
+    """
     plan = with_copies(study, plan, _reflinks(study, facts), ASSUMED_WRITE_BYTES_PER_S)
     yield plain(study.title, "bold")
     if study.question:
         yield plain(study.question)
     yield ""
-    yield _runs(study, plan)
+    yield _workloads(study, plan) if summary else _runs(study, plan)
     yield ""
     yield pairs(list(_costs(study, plan, facts)))
     yield ""
     yield title(f"Time: {_time(plan.budget)}")
+    if summary:
+        return
     seconds = [
         [Text(f"  {format_duration_s(part)}"), plain(why)] for why, part in plan.budget.reasons
     ]
@@ -280,6 +285,38 @@ def _time(budget: Budget) -> str:
     if budget.least_seconds is None:
         return f"about {most}"
     return f"{format_duration_s(budget.least_seconds)} to {most}"
+
+
+def _workloads(study: Study, plan: Plan) -> RenderableType:
+    """How many points and runs each workload has in each configuration, and along which axes."""
+    several = len(study.configurations) > 1
+    grouped: dict[tuple[str, str], list[PlannedRun]] = {}
+    for run in plan.runs:
+        grouped.setdefault((run.point.workload, run.point.configuration), []).append(run)
+    headings = [
+        Heading("workload", main=True),
+        *([Heading("configuration", main=True)] if several else []),
+        Heading("points", number=True),
+        Heading("runs", number=True),
+        Heading("along", main=True),
+    ]
+    rows: list[list[Text | str]] = []
+    for (workload, configuration), runs in grouped.items():
+        values: dict[str, dict[str, None]] = {}
+        for run in runs:
+            for name, value in run.point.axis:
+                values.setdefault(name, {})[str(value)] = None
+        along = "; ".join(f"{name} {', '.join(found)}" for name, found in values.items())
+        rows.append(
+            [
+                plain(workload),
+                *([plain(configuration)] if several else []),
+                str(len({run.point.digest for run in runs})),
+                str(len(runs)),
+                plain(along),
+            ]
+        )
+    return table(headings, rows)
 
 
 def _runs(study: Study, plan: Plan) -> RenderableType:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+import numpy as np
+
+from iolab.analysis.metrics import ios_needed
 from iolab.core.events import (
     Event,
     GuestUp,
@@ -18,6 +21,7 @@ from iolab.core.events import (
     SessionStarted,
     TelemetrySeen,
 )
+from iolab.core.histogram import Histogram, of_sparse
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun
 from iolab.core.study import IDLE_WATCH_S
@@ -31,14 +35,19 @@ RESULTS_KEPT: Final = 5
 """The last results on the screen; all of them stand in the summary at the end."""
 
 
+P99: Final = 99.0
+"""The percentile that a follower of a run sees."""
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
-    """All hosts' load in one second of a run: 1/s, bytes/s and the mean latency in ns."""
+    """All hosts' load in one second of a run: 1/s, bytes/s, mean and 99th percentile in ns."""
 
     elapsed_s: float
     iops: float
     bw_bytes_per_s: float
     lat_ns_mean: float | None
+    lat_ns_p99: float | None = None
 
 
 class Seconds:
@@ -271,4 +280,15 @@ def _load(second: int, hosts: Mapping[str, IntervalSeen]) -> Load:
     weight = sum(rate for rate, _ in weighed)
     mean = sum(rate * latency for rate, latency in weighed) / weight if weight > 0 else None
     moved = sum(seen.bw_bytes_per_s for seen in hosts.values())
-    return Load(float(second), iops, moved, mean)
+    return Load(float(second), iops, moved, mean, _p99(hosts.values()))
+
+
+def _p99(hosts: Iterable[IntervalSeen]) -> float | None:
+    """Of all hosts' latencies together; None where these are too few, or not told by all."""
+    told = [seen.bins for seen in hosts]
+    if not all(told):
+        return None
+    whole = sum(of_sparse(bins, counts) for one in told for bins, counts in one)
+    if int(np.sum(whole)) < ios_needed(P99):
+        return None
+    return Histogram(np.asarray(whole)).percentile_ns(P99)

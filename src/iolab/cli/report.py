@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -64,6 +65,23 @@ def report(
             help="Write it as Markdown, without charts, its appendix beside it.",
         ),
     ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            "--figures",
+            metavar="DIR",
+            help="Write each chart as SVG and PNG, and each table as CSV, into it.",
+        ),
+    ] = None,
+    text: Annotated[
+        Path | None,
+        typer.Option(
+            "--text",
+            metavar="FILE",
+            help="Put your own words into it: a Markdown file with author, logo, introduction and "
+            "conclusion.",
+        ),
+    ] = None,
     against: Annotated[
         str | None,
         typer.Option(
@@ -88,12 +106,12 @@ def report(
     """Write the report of a session, or of several, as one HTML file, as PDF, or as Markdown."""
     from iolab.cli.output import result, result_json
 
-    forms = {"html": html, "pdf": pdf, "md": markdown}
+    forms = {"html": html, "pdf": pdf, "md": markdown, "figures": figures}
     wanted = {form: path for form, path in forms.items() if path is not None}
     if not wanted:
         wanted = {"html": _default_file(sessions)}
     source = _opened(sessions, allow_differences=allow_differences)
-    written = write_forms(source, wanted, paper, against)
+    written = write_forms(source, wanted, paper, against, text)
     if as_json:
         # One form is told as it always was.
         told = written[0] if len(written) == 1 else list(written)
@@ -141,25 +159,36 @@ def _opened(sessions: Sequence[Path], *, allow_differences: bool) -> SessionSour
 
 
 def write_forms(
-    source: SessionSource, wanted: Mapping[str, Path], paper: PaperName, against: str | None = None
+    source: SessionSource,
+    wanted: Mapping[str, Path],
+    paper: PaperName,
+    against: str | None = None,
+    text: Path | None = None,
 ) -> tuple[str, ...]:
     """Build the report once, then write it in each form when all are made; where they went."""
     from iolab.cli.kinds import REPORTED
-    from iolab.cli.output import refuse_output, replace_whole
+    from iolab.cli.output import make_directory, refuse_no_directory, refuse_output, replace_whole
     from iolab.report.brief import build_brief
     from iolab.report.merged import sessions_of
+    from iolab.report.words import NO_WORDS, read_words
 
     for form, path in wanted.items():
         refuse_output(path)
-        if form != "html":
+        if form in ("pdf", "md"):
             refuse_output(appendix_file(path))
+        if form == "figures":
+            refuse_no_directory(path)
     beside = _against(against) if against else ()
-    brief = build_brief(REPORTED, source, _published(source), sessions_of(source), beside)
+    words = read_words(text) if text else NO_WORDS
+    made_of = build_brief(REPORTED, source, _published(source), sessions_of(source), beside)
+    brief = replace(made_of, words=words)
     made = [
         (path, content)
         for form, file in wanted.items()
         for path, content in _rendered(brief, form, file, paper)
     ]
+    if "figures" in wanted:
+        make_directory(wanted["figures"])
     for path, content in made:
         replace_whole(path, content)
     return tuple(str(path) for path, _ in made)
@@ -190,6 +219,10 @@ def _rendered(
             appendix_file(file),
             pdf.render_appendix(brief, on),
         )
+    if form == "figures":
+        from iolab.report.figures import figure_files
+
+        return tuple((file / name, content) for name, content in figure_files(brief))
     from iolab.report.html import render_html
 
     return ((file, render_html(brief)),)

@@ -17,6 +17,7 @@ from iolab.cli.kinds import REPORTED
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import RunStatus
+from iolab.core.samples import Direction
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.guests.guest import settings_in
@@ -38,6 +39,7 @@ from iolab.report.numbers import (
     show,
     show_steadiness,
 )
+from iolab.report.phrases import metric_words
 from iolab.report.terminal import (
     QUIET_STYLE,
     VERDICT_STYLES,
@@ -231,7 +233,10 @@ def results_screen(
 
 
 def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
-    """Every result in full: all metrics, each host, every check with its evidence."""
+    """Every result in full: all metrics, each host, every check that looked.
+
+    What a valid check rests on is in the report and in `show --json`.
+    """
     for result in results:
         yield ""
         name = run_name(result.workload, result.axis, result.repeat)
@@ -249,10 +254,16 @@ def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
 
 
 def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
-    """Every metric that has a value, with its interval where one is known."""
+    """Every metric that has a value, with its interval; of one direction alone that is no news."""
+    known = {key: metric for key, metric in metrics.items() if metric.value is not None}
     return [
-        (key, _with_interval(metric)) for key, metric in metrics.items() if metric.value is not None
+        (metric_words(key), _with_interval(metric))
+        for key, metric in known.items()
+        if not (key.startswith(_WAYS) and known.get(key.partition("_")[2]) == metric)
     ]
+
+
+_WAYS: Final = tuple(f"{direction.name.lower()}_" for direction in Direction)
 
 
 def _of_operations(point: PointSummary) -> bool:
@@ -267,7 +278,7 @@ def _hosts(result: Result) -> Iterator[RenderableType]:
     rows: list[list[Text | str]] = [
         [plain(host.name), *(show(host.metrics.get(key)) for key in keys)] for host in result.hosts
     ]
-    headings = [Heading(key, number=True) for key in keys]
+    headings = [Heading(metric_words(key), number=True) for key in keys]
     yield table([Heading("host", main=True), *headings], rows)
     if result.spread is not None:
         yield pairs([(name, plain(value)) for name, value in spread_rows(result.spread)])
@@ -281,13 +292,14 @@ def _hosts(result: Result) -> Iterator[RenderableType]:
 
 
 def _checks(result: Result) -> RenderableType:
-    """Every check with what it says, and under it the evidence."""
+    """Every check that looked, the gravest first; under what objects the evidence."""
+    looked = [check for check in result.verdict.checks if check.level is not None]
     rows: list[list[Text | str]] = []
-    for check in result.verdict.checks:
-        evidence = ", ".join(f"{name}={_brief(value)}" for name, value in check.evidence.items())
-        level = verdict(check.level) if check.level else plain(check.word, QUIET_STYLE)
-        rows.append([level, plain(check.code), plain(check.says)])
-        if evidence:
+    for check in sorted(looked, key=lambda check: -check.rank):
+        told = verdict(check.level) if check.level else ""
+        rows.append([told, plain(check.code), plain(check.says)])
+        if check.rank > Level.VALID.rank and check.evidence:
+            evidence = ", ".join(f"{name}={_brief(one)}" for name, one in check.evidence.items())
             rows.append(["", "", plain(evidence, QUIET_STYLE)])
     return table([Heading("level"), Heading("check"), Heading("says", main=True)], rows)
 

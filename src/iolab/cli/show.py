@@ -52,7 +52,7 @@ def show(
         ),
     ] = None,
     details: Annotated[
-        bool, typer.Option("--details", help="Every metric, host, check and its evidence.")
+        bool, typer.Option("--details", help="Every metric, host and check that looked.")
     ] = False,
     repeats: Annotated[
         bool, typer.Option("--repeats", help="A row for each run of a point.")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from iolab.core.host import HostFacts
 from iolab.core.run import Plan, PlannedRun, RunRecord
 from iolab.core.target_state import Ledger
+
+if TYPE_CHECKING:
+    from iolab.core.samples import Whole
 
 
 class Phase(StrEnum):
@@ -69,7 +72,11 @@ class PhaseStarted:
 
 @dataclass(frozen=True, slots=True)
 class IntervalSeen:
-    """One host's newest interval, for the live view; rates in 1/s and bytes/s, latency in ns."""
+    """One host's newest interval, for the live view; rates in 1/s and bytes/s, latency in ns.
+
+    `bins` are latency bins and the I/Os in each, a pair for each direction; empty where they are
+    not told.
+    """
 
     host: str
     run: PlannedRun
@@ -77,6 +84,7 @@ class IntervalSeen:
     iops: float
     bw_bytes_per_s: float
     lat_ns_mean: float | None
+    bins: tuple[tuple[Whole, Whole], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

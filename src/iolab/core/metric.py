@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -276,3 +276,9 @@ class Result:
     operation_spreads: Mapping[str, Spread] = field(default_factory=dict)
     steadiness: Steadiness | None = None
     nodes: tuple[NodeResult, ...] = ()
+
+    def judged(self, check: CheckResult | None) -> Result:
+        """With one check more, which the session as a whole makes; as it is where it has that."""
+        if check is None or any(one.code == check.code for one in self.verdict.checks):
+            return self
+        return replace(self, verdict=self.verdict.joined(check))

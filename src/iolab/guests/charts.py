@@ -86,7 +86,7 @@ def lines_of(
     for (configuration, depth), points in apart.items():
         number = depths.index(depth)
         look = looks[configuration]
-        words = [look.title] if several or depth is None else []
+        words = [look.name] if several or depth is None else []
         words += [] if depth is None else [str(depth) if several else f"iodepth {depth}"]
         fixed: Axis = tuple(pair for pair in points[0].key.axis if pair[0] != AXIS)
         lines.append(

@@ -55,11 +55,6 @@ def of_guests(workload: Workload) -> bool:
     return isinstance(workload.job, Job) and any(axis.name == AXIS for axis in workload.sweep)
 
 
-def has_guests(results: Iterable[Result]) -> bool:
-    """Whether any run was made by guests whose nodes are known."""
-    return any(result.nodes for result in results)
-
-
 def fleet_groups(study: Study, points: Iterable[PointSummary]) -> tuple[FleetGroup, ...]:
     """The groups of all workloads that are swept over guests, in the study's order."""
     found = list(points)

@@ -84,6 +84,11 @@ class Interval:
         return sum(d.lat_sum_ns for d in self._counted) / ios if ios else None
 
     @property
+    def latency_bins(self) -> tuple[tuple[Whole, Whole], ...]:
+        """Latency bins and the I/Os in each, of every direction."""
+        return tuple((part.bins, part.counts) for part in self._counted)
+
+    @property
     def _counted(self) -> Iterator[DirectionInterval]:
         """Each I/O once: that it is timed from its submission as well makes no second one of it."""
         return (part for part in self.directions if part.direction not in SERVICE_TIMES)

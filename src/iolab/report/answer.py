@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from iolab.analysis.points import PointSummary
 from iolab.analysis.value import factor
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import RUNS_FOR_INTERVAL, Level, Metric, Result
 from iolab.core.study import Study
 from iolab.report.best import Tally
 from iolab.report.brief import Brief
@@ -25,6 +25,7 @@ from iolab.report.page_parts import BestFigure, Section
 from iolab.report.phrases import joined
 from iolab.report.series import DetailKey
 from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cell
+from iolab.study.load import DEFAULT_CONFIGURATION
 
 CAVEATS: Final = 3
 """Caveats on the first page; the appendix has all."""
@@ -32,14 +33,14 @@ CAVEATS: Final = 3
 CODES: Final = 2
 """Checks named in the line on how sure figures are."""
 
-WINNERS: Final = 4
-"""Configurations named in the answer."""
+WINNERS: Final = 2
+"""Configurations named in the answer; others are counted."""
+
+SIDE_BY_SIDE: Final = 4
+"""Configurations that get a column each; more are rows, of figures alone."""
 
 BARS_LEAST: Final = 2
 """A chart of one bar says no more than its number."""
-
-ONLY: Final = "default"
-"""The configuration of a study that names none."""
 
 LATENCIES: Final = 4
 """Columns of latencies; workloads of one engine have the same two."""
@@ -148,14 +149,18 @@ def _row(title: str, cells: Sequence[BestFigure]) -> _Row:
         return _Row(title, tuple(cells), None, (), is_open=False)
     less = sound[0].value.unit == "ns"
     best = (min if less else max)(sound, key=lambda one: one.value.value or 0.0)
-    ahead = [(one, factor(best.value, one.value)) for one in sound if one is not best]
-    is_open = any(times is None or times.interval is None for _, times in ahead)
-    alike = tuple(
-        one
-        for one, times in ahead
-        if times is not None and times.interval is not None and times.interval[0] <= 1
-    )
+    ahead = [(one, _at_least(best.value, one.value)) for one in sound if one is not best]
+    is_open = any(times is None for _, times in ahead)
+    alike = tuple(one for one, times in ahead if times is not None and times <= 1)
     return _Row(title, tuple(cells), best, alike, is_open)
+
+
+def _at_least(best: Metric, other: Metric) -> float | None:
+    """How many times as good the best is at least; None where the runs are too few to say."""
+    times = factor(best, other)
+    if times is None or times.low is None:
+        return None
+    return times.low if times.n is None or times.n >= RUNS_FOR_INTERVAL else None
 
 
 def says(
@@ -173,7 +178,7 @@ def says(
     if _several(found):
         return _compared(known, titles)
     owner = known[0].cells[0].configuration
-    name = "The target" if owner == ONLY else titles.get(owner, owner)
+    name = "The target" if owner == DEFAULT_CONFIGURATION else titles.get(owner, owner)
     return f"{name} reaches {joined(list(_tops(known)))}."
 
 
@@ -182,13 +187,18 @@ def _every(counted: Tally) -> str:
 
 
 def _tops(rows: Sequence[_Row]) -> Iterator[str]:
-    """Of each unit the highest figure, with its workload and latency."""
+    """Of each unit the highest figure with its workload, of IOPS with their latency too.
+
+    An indicative one stands only where no other is.
+    """
     best = [row.best for row in rows if row.best is not None]
     for unit in dict.fromkeys(one.value.unit for one in best):
         mine = [one for one in best if one.value.unit == unit]
+        mine = [one for one in mine if one.level is Level.VALID] or mine
         top = (min if unit == "ns" else max)(mine, key=lambda one: one.value.value or 0.0)
-        latency = "".join(f" at {text} {name}" for name, text in top.latencies[:1])
-        yield f"{show(top.value)} ({top.title}{latency})"
+        told = [f"at {text} {name}" for name, text in top.latencies[:1]] if unit == "1/s" else []
+        doubt = ", indicative" if top.level is Level.INDICATIVE else ""
+        yield f"{show(top.value)} ({' '.join((top.title, *told))}{doubt})"
 
 
 def _compared(rows: Sequence[_Row], titles: Mapping[str, str]) -> str:
@@ -203,6 +213,8 @@ def _compared(rows: Sequence[_Row], titles: Mapping[str, str]) -> str:
     for name, number in wins.most_common(WINNERS):
         parts.append(f"{titles.get(name, name)} is the best in {number}{of}")
         of = ""
+    others = sum(number for _, number in wins.most_common()[WINNERS:])
+    parts += [f"others in {others}"] if others else []
     even = sum(bool(row.alike) for row in compared)
     if even:
         parts.append(f"in {even}{of} the best cannot be told apart")
@@ -215,6 +227,8 @@ def _compared(rows: Sequence[_Row], titles: Mapping[str, str]) -> str:
     for name, number in unsure.most_common(WINNERS):
         parts.append(f"{titles.get(name, name)} is ahead in {number}{of}")
         of = ""
+    others = sum(number for _, number in unsure.most_common()[WINNERS:])
+    parts += [f"others in {others}"] if others else []
     doubt = f" ({TOO_FEW} to be sure)" if unsure else ""
     text = f"{joined(parts)}{doubt}."
     return text[0].upper() + text[1:]
@@ -233,7 +247,7 @@ def _intervals(found: Sequence[BestFigure]) -> str:
     reach = f"±{100 * most:.2g} %"
     if f"{100 * least:.2g}" != f"{100 * most:.2g}":
         reach = f"±{100 * least:.2g} % to {reach}"
-    few = f"; of {lacking} there are {TOO_FEW}" if lacking else ""
+    few = f"; {lacking} of {len(sound)} have {TOO_FEW}" if lacking else ""
     return f" 95 % intervals of the figures: {reach}{few}."
 
 
@@ -243,9 +257,23 @@ def _matrix(
     """A row for each workload, a column for each configuration."""
     known = {one.configuration for row in rows for one in row.cells}
     owners = [name for name in titles if name in known]
+    if len(owners) > SIDE_BY_SIDE:
+        return _wide(rows, {name: titles[name] for name in owners}, anchors)
     heads = (Column("Workload"), *(Column(titles[name], number=True) for name in owners))
     cells = tuple(
         (Cell(row.title), *(_cell(row, name, anchors) for name in owners)) for row in rows
+    )
+    return Table("The best of each workload", heads, cells)
+
+
+def _wide(
+    rows: Sequence[_Row], titles: Mapping[str, str], anchors: Mapping[DetailKey, str]
+) -> Table:
+    """A row for each configuration, a column for each workload, and no more than the figures."""
+    heads = (Column("Configuration"), *(Column(row.title, number=True) for row in rows))
+    cells = tuple(
+        (Cell(title), *(replace(_cell(row, name, anchors), under="") for row in rows))
+        for name, title in titles.items()
     )
     return Table("The best of each workload", heads, cells)
 

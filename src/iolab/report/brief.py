@@ -32,6 +32,7 @@ from iolab.report.run_series import heat_of, timeline_of
 from iolab.report.selection import select
 from iolab.report.series import DetailKey, Inside, RunDetail
 from iolab.report.sessions import ALONE, Sessions
+from iolab.report.words import NO_WORDS, Words
 from iolab.store.documents import HostsStart, Manifest, Session
 from iolab.store.verify import Damage
 
@@ -124,6 +125,8 @@ class Brief:
     """What runs of the best points tell of the resources under their load."""
     rounds: tuple[RoundsSeries, ...] = ()
     """How targets came to their steady state before they were measured."""
+    words: Words = NO_WORDS
+    """What the user says beside it."""
 
     @property
     def host_runs(self) -> Mapping[DetailKey, tuple[HostRun, ...]]:

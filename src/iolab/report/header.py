@@ -31,6 +31,7 @@ def facts_of(brief: Brief) -> tuple[tuple[str, str], ...]:
         _which(brief),
         *(("Engine", text) for kind in brief.kinds.loads for text in kind.engine_notes(brief)),
         *((("Source", brief.study.source),) if brief.study.source else ()),
+        *((("Author", brief.words.author),) if brief.words.author else ()),
     )
 
 

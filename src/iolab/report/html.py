@@ -30,7 +30,7 @@ from iolab.report.caveats import (
     whose_run,
 )
 from iolab.report.charts.chart import TOO_FEW_RUNS, Figure
-from iolab.report.charts.choose import looks_of
+from iolab.report.charts.choose import Look, looks_of
 from iolab.report.hardware import (
     configurations_table,
     disks_table,
@@ -59,6 +59,7 @@ from iolab.report.tables import (
     session_tables,
 )
 from iolab.report.topology import Topology, topology
+from iolab.report.words import Words, html_of
 from iolab.report.workloads import sections, workload_charts
 
 MAX_FAILURES: Final = 12
@@ -154,7 +155,10 @@ def make_page(brief: Brief) -> Page:
         else "",
         anchors=anchors,
         colour_note="A configuration has the same colour everywhere." if several else "",
-        colours=tuple((one.title, looks[one.id].token.css) for one in brief.study.configurations)
+        colours=tuple(
+            (_legend(look), look.token.css)
+            for look in (looks[one.id] for one in brief.study.configurations)
+        )
         if several
         else (),
         workloads=workloads,
@@ -177,6 +181,11 @@ def make_page(brief: Brief) -> Page:
         places=places_table(brief),
         repeats=repeats(brief),
     )
+
+
+def _legend(look: Look) -> str:
+    """A configuration's title, with what charts call it where that is another name."""
+    return look.title if look.name == look.title else f"{look.name}: {look.title}"
 
 
 def _results(brief: Brief, anchors: Anchors) -> tuple[Table, ...]:
@@ -246,7 +255,7 @@ def shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGroup, ...], 
     return found, " ".join(one for one in shared if not one.startswith(TOO_FEW_RUNS))
 
 
-_SENTENCES: Final = re.compile(r"(?<=\.) (?=[A-Z])")
+_SENTENCES: Final = re.compile(r"(?<=\.) (?=[A-Z0-9])")
 
 FURTHER: Final = "further"
 
@@ -300,10 +309,29 @@ def render_html(brief: Brief, processes: int | None = None) -> str:
         policy=policy(style, script()),
         levels={level.value: level for level in Level},
         names=names_among_several(brief.study),
-        draw=_Pen(page.colours, predraw(_figures(page), processes)),
+        draw=_Pen(page.colours, predraw(figures_of(page), processes)),
         said_first=SAID_FIRST,
+        own=_own(brief.words),
         told=frozenset(part.anchor for part in page.runs),
         numbers_of=numbers_of,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """The user's words as the template prints them; `logo` is an address that holds it all."""
+
+    introduction: Markup
+    conclusion: Markup
+    logo: str
+
+
+def _own(words: Words) -> _Own:
+    held = base64.b64encode(words.logo).decode()
+    return _Own(
+        Markup(html_of(words.introduction)),  # noqa: S704 - Markdown without HTML
+        Markup(html_of(words.conclusion)),  # noqa: S704 - the same
+        f"data:image/{words.kind};base64,{held}" if held else "",
     )
 
 
@@ -359,7 +387,7 @@ class _Pen:
         return drawn
 
 
-def _figures(page: Page) -> Iterator[Figure]:
+def figures_of(page: Page) -> Iterator[Figure]:
     """Every figure of the page."""
     yield from [page.answer.chart] if page.answer.chart else ()
     parts = (*page.sections, *page.backing)

@@ -30,7 +30,11 @@ _FENCE: Final = re.compile(r"`{3,}")
 def render_markdown(brief: Brief) -> str:
     """The brief; the same one gives the same text."""
     page = make_page(brief)
-    return _text((*_head(brief, ""), *_answer(page), *_charts(page), *_setup(page)))
+    words = brief.words
+    before = ("", clean(words.introduction)) if words.introduction else ()
+    after = ("", "## Conclusion", "", clean(words.conclusion)) if words.conclusion else ()
+    parts = (*_head(brief, ""), *before, *_answer(page), *_charts(page), *_setup(page), *after)
+    return _text(parts)
 
 
 def render_appendix(brief: Brief) -> str:

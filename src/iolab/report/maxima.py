@@ -102,7 +102,7 @@ def _bar(peak: Peak, looks: Mapping[str, Look]) -> Bar:
     look, best = looks[peak.best.configuration], peak.best
     at = axis_label(tuple((axis_word(name), value) for name, value in best.axis))
     told = f"at {at}" if best.axis else ""
-    return Bar(look.title, look.token, best.value, best.level, told)
+    return Bar(look.name, look.token, best.value, best.level, told)
 
 
 def _finding(peaks: Sequence[Peak], looks: Mapping[str, Look]) -> str:
@@ -144,8 +144,8 @@ def _shares(
             alone, whole = looks[one.single.configuration], looks[one.fleet.configuration]
             told = f"each of {one.fleet.hosts}"
             bars = (
-                Bar(alone.title, alone.token, one.single.value, one.single.level, "alone"),
-                Bar(whole.title, whole.token, share, one.fleet.level, told),
+                Bar(alone.name, alone.token, one.single.value, one.single.level, "alone"),
+                Bar(whole.name, whole.token, share, one.fleet.level, told),
             )
             groups.append(BarGroup(one.fleet.title, bars))
             kept = 100 * (one.kept.value or 0.0)

@@ -18,6 +18,7 @@ from iolab.core.metric import Level, Result
 from iolab.report.brief import Brief
 from iolab.report.caveats import Objection, names_among_several, where, whose_run
 from iolab.report.charts.chart import Figure
+from iolab.report.charts.choose import looks_of
 from iolab.report.html import Page, make_page
 from iolab.report.numbers import clean, count, mark
 from iolab.report.page_parts import ChartGroup, Section
@@ -26,10 +27,12 @@ from iolab.report.render import figure_pdf, typeset
 from iolab.report.run_details import RunPart
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.report.tables import evidence_text
+from iolab.report.words import blocks_of
 
 DRAWN_RUNS: Final = 12
 """Runs whose charts are printed in the appendix; all have their checks."""
 
+LOGO: Final = "logo"
 DRAWING: Final = "topology.svg"
 _SVG: Final = "http://www.w3.org/2000/svg"
 
@@ -54,12 +57,17 @@ def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     if page.topology:
         drawing = page.topology.svg.replace("currentColor", INK.light)
         figures.files[DRAWING] = drawing.replace("<svg ", f'<svg xmlns="{_SVG}" ', 1).encode()
+    if brief.words.logo:
+        figures.files[LOGO] = brief.words.logo
     parts = [_group(item, figures, in_brief=True) for item in page.workloads]
     document = {
         **_frame(brief, page, paper, "brief"),
         **_front(page, figures),
         "workloads": [one for one in parts if one["figures"] or one["tables"]],
-        "chart_notes": page.chart_notes,
+        "chart_notes": f"{page.chart_notes} {_names(brief)}".strip(),
+        "introduction": blocks_of(brief.words.introduction),
+        "conclusion": blocks_of(brief.words.conclusion),
+        "logo": LOGO if brief.words.logo else "",
         "sections": [_section(one, figures, in_brief=True) for one in page.sections],
         "topology": page.topology.alt if page.topology else "",
         "configuration": [
@@ -99,6 +107,13 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
         ],
     }
     return _typeset(document, figures)
+
+
+def _names(brief: Brief) -> str:
+    """What charts call configurations whose titles are too long for them."""
+    looks = looks_of(brief.study).values()
+    told = [f"{one.name}: {one.title}" for one in looks if one.name != one.title]
+    return f"{'; '.join(told)}." if told else ""
 
 
 def _typeset(document: dict[str, Any], figures: _Figures) -> bytes:

@@ -14,13 +14,13 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, TypeVar
 from xml.etree import ElementTree as ET
 
 from iolab.errors import ReportError
@@ -36,6 +36,12 @@ PROCESSES_MAX: Final = 4
 """Each takes 150 MB; more gain little beside what the report does itself."""
 
 
+Made = TypeVar("Made", str, bytes)
+
+PNG_SCALE: Final = 3.0
+"""Pixels a unit: sharp at the width of a page."""
+
+
 def svg_of(spec: str) -> str:
     """The raw SVG of a spec in JSON, which loads nothing from elsewhere. ValueError if it fails."""
     import vl_convert  # takes 30 ms, and only a report needs it
@@ -48,6 +54,14 @@ def pdf_of(spec: str) -> bytes:
     import vl_convert
 
     return vl_convert.vegalite_to_pdf(spec, allowed_base_urls=[])
+
+
+def png_of(spec: str) -> bytes:
+    """The same as a picture on white."""
+    import vl_convert
+
+    white = json.dumps({**json.loads(spec), "background": "white"})
+    return vl_convert.vegalite_to_png(white, scale=PNG_SCALE, allowed_base_urls=[])
 
 
 def svgs_of(specs: Sequence[str], processes: int | None = None) -> dict[str, str]:
@@ -178,11 +192,26 @@ def draw_tied(
 
 def figure_pdf(figure: Figure) -> bytes:
     """The figure as a PDF of one page, in the colours of light paper. ReportError if it fails."""
+    return _on_paper(figure, pdf_of)
+
+
+def figure_svg(figure: Figure) -> str:
+    """The same as an SVG document."""
+    return _on_paper(figure, svg_of)
+
+
+def figure_png(figure: Figure) -> bytes:
+    """The same as a picture, of `PNG_SCALE` pixels a unit, on white."""
+    return _on_paper(figure, png_of)
+
+
+def _on_paper(figure: Figure, made: Callable[[str], Made]) -> Made:
+    """What `made` draws of the figure in the colours of light paper."""
     text = _text(figure.spec)
     for token in TOKENS:
         text = text.replace(token.stand_in, token.light)
     try:
-        return pdf_of(text)
+        return made(text)
     except ValueError as error:
         raise _undrawn(figure.title, error) from error
 

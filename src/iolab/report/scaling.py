@@ -51,7 +51,7 @@ def _drawn(found: Sequence[Scaling], looks: Mapping[str, Look]) -> list[Drawn]:
     for one in found:
         look = looks[one.configuration]
         dash = DASHES[fixed.index(one.fixed) % len(DASHES)]
-        parts = [look.title] if several or not one.fixed else []
+        parts = [look.name] if several or not one.fixed else []
         parts += [axis_label(one.fixed)] if one.fixed else []
         drawn.append(Drawn(" ".join(parts), look.token, dash, one))
     return drawn

@@ -47,7 +47,6 @@ _STAMPED: Final = (
 _SHOWN_DIGITS: Final = 12
 
 AGAIN: Final = "Restore it from a copy, or measure it again with `iolab resume`."
-_COPY: Final = "Restore it from a copy, or set the session aside and measure again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +243,7 @@ def _listed(directory: Path, session: Session, name: str) -> bytes:
     known = {file.name: file.sha256 for file in session.files}
     if known.get(name) != hashlib.sha256(content).hexdigest():
         refuse_newer_content(path, content)
-        raise damaged(path, "it is not what the session began with", _COPY)
+        raise damaged(path, "it is not what the session began with")
     return content
 
 

@@ -28,10 +28,6 @@ from iolab.stats.quantiles import decides
 from iolab.study.foretold import RUN_SHORT_S, RUN_USELESS_S
 from iolab.units import format_count
 
-SHORT_S: Final = RUN_SHORT_S
-USELESS_S: Final = RUN_USELESS_S
-"""Known before a run, where a plan foretells its verdict."""
-
 COVERED_GOOD: Final = 0.98
 """Share of the window that intervals must cover."""
 
@@ -110,10 +106,10 @@ def run_too_short(view: RunView) -> Said:
     seconds = float(view.load.seconds.min())
     # Cut and not rounded: 2.97 s are not the 3.0 s that would do.
     said = f"{math.floor(10 * seconds) / 10:.1f} s were measured"
-    if seconds < USELESS_S:
-        return invalid(f"Only {said}; {USELESS_S:.0f} s are the least.", seconds=seconds)
-    if seconds < SHORT_S:
-        return indicative(f"Only {said}; valid needs {SHORT_S:.0f} s.", seconds=seconds)
+    if seconds < RUN_USELESS_S:
+        return invalid(f"Only {said}; {RUN_USELESS_S:.0f} s are the least.", seconds=seconds)
+    if seconds < RUN_SHORT_S:
+        return indicative(f"Only {said}; valid needs {RUN_SHORT_S:.0f} s.", seconds=seconds)
     return valid(f"{said}.", seconds=seconds)
 
 

@@ -110,6 +110,7 @@ class _Listener:
                     iops=one.iops,
                     bw_bytes_per_s=one.bw_bytes_per_s,
                     lat_ns_mean=one.lat_ns_mean,
+                    bins=one.latency_bins,
                 )
             )
         self._looking.take(self.mine, intervals)

@@ -570,6 +570,7 @@ class _Iteration:
                 iops=interval.iops,
                 bw_bytes_per_s=interval.bw_bytes_per_s,
                 lat_ns_mean=interval.lat_ns_mean,
+                bins=interval.latency_bins,
             )
         )
 

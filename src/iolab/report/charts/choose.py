@@ -14,7 +14,7 @@ from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.report.best import Headline
-from iolab.report.charts.chart import Figure
+from iolab.report.charts.chart import LABEL_CHARACTERS, Figure
 from iolab.report.charts.distribution import Drawn, distribution_figure
 from iolab.report.charts.lines import (
     MEAN,
@@ -50,16 +50,25 @@ Knees = Mapping[tuple[str, Axis], int]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a configuration is called and coloured on every chart."""
+    """How a configuration is called and coloured on every chart.
+
+    `name` stands on charts where a long title would be cut: then it is the configuration's id.
+    """
 
     title: str
     token: Token
+    id: str = ""
+
+    @property
+    def name(self) -> str:
+        """What is written beside its lines and bars."""
+        return self.id if self.id and len(self.title) > LABEL_CHARACTERS else self.title
 
 
 def looks_of(study: Study) -> dict[str, Look]:
     """Each configuration's look, the colours in the study's order."""
     return {
-        one.id: Look(one.title, series_token(index))
+        one.id: Look(one.title, series_token(index), one.id)
         for index, one in enumerate(study.configurations)
     }
 
@@ -138,7 +147,7 @@ def _lines(
     for (configuration, others), found in grouped.items():
         look = looks[configuration]
         dash = DASHES[combinations.index(others) % len(DASHES)]
-        parts = [look.title] if several or not others else []
+        parts = [look.name] if several or not others else []
         name = " ".join([*parts, *(str(value) for _, value in others)])
         curve = curves.get((configuration, others))
         knee = curve.knee.load if curve else knees.get((configuration, others))
@@ -169,7 +178,7 @@ def workload_distribution(
     drawn = [
         Drawn(
             curve=detail.whole,
-            label=looks[detail.result.configuration].title
+            label=looks[detail.result.configuration].name
             if several
             else _axis_values(detail.result),
             token=looks[detail.result.configuration].token,

@@ -1,0 +1,159 @@
+"""The user's own words in a report: who made it, what comes before the answer, what follows of it.
+
+They are a Markdown file: lines like `Author: Jo Doe` and `Logo: logo.png` first, then text under
+the headings Introduction and Conclusion; what stands before any of these is the introduction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from iolab.errors import Fault, UsageError
+from iolab.report.numbers import clean
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+TEXT_MOST: Final = 64 << 10
+"""Bytes of a text: a brief of a few pages has no room for more."""
+
+LOGO_MOST: Final = 1 << 20
+"""Bytes of a logo, which every page that is sent carries along."""
+
+_FIELD: Final = re.compile(r"(Author|Logo)\s*:\s*(.+)", re.IGNORECASE)
+_HEADING: Final = re.compile(r"#{1,6}\s+(.*?)\s*#*$")
+_PICTURES: Final = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg"}
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the user says: the texts are Markdown, `logo` is a picture and `kind` png or jpeg."""
+
+    author: str = ""
+    introduction: str = ""
+    conclusion: str = ""
+    logo: bytes = b""
+    kind: str = ""
+
+
+NO_WORDS: Final = Words()
+
+
+def read_words(path: Path) -> Words:
+    """The words of that file; UsageError with all that is wrong with it."""
+    faults: list[Fault] = []
+    text = _text(path)
+    fields, body = _split(text)
+    parts: dict[str, list[str]] = {"introduction": [], "conclusion": []}
+    part = "introduction"
+    for line in body:
+        heading = _HEADING.fullmatch(line)
+        if heading and heading[1].lower() in parts:
+            part = heading[1].lower()
+        else:
+            parts[part].append(line)
+    logo, kind = b"", ""
+    if "logo" in fields:
+        logo, kind = _logo(path.parent / fields["logo"], faults)
+    texts = {name: "\n".join(lines).strip() for name, lines in parts.items()}
+    if not any((fields.get("author"), *texts.values(), logo)) and not faults:
+        faults.append(Fault(f"'{path}' says nothing.", "Write a text, or leave --text out."))
+    if faults:
+        raise UsageError("The text of the report cannot be used.", "See below.", tuple(faults))
+    return Words(fields.get("author", ""), **texts, logo=logo, kind=kind)
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(TEXT_MOST + 1)
+        text = raw.decode("utf-8")
+    except OSError as error:
+        told = f"'{path}' cannot be read: {error.strerror}."
+        raise UsageError(told, "Give a Markdown file with --text.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"'{path}' is no text in UTF-8.", "Save it as UTF-8.") from error
+    if len(raw) > TEXT_MOST:
+        told = f"'{path}' is longer than {TEXT_MOST >> 10} KiB."
+        raise UsageError(told, "Keep to what readers of a brief will read.")
+    return text
+
+
+def _split(text: str) -> tuple[dict[str, str], list[str]]:
+    """The fields of the first lines, and the lines that follow."""
+    lines = text.splitlines()
+    fields: dict[str, str] = {}
+    while lines and (found := _FIELD.fullmatch(lines[0].strip())):
+        fields[found[1].lower()] = found[2].strip()
+        lines.pop(0)
+    return fields, lines
+
+
+def _logo(path: Path, faults: list[Fault]) -> tuple[bytes, str]:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(LOGO_MOST + 1)
+    except OSError as error:
+        faults.append(Fault(f"The logo '{path}' cannot be read: {error.strerror}.", "Name a file."))
+        return b"", ""
+    kind = next((kind for mark, kind in _PICTURES.items() if raw.startswith(mark)), "")
+    if not kind:
+        faults.append(Fault(f"The logo '{path}' is neither PNG nor JPEG.", "Convert it to PNG."))
+    if len(raw) > LOGO_MOST:
+        told = f"The logo '{path}' is larger than {LOGO_MOST >> 20} MiB."
+        faults.append(Fault(told, "Make it smaller."))
+    return raw, kind
+
+
+@cache
+def _reader() -> MarkdownIt:
+    """Markdown without HTML and pictures: a page asks for nothing from elsewhere."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).disable(["image"])
+
+
+def html_of(text: str) -> str:
+    """The text as HTML that holds no foreign markup."""
+    return str(_reader().render(clean(text)))
+
+
+def blocks_of(text: str) -> list[dict[str, Any]]:
+    """The text for a typesetter: headings, paragraphs and items, each of runs of plain text."""
+    found: list[dict[str, Any]] = []
+    kinds: list[str] = []
+    for token in _reader().parse(clean(text)):
+        if token.type == "heading_open":
+            kinds.append("heading")
+        elif token.type == "list_item_open":
+            kinds.append("item")
+        elif token.type in ("heading_close", "list_item_close"):
+            kinds.pop()
+        elif token.type == "inline":
+            runs = list(_runs(token.children or ()))
+            found.append({"kind": kinds[-1] if kinds else "paragraph", "runs": runs})
+        elif token.type in ("fence", "code_block"):
+            found.append({"kind": "code", "runs": [{"text": token.content, "style": "code"}]})
+    return found
+
+
+_STYLES: Final = {"strong": "strong", "em": "emphasis"}
+
+
+def _runs(children: Sequence[Token]) -> Iterator[dict[str, str]]:
+    styles: list[str] = []
+    for one in children:
+        name = one.type.removesuffix("_open").removesuffix("_close")
+        if name in _STYLES:
+            styles.append(_STYLES[name]) if one.nesting > 0 else styles.pop()
+        elif one.type in ("softbreak", "hardbreak"):
+            yield {"text": " ", "style": ""}
+        elif one.content:
+            style = "code" if one.type == "code_inline" else (styles or [""])[-1]
+            yield {"text": one.content, "style": style}

@@ -1,0 +1,124 @@
+"""The first page: who is the best where, by intervals, and what may not be quoted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iolab.core.configuration import Configuration
+from iolab.core.metric import Level, Metric
+from iolab.core.study import Study
+from iolab.report.answer import ALIKE, SIDE_BY_SIDE, answer, how_sure, says
+from iolab.report.best import Tally
+from iolab.report.page_parts import BestFigure
+from iolab.report.table import Cell
+from tests.report import shared
+
+RUNS = Tally(runs=6, valid=6, indicative=0, invalid=0, failed=0, interrupted=0)
+
+
+def figure(
+    owner: str,
+    value: float,
+    half: float | None = 0.02,
+    *,
+    title: str = "reads",
+    n: int = 3,
+    unit: str = "1/s",
+    level: Level = Level.VALID,
+) -> BestFigure:
+    low, high = (None, None) if half is None else (value * (1 - half), value * (1 + half))
+    reason = ("", "") if level is Level.VALID else ("run-too-short", "It was short.")
+    metric = Metric(value, unit, low, high, n)
+    return BestFigure(title, owner, metric, (("mean", "1 ms"),), "", level, None, reason)
+
+
+def study(*names: str) -> Study:
+    made = shared.brief("sweep").study
+    owners = tuple(Configuration(name, name.title(), ("h",), "/x") for name in names)
+    return replace(made, configurations=owners)
+
+
+def told(*found: BestFigure, names: tuple[str, ...] = ("one", "two")) -> list[tuple[Cell, ...]]:
+    brief = replace(shared.brief("sweep"), study=study(*names))
+    return list(answer(brief, found, RUNS, (), {}, None).matrix.rows)
+
+
+def test_the_surely_better_one_is_bold_and_alone() -> None:
+    (row,) = told(figure("one", 1000.0), figure("two", 1200.0))
+    assert [cell.strong for cell in row[1:]] == [False, True]
+    assert [cell.text.startswith(ALIKE) for cell in row[1:]] == [False, False]
+
+
+def test_a_lead_that_is_sure_stays_so_however_wide_its_interval_is() -> None:
+    (row,) = told(figure("one", 100.0, 0.2), figure("two", 1000.0, 0.2))
+    assert [cell.strong for cell in row[1:]] == [False, True]
+
+
+def test_one_that_cannot_be_told_from_the_best_is_marked() -> None:
+    (row,) = told(figure("one", 1000.0, 0.05), figure("two", 1020.0, 0.05))
+    assert row[1].text.startswith(ALIKE)
+    assert row[2].strong
+
+
+@pytest.mark.parametrize(("half", "n"), [(None, 1), (0.02, 2)])
+def test_of_too_few_runs_none_is_the_best(half: float | None, n: int) -> None:
+    one, two = figure("one", 1000.0, half, n=n), figure("two", 2000.0, half, n=n)
+    (row,) = told(one, two)
+    assert not any(cell.strong or cell.text.startswith(ALIKE) for cell in row)
+    assert "too few repeats" in says(study("one", "two"), (one, two), RUNS, ())
+
+
+def test_less_latency_is_better() -> None:
+    (row,) = told(figure("one", 1e5, unit="ns"), figure("two", 2e5, unit="ns"))
+    assert [cell.strong for cell in row[1:]] == [True, False]
+
+
+def test_an_invalid_figure_is_none_and_no_rival() -> None:
+    bad = figure("two", 9e9, level=Level.INVALID)
+    (row,) = told(figure("one", 1000.0), bad)
+    assert row[2].text == "not measurable"
+    assert row[2].under == "It was short."
+    assert row[1].strong
+    assert "No workload" in says(study("one", "two"), (figure("one", 1.0), bad), RUNS, ())
+
+
+def test_the_answer_counts_who_is_the_best_where() -> None:
+    found = [
+        figure(owner, value, title=title)
+        for title, values in (("a", (1, 2)), ("b", (1, 2)), ("c", (2, 1)), ("d", (1, 1)))
+        for owner, value in zip(("one", "two"), values, strict=True)
+    ]
+    text = says(study("one", "two"), found, RUNS, ())
+    assert text.startswith("Two is the best in 2 of 4 workloads, One is the best in 1")
+    assert "in 1 the best cannot be told apart" in text
+
+
+def test_of_one_configuration_a_valid_figure_is_told_before_a_larger_indicative_one() -> None:
+    large = figure("one", 9000.0, title="writes", level=Level.INDICATIVE)
+    text = says(study("one"), (figure("one", 1000.0), large), RUNS, ())
+    assert "1 k IOPS (reads at 1 ms mean)" in text
+    assert "9 k" not in text
+
+
+def test_nothing_sound_is_said_to_be_nothing() -> None:
+    bad = figure("one", 1000.0, level=Level.INVALID)
+    lost = replace(RUNS, valid=0, invalid=6)
+    text = says(study("one"), (bad,), lost, ())
+    assert "all 6 runs are invalid" in text
+    assert "IOPS" not in text
+    assert how_sure((bad,), ()) == "1 figure: 1 not measurable."
+
+
+def test_many_configurations_are_rows() -> None:
+    names = tuple(f"c{number}" for number in range(SIDE_BY_SIDE + 1))
+    rows = told(*(figure(name, 1000.0) for name in names), names=names)
+    assert [row[0].text for row in rows] == [name.title() for name in names]
+    assert not any(cell.under for row in rows for cell in row)
+
+
+def test_how_far_intervals_reach_is_said() -> None:
+    text = how_sure((figure("one", 1e3, 0.01), figure("one", 1e3, 0.08, title="w")), ())
+    assert "±1 % to ±8 %" in text
+    assert "too few" not in text
