@@ -25,7 +25,6 @@ from iolab.guests.tables import caveats_of
 from iolab.guests.terminal import node_details
 from iolab.loads.keyvalue.metrics import is_key_value
 from iolab.loads.keyvalue.terminal import keys_screen
-from iolab.loads.metadata.metrics import is_metadata
 from iolab.loads.metadata.terminal import operations_screen
 from iolab.report.answer import Told, how_sure, says
 from iolab.report.best import tally
@@ -268,8 +267,7 @@ _WAYS: Final = tuple(f"{direction.name.lower()}_" for direction in Direction)
 
 def _of_operations(point: PointSummary) -> bool:
     """Whether a point is told by its operations, in a table of its own."""
-    run = runs_of(point)[0]
-    return is_metadata(run) or is_key_value(run)
+    return not REPORTED.of(runs_of(point)[0]).has_one_figure
 
 
 def _hosts(result: Result) -> Iterator[RenderableType]:
