@@ -130,7 +130,7 @@ def _of_points(baseline: Side, candidate: Side) -> Iterator[tuple[str, str, str,
 def _free(one: AnyJob, other: AnyJob) -> tuple[str, ...]:
     """The settings of two jobs that may differ: of one load made by two engines these, too."""
     both_io = isinstance(one, Job) and isinstance(other, Job)
-    return (*_PLACES, *_ENGINES) if both_io and one.engine is not other.engine else _PLACES
+    return (*_PLACES, *_ENGINES) if both_io and one.engine != other.engine else _PLACES
 
 
 def _clients(side: Side) -> str:

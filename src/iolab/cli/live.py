@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from rich.console import Group
 from rich.text import Text
 
+from iolab.cli.kinds import REPORTED
 from iolab.cli.output import console, say
 from iolab.cli.progress import Load, Progress
 from iolab.core.events import (
@@ -25,10 +26,6 @@ from iolab.core.events import (
 )
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun
-from iolab.loads.keyvalue.metrics import is_key_value
-from iolab.loads.keyvalue.report import brief_operations
-from iolab.loads.metadata.metrics import is_metadata
-from iolab.loads.metadata.report import brief_rates
 from iolab.report.numbers import NOTHING, show, show_steadiness
 from iolab.report.terminal import QUIET_STYLE, one_line, run_name, verdict
 from iolab.study.load import DEFAULT_CONFIGURATION
@@ -188,10 +185,8 @@ def _results(results: Sequence[Result], width: int) -> Iterator[Text]:
     room = min(max(len(name) for name in names), max(width - 48, 16))
     for name, result in zip(names, results, strict=True):
         text = Text(f"  {name:<{room}.{room}}")
-        if is_metadata(result):
-            text.append(f" {brief_rates(result)}  ")
-        elif is_key_value(result):
-            text.append(f" {brief_operations(result)}  ")
+        if (rates := REPORTED.of(result).rates(result)) is not None:
+            text.append(f" {rates}  ")
         else:
             text.append(f" {show(result.metrics.get('iops'), bare_rate=True):>8} IOPS")
             text.append(f" {show(result.metrics.get('bw_bytes_per_s')):>9}")
@@ -384,10 +379,8 @@ def choose_view(progress: Progress, *, quiet: bool) -> View:
 
 def _figures(result: Result) -> str:
     """A run in a line."""
-    if is_metadata(result):
-        return brief_rates(result)
-    if is_key_value(result):
-        return brief_operations(result)
+    if (rates := REPORTED.of(result).rates(result)) is not None:
+        return rates
     metrics = result.metrics
     figures = (
         show(metrics.get("iops")),

@@ -25,10 +25,6 @@ from iolab.core.histogram import Histogram, of_sparse
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun
 from iolab.core.study import IDLE_WATCH_S
-from iolab.core.workload import Job
-from iolab.loads.keyvalue.cost import KeyJob
-from iolab.loads.keyvalue.workload import KeyValueJob
-from iolab.loads.metadata.workload import MetadataJob
 from iolab.report.numbers import count
 from iolab.study.cost import RUN_OVERHEAD_S
 
@@ -232,17 +228,17 @@ class Progress:
     @property
     def has_warmup(self) -> bool:
         """Whether the first seconds of the current run's load do not count."""
-        return self.run is not None and not isinstance(self.run.point.job, MetadataJob)
+        return self.run is not None and self.run.point.job.warms_up
 
     @property
     def of_operations(self) -> bool:
         """Whether rates of the current run are of operations, on metadata or on keys."""
-        return self.run is not None and not isinstance(self.run.point.job, Job)
+        return self.run is not None and self.run.point.job.io is None
 
     @property
     def tells_latency(self) -> bool:
         """Whether the current run's engine tells latencies while it runs; db_bench does not."""
-        return self.run is None or not isinstance(self.run.point.job, KeyValueJob)
+        return self.run is None or self.run.point.job.tells_latency
 
     @property
     def loads(self) -> tuple[Load, ...]:
@@ -259,7 +255,7 @@ class Progress:
 
         A copy of one is as much a phase of laying out, but takes no longer than a run.
         """
-        of_keys = self.run is not None and isinstance(self.run.point.job, KeyJob)
+        of_keys = self.run is not None and self.run.point.job.fills_store
         lasted_s = now_s - self.phase_since_s
         return of_keys and self.phase is Phase.LAY_OUT and lasted_s > self._foretold_s
 

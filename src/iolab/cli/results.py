@@ -23,11 +23,8 @@ from iolab.core.workload import Workload
 from iolab.guests.guest import settings_in
 from iolab.guests.tables import caveats_of
 from iolab.guests.terminal import node_details
-from iolab.loads.keyvalue.metrics import WHOLE_KEY, is_key_value, latency_key
-from iolab.loads.keyvalue.report import main_operation
+from iolab.loads.keyvalue.metrics import is_key_value
 from iolab.loads.keyvalue.terminal import keys_screen
-from iolab.loads.metadata.metrics import is_metadata
-from iolab.loads.metadata.report import host_rate_keys
 from iolab.loads.metadata.terminal import operations_screen
 from iolab.report.answer import Told, how_sure, says
 from iolab.report.best import tally
@@ -202,9 +199,6 @@ _UNTOLD: Final = {
 }
 """What is said of a run that ended without a reason of its own."""
 
-_HOST_METRICS: Final = ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
-"""What tells a host that lags behind the others."""
-
 
 def results_screen(
     study: Study,
@@ -273,18 +267,12 @@ _WAYS: Final = tuple(f"{direction.name.lower()}_" for direction in Direction)
 
 def _of_operations(point: PointSummary) -> bool:
     """Whether a point is told by its operations, in a table of its own."""
-    run = runs_of(point)[0]
-    return is_metadata(run) or is_key_value(run)
+    return not REPORTED.of(runs_of(point)[0]).has_one_figure
 
 
 def _hosts(result: Result) -> Iterator[RenderableType]:
     """Each host's share."""
-    keys: Sequence[str] = _HOST_METRICS
-    if is_metadata(result):
-        keys = host_rate_keys(result)
-    elif is_key_value(result):
-        main = main_operation([result.metrics])
-        keys = (WHOLE_KEY, *(latency_key(main, name) for name in ("mean", "p99")))
+    keys = REPORTED.of(result).host_keys(result)
     rows: list[list[Text | str]] = [
         [plain(host.name), *(show(host.metrics.get(key)) for key in keys)] for host in result.hosts
     ]

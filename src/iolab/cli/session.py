@@ -40,7 +40,6 @@ from iolab.core.host import HostFacts, HostKind, HostSpec
 from iolab.core.metric import Result
 from iolab.core.run import Plan, PlannedRun, RunStatus
 from iolab.core.study import Study
-from iolab.core.workload import Job
 from iolab.errors import ExitCode, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import Stop
 from iolab.hosts.factory import hosts_of
@@ -203,7 +202,7 @@ def rule_maker(study: Study) -> RuleFor:
 
     def made(run: PlannedRun, hosts: Sequence[str]) -> LiveRule | None:
         rule = study.method.rule
-        return FleetRule(hosts, rule) if rule and isinstance(run.point.job, Job) else None
+        return FleetRule(hosts, rule) if rule and run.point.job.io else None
 
     return made
 

@@ -97,9 +97,17 @@ NATIVE_ENGINE: Final = EngineName("native")
 
 
 class AnyJob(Owned):
-    """What one client is asked to do, of whatever kind its load is."""
+    """What one client is asked to do, of whatever kind its load is.
+
+    `warms_up` is whether the first seconds of its load do not count, `tells_latency` whether its
+    engine tells latencies while it runs, `fills_store` whether a store is filled for its runs.
+    """
 
     __slots__ = ()
+
+    warms_up: ClassVar[bool] = True
+    tells_latency: ClassVar[bool] = True
+    fills_store: ClassVar[bool] = False
 
     if TYPE_CHECKING:
 

@@ -102,6 +102,14 @@ class LoadReport(ABC):
     def figure(self, result: Result, workload: Workload) -> str:
         """A run in a line."""
 
+    def rates(self, result: Result) -> str | None:  # noqa: ARG002 - of kinds without one figure
+        """The rates of a run's operations in a line; None where IOPS and bandwidth tell it."""
+        return None
+
+    def host_keys(self, result: Result) -> Sequence[str]:  # noqa: ARG002 - of all kinds of I/O
+        """The metrics that tell a host of a run that lags behind the others."""
+        return ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
+
     @abstractmethod
     def hosts_table(self, result: Result) -> Table:
         """Each host's share of a run, in the order of its hosts."""

@@ -24,8 +24,6 @@ from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Result
 from iolab.core.run import Plan, PlannedRun, RunStatus
 from iolab.loads.keyvalue.charts import metric_word
-from iolab.loads.keyvalue.metrics import is_key_value
-from iolab.loads.metadata.metrics import is_metadata
 from iolab.report.best import Tally, tally
 from iolab.report.caveats import Objection, objections, run_name
 from iolab.report.comparison import interval_text, point_text, ratio_text, row_texts, summary_texts
@@ -301,7 +299,7 @@ def _name(result: Result) -> str:
 def _figures(result: Result) -> tuple[Cell, ...]:
     """Rate, bandwidth, mean latency and p99, as far as the run has them."""
     metrics = result.metrics
-    if is_metadata(result) or is_key_value(result):
+    if "iops" not in metrics:
         rate = next((one for one in metrics.values() if one.unit == "ops/s"), None)
         return (Cell(show(rate)), *([Cell(NOTHING)] * 3))
     keys = ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")

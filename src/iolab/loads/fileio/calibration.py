@@ -434,7 +434,7 @@ _FIGURES: Final = (
 
 def _row(key: str, unit: str, better: Better, trials: Sequence[Trial], allowance: float) -> Row:
     fio, native = (
-        [getattr(one, key) for one in sorted(trials, key=_pair) if one.engine is engine]
+        [getattr(one, key) for one in sorted(trials, key=_pair) if one.engine == engine]
         for engine in (FIO_ENGINE, NATIVE_ENGINE)
     )
     comparison = compare_paired(fio, native, better, allowance=allowance)

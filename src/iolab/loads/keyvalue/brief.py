@@ -31,7 +31,7 @@ from iolab.loads.keyvalue.evidence import (
     servers_table,
     statistics_tables,
 )
-from iolab.loads.keyvalue.metrics import WHOLE_KEY, is_key_value
+from iolab.loads.keyvalue.metrics import WHOLE_KEY, is_key_value, latency_key
 from iolab.loads.keyvalue.record import server_in
 from iolab.loads.keyvalue.report import (
     brief_operations,
@@ -41,6 +41,7 @@ from iolab.loads.keyvalue.report import (
     key_jobs_tables,
     key_points_table,
     key_runs_table,
+    main_operation,
     on_keys,
     operations_table,
 )
@@ -88,7 +89,16 @@ class KeyValueReport(LoadReport):
 
     def figure(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
         """All operations, and how long the main one took."""
+        return self.rates(result)
+
+    def rates(self, result: Result) -> str:
+        """All operations, and how long the main one took."""
         return brief_operations(result)
+
+    def host_keys(self, result: Result) -> Sequence[str]:
+        """The rate of all operations, and the latency of the main one."""
+        main = main_operation([result.metrics])
+        return (WHOLE_KEY, *(latency_key(main, name) for name in ("mean", "p99")))
 
     def hosts_table(self, result: Result) -> Table:
         """Rates and latencies of each operation."""

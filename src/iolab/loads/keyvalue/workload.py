@@ -112,6 +112,8 @@ class KeyValueJob(AnyJob):
     """
 
     stored_as: ClassVar[str] = "db_bench"
+    tells_latency: ClassVar[bool] = False
+    fills_store: ClassVar[bool] = True
 
     workload: str
     loaded: KeyValueSet
@@ -294,6 +296,7 @@ class YcsbJob(AnyJob):
     """
 
     stored_as: ClassVar[str] = "ycsb"
+    fills_store: ClassVar[bool] = True
 
     mix: tuple[tuple[KeyOperation, float], ...]
     records: int

@@ -66,7 +66,15 @@ class MetadataReport(LoadReport):
 
     def figure(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
         """The rate of each operation on files."""
+        return self.rates(result)
+
+    def rates(self, result: Result) -> str:
+        """Of each operation on files."""
         return brief_rates(result)
+
+    def host_keys(self, result: Result) -> Sequence[str]:
+        """The rate of each operation on files."""
+        return host_rate_keys(result)
 
     def hosts_table(self, result: Result) -> Table:
         """Rate and p99 of each operation on files."""

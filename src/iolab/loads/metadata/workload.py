@@ -57,6 +57,7 @@ class MetadataJob(AnyJob):
     """
 
     stored_as: ClassVar[str] = "metadata"
+    warms_up: ClassVar[bool] = False
 
     engine: EngineName
     ranks: int
