@@ -11,7 +11,7 @@ from iolab.cli.study_kinds import STUDY_KINDS
 from iolab.core.configuration import Objective
 from iolab.core.run import Budget, Plan, PlannedRun
 from iolab.core.study import Study
-from iolab.core.workload import AnyJob, Job, Workload, io_of
+from iolab.core.workload import AnyJob, Workload
 from iolab.guests.guest import settings_in
 from iolab.guests.hosts import fleet_lines, guest_notes
 from iolab.guests.problems import node_targets
@@ -27,14 +27,11 @@ from iolab.loads.keyvalue.cost import (
 )
 from iolab.loads.keyvalue.problems import memory_notes
 from iolab.loads.keyvalue.workload import (
-    READ_RANDOM_WRITE_RANDOM,
-    KeyValueJob,
     ServerKind,
     ServerSettings,
     YcsbJob,
     server_settings,
 )
-from iolab.loads.metadata.workload import MetadataJob
 from iolab.report.numbers import axis_label, count, listing
 from iolab.report.terminal import Heading, one_line, pairs, plain, table, title
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, is_on_device
@@ -42,7 +39,7 @@ from iolab.study.file import limit_name
 from iolab.study.foretold import foretell
 from iolab.study.schedule import searched_axes
 from iolab.study.targets import Target, nodes_of, targets_of
-from iolab.units import format_bytes, format_duration_s, format_ns, format_rate_bytes
+from iolab.units import format_bytes, format_duration_s, format_ns
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -52,13 +49,7 @@ if TYPE_CHECKING:
 
 def job_text(job: AnyJob) -> str:
     """What one client is asked to do."""
-    if isinstance(job, MetadataJob):
-        return _metadata_job(job)
-    if isinstance(job, KeyValueJob):
-        return _db_bench_job(job)
-    if isinstance(job, YcsbJob):
-        return _ycsb_job(job)
-    return _io_job(io_of(job))
+    return STUDY_KINDS.of(job.engine).job_text(job)
 
 
 def store_text(job: KeyJob) -> str:
@@ -91,65 +82,6 @@ def server_text(server: ServerSettings) -> str:
 
 def _answers(server: ServerSettings) -> str:
     return f"replication {server.replication}, consistency {server.consistency}"
-
-
-def _io_job(job: Job) -> str:
-    mix = f" {job.read_percent}% read" if job.read_percent is not None else ""
-    buffered = "" if job.direct else ", buffered"
-    shared = ", on one file" if job.shared_file else ""
-    return (
-        f"{job.access.value}{mix} {format_bytes(job.block_bytes)}, {job.numjobs} x depth "
-        f"{job.iodepth}{_rate(job)}{shared}{buffered}"
-    )
-
-
-def _rate(job: Job) -> str:
-    """How fast, and how I/Os arrive where that is said."""
-    if job.rate_bytes_per_s is not None:
-        told = f"{format_rate_bytes(job.rate_bytes_per_s)} a job"
-    elif job.rate_iops is not None:
-        told = f"{job.rate_iops} IOPS a job"
-    else:
-        return ""
-    if job.fleet_rate_iops is not None:
-        told = f"{job.fleet_rate_iops} IOPS of the fleet, {told}"
-    return f", {told} at most" if job.arrivals is None else f", {told}, {job.arrivals} arrivals"
-
-
-def _metadata_job(job: MetadataJob) -> str:
-    size = f" of {format_bytes(job.file_bytes)}" if job.file_bytes else ""
-    return (
-        f"{job.engine}: {count(job.ranks, 'rank')}, {count(job.files_per_rank, 'file')}"
-        f"{size} each{_phase_end(job)}, rank shift {job.rank_shift}"
-    )
-
-
-def _phase_end(job: MetadataJob) -> str:
-    return "" if job.phase_s is None else f" at most, phases of {format_duration_s(job.phase_s)}"
-
-
-def _db_bench_job(job: KeyValueJob) -> str:
-    mix = f" {job.read_percent}% read" if job.workload == READ_RANDOM_WRITE_RANDOM else ""
-    rate = job.write_bytes_per_s
-    writes = f", writes {format_rate_bytes(rate)}" if rate is not None else ""
-    block = format_bytes(job.loaded.block_bytes)
-    return (
-        f"db_bench: {job.workload}{mix}, blocks of {block}, {count(job.threads, 'thread')}"
-        f"{writes}{_bound(job.memory_bytes)}"
-    )
-
-
-def _ycsb_job(job: YcsbJob) -> str:
-    mix = ", ".join(f"{share:.3g} {operation.word}" for operation, share in job.mix)
-    rate = f", {job.rate_ops_per_s:,} ops/s" if job.rate_ops_per_s is not None else ""
-    return (
-        f"ycsb: {mix}, {job.distribution.value}, {count(job.threads, 'thread')}"
-        f"{rate}{_bound(job.memory_bytes)}"
-    )
-
-
-def _bound(memory_bytes: int | None) -> str:
-    return f", memory {format_bytes(memory_bytes)}" if memory_bytes is not None else ""
 
 
 SHARING: Final = ("xfs", "btrfs", "ocfs2", "bcachefs")

@@ -12,44 +12,36 @@ from rich.padding import Padding
 from rich.text import Text
 
 from iolab.analysis.curves import findings
-from iolab.analysis.points import FIGURES, PointSummary, summarise
+from iolab.analysis.points import PointSummary, summarise
 from iolab.cli.kinds import REPORTED
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import RunStatus
 from iolab.core.samples import Direction
 from iolab.core.study import Study
-from iolab.core.workload import Workload
 from iolab.guests.guest import settings_in
 from iolab.guests.tables import caveats_of
 from iolab.guests.terminal import node_details
-from iolab.loads.keyvalue.metrics import is_key_value
-from iolab.loads.keyvalue.terminal import keys_screen
-from iolab.loads.metadata.terminal import operations_screen
 from iolab.report.answer import Told, how_sure, says
 from iolab.report.best import tally
 from iolab.report.caveats import Objection, objections
 from iolab.report.curves import finding_lines
 from iolab.report.fleet import operation_spreads_table, spread_rows
 from iolab.report.numbers import (
-    axis_label,
-    axis_number,
     count,
     show,
-    show_steadiness,
 )
 from iolab.report.phrases import metric_words
 from iolab.report.terminal import (
     QUIET_STYLE,
     VERDICT_STYLES,
-    Grouped,
     Heading,
-    PointRow,
     Unbroken,
     one_line,
     pairs,
     plain,
     run_name,
+    runs_of,
     table,
     title,
     verdict,
@@ -153,43 +145,6 @@ def load_screen(study: Study, results: Sequence[Result]) -> Iterator[RenderableT
         yield Padding(plain(line), (0, 0, 0, 2))
 
 
-def point_rows(point: PointSummary, *, repeats: bool) -> Iterator[PointRow]:
-    """The point; with `repeats` each of its runs too, where there are several."""
-    runs = runs_of(point)
-    single = runs[0].repeat if len(runs) == 1 else 1
-    told = verdict(point.level)
-    if len(runs) == 1:
-        told = _with_status(told, runs[0])
-    yield PointRow(f" #{single}" if single > 1 else "", "", point.metrics, told)
-    if len(runs) == 1 or not repeats:
-        return
-    for run in runs:
-        # Where none counts, all of them make the point.
-        left = ", left out" if point.results and run not in point.results else ""
-        told = _with_status(verdict(run.verdict.level), run)
-        yield PointRow(f" #{run.repeat}{left}", QUIET_STYLE, run.metrics, told, of_run=True)
-
-
-def runs_of(point: PointSummary) -> list[Result]:
-    """The runs of a point by repeat, those that did not enter too."""
-    return sorted((*point.results, *point.left_out), key=lambda run: run.repeat)
-
-
-def point_order(point: PointSummary) -> tuple[object, ...]:
-    """Along the axes, numbers by size: a randomised plan still reads as a curve."""
-    values = []
-    for name, value in point.key.axis:
-        number = axis_number(name, value)
-        values.append((number is None, number or 0.0, str(value)))
-    return tuple(values)
-
-
-def _with_status(told: Text, run: Result) -> Text:
-    """The verdict and, where the run's own seconds told something, what."""
-    steady = show_steadiness(run)
-    return told.append(f"  {steady}", style=QUIET_STYLE) if steady else told
-
-
 FAILURES_MAX: Final = 10
 """Failed runs told one by one; a session that fails throughout says the same each time."""
 
@@ -213,20 +168,14 @@ def results_screen(
     `points` are those of the results, where the whole session has more than these; with `repeats`
     each run has a row; with `every` objection none is left to be counted.
     """
-    io, metadata, keys = REPORTED.apart(results).values()
     known = summarise(results, study) if points is None else points
-    told = [point for point in known if not _of_operations(point)]
-    of_keys = [point for point in known if is_key_value(runs_of(point)[0])]
-    if told:
-        yield _points(study, told, repeats=repeats)
-    if io and metadata:
-        yield ""
-    if metadata:
-        yield from operations_screen(study, metadata)
-    if keys:
-        yield from [""] if io or metadata else []
-        ordered = sorted(of_keys, key=point_order)
-        yield from keys_screen(study, ordered, lambda point: point_rows(point, repeats=repeats))
+    shown = 0
+    for kind, own in REPORTED.apart(results).items():
+        if own:
+            yield from [""] if shown else []
+            mine = [point for point in known if REPORTED.of(runs_of(point)[0]) is kind]
+            yield from kind.screen(study, own, mine, repeats=repeats)
+            shown += 1
     yield from _failures(results)
     yield from _objections(objections(results), every=every)
 
@@ -265,11 +214,6 @@ def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
 _WAYS: Final = tuple(f"{direction.name.lower()}_" for direction in Direction)
 
 
-def _of_operations(point: PointSummary) -> bool:
-    """Whether a point is told by its operations, in a table of its own."""
-    return not REPORTED.of(runs_of(point)[0]).has_one_figure
-
-
 def _hosts(result: Result) -> Iterator[RenderableType]:
     """Each host's share."""
     keys = REPORTED.of(result).host_keys(result)
@@ -305,70 +249,6 @@ def _checks(result: Result) -> RenderableType:
 def _brief(value: float | str | None) -> str:
     """A piece of evidence; digits beyond the sixth are noise (the manifest has them all)."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _points(study: Study, points: Sequence[PointSummary], *, repeats: bool) -> RenderableType:
-    """A row a point, under a line for workload and configuration where it has several."""
-    titles = {workload.id: workload.title for workload in study.workloads}
-    keys = {
-        workload.id: FIGURES[workload.indicator] for workload in study.workloads if _io(workload)
-    }
-    many = len(study.configurations) > 1
-    repeated = any(len(runs_of(point)) > 1 for point in points)
-    headings = [Heading("point", main=True), Heading("IOPS", number=True)]
-    headings += [Heading("bandwidth", number=True, spare=True)]
-    headings += [Heading("95 %", number=True)] if repeated else []
-    headings += [Heading(name, number=True) for name in ("mean", "p99")]
-    headings += [Heading("p99.9", number=True, spare=True)]
-    grouped: dict[tuple[str, str], list[PointSummary]] = {}
-    for point in points:
-        grouped.setdefault((point.key.configuration, point.key.workload), []).append(point)
-    groups: list[tuple[Text | None, list[list[Text | str]]]] = []
-    for (configuration, workload), group in grouped.items():
-        name = f"{configuration}: {titles[workload]}" if many else titles[workload]
-        plain_ones = not any(point.key.axis for point in group)
-        key = keys[workload]
-        rows = [
-            _point_row(
-                row,
-                name if plain_ones else f"  {axis_label(point.key.axis)}",
-                key,
-                repeated=repeated,
-            )
-            for point in sorted(group, key=point_order)
-            for row in point_rows(point, repeats=repeats)
-        ]
-        groups.append((None if plain_ones else title(name), rows))
-    return Grouped([*headings, Heading("verdict", main=True)], groups)
-
-
-def _io(workload: Workload) -> bool:
-    return workload.indicator in FIGURES
-
-
-def _point_row(row: PointRow, name: str, key: str, *, repeated: bool) -> list[Text | str]:
-    """The row's cells; the figure by `key`, which its workload is run for, stands out."""
-    metrics = row.metrics
-
-    def cell(metric: str, *, bare: bool = False) -> Text:
-        text = show(metrics.get(metric), bare_rate=bare)
-        return _figure(text, main=metric == key and not row.style)
-
-    return [
-        plain(f"{name}{row.suffix}", row.style),
-        cell("iops", bare=True),
-        cell("bw_bytes_per_s"),
-        *([row.spread(key)] if repeated else []),
-        cell("lat_ns_mean"),
-        cell("lat_ns_p99"),
-        cell("lat_ns_p99_9"),
-        row.verdict,
-    ]
-
-
-def _figure(text: str, *, main: bool) -> Text:
-    """A figure; the workload's own headline stands out."""
-    return Text(text, style="bold" if main else "")
 
 
 def _with_interval(metric: Metric) -> str:

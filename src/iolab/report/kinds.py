@@ -26,6 +26,7 @@ from iolab.report.page_parts import BestFigure, ChartGroup
 from iolab.report.palette import Token
 from iolab.report.series import Curve, DetailKey, Grid, Inside, Panel, RunDetail
 from iolab.report.table import Table
+from iolab.report.terminal import Heading, Screen, plain, table
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
@@ -145,6 +146,19 @@ class LoadReport(ABC):
     @abstractmethod
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
         """What the workloads of a study ask for, and what they found."""
+
+    def screen(
+        self,
+        study: Study,
+        results: Sequence[Result],
+        points: Sequence[PointSummary],  # noqa: ARG002 - of kinds that tell points apart
+        *,
+        repeats: bool,  # noqa: ARG002 - as above
+    ) -> Screen:
+        """Its results on the terminal: with `repeats` each run has a line."""
+        told = self.result_table(study, results, {})
+        headings = [Heading(one.title, number=one.number) for one in told.columns]
+        yield table(headings, [[plain(cell.text) for cell in row] for row in told.rows])
 
     @abstractmethod
     def markdown(self, study: Study, results: Sequence[Result]) -> str:

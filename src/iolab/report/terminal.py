@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from iolab.core.metric import Level, Metric
-from iolab.report.numbers import axis_label, clean
+from iolab.analysis.points import PointSummary
+from iolab.core.metric import Level, Metric, Result
+from iolab.report.numbers import axis_label, axis_number, clean, show_steadiness
+
+Screen = Iterator[RenderableType]
+"""What is printed, part by part."""
 
 VERDICT_STYLES: Final = {
     Level.VALID: "green",
@@ -182,3 +186,40 @@ class PointRow:
             return ""
         half = metric.half_width
         return f"n={metric.n}" if half is None else f"±{100 * half:.2g} %"
+
+
+def point_rows(point: PointSummary, *, repeats: bool) -> Iterator[PointRow]:
+    """The point; with `repeats` each of its runs too, where there are several."""
+    runs = runs_of(point)
+    single = runs[0].repeat if len(runs) == 1 else 1
+    told = verdict(point.level)
+    if len(runs) == 1:
+        told = _with_status(told, runs[0])
+    yield PointRow(f" #{single}" if single > 1 else "", "", point.metrics, told)
+    if len(runs) == 1 or not repeats:
+        return
+    for run in runs:
+        # Where none counts, all of them make the point.
+        left = ", left out" if point.results and run not in point.results else ""
+        told = _with_status(verdict(run.verdict.level), run)
+        yield PointRow(f" #{run.repeat}{left}", QUIET_STYLE, run.metrics, told, of_run=True)
+
+
+def runs_of(point: PointSummary) -> list[Result]:
+    """The runs of a point by repeat, those that did not enter too."""
+    return sorted((*point.results, *point.left_out), key=lambda run: run.repeat)
+
+
+def point_order(point: PointSummary) -> tuple[object, ...]:
+    """Along the axes, numbers by size: a randomised plan still reads as a curve."""
+    values = []
+    for name, value in point.key.axis:
+        number = axis_number(name, value)
+        values.append((number is None, number or 0.0, str(value)))
+    return tuple(values)
+
+
+def _with_status(told: Text, run: Result) -> Text:
+    """The verdict and, where the run's own seconds told something, what."""
+    steady = show_steadiness(run)
+    return told.append(f"  {steady}", style=QUIET_STYLE) if steady else told

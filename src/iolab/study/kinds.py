@@ -69,6 +69,9 @@ class LoadStudy(Protocol):
     def on_device_filesystem(self) -> bool:
         """Whether it runs on a file system that the session makes on a device."""
 
+    def job_text(self, job: Any) -> str:  # noqa: ANN401
+        """What a job of its own asks one client to do, in a line."""
+
     def check(self, document: Document, tables: Tables, faults: Faults) -> None:
         """Add every fault of its workloads that no single key shows."""
 

@@ -16,6 +16,7 @@ from iolab.core.run import RunRecord
 from iolab.core.samples import Direction
 from iolab.core.study import Study
 from iolab.core.workload import Indicator, Job, Workload
+from iolab.loads.fileio.terminal import points_screen
 from iolab.report.best import Headline, best_figure, headlines_of
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
@@ -35,6 +36,7 @@ from iolab.report.run_series import curve_of, load_panels
 from iolab.report.series import Grid, Panel, RunDetail
 from iolab.report.table import Table, axis_names
 from iolab.report.tables import SHOWN_METRICS, hosts_table, results_table, workloads_table
+from iolab.report.terminal import Screen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,6 +128,17 @@ class FileReport(LoadReport):
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """The jobs."""
         return (workloads_table(study),)
+
+    def screen(
+        self,
+        study: Study,
+        results: Sequence[Result],  # noqa: ARG002
+        points: Sequence[PointSummary],
+        *,
+        repeats: bool,
+    ) -> Screen:
+        """A line a point."""
+        yield points_screen(study, points, repeats=repeats)
 
     def markdown(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""

@@ -21,7 +21,7 @@ from iolab.study.kinds import Cost, HostStudy
 from iolab.study.tables import Item, Tables
 from iolab.study.target_tables import Table
 from iolab.study.targets import makers_of
-from iolab.units import format_duration_s
+from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
 
 class FileIoStudy:
@@ -31,6 +31,10 @@ class FileIoStudy:
     axes: Final = AXES
     examples: Mapping[str, str] = {"rw": '"randread"', "bs": '"4k"', "filesize": '"2g"'}
     on_device_filesystem: Final = False
+
+    def job_text(self, job: Job) -> str:
+        """See `LoadStudy`."""
+        return _io_job(job)
 
     def check(self, document: Document, tables: Tables, faults: Faults) -> None:
         """Add every fault of its workloads that no single key shows."""
@@ -112,3 +116,26 @@ def _write_rate(
     if iops_limit is not None:
         each = min(each, iops_limit * job.block_bytes)
     return each * share
+
+
+def _io_job(job: Job) -> str:
+    mix = f" {job.read_percent}% read" if job.read_percent is not None else ""
+    buffered = "" if job.direct else ", buffered"
+    shared = ", on one file" if job.shared_file else ""
+    return (
+        f"{job.access.value}{mix} {format_bytes(job.block_bytes)}, {job.numjobs} x depth "
+        f"{job.iodepth}{_rate(job)}{shared}{buffered}"
+    )
+
+
+def _rate(job: Job) -> str:
+    """How fast, and how I/Os arrive where that is said."""
+    if job.rate_bytes_per_s is not None:
+        told = f"{format_rate_bytes(job.rate_bytes_per_s)} a job"
+    elif job.rate_iops is not None:
+        told = f"{job.rate_iops} IOPS a job"
+    else:
+        return ""
+    if job.fleet_rate_iops is not None:
+        told = f"{job.fleet_rate_iops} IOPS of the fleet, {told}"
+    return f", {told} at most" if job.arrivals is None else f", {told}, {job.arrivals} arrivals"

@@ -46,6 +46,7 @@ from iolab.loads.keyvalue.report import (
     operations_table,
 )
 from iolab.loads.keyvalue.sums import measure_key_value
+from iolab.loads.keyvalue.terminal import keys_screen
 from iolab.loads.keyvalue.workload import BinnedLatency, KeyOperation
 from iolab.report.best import Headline
 from iolab.report.brief import Brief
@@ -65,6 +66,7 @@ from iolab.report.run_series import (
 )
 from iolab.report.series import Curve, DetailKey, Grid, Panel, RunDetail, trace_on_grid
 from iolab.report.table import Table
+from iolab.report.terminal import Screen, point_order, point_rows
 
 RUNS_MAX: Final = 512
 """Runs whose manifests are read: each costs a few ms."""
@@ -198,6 +200,18 @@ class KeyValueReport(LoadReport):
         """Statistics of engine and server."""
         manifest = brief.manifests.get((result.digest, result.repeat))
         return statistics_tables(manifest.hosts, server_in(manifest)) if manifest else ()
+
+    def screen(
+        self,
+        study: Study,
+        results: Sequence[Result],  # noqa: ARG002
+        points: Sequence[PointSummary],
+        *,
+        repeats: bool,
+    ) -> Screen:
+        """A line a point, and the largest gains."""
+        ordered = sorted(points, key=point_order)
+        yield from keys_screen(study, ordered, lambda point: point_rows(point, repeats=repeats))
 
     def markdown(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""

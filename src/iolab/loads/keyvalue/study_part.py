@@ -33,13 +33,21 @@ from iolab.loads.keyvalue.study import (
     server_of,
     server_table,
 )
-from iolab.loads.keyvalue.workload import ServerSettings, server_settings
+from iolab.loads.keyvalue.workload import (
+    READ_RANDOM_WRITE_RANDOM,
+    KeyValueJob,
+    ServerSettings,
+    YcsbJob,
+    server_settings,
+)
+from iolab.report.numbers import count
 from iolab.study.cost import overhead_s
 from iolab.study.document import Document, Faults
 from iolab.study.foretold import Limit, time_limits
 from iolab.study.kinds import Cost, HostStudy
 from iolab.study.tables import Item, Tables, start
 from iolab.study.target_tables import XFS, Table
+from iolab.units import format_bytes, format_rate_bytes
 
 
 class ServerSection:
@@ -77,6 +85,10 @@ class KeyValueStudy:
         "records": "100000",
     }
     on_device_filesystem: Final = True
+
+    def job_text(self, job: KeyJob) -> str:
+        """See `LoadStudy`."""
+        return _ycsb_job(job) if isinstance(job, YcsbJob) else _db_bench_job(job)
 
     def check(self, document: Document, tables: Tables, faults: Faults) -> None:
         """Add every fault of its workloads and of their server that no single key shows."""
@@ -138,3 +150,27 @@ class KeyValueStudy:
     def identity(self, study: Study) -> Mapping[str, object]:
         """The server, where any workload has one."""
         return server_identity(study)
+
+
+def _db_bench_job(job: KeyValueJob) -> str:
+    mix = f" {job.read_percent}% read" if job.workload == READ_RANDOM_WRITE_RANDOM else ""
+    rate = job.write_bytes_per_s
+    writes = f", writes {format_rate_bytes(rate)}" if rate is not None else ""
+    block = format_bytes(job.loaded.block_bytes)
+    return (
+        f"db_bench: {job.workload}{mix}, blocks of {block}, {count(job.threads, 'thread')}"
+        f"{writes}{_bound(job.memory_bytes)}"
+    )
+
+
+def _ycsb_job(job: YcsbJob) -> str:
+    mix = ", ".join(f"{share:.3g} {operation.word}" for operation, share in job.mix)
+    rate = f", {job.rate_ops_per_s:,} ops/s" if job.rate_ops_per_s is not None else ""
+    return (
+        f"ycsb: {mix}, {job.distribution.value}, {count(job.threads, 'thread')}"
+        f"{rate}{_bound(job.memory_bytes)}"
+    )
+
+
+def _bound(memory_bytes: int | None) -> str:
+    return f", memory {format_bytes(memory_bytes)}" if memory_bytes is not None else ""

@@ -33,6 +33,7 @@ from iolab.loads.metadata.report import (
     share_table,
     summary_lines,
 )
+from iolab.loads.metadata.terminal import operations_screen
 from iolab.loads.metadata.workload import MetadataJob
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
@@ -43,6 +44,7 @@ from iolab.report.results import markdown_lines
 from iolab.report.run_series import curve_of, only_operation, spread_over, tail_by_cell
 from iolab.report.series import Curve, Grid, Panel, RunDetail, trace_on_grid
 from iolab.report.table import Table
+from iolab.report.terminal import Screen
 
 
 class MetadataReport(LoadReport):
@@ -123,6 +125,17 @@ class MetadataReport(LoadReport):
         """The jobs, where there are any."""
         table = jobs_table(study)
         return (table,) if table else ()
+
+    def screen(
+        self,
+        study: Study,
+        results: Sequence[Result],
+        points: Sequence[PointSummary],  # noqa: ARG002
+        *,
+        repeats: bool,  # noqa: ARG002
+    ) -> Screen:
+        """A line for each operation of a point, over its iterations."""
+        yield from operations_screen(study, results)
 
     def markdown(self, study: Study, results: Sequence[Result]) -> str:
         """A row for each operation of each point."""

@@ -25,11 +25,13 @@ from iolab.loads.metadata.study import (
     written_bytes_of,
 )
 from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob
+from iolab.report.numbers import count
 from iolab.study.document import Document, Faults
 from iolab.study.foretold import Limit, digests
 from iolab.study.kinds import Cost, HostStudy
 from iolab.study.tables import Item, Tables, start
 from iolab.study.target_tables import Table
+from iolab.units import format_bytes, format_duration_s
 
 
 class MetadataStudy:
@@ -39,6 +41,10 @@ class MetadataStudy:
     axes: Final = METADATA_AXES
     examples: Mapping[str, str] = {"ranks": "16", "files_per_rank": "1000"}
     on_device_filesystem: Final = False
+
+    def job_text(self, job: MetadataJob) -> str:
+        """See `LoadStudy`."""
+        return _metadata_job(job)
 
     def check(self, document: Document, tables: Tables, faults: Faults) -> None:
         """Add every fault of its workloads that no single key shows."""
@@ -121,3 +127,15 @@ def _own(job: MetadataJob, clients: int) -> bool:
     total = job.ranks * clients
     shift = job.rank_shift % total
     return min(shift, total - shift) < job.ranks
+
+
+def _metadata_job(job: MetadataJob) -> str:
+    size = f" of {format_bytes(job.file_bytes)}" if job.file_bytes else ""
+    return (
+        f"{job.engine}: {count(job.ranks, 'rank')}, {count(job.files_per_rank, 'file')}"
+        f"{size} each{_phase_end(job)}, rank shift {job.rank_shift}"
+    )
+
+
+def _phase_end(job: MetadataJob) -> str:
+    return "" if job.phase_s is None else f" at most, phases of {format_duration_s(job.phase_s)}"
