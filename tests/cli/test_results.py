@@ -89,7 +89,7 @@ def test_a_repeat_that_is_invalid_is_left_out_and_says_so() -> None:
     results = [again(1, 1000.0), judged(again(2, 5000.0), CACHED), judged(again(3, 1000.0), SHORT)]
     shown = drawn(results_screen(STUDY, results, repeats=True))
     rows = [line for line in shown if "bs " in line]
-    assert "n=2" in rows[0]
+    assert "±" in rows[0]
     assert rows[0].endswith("indicative")
     assert "#2, left out" in rows[2]
     assert rows[2].endswith("invalid")
@@ -187,4 +187,4 @@ def test_figures_are_left_out_rather_than_cut_on_a_narrow_terminal() -> None:
     (heading,) = [line for line in text.splitlines() if line.startswith("point")]
     assert "p99.9" not in heading
     assert "95 %" in heading
-    assert "n=2" in text
+    assert "±" in text

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
@@ -27,11 +25,13 @@ def figure(
     n: int = 3,
     unit: str = "1/s",
     level: Level = Level.VALID,
+    missing: int = 0,
 ) -> BestFigure:
     low, high = (None, None) if half is None else (value * (1 - half), value * (1 + half))
     reason = ("", "") if level is Level.VALID else ("run-too-short", "It was short.")
     metric = Metric(value, unit, low, high, n)
-    return BestFigure(title, owner, metric, (("mean", "1 ms"),), "", level, None, reason)
+    latencies = (("mean", "1 ms"),)
+    return BestFigure(title, title, owner, metric, latencies, "", level, None, reason, missing)
 
 
 def study(*names: str) -> Study:
@@ -62,12 +62,27 @@ def test_one_that_cannot_be_told_from_the_best_is_marked() -> None:
     assert row[2].strong
 
 
-@pytest.mark.parametrize(("half", "n"), [(None, 1), (0.02, 2)])
-def test_of_too_few_runs_none_is_the_best(half: float | None, n: int) -> None:
-    one, two = figure("one", 1000.0, half, n=n), figure("two", 2000.0, half, n=n)
+def test_of_single_runs_none_is_the_best_and_how_far_they_differ_is_said() -> None:
+    one, two = (figure(owner, value, None, n=1) for owner, value in (("one", 1e3), ("two", 1.01e3)))
     (row,) = told(one, two)
     assert not any(cell.strong or cell.text.startswith(ALIKE) for cell in row)
-    assert "too few repeats" in says(study("one", "two"), (one, two), RUNS, ())
+    assert row[0].under == "too few repeats"
+    text = says(study("one", "two"), (one, two), RUNS, ())
+    assert "too few repeats (leads of at most 1 %)" in text
+    assert "Two" not in text
+
+
+def test_a_lead_over_one_whose_better_point_is_lost_is_none() -> None:
+    one, two = figure("one", 1000.0, missing=1), figure("two", 1200.0)
+    (row,) = told(one, two)
+    assert not any(cell.strong for cell in row)
+    assert "missing or invalid" in row[0].under
+    assert "cannot be told" in says(study("one", "two"), (one, two), RUNS, ())
+
+
+def test_workloads_of_one_title_stand_apart() -> None:
+    rows = told(figure("one", 1000.0), replace(figure("one", 900.0), workload="other"))
+    assert len(rows) == 2
 
 
 def test_less_latency_is_better() -> None:
@@ -80,8 +95,9 @@ def test_an_invalid_figure_is_none_and_no_rival() -> None:
     (row,) = told(figure("one", 1000.0), bad)
     assert row[2].text == "not measurable"
     assert row[2].under == "It was short."
-    assert row[1].strong
-    assert "No workload" in says(study("one", "two"), (figure("one", 1.0), bad), RUNS, ())
+    assert not row[1].strong  # there is no other
+    text = says(study("one", "two"), (figure("one", 1.0), bad), RUNS, ())
+    assert "no two figures to compare" in text
 
 
 def test_the_answer_counts_who_is_the_best_where() -> None:
@@ -92,7 +108,7 @@ def test_the_answer_counts_who_is_the_best_where() -> None:
     ]
     text = says(study("one", "two"), found, RUNS, ())
     assert text.startswith("Two is the best in 2 of 4 workloads, One is the best in 1")
-    assert "in 1 the best cannot be told apart" in text
+    assert "in 1 the best cannot be told from others" in text
 
 
 def test_of_one_configuration_a_valid_figure_is_told_before_a_larger_indicative_one() -> None:
@@ -108,7 +124,7 @@ def test_nothing_sound_is_said_to_be_nothing() -> None:
     text = says(study("one"), (bad,), lost, ())
     assert "all 6 runs are invalid" in text
     assert "IOPS" not in text
-    assert how_sure((bad,), ()) == "1 figure: 1 not measurable."
+    assert how_sure((bad,)) == "1 figure: 1 not measurable (run-too-short)."
 
 
 def test_many_configurations_are_rows() -> None:
@@ -116,9 +132,11 @@ def test_many_configurations_are_rows() -> None:
     rows = told(*(figure(name, 1000.0) for name in names), names=names)
     assert [row[0].text for row in rows] == [name.title() for name in names]
     assert not any(cell.under for row in rows for cell in row)
+    doubted = [figure(name, 1000.0, level=Level.INDICATIVE) for name in names]
+    assert {cell.under for row in told(*doubted, names=names) for cell in row[1:]} == {"indicative"}
 
 
 def test_how_far_intervals_reach_is_said() -> None:
-    text = how_sure((figure("one", 1e3, 0.01), figure("one", 1e3, 0.08, title="w")), ())
+    text = how_sure((figure("one", 1e3, 0.01), figure("one", 1e3, 0.08, title="w")))
     assert "±1 % to ±8 %" in text
     assert "too few" not in text

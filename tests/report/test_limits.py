@@ -56,7 +56,7 @@ def test_one_configuration_is_not_named() -> None:
     assert "Configuration" not in [column.title for column in group.table.columns]
     by_name = {row[0].text: row[1].text for row in group.table.rows}
     assert by_name["Read latency"] == "one I/O at a time"
-    assert by_name["Read bandwidth"] == "none seen"
+    assert by_name["Read bandwidth"] == "not known"
 
 
 def test_the_page_and_its_text_have_the_section() -> None:

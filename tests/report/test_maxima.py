@@ -126,5 +126,5 @@ def test_the_text_brief_has_the_tables() -> None:
     made = build_brief(session(TWO, RATES))
     text = render_appendix(made)
     assert "## Best figures" in text
-    assert "## Price/performance" in render_markdown(made)
+    assert "## Capacity and size" in render_markdown(made)
     assert f"| {READ.title} | Fast | iodepth 8 | 900 k IOPS |" in text

@@ -303,7 +303,7 @@ def answer_screen(
     yield ""
     rows: list[tuple[str, Text | str]] = [
         ("Result", plain(says(study, found, tally(results), against), "bold")),
-        ("Sure", plain(how_sure(found, against))),
+        ("Sure", plain(how_sure(found))),
     ]
     yield pairs(rows)
     explain = [f"iolab explain {against[0].code}"] if against else []

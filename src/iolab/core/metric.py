@@ -31,9 +31,6 @@ NOT_APPLICABLE: Final = "n/a"
 """In place of a level's word, for a check that did not look."""
 
 
-RUNS_FOR_INTERVAL: Final = 3
-"""Fewer runs give an interval so wide that it says nothing: of two alike, 13 times their spread."""
-
 WIDEST_INTERVAL: Final = 0.5
 """The share of its value that an interval may span and still say where the value is."""
 
@@ -59,13 +56,12 @@ class Metric:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Low and high as far as they are worth showing; None of too few runs, or too wide.
+        """Low and high as far as they are worth showing; None where they are too wide.
 
-        The edges of a bin always are; `n` of 0 is a prediction, which has no runs.
+        Two runs alone give such a width; where many points pool their spread two may be enough. The
+        edges of a bin always are, and `n` of 0 is a prediction, which has no runs.
         """
         if self.value is None or self.low is None or self.high is None:
-            return None
-        if self.n is not None and 0 < self.n < RUNS_FOR_INTERVAL:
             return None
         wide = self.n and self.high - self.low > WIDEST_INTERVAL * abs(self.value)
         return None if wide else (self.low, self.high)

@@ -11,18 +11,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from iolab.analysis.metrics import NANOSECONDS
 from iolab.analysis.points import PointSummary
 from iolab.analysis.value import factor
-from iolab.core.metric import RUNS_FOR_INTERVAL, Level, Metric, Result
+from iolab.core.metric import Level, Metric, Result
+from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.report.best import Tally
 from iolab.report.brief import Brief
-from iolab.report.caveats import Objection
+from iolab.report.caveats import Objection, names_among_several, whose_run
 from iolab.report.charts.chart import Figure
 from iolab.report.header import summary_of
 from iolab.report.numbers import NOTHING, TOO_FEW, count, show
 from iolab.report.page_parts import BestFigure, Section
-from iolab.report.phrases import joined
+from iolab.report.phrases import joined, percent
 from iolab.report.series import DetailKey
 from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cell
 from iolab.study.load import DEFAULT_CONFIGURATION
@@ -50,14 +52,14 @@ ALIKE: Final = "≈ "
 
 _NOT_MEASURABLE: Final = "not measurable"
 _NO_FIGURE: Final = "not measured"
-_MORE: Final = {"1/s": "IOPS", "bytes/s": "bandwidth", "ops/s": "operations a second"}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The first page; `chart` is None where there are too few figures for one.
 
-    `caveats` are the gravest of the `of_caveats` that there are.
+    `failed` is a sentence on runs that did not end well. `caveats` are those of the `of_caveats`
+    that there are which touch a figure of the page, the gravest of them.
     """
 
     says: str
@@ -65,6 +67,7 @@ class Answer:
     matrix: Table
     note: str
     chart: Figure | None
+    failed: str
     caveats: tuple[Objection, ...]
     of_caveats: int
 
@@ -73,14 +76,21 @@ class Answer:
 class _Row:
     """A workload's figures; `best` is that of the best among those that are not invalid.
 
-    `alike` cannot be told from it by their intervals; `open` where these are not known.
+    `alike` cannot be told from it by their intervals. `open` says why nobody can tell which is the
+    best, and `lead` is then how much larger it is than the least.
     """
 
     title: str
     cells: tuple[BestFigure, ...]
-    best: BestFigure | None
-    alike: tuple[BestFigure, ...]
-    is_open: bool
+    best: BestFigure | None = None
+    alike: tuple[BestFigure, ...] = ()
+    open: str = ""
+    lead: float = 0.0
+
+    @property
+    def rivals(self) -> int:
+        """How many configurations have a figure."""
+        return sum(one.is_sound for one in self.cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +111,46 @@ def answer(
     bests: Section | None,
 ) -> Answer:
     """The first page of a brief whose best figures are `found`; `bests` has charts of them."""
-    rows = [_row(title, cells) for title, cells in _by_workload(found)]
+    rows = _rows(found)
     several = _several(found)
+    failed = _failed(brief)
+    quoted = {one.run for one in found}
+    touching = sorted(caveats, key=lambda one: not _touches(one, quoted))
     return Answer(
         says=says(brief.study, found, counted, caveats),
         sure=f"{summary_of(counted, brief)}{_intervals(found)}",
         matrix=_matrix(rows, _titles(brief.study), anchors) if several else _list(rows, anchors),
         note=_note(rows) if several else "",
         chart=_chart(found, bests),
-        caveats=tuple(caveats[:CAVEATS]),
+        failed=failed,
+        caveats=tuple(touching[: CAVEATS - bool(failed)]),
         of_caveats=len(caveats),
     )
 
 
-def how_sure(found: Sequence[BestFigure], caveats: Sequence[Objection]) -> str:
+def says(
+    study: Study, found: Sequence[BestFigure], counted: Tally, caveats: Sequence[Objection]
+) -> str:
+    """The answer in one sentence."""
+    rows = _rows(found)
+    known = [row for row in rows if row.best is not None]
+    if not counted.runs:
+        return "Nothing is measured yet."
+    if not known:
+        why = next((one for one in caveats if one.level is Level.INVALID and one.everywhere), None)
+        every = "the only run is" if counted.runs == 1 else f"all {counted.runs} runs are"
+        lost = every if counted.invalid == counted.runs else "no workload has a figure that is not"
+        return f"No figure can be quoted: {lost} invalid.{f' {why.says}' if why else ''}"
+    if _several(found):
+        return _compared(rows, _titles(study))
+    owner = known[0].cells[0].configuration
+    name = "The target" if owner == DEFAULT_CONFIGURATION else _titles(study).get(owner, owner)
+    unknown = len(rows) - len(known)
+    lost = f" {count(unknown, 'figure')} cannot be quoted." if unknown else ""
+    return f"{name} reaches {joined(list(_tops(known)))}.{lost}"
+
+
+def how_sure(found: Sequence[BestFigure]) -> str:
     """How sure the best figures are, in one line: verdict and reason, then their intervals."""
     sound = [one.level for one in found if one.is_sound]
     if not found:
@@ -122,7 +158,7 @@ def how_sure(found: Sequence[BestFigure], caveats: Sequence[Objection]) -> str:
     levels = ((level.value, sound.count(level)) for level in (Level.VALID, Level.INDICATIVE))
     counted = (*levels, (_NOT_MEASURABLE, len(found) - len(sound)))
     parts = [f"{number} {name}" for name, number in counted if number]
-    codes = list(dict.fromkeys(one.code for one in caveats))
+    codes = [code for code, _ in Counter(one.reason[0] for one in found).most_common() if code]
     more = f" and {len(codes) - CODES} more" if len(codes) > CODES else ""
     why = f" ({', '.join(codes[:CODES])}{more})" if codes else ""
     return f"{count(len(found), 'figure')}: {', '.join(parts)}{why}.{_intervals(found)}"
@@ -136,54 +172,51 @@ def _titles(study: Study) -> dict[str, str]:
     return {one.id: one.title for one in study.configurations}
 
 
-def _by_workload(found: Iterable[BestFigure]) -> list[tuple[str, list[BestFigure]]]:
-    rows: dict[str, list[BestFigure]] = {}
+def _failed(brief: Brief) -> str:
+    bad = [result for result in brief.results if result.status is not RunStatus.DONE]
+    if not bad:
+        return ""
+    name = whose_run(bad[0], names_among_several(brief.study))
+    why = bad[0].failure or "It was interrupted."
+    number = f"{len(bad)} of {count(len(brief.results), 'run')}"
+    return (
+        f"{number} failed or {'was' if len(bad) == 1 else 'were'} interrupted, first {name}. {why}"
+    )
+
+
+def _touches(one: Objection, quoted: set[DetailKey | None]) -> bool:
+    return any((run.digest, run.repeat) in quoted for run in one.runs)
+
+
+def _rows(found: Iterable[BestFigure]) -> list[_Row]:
+    """The figures of each workload, and which is the best of them."""
+    grouped: dict[str, list[BestFigure]] = {}
     for one in found:
-        rows.setdefault(one.title, []).append(one)
-    return list(rows.items())
+        grouped.setdefault(one.workload, []).append(one)
+    return [_row(cells) for cells in grouped.values()]
 
 
-def _row(title: str, cells: Sequence[BestFigure]) -> _Row:
+def _row(cells: Sequence[BestFigure]) -> _Row:
     sound = [one for one in cells if one.is_sound]
+    title = cells[0].title
     if not sound:
-        return _Row(title, tuple(cells), None, (), is_open=False)
-    less = sound[0].value.unit == "ns"
-    best = (min if less else max)(sound, key=lambda one: one.value.value or 0.0)
-    ahead = [(one, _at_least(best.value, one.value)) for one in sound if one is not best]
-    is_open = any(times is None for _, times in ahead)
-    alike = tuple(one for one, times in ahead if times is not None and times <= 1)
-    return _Row(title, tuple(cells), best, alike, is_open)
+        return _Row(title, tuple(cells))
+    best = _top(sound)
+    others = [one for one in sound if one is not best]
+    ahead = [(one, factor(best.value, one.value)) for one in others]
+    lead = max((times.value or 1.0 for _, times in ahead if times is not None), default=1.0) - 1
+    if others and any(one.missing for one in sound):
+        return _Row(title, tuple(cells), best, open="a point is missing or invalid", lead=lead)
+    if any(times is None or times.low is None for _, times in ahead):
+        return _Row(title, tuple(cells), best, open=TOO_FEW, lead=lead)
+    alike = tuple(one for one, times in ahead if times and (times.low or 0.0) <= 1)
+    return _Row(title, tuple(cells), best, alike)
 
 
-def _at_least(best: Metric, other: Metric) -> float | None:
-    """How many times as good the best is at least; None where the runs are too few to say."""
-    times = factor(best, other)
-    if times is None or times.low is None:
-        return None
-    return times.low if times.n is None or times.n >= RUNS_FOR_INTERVAL else None
-
-
-def says(
-    study: Study, found: Sequence[BestFigure], counted: Tally, caveats: Sequence[Objection]
-) -> str:
-    """The answer in one sentence."""
-    rows = [_row(title, cells) for title, cells in _by_workload(found)]
-    titles = _titles(study)
-    known = [row for row in rows if row.best is not None]
-    if not counted.runs:
-        return "Nothing is measured yet."
-    if not known:
-        why = f" {caveats[0].says}" if caveats and caveats[0].level is Level.INVALID else ""
-        return f"No figure can be quoted: {_every(counted)} invalid.{why}"
-    if _several(found):
-        return _compared(known, titles)
-    owner = known[0].cells[0].configuration
-    name = "The target" if owner == DEFAULT_CONFIGURATION else titles.get(owner, owner)
-    return f"{name} reaches {joined(list(_tops(known)))}."
-
-
-def _every(counted: Tally) -> str:
-    return "the only run is" if counted.runs == 1 else f"all {counted.runs} runs are"
+def _top(found: Sequence[BestFigure]) -> BestFigure:
+    """The best of figures of one unit: the least of latencies, the most of all else."""
+    pick = min if found[0].value.unit == NANOSECONDS else max
+    return pick(found, key=lambda one: one.value.value or 0.0)
 
 
 def _tops(rows: Sequence[_Row]) -> Iterator[str]:
@@ -194,44 +227,47 @@ def _tops(rows: Sequence[_Row]) -> Iterator[str]:
     best = [row.best for row in rows if row.best is not None]
     for unit in dict.fromkeys(one.value.unit for one in best):
         mine = [one for one in best if one.value.unit == unit]
-        mine = [one for one in mine if one.level is Level.VALID] or mine
-        top = (min if unit == "ns" else max)(mine, key=lambda one: one.value.value or 0.0)
+        top = _top([one for one in mine if one.level is Level.VALID] or mine)
         told = [f"at {text} {name}" for name, text in top.latencies[:1]] if unit == "1/s" else []
         doubt = ", indicative" if top.level is Level.INDICATIVE else ""
         yield f"{show(top.value)} ({' '.join((top.title, *told))}{doubt})"
 
 
 def _compared(rows: Sequence[_Row], titles: Mapping[str, str]) -> str:
-    """Who leads in how many workloads, and where nothing can be told."""
-    compared = [row for row in rows if sum(one.is_sound for one in row.cells) > 1]
-    if not compared:
-        return "No workload has two configurations that can be compared."
-    clear = [row for row in compared if not row.alike and not row.is_open]
+    """Who is the best in how many workloads, and why that cannot be told of others."""
+    of = f" of {count(len(rows), 'workload')}"
+    compared = [row for row in rows if row.rivals > 1]
+    clear = [row for row in compared if not row.alike and not row.open]
     wins = Counter(row.best.configuration for row in clear if row.best is not None)
-    of = f" of {count(len(compared), 'workload')}"
-    parts = []
-    for name, number in wins.most_common(WINNERS):
-        parts.append(f"{titles.get(name, name)} is the best in {number}{of}")
-        of = ""
+    parts = [
+        f"{titles.get(name, name)} is the best in {number}{'' if place else of}"
+        for place, (name, number) in enumerate(wins.most_common(WINNERS))
+    ]
     others = sum(number for _, number in wins.most_common()[WINNERS:])
     parts += [f"others in {others}"] if others else []
-    even = sum(bool(row.alike) for row in compared)
-    if even:
-        parts.append(f"in {even}{of} the best cannot be told apart")
-        of = ""
-    unsure = Counter(
-        row.best.configuration
-        for row in compared
-        if row.is_open and not row.alike and row.best is not None
-    )
-    for name, number in unsure.most_common(WINNERS):
-        parts.append(f"{titles.get(name, name)} is ahead in {number}{of}")
-        of = ""
-    others = sum(number for _, number in unsure.most_common()[WINNERS:])
-    parts += [f"others in {others}"] if others else []
-    doubt = f" ({TOO_FEW} to be sure)" if unsure else ""
-    text = f"{joined(parts)}{doubt}."
-    return text[0].upper() + text[1:]
+    told = [
+        (sum(bool(row.alike) for row in compared), "the best cannot be told from others"),
+        *(
+            (sum(row.open == why for row in compared), _why(why, compared))
+            for why in dict.fromkeys(row.open for row in compared if row.open)
+        ),
+        (len(rows) - len(compared), "there are no two figures to compare"),
+    ]
+    for number, text in told:
+        if number:
+            parts.append(f"in {number}{'' if parts else of} {text}")
+    if not clear and any(row.open for row in compared):
+        return f"Which is the best cannot be told: {joined(parts)}."
+    sentence = joined(parts)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _why(why: str, rows: Sequence[_Row]) -> str:
+    """Why the best cannot be told, and by how much it leads at the most."""
+    most = max(row.lead for row in rows if row.open == why)
+    if why == TOO_FEW:
+        why = f"there are {TOO_FEW}"
+    return f"{why} (leads of at most {percent(most)})"
 
 
 def _intervals(found: Sequence[BestFigure]) -> str:
@@ -261,7 +297,8 @@ def _matrix(
         return _wide(rows, {name: titles[name] for name in owners}, anchors)
     heads = (Column("Workload"), *(Column(titles[name], number=True) for name in owners))
     cells = tuple(
-        (Cell(row.title), *(_cell(row, name, anchors) for name in owners)) for row in rows
+        (Cell(row.title, under=row.open), *(_cell(row, name, anchors) for name in owners))
+        for row in rows
     )
     return Table("The best of each workload", heads, cells)
 
@@ -272,10 +309,17 @@ def _wide(
     """A row for each configuration, a column for each workload, and no more than the figures."""
     heads = (Column("Configuration"), *(Column(row.title, number=True) for row in rows))
     cells = tuple(
-        (Cell(title), *(replace(_cell(row, name, anchors), under="") for row in rows))
+        (Cell(title), *(_short(row, name, anchors) for row in rows))
         for name, title in titles.items()
     )
     return Table("The best of each workload", heads, cells)
+
+
+def _short(row: _Row, owner: str, anchors: Mapping[DetailKey, str]) -> Cell:
+    """A figure without what is known beside it, but for its verdict."""
+    one = next((cell for cell in row.cells if cell.configuration == owner), None)
+    doubted = one is not None and one.level is Level.INDICATIVE
+    return replace(_cell(row, owner, anchors), under="indicative" if doubted else "")
 
 
 def _cell(row: _Row, owner: str, anchors: Mapping[DetailKey, str]) -> Cell:
@@ -286,7 +330,7 @@ def _cell(row: _Row, owner: str, anchors: Mapping[DetailKey, str]) -> Cell:
     anchor = anchors.get(one.run) if one.run else None
     if not one.is_sound:
         return Cell(_NOT_MEASURABLE, anchor=anchor, under=one.reason[1])
-    is_best = one is row.best and not row.is_open
+    is_best = one is row.best and not row.open and row.rivals > 1
     under = [*(f"{text} {name}" for name, text in one.latencies), one.at, _spread(one.value)]
     under += ["indicative"] if one.level is Level.INDICATIVE else []
     text = f"{ALIKE if one in row.alike else ''}{show(one.value)}"
@@ -301,12 +345,10 @@ def _spread(metric: Metric) -> str:
 def _note(rows: Sequence[_Row]) -> str:
     """What the marks of the matrix say."""
     notes = []
-    if any(row.best is not None and not row.is_open for row in rows):
+    if any(row.rivals > 1 and not row.open for row in rows):
         notes.append("Bold: the best of its row.")
     if any(row.alike for row in rows):
         notes.append("≈: not distinguishable from it.")
-    if any(row.is_open for row in rows):
-        notes.append("No mark: too few repeats to say which is the best.")
     return " ".join(notes)
 
 
@@ -347,8 +389,14 @@ def _few(metric: Metric) -> str:
 
 def _chart(found: Sequence[BestFigure], bests: Section | None) -> Figure | None:
     """Of the charts of best figures, one for each unit, that of the most that are sound."""
-    sound = Counter(one.value.unit for one in found if one.is_sound)
-    if bests is None or not bests.groups or max(sound.values(), default=0) < BARS_LEAST:
+    if bests is None or not bests.groups or not any(one.is_sound for one in found):
         return None
-    figures = [one for one in bests.groups[0].figures if len(one.table.rows) >= BARS_LEAST]
-    return max(figures, key=lambda one: len(one.table.rows), default=None)
+    figures = [(_sound_rows(one.table), one) for one in bests.groups[0].figures]
+    most, chart = max(figures, key=lambda pair: pair[0], default=(0, None))
+    return chart if most >= BARS_LEAST else None
+
+
+def _sound_rows(table: Table) -> int:
+    return sum(
+        any(cell.level in (Level.VALID, Level.INDICATIVE) for cell in row) for row in table.rows
+    )

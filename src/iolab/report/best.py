@@ -68,6 +68,8 @@ class Headline:
     """Of how many points `best` is the best: of those not invalid, if there are any."""
     unmeasured: int
     """Runs that failed or have no value."""
+    sound: int = 0
+    """How many points have a figure that is not invalid."""
 
 
 def headlines(study: Study, results: Sequence[Result]) -> tuple[Headline, ...]:
@@ -103,12 +105,14 @@ def headline_of(
 ) -> Headline:
     """The best of these points by metric `key`."""
     measured = [figures for point in points if (figures := point_figures(point, key)) is not None]
-    trusted = [figures for figures in measured if figures.level is not Level.INVALID] or measured
+    sound = [figures for figures in measured if figures.level is not Level.INVALID]
+    trusted = sound or measured
     sign = -1.0 if workload.indicator is Indicator.LATENCY else 1.0
     best = max(trusted, key=lambda figures: sign * (figures.figure.value or 0.0), default=None)
     runs = [run for point in points for run in (*point.results, *point.left_out)]
     unmeasured = sum(1 for run in runs if value_of(run, key) is None)
-    return Headline(workload, configuration, best, len(points), len(trusted), unmeasured)
+    compared = len(trusted)
+    return Headline(workload, configuration, best, len(points), compared, unmeasured, len(sound))
 
 
 def point_figures(point: PointSummary, key: str) -> PointFigures | None:
@@ -156,12 +160,13 @@ def median_repeat(repeats: Sequence[Result], key: str) -> Result:
 def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> BestFigure:
     """A headline as the first page shows it, with these of its latencies."""
     best = headline.best
-    place = headline.workload.title, headline.configuration.id
+    place = headline.workload.id, headline.workload.title, headline.configuration.id
+    missing = headline.point_count - headline.sound
     if best is None:
         return BestFigure(*place, NOT_KNOWN)
     key = (best.shown.digest, best.shown.repeat)
     reason = reason_of(best.shown)
-    return BestFigure(*place, best.figure, latencies, best.axis, best.level, key, reason)
+    return BestFigure(*place, best.figure, latencies, best.axis, best.level, key, reason, missing)
 
 
 def reason_of(result: Result) -> tuple[str, str]:

@@ -316,7 +316,7 @@ _WORDS: Final[Mapping[Cause, str]] = {
     Cause.ENGINE: "engine",
     Cause.SOFTWARE: "software",
     Cause.BEYOND: "not watched",
-    Cause.NONE: "none seen",
+    Cause.NONE: "not known",
 }
 
 
@@ -333,19 +333,36 @@ def limits(
         return None
     shares = (limits_table(study, found, anchors), _NOTE)
     names = (places_table(study, found), _NAMES_NOTE)
-    group = ChartGroup("", (), next_table(study, found), "", (shares, names))
+    group = ChartGroup("", (), next_table(study, found, points), "", (shares, names))
     return Section(ANCHOR, "Bottlenecks", _LEDE, (group,), in_appendix=False)
 
 
-def next_table(study: Study, found: Sequence[Limited]) -> Table:
+def next_table(study: Study, found: Sequence[Limited], points: Sequence[PointSummary]) -> Table:
     """What limits each best point, what tells it, and what to do about it."""
     several = len(study.configurations) > 1
     rows = tuple(
-        (*_names(study, one), Cell(_limit(one)), Cell(_evidence(one)), Cell(next_step(one)))
+        (*_names(study, one), Cell(_limit(one)), Cell(_evidence(one)), Cell(_next(one, points)))
         for one in found
     )
     heads = (*_heads(several=several), "Limited by", "Evidence", "What to do next")
-    return Table("", columns(heads), rows)
+    return Table("Bottlenecks", columns(heads), rows)
+
+
+def _next(one: Limited, points: Sequence[PointSummary]) -> str:
+    """What would tell more: first to repeat a load that was tried and whose run is none."""
+    tried = [
+        point.key.axis
+        for point in points
+        if (point.key.workload, point.key.configuration) == (one.workload, one.configuration)
+        and not point.trusted
+    ]
+    if tried and one.decision.cause in _OPEN:
+        return f"Repeat {place(tried[-1]) or 'it'}: its run was invalid or failed."
+    return next_step(one)
+
+
+_OPEN: Final = (Cause.LOAD, Cause.NONE, Cause.DEVICE_OPEN, Cause.ONE_AT_A_TIME)
+"""Limits that more load may show not to be any."""
 
 
 def next_step(one: Limited) -> str:

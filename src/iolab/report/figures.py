@@ -22,7 +22,8 @@ NAME_MOST: Final = 80
 def figure_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
     """(name, content) of each file; names are numbered in the order of the report."""
     page = make_page(brief)
-    for number, figure in enumerate(figures_of(page), 1):
+    drawn = {id(one): one for one in figures_of(page)}  # that of the first page stands twice
+    for number, figure in enumerate(drawn.values(), 1):
         name = _name("figure", number, figure)
         yield f"{name}.svg", figure_svg(figure)
         yield f"{name}.png", figure_png(figure)
@@ -52,7 +53,7 @@ def _tables(page: Page) -> Iterable[Table]:
         *page.jobs,
         *page.results,
     )
-    return (one for one in every if one is not None and one.rows)
+    return dict.fromkeys(one for one in every if one is not None and one.rows)
 
 
 def _name(kind: str, number: int, figure: Figure) -> str:

@@ -16,6 +16,9 @@ from iolab.units import format_bytes
 MAX_DISKS: Final = 64
 """Disks listed for a host; a rack of disks would bury everything else."""
 
+SIDE_BY_SIDE: Final = 4
+"""Kinds of hosts that get a column each."""
+
 HOSTS_NAMED: Final = 6
 """Hosts named over a column; a fleet's others are counted."""
 
@@ -205,36 +208,40 @@ def _cost(configuration: Configuration) -> str:
 
 
 def hardware_table(facts: Mapping[str, HostFacts]) -> Table:
-    """What the hosts are, in a column for each kind of them; a machine of several paths once."""
-    groups = _same_machines(facts)
-    named = (
-        ("Processor", lambda one: _cpu(one.cpu)),
-        ("Memory", lambda one: _memory(one.memory)),
-        ("Network", _ports),
-        ("Disks", _models),
-        ("System", lambda one: f"{one.kernel.os}, Linux {one.kernel.release}"),
-        ("Virtual machine", lambda one: one.kernel.hypervisor or "no"),
-    )
-    rows = [row(name, *(tell(hosts[0]) for _, hosts in groups)) for name, tell in named]
-    rows.append(
-        row(
-            "Target",
-            *("; ".join(dict.fromkeys(_where(one.target) for one in hosts)) for _, hosts in groups),
-        )
-    )
-    heads = (Column("Hosts"), *(Column(listing(names, HOSTS_NAMED)) for names, _ in groups))
-    return Table("Hosts", heads, tuple(rows))
+    """What the hosts are; those of which the same is told stand together, whatever their targets.
 
-
-def _same_machines(facts: Mapping[str, HostFacts]) -> list[tuple[list[str], list[HostFacts]]]:
-    """Hosts of the same hardware and system, whatever their targets: (names, facts of each)."""
-    groups: dict[str, tuple[list[str], list[HostFacts]]] = {}
+    Up to `SIDE_BY_SIDE` of them have a column each, more a row.
+    """
+    groups: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}
     for name, host in facts.items():
-        alike = repr((host.cpu, host.memory, host.kernel, _ports(host), _models(host)))
-        names, hosts = groups.setdefault(alike, ([], []))
+        names, targets = groups.setdefault(_machine(host), ([], []))
         names.append(name)
-        hosts.append(host)
-    return list(groups.values())
+        targets.append(_where(host.target))
+    told = [
+        (listing(names, HOSTS_NAMED), *machine, "; ".join(dict.fromkeys(targets)))
+        for machine, (names, targets) in groups.items()
+    ]
+    heads = ("Hosts", *_TOLD, "Target")
+    if len(told) > SIDE_BY_SIDE:
+        return Table("Hosts", columns(heads), tuple(row(*one) for one in told))
+    heading, *rows = (row(head, *(one[place] for one in told)) for place, head in enumerate(heads))
+    return Table("Hosts", tuple(Column(cell.text) for cell in heading), tuple(rows))
+
+
+_TOLD: Final = ("Processor", "Memory", "Network", "Disks", "System", "Virtual machine")
+
+
+def _machine(host: HostFacts) -> tuple[str, ...]:
+    """What is told of a machine, by the names in `_TOLD`."""
+    kernel = host.kernel
+    return (
+        _cpu(host.cpu),
+        _memory(host.memory),
+        _ports(host),
+        _models(host),
+        f"{kernel.os}, Linux {kernel.release}",
+        kernel.hypervisor or "no",
+    )
 
 
 def _models(facts: HostFacts) -> str:

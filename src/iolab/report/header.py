@@ -56,7 +56,7 @@ def summary_of(tallied: Tally, brief: Brief) -> str:
         if number
     ]
     ended = [
-        f"{count(number, 'run')} {name}"
+        f"{number} {name}"
         for number, name in ((tallied.failed, "failed"), (tallied.interrupted, "interrupted"))
         if number
     ]
@@ -67,7 +67,7 @@ def summary_of(tallied: Tally, brief: Brief) -> str:
     means = means if number != "1" else ""
     return (
         f"{count(tallied.runs, 'run')}: {', '.join(parts)}"
-        f"{'; ' + ', '.join(ended) if ended else ''}.{means}"
+        f"{'; of these ' + ', '.join(ended) if ended else ''}.{means}"
     )
 
 

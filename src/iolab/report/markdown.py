@@ -63,8 +63,9 @@ def _answer(page: Page) -> Iterator[str]:
     yield from ("", f"**{text(told.says)}**", "", text(told.sure))
     yield from _table(told.matrix, title="")
     yield from ("", text(told.note)) if told.note else ()
-    if told.caveats:
+    if told.caveats or told.failed:
         yield from ("", "## Caveats", "")
+        yield from (f"- {text(told.failed)}",) if told.failed else ()
         yield from map(_objection, told.caveats)
         rest = told.of_caveats - len(told.caveats)
         yield from ("", f"{count(rest, 'more caveat')} in the appendix.") if rest else ()

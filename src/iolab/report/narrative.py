@@ -31,7 +31,7 @@ from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
 from iolab.report.bottleneck import limit_words
 from iolab.report.caveats import run_name
-from iolab.report.numbers import axis_word, count, listing, show, show_value
+from iolab.report.numbers import TOO_FEW, axis_word, count, listing, show, show_value
 from iolab.report.phrases import (
     LEVELS,
     Names,
@@ -210,9 +210,10 @@ def _times(share: float) -> str:
 
 
 def _with_interval(metric: Metric) -> str:
-    if metric.low is None or metric.high is None:
-        return f"{show(metric)} (one run)" if metric.n == 1 else show(metric)
-    low, high = (show_value(end, metric.unit, bare_rate=True) for end in (metric.low, metric.high))
+    if metric.interval is None:
+        few = TOO_FEW if metric.lacks_repeats else "one run" if metric.n == 1 else ""
+        return f"{show(metric)} ({few})" if few else show(metric)
+    low, high = (show_value(end, metric.unit, bare_rate=True) for end in metric.interval)
     return f"{show(metric)} ({low} to {high})"
 
 

@@ -14,11 +14,15 @@ from iolab.report.table import Table
 class BestFigure:
     """The best that a configuration did of a workload; `title` is that of the workload.
 
+    `workload` tells workloads of one title apart. `missing` are its points without a sound figure,
+    any of which may have been better.
+
     `value` has none and `level` is None where nothing was measured. `latencies` are its own, each
     with a name, `at` is the place of the axes where it was reached, `run` the one that stands for
     it, and `reason` the check that says most against it, and what that says.
     """
 
+    workload: str
     title: str
     configuration: str
     value: Metric
@@ -27,6 +31,7 @@ class BestFigure:
     level: Level | None = None
     run: DetailKey | None = None
     reason: tuple[str, str] = ("", "")
+    missing: int = 0
 
     @property
     def is_sound(self) -> bool:

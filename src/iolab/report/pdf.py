@@ -145,7 +145,7 @@ def _group(item: ChartGroup, figures: _Figures, *, in_brief: bool = False) -> di
     return {
         "title": item.title,
         "figures": figures.of(item.figures, plain=in_brief),
-        "tables": [_table(item.table)] if item.table else [],
+        "tables": [_table(item.table, title="" if in_brief else None)] if item.table else [],
         "note": item.note,
         "more": [{"table": _table(table), "note": note} for table, note in more if table.rows],
     }
@@ -184,6 +184,7 @@ def _front(page: Page, figures: _Figures) -> dict[str, Any]:
         "sure": told.sure,
         "matrix": _table(told.matrix, title=""),
         "note": told.note,
+        "failed": told.failed,
         "first": figures.of([told.chart] if told.chart else [], plain=True),
         "sessions": _tables(page.sessions),
         "objections": [_objection(item) for item in told.caveats],
@@ -201,13 +202,15 @@ def _caveats(brief: Brief, page: Page) -> dict[str, Any]:
     failed = [
         {
             "level": _level(result.verdict.level),
-            "says": f"{whose_run(result, names)} failed. {result.failure or ''}".strip(),
+            "says": f"{whose_run(result, names)} failed or was interrupted. "
+            f"{result.failure or ''}".strip(),
             "where": result.status.value,
         }
         for result in page.failures
     ]
     return {
         "objections": [*failed, *map(_objection, page.objections)],
+        "more_failures": page.more_failures,
         "no_objection": "No check objects to any run." if brief.results else "There is no run yet.",
     }
 

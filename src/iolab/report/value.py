@@ -75,7 +75,8 @@ def value(
     if left_out:
         first = replace(first, note=f"{first.note} {_fewer(left_out)}")
     groups = (first, *_each(owners, peaks, looks, anchors))
-    return Section("value", "Price/performance", _LEDE, groups, in_appendix=False)
+    title = "Price/performance" if currencies(owners) else "Capacity and size"
+    return Section("value", title, _LEDE, groups, in_appendix=False)
 
 
 def _bought(

@@ -222,9 +222,10 @@ def factor_text(times: Metric | None) -> str:
     """A factor with its interval: `1.29 (1.27 to 1.32)`."""
     if times is None or times.value is None:
         return NOTHING
-    if times.low is None or times.high is None:
+    if times.interval is None:
         return f"{times.value:.3g}"
-    return f"{times.value:.3g} ({times.low:.3g} to {times.high:.3g})"
+    low, high = times.interval
+    return f"{times.value:.3g} ({low:.3g} to {high:.3g})"
 
 
 def _order(one: Quotient) -> int:

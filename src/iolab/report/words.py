@@ -51,9 +51,10 @@ def read_words(path: Path) -> Words:
     text = _text(path)
     fields, body = _split(text)
     parts: dict[str, list[str]] = {"introduction": [], "conclusion": []}
-    part = "introduction"
+    part, fenced = "introduction", False
     for line in body:
-        heading = _HEADING.fullmatch(line)
+        fenced ^= line.startswith(("```", "~~~"))
+        heading = None if fenced else _HEADING.fullmatch(line)
         if heading and heading[1].lower() in parts:
             part = heading[1].lower()
         else:
@@ -73,7 +74,7 @@ def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             raw = file.read(TEXT_MOST + 1)
-        text = raw.decode("utf-8")
+        text = raw[:TEXT_MOST].decode("utf-8-sig", "strict" if len(raw) <= TEXT_MOST else "ignore")
     except OSError as error:
         told = f"'{path}' cannot be read: {error.strerror}."
         raise UsageError(told, "Give a Markdown file with --text.") from error
@@ -132,23 +133,34 @@ def blocks_of(text: str) -> list[dict[str, Any]]:
         if token.type == "heading_open":
             kinds.append("heading")
         elif token.type == "list_item_open":
-            kinds.append("item")
+            kinds.append(f"{token.info}. " if token.info else "item")
         elif token.type in ("heading_close", "list_item_close"):
             kinds.pop()
         elif token.type == "inline":
             runs = list(_runs(token.children or ()))
-            found.append({"kind": kinds[-1] if kinds else "paragraph", "runs": runs})
+            kind = kinds[-1] if kinds else "paragraph"
+            if kind not in _BLOCKS:  # an item of a numbered list
+                runs, kind = [{"text": kind, "style": ""}, *runs], "paragraph"
+            found.append({"kind": kind, "runs": runs})
+            if kinds and kind != "heading":
+                kinds[-1] = "paragraph"  # what else an item holds
         elif token.type in ("fence", "code_block"):
             found.append({"kind": "code", "runs": [{"text": token.content, "style": "code"}]})
     return found
 
 
+_BLOCKS: Final = ("heading", "item", "paragraph")
 _STYLES: Final = {"strong": "strong", "em": "emphasis"}
 
 
 def _runs(children: Sequence[Token]) -> Iterator[dict[str, str]]:
     styles: list[str] = []
+    address = ""
     for one in children:
+        if one.type == "link_open":
+            address = str(one.attrGet("href") or "")
+        elif one.type == "link_close":
+            yield {"text": f" ({address})", "style": ""}
         name = one.type.removesuffix("_open").removesuffix("_close")
         if name in _STYLES:
             styles.append(_STYLES[name]) if one.nesting > 0 else styles.pop()

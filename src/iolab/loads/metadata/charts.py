@@ -43,13 +43,13 @@ def operation_figures(told: Measured) -> tuple[BestFigure, ...]:
         if isinstance(workload.job, MetadataJob) and results:
             for point in best_points(point_statistics(results)):
                 own = next((one for one in told.points if one.digest == point.digest), None)
-                found += _figures_of(workload.title, point, own.metrics if own else {})
+                found += _figures_of(workload, point, own.metrics if own else {})
     order = {operation: number for number, operation in enumerate(FILE_OPERATIONS)}
     return tuple(one for _, one in sorted(found, key=lambda pair: order[pair[0]]))
 
 
 def _figures_of(
-    title: str, point: PointStatistics, told: Mapping[str, Metric]
+    workload: Workload, point: PointStatistics, told: Mapping[str, Metric]
 ) -> Iterator[tuple[Operation, BestFigure]]:
     """Each operation on files; `told` are the metrics of all its repeats together."""
     places = [
@@ -63,7 +63,8 @@ def _figures_of(
         yield (
             one.operation,
             BestFigure(
-                title=f"{title}: {NAMES[one.operation].lower()}",
+                workload=f"{workload.id} {one.operation.key}",
+                title=f"{workload.title}: {NAMES[one.operation].lower()}",
                 configuration=point.configuration,
                 value=told.get(one.metric) or Metric(one.mean, "ops/s", n=one.n),
                 latencies=tuple((n, show(m)) for n, m in known if m and m.value is not None),

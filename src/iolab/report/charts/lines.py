@@ -230,6 +230,8 @@ def load_figure(
     The mean is solid, the tail dashed, on a logarithmic scale.
     """
     drawn = lines[:MAX_LINES]
+    if len({line.token for line in drawn}) == len(drawn):
+        drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
     unit = rate_unit(rate)
     scale = linear_scale(unit, _drawn(drawn, rate), ticks=3)
     layers = [layer for line in drawn for layer in line_layers(line, axis, rate.key, scale)]
@@ -326,10 +328,7 @@ def _figure(
 def _dashes(quantities: Sequence[Quantity]) -> str:
     """Which line is which."""
     solid, dashed = quantities
-    return f"Solid: {solid.label}; dashed: {_DASHED.get(dashed.label, dashed.label)}."
-
-
-_DASHED: Final = {"p99": "99th percentile"}
+    return f"Solid: {solid.label}; dashed: {dashed.label}."
 
 
 def line_layers(line: Line, axis: str, key: str, scale: Scale) -> list[Spec]:

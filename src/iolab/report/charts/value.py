@@ -24,7 +24,7 @@ from iolab.report.charts.chart import (
     top_level,
 )
 from iolab.report.charts.lines import MAX_LINES
-from iolab.report.numbers import count, short
+from iolab.report.numbers import clean, count, short
 from iolab.report.palette import INK, MUTED, Token
 from iolab.report.table import Table
 
@@ -320,7 +320,8 @@ def _texts(
 def _told(bar: Bar, scale: Scale) -> str:
     value = scale.of(bar.value.value or 0.0)
     number = f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
-    return short(f"{number} {bar.told}", TOLD_CHARACTERS)
+    told = clean(f"{number} {bar.told}")
+    return told if len(told) <= TOLD_CHARACTERS else number
 
 
 def _of(scale: Scale, value: float | None) -> float:

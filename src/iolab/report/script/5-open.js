@@ -7,4 +7,8 @@ function opened() {
   target.scrollIntoView();
 }
 addEventListener("hashchange", opened);
+addEventListener("click", (event) => {
+  const link = event.target.closest && event.target.closest("a[href^='#']");
+  if (link && link.hash === location.hash) opened();
+});
 opened();
