@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -288,7 +289,7 @@ def _p99(hosts: Iterable[IntervalSeen]) -> float | None:
     told = [seen.bins for seen in hosts]
     if not all(told):
         return None
-    whole = sum(of_sparse(bins, counts) for one in told for bins, counts in one)
-    if int(np.sum(whole)) < ios_needed(P99):
+    bins, counts = (np.concatenate(parts) for parts in zip(*chain(*told), strict=True))
+    if int(counts.sum()) < ios_needed(P99):
         return None
-    return Histogram(np.asarray(whole)).percentile_ns(P99)
+    return Histogram(of_sparse(bins, counts)).percentile_ns(P99)

@@ -71,6 +71,11 @@ class Answer:
     caveats: tuple[Objection, ...]
     of_caveats: int
 
+    @property
+    def more(self) -> int:
+        """Caveats that the appendix alone has."""
+        return self.of_caveats - len(self.caveats)
+
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -91,6 +96,10 @@ class _Row:
     def rivals(self) -> int:
         """How many configurations have a figure."""
         return sum(one.is_sound for one in self.cells)
+
+    def of(self, owner: str) -> BestFigure | None:
+        """The figure of that configuration."""
+        return next((one for one in self.cells if one.configuration == owner), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,14 +326,14 @@ def _wide(
 
 def _short(row: _Row, owner: str, anchors: Mapping[DetailKey, str]) -> Cell:
     """A figure without what is known beside it, but for its verdict."""
-    one = next((cell for cell in row.cells if cell.configuration == owner), None)
+    one = row.of(owner)
     doubted = one is not None and one.level is Level.INDICATIVE
     return replace(_cell(row, owner, anchors), under="indicative" if doubted else "")
 
 
 def _cell(row: _Row, owner: str, anchors: Mapping[DetailKey, str]) -> Cell:
     """A figure with its interval, its latency and where it was reached."""
-    one = next((cell for cell in row.cells if cell.configuration == owner), None)
+    one = row.of(owner)
     if one is None or one.level is None:
         return Cell(_NO_FIGURE)
     anchor = anchors.get(one.run) if one.run else None

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.analysis.metrics import NANOSECONDS
-from iolab.analysis.points import FIGURES, NO_REPLICATE, Axis, PointSummary, summarise, value_of
+from iolab.analysis.points import FIGURES, Axis, PointSummary, summarise, value_of
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.study import Study
 from iolab.core.workload import Indicator, Job, Workload
-from iolab.report.numbers import axis_label, show_interval
+from iolab.report.numbers import axis_label
 from iolab.report.page_parts import BestFigure
 
 NOT_KNOWN: Final = Metric(None, "")
@@ -132,11 +132,6 @@ def point_figures(point: PointSummary, key: str) -> PointFigures | None:
         lat_tail=point.metrics.get("lat_ns_p99_5", NOT_KNOWN),
         level=point.level,
     )
-
-
-def interval_of(figure: Metric) -> str:
-    """The interval of a published value, or that one run has none."""
-    return show_interval(figure, bare_rate=True) if figure.n != 1 else NO_REPLICATE
 
 
 def figure_per_host(figure: Metric, run: Result) -> Metric:

@@ -78,6 +78,11 @@ def whose_run(result: Result, names: Mapping[str, str]) -> str:
     return f"{run_name(result)} of {name}" if name else run_name(result)
 
 
+def failure_words(result: Result, names: Mapping[str, str]) -> str:
+    """That a run did not end well, with its reason where there is one."""
+    return f"{whose_run(result, names)} failed or was interrupted. {result.failure or ''}".strip()
+
+
 def names_among_several(study: Study) -> dict[str, str]:
     """The titles of configurations by id, empty where there is one and no need to tell."""
     found = {one.id: one.title for one in study.configurations}

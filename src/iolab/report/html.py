@@ -30,7 +30,7 @@ from iolab.report.caveats import (
     whose_run,
 )
 from iolab.report.charts.chart import TOO_FEW_RUNS, Figure
-from iolab.report.charts.choose import Look, looks_of
+from iolab.report.charts.choose import looks_of
 from iolab.report.hardware import (
     configurations_table,
     disks_table,
@@ -155,12 +155,7 @@ def make_page(brief: Brief) -> Page:
         else "",
         anchors=anchors,
         colour_note="A configuration has the same colour everywhere." if several else "",
-        colours=tuple(
-            (_legend(look), look.token.css)
-            for look in (looks[one.id] for one in brief.study.configurations)
-        )
-        if several
-        else (),
+        colours=tuple((look.legend, look.token.css) for look in looks.values()) if several else (),
         workloads=workloads,
         chart_notes=notes,
         sections=told,
@@ -181,11 +176,6 @@ def make_page(brief: Brief) -> Page:
         places=places_table(brief),
         repeats=repeats(brief),
     )
-
-
-def _legend(look: Look) -> str:
-    """A configuration's title, with what charts call it where that is another name."""
-    return look.title if look.name == look.title else f"{look.name}: {look.title}"
 
 
 def _results(brief: Brief, anchors: Anchors) -> tuple[Table, ...]:

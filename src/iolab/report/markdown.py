@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from iolab.report.brief import Brief
-from iolab.report.caveats import Objection, names_among_several, where, whose_run
+from iolab.report.caveats import Objection, failure_words, names_among_several, where
 from iolab.report.html import Page, make_page, numbers_of
 from iolab.report.numbers import clean, count, mark
 from iolab.report.page_parts import ChartGroup, Section
@@ -33,7 +33,14 @@ def render_markdown(brief: Brief) -> str:
     words = brief.words
     before = ("", clean(words.introduction)) if words.introduction else ()
     after = ("", "## Conclusion", "", clean(words.conclusion)) if words.conclusion else ()
-    parts = (*_head(brief, ""), *before, *_answer(page), *_charts(page), *_setup(page), *after)
+    parts = (
+        *_head(brief, page, ""),
+        *before,
+        *_answer(page),
+        *_charts(page),
+        *_setup(page),
+        *after,
+    )
     return _text(parts)
 
 
@@ -41,15 +48,14 @@ def render_appendix(brief: Brief) -> str:
     """What backs the brief: every caveat, run, host and job."""
     page = make_page(brief)
     parts = (_findings(page), _caveats(brief, page), _sections(page.backing), _back(page))
-    return _text((*_head(brief, ": appendix"), *(line for part in parts for line in part)))
+    return _text((*_head(brief, page, ": appendix"), *(line for part in parts for line in part)))
 
 
 def _text(lines: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _head(brief: Brief, part: str) -> Iterator[str]:
-    page = make_page(brief)
+def _head(brief: Brief, page: Page, part: str) -> Iterator[str]:
     yield f"# {text(brief.study.title)}{part}"
     if brief.study.question:
         yield from ("", text(brief.study.question))
@@ -67,8 +73,7 @@ def _answer(page: Page) -> Iterator[str]:
         yield from ("", "## Caveats", "")
         yield from (f"- {text(told.failed)}",) if told.failed else ()
         yield from map(_objection, told.caveats)
-        rest = told.of_caveats - len(told.caveats)
-        yield from ("", f"{count(rest, 'more caveat')} in the appendix.") if rest else ()
+        yield from ("", f"{count(told.more, 'more caveat')} in the appendix.") if told.more else ()
     if page.sessions:
         yield from ("", "## Sessions")
         yield from _tables(page.sessions)
@@ -94,8 +99,7 @@ def _caveats(brief: Brief, page: Page) -> Iterator[str]:
     yield from ("", "## All caveats", "")
     for result in page.failures:
         level = result.verdict.level
-        name = whose_run(result, names_among_several(brief.study))
-        why = f"{name} failed or was interrupted. {result.failure or ''}".strip()
+        why = failure_words(result, names_among_several(brief.study))
         yield f"- {mark(level)} **{level.value}** {text(why)}"
     yield from map(_objection, page.objections)
     if not page.failures and not page.objections:

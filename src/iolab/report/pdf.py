@@ -16,7 +16,13 @@ from typing import Any, Final
 
 from iolab.core.metric import Level, Result
 from iolab.report.brief import Brief
-from iolab.report.caveats import Objection, names_among_several, where, whose_run
+from iolab.report.caveats import (
+    Objection,
+    failure_words,
+    names_among_several,
+    where,
+    whose_run,
+)
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import looks_of
 from iolab.report.html import Page, make_page
@@ -112,7 +118,7 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
 def _names(brief: Brief) -> str:
     """What charts call configurations whose titles are too long for them."""
     looks = looks_of(brief.study).values()
-    told = [f"{one.name}: {one.title}" for one in looks if one.name != one.title]
+    told = [one.legend for one in looks if one.name != one.title]
     return f"{'; '.join(told)}." if told else ""
 
 
@@ -178,7 +184,6 @@ class _Figures:
 def _front(page: Page, figures: _Figures) -> dict[str, Any]:
     """The first page: the answer, how sure it is, the best of each workload, a few caveats."""
     told = page.answer
-    rest = told.of_caveats - len(told.caveats)
     return {
         "answer": told.says,
         "sure": told.sure,
@@ -188,7 +193,7 @@ def _front(page: Page, figures: _Figures) -> dict[str, Any]:
         "first": figures.of([told.chart] if told.chart else [], plain=True),
         "sessions": _tables(page.sessions),
         "objections": [_objection(item) for item in told.caveats],
-        "more": f"{count(rest, 'more caveat')} in the appendix." if rest else "",
+        "more": f"{count(told.more, 'more caveat')} in the appendix." if told.more else "",
     }
 
 
@@ -202,8 +207,7 @@ def _caveats(brief: Brief, page: Page) -> dict[str, Any]:
     failed = [
         {
             "level": _level(result.verdict.level),
-            "says": f"{whose_run(result, names)} failed or was interrupted. "
-            f"{result.failure or ''}".strip(),
+            "says": failure_words(result, names),
             "where": result.status.value,
         }
         for result in page.failures

@@ -31,11 +31,10 @@ _BOX_HEIGHT: Final = 66
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The drawing as an SVG element, and the same in words; `height` in its own units."""
+    """The drawing as an SVG element, and the same in words."""
 
     svg: str
     alt: str
-    height: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,7 @@ def _drawn(rows: Mapping[tuple[_Side, str, _Side], Sequence[str]]) -> Topology:
         f'<svg class="topology" role="img" viewBox="-1 -1 {WIDTH + 2} {height}" '
         f'aria-label="{escape(alt)}">{body}</svg>'
     )
-    return Topology(svg, alt, height)
+    return Topology(svg, alt)
 
 
 def _box(side: _Side, x: float, y: float) -> str:

@@ -64,6 +64,11 @@ class Look:
         """What is written beside its lines and bars."""
         return self.id if self.id and len(self.title) > LABEL_CHARACTERS else self.title
 
+    @property
+    def legend(self) -> str:
+        """Its title, with what charts call it where that is another name."""
+        return self.title if self.name == self.title else f"{self.name}: {self.title}"
+
 
 def looks_of(study: Study) -> dict[str, Look]:
     """Each configuration's look, the colours in the study's order."""
