@@ -234,15 +234,16 @@ def shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGroup, ...], 
     """
     told = [_SENTENCES.split(one.note) for group in groups for one in group.figures]
     counted = Counter(sentence for note in told for sentence in set(note) if sentence)
-    shared = [sentence for sentence, number in counted.items() if number > 1]
-    dropped = {*shared, *(one for one in counted if one.startswith(TOO_FEW_RUNS))}
+    few = {sentence for sentence in counted if sentence.startswith(TOO_FEW_RUNS)}
+    shared = [one for one, number in counted.items() if number > 1 and one not in few]
+    dropped = {*shared, *few}
 
     def own(figure: Figure) -> Figure:
         kept = (one for one in _SENTENCES.split(figure.note) if one not in dropped)
         return replace(figure, note=" ".join(kept))
 
     found = tuple(replace(one, figures=tuple(map(own, one.figures))) for one in groups)
-    return found, " ".join(one for one in shared if not one.startswith(TOO_FEW_RUNS))
+    return found, " ".join(shared)
 
 
 _SENTENCES: Final = re.compile(r"(?<=\.) (?=[A-Z0-9])")
