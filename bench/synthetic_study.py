@@ -24,7 +24,7 @@ from iolab.core.host import (
 )
 from iolab.core.run import Budget, DataSet, Plan, PlannedRun, Point
 from iolab.core.study import Method, MethodKind, Order, Study, TargetSettings, TelemetrySettings
-from iolab.core.workload import FIO_ENGINE, Access, Axis, Indicator, Job, Workload
+from iolab.core.workload import BY_IOPS, FIO_ENGINE, Access, Axis, Job, Workload
 
 GIB: Final = 1 << 30
 DEPTHS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -68,7 +68,7 @@ def make_study(shape: Shape) -> Study:
                 Axis("iodepth", DEPTHS),
                 Axis("bs", tuple(name for name, _ in BLOCKS)),
             ),
-            indicator=Indicator.IOPS,
+            indicator=BY_IOPS,
         )
         for number, access in _workloads(shape)
     )

@@ -9,7 +9,7 @@ import pytest
 
 from iolab.analysis.curves import scalings
 from iolab.core.metric import Level
-from iolab.core.workload import Indicator
+from iolab.core.workload import BY_BANDWIDTH
 from tests.report.growing import GROWN, RATES, STUDY, points, runs
 
 
@@ -78,7 +78,7 @@ def test_an_invalid_point_has_an_efficiency_without_an_interval() -> None:
 
 
 def test_bandwidth_is_held_where_it_is_the_headline() -> None:
-    study = replace(STUDY, workloads=(replace(GROWN, indicator=Indicator.BANDWIDTH),))
+    study = replace(STUDY, workloads=(replace(GROWN, indicator=BY_BANDWIDTH),))
     (found,) = scalings(study, points(runs(RATES)))
     assert found.metric == "bw_bytes_per_s"
     assert found.ideal(8) == pytest.approx(8 * 4096 * mean(RATES[1]))

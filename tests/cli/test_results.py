@@ -13,7 +13,7 @@ from iolab.analysis.points import summarise
 from iolab.cli.results import OBJECTIONS_MAX, answer_screen, details_screen, results_screen
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
-from iolab.core.workload import Indicator
+from iolab.core.workload import BY_BANDWIDTH, Indicator
 from tests.cli.command_line import RESULTS, STUDY
 from tests.cli.screens import drawn
 
@@ -49,7 +49,7 @@ def test_a_workload_without_an_axis_is_one_line() -> None:
             for host, value in zip(RESULTS[0].hosts, (1e9, 2e9), strict=True)
         ),
     )
-    lines = single(judged(result, SHORT), Indicator.BANDWIDTH)
+    lines = single(judged(result, SHORT), BY_BANDWIDTH)
     assert lines[0].split()[:3] == ["point", "IOPS", "bandwidth"]
     row = re.split(r" {2,}", lines[1])
     assert (row[0], row[2], row[3]) == ("Some reads", "3 GB/s", "143 µs")

@@ -20,7 +20,7 @@ from iolab.core.metric import HostResult, Layer, LayerLatency, NodeResult, Outli
 from iolab.core.run import Budget, Bystander, DeviceDelta, Plan, PlannedRun, Point, RunRecord
 from iolab.core.samples import CounterTable, Direction
 from iolab.core.study import Study
-from iolab.core.workload import Access, Axis, Indicator, Job, Workload
+from iolab.core.workload import BY_IOPS, Access, Axis, Job, Workload
 from iolab.guests.guest import Accelerator, GuestFleet, GuestRun, GuestSettings, GuestUse, fleet_in
 from iolab.guests.study import guests_of
 from iolab.hosts.telemetry import CPU, NIC
@@ -103,7 +103,7 @@ def fleet(
     )
     sweep = (Axis("vms_per_node", counts), Axis("iodepth", depths))
     workloads = tuple(
-        Workload(name, title, _job(access, percent), sweep, Indicator.IOPS)
+        Workload(name, title, _job(access, percent), sweep, BY_IOPS)
         for name, title, access, percent in mixes
     )
     title, question = "A fleet of virtual machines", "How many machines can this cluster carry?"

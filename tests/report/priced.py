@@ -13,7 +13,7 @@ from iolab.cli.kinds import REPORTED
 from iolab.core.configuration import Capacity, Configuration, Cost
 from iolab.core.metric import HostResult, Level, Metric, Result
 from iolab.core.run import PlannedRun, RunStatus
-from iolab.core.workload import Access, Indicator
+from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, Access, Indicator
 from iolab.published.against import configurations_of, maxima_of
 from iolab.published.audit.document import Published, read_published
 from iolab.report.brief import Brief, SectionMaker
@@ -22,11 +22,9 @@ from iolab.report.page_parts import Section
 from tests.report.synthetic import VALID, Source, job, objecting, source_of, study_of, workload
 
 SETS: Final = Path(__file__).parents[2] / "studies" / "published"
-READ: Final = workload(
-    "rand-read-4k", "Random read", job(Access.RANDREAD, 4096), (1, 8), Indicator.IOPS
-)
+READ: Final = workload("rand-read-4k", "Random read", job(Access.RANDREAD, 4096), (1, 8), BY_IOPS)
 WRITE: Final = workload(
-    "seq-write-1m", "Sequential write", job(Access.WRITE, 1 << 20), (1, 8), Indicator.BANDWIDTH
+    "seq-write-1m", "Sequential write", job(Access.WRITE, 1 << 20), (1, 8), BY_BANDWIDTH
 )
 DEPTHS: Final = (1, 4, 8, 16)
 LOWER: Final = 0.8
@@ -113,7 +111,7 @@ def published_session() -> Source:
 
 
 def _kind(table: Mapping[str, object]) -> Indicator:
-    return Indicator.IOPS if str(table["rw"]).startswith("rand") else Indicator.BANDWIDTH
+    return BY_IOPS if str(table["rw"]).startswith("rand") else BY_BANDWIDTH
 
 
 def _rate(best: Maximum, run: PlannedRun) -> float:
@@ -131,7 +129,7 @@ def _result(
     found: Source, run: PlannedRun, rate: float | None, level: Level = Level.VALID
 ) -> Result:
     kind = next(one.indicator for one in found.study.workloads if one.id == run.point.workload)
-    name, unit = ("iops", "1/s") if kind is Indicator.IOPS else ("bw_bytes_per_s", "bytes/s")
+    name, unit = ("iops", "1/s") if kind == BY_IOPS else ("bw_bytes_per_s", "bytes/s")
     owner = next(one for one in found.study.configurations if one.id == run.point.configuration)
     share = None if rate is None else rate / max(len(owner.hosts), 1)
     return Result(

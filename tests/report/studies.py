@@ -7,7 +7,7 @@ from dataclasses import replace
 from iolab.analysis.points import summarise
 from iolab.core.configuration import Capacity, Configuration
 from iolab.core.metric import Level, Result
-from iolab.core.workload import Access, Indicator, Workload
+from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, BY_LATENCY, Access, Workload
 from iolab.report.brief import Brief
 from tests.report.synthetic import Source, job, objecting, source_of, study_of, workload
 
@@ -24,7 +24,7 @@ def one_configuration(*hosts: str) -> tuple[Configuration, ...]:
 def kpi() -> Source:
     """Six indicators on two hosts, each one point."""
     mib, kib4 = 1024 * 1024, 4096
-    iops, bandwidth, latency = Indicator.IOPS, Indicator.BANDWIDTH, Indicator.LATENCY
+    iops, bandwidth, latency = BY_IOPS, BY_BANDWIDTH, BY_LATENCY
     jobs = (
         ("read-bandwidth", "Read bandwidth", job(Access.READ, mib, numjobs=32), bandwidth),
         ("write-bandwidth", "Write bandwidth", job(Access.WRITE, mib, numjobs=32), bandwidth),
@@ -102,7 +102,7 @@ def _configuration(name: str, index: int) -> Configuration:
 
 
 def _sweep_workloads(depths: tuple[int, ...]) -> tuple[Workload, ...]:
-    iops, bandwidth = Indicator.IOPS, Indicator.BANDWIDTH
+    iops, bandwidth = BY_IOPS, BY_BANDWIDTH
     return tuple(
         workload(name, title, base, values, what)
         for name, title, base, values, what in (

@@ -8,7 +8,7 @@ from iolab.analysis.points import summarise
 from iolab.cli.kinds import REPORTED
 from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
-from iolab.core.workload import Access, Indicator
+from iolab.core.workload import BY_IOPS, BY_LATENCY, Access
 from iolab.report.best import headlines, median_repeat, tally
 from iolab.report.caveats import names_among_several, objections, run_name, whose_run
 from iolab.report.selection import MAX_DISTRIBUTIONS, MAX_TIMELINES, select
@@ -20,7 +20,7 @@ STUDY = study_of(
     "S",
     "",
     one_configuration("a", "b"),
-    (workload("w", "W", job(Access.RANDREAD, 4096), (1, 8), Indicator.IOPS),),
+    (workload("w", "W", job(Access.RANDREAD, 4096), (1, 8), BY_IOPS),),
 )
 
 
@@ -96,7 +96,7 @@ def test_of_two_middle_repeats_the_one_that_flatters_less_is_shown(key: str, sho
 
 
 def test_lower_latency_is_better() -> None:
-    study = replace(STUDY, workloads=(replace(STUDY.workloads[0], indicator=Indicator.LATENCY),))
+    study = replace(STUDY, workloads=(replace(STUDY.workloads[0], indicator=BY_LATENCY),))
     best = headlines(study, [result(1, 100.0), result(8, 700.0)])[0].best
     assert best is not None
     assert best.figure.value == 100.0

@@ -59,7 +59,7 @@ def test_cluster_kpi_has_the_published_jobs() -> None:
             ioengine=common["ioengine"],
         )
         assert ours[job["id"]].job == expected
-        assert ours[job["id"]].indicator.value in job["id"]
+        assert ours[job["id"]].indicator in job["id"]
 
 
 def test_cluster_kpi_has_the_published_metadata_part() -> None:

@@ -12,7 +12,6 @@ from typing import Final, Protocol
 import numpy as np
 
 from iolab.analysis.points import (
-    FIGURES,
     SD_UNKNOWN,
     SD_UNKNOWN_DF,
     Alarm,
@@ -28,7 +27,6 @@ from iolab.core.configuration import Limit, Objective
 from iolab.core.metric import Result
 from iolab.core.run import Plan, PlannedRun, Point, RunStatus
 from iolab.core.study import Order, Study
-from iolab.core.workload import Indicator, Workload
 from iolab.stats.curve import AdaptiveAxis
 from iolab.stats.repeats import Published, log_means, publish
 from iolab.stats.search import LoadLimit, LoadRun, MaxLoadSearch, PeakSearch
@@ -120,26 +118,12 @@ class Log:
         priors = priors_of(grouped(used), self._study)
         found: dict[str, float] = {}
         for key, runs in grouped(used).items():
-            metric = figure_of(self._workloads[key.workload])
+            metric = self._workloads[key.workload].metric
             values = _values(runs, metric) if metric else []
             if runs[0].digest in digests and metric and len(log_means_of(values)) > 1:
                 made = publish(values, priors.of(key, metric))
                 found[runs[0].digest] = _narrower(made, found.get(runs[0].digest))
         return found
-
-
-def figure_of(workload: Workload) -> str | None:
-    """The metric that is a workload's headline; None for metadata load, which has several."""
-    return FIGURES.get(workload.indicator)
-
-
-def rate_of(workload: Workload) -> str:
-    """The metric of a workload's throughput."""
-    return FIGURES[workload.indicator if workload.indicator in _RATES else Indicator.IOPS]
-
-
-_RATES: Final = (Indicator.BANDWIDTH, Indicator.KEY_OPERATIONS)
-"""Indicators that are rates of their own."""
 
 
 def log_means_of(values: Sequence[float]) -> Sequence[float]:
@@ -245,7 +229,7 @@ class AxisPart:
         self._study = study
         self._search = search
         self._repeats = Repeats(study)
-        self._metric = rate_of(search.workload)
+        self._metric = search.workload.rate
 
     def wants(self, log: Log) -> Sequence[Point]:
         """The next load of the curve; when it is known, repeats of what was measured."""
@@ -265,7 +249,7 @@ class AxisPart:
 
 def axis_of(study: Study, search: Search, log: Log) -> AdaptiveAxis | None:
     """The curve as far as it is known; None where no load can be measured."""
-    metric = rate_of(search.workload)
+    metric = search.workload.rate
     places = {place[0]: point for place, point in search.points.items()}
     alive = {load: p for load, p in places.items() if not log.dead(p.digest, metric)}
     if not alive:
@@ -287,7 +271,7 @@ class PeakPart:
     def __init__(self, study: Study, search: Search) -> None:
         self._search = search
         self._repeats = Repeats(study)
-        self._metric = figure_of(search.workload) or IOPS
+        self._metric = search.workload.metric or IOPS
 
     def wants(self, log: Log) -> Sequence[Point]:
         """The next point of the search; when it has ended, a repeat of the best."""
@@ -303,7 +287,7 @@ class PeakPart:
 
 def peak_of(search: Search, log: Log) -> PeakSearch:
     """The search as far as it has come."""
-    metric = figure_of(search.workload) or IOPS
+    metric = search.workload.metric or IOPS
     found = PeakSearch(search.axes)
     places: dict[str, Place] = {point.digest: place for place, point in search.points.items()}
     sd = log.sd(metric, places)

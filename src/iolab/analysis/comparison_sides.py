@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Final, Protocol
 
-from iolab.analysis.points import FIGURES, Axis, PointSummary, bin_error, summarise, value_of
+from iolab.analysis.points import Axis, PointSummary, bin_error, summarise, value_of
 from iolab.analysis.resume_marks import Stored, shown_of
 from iolab.analysis.resumed import session_of
 from iolab.analysis.service_time import SERVICE_MEAN
@@ -176,7 +176,7 @@ def default_metrics(workload: Workload, pair: Pair) -> list[str]:
     a load without latencies of the whole, mean and p99 of the first operation that has any. Where
     there is no one figure the rate of each operation.
     """
-    figure = FIGURES.get(workload.indicator)
+    figure = workload.metric
     if figure is None:
         return [
             key for key in rates_of(pair[0].metrics, partial(_known, pair)) if _known(pair, key)

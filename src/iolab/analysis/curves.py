@@ -13,14 +13,14 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.adaptive import Log, axis_of, figure_of, peak_of, rate_of, trail_of
+from iolab.analysis.adaptive import Log, axis_of, peak_of, trail_of
 from iolab.analysis.bottleneck import law_of
 from iolab.analysis.comparison_sides import compare_pair, objection
 from iolab.analysis.points import Axis, PointSummary, positive_values, priors_of
 from iolab.core.configuration import Limit, Objective
 from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
-from iolab.core.workload import Indicator, Workload
+from iolab.core.workload import Workload
 from iolab.stats import curve
 from iolab.stats.curve import CurvePoint, Place, Usl, crossing_load, knee, saturation
 from iolab.stats.search import LoadLimit, Peak
@@ -96,9 +96,9 @@ def findings(study: Study, results: Sequence[Result]) -> Findings:
     return Findings(
         tuple(curve for curve in curves if curve is not None),
         tuple(
-            PeakFound(s, figure_of(s.workload) or "iops", peak_of(s, log).peak())
+            PeakFound(s, s.workload.metric or "iops", peak_of(s, log).peak())
             for s in _of(searches, Objective.PEAK)
-            if any(log.values(p.digest, figure_of(s.workload) or "") for p in s.points.values())
+            if any(log.values(p.digest, s.workload.metric or "") for p in s.points.values())
         ),
         tuple(load for load in loads if load is not None),
     )
@@ -127,7 +127,7 @@ def _curve(study: Study, search: Search, log: Log) -> Curve | None:
     )
     return Curve(
         search=search,
-        metric=rate_of(search.workload),
+        metric=search.workload.rate,
         points=points,
         saturation=saturation(loads, curves),
         knee=knee(loads, curves),
@@ -140,7 +140,7 @@ def _bound_at(search: Search, log: Log, measured: Sequence[CurvePoint]) -> float
     """Where N / R_min meets X_max, in units of the axis, by the smallest load's own rate."""
     least = min(measured, key=lambda point: point.load)
     runs = log.of(search.points[(least.load,)].digest)
-    if not positive_values(runs, rate_of(search.workload)):
+    if not positive_values(runs, search.workload.rate):
         return None
     largest = max(point.rate for point in measured)
     return crossing_load(least.load / least.rate, largest)
@@ -211,7 +211,7 @@ def scalings(study: Study, points: Sequence[PointSummary]) -> tuple[Scaling, ...
 def _of_workload(
     study: Study, workload: Workload, points: Sequence[PointSummary]
 ) -> Iterator[Scaling]:
-    metric = "bw_bytes_per_s" if workload.indicator is Indicator.BANDWIDTH else "iops"
+    metric = workload.rate
     grouped: dict[tuple[str, Axis], list[PointSummary]] = {}
     for point in points:
         metrics = point.metrics.get(metric)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from iolab.analysis.points import FIGURES, REPLICATED, enters, grouped, value_of
+from iolab.analysis.points import REPLICATED, enters, grouped, value_of
 from iolab.core.metric import CheckResult, Level, Result
 from iolab.core.study import Study
 
@@ -28,9 +28,7 @@ def mark_disagreeing(results: Sequence[Result], study: Study) -> tuple[Result, .
 
     Metadata load has no single figure, and its tables show least, most and deviation.
     """
-    figures = {
-        item.id: FIGURES[item.indicator] for item in study.workloads if item.indicator in FIGURES
-    }
+    figures = {item.id: item.metric for item in study.workloads if item.metric}
     checks: dict[tuple[str, int, int], CheckResult] = {}
     for key, runs in grouped(results).items():
         if key.workload not in figures:

@@ -11,7 +11,7 @@ from typing import Final
 
 from iolab.analysis.bottleneck import PAYS, Cause, Decision, Step, Watched, decide, law_of, step_at
 from iolab.analysis.curves import HOSTS
-from iolab.analysis.points import FIGURES, REPLICATED, Axis, PointSummary
+from iolab.analysis.points import REPLICATED, Axis, PointSummary
 from iolab.analysis.value import Maximum, Quotient, capacities, quotients, whole_ones
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
@@ -232,7 +232,7 @@ LOADS: Final = (*SEARCHED, "threads")
 def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:
     """The best of each workload and configuration that any trusted point supports."""
     for workload, configuration, mine in _groups(study, points):
-        key = FIGURES.get(workload.indicator)
+        key = workload.metric
         if key is None:
             continue
         less = spec_of(key).better is Better.LOWER
@@ -260,7 +260,7 @@ def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:
 def bends(study: Study, points: Sequence[PointSummary]) -> Iterator[Bent]:
     """For each curve over one axis of load, the first step that no longer pays."""
     for workload, configuration, mine in _groups(study, points):
-        rate = FIGURES.get(workload.indicator)
+        rate = workload.metric
         names = [axis.name for axis in workload.sweep if axis.name in LOADS]
         if rate is None or spec_of(rate).better is Better.LOWER or len(names) != 1:
             continue

@@ -15,7 +15,6 @@ import numpy as np
 
 from iolab.analysis.comparison_sides import Place, Side, rates_of
 from iolab.analysis.differences import Area, Difference, differences
-from iolab.analysis.points import FIGURES
 from iolab.core.metric import Level, Metric
 from iolab.core.workload import Workload
 from iolab.stats.changes import ALPHA, History, find_changes
@@ -117,7 +116,7 @@ def _workload(sessions: Sequence[Side], place: Place) -> Workload:
 
 
 def _figures(workload: Workload, sessions: Sequence[Side], place: Place) -> list[str]:
-    figure = FIGURES.get(workload.indicator)
+    figure = workload.metric
     if figure is not None:
         return [figure]
     known = [side for side in sessions if place in side.summaries]

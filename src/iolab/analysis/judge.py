@@ -62,6 +62,7 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) ->
         steadiness=view.steady.steadiness if view.steady else None,
         order=record.run.order,
         nodes=kind.nodes(view) if isinstance(kind, ByNode) else (),
+        load=point.job.stored_as,
     )
 
 

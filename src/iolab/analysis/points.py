@@ -18,11 +18,14 @@ from typing import Final
 
 from iolab.analysis.resumed import session_of
 from iolab.core.metric import CheckResult, Level, Metric, Result
-from iolab.core.metric_spec import OPS_PER_S, Combine, spec_of
+from iolab.core.metric_spec import Combine, spec_of
 from iolab.core.run import Point, RunStatus
 from iolab.core.stopping import SeriesStatus
 from iolab.core.study import Study
-from iolab.core.workload import Indicator, Mixed, Workload
+from iolab.core.workload import (
+    Mixed,
+    Workload,
+)
 from iolab.stats.changes import Movement, watch
 from iolab.stats.quantiles import BIN_ERROR
 from iolab.stats.repeats import (
@@ -45,14 +48,6 @@ NO_REPLICATE: Final = "n=1: no replicate"
 
 REPLICATED: Final = 2
 """Runs of a point from which on its spread is known."""
-
-FIGURES: Final[Mapping[Indicator, str]] = {
-    Indicator.IOPS: "iops",
-    Indicator.BANDWIDTH: "bw_bytes_per_s",
-    Indicator.LATENCY: "lat_ns_mean",
-    Indicator.KEY_OPERATIONS: OPS_PER_S,
-}
-"""The metric that is a workload's headline figure; metadata load has one for each operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +340,7 @@ def alarms(results: Sequence[Result], study: Study) -> tuple[Alarm, ...]:
     point = sentinel_of(study)
     if point is None:
         return ()
-    metric = next(FIGURES[item.indicator] for item in study.workloads if item.id == point.workload)
+    metric = next(item.metric or item.rate for item in study.workloads if item.id == point.workload)
     found: list[Alarm] = []
     series: list[float] = []
     last = 0

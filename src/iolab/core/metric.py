@@ -250,7 +250,7 @@ class Result:
     session, from 1, it was measured, `order` its place among the session's runs, from 1 (0 where it
     was stored without). `steadiness` is what its seconds say of it, None where they are too few or
     it made metadata load. Of load on a key-value store its seconds are of whole operations. `nodes`
-    are the hypervisors of guests.
+    are the hypervisors of guests, `load` says of what kind the run's job was (its `stored_as`).
     """
 
     configuration: str
@@ -272,6 +272,7 @@ class Result:
     operation_spreads: Mapping[str, Spread] = field(default_factory=dict)
     steadiness: Steadiness | None = None
     nodes: tuple[NodeResult, ...] = ()
+    load: str = "io"
 
     def judged(self, check: CheckResult | None) -> Result:
         """With one check more, which the session as a whole makes; as it is where it has that."""

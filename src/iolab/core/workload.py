@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NewType, Protocol, Self, runtime_checkable
 
 from iolab.core.configuration import EVERY_POINT, Aim
 from iolab.core.engine import EngineName
+from iolab.core.metric_spec import Combine, spec_of
 from iolab.core.owned import Owned
 from iolab.units import parse_size
 
@@ -283,16 +284,29 @@ class Axis:
     values: tuple[int | str, ...]
 
 
-class Indicator(StrEnum):
-    """Which figure of a workload is its headline."""
+Indicator = NewType("Indicator", str)
+"""Which figure of a workload is its headline: one of the words below, or a metric's key."""
 
-    IOPS = "iops"
-    BANDWIDTH = "bandwidth"
-    LATENCY = "latency"
-    OPERATIONS = "operations"
-    """The rate of each metadata operation."""
-    KEY_OPERATIONS = "key-operations"
-    """Operations a second on a key-value store."""
+BY_IOPS: Final = Indicator("iops")
+BY_BANDWIDTH: Final = Indicator("bandwidth")
+BY_LATENCY: Final = Indicator("latency")
+BY_OPERATIONS: Final = Indicator("operations")
+"""The rate of each metadata operation: no single figure."""
+BY_KEY_OPERATIONS: Final = Indicator("key-operations")
+"""Operations a second on a key-value store."""
+
+_METRICS: Final[Mapping[str, str | None]] = {
+    BY_IOPS: "iops",
+    BY_BANDWIDTH: "bw_bytes_per_s",
+    BY_LATENCY: "lat_ns_mean",
+    BY_OPERATIONS: None,
+    BY_KEY_OPERATIONS: "ops_per_s",
+}
+
+
+def metric_of(indicator: Indicator) -> str | None:
+    """The key of the metric that is the headline; None where no single one is."""
+    return _METRICS.get(indicator, indicator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +324,17 @@ class Workload:
     indicator: Indicator
     repeats: int | None = None
     aim: Aim = EVERY_POINT
+
+    @property
+    def metric(self) -> str | None:
+        """The key of the metric that is its headline; None where no single one is."""
+        return metric_of(self.indicator)
+
+    @property
+    def rate(self) -> str:
+        """The key of the rate of its load, whatever its headline is."""
+        key = self.metric
+        return key if key and spec_of(key).combine is Combine.RATE else "iops"
 
     @property
     def io(self) -> Job:

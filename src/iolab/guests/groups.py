@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from iolab.analysis.points import FIGURES, Axis, PointSummary, value_of
+from iolab.analysis.points import Axis, PointSummary, value_of
 from iolab.core.metric import Result
 from iolab.core.run import Plan
 from iolab.core.study import Study
@@ -98,7 +98,7 @@ def guests_in(result: Result) -> int:
 
 def group_headlines(group: FleetGroup, study: Study) -> tuple[Headline, ...]:
     """The best point of each configuration that has any, under the group's own name."""
-    key = FIGURES[group.workload.indicator]
+    key = group.workload.metric or group.workload.rate
     name = " ".join([group.workload.id, *(str(value) for _, value in group.others)])
     named = replace(group.workload, id=name, title=group.title)
     return tuple(

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.analysis.metrics import NANOSECONDS
-from iolab.analysis.points import FIGURES, Axis, PointSummary, summarise, value_of
+from iolab.analysis.points import Axis, PointSummary, summarise, value_of
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric_spec import Better, spec_of
 from iolab.core.study import Study
-from iolab.core.workload import Indicator, Job, Workload
+from iolab.core.workload import AnyJob, Job, Workload
 from iolab.report.numbers import axis_label
 from iolab.report.page_parts import BestFigure
 
@@ -75,20 +76,22 @@ class Headline:
 def headlines(study: Study, results: Sequence[Result]) -> tuple[Headline, ...]:
     """Every workload of I/O in every configuration that has results, in the study's order.
 
-    Metadata load has no single figure: its operations are told by `report.operations`.
+    Other loads tell theirs themselves.
     """
     return headlines_of(study, summarise(results, study))
 
 
-def headlines_of(study: Study, points: Iterable[PointSummary]) -> tuple[Headline, ...]:
-    """The same of points that are known already."""
+def headlines_of(
+    study: Study, points: Iterable[PointSummary], jobs: tuple[type[AnyJob], ...] = (Job,)
+) -> tuple[Headline, ...]:
+    """The same of points that are known already, and of workloads of those jobs."""
     grouped: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
         grouped.setdefault((point.key.workload, point.key.configuration), []).append(point)
     return tuple(
         _headline(workload, configuration, grouped[workload.id, configuration.id])
         for workload in study.workloads
-        if isinstance(workload.job, Job)
+        if isinstance(workload.job, jobs)
         for configuration in study.configurations
         if (workload.id, configuration.id) in grouped
     )
@@ -97,7 +100,7 @@ def headlines_of(study: Study, points: Iterable[PointSummary]) -> tuple[Headline
 def _headline(
     workload: Workload, configuration: Configuration, points: Sequence[PointSummary]
 ) -> Headline:
-    return headline_of(workload, configuration, points, FIGURES[workload.indicator])
+    return headline_of(workload, configuration, points, workload.metric or workload.rate)
 
 
 def headline_of(
@@ -107,7 +110,7 @@ def headline_of(
     measured = [figures for point in points if (figures := point_figures(point, key)) is not None]
     sound = [figures for figures in measured if figures.level is not Level.INVALID]
     trusted = sound or measured
-    sign = -1.0 if workload.indicator is Indicator.LATENCY else 1.0
+    sign = -1.0 if spec_of(key).better is Better.LOWER else 1.0
     best = max(trusted, key=lambda figures: sign * (figures.figure.value or 0.0), default=None)
     runs = [run for point in points for run in (*point.results, *point.left_out)]
     unmeasured = sum(1 for run in runs if value_of(run, key) is None)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from iolab.analysis.curves import Curve, Findings, LoadFound, PeakFound
-from iolab.analysis.metrics import METRIC_UNITS
 from iolab.core.metric import Metric
+from iolab.core.metric_spec import spec_of
 from iolab.core.run import Point
 from iolab.report.numbers import axis_label, show, show_value
 from iolab.stats.curve import CurvePoint, Place
@@ -75,7 +75,7 @@ def _half(point: CurvePoint) -> float:
 
 def _peak_text(found: PeakFound) -> str:
     peak = found.peak
-    value = Metric(peak.rate, METRIC_UNITS[found.metric], peak.low, peak.high)
+    value = Metric(peak.rate, spec_of(found.metric).unit, peak.low, peak.high)
     best = _point(found, peak.point)
     text = f"{_name(found.search)}: best is {axis_label(best.axis)} with {_interval(value)}"
     text += f", estimated from {peak.runs} runs of {len(found.search.points)} points"

@@ -17,7 +17,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Metric, Result
 from iolab.core.run import Plan, RunRecord
 from iolab.core.study import Study
-from iolab.core.workload import Workload
+from iolab.core.workload import AnyJob, Workload
 from iolab.hosts.rates import Series
 from iolab.report.best import Headline
 from iolab.report.charts.chart import Figure
@@ -72,6 +72,9 @@ class Measured(Protocol):
 class LoadReport(ABC):
     """One kind of load; results that are handed to it are its own."""
 
+    jobs: ClassVar[tuple[type[AnyJob], ...]]
+    """What its workloads ask clients to do."""
+
     has_one_figure: ClassVar[bool] = False
     """Whether one figure and one latency tell a run, as they do of I/O."""
 
@@ -87,13 +90,9 @@ class LoadReport(ABC):
     spread_names: ClassVar[Mapping[str, str]] = {}
     """The parts of a run that follow each other, by their keys in `operation_spreads`."""
 
-    @abstractmethod
-    def owns(self, result: Result) -> bool:
-        """Whether a result is of this load."""
-
-    @abstractmethod
     def makes(self, workload: Workload) -> bool:
         """Whether a workload makes this load."""
+        return isinstance(workload.job, self.jobs)
 
     @abstractmethod
     def is_measured(self, result: Result) -> bool:
@@ -253,10 +252,7 @@ class HostsReport(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """The kinds of load that reports know, in the order shown, and the hosts that are booted.
-
-    The first owns what no other does: a run that failed before it measured anything.
-    """
+    """The kinds of load that reports know, in the order shown, and the hosts that are booted."""
 
     loads: tuple[LoadReport, ...]
     hosts: HostsReport
@@ -264,8 +260,9 @@ class Kinds:
 
     def of(self, result: Result) -> LoadReport:
         """The kind of load that a result is of."""
-        first, *others = self.loads
-        return next((kind for kind in others if kind.owns(result)), first)
+        return next(
+            kind for kind in self.loads for job in kind.jobs if job.stored_as == result.load
+        )
 
     def making(self, workload: Workload) -> LoadReport:
         """The kind of load that a workload makes."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.analysis.curves import HOSTS
-from iolab.analysis.points import FIGURES, PointSummary
+from iolab.analysis.points import PointSummary
 from iolab.analysis.value import Maximum
 from iolab.core.metric import Level
 from iolab.core.study import Study
@@ -63,7 +63,7 @@ def _peak(headline: Headline) -> Peak | None:
     best = headline.best
     if best is None:
         return None
-    key = FIGURES[headline.workload.indicator]
+    key = headline.workload.metric or headline.workload.rate
     run = best.shown
     values = host_values(run, key).values() if len(run.hosts) > 1 else ()
     return Peak(

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level, Metric, Result
-from iolab.report.numbers import axis_label, axis_number, clean, show_steadiness
+from iolab.core.study import Study
+from iolab.report.numbers import axis_label, axis_number, clean, show, show_steadiness
 
 Screen = Iterator[RenderableType]
 """What is printed, part by part."""
@@ -223,3 +224,61 @@ def _with_status(told: Text, run: Result) -> Text:
     """The verdict and, where the run's own seconds told something, what."""
     steady = show_steadiness(run)
     return told.append(f"  {steady}", style=QUIET_STYLE) if steady else told
+
+
+def points_screen(study: Study, points: Sequence[PointSummary], *, repeats: bool) -> Grouped:
+    """A row a point, under a line for workload and configuration where it has several."""
+    titles = {workload.id: workload.title for workload in study.workloads}
+    keys = {one.id: one.metric or one.rate for one in study.workloads}
+    many = len(study.configurations) > 1
+    repeated = any(len(runs_of(point)) > 1 for point in points)
+    headings = [Heading("point", main=True), Heading("IOPS", number=True)]
+    headings += [Heading("bandwidth", number=True, spare=True)]
+    headings += [Heading("95 %", number=True)] if repeated else []
+    headings += [Heading(name, number=True) for name in ("mean", "p99")]
+    headings += [Heading("p99.9", number=True, spare=True)]
+    grouped: dict[tuple[str, str], list[PointSummary]] = {}
+    for point in points:
+        grouped.setdefault((point.key.configuration, point.key.workload), []).append(point)
+    groups: list[tuple[Text | None, list[list[Text | str]]]] = []
+    for (configuration, workload), group in grouped.items():
+        name = f"{configuration}: {titles[workload]}" if many else titles[workload]
+        plain_ones = not any(point.key.axis for point in group)
+        key = keys[workload]
+        rows = [
+            _point_row(
+                row,
+                name if plain_ones else f"  {axis_label(point.key.axis)}",
+                key,
+                repeated=repeated,
+            )
+            for point in sorted(group, key=point_order)
+            for row in point_rows(point, repeats=repeats)
+        ]
+        groups.append((None if plain_ones else title(name), rows))
+    return Grouped([*headings, Heading("verdict", main=True)], groups)
+
+
+def _point_row(row: PointRow, name: str, key: str, *, repeated: bool) -> list[Text | str]:
+    """The row's cells; the figure by `key`, which its workload is run for, stands out."""
+    metrics = row.metrics
+
+    def cell(metric: str, *, bare: bool = False) -> Text:
+        text = show(metrics.get(metric), bare_rate=bare)
+        return _figure(text, main=metric == key and not row.style)
+
+    return [
+        plain(f"{name}{row.suffix}", row.style),
+        cell("iops", bare=True),
+        cell("bw_bytes_per_s"),
+        *([row.spread(key)] if repeated else []),
+        cell("lat_ns_mean"),
+        cell("lat_ns_p99"),
+        cell("lat_ns_p99_9"),
+        row.verdict,
+    ]
+
+
+def _figure(text: str, *, main: bool) -> Text:
+    """A figure; the workload's own headline stands out."""
+    return Text(text, style="bold" if main else "")

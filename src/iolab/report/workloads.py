@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from iolab.analysis.points import FIGURES, PointSummary, alarms, positive_values, sentinel_of
+from iolab.analysis.points import PointSummary, alarms, positive_values, sentinel_of
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.core.target_state import RoundsSeries
@@ -113,7 +113,7 @@ def _sentinel(brief: Brief, looks: Mapping[str, Look]) -> Iterator[ChartGroup]:
     if point is None or point.configuration not in looks:
         return
     workload = next(one for one in brief.study.workloads if one.id == point.workload)
-    metric = FIGURES[workload.indicator]
+    metric = workload.metric or workload.rate
     own = [
         result
         for result in brief.results

@@ -163,9 +163,10 @@ class SessionReader:
 
         Those of runs that results asked for follow, as they were made.
 
-        Each says in which sitting it was measured.
+        Each says in which sitting it was measured, and of what kind its job was.
         """
         heads = self._read_heads()[0]
+        loads = {one.id: one.job.stored_as for one in self.study.workloads}
         begun = self.begun()
         order = {(run.point.digest, run.repeat): run.order for run in self.plan.runs}
         last = len(order)
@@ -175,6 +176,7 @@ class SessionReader:
             dataclasses.replace(
                 heads[key].analysis.result,
                 sitting=max(1, bisect_right(begun, heads[key].started_real_ns)),
+                load=loads[heads[key].analysis.result.workload],
             )
             for key in keys
         )

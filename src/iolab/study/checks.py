@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from iolab.core.configuration import AxisMode, Objective
 from iolab.core.host import HostKind, Role
 from iolab.core.target_state import Purge
-from iolab.core.workload import Indicator
+from iolab.core.workload import BY_LATENCY
 from iolab.study.document import Document, Faults, Path
 from iolab.study.file import (
     ITEMS,
@@ -98,7 +98,7 @@ def _peak_faults(workload: WorkloadTable, varied: list[str]) -> Iterator[_Fault]
     if not varied:
         do = f"Give several values to iodepth, to numjobs, to both, or to {PER_NODE}."
         yield "objective", "has objective = 'peak' and no axis to search", do
-    if workload.indicator is Indicator.LATENCY:
+    if workload.indicator == BY_LATENCY:
         do = "Write indicator = 'iops' or 'bandwidth'."
         yield "indicator", "has objective = 'peak' and indicator = 'latency'", do
 

@@ -20,6 +20,9 @@ from iolab.core.host import HostKind, Role
 from iolab.core.stopping import PRESETS, LoadKind, RuleSettings
 from iolab.core.study import MethodKind, OnFailure, Order
 from iolab.core.workload import (
+    BY_BANDWIDTH,
+    BY_IOPS,
+    BY_LATENCY,
     FIO_ENGINE,
     IOENGINES,
     NATIVE_ENGINE,
@@ -303,8 +306,8 @@ WRITTEN_KINDS: Final = tuple(kind for kind in HostKind if kind is not HostKind.V
 
 WrittenKind = Annotated[HostKind, values.choice(HostKind, "kinds of host", WRITTEN_KINDS)]
 IO_ENGINES: Final = (FIO_ENGINE, NATIVE_ENGINE)
-IO_INDICATORS: Final = (Indicator.IOPS, Indicator.BANDWIDTH, Indicator.LATENCY)
-IoIndicator = Annotated[Indicator, values.choice(Indicator, "indicators", IO_INDICATORS)]
+IO_INDICATORS: Final = (BY_IOPS, BY_BANDWIDTH, BY_LATENCY)
+IoIndicator = Annotated[Indicator, values.word(IO_INDICATORS, "indicators")]
 
 
 class CapacityTable(Table):

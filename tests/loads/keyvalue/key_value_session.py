@@ -13,7 +13,7 @@ from iolab.core.metric import HostResult, Metric, Result
 from iolab.core.run import Budget, Plan, PlannedRun, Point, RunRecord
 from iolab.core.run import RunStatus as Status
 from iolab.core.study import Study
-from iolab.core.workload import Axis, Indicator, Workload
+from iolab.core.workload import BY_KEY_OPERATIONS, Axis, Workload
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM_WRITE_RANDOM,
     READ_WHILE_WRITING,
@@ -80,6 +80,7 @@ class KeySource(Source):
                 for index, host in enumerate(record.hosts)
             ),
             verdict=self.verdicts.get(key, VALID),
+            load=run.point.job.stored_as,
             spread=kind.spreads(view).get(WHOLE_RUN),
         )
 
@@ -106,7 +107,7 @@ def rocksdb(
         ),
     )
     workloads = tuple(
-        Workload(name, title, job, sweep, Indicator.KEY_OPERATIONS)
+        Workload(name, title, job, sweep, BY_KEY_OPERATIONS)
         for name, title, job in jobs[:workload_count]
     )
     title, question = "An SSD under RocksDB", "How many operations a second does RocksDB reach?"
@@ -131,7 +132,7 @@ def cassandra(
             title,
             YcsbJob(mix, records=100_000, threads=16, rate_ops_per_s=rates[0] if rates else None),
             sweep,
-            Indicator.KEY_OPERATIONS,
+            BY_KEY_OPERATIONS,
         )
         for name, (title, mix) in MIXES.items()
         if not rates or name in "ac"

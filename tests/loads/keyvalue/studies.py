@@ -10,8 +10,9 @@ from iolab.analysis.points import PointSummary, summarise
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
-from iolab.core.workload import Axis, Indicator, Workload
+from iolab.core.workload import BY_KEY_OPERATIONS, Axis, Workload
 from iolab.loads.keyvalue.metrics import units_of
+from iolab.loads.keyvalue.workload import KeyValueJob
 from tests.analysis.test_points import STUDY as PLAIN
 from tests.loads.keyvalue.records import BENCH, READ
 
@@ -23,7 +24,7 @@ _WORKLOAD: Final = Workload(
     "Random reads",
     BENCH,
     (Axis("threads", THREADS),),
-    Indicator.KEY_OPERATIONS,
+    BY_KEY_OPERATIONS,
 )
 
 STUDY: Final[Study] = replace(
@@ -71,6 +72,7 @@ def _result(
         metrics=metrics,
         hosts=(),
         verdict=Verdict(level, ()),
+        load=KeyValueJob.stored_as,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.core.workload import Axis, Indicator
+from iolab.core.workload import BY_KEY_OPERATIONS, Axis
 from iolab.loads.keyvalue.options import DB_BENCH_OPTIONS, YCSB_OPTIONS
 from iolab.loads.keyvalue.workload import (
     Distribution,
@@ -22,7 +22,7 @@ def test_the_defaults_of_db_bench_are_those_of_the_documentation() -> None:
     (workload,) = load(db_bench()).workloads
     loaded = KeyValueSet(1000, 16, 1024, 4096, bloom_bits=10)
     assert workload.job == KeyValueJob("readrandom", loaded, 4, 8 << 20, read_percent=80)
-    assert (workload.indicator, workload.repeats) == (Indicator.KEY_OPERATIONS, None)
+    assert (workload.indicator, workload.repeats) == (BY_KEY_OPERATIONS, None)
 
 
 def test_every_key_of_db_bench_reaches_the_job() -> None:
@@ -50,7 +50,7 @@ def test_the_defaults_of_ycsb_are_those_of_the_documentation() -> None:
     (workload,) = load(ycsb()).workloads
     mix = ((KeyOperation.READ, 0.5), (KeyOperation.UPDATE, 0.5))
     assert workload.job == YcsbJob(mix, 1000, 8, 4, 1024, Distribution.UNIFORM)
-    assert workload.indicator is Indicator.KEY_OPERATIONS
+    assert workload.indicator == BY_KEY_OPERATIONS
 
 
 def test_every_key_of_ycsb_reaches_the_job() -> None:

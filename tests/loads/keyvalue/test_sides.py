@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.analysis.adaptive import Log, rate_of
+from iolab.analysis.adaptive import Log
 from iolab.analysis.comparison import compare_sides
 from iolab.analysis.comparison_sides import Side
 from iolab.analysis.differences import differences
@@ -154,7 +154,7 @@ def test_bins_that_begin_at_nothing_do_not_break_an_interval() -> None:
 
 
 def test_repeats_are_counted_by_the_headline_figure() -> None:
-    assert rate_of(STUDY.workloads[0]) == "ops_per_s"
+    assert STUDY.workloads[0].rate == "ops_per_s"
     runs = results(BASE, rates([100.0, 102.0, 98.0]))
     widths = Log(STUDY, runs).half_widths([runs[0].digest])
     assert 0 < widths[runs[0].digest] < 0.1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, Point, RunRecord
-from iolab.core.workload import Access, Axis, Indicator, Workload
+from iolab.core.workload import BY_IOPS, BY_OPERATIONS, Access, Axis, Workload
 from iolab.loads.metadata.workload import MDTEST_ENGINE, METADATA_ENGINE, MetadataJob, Operation
 from tests.judging import judge
 from tests.loads.metadata.records import Shape, made, mdtest_record
@@ -72,7 +72,7 @@ class MetadataSource(Source):
 def metadata_workload(asked: MetadataJob = JOB, *ranks: int) -> Workload:
     sweep = (Axis("ranks", ranks),) if ranks else ()
     title = "Metadata operations"
-    return Workload("metadata", title, asked, sweep, Indicator.OPERATIONS, repeats=3)
+    return Workload("metadata", title, asked, sweep, BY_OPERATIONS, repeats=3)
 
 
 def kpi_with_metadata(
@@ -82,9 +82,7 @@ def kpi_with_metadata(
     configurations: tuple[Configuration, ...] = one_configuration("client-1", "client-2"),
 ) -> MetadataSource:
     """One indicator of I/O, and metadata load three times."""
-    reads = workload(
-        "read-iops", "Read IOPS", job(Access.RANDREAD, 4096, 8, 64), (), Indicator.IOPS
-    )
+    reads = workload("read-iops", "Read IOPS", job(Access.RANDREAD, 4096, 8, 64), (), BY_IOPS)
     load = metadata_workload(asked, *ranks)
     title = "Key performance indicators of a file system"
     question = "How many files can this cluster create, stat, read and remove a second?"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.metrics import METADATA_UNITS, is_metadata, point_statistics
-from iolab.loads.metadata.workload import Operation
+from iolab.loads.metadata.workload import MetadataJob, Operation
 from tests.analysis.records import healthy
 from tests.judging import judge
 from tests.loads.metadata.records import made, mdtest_record
@@ -32,6 +32,7 @@ def result(repeat: int, level: Level = Level.VALID, **values: float) -> Result:
         metrics={key: Metric(values.get(key), unit) for key, unit in METADATA_UNITS.items()},
         hosts=(),
         verdict=Verdict(level, ()),
+        load=MetadataJob.stored_as,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iolab.core.host import HostFacts
-from iolab.core.workload import Axis, Indicator
+from iolab.core.workload import BY_OPERATIONS, Axis
 from iolab.errors import HostError
 from iolab.loads.metadata.study import iteration_seconds, operations_of, space_of
 from iolab.loads.metadata.workload import MDTEST_ENGINE, METADATA_ENGINE, MetadataJob, Operation
@@ -36,7 +36,7 @@ def jobs(text: str, *sets: str) -> list[MetadataJob]:
 def test_the_defaults_are_empty_files_of_the_next_client() -> None:
     (workload,) = load(metadata()).workloads
     assert workload.job == MetadataJob(METADATA_ENGINE, 4, 10, rank_shift=4)
-    assert (workload.indicator, workload.repeats) == (Indicator.OPERATIONS, None)
+    assert (workload.indicator, workload.repeats) == (BY_OPERATIONS, None)
 
 
 def test_every_key_reaches_the_job() -> None:

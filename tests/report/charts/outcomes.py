@@ -7,15 +7,16 @@ from typing import Final
 
 from iolab.analysis.points import PointSummary, summarise
 from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
+from iolab.core.metric_spec import spec_of
 from iolab.core.run import RunStatus
-from iolab.core.workload import Access, Indicator, Workload
+from iolab.core.workload import BY_IOPS, Access, Workload
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.lines import Line, quantity_figure, rate_of, rate_unit
+from iolab.report.charts.lines import Line, quantity_figure, rate_of
 from tests.report.studies import one_configuration
 from tests.report.synthetic import job, study_of, workload
 
 WORKLOAD: Final = workload(
-    "rand-read-4k", "Random read", job(Access.RANDREAD, 4096), (1, 8), Indicator.IOPS
+    "rand-read-4k", "Random read", job(Access.RANDREAD, 4096), (1, 8), BY_IOPS
 )
 
 
@@ -50,5 +51,5 @@ def points(results: Sequence[Result]) -> tuple[PointSummary, ...]:
 
 def rate_figure(workload: Workload, axis: str, lines: Sequence[Line]) -> Figure:
     """What a workload is run for against an axis."""
-    rate = rate_of(workload.indicator)
-    return quantity_figure(workload.title, axis, lines, rate, rate_unit(rate))
+    rate = rate_of(workload.rate)
+    return quantity_figure(workload.title, axis, lines, rate, spec_of(rate.key).unit)

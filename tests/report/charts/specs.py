@@ -8,7 +8,6 @@ from typing import Final
 
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level, Metric
-from iolab.core.workload import Indicator
 from iolab.guests.latency_account import account_figure
 from iolab.guests.node_chart import inside_figure
 from iolab.report.charts.chart import Figure
@@ -103,9 +102,9 @@ def figures() -> dict[str, Figure]:
         "distribution": distribution_figure(
             "Random read", "Latency by percentile", [Drawn(CURVE, "read", SERIES[0])]
         ),
-        "load": load_figure("Random read", "iodepth", lines(), rate_of(Indicator.IOPS)),
+        "load": load_figure("Random read", "iodepth", lines(), rate_of("iops")),
         "tradeoff": tradeoff_figure(
-            "Random read", "iodepth", lines(), rate_of(Indicator.IOPS), "1/s", (MEAN, TAIL)
+            "Random read", "iodepth", lines(), rate_of("iops"), "1/s", (MEAN, TAIL)
         ),
         "timeline": timeline_figure("A run", "Over time", timeline(), SERIES[2]),
         "beside": beside_figure(

@@ -10,7 +10,6 @@ import pytest
 
 from iolab.core.configuration import Limit
 from iolab.core.metric import Level
-from iolab.core.workload import Indicator
 from iolab.report.charts.chart import Figure, Spec
 from iolab.report.charts.lines import MEAN, Line, load_figure, rate_of, shape_of
 from iolab.report.charts.tradeoff import tradeoff_figure
@@ -143,7 +142,7 @@ def test_an_interval_that_says_nothing_is_not_drawn_and_does_not_stretch_an_axis
     wild = [Line("c", SERIES[0], (), points(pair))]
     (point,) = wild[0].points
     assert (point.metrics["iops"].high or 0.0) > 1e9
-    figure = load_figure("s", "iodepth", wild, rate_of(Indicator.IOPS))
+    figure = load_figure("s", "iodepth", wild, rate_of("iops"))
     assert not [one for plot in (0, 1) for one in of(figure, "rule", plot=plot)]
     ends = [
         plot["layer"][0]["encoding"]["y"]["scale"]["domain"][1] for plot in figure.spec["vconcat"]
@@ -155,7 +154,7 @@ def test_an_interval_that_says_nothing_is_not_drawn_and_does_not_stretch_an_axis
 def test_the_knee_and_the_most_under_a_limit_are_named_at_their_points() -> None:
     first = replace(lines()[0], knee=4)
     limit = Limit("lat_ns_mean", 60_000.0)
-    rate = rate_of(Indicator.IOPS)
+    rate = rate_of("iops")
     figure = tradeoff_figure("s", "iodepth", [first], rate, "1/s", (MEAN,), limit=limit)
     named = [one for one in rows(of(figure, "text"), "x", "y", "t") if "limit" in (one[2] or "")]
     assert named == [(*near(70, 57.142857), "knee, limit")]

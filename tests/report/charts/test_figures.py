@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.core.metric import Level
-from iolab.core.workload import Indicator
 from iolab.report.charts.chart import LINE_GAP, linear_scale, log_scale, spread, time_ticks
 from iolab.report.charts.distribution import MARKS, Drawn, at_percent, distribution_figure
 from iolab.report.charts.lines import MAX_LINES, MEAN, Line, rate_of, shape_of
@@ -161,14 +160,14 @@ def test_a_line_without_points_is_told_by_its_name_as_it_is_written() -> None:
         ([none, lines()[1]], "SSD A: no point has both values. Performance: from "),
         ([none], "No point has both values."),
     ):
-        figure = tradeoff_figure("s", "iodepth", drawn, rate_of(Indicator.IOPS), "1/s", (MEAN,))
+        figure = tradeoff_figure("s", "iodepth", drawn, rate_of("iops"), "1/s", (MEAN,))
         assert figure.finding.startswith(says)
 
 
 def test_arrows_on_a_tradeoff_point_to_more_load_also_where_the_line_turns_back() -> None:
     found = points([result(1, 20_000.0), result(4, 90_000.0), result(8, 50_000.0)])
     drawn = [Line("c", SERIES[0], (), found)]
-    figure = tradeoff_figure("s", "iodepth", drawn, rate_of(Indicator.IOPS), "1/s", (MEAN,))
+    figure = tradeoff_figure("s", "iodepth", drawn, rate_of("iops"), "1/s", (MEAN,))
     (heads,) = [layer for layer in figure.spec["layer"] if "angle" in layer["encoding"]]
     forth, back = heads["data"]["values"]
     assert 0 < forth["a"] < 180

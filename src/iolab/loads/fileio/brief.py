@@ -1,201 +1,43 @@
-"""I/O on files in briefs and exports: its best points, charts, curves, runs and hosts."""
+"""I/O on files in briefs and exports, of which some may be swept over guests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from iolab.analysis.curves import findings
-from iolab.analysis.findings import bends
-from iolab.analysis.points import FIGURES, Axis, PointSummary, summarise
-from iolab.analysis.steady import measured_window
-from iolab.analysis.sums import DIRECTIONS, measure
-from iolab.core.metric import Result
-from iolab.core.run import RunRecord
-from iolab.core.samples import Direction
+from iolab.analysis.points import PointSummary
 from iolab.core.study import Study
-from iolab.core.workload import Indicator, Job, Workload
-from iolab.loads.fileio.terminal import points_screen
-from iolab.report.best import Headline, best_figure, headlines_of
+from iolab.core.workload import AnyJob, Job
+from iolab.report.best import Headline
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import (
-    Look,
-    axis_figures,
-    run_distribution,
-    workload_distribution,
-)
-from iolab.report.kinds import Anchors, Charts, HostsReport, Latencies, LoadReport, Looks, Measured
-from iolab.report.numbers import NOTHING, show
-from iolab.report.page_parts import BestFigure, ChartGroup
-from iolab.report.palette import Token
-from iolab.report.points import point_table
-from iolab.report.results import POINTS_NOTE, markdown_lines, markdown_row
-from iolab.report.run_series import curve_of, load_panels
-from iolab.report.series import Grid, Panel, RunDetail
-from iolab.report.table import Table, axis_names
-from iolab.report.tables import SHOWN_METRICS, hosts_table, results_table, workloads_table
-from iolab.report.terminal import Screen
+from iolab.report.kinds import Anchors, Charts, HostsReport, Looks
+from iolab.report.one_figure import OneFigureReport, load_charts
+from iolab.report.table import Table
+from iolab.report.tables import workloads_table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FileReport(LoadReport):
+class FileReport(OneFigureReport):
     """I/O on files, of which `hosts` tell what is swept over guests."""
 
     hosts: HostsReport
 
-    has_one_figure: ClassVar[bool] = True
+    jobs: ClassVar[tuple[type[AnyJob], ...]] = (Job,)
     lays_out_files: ClassVar[bool] = True
-
-    def owns(self, result: Result) -> bool:
-        """By its rate."""
-        return "iops" in result.metrics
-
-    def makes(self, workload: Workload) -> bool:
-        """By its job."""
-        return isinstance(workload.job, Job)
-
-    def is_measured(self, result: Result) -> bool:
-        """Whether it has a rate."""
-        rate = result.metrics.get("iops")
-        return rate is not None and rate.value is not None
-
-    def figure(self, result: Result, workload: Workload) -> str:
-        """The figure that its workload is run for."""
-        figure = show(result.metrics.get(FIGURES[workload.indicator]))
-        return f"{figure} mean" if workload.indicator is Indicator.LATENCY else figure
-
-    def hosts_table(self, result: Result) -> Table:
-        """Rates and latencies."""
-        return hosts_table(result)
-
-    def host_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
-        """The rate that its workload is run for."""
-        return "bw_bytes_per_s" if workload.indicator is Indicator.BANDWIDTH else "iops"
-
-    def latencies(self, record: RunRecord, name: str) -> Latencies:
-        """Reads and writes apart."""
-        load = measure(record, measured_window(record))
-        hosts = list(range(len(record.hosts)))
-        every = [int(direction) for direction in DIRECTIONS]
-        busy = [way for way in every if load.bins[:, way].sum()]
-        return Latencies(
-            whole=curve_of(name, load.histogram(hosts, every)),
-            curves=tuple(
-                curve_of(Direction(way).name.lower(), load.histogram(hosts, [way])) for way in busy
-            ),
-            window=load.cut.common,
-        )
-
-    def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
-        """See `load_panels`."""
-        return load_panels(record, grid)
-
-    def distribution(self, subject: str, detail: RunDetail, token: Token) -> Figure | None:
-        """See `run_distribution`."""
-        return run_distribution(subject, detail, token)
 
     def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
         """Every workload; of guests each mix is one by itself."""
-        every = headlines_of(study, points)
+        every = OneFigureReport.headlines(self, study, points)
         plain = (one for one in every if not self.hosts.are_swept(one.workload))
         return (*plain, *self.hosts.headlines(study, points))
 
-    def best_figures(self, told: Measured) -> tuple[BestFigure, ...]:
-        """Of each workload its figure with the mean latency and p99.5."""
-        found = self.headlines(told.study, told.points)
-        return tuple(best_figure(one, _latencies(one)) for one in found)
-
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:  # noqa: ARG002
-        """Throughput and latency against the axis, and latency by percentile."""
-        plain = (
-            one
-            for one in brief.study.workloads
-            if self.makes(one) and not self.hosts.are_swept(one)
-        )
-        knees = {
-            (one.workload, one.configuration, one.fixed): one.load
-            for one in bends(brief.study, brief.points)
-        }
-        own = {one.id: list(_charts(brief, one, looks, knees)) for one in plain}
-        return {**own, **self.hosts.charts(brief, looks)}
-
-    def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
-        """See `results_table`."""
-        return results_table(study, results, anchors)
+        """As of any load, and those of guests."""
+        workloads = [one for one in brief.study.workloads if self.makes(one)]
+        plain = [one for one in workloads if not self.hosts.are_swept(one)]
+        return {**load_charts(brief, plain, looks), **self.hosts.charts(brief, looks)}
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """The jobs."""
         return (workloads_table(study),)
-
-    def screen(
-        self,
-        study: Study,
-        results: Sequence[Result],  # noqa: ARG002
-        points: Sequence[PointSummary],
-        *,
-        repeats: bool,
-    ) -> Screen:
-        """A line a point."""
-        yield points_screen(study, points, repeats=repeats)
-
-    def markdown(self, study: Study, results: Sequence[Result]) -> str:
-        """The points where they have repeats, then the runs."""
-        points, text = summarise(results, study), ""
-        if len(points) < len(results):
-            text = f"\n{markdown_lines(point_table(points))}\n\n{POINTS_NOTE}\n"
-        return f"{text}\n{_runs_text(results)}"
-
-
-def _charts(
-    brief: Brief,
-    workload: Workload,
-    looks: Mapping[str, Look],
-    knees: Mapping[tuple[str, str, Axis], int],
-) -> Iterator[ChartGroup]:
-    """Rate and latency over the load; apart from these, latency by percentile."""
-    own = [point for point in brief.points if point.key.workload == workload.id]
-    curves = findings(brief.study, brief.results).curves
-    best = [one for one in headlines_of(brief.study, own) if one.workload is workload]
-    mine = {(who, fixed): at for (what, who, fixed), at in knees.items() if what == workload.id}
-    figures = axis_figures(workload, own, looks, curves, mine)
-    results = [result for result in brief.results if result.workload == workload.id]
-    by_percentile = workload_distribution(workload, best, results, brief.details, looks)
-    further = () if by_percentile is None else (by_percentile,)
-    if figures or further:
-        yield ChartGroup(workload.title, tuple(figures), further=further)
-
-
-def _latencies(headline: Headline) -> tuple[tuple[str, str], ...]:
-    """What is known of the latency where it is not the figure itself."""
-    best = headline.best
-    if best is None:
-        return ()
-    named = (("mean", best.lat_mean), ("p99.5", best.lat_tail))
-    own = FIGURES[headline.workload.indicator]
-    return tuple(
-        (name, show(one))
-        for name, one in named
-        if one.value is not None and not (name == "mean" and own == "lat_ns_mean")
-    )
-
-
-def _runs_text(results: Sequence[Result]) -> str:
-    axes = axis_names(results)
-    heads = ["Configuration", "Workload", *axes, "Repeat"]
-    heads += [heading for _, heading in SHOWN_METRICS] + ["Verdict"]
-    rows = [
-        [
-            result.configuration,
-            result.workload,
-            *(str(dict(result.axis).get(axis, NOTHING)) for axis in axes),
-            str(result.repeat),
-            *(show(result.metrics.get(key), bare_rate=True) for key, _ in SHOWN_METRICS),
-            result.verdict.level.value,
-        ]
-        for result in results
-    ]
-    rule = ["---"] * (3 + len(axes)) + ["---:"] * len(SHOWN_METRICS) + ["---"]
-    lines = [markdown_row(heads), f"| {' | '.join(rule)} |", *map(markdown_row, rows)]
-    return "\n".join(lines) + "\n"

@@ -9,6 +9,8 @@ from typing import Final
 from iolab.core.configuration import Objective
 from iolab.core.study import Study
 from iolab.core.workload import (
+    BY_BANDWIDTH,
+    BY_IOPS,
     FIO_ENGINE,
     NATIVE_ENGINE,
     SYNC_IOENGINES,
@@ -501,4 +503,4 @@ def _ioengine(table: WorkloadTable) -> str:
 
 def _usual_indicator(table: WorkloadTable) -> Indicator:
     large = parse_size(table.bs[0]) >= BANDWIDTH_BLOCK_BYTES
-    return Indicator.BANDWIDTH if large else Indicator.IOPS
+    return BY_BANDWIDTH if large else BY_IOPS

@@ -14,7 +14,7 @@ from iolab.analysis.steady import measured_window
 from iolab.core.metric import Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
-from iolab.core.workload import Workload
+from iolab.core.workload import AnyJob, Workload
 from iolab.loads.keyvalue.charts import (
     GAIN_NOTE,
     LARGEST_NOTE,
@@ -31,7 +31,7 @@ from iolab.loads.keyvalue.evidence import (
     servers_table,
     statistics_tables,
 )
-from iolab.loads.keyvalue.metrics import WHOLE_KEY, is_key_value, latency_key
+from iolab.loads.keyvalue.metrics import WHOLE_KEY, latency_key
 from iolab.loads.keyvalue.record import server_in
 from iolab.loads.keyvalue.report import (
     brief_operations,
@@ -42,12 +42,11 @@ from iolab.loads.keyvalue.report import (
     key_points_table,
     key_runs_table,
     main_operation,
-    on_keys,
     operations_table,
 )
 from iolab.loads.keyvalue.sums import measure_key_value
 from iolab.loads.keyvalue.terminal import keys_screen
-from iolab.loads.keyvalue.workload import BinnedLatency, KeyOperation
+from iolab.loads.keyvalue.workload import BinnedLatency, KeyOperation, KeyValueJob, YcsbJob
 from iolab.report.best import Headline
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
@@ -75,15 +74,8 @@ RUNS_MAX: Final = 512
 class KeyValueReport(LoadReport):
     """Operations on a key-value store, by any engine."""
 
+    jobs: ClassVar[tuple[type[AnyJob], ...]] = (KeyValueJob, YcsbJob)
     item: ClassVar[str] = "operation"
-
-    def owns(self, result: Result) -> bool:
-        """By its rate of operations."""
-        return is_key_value(result)
-
-    def makes(self, workload: Workload) -> bool:
-        """By its job."""
-        return on_keys(workload.job)
 
     def is_measured(self, result: Result) -> bool:
         """Whether it has a rate."""

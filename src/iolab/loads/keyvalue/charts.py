@@ -364,7 +364,7 @@ def _figures(group: Group, looks: Mapping[str, Look], found: Sequence[Gains]) ->
     """Rate and latency over the load, and one against the other."""
     lines, axis = lines_of(group, looks), group.axis
     metrics = [point.metrics for point in group.points]
-    rate, main = rate_of(group.workload.indicator), main_operation(metrics)
+    rate, main = rate_of(group.workload.rate), main_operation(metrics)
     if main not in timed(metrics):
         yield quantity_figure(group.title, axis, lines, rate, UNIT)
         return
@@ -399,7 +399,7 @@ def _tradeoffs(group: Group, lines: Sequence[Line], main: KeyOperation) -> Itera
     metrics = [point.metrics for point in group.points]
     tail = drawn_tail(group.workload.job, metrics, main)
     pair = (_latency(main, "mean"), _latency(main, tail, alone=len(lines) > 1))
-    rate, note = rate_of(group.workload.indicator), _wanted(group, main, tail)
+    rate, note = rate_of(group.workload.rate), _wanted(group, main, tail)
     for part in (pair,) if len(lines) == 1 else tuple((one,) for one in pair):
         yield tradeoff_figure(
             group.title,

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from iolab.core.engine import EngineName
 from iolab.core.study import Study
-from iolab.core.workload import Axis, Indicator, Workload
+from iolab.core.workload import BY_KEY_OPERATIONS, Axis, Indicator, Workload
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
     EMBEDDED,
@@ -216,7 +216,7 @@ YCSB_AXES: Final = ("threads", "rate")
 
 DB_BENCH_ENGINES: Final = (DB_BENCH_ENGINE,)
 YCSB_ENGINES: Final = (YCSB_ENGINE,)
-INDICATORS: Final = (Indicator.KEY_OPERATIONS,)
+INDICATORS: Final = (BY_KEY_OPERATIONS,)
 
 KEYS_MAX: Final = 1_000_000_000_000
 """A pebibyte of keys and values at a kilobyte each."""
@@ -250,7 +250,7 @@ HEAP_BYTES_MIN: Final = 256 << 20
 
 REPLICATION_MAX: Final = 100
 
-KeyIndicator = Annotated[Indicator, values.choice(Indicator, "indicators", INDICATORS)]
+KeyIndicator = Annotated[Indicator, values.word(INDICATORS, "indicators")]
 Threads = Annotated[int, values.whole(1, THREADS_MAX)]
 BlockBytes = Annotated[int | str, values.size(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX, multiple=1)]
 Bytes = Annotated[int | str, values.size(0, BYTES_MAX, multiple=1)]
@@ -277,7 +277,7 @@ class DbBenchTable(Table):
     read_percent: Annotated[int, values.whole(0, 100)] | None = None
     write_rate: Annotated[int | str, values.size(1, BYTES_MAX, multiple=1)] | None = None
     database: TargetPath | None = None
-    indicator: KeyIndicator = Indicator.KEY_OPERATIONS
+    indicator: KeyIndicator = BY_KEY_OPERATIONS
     db_bench: dict[str, Label] = Field(default_factory=dict)
 
 
@@ -307,7 +307,7 @@ class YcsbTable(Table):
     )
     rate: Annotated[list[Annotated[int, values.whole(1, RATE_MAX)]], Numbers] | None = None
     memory: MemoryBytes | None = None
-    indicator: KeyIndicator = Indicator.KEY_OPERATIONS
+    indicator: KeyIndicator = BY_KEY_OPERATIONS
     ycsb: dict[str, Label] = Field(default_factory=dict)
 
 

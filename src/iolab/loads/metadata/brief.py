@@ -12,11 +12,10 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
-from iolab.core.workload import Workload
+from iolab.core.workload import AnyJob, Workload
 from iolab.loads.metadata.charts import operation_charts, operation_figures
 from iolab.loads.metadata.metrics import (
     FILE_OPERATIONS,
-    is_metadata,
     measure_metadata,
     point_statistics,
 )
@@ -50,17 +49,10 @@ from iolab.report.terminal import Screen
 class MetadataReport(LoadReport):
     """Operations on files and trees, of which nothing adds up to one figure."""
 
+    jobs: ClassVar[tuple[type[AnyJob], ...]] = (MetadataJob,)
     has_one_rate: ClassVar[bool] = False
     lays_out_files: ClassVar[bool] = True
     spread_names: ClassVar[Mapping[str, str]] = {one.key: name for one, name in NAMES.items()}
-
-    def owns(self, result: Result) -> bool:
-        """By the metrics of its operations."""
-        return is_metadata(result)
-
-    def makes(self, workload: Workload) -> bool:
-        """By its job."""
-        return isinstance(workload.job, MetadataJob)
 
     def is_measured(self, result: Result) -> bool:
         """Whether any operation was."""

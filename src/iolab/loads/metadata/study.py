@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from iolab.core.engine import EngineName
-from iolab.core.workload import Axis, Indicator, Workload
+from iolab.core.workload import BY_OPERATIONS, Axis, Indicator, Workload
 from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
     MDTEST_OPTIONS,
@@ -45,9 +45,7 @@ PHASE_LEAST_S: Final = 0.1
 PHASE_MOST_S: Final = 3600.0
 """A phase that is shorter is not judged at all; one of an hour is its own study."""
 
-OperationsIndicator = Annotated[
-    Indicator, values.choice(Indicator, "indicators", (Indicator.OPERATIONS,))
-]
+OperationsIndicator = Annotated[Indicator, values.word((BY_OPERATIONS,), "indicators")]
 
 
 class MetadataTable(Table):
@@ -62,7 +60,7 @@ class MetadataTable(Table):
     file_bytes: Annotated[int | str, values.size(0, RANK_FILE_BYTES_MAX, multiple=1)] = 0
     phase_runtime: Annotated[float, values.seconds(PHASE_LEAST_S, PHASE_MOST_S)] | None = None
     iterations: Annotated[int, values.whole(1, REPEATS_MAX)] | None = None
-    indicator: OperationsIndicator = Indicator.OPERATIONS
+    indicator: OperationsIndicator = BY_OPERATIONS
     mdtest: dict[str, Label] = Field(default_factory=dict)
 
 

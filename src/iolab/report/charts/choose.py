@@ -11,6 +11,7 @@ from iolab.analysis.curves import Curve
 from iolab.analysis.findings import LOADS
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Result
+from iolab.core.metric_spec import spec_of
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.report.best import Headline
@@ -25,7 +26,6 @@ from iolab.report.charts.lines import (
     load_figure,
     quantity_figure,
     rate_of,
-    rate_unit,
 )
 from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.numbers import axis_label, axis_number, short
@@ -100,10 +100,12 @@ def axis_figures(
     lines = _lines(points, axis, looks, own, knees)
     has_latency = any(_known(point, "lat_ns_mean") for point in points)
     has_load = any(_known(point, "iops") for point in points)
-    rate = rate_of(workload.indicator)
+    rate = rate_of(workload.rate)
     if not has_latency:
         title = workload.title
-        return [quantity_figure(title, axis, lines, rate, rate_unit(rate))] if has_load else []
+        return (
+            [quantity_figure(title, axis, lines, rate, spec_of(rate.key).unit)] if has_load else []
+        )
     if not has_load:
         return [latency_figure(workload.title, axis, lines)]
     figures = [load_figure(workload.title, axis, lines, rate)]
@@ -116,7 +118,9 @@ def axis_figures(
         shown = (*shown[:1], Quantity(limit.metric, name, name))
     return [
         *figures,
-        tradeoff_figure(workload.title, axis, lines, rate, rate_unit(rate), shown, limit=limit),
+        tradeoff_figure(
+            workload.title, axis, lines, rate, spec_of(rate.key).unit, shown, limit=limit
+        ),
     ]
 
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from iolab.analysis.curves import Curve
-from iolab.analysis.metrics import METRIC_UNITS
 from iolab.analysis.points import PointSummary, value_of
 from iolab.core.metric import Level, Metric, Result
-from iolab.core.workload import Indicator
+from iolab.core.metric_spec import spec_of
 from iolab.report.charts.chart import (
     BOTTOM,
     PLOT_WIDTH,
@@ -43,6 +42,7 @@ from iolab.report.numbers import (
     show_value,
 )
 from iolab.report.palette import PAPER, Token
+from iolab.report.phrases import metric_words
 from iolab.report.table import Cell, Table, columns, verdict_cell
 
 _BAND: Final = 0.14
@@ -126,7 +126,7 @@ def predicted_rows(
         return
     for point in curve.points:
         if not point.measured:
-            value = Metric(point.rate, METRIC_UNITS[key], point.low, point.high, 0)
+            value = Metric(point.rate, spec_of(key).unit, point.low, point.high, 0)
             interval = show_interval(value, bare_rate=True).removesuffix(" n=0")
             texts = (name, str(point.load), "predicted", show(value), interval)
             yield (*map(Cell, texts), *[Cell("")] * others, Cell("not measured"))
@@ -180,22 +180,12 @@ class Quantity:
 MEAN: Final = Quantity("lat_ns_mean", "mean latency", "mean")
 TAIL: Final = Quantity("lat_ns_p99", "p99", "p99")
 
-_RATES: Final = {
-    Indicator.IOPS: Quantity("iops", "IOPS"),
-    Indicator.BANDWIDTH: Quantity("bw_bytes_per_s", "Bandwidth"),
-    Indicator.LATENCY: Quantity("iops", "IOPS"),
-    Indicator.KEY_OPERATIONS: Quantity("ops_per_s", "Operations a second"),
-}
+_RATES: Final = {"iops": "IOPS", "bw_bytes_per_s": "Bandwidth", "ops_per_s": "Operations a second"}
 
 
-def rate_of(indicator: Indicator) -> Quantity:
-    """What a workload of that indicator does a second."""
-    return _RATES[indicator]
-
-
-def rate_unit(quantity: Quantity) -> str:
-    """The unit of such a rate."""
-    return {"bw_bytes_per_s": "bytes/s", "iops": "1/s"}.get(quantity.key, "ops/s")
+def rate_of(key: str) -> Quantity:
+    """A rate by its metric's key, with its name on an axis."""
+    return Quantity(key, _RATES.get(key, metric_words(key)))
 
 
 def shape_of(level: Level) -> str:
@@ -232,7 +222,7 @@ def load_figure(
     drawn = lines[:MAX_LINES]
     if len({line.token for line in drawn}) == len(drawn):
         drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
-    unit = rate_unit(rate)
+    unit = spec_of(rate.key).unit
     scale = linear_scale(unit, _drawn(drawn, rate), ticks=3)
     layers = [layer for line in drawn for layer in line_layers(line, axis, rate.key, scale)]
     named = drawn if len(drawn) > 1 else ()

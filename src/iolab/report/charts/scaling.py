@@ -12,6 +12,7 @@ from typing import Final
 
 from iolab.analysis.curves import HOSTS, Scaling, Step
 from iolab.core.metric import Metric
+from iolab.core.metric_spec import spec_of
 from iolab.report.charts.chart import (
     BOTTOM,
     PLOT_WIDTH,
@@ -36,7 +37,6 @@ from iolab.report.charts.lines import (
     line_ends,
     line_layers,
     quantity_figure,
-    rate_unit,
     trust_of,
 )
 from iolab.report.numbers import count, short, show, show_interval, show_value
@@ -80,7 +80,7 @@ class Drawn:
 def growth_figure(subject: str, curves: Sequence[Drawn]) -> Figure:
     """The rate against hosts with the ideal; all curves have one metric."""
     quantity = _RATES[curves[0].scaling.metric]
-    unit = rate_unit(quantity)
+    unit = spec_of(quantity.key).unit
     drawn = curves[:MAX_LINES]
     ideals = [_ideal(one.scaling) for one in drawn]
     values = [v for one in drawn for v in drawn_values(one.line, quantity.key)]
