@@ -271,7 +271,7 @@ class PeakPart:
     def __init__(self, study: Study, search: Search) -> None:
         self._search = search
         self._repeats = Repeats(study)
-        self._metric = search.workload.metric or IOPS
+        self._metric = search.workload.figure
 
     def wants(self, log: Log) -> Sequence[Point]:
         """The next point of the search; when it has ended, a repeat of the best."""
@@ -287,7 +287,7 @@ class PeakPart:
 
 def peak_of(search: Search, log: Log) -> PeakSearch:
     """The search as far as it has come."""
-    metric = search.workload.metric or IOPS
+    metric = search.workload.figure
     found = PeakSearch(search.axes)
     places: dict[str, Place] = {point.digest: place for place, point in search.points.items()}
     sd = log.sd(metric, places)

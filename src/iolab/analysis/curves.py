@@ -96,9 +96,9 @@ def findings(study: Study, results: Sequence[Result]) -> Findings:
     return Findings(
         tuple(curve for curve in curves if curve is not None),
         tuple(
-            PeakFound(s, s.workload.metric or "iops", peak_of(s, log).peak())
+            PeakFound(s, s.workload.figure, peak_of(s, log).peak())
             for s in _of(searches, Objective.PEAK)
-            if any(log.values(p.digest, s.workload.metric or "") for p in s.points.values())
+            if any(log.values(p.digest, s.workload.figure) for p in s.points.values())
         ),
         tuple(load for load in loads if load is not None),
     )

@@ -22,10 +22,7 @@ from iolab.core.metric_spec import Combine, spec_of
 from iolab.core.run import Point, RunStatus
 from iolab.core.stopping import SeriesStatus
 from iolab.core.study import Study
-from iolab.core.workload import (
-    Mixed,
-    Workload,
-)
+from iolab.core.workload import Mixed, Workload
 from iolab.stats.changes import Movement, watch
 from iolab.stats.quantiles import BIN_ERROR
 from iolab.stats.repeats import (
@@ -340,7 +337,7 @@ def alarms(results: Sequence[Result], study: Study) -> tuple[Alarm, ...]:
     point = sentinel_of(study)
     if point is None:
         return ()
-    metric = next(item.metric or item.rate for item in study.workloads if item.id == point.workload)
+    metric = next(item.figure for item in study.workloads if item.id == point.workload)
     found: list[Alarm] = []
     series: list[float] = []
     last = 0

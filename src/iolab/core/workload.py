@@ -304,11 +304,6 @@ _METRICS: Final[Mapping[str, str | None]] = {
 }
 
 
-def metric_of(indicator: Indicator) -> str | None:
-    """The key of the metric that is the headline; None where no single one is."""
-    return _METRICS.get(indicator, indicator)
-
-
 @dataclass(frozen=True, slots=True)
 class Workload:
     """A described behaviour: the job at its first values, and the axes that vary it.
@@ -328,13 +323,18 @@ class Workload:
     @property
     def metric(self) -> str | None:
         """The key of the metric that is its headline; None where no single one is."""
-        return metric_of(self.indicator)
+        return _METRICS.get(self.indicator, self.indicator)
 
     @property
     def rate(self) -> str:
         """The key of the rate of its load, whatever its headline is."""
         key = self.metric
         return key if key and spec_of(key).combine is Combine.RATE else "iops"
+
+    @property
+    def figure(self) -> str:
+        """The key of its headline, or of its rate where no single metric is."""
+        return self.metric or self.rate
 
     @property
     def io(self) -> Job:

@@ -98,7 +98,7 @@ def guests_in(result: Result) -> int:
 
 def group_headlines(group: FleetGroup, study: Study) -> tuple[Headline, ...]:
     """The best point of each configuration that has any, under the group's own name."""
-    key = group.workload.metric or group.workload.rate
+    key = group.workload.figure
     name = " ".join([group.workload.id, *(str(value) for _, value in group.others)])
     named = replace(group.workload, id=name, title=group.title)
     return tuple(

@@ -100,7 +100,7 @@ def headlines_of(
 def _headline(
     workload: Workload, configuration: Configuration, points: Sequence[PointSummary]
 ) -> Headline:
-    return headline_of(workload, configuration, points, workload.metric or workload.rate)
+    return headline_of(workload, configuration, points, workload.figure)
 
 
 def headline_of(

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from iolab.analysis.curves import findings
 from iolab.analysis.findings import bends
-from iolab.analysis.points import Axis, PointSummary, summarise
+from iolab.analysis.points import Axis, PointSummary
 from iolab.analysis.steady import measured_window
 from iolab.analysis.sums import DIRECTIONS, measure
 from iolab.core.metric import Result
@@ -19,7 +19,7 @@ from iolab.core.metric_spec import Combine, spec_of
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction
 from iolab.core.study import Study
-from iolab.core.workload import Workload, metric_of
+from iolab.core.workload import Workload
 from iolab.report.best import Headline, best_figure, headlines_of
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
@@ -34,7 +34,7 @@ from iolab.report.numbers import NOTHING, show
 from iolab.report.page_parts import BestFigure, ChartGroup
 from iolab.report.palette import Token
 from iolab.report.points import point_table
-from iolab.report.results import POINTS_NOTE, markdown_lines, markdown_row
+from iolab.report.results import markdown_row, points_text
 from iolab.report.run_series import curve_of, load_panels
 from iolab.report.series import Grid, Panel, RunDetail
 from iolab.report.table import Table, axis_names
@@ -54,9 +54,8 @@ class OneFigureReport(LoadReport):
 
     def figure(self, result: Result, workload: Workload) -> str:
         """The figure that its workload is run for."""
-        key = metric_of(workload.indicator) or "iops"
-        figure = show(result.metrics.get(key))
-        return f"{figure} mean" if spec_of(key).combine is Combine.MEAN else figure
+        figure = show(result.metrics.get(workload.figure))
+        return f"{figure} mean" if spec_of(workload.figure).combine is Combine.MEAN else figure
 
     def hosts_table(self, result: Result) -> Table:
         """Rates and latencies."""
@@ -64,8 +63,7 @@ class OneFigureReport(LoadReport):
 
     def host_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
         """The rate that its workload is run for."""
-        key = metric_of(workload.indicator) or "iops"
-        return key if spec_of(key).combine is Combine.RATE else "iops"
+        return workload.rate
 
     def latencies(self, record: RunRecord, name: str) -> Latencies:
         """Reads and writes apart."""
@@ -123,10 +121,7 @@ class OneFigureReport(LoadReport):
 
     def markdown(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""
-        points, text = summarise(results, study), ""
-        if len(points) < len(results):
-            text = f"\n{markdown_lines(point_table(points))}\n\n{POINTS_NOTE}\n"
-        return f"{text}\n{_runs_text(results)}"
+        return f"{points_text(study, results, point_table)}\n{_runs_text(results)}"
 
 
 def load_charts(brief: Brief, workloads: Sequence[Workload], looks: Looks) -> Charts:
@@ -164,7 +159,7 @@ def _latencies(headline: Headline) -> tuple[tuple[str, str], ...]:
     if best is None:
         return ()
     named = (("mean", best.lat_mean), ("p99.5", best.lat_tail))
-    own = metric_of(headline.workload.indicator)
+    own = headline.workload.metric
     return tuple(
         (name, show(one))
         for name, one in named

@@ -63,7 +63,7 @@ def _peak(headline: Headline) -> Peak | None:
     best = headline.best
     if best is None:
         return None
-    key = headline.workload.metric or headline.workload.rate
+    key = headline.workload.figure
     run = best.shown
     values = host_values(run, key).values() if len(run.hosts) > 1 else ()
     return Peak(

@@ -9,7 +9,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from iolab.analysis.curves import findings
@@ -280,6 +280,18 @@ def markdown_text(kinds: Kinds, study: Study, results: Sequence[Result]) -> str:
     told = [kind for kind, own in found.items() if own] or list(found)[:1]
     parts = (kind.markdown(study, found[kind]) for kind in told)
     return f"# {_markdown_cell(study.title)}\n{''.join(parts)}"
+
+
+def points_text(
+    study: Study,
+    results: Sequence[Result],
+    table: Callable[[Sequence[PointSummary]], Sequence[Sequence[str]]],
+) -> str:
+    """The points as `table` makes rows of them, with a note; nothing where none has repeats."""
+    points = summarise(results, study)
+    if len(points) == len(results):
+        return ""
+    return f"\n{markdown_lines(table(points))}\n\n{POINTS_NOTE}\n"
 
 
 def markdown_lines(rows: Sequence[Sequence[str]]) -> str:

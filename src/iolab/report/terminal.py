@@ -229,7 +229,7 @@ def _with_status(told: Text, run: Result) -> Text:
 def points_screen(study: Study, points: Sequence[PointSummary], *, repeats: bool) -> Grouped:
     """A row a point, under a line for workload and configuration where it has several."""
     titles = {workload.id: workload.title for workload in study.workloads}
-    keys = {one.id: one.metric or one.rate for one in study.workloads}
+    keys = {one.id: one.figure for one in study.workloads}
     many = len(study.configurations) > 1
     repeated = any(len(runs_of(point)) > 1 for point in points)
     headings = [Heading("point", main=True), Heading("IOPS", number=True)]

@@ -113,7 +113,7 @@ def _sentinel(brief: Brief, looks: Mapping[str, Look]) -> Iterator[ChartGroup]:
     if point is None or point.configuration not in looks:
         return
     workload = next(one for one in brief.study.workloads if one.id == point.workload)
-    metric = workload.metric or workload.rate
+    metric = workload.figure
     own = [
         result
         for result in brief.results

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from iolab.analysis.metrics import is_supported
-from iolab.analysis.points import PointSummary, summarise
+from iolab.analysis.points import PointSummary
 from iolab.analysis.steady import measured_window
 from iolab.core.metric import Result
 from iolab.core.run import RunRecord
@@ -54,7 +54,7 @@ from iolab.report.charts.distribution import Drawn, distribution_figure
 from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measured
 from iolab.report.page_parts import BestFigure, ChartGroup
 from iolab.report.palette import Token, series_token
-from iolab.report.results import POINTS_NOTE, markdown_lines
+from iolab.report.results import markdown_lines, points_text
 from iolab.report.run_series import (
     NAMED_PERCENTS,
     curve_of,
@@ -207,9 +207,7 @@ class KeyValueReport(LoadReport):
 
     def markdown(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""
-        points, text = summarise(results, study), ""
-        if len(points) < len(results):
-            text = f"\n{markdown_lines(key_points_table(points))}\n\n{POINTS_NOTE}\n"
+        text = points_text(study, results, key_points_table)
         table = key_runs_table(study, results, {})
         rows = [[cell.text for cell in cells] for cells in table.rows]
         return f"{text}\n{markdown_lines([[one.title for one in table.columns], *rows])}\n"
