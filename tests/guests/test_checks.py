@@ -14,7 +14,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord
 from iolab.core.samples import no_counters
-from iolab.guests.checks import (
+from iolab.guests.analysis import (
     emulated_guest,
     guest_bound,
     guest_starved,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iolab.core.host import HostFacts, MemoryFacts, TargetProbe, ToolFacts
-from iolab.guests.cost import KIT_BYTES, image_bytes
+from iolab.guests.guest import KIT_BYTES, image_bytes
 from iolab.guests.problems import QEMU_BYTES, guest_faults, guest_tools, node_targets
 from iolab.study.cost import with_spare
 from tests.guests.guest_studies import FLEET, with_hosts

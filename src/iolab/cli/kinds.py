@@ -7,7 +7,7 @@ from typing import Final
 from iolab.analysis.kinds import Analyses
 from iolab.cli.study_kinds import LOADS
 from iolab.guests.analysis import GuestAnalysis
-from iolab.guests.brief import GuestsReport
+from iolab.guests.report import GuestsReport
 from iolab.report.kinds import Kinds
 
 ANALYSES: Final = Analyses(

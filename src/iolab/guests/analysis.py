@@ -1,22 +1,348 @@
-"""Guests as analysis asks of them: their checks, what limited them, and what their nodes saw."""
+"""Checks of runs in guests, and what analysis asks of guests as a kind of host."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from iolab.analysis.check import Check, HostQuestion
-from iolab.analysis.view import RunView
-from iolab.core.metric import NodeResult
-from iolab.guests.checks import (
-    emulated_guest,
-    guest_bound,
-    guest_bytes,
-    guest_starved,
-    limited_disk,
-    modelled_disk,
+from iolab.analysis.check import (
+    Check,
+    HostQuestion,
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    not_applicable,
+    percent,
+    unchecked,
+    valid,
+    worst,
 )
-from iolab.guests.results import counted_guests, limited_guests, node_results
+from iolab.analysis.checks.storage_bytes import is_accounted
+from iolab.analysis.view import RunView
+from iolab.core.host import is_emulator
+from iolab.core.metric import Level, NodeResult
+from iolab.guests.guest import Accelerator, fleet_in
+from iolab.guests.nodes import (
+    FleetBytes,
+    Guest,
+    GuestBytes,
+    guest_bytes_of,
+    guests_in,
+    is_modelled,
+    nodes_in,
+)
+from iolab.guests.results import (
+    Bound,
+    bound_of,
+    counted_guests,
+    limited_guests,
+    node_results,
+    use_of,
+)
+from iolab.units import format_bytes, format_count, format_ns
+
+WAITED: Final = 0.02
+"""Share of the time that a guest's processors may have waited for one of their node's; from about
+2 % on the tail of latencies is made of such waits. A guest's own count of stolen time has the same
+limit."""
+
+LIMIT_REACHED: Final = 0.95
+"""Share of the limit on a guest's disk from which it shapes the result: bursts that a limit cuts
+off lower the mean before it is reached."""
+
+_NO_GUESTS: Final = "No guest of a known node made load."
+
+
+@check("emulated-guest", "Guests on emulated processors", needs_load=False)
+def emulated_guest(view: RunView) -> Said:
+    """Whether any client's processors were emulated: its result is then of the emulator, too."""
+    ours = [one.name for one in guests_in(view.record) if one.run.accelerator is Accelerator.TCG]
+    told = [
+        host.host
+        for host in view.hosts
+        if (facts := view.facts_of(host)) is not None and is_emulator(facts.kernel.hypervisor)
+    ]
+    emulated = list(dict.fromkeys((*ours, *told)))
+    evidence: Numbers = {"emulated": len(emulated), "clients": len(view.hosts)}
+    if not emulated:
+        return valid("No client tells of emulated processors.", **evidence)
+    which = emulated[0] if len(emulated) == 1 else f"{len(emulated)} of {len(view.hosts)} clients"
+    return indicative(
+        f"The processors of {which} were emulated: rates and latencies are the emulator's as much "
+        "as the storage's.",
+        guest=emulated[0],
+        **evidence,
+    )
+
+
+@check("modelled-disk", "Modelled disks", needs_load=False)
+def modelled_disk(view: RunView) -> Said:
+    """Whether there was any storage below the guests' disks."""
+    fleet = fleet_in(view.record)
+    if fleet is None or fleet.settings is None:
+        return not_applicable("No guest has a disk of this session's making.")
+    if not is_modelled(view.record):
+        return valid("The guests' disks are images on their nodes.")
+    latency_ns = fleet.settings.latency_ns or 0
+    return indicative(
+        f"The guests' disks are a model that takes {format_ns(latency_ns)} for every I/O: no "
+        "storage was measured.",
+        latency_ns=latency_ns,
+    )
+
+
+@check("limited-disk", "Disks held at a limit")
+def limited_disk(view: RunView) -> Said:
+    """Whether the limit that the study puts on each guest's disk shaped the result."""
+    settings = fleet.settings if (fleet := fleet_in(view.record)) else None
+    limit = settings.iops_limit if settings else None
+    guests = guests_in(view.record)
+    if limit is None or not guests:
+        return not_applicable("No limit on any guest's disk.")
+    rates = {
+        one.name: float(view.load.ios[one.host].sum()) / max(view.load.seconds[one.host], 1e-9)
+        for one in guests
+    }
+    fastest = max(rates, key=lambda name: rates[name])
+    held = sum(rate >= LIMIT_REACHED * limit for rate in rates.values())
+    evidence: Numbers = {
+        "limit_iops": limit,
+        "guests_at_limit": held,
+        "guest": fastest,
+        "guest_iops": rates[fastest],
+    }
+    said = f"The study holds each guest's disk at {format_count(limit)} IOPS"
+    if held:
+        return indicative(
+            f"{said}, and {held} of {len(guests)} guests reached it: their rate is the limit's.",
+            **evidence,
+        )
+    share = percent(rates[fastest] / limit)
+    return valid(f"{said}; none came nearer than {share} of it.", **evidence)
+
+
+@check("guest-starved", "Guests without processors")
+def guest_starved(view: RunView) -> Said:
+    """Whether guests, and their nodes, had the processors that they asked for."""
+    guests = guests_in(view.record)
+    if not guests:
+        return not_applicable(_NO_GUESTS)
+    answers = [*(_waited(view, one) for one in guests), *_stolen_from_nodes(view)]
+    return worst(answers, most="wait_share")
+
+
+def _waited(view: RunView, guest: Guest) -> Said:
+    use = use_of(view, guest)
+    if use is None:
+        return not_applicable(
+            f"What {guest.name} had of its node's processors is not counted there; what was stolen "
+            "from it, it tells itself.",
+            guest=guest.name,
+            wait_share=None,
+        )
+    evidence: Numbers = {"guest": guest.name, "wait_share": use.wait, "run_share": use.run}
+    said = (
+        f"The processors of {guest.name} waited {percent(use.wait)} of the time for a free one of "
+        f"{guest.run.node}"
+    )
+    if use.wait >= WAITED:
+        return indicative(f"{said}: its latencies hold those pauses.", **evidence)
+    return valid(f"{said}.", **evidence)
+
+
+def _stolen_from_nodes(view: RunView) -> Iterator[Said]:
+    """A node that is a guest itself passes on what its own hypervisor takes."""
+    window = view.load.cut.common
+    for node in nodes_in(view.record):
+        share = view.mean_on(node.name, "cpu", "all", "steal_share", window)
+        if share is not None and share >= WAITED:
+            yield indicative(
+                f"The hypervisor below {node.name} took {percent(share)} of the processors that "
+                "its guests ran on.",
+                node=node.name,
+                wait_share=share,
+            )
+
+
+@check("guest-bound", "Guests bound by their processors")
+def guest_bound(view: RunView) -> Said:
+    """Whether guests could have submitted more, and spent their latency below themselves."""
+    guests = guests_in(view.record)
+    if not guests:
+        return not_applicable(_NO_GUESTS)
+    return worst((_bound(guest, bound_of(view, guest)) for guest in guests), most="off")
+
+
+def _bound(guest: Guest, found: Bound) -> Said:
+    engine, below = found.engine_ns, found.hypervisor_ns
+    times = engine / below if engine is not None and below else None
+    evidence: Numbers = {
+        "guest": guest.name,
+        "rho": found.rho,
+        "engine_lat_ns": engine,
+        "hypervisor_lat_ns": below,
+        "times": times,
+        "run_share": found.use.run if found.use else None,
+        "wait_share": found.use.wait if found.use else None,
+        "off": max(1 - found.rho if found.rho is not None else 0.0, 1 - 1 / max(times or 1, 1)),
+    }
+    if found.runs_empty and found.rho is not None:
+        return invalid(
+            f"Of the I/Os asked for, {percent(found.rho)} were in flight in {guest.name}"
+            f"{_used(found)}: the guest was the limit, not what it measured.",
+            **evidence,
+        )
+    if found.waits_inside and engine is not None and below is not None:
+        said = (
+            f"The generator in {guest.name} saw {format_ns(engine)} where its hypervisor "
+            f"took {format_ns(below)}{_used(found)}"
+        )
+        if found.level is Level.INVALID:
+            return invalid(f"{said}: most of the latency is its processors'.", **evidence)
+        where = "in the guest, or on the way between the two"
+        return indicative(f"{said}: most of the latency was spent {where}.", **evidence)
+    if found.rho is None and below is None:
+        return unchecked(
+            f"{guest.name} has no queue that should be full, and its node does not count its I/Os",
+            **evidence,
+        )
+    return valid(f"The guest {guest.name} kept up{_kept(found)}.", **evidence)
+
+
+def _used(found: Bound) -> str:
+    """What its processors did meanwhile, for a sentence."""
+    if found.use is None:
+        return ""
+    return f", its processors ran {percent(found.use.run)} and waited {percent(found.use.wait)}"
+
+
+def _kept(found: Bound) -> str:
+    if found.rho is None:
+        return ", under a pace"
+    return f" with {percent(found.rho)} of the I/Os asked for in flight"
+
+
+MISSING_GOOD: Final = 0.99
+"""Share of the bytes from above that each layer must have moved: all of them count a byte when it
+is done, and are looked at before the first and after the last, so nothing of an honest run is
+missing; a hundredth covers what was on its way."""
+
+MISSING_BAD: Final = 0.95
+"""With less than this of what guests read or wrote at the devices, more than one byte in twenty
+was answered by somebody else: the page cache of a node, or holes in an image."""
+
+EXCESS_SHARE: Final = 0.05
+"""Bytes beyond those from above, that journals and metadata of the nodes' file systems add."""
+
+SLACK_BYTES: Final = 1 << 20
+"""Of each guest, or device: what a kernel reads and writes of a disk by itself at the edges of a
+run, tables of partitions and superblocks."""
+
+BACKGROUND_BYTES_PER_S: Final = 1 << 20
+"""What an idle system writes and reads by itself on each device (logs, journals)."""
+
+_WAYS: Final = (("read", 0), ("written", 1))
+
+
+@check("guest-bytes", "Bytes of guests and of their nodes")
+def guest_bytes(view: RunView) -> Said:
+    """Whether what guests moved is what their hypervisor served and their nodes' devices moved."""
+    account = guest_bytes_of(view)
+    if account is None:
+        return not_applicable("No guest of a known node made load.")
+    evidence = _evidence(account)
+    answers = [said for one in account.guests for said in _served(one, evidence)]
+    return worst([*answers, *_moved(view, account, evidence)])
+
+
+def _served(guest: GuestBytes, evidence: Numbers) -> Iterator[Said]:
+    """One guest's own block device against what its hypervisor counted."""
+    if guest.served is None:
+        return
+    numbers = {
+        **evidence,
+        "guest": guest.name,
+        "guest_asked_bytes": sum(guest.asked),
+        "guest_served_bytes": sum(guest.served),
+    }
+    for way, place in _WAYS:
+        asked, served = guest.asked[place], guest.served[place]
+        said = (
+            f"The hypervisor of {guest.name} counted {format_bytes(served)} {way} where the guest "
+            f"counted {format_bytes(asked)}"
+        )
+        if served < MISSING_GOOD * asked - SLACK_BYTES:
+            yield invalid(f"{said}: the counts or the disk are others.", **numbers)
+        elif served > (1 + EXCESS_SHARE) * asked + SLACK_BYTES:
+            yield indicative(f"{said}: more than the load passed.", **numbers)
+
+
+def _moved(view: RunView, account: FleetBytes, evidence: Numbers) -> Iterator[Said]:
+    """What left all guests against what the devices of all nodes moved."""
+    below = format_bytes(sum(account.below))
+    if is_modelled(view.record):
+        yield not_applicable(f"The {below} of the guests went to modelled disks.", **evidence)
+    elif is_accounted(view):
+        yield not_applicable(
+            f"The {below} of the guests are compared with the storage nodes' disks.", **evidence
+        )
+    elif account.expected is None:
+        yield not_applicable(
+            f"The guests moved {below}; no redundancy is declared, so it is compared with nothing.",
+            **evidence,
+        )
+    elif account.moved is None:
+        yield unchecked(f"the devices of {account.blind} were not counted", **evidence)
+    else:
+        yield from _against(view, account, account.expected, account.moved, evidence)
+
+
+def _against(
+    view: RunView,
+    account: FleetBytes,
+    expected: tuple[float, float],
+    moved: tuple[int, int],
+    evidence: Numbers,
+) -> Iterator[Said]:
+    spans = [span.seconds for span in view.load.cut.hosts if span is not None]
+    slack = account.devices * (SLACK_BYTES + BACKGROUND_BYTES_PER_S * max(spans, default=0.0))
+    for way, place in _WAYS:
+        wanted, found = expected[place], moved[place]
+        said = (
+            f"The nodes' devices have {format_bytes(found)} {way} where {format_bytes(wanted)} "
+            "were expected for the guests"
+        )
+        if wanted and found < MISSING_GOOD * wanted:
+            share = found / wanted
+            verdict = invalid if share < MISSING_BAD else indicative
+            yield verdict(f"{said}: {percent(1 - share)} never reached them.", **evidence)
+        elif found > (1 + EXCESS_SHARE) * wanted + slack:
+            yield indicative(f"{said}: amplification, or others' work.", **evidence)
+    yield valid(
+        f"The nodes' devices moved {format_bytes(sum(moved))} where {format_bytes(sum(expected))} "
+        f"were expected for the {format_bytes(sum(account.below))} of the guests.",
+        **evidence,
+    )
+
+
+def _evidence(account: FleetBytes) -> Numbers:
+    served = [one.served for one in account.guests if one.served is not None]
+    asked = [one.asked for one in account.guests]
+    expected, moved = account.expected, account.moved
+    return {
+        "guests": len(account.guests),
+        "asked_read_bytes": sum(read for read, _ in asked),
+        "asked_write_bytes": sum(written for _, written in asked),
+        "served_read_bytes": sum(read for read, _ in served) if served else None,
+        "served_write_bytes": sum(written for _, written in served) if served else None,
+        "expected_read_bytes": expected[0] if expected else None,
+        "expected_write_bytes": expected[1] if expected else None,
+        "devices_read_bytes": moved[0] if moved else None,
+        "devices_write_bytes": moved[1] if moved else None,
+        "devices": account.devices,
+    }
 
 
 class GuestAnalysis:

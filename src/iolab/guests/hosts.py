@@ -8,8 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from iolab.core.host import HostFacts, HostSpec, Role, Room
 from iolab.core.run import Point
 from iolab.core.study import Study
-from iolab.guests.cost import guests_per_node
-from iolab.guests.guest import Accelerator, DiskKind, GuestSettings, Pinning, settings_in
+from iolab.guests.guest import (
+    Accelerator,
+    DiskKind,
+    GuestSettings,
+    Pinning,
+    guests_per_node,
+    settings_in,
+)
 from iolab.guests.study import guests_of, pins, unpinned
 from iolab.study.file import ConfigurationTable, WorkloadTable
 from iolab.study.tables import Tables

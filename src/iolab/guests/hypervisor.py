@@ -1,4 +1,7 @@
-"""One node and what the session has there: a folder with images and a kit, and guests that run."""
+"""One node and what the session has there: a folder with images and a kit, and guests that run.
+
+Whether KVM works is found out by booting a guest with it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ from iolab.guests.blocks import HISTOGRAM_ARGUMENTS, HISTOGRAMS
 from iolab.guests.boot import Booted, BootHung, GuestLink, boot
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
 from iolab.guests.kit import GuestKit, KitPaths, kit_paths
-from iolab.guests.kvm import why_not_kvm
 from iolab.guests.machine import Machine, Replica, counter_khz, monitor_socket, qemu_argv
 from iolab.guests.problems import QEMU
 from iolab.guests.qemu import Monitor, Relay
@@ -203,3 +205,26 @@ class Hypervisor:
 
 TRIAL: Final = "kvm-trial"
 """The guest with which KVM is tried."""
+
+
+KVM_LIMIT_S: Final = 15.0
+"""From the start to the first word: with KVM that takes a second, on a node under load or with a
+slow disk some. Where KVM runs a hundred times slower than emulation it takes minutes."""
+
+
+async def why_not_kvm(node: Host, argv: Sequence[str], folder: str, guest: str) -> str | None:
+    """Why a guest with that command does not boot; None when it does, and it is gone again.
+
+    Raises HostError when the node is lost.
+    """
+    try:
+        booted = await boot(node, argv, folder, guest, KVM_LIMIT_S)
+    except BootHung:
+        return f"a guest did not boot within {KVM_LIMIT_S:g} s"
+    except HostError as fault:
+        if node.lost:
+            raise
+        return fault.happened.rpartition(": ")[2].rstrip(".")
+    await booted.qemu.kill()
+    await booted.relay.end()
+    return None

@@ -11,8 +11,15 @@ from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import Purge
 from iolab.errors import Fault, HostError
-from iolab.guests.cost import guests_per_node, image_bytes, node_bytes
-from iolab.guests.guest import DiskKind, GuestSettings, Pinning, settings_in
+from iolab.guests.guest import (
+    DiskKind,
+    GuestSettings,
+    Pinning,
+    guests_per_node,
+    image_bytes,
+    node_bytes,
+    settings_in,
+)
 from iolab.guests.hosts import largest_per_node
 from iolab.guests.study import COPIES, NAME_BYTES, VmTable, guests_of, most_guests, node_path
 from iolab.study.checks import NODE_DO

@@ -9,8 +9,14 @@ from iolab.core.host import HostSpec
 from iolab.core.metric import Level
 from iolab.core.run import PlannedRun
 from iolab.core.study import Study
-from iolab.guests.cost import guest_reasons, guests_per_node, image_bytes, node_bytes
-from iolab.guests.guest import GuestSettings, settings_in
+from iolab.guests.guest import (
+    GuestSettings,
+    guest_reasons,
+    guests_per_node,
+    image_bytes,
+    node_bytes,
+    settings_in,
+)
 from iolab.guests.hosts import forced_loads, guest_hosts
 from iolab.guests.problems import check_guests
 from iolab.guests.study import VmTable, node_path, settings_of, stand_in
