@@ -31,9 +31,7 @@ if __package__ in {None, ""}:
 
 from iolab.cli.live import LinesView
 from iolab.cli.progress import Progress
-from iolab.cli.session import SessionRecorder
-from iolab.cli.session_kinds import SESSION_KINDS
-from iolab.cli.signals import seldom_collected
+from iolab.cli.session import SESSION_KINDS, SessionRecorder, seldom_collected
 from iolab.cli.study_kinds import STUDY_KINDS
 from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, RunFinished
 from iolab.core.host import HostKind, HostSpec

@@ -26,7 +26,7 @@ from typing import Any
 
 from tools import fleet
 
-import iolab.cli.resume
+import iolab.cli.run
 import iolab.cli.session
 import iolab.hosts.ssh_login
 from iolab.store.reader import SessionReader
@@ -47,7 +47,7 @@ from tests.campaign.stage import (
 )
 from tests.fleet.bed import Bed, bed
 
-PRELOADED = (iolab.cli.session, iolab.cli.resume, iolab.hosts.ssh_login)
+PRELOADED = (iolab.cli.session, iolab.cli.run, iolab.hosts.ssh_login)
 """So that no controller, a fork of this process, spends a second on reading them."""
 
 HOSTS_OF_LANE = 2

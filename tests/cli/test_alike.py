@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from iolab.cli.doctor_checks import State
+from iolab.cli.doctor import State
 from iolab.cli.doctor_fleet import CLOCK_OFF_NS, FleetFinding, fleet_document, fleet_findings
 from iolab.core.host import HostFacts, HostKind, HostSpec, NicFacts, Role, TargetProbe, ToolFacts
 from iolab.core.run import IdleProof

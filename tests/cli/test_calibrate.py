@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from iolab.cli.calibration import calibration_document
 from iolab.core.workload import (
     FIO_ENGINE,
     NATIVE_ENGINE,
@@ -17,6 +16,7 @@ from iolab.core.workload import (
     Job,
     Trial,
 )
+from iolab.loads.fileio.calibration_words import calibration_document
 from tests.cli.in_process import call
 
 INVENTORY = 'format = 1\n[[host]]\nname = "a"\n[[host]]\nname = "b"\npath = "/mnt/b"\n'

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iolab.cli import doctor
-from iolab.cli.doctor_checks import LEFT, Finding, State
+from iolab.cli.doctor import LEFT, Finding, State
 from iolab.core.host import HostSpec
 from iolab.errors import ExitCode
 from iolab.hosts.answers import Leftovers

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from iolab.cli.errors import FAULTS_SHOWN, guarded
+from iolab.cli.output import FAULTS_SHOWN, guarded
 from iolab.errors import (
     EngineError,
     ExitCode,

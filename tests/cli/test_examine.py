@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from bench.synthetic import make_facts
 
-from iolab.cli.doctor_checks import (
+from iolab.cli.doctor import (
     State,
     counter_findings,
     engine_findings,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bench.synthetic import make_facts, make_record, make_result
 
-from iolab.cli.resume import reopen
+from iolab.cli.run import reopen
 from iolab.core.events import SessionStatus
 from iolab.errors import HostError
 from iolab.store.reader import SessionReader

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from iolab.cli.signals import STOPPING, STOPPING_AT_ONCE, stop_on_signals
+from iolab.cli.session import STOPPING, STOPPING_AT_ONCE, stop_on_signals
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

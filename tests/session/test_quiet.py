@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.cli.doctor_checks import State, other_load
+from iolab.cli.doctor import State, other_load
 from iolab.session.discovery import Quiet
 
 

@@ -11,26 +11,21 @@ from typing import Annotated
 import typer
 
 from iolab.cli import (
-    audit,
     calibrate,
     choose,
     clean,
     compare,
     doctor,
-    explain,
     export,
-    history,
     plan,
     reference,
     report,
-    resume,
     run,
     serve,
     show,
     studies,
 )
-from iolab.cli.errors import guarded
-from iolab.cli.output import result
+from iolab.cli.output import guarded, result
 
 app = typer.Typer(
     name="iolab",
@@ -48,16 +43,16 @@ for _command, _name in (
     (studies.check, "check"),
     (plan.plan, "plan"),
     (run.run, "run"),
-    (resume.resume, "resume"),
+    (run.resume, "resume"),
     (show.show, "show"),
-    (explain.explain, "explain"),
+    (show.explain, "explain"),
     (report.report, "report"),
     (export.export, "export"),
     (serve.serve, "serve"),
     (compare.compare, "compare"),
-    (history.history, "history"),
+    (compare.history, "history"),
     (reference.reference, "reference"),
-    (audit.audit, "audit"),
+    (reference.audit, "audit"),
     (choose.choose, "choose"),
     (doctor.doctor, "doctor"),
     (clean.clean, "clean"),

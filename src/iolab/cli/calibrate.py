@@ -11,8 +11,15 @@ from iolab.cli.options import AsJson
 from iolab.core.workload import FIO_ENGINE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+    from rich.text import Text
+
     from iolab.core.host import HostSpec
-    from iolab.core.workload import Job
+    from iolab.core.workload import Calibration, Job
+    from iolab.loads.fileio.calibration import Row
+    from iolab.loads.fileio.calibration_words import Meaning
 
 PAIRS_MAX: Final = 100
 SECONDS_MAX: Final = 3600.0
@@ -60,10 +67,10 @@ def calibrate(
     """Hold the native engine against fio on a target."""
     import asyncio
 
-    from iolab.cli.calibration import calibration_document, calibration_screen
     from iolab.cli.output import result_json, result_screen, say
     from iolab.loads.fileio.calibration import Wish
     from iolab.loads.fileio.calibration import calibrate as run_all
+    from iolab.loads.fileio.calibration_words import calibration_document
 
     wish = Wish(_job(rw, bs, iodepth, numjobs, ioengine, size), pairs, seconds)
     made = asyncio.run(run_all(_specs(path, hosts), wish, say))
@@ -160,3 +167,112 @@ def _size(option: str, text: str, faults: list[Any]) -> int:
         faults.append(Fault(f"{option} is {text!r}.", "Give a multiple of 512 bytes, as 4k or 1g."))
         return 0
     return found
+
+
+_STYLES: Final = {"good": "green", "open": "yellow", "warning": "bold red"}
+
+
+def calibration_screen(found: Calibration) -> tuple[RenderableType, ...]:
+    """All hosts together, each of several hosts, and what it means."""
+    from iolab.loads.fileio.calibration import rows_of
+    from iolab.loads.fileio.calibration_words import meanings, shares_of, versions_text
+    from iolab.report.numbers import count
+    from iolab.report.terminal import QUIET_STYLE, plain, title
+
+    rows = rows_of(found.trials)
+    pairs = len(found.trials) // 2
+    many = len(found.hosts) > 1
+    shares = shares_of(found)
+    said = meanings(rows, shares, pairs=pairs, hosts=len(found.hosts))
+    return (
+        *((title(f"{len(found.hosts)} hosts together"),) if many else ()),
+        _figures(found, rows),
+        *(("", title("Each host"), _hosts(found)) if many else ()),
+        "",
+        title("What this means"),
+        _meanings(said),
+        "",
+        plain(
+            f"{count(pairs, 'pair')}, order swapped from one to the next: {versions_text(found)}.",
+            QUIET_STYLE,
+        ),
+    )
+
+
+def _figures(found: Calibration, rows: Sequence[Row]) -> RenderableType:
+    from iolab.analysis.check import percent
+    from iolab.loads.fileio.calibration_words import (
+        ENGINES,
+        HEADINGS,
+        NONE,
+        rate_text,
+        ratio_text,
+        shares_of,
+    )
+    from iolab.report.numbers import show_value
+    from iolab.report.terminal import Heading, table
+
+    headings = [Heading(""), *(Heading(name, number=True) for name in ENGINES)]
+    headings += [Heading("native / fio", number=True), Heading("", main=True)]
+    lines: list[list[Text | str]] = [
+        [
+            HEADINGS[row.key],
+            show_value(row.fio, row.unit),
+            show_value(row.native, row.unit),
+            ratio_text(row),
+            row.comparison.verdict.value,
+        ]
+        for row in rows
+    ]
+    ceilings = [found.ceilings[name] for name in ENGINES]
+    lines.append(["ceiling, on /dev/null", *map(rate_text, ceilings), "", ""])
+    nearest = {one.engine: percent(one.share) for one in shares_of(found)}
+    lines.append(["share of the ceiling", *(nearest.get(name, NONE) for name in ENGINES), "", ""])
+    return table(headings, lines)
+
+
+def _hosts(found: Calibration) -> RenderableType:
+    """A row a host: rates, how both compare, what each costs, and how near its end each is."""
+    from iolab.analysis.check import percent
+    from iolab.loads.fileio.calibration import rows_of
+    from iolab.loads.fileio.calibration_words import (
+        ENGINES,
+        NONE,
+        host_shares,
+        rate_text,
+        ratio_text,
+    )
+    from iolab.report.numbers import show_value
+    from iolab.report.terminal import Heading, plain, table
+
+    headings = [
+        Heading("host", main=True),
+        *(Heading(f"IOPS, {name}", number=True) for name in ENGINES),
+        Heading("native / fio", number=True),
+        *(Heading(f"CPU, {name}", number=True) for name in ENGINES),
+        *(Heading(f"ceiling, {name}", number=True) for name in ENGINES),
+        *(Heading(f"share, {name}", number=True) for name in ENGINES),
+    ]
+    lines: list[list[Text | str]] = []
+    for host in found.hosts:
+        rows = {row.key: row for row in rows_of(host.trials)}
+        iops, cpu = rows["iops"], rows["cpu_ns_per_io"]
+        shares = {one.engine: percent(one.share) for one in host_shares(host)}
+        lines.append(
+            [
+                plain(host.host),
+                *(show_value(value, iops.unit) for value in (iops.fio, iops.native)),
+                ratio_text(iops),
+                *(show_value(value, cpu.unit) for value in (cpu.fio, cpu.native)),
+                *(rate_text(host.ceilings[name]) for name in ENGINES),
+                *(shares.get(name, NONE) for name in ENGINES),
+            ]
+        )
+    return table(headings, lines)
+
+
+def _meanings(said: Sequence[Meaning]) -> RenderableType:
+    from iolab.report.terminal import Heading, plain, table
+
+    lines = [[plain(one.about, _STYLES[one.tone.value]), plain(one.says)] for one in said]
+    return table([Heading(""), Heading("", main=True)], lines)

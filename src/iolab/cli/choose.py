@@ -144,7 +144,7 @@ def _offers(name: str) -> tuple[Offer, ...]:
 def _measured(name: str) -> tuple[Offer, ...]:
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import shown_of
-    from iolab.cli.open_session import open_session
+    from iolab.cli.output import open_session
     from iolab.published.choose import measured_offer
 
     study, results = shown_of(open_session(Path(name)))

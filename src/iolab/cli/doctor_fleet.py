@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from iolab.analysis.checks.idle import IDLE_BYTES_PER_S, IDLE_IOS_PER_S
-from iolab.cli.doctor_checks import (
+from iolab.cli.doctor import (
     OTHER_LOAD,
     Finding,
     State,
@@ -19,7 +19,7 @@ from iolab.cli.doctor_checks import (
     target_findings,
 )
 from iolab.cli.options import find_hosts
-from iolab.cli.session_kinds import SESSION_KINDS
+from iolab.cli.session import SESSION_KINDS
 from iolab.core.host import HostFacts, NicFacts, Role, TargetFacts
 from iolab.errors import IolabError, StudyError, UsageError
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset

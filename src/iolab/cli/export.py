@@ -60,8 +60,7 @@ def export(
     ] = None,
 ) -> None:
     """Print or write the results for other programs."""
-    from iolab.cli.open_session import open_session
-    from iolab.cli.output import raw_result, refuse_output, replace_whole, result, say
+    from iolab.cli.output import open_session, raw_result, refuse_output, replace_whole, result, say
     from iolab.errors import UsageError
 
     if out is not None:

@@ -1,8 +1,11 @@
-"""`iolab reference`: the results that others published, shipped as data."""
+"""`iolab reference` and `iolab audit`: results that others published, and whether figures agree."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -13,7 +16,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from iolab.published.audit.document import Published
+    from iolab.published.audit.relations import Agreement, Outcome
     from iolab.report.table import Table
+
 
 SECTION_ROWS_MAX: Final = 64
 """Published tables are short; the rest of a longer one stands in its file."""
@@ -116,3 +121,186 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
     if isinstance(value, date | time):
         return value.isoformat()
     return float(value) if isinstance(value, Decimal) else value
+
+
+class FailOn(StrEnum):
+    """Which outcome the exit code tells."""
+
+    CONTRADICTS = "contradicts"
+    DOUBTFUL = "doubtful"
+
+
+_STYLES: Final = {"agrees": "green", "doubtful": "yellow", "contradicts": "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """One set with all that was looked at; `damage` are files that are not what was committed."""
+
+    name: str
+    source: str
+    outcomes: tuple[Outcome, ...]
+    damage: tuple[str, ...] = ()
+
+
+def audit(
+    sets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SET]...",
+            help="A published set (see 'iolab reference'), a .toml file of the same form, or the "
+            "directory of a session; all published sets if none is given.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    details: Annotated[
+        bool, typer.Option("--details", help="Show what agrees, too, with its numbers.")
+    ] = False,
+    fail_on: Annotated[
+        FailOn | None,
+        typer.Option(
+            "--fail-on", help="Exit with 1 when any outcome is that bad.", show_default=False
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check sets of results for inner consistency, by computing one figure from others."""
+    from iolab.cli.output import result_json, result_screen
+    from iolab.cli.studies import published_ids
+    from iolab.errors import ExitCode
+    from iolab.published.audit.relations import Agreement
+
+    found = _all_audited(sets or published_ids())
+    if as_json:
+        result_json({"format": 1, "sets": [_document(one) for one in found]})
+    else:
+        result_screen(*_screen(found, details=details))
+    worst = max((_worst(one) for one in found), key=_rank, default=Agreement.AGREES)
+    if fail_on is not None and _rank(worst) >= _rank(Agreement(fail_on.value)):
+        raise typer.Exit(ExitCode.VERDICT)
+
+
+def _all_audited(names: Sequence[str]) -> list[Audited]:
+    """The audit of each; where any cannot be read one error that tells all of them."""
+    from iolab.errors import Fault, IolabError
+
+    found: list[Audited] = []
+    errors: list[IolabError] = []
+    for name in names:
+        try:
+            found.append(_audited(name))
+        except IolabError as error:
+            errors.append(error)
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise type(errors[0])(
+            f"{len(errors)} of {len(names)} sets cannot be audited.",
+            "Leave these out, or mend them.",
+            tuple(Fault(error.happened, error.do) for error in errors),
+        )
+    return found
+
+
+def _audited(name: str) -> Audited:
+    """The audit of what a command line names; UsageError or StoreError where it is nothing."""
+    from iolab.cli.studies import open_published
+    from iolab.published.audit.audit import audit as audit_set
+
+    if Path(name).is_dir():
+        return _audited_session(name)
+    published = open_published(name)
+    return Audited(published.id or name, published.source, audit_set(published))
+
+
+def _audited_session(name: str) -> Audited:
+    import iolab.cli.study_kinds  # noqa: F401 - it may hold parts of every kind
+    from iolab.cli.output import left_out
+    from iolab.published.audit.audit import audit_session
+    from iolab.store import layout
+    from iolab.store.reader import SessionReader
+
+    reader = SessionReader(Path(name))
+    points = {point.digest: point for point in reader.plan.points}
+    damage = reader.verify()
+    for one in damage:
+        if one.run or not one.path.startswith(layout.POINTS):  # no earlier attempt
+            left_out(Path(name), one)
+    told = tuple(f"{one.path}: {one.says}" for one in damage)
+    unsound = reader.unsound()
+    results = reader.results()
+    sound = tuple(one for one in results if (one.digest, one.repeat) not in unsound)
+    return Audited(name, reader.study.title, audit_session(sound, points), told)
+
+
+def _worst(audited: Audited) -> Agreement:
+    from iolab.published.audit.relations import Agreement
+
+    if audited.damage:
+        return Agreement.CONTRADICTS
+    levels = (outcome.agreement for outcome in audited.outcomes)
+    return max(levels, key=_rank, default=Agreement.AGREES)
+
+
+def _rank(agreement: Agreement) -> int:
+    return agreement.rank
+
+
+def _screen(found: Sequence[Audited], *, details: bool) -> Iterator[RenderableType]:
+    """For each set what is wrong or doubtful, then how much agrees; with details that too."""
+    from rich.text import Text
+
+    from iolab.report.numbers import count
+    from iolab.report.terminal import Heading, plain, table, title
+
+    for number, audited in enumerate(found):
+        if number:
+            yield ""
+        yield title(audited.name)
+        yield plain(audited.source, "dim")
+        shown = [one for one in audited.outcomes if details or one.agreement.rank]
+        rows = [
+            [
+                Text(one.agreement.value, _STYLES[one.agreement.value]),
+                Text(one.rule),
+                plain(f"{one.subject}: {one.says}{_place(one)}"),
+            ]
+            for one in sorted(shown, key=lambda one: -one.agreement.rank)
+        ]
+        rows += [
+            [Text("contradicts", _STYLES["contradicts"]), Text("damage"), plain(text)]
+            for text in audited.damage
+        ]
+        if rows:
+            yield table([Heading(""), Heading(""), Heading("", main=True)], rows)
+        agreeing = sum(1 for one in audited.outcomes if not one.agreement.rank)
+        relations = count(len(audited.outcomes), "relation")
+        yield Text(f"{agreeing} of {relations} agree." if audited.outcomes else _NOTHING)
+
+
+def _place(outcome: Outcome) -> str:
+    return f" [{outcome.where}]" if outcome.where else ""
+
+
+_NOTHING: Final = "It has no figures that could be computed from others."
+
+
+def _document(audited: Audited) -> dict[str, Any]:
+    return {
+        "name": audited.name,
+        "source": audited.source,
+        "damage": list(audited.damage),
+        "outcomes": [
+            {
+                "rule": one.rule,
+                "subject": one.subject,
+                "agreement": one.agreement.value,
+                "says": one.says,
+                "stated": one.stated,
+                "computed": one.computed,
+                "where": one.where,
+            }
+            for one in audited.outcomes
+        ],
+    }

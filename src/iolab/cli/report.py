@@ -123,7 +123,7 @@ def report(
 
 def write_report(session: Path) -> Path:
     """Build and write the report as HTML; where it went."""
-    from iolab.cli.open_session import open_session
+    from iolab.cli.output import open_session
 
     path = session / REPORT_FILE
     write_forms(open_session(session), {"html": path}, PaperName.A4)
@@ -149,7 +149,7 @@ def _default_file(sessions: Sequence[Path]) -> Path:
 def _opened(sessions: Sequence[Path], *, allow_differences: bool) -> SessionSource:
     """The sessions as one source; UsageError where they do not compare, unless that is allowed."""
     from iolab.cli.compare import refuse_apart
-    from iolab.cli.open_session import open_session
+    from iolab.cli.output import open_session
     from iolab.report.merged import sessions_of, unite
 
     source = unite([(one.resolve().name or one.name, open_session(one)) for one in sessions])

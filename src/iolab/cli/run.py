@@ -1,4 +1,4 @@
-"""`iolab run`: measure a study and keep everything in a session."""
+"""`iolab run` and `iolab resume`: a session from its start, or from where it was stopped."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from iolab.cli.options import (
     Quiet,
     Scale,
     ServerOption,
+    SessionDirectory,
     Sets,
     StudyName,
     TargetPath,
@@ -25,8 +26,16 @@ from iolab.cli.options import (
 from iolab.cli.show import FailOnOption
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from iolab.cli.session import Order
+    from iolab.core.host import HostFacts
+    from iolab.core.run import Plan
     from iolab.core.study import Study
+    from iolab.store.layout import RunKey
+    from iolab.store.reader import SessionReader
+    from iolab.store.writer import SessionWriter
+
 
 ReportOption = Annotated[
     bool, typer.Option("--report", help="Write SESSION/report.html at the end.")
@@ -116,3 +125,143 @@ def _session_id(study_id: str, stamp: str) -> str:
     import secrets
 
     return f"{study_id}-{stamp}-{secrets.token_hex(3)}"
+
+
+def resume(
+    session: SessionDirectory,
+    *,
+    accept_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changes",
+            help="Go on although hosts or versions changed; curves of both are indicative.",
+        ),
+    ] = False,
+    report: ReportOption = False,
+    fail_on: FailOnOption = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Continue a session that was stopped."""
+    from iolab.analysis.adaptive import agenda_maker
+    from iolab.cli.output import say
+    from iolab.cli.session import Order, Wishes, carry_out
+    from iolab.session.session import Earlier
+    from iolab.store.reader import SessionReader
+
+    reader = SessionReader(session)
+    _refuse_running(reader)
+    _refuse_damaged(reader)
+    study, plan = _same_plan(reader)
+    damaged = _damaged_runs(reader)
+    earlier = Earlier(reader.done() - damaged, reader.tried(), _left_out(reader), reader.ledger())
+    left = sum(1 for run in plan.runs if (run.point.digest, run.repeat) not in earlier.done)
+    stored = [run for run in reader.results() if (run.digest, run.repeat) in earlier.done]
+    agenda = agenda_maker(study, plan, stored)
+    if not quiet and agenda is not None:
+        say(f"{len(stored)} runs are done; their results decide what is left.")
+    elif not quiet:
+        say(f"{len(plan.runs) - left} of {len(plan.runs)} runs are done, {left} are left.")
+    order = Order(
+        study=study,
+        plan=plan,
+        session_id=reader.session.id,
+        earlier=earlier,
+        open_writer=lambda facts: reopen(reader, facts, damaged, accept_changes=accept_changes),
+        agenda=agenda,
+    )
+    wishes = Wishes(session, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
+    raise typer.Exit(carry_out(order, wishes))
+
+
+def _refuse_running(reader: SessionReader) -> None:
+    from iolab.core.events import SessionStatus
+    from iolab.errors import StoreError
+    from iolab.study.wording import shown
+
+    if reader.session.status is SessionStatus.RUNNING:
+        raise StoreError(
+            f"Another iolab is measuring in {shown(str(reader.directory))}.",
+            "Wait for it, or look at it with 'iolab show'.",
+        )
+
+
+def _refuse_damaged(reader: SessionReader) -> None:
+    """StoreError where a document of the session itself is damaged: hosts are compared by it."""
+    from iolab.errors import StoreError
+
+    for damage in reader.damaged_documents():
+        raise StoreError(f"'{reader.directory}': {damage.says}", damage.do)
+
+
+def _same_plan(reader: SessionReader) -> tuple[Study, Plan]:
+    """The study read again and its plan; UsageError when it is not the plan of the session."""
+    from iolab.cli.study_kinds import STUDY_KINDS
+    from iolab.errors import UsageError
+    from iolab.store.layout import STUDY
+    from iolab.study.guard import study_changes
+    from iolab.study.load import options_of, parse_study
+    from iolab.study.schedule import make_plan
+
+    name = str(reader.directory / STUDY)
+    study = parse_study(reader.study_text, name, options_of(reader.study), STUDY_KINDS)
+    plan = make_plan(study, STUDY_KINDS)
+    if plan.digest != reader.plan.digest:
+        raise UsageError(
+            f"The session's study now gives another plan ({plan.digest}) than the one that it "
+            f"began with ({reader.plan.digest}); it was made by iolab "
+            f"{reader.session.iolab_version}.",
+            "Continue it with that version of iolab and an unchanged study.toml, or run again.",
+            study_changes(reader.study, study),
+        )
+    return study, plan
+
+
+def _damaged_runs(reader: SessionReader) -> frozenset[RunKey]:
+    """The runs that are no longer what was committed, each told; they are measured again."""
+    from iolab.cli.output import say
+    from iolab.report.terminal import one_line
+
+    unsound = reader.unsound()
+    for damage in unsound.values():
+        what = f"{damage.run} ({damage.path}): {damage.says}"
+        say(one_line(f"Damaged, to be set aside and measured again: {what}"))
+    return frozenset(unsound)
+
+
+def _left_out(reader: SessionReader) -> frozenset[str]:
+    """The hosts that the session went on without, and goes on without."""
+    return frozenset(name for result in reader.results() for name in result.without)
+
+
+def reopen(
+    reader: SessionReader,
+    facts: Mapping[str, HostFacts],
+    damaged: Collection[RunKey],
+    *,
+    accept_changes: bool,
+) -> SessionWriter:
+    """The session's writer, with damaged runs set aside; HostError where the hosts changed."""
+    import sys
+
+    from iolab.cli.output import say
+    from iolab.errors import HostError
+    from iolab.store.writer import SessionWriter
+    from iolab.study.guard import changes, version_changes
+
+    faults = (*version_changes(reader.session.iolab_version), *changes(reader.found, facts))
+    if faults and not accept_changes:
+        raise HostError(
+            "The hosts or versions are not what they were when the session began.",
+            "Put them back as they were, run the study again, or give --accept-changes.",
+            faults,
+        )
+    for fault in faults:
+        say(f"Accepted: {fault.happened}")
+    writer = SessionWriter.reopen(reader.directory, sys.argv)
+    try:
+        writer.set_aside(damaged)
+    except BaseException:
+        writer.close()
+        raise
+    return writer

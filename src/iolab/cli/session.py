@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from iolab.analysis.adaptive import DecidingAgenda
 from iolab.analysis.judge import ANALYSIS_VERSION, judge
@@ -17,16 +19,13 @@ from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.steady import FleetRule
 from iolab.cli.kinds import ANALYSES, REPORTED
 from iolab.cli.live import View, choose_view
-from iolab.cli.open_session import open_session
+from iolab.cli.output import open_session, result_json, say
 from iolab.cli.output import result as result_line
-from iolab.cli.output import result_json, say
 from iolab.cli.progress import Makers, Progress
 from iolab.cli.report import write_report
 from iolab.cli.results import resume_line
-from iolab.cli.session_kinds import SESSION_KINDS
 from iolab.cli.show import FailOn, print_session, verdict_code
-from iolab.cli.signals import STOPPING, STOPPING_AT_ONCE, seldom_collected, stop_on_signals
-from iolab.cli.study_kinds import STUDY_KINDS
+from iolab.cli.study_kinds import LOADS, STUDY_KINDS
 from iolab.core.events import (
     Event,
     FilesystemsMade,
@@ -41,6 +40,7 @@ from iolab.core.metric import Result
 from iolab.core.run import Plan, PlannedRun, RunStatus
 from iolab.core.study import Study
 from iolab.errors import ExitCode, Interrupted, IolabError, StoreError
+from iolab.guests.fleet import GuestSession
 from iolab.hosts.barrier import Stop
 from iolab.hosts.factory import hosts_of
 from iolab.hosts.host import Host
@@ -48,6 +48,7 @@ from iolab.report.numbers import count
 from iolab.report.results import session_document
 from iolab.report.terminal import one_line
 from iolab.session.discovery import Survey, survey
+from iolab.session.kinds import SessionKinds
 from iolab.session.session import Earlier, run_session
 from iolab.session.stopping_rule import LiveRule, RuleFor
 from iolab.store.writer import SessionWriter
@@ -346,3 +347,60 @@ def _mean_load_s(order: Order) -> float:
     points = [run.point for run in order.plan.runs]
     foretold = [STUDY_KINDS.of(p.job.engine).load_seconds(order.study, p) for p in points]
     return sum(foretold) / len(foretold) if foretold else order.study.method.load_s[1]
+
+
+STOPPING: Final = "Stopping after what is measured; press Ctrl-C again to stop at once."
+STOPPING_AT_ONCE: Final = "Stopping at once."
+"""What the user is told at the first signal, and at a further one."""
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""A terminal that goes away is treated as a request to stop: nobody watches any more."""
+
+
+@contextmanager
+def stop_on_signals(request: Callable[[], str], note: Callable[[str], None]) -> Iterator[None]:
+    """Within the context each signal calls `request` in the running loop, and tells what it says.
+
+    The same is not told twice.
+    """
+    loop = asyncio.get_running_loop()
+    told = ""
+
+    def react() -> None:
+        nonlocal told
+        text = request()
+        if text != told:
+            note(text)
+        told = text
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, react)
+    try:
+        yield
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+NEW_OBJECTS: Final = 50_000
+"""Containers made and not freed between two searches, in place of Python's 700. Every report and
+sample makes some dozens that are freed by themselves; a thousand hosts' newest samples live all the
+while, and searching them anew took a quarter of the controller's time. What may lie about unfound
+is some megabytes."""
+
+
+@contextmanager
+def seldom_collected() -> Iterator[None]:
+    """Search for garbage seldom until the block is left; what was set before is put back."""
+    before = gc.get_threshold()
+    gc.set_threshold(NEW_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+SESSION_KINDS: Final = SessionKinds(
+    loads=tuple(kind.session() for kind in LOADS), hosts=GuestSession(), study=STUDY_KINDS
+)
+"""What sessions can make."""

@@ -1,9 +1,13 @@
-"""`iolab show`: what a session measured so far, each number with its verdict."""
+"""`iolab show` and `iolab explain`: what a session measured, and what a check means."""
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -11,6 +15,8 @@ from iolab.cli.options import AsJson, SessionDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rich.console import RenderableType
 
     from iolab.analysis.points import PointSummary
     from iolab.core.metric import Result
@@ -64,8 +70,7 @@ def show(
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import shown_of
     from iolab.cli.kinds import REPORTED
-    from iolab.cli.open_session import open_session
-    from iolab.cli.output import result_json
+    from iolab.cli.output import open_session, result_json
     from iolab.report.results import session_document
 
     reader = open_session(session)
@@ -166,3 +171,92 @@ def _of_digests(results: Sequence[Result], wanted: list[str] | None) -> tuple[Re
     if faults:
         raise UsageError("A point is unknown.", "List all of them without --run.", faults)
     return tuple(result for result in results if result.digest.startswith(tuple(wanted)))
+
+
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+_PLACES: Final = (_PACKAGE / "_checks", _PACKAGE.parents[1] / "docs" / "reference" / "checks")
+"""Where the wheel puts the pages, and where a checkout has them."""
+
+NEAREST_MAX: Final = 3
+"""Codes that are named for one that is none."""
+
+PAGE_WIDTH: Final = 80
+"""Lines of text that are longer are hard to read."""
+
+_LINK: Final = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
+_HEADING: Final = re.compile(r"^(#{1,3}) (.+)$", re.MULTILINE)
+
+
+def explain(
+    code: Annotated[
+        str | None,
+        typer.Argument(metavar="[CODE]", help="A check's code; all are listed without."),
+    ] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a check means, how it decides, and what to do about it."""
+    from iolab.cli.output import result_json, result_screen
+
+    pages = _pages()
+    if code is None:
+        titles = {name: _title(text) for name, text in pages.items()}
+        if as_json:
+            listed = [{"code": name, "title": title} for name, title in titles.items()]
+            result_json({"format": 1, "checks": listed})
+            return
+        result_screen(_check_list(titles))
+        return
+    if code not in pages:
+        raise _unknown(code, list(pages))
+    if as_json:
+        result_json({"format": 1, "code": code, "title": _title(pages[code]), "page": pages[code]})
+        return
+    result_screen(*_page_screen(pages[code]))
+
+
+def _pages() -> dict[str, str]:
+    """The page of every check, by its code."""
+    from iolab.errors import StoreError
+
+    for place in _PLACES:
+        found = sorted(place.glob("*.md"))
+        if found:
+            return {path.stem: path.read_text(encoding="utf-8") for path in found}
+    raise StoreError("The pages on checks are missing.", "Install iolab again.")
+
+
+def _title(page: str) -> str:
+    return page.split("\n", 1)[0].removeprefix("# ").strip()
+
+
+def _unknown(code: str, codes: list[str]) -> Exception:
+    from iolab.errors import UsageError
+    from iolab.study.wording import shown
+
+    near = difflib.get_close_matches(code, codes, NEAREST_MAX, 0.3)
+    do = f"The nearest are {', '.join(near)}." if near else "'iolab explain' lists all codes."
+    return UsageError(f"There is no check {shown(code)}.", do)
+
+
+def _check_list(titles: dict[str, str]) -> RenderableType:
+    from iolab.report.terminal import Heading, plain, table
+
+    rows = [[plain(code, "bold"), plain(title)] for code, title in titles.items()]
+    return table([Heading("check"), Heading("what it is about", main=True)], rows)
+
+
+def _page_screen(page: str) -> Iterator[RenderableType]:
+    """The page as people read it: links of the documentation are words only."""
+    from rich.constrain import Constrain
+    from rich.markdown import Markdown
+
+    from iolab.report.terminal import plain
+
+    text = _LINK.sub(r"\1", page)
+    parts = _HEADING.split(text)
+    for level, heading, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        if level != "#":
+            yield ""
+        yield plain(heading, "bold")
+        yield Constrain(Markdown(body.strip(), hyperlinks=False), PAGE_WIDTH)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.cli.calibration import Meaning, Tone, meanings, shares_of
 from iolab.core.workload import (
     FIO_ENGINE,
     NATIVE_ENGINE,
@@ -17,6 +16,7 @@ from iolab.core.workload import (
     Trial,
 )
 from iolab.loads.fileio.calibration import rows_of
+from iolab.loads.fileio.calibration_words import Meaning, Tone, meanings, shares_of
 from iolab.loads.fileio.checks import BOUND_SHARE
 
 FIO, NATIVE = FIO_ENGINE, NATIVE_ENGINE

@@ -1,27 +1,20 @@
-"""The result of `iolab calibrate`: tables and sentences for people, one document for programs."""
+"""What a calibration means, in sentences for people and as one document for programs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
-
-from rich.console import RenderableType
-from rich.text import Text
+from typing import Any, Final
 
 from iolab.analysis.check import percent
 from iolab.core.engine import EngineName
 from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Calibration, HostCalibration, Trial
 from iolab.loads.fileio.calibration import Row, rows_of
 from iolab.loads.fileio.checks import BOUND_SHARE
-from iolab.report.numbers import count, listing, show_value
-from iolab.report.terminal import QUIET_STYLE, Heading, plain, table, title
+from iolab.report.numbers import listing, show_value
 from iolab.stats.comparison import SAME_WITHIN, Comparison
 from iolab.units import format_count, format_ns
-
-if TYPE_CHECKING:
-    pass
 
 WITHIN: Final = {"iops": SAME_WITHIN, "lat_ns_p50": 0.05, "lat_ns_p99": 0.05}
 """How near both engines' figures must be to be called one: rates of a device repeat within 2 %,
@@ -212,32 +205,9 @@ HEADINGS: Final = {
 }
 """What each figure is called."""
 
-STYLES: Final = {Tone.GOOD: "green", Tone.OPEN: "yellow", Tone.WARNING: "bold red"}
 ENGINES: Final = (FIO_ENGINE, NATIVE_ENGINE)
 HOSTS_SHOWN: Final = 4
 NONE: Final = "–"
-
-
-def calibration_screen(found: Calibration) -> tuple[RenderableType, ...]:
-    """All hosts together, each of several hosts, and what it means."""
-    rows = rows_of(found.trials)
-    pairs = len(found.trials) // 2
-    many = len(found.hosts) > 1
-    shares = shares_of(found)
-    said = meanings(rows, shares, pairs=pairs, hosts=len(found.hosts))
-    return (
-        *((title(f"{len(found.hosts)} hosts together"),) if many else ()),
-        _figures(found, rows),
-        *(("", title("Each host"), _hosts(found)) if many else ()),
-        "",
-        title("What this means"),
-        _meanings(said),
-        "",
-        plain(
-            f"{count(pairs, 'pair')}, order swapped from one to the next: {_versions(found)}.",
-            QUIET_STYLE,
-        ),
-    )
 
 
 def calibration_document(found: Calibration) -> dict[str, Any]:
@@ -267,60 +237,7 @@ def calibration_document(found: Calibration) -> dict[str, Any]:
     }
 
 
-def _figures(found: Calibration, rows: Sequence[Row]) -> RenderableType:
-    headings = [Heading(""), *(Heading(name, number=True) for name in ENGINES)]
-    headings += [Heading("native / fio", number=True), Heading("", main=True)]
-    lines: list[list[Text | str]] = [
-        [
-            HEADINGS[row.key],
-            show_value(row.fio, row.unit),
-            show_value(row.native, row.unit),
-            _ratio(row),
-            row.comparison.verdict.value,
-        ]
-        for row in rows
-    ]
-    ceilings = [found.ceilings[name] for name in ENGINES]
-    lines.append(["ceiling, on /dev/null", *map(_rate, ceilings), "", ""])
-    nearest = {one.engine: percent(one.share) for one in shares_of(found)}
-    lines.append(["share of the ceiling", *(nearest.get(name, NONE) for name in ENGINES), "", ""])
-    return table(headings, lines)
-
-
-def _hosts(found: Calibration) -> RenderableType:
-    """A row a host: rates, how both compare, what each costs, and how near its end each is."""
-    headings = [
-        Heading("host", main=True),
-        *(Heading(f"IOPS, {name}", number=True) for name in ENGINES),
-        Heading("native / fio", number=True),
-        *(Heading(f"CPU, {name}", number=True) for name in ENGINES),
-        *(Heading(f"ceiling, {name}", number=True) for name in ENGINES),
-        *(Heading(f"share, {name}", number=True) for name in ENGINES),
-    ]
-    lines: list[list[Text | str]] = []
-    for host in found.hosts:
-        rows = {row.key: row for row in rows_of(host.trials)}
-        iops, cpu = rows["iops"], rows["cpu_ns_per_io"]
-        shares = {one.engine: percent(one.share) for one in host_shares(host)}
-        lines.append(
-            [
-                plain(host.host),
-                *(show_value(value, iops.unit) for value in (iops.fio, iops.native)),
-                _ratio(iops),
-                *(show_value(value, cpu.unit) for value in (cpu.fio, cpu.native)),
-                *(_rate(host.ceilings[name]) for name in ENGINES),
-                *(shares.get(name, NONE) for name in ENGINES),
-            ]
-        )
-    return table(headings, lines)
-
-
-def _meanings(said: Sequence[Meaning]) -> RenderableType:
-    lines = [[plain(one.about, STYLES[one.tone]), plain(one.says)] for one in said]
-    return table([Heading(""), Heading("", main=True)], lines)
-
-
-def _versions(found: Calibration) -> str:
+def versions_text(found: Calibration) -> str:
     """Each engine's version and way to the kernel, once for hosts that have them alike."""
     parts = []
     for name in ENGINES:
@@ -342,11 +259,13 @@ def _shared(told: Iterable[str]) -> str | None:
     return different.pop() if len(different) == 1 else None
 
 
-def _rate(value: float | None) -> str:
+def rate_text(value: float | None) -> str:
+    """A rate; a dash where there is none."""
     return NONE if value is None else show_value(value, "1/s")
 
 
-def _ratio(row: Row) -> str:
+def ratio_text(row: Row) -> str:
+    """The ratio of both engines, with its interval where there is one."""
     one = row.comparison
     if one.low is None or one.high is None:
         return f"{one.ratio:.3f}"
