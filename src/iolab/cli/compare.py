@@ -117,6 +117,8 @@ class Format(StrEnum):
     CSV = "csv"
     JSON = "json"
     MARKDOWN = "markdown"
+    JUNIT = "junit"
+    BMF = "bmf"
 
 
 _SIDE_HELP = "a session's directory, or DIR:CONFIGURATION where it has several configurations."
@@ -176,6 +178,7 @@ def compare(
 def _print(compared: Compared, kind: Format | None) -> None:
     from iolab.cli.output import raw_result, result_json, result_screen
     from iolab.report.comparison import comparison_csv, comparison_document, comparison_markdown
+    from iolab.report.comparison_ci import comparison_bmf, comparison_junit
 
     match kind:
         case Format.JSON:
@@ -184,6 +187,10 @@ def _print(compared: Compared, kind: Format | None) -> None:
             raw_result(comparison_csv(compared))
         case Format.MARKDOWN:
             raw_result(comparison_markdown(compared))
+        case Format.JUNIT:
+            raw_result(comparison_junit(compared))
+        case Format.BMF:
+            result_json(comparison_bmf(compared))
         case _:
             result_screen(*comparison_screen(compared))
 
