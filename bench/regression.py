@@ -17,12 +17,12 @@ if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from iolab.cli.open_session import open_session
 from tests.cli.compared import Target, make_target
 from tests.e2e.fresh import Fading, fresh_device
 
 from iolab.analysis.comparison import compare_sides
 from iolab.analysis.comparison_sides import Side, read_side
+from iolab.cli.output import open_session
 from iolab.stats.comparison import Verdict
 
 STUDY = """

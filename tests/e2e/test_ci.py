@@ -26,7 +26,8 @@ A_TENTH_LESS = Fading(900, above=0.0, tau_s=1.0)
 
 
 def example(language: str, number: int = 0) -> str:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.M | re.S)[number]
+    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.M | re.S)
+    return found[number]
 
 
 def github() -> dict[str, str]:
