@@ -18,7 +18,7 @@ from iolab.core.configuration import Configuration
 from iolab.core.host import HostKind, HostSpec, Role
 from iolab.core.metric import HostResult, Layer, LayerLatency, NodeResult, Outlier, Result, Written
 from iolab.core.run import Budget, Bystander, DeviceDelta, Plan, PlannedRun, Point, RunRecord
-from iolab.core.samples import CounterTable, Direction
+from iolab.core.samples import CounterTable, Direction, ways_of
 from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, Access, Axis, Job, Workload
 from iolab.guests.guest import Accelerator, GuestFleet, GuestRun, GuestSettings, GuestUse, fleet_in
@@ -236,7 +236,7 @@ def _sample(source: GuestSource, index: int, seq: int) -> list[tuple[str, str, s
 def _plain_result(source: GuestSource, record: RunRecord) -> Result:
     load = measure(record)
     run, access = record.run, record.run.point.io.access
-    metrics = fleet_metrics(load, access)
+    metrics = fleet_metrics(load, ways_of(access))
     nodes = []
     for number, node in enumerate(source.nodes):
         guests = tuple(one.guest for one in lived.on(node)) if (lived := fleet_in(record)) else ()
@@ -268,7 +268,7 @@ def _plain_result(source: GuestSource, record: RunRecord) -> Result:
         window_s=load.cut.common.seconds if load.cut.common else 0.0,
         metrics=metrics,
         hosts=tuple(
-            HostResult(host.host, host_metrics(load, index, access))
+            HostResult(host.host, host_metrics(load, index, ways_of(access)))
             for index, host in enumerate(record.hosts)
         ),
         verdict=source.verdicts.get((run.point.digest, run.repeat), VALID),

@@ -30,7 +30,7 @@ from iolab.core.run import (
     RunRecord,
     RunStatus,
 )
-from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable
+from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable, ways_of
 from iolab.core.study import Method, MethodKind, Order, Study, TargetSettings, TelemetrySettings
 from iolab.core.target_state import EMPTY, Ledger
 from iolab.core.workload import FIO_ENGINE, Access, Axis, Indicator, Job, Workload
@@ -104,7 +104,7 @@ class Source:
         record = record_of(self, run)
         load = measure(record)
         failure = self.failed.get(key)
-        metrics = fleet_metrics(load, run.point.io.access)
+        metrics = fleet_metrics(load, ways_of(run.point.io.access))
         if failure:
             metrics = {name: replace(metric, value=None) for name, metric in metrics.items()}
         return Result(
@@ -118,7 +118,7 @@ class Source:
             window_s=0.0 if load.cut.common is None else load.cut.common.seconds,
             metrics=metrics,
             hosts=tuple(
-                HostResult(name, host_metrics(load, index, run.point.io.access))
+                HostResult(name, host_metrics(load, index, ways_of(run.point.io.access)))
                 for index, name in enumerate(record.host_names)
             ),
             verdict=self.verdicts.get(key, VALID),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from iolab.analysis.checks.client import is_bound
-from iolab.analysis.kinds import WHOLE_RUN, Analyses, ByNode
+from iolab.analysis.kinds import WHOLE_RUN, Analyses
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
 from iolab.core.metric import HostResult, Result, Verdict
@@ -61,7 +61,7 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) ->
         attempt=record.run.attempt,
         steadiness=view.steady.steadiness if view.steady else None,
         order=record.run.order,
-        nodes=kind.nodes(view) if isinstance(kind, ByNode) else (),
+        nodes=kind.nodes(view),
         load=point.job.stored_as,
     )
 

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
 
 from iolab.analysis.check import Check, HostQuestion
+from iolab.analysis.checks.bytes import bytes_moved, target_in_memory
+from iolab.analysis.checks.client import (
+    client_starved,
+    client_throttled,
+    cpu_bound_client,
+    cpu_stolen,
+    thermal_throttling,
+)
+from iolab.analysis.checks.fleet import bystander_lost, clock_drift, clock_step, start_skew
+from iolab.analysis.checks.idle import device_busy
+from iolab.analysis.checks.run import (
+    engine_errors,
+    run_unfinished,
+    totals_disagree,
+    versions_differ,
+)
+from iolab.analysis.checks.storage_bytes import storage_bytes
+from iolab.analysis.checks.time import (
+    cycle,
+    hosts_left_out,
+    imprecise,
+    missing_seconds,
+    no_common_window,
+    percentile_support,
+    run_too_short,
+    transient,
+)
+from iolab.analysis.evenness import spread_of
+from iolab.analysis.metrics import fleet_metrics, host_metrics, with_intervals
+from iolab.analysis.service_time import service_metrics, service_of
+from iolab.analysis.steady import steady_of
+from iolab.analysis.sums import measure
 from iolab.analysis.view import HostAnswers, RunView
 from iolab.core.host import HostFacts
 from iolab.core.metric import Metric, NodeResult, Spread
 from iolab.core.run import RunRecord
+from iolab.core.samples import Direction
 from iolab.core.workload import AnyJob
 
 if TYPE_CHECKING:
@@ -24,12 +57,55 @@ WHOLE_RUN: Final = ""
 """The key of the spread that is of a whole run, and not of one of its parts."""
 
 
-class LoadAnalysis(Protocol[View]):
-    """One kind of load, as a judge sees it."""
+CHECKS: Final[tuple[Check[RunView] | HostQuestion, ...]] = (
+    run_unfinished,
+    hosts_left_out,
+    versions_differ,
+    engine_errors,
+    totals_disagree,
+    no_common_window,
+    start_skew,
+    clock_drift,
+    clock_step,
+    run_too_short,
+    missing_seconds,
+    transient,
+    cycle,
+    imprecise,
+    percentile_support,
+    HostQuestion.PROCESSORS_REAL,
+    HostQuestion.LIMITS,
+    target_in_memory,
+    bytes_moved,
+    storage_bytes,
+    HostQuestion.BYTES,
+    cpu_bound_client,
+    client_throttled,
+    client_starved,
+    cpu_stolen,
+    HostQuestion.PROCESSORS_FREE,
+    thermal_throttling,
+    device_busy,
+    bystander_lost,
+)
+"""What can be asked of whatever reads and writes, in the order shown."""
 
-    @property
-    def checks(self) -> tuple[Check[View] | HostQuestion, ...]:
-        """Its checks in the order shown, and where those of hosts stand among them."""
+
+class LoadAnalysis(Generic[View]):
+    """One kind of load, as a judge sees it; it says what is different about it.
+
+    Without more its operations are counted as reads and writes, over a window that all hosts share.
+    """
+
+    checks: Sequence[Check[View] | HostQuestion] = CHECKS
+    """Its checks in the order shown, and where those of hosts stand among them."""
+
+    directions: tuple[Direction, ...] = (Direction.READ, Direction.WRITE)
+    """What its operations are counted as."""
+
+    def ways(self, record: RunRecord) -> tuple[Direction, ...]:  # noqa: ARG002 - of varied jobs
+        """What the operations of a run are counted as."""
+        return self.directions
 
     def view(
         self,
@@ -38,27 +114,38 @@ class LoadAnalysis(Protocol[View]):
         telemetry: tuple[Series, ...],
         host_kinds: tuple[HostAnswers, ...],
     ) -> View:
-        """The record measured, as its checks look at it."""
+        """The record measured, as its checks look at it: with what its seconds say of it."""
+        steady = steady_of(record)
+        load = measure(record, steady.window if steady and record.rule else None)
+        service = service_of(record, load)
+        view: Any = RunView(record, facts, load, telemetry, steady, service, host_kinds)
+        return cast("View", view)
 
     def fleet(self, view: View) -> dict[str, Metric]:
         """The metrics of all hosts together."""
+        ways = self.ways(view.record)
+        metrics = fleet_metrics(view.load, ways)
+        found = with_intervals(metrics, view.record, view.load, view.steady, ways)
+        shared = list(range(len(view.hosts))) if view.load.shared else []
+        return found | service_metrics(view.service, shared)
 
     def host(self, view: View, index: int) -> dict[str, Metric]:
         """The metrics of one host, by its place in the record."""
+        found = host_metrics(view.load, index, self.ways(view.record))
+        return found | service_metrics(view.service, [index])
 
     def window_s(self, view: View) -> float:
         """The least time that the measured intervals of any host cover; 0 without a window."""
+        return view.load.window_s
 
     def spreads(self, view: View) -> Mapping[str, Spread]:
         """How evenly several hosts worked: of the whole run, or of parts that follow each other."""
+        spread = spread_of(view.record, view.load)
+        return {} if spread is None else {WHOLE_RUN: spread}
 
-
-@runtime_checkable
-class ByNode(Protocol):
-    """A kind of load that can tell what the hosts of one node did together."""
-
-    def nodes(self, view: RunView) -> tuple[NodeResult, ...]:
-        """One for each node that hosts of the run live on."""
+    def nodes(self, view: View) -> tuple[NodeResult, ...]:  # noqa: ARG002 - of most
+        """What the hosts of one node did together, for each node where the kind can tell that."""
+        return ()
 
 
 class HostAnalysis(HostAnswers, Protocol):

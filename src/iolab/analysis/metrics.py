@@ -22,9 +22,11 @@ from iolab.analysis.window import Cut, Window, controller_ns
 from iolab.core.histogram import BIN_COUNT, MIDDLE_NS, UPPER_NS, Histogram
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
-from iolab.core.samples import Direction, Ints, ways_of
-from iolab.core.workload import Access
+from iolab.core.samples import Direction, Ints
 from iolab.stats.quantiles import block_count, decides, of_run_each
+
+Ways = Sequence[Direction]
+"""What the operations of a load are counted as."""
 
 TAIL_IOS: Final = 100
 """I/Os that must lie beyond a percentile for it to be printed."""
@@ -89,36 +91,35 @@ TRIM_UNITS: Final[Mapping[str, str]] = {
 """Those that results of trims have besides."""
 
 
-def no_metrics(access: Access) -> dict[str, Metric]:
+def no_metrics(ways: Ways) -> dict[str, Metric]:
     """Every metric of such load without a value."""
-    units = {**METRIC_UNITS, **TRIM_UNITS} if access.trims else METRIC_UNITS
+    units = {**METRIC_UNITS, **TRIM_UNITS} if Direction.TRIM in ways else METRIC_UNITS
     return {key: Metric(None, unit) for key, unit in units.items()}
 
 
-def fleet_metrics(load: Load, access: Access) -> dict[str, Metric]:
+def fleet_metrics(load: Load, ways: Ways) -> dict[str, Metric]:
     """The metrics of all hosts together; without a common window none has a value."""
     if not load.shared:
-        return no_metrics(access)
-    return _metrics(load, list(range(len(load.seconds))), access)
+        return no_metrics(ways)
+    return _metrics(load, list(range(len(load.seconds))), ways)
 
 
-def host_metrics(load: Load, host: int, access: Access) -> dict[str, Metric]:
+def host_metrics(load: Load, host: int, ways: Ways) -> dict[str, Metric]:
     """The metrics of one host."""
-    return _metrics(load, [host], access)
+    return _metrics(load, [host], ways)
 
 
-def group_metrics(load: Load, hosts: list[int], access: Access) -> dict[str, Metric]:
+def group_metrics(load: Load, hosts: list[int], ways: Ways) -> dict[str, Metric]:
     """The metrics of some hosts together, merged as those of all; none without a common window."""
-    return _metrics(load, hosts, access) if load.shared and hosts else no_metrics(access)
+    return _metrics(load, hosts, ways) if load.shared and hosts else no_metrics(ways)
 
 
-def _metrics(load: Load, hosts: list[int], access: Access) -> dict[str, Metric]:
-    found = no_metrics(access)
+def _metrics(load: Load, hosts: list[int], ways: Ways) -> dict[str, Metric]:
+    found = no_metrics(ways)
     if float(load.seconds[hosts].min()) > 0:
-        used = ways_of(access)
         for prefix, directions in _SCOPES:
-            ways = [int(direction) for direction in directions if direction in used]
-            for key, value in _scope(load, hosts, ways).items() if ways else ():
+            used = [int(direction) for direction in directions if direction in ways]
+            for key, value in _scope(load, hosts, used).items() if used else ():
                 found[f"{prefix}{key}"] = Metric(value, _UNITS[f"{prefix}{key}"])
     return found
 
@@ -163,17 +164,21 @@ _SAME_SIZE: Final = 1e-6
 
 
 def with_intervals(
-    metrics: Mapping[str, Metric], record: RunRecord, load: Load, steady: Steady | None
+    metrics: Mapping[str, Metric],
+    record: RunRecord,
+    load: Load,
+    steady: Steady | None,
+    ways: Ways,
 ) -> dict[str, Metric]:
     """The fleet's metrics, with low, high and n where the run can tell them."""
-    scopes = _scopes(record.run.point.io.access)
+    scopes = _scopes(ways)
     prefixes = [prefix for prefix, _ in scopes]
     found = without_rare_stalls(metrics, prefixes, "p99_5", steady)
     if record.rule is not None and steady is not None:
-        for key in _rate_keys(record, load):
+        for key in _rate_keys(record, load, ways):
             found[key] = rate_interval(found[key], steady)
-    for prefix, ways in scopes:
-        found |= resampled(found, prefix, PERCENTILES, record, load.cut, ways)
+    for prefix, used in scopes:
+        found |= resampled(found, prefix, PERCENTILES, record, load.cut, used)
     return found
 
 
@@ -197,20 +202,18 @@ def without_rare_stalls(
     return found
 
 
-def _scopes(access: Access) -> list[tuple[str, list[int]]]:
+def _scopes(ways: Ways) -> list[tuple[str, list[int]]]:
     """Prefix of the keys and the directions that they speak of, as in `summary`."""
-    used = ways_of(access)
-    each = ((f"{way.name.lower()}_", [int(way)]) for way in used)
-    return [("", [int(way) for way in used]), *each]
+    each = ((f"{way.name.lower()}_", [int(way)]) for way in ways)
+    return [("", [int(way) for way in ways]), *each]
 
 
-def _rate_keys(record: RunRecord, load: Load) -> list[str]:
+def _rate_keys(record: RunRecord, load: Load, ways: Ways) -> list[str]:
     """The rates that are the rule's own, but for a constant factor."""
-    job = record.run.point.io
-    width = len(ways_of(job.access))
-    prefixes = [prefix for prefix, ways in _scopes(job.access) if len(ways) == width]
+    prefixes = [prefix for prefix, used in _scopes(ways) if len(used) == len(ways)]
     keys = [f"{prefix}iops" for prefix in prefixes]
-    expected = int(load.ios.sum()) * job.block_bytes
+    job = record.run.point.job.io
+    expected = int(load.ios.sum()) * (job.block_bytes if job else 0)
     if abs(int(load.bytes.sum()) - expected) <= _SAME_SIZE * expected:
         keys += [f"{prefix}bw_bytes_per_s" for prefix in prefixes]
     return keys

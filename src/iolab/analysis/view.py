@@ -81,6 +81,12 @@ class RunView:
         return frozenset().union(*(kind.counted_hosts(self) for kind in self.host_kinds))
 
     @property
+    def one_in_flight(self) -> bool:
+        """Whether a host has a single I/O in flight, whose latency then is what matters."""
+        io = self.record.run.point.job.io
+        return io is not None and io.depth_total == 1
+
+    @property
     def job(self) -> Job:
         """What each host was asked to do."""
         return self.record.run.point.io

@@ -332,7 +332,7 @@ async def inspect_fleet(specs: tuple[HostSpec, ...], path: str | None) -> Inspec
 
     `path` is absolute, for hosts that name none of their own.
     """
-    tools = tools_of(SESSION_KINDS.engines)
+    tools = tools_of(SESSION_KINDS.tools)
     tools |= {name: list(words) for name, words in TOOLS.items()}
     async with open_hosts(specs) as hosts:
         return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK)

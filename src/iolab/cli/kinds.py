@@ -18,5 +18,5 @@ ANALYSES: Final = Analyses(
 
 _GUESTS: Final = GuestsReport()
 
-REPORTED: Final = Kinds(tuple(kind.report(_GUESTS) for kind in LOADS), _GUESTS, ANALYSES)
+REPORTED: Final = Kinds(tuple(kind.reported(_GUESTS) for kind in LOADS), _GUESTS, ANALYSES)
 """What reports and exports ask of each kind."""

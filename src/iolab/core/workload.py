@@ -116,12 +116,13 @@ class AnyJob(Owned):
         def engine(self) -> EngineName:
             """What makes this load."""
 
-        @property
-        def options(self) -> tuple[tuple[str, str], ...]:
-            """Further options of the engine, which it allows."""
-
         def at(self, axis: Iterable[tuple[str, int | str]]) -> Self:
             """The job with the axis values in place of its first ones."""
+
+    @property
+    def options(self) -> tuple[tuple[str, str], ...]:
+        """Further options of the engine, which it allows."""
+        return ()
 
     @property
     def io(self) -> Job | None:

@@ -16,7 +16,7 @@ from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NOTHING, RunView, Served, served
 from iolab.analysis.window import Window
 from iolab.core.metric import Layer, LayerLatency, Level, Metric, NodeResult, Outlier, Result
-from iolab.core.samples import Direction
+from iolab.core.samples import Direction, ways_of
 from iolab.core.study import Study
 from iolab.core.workload import Job
 from iolab.guests.guest import Accelerator
@@ -140,7 +140,7 @@ def node_results(view: RunView) -> tuple[NodeResult, ...]:
         NodeResult(
             name=node.name,
             guests=tuple(guest.name for guest in node.guests),
-            metrics=group_metrics(view.load, node.hosts, view.access),
+            metrics=group_metrics(view.load, node.hosts, ways_of(view.access)),
             layers=layers_of(view, node),
             outliers=outliers_of(view, node),
             written=written_of(view, node),

@@ -1,4 +1,4 @@
-"""What every engine offers: commands to run on a host, and a reader of what they print.
+"""What engines offer: commands to run on a host, and a reader of what they print.
 
 An engine is pure. It never starts anything: the session gives a `Command` to a host's agent and
 feeds the command's standard output, in pieces of any size, to the reader that belongs to it.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
 from iolab.core.run import DataSet, EngineTotals
-from iolab.core.workload import Job
+from iolab.core.workload import AnyJob, Job
 from iolab.errors import EngineError
 from iolab.hosts.intervals import Interval
 
@@ -84,8 +84,8 @@ class OutputReader(Protocol):
         """The output has ended: everything it told. Never raises; to be called once."""
 
 
-class Engine(Protocol):
-    """A maker of load, as the session sees it."""
+class Tool(Protocol):
+    """A maker of load, as far as hosts are asked for it."""
 
     @property
     def name(self) -> EngineName:
@@ -100,6 +100,26 @@ class Engine(Protocol):
 
     def check(self, tool: ToolFacts) -> None:
         """EngineError unless this tool, as found on a host, can serve."""
+
+
+AskedJob = TypeVar("AskedJob", bound=AnyJob, contravariant=True)
+
+
+class Engine(Tool, Protocol[AskedJob]):
+    """A maker of load that runs as one process on each host, in a folder of its own."""
+
+    def command(self, job: AskedJob, directory: str, *, seconds: float, seed: int) -> Command:
+        """Make the job's load in `directory` for so many seconds, warm-up included.
+
+        `seed` fixes whatever is drawn. EngineError when a value cannot be told to the engine.
+        """
+
+    def reader(self, job: AskedJob) -> OutputReader:
+        """A new reader for the output of that job's `command`."""
+
+
+class FileEngine(Tool, Protocol):
+    """A maker of I/O on files and devices, which it also lays out."""
 
     def layout(
         self, data_set: DataSet, directory: str, *, direct: bool, ioengine: str, seed: int
@@ -165,7 +185,7 @@ class Verifier(Protocol):
         """
 
 
-def with_ledger(engine: Engine, command: Command, ledger: BlockLedger | None) -> Command:
+def with_ledger(engine: Tool, command: Command, ledger: BlockLedger | None) -> Command:
     """The engine's command, held against a ledger if there is one. EngineError if it cannot be."""
     if ledger is None:
         return command

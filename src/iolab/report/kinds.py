@@ -72,7 +72,7 @@ class Measured(Protocol):
 class LoadReport(ABC):
     """One kind of load; results that are handed to it are its own."""
 
-    jobs: ClassVar[tuple[type[AnyJob], ...]]
+    jobs: tuple[type[AnyJob], ...]
     """What its workloads ask clients to do."""
 
     has_one_figure: ClassVar[bool] = False

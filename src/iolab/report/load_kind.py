@@ -20,18 +20,34 @@ if TYPE_CHECKING:
     from iolab.study.kinds import LoadStudy
 
 
+def _usual_analysis() -> LoadAnalysis[Any]:
+    from iolab.analysis.kinds import LoadAnalysis
+
+    return LoadAnalysis()
+
+
 @dataclass(frozen=True, slots=True)
 class LoadKind:
     """One kind of load: its `jobs`, and its part of studies; the others are imported when called.
 
-    `report` is handed what tells of hosts that are booted, of which a load may be swept. `stored`
-    are parts of stored records (see `core.owned`) in modules that its study does not import.
+    `analysis` and `report` are those of load whose operations are counted as reads and writes, and
+    of which one figure and one latency tell a run, where a kind has none of its own. `report` is
+    handed what tells of hosts that are booted, of which a load may be swept. `stored` are parts of
+    stored records (see `core.owned`) in modules that its study does not import.
     """
 
     name: str
     jobs: tuple[type[AnyJob], ...]
     study: LoadStudy
     session: Callable[[], LoadSession]
-    analysis: Callable[[], LoadAnalysis[Any]]
-    report: Callable[[HostsReport], LoadReport]
+    analysis: Callable[[], LoadAnalysis[Any]] = _usual_analysis
+    report: Callable[[HostsReport], LoadReport] | None = None
     stored: tuple[type[Owned], ...] = ()
+
+    def reported(self, hosts: HostsReport) -> LoadReport:
+        """Its part of reports."""
+        if self.report is not None:
+            return self.report(hosts)
+        from iolab.report.one_figure import OneFigureReport
+
+        return OneFigureReport(self.jobs)

@@ -19,7 +19,7 @@ from iolab.core.metric_spec import Combine, spec_of
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction
 from iolab.core.study import Study
-from iolab.core.workload import Workload
+from iolab.core.workload import AnyJob, Workload
 from iolab.report.best import Headline, best_figure, headlines_of
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
@@ -46,6 +46,9 @@ class OneFigureReport(LoadReport):
     """Rates and latencies of I/Os."""
 
     has_one_figure: ClassVar[bool] = True
+
+    def __init__(self, jobs: tuple[type[AnyJob], ...]) -> None:
+        self.jobs = jobs
 
     def is_measured(self, result: Result) -> bool:
         """Whether it has a rate."""

@@ -85,7 +85,7 @@ def load_panels(record: RunRecord, grid: Grid) -> list[Panel]:
     latency = Panel(
         "Latency", "ns", (trace_on_grid("mean", mean), trace_on_grid("p99", tail)), log=True
     )
-    large = record.run.point.io.block_bytes >= LARGE_BLOCK_BYTES
+    large = table.bytes.sum() >= LARGE_BLOCK_BYTES * max(table.ios.sum(), 1)
     # Disks and ports of storage nodes are told in bytes: so is the load then.
     return [load, flow, latency] if large or record.bystanders else [load, latency]
 

@@ -10,7 +10,6 @@ from iolab.analysis.differences import Area, Difference
 from iolab.core.metric import Evidence, Result
 from iolab.core.run import Plan
 from iolab.core.study import IDLE_WATCH_S, Method, Order, Study
-from iolab.core.workload import Axis, Job, Workload
 from iolab.report.brief import Brief
 from iolab.report.caveats import run_name
 from iolab.report.header import moment
@@ -20,7 +19,7 @@ from iolab.report.numbers import NOTHING, count, listing, show
 from iolab.report.series import DetailKey
 from iolab.report.sessions import Member, Sessions
 from iolab.report.table import Cell, Column, Table, columns, every_run, row, verdict_cell
-from iolab.units import format_bytes, format_duration_s, parse_size
+from iolab.units import format_bytes, format_duration_s
 
 SHOWN_METRICS: Final = (
     ("iops", "IOPS"),
@@ -49,9 +48,7 @@ def results_table(
     study: Study, results: Sequence[Result], anchors: Mapping[DetailKey, str]
 ) -> Table:
     """One row a run of I/O; `anchors` lead to what the report tells of it."""
-    mixed = any(
-        isinstance(workload.job, Job) and workload.job.access.mixed for workload in study.workloads
-    )
+    mixed = any(_value(one, "read_iops") and _value(one, "write_iops") for one in results)
     shown = [
         (key, heading)
         for key, heading in SHOWN_METRICS
@@ -60,6 +57,11 @@ def results_table(
     if any(key in result.metrics for result in results for key, _ in SERVICE_METRICS):
         shown += SERVICE_METRICS
     return every_run("Every run", study, results, shown, anchors)
+
+
+def _value(result: Result, key: str) -> float | None:
+    metric = result.metrics.get(key)
+    return None if metric is None else metric.value
 
 
 def hosts_table(result: Result) -> Table:
@@ -149,57 +151,6 @@ def _times(method: Method) -> tuple[tuple[Cell, ...], ...]:
         ),
         row("Warm-up", f"the transient that is found, at least {rule.cut_least_s} s, left out"),
     )
-
-
-def workloads_table(study: Study) -> Table:
-    """The jobs of each workload of I/O, with the values of their axes."""
-    texts = ("Workload", "Access", "Block", "iodepth", "Jobs", "File", "Direct", "Engine")
-    rows = tuple(_workload_row(one) for one in study.workloads if isinstance(one.job, Job))
-    return Table("Workloads", columns((*texts, "Contents", "Further options")), rows)
-
-
-def _workload_row(workload: Workload) -> tuple[Cell, ...]:
-    job = workload.io
-    swept = {axis.name: ", ".join(_axis_texts(axis)) for axis in workload.sweep}
-    mix = swept.get("rwmixread", job.read_percent)
-    access = job.access.value + (f", {mix} % reads" if job.access.mixed else "")
-    options = [f"{name}={value}" for name, value in job.options]
-    rates = {
-        "rate_iops": job.rate_iops,
-        "rate": job.rate_bytes_per_s and _rate_text(job.rate_bytes_per_s),
-        "fleet_rate_iops": job.fleet_rate_iops,
-    }
-    told = ((name, swept.get(name, rate)) for name, rate in rates.items())
-    options += [f"{name}={rate}" for name, rate in told if rate is not None]
-    return row(
-        workload.title,
-        access,
-        swept.get("bs", format_bytes(job.block_bytes)),
-        swept.get("iodepth", str(job.iodepth)),
-        swept.get("numjobs", str(job.numjobs)),
-        _files(job, swept.get("filesize")),
-        "yes" if job.direct else "no, buffered",
-        f"{job.engine}, {job.ioengine}",
-        job.contents.value,
-        " ".join(options) or NOTHING,
-    )
-
-
-def _axis_texts(axis: Axis) -> Iterator[str]:
-    """The values as they are written, but rates in bytes with their unit."""
-    for value in axis.values:
-        yield _rate_text(parse_size(value)) if axis.name == "rate" else str(value)
-
-
-def _rate_text(bytes_per_s: int) -> str:
-    return f"{format_bytes(bytes_per_s)}/s"
-
-
-def _files(job: Job, swept: str | None) -> str:
-    size = swept or format_bytes(job.file_bytes)
-    if job.shared_file:
-        return f"{size} of one for all jobs"
-    return size if job.files_per_job == 1 else f"{job.files_per_job} of {size}"
 
 
 TITLES_SHOWN: Final = 8

@@ -15,7 +15,7 @@ from iolab.hosts.answers import Leftovers, read_facts, read_probe
 from iolab.hosts.barrier import Outcomes, together
 from iolab.hosts.clock import Clock, ClockOffset, measure_offset
 from iolab.hosts.device_counters import SNAPSHOT_LIMIT_S, cpu_busy, idle_proof, look_of
-from iolab.hosts.engine import Engine
+from iolab.hosts.engine import Tool
 from iolab.hosts.host import Hello, Host
 from iolab.hosts.telemetry import DISK
 from iolab.session.leftovers import LEFTOVERS, leftovers_on
@@ -100,7 +100,7 @@ async def survey(study: Study, hosts: Mapping[str, Host], questions: Questions) 
     )
 
 
-def tools_of(engines: Iterable[Engine]) -> dict[str, list[str]]:
+def tools_of(engines: Iterable[Tool]) -> dict[str, list[str]]:
     """How hosts tell their version of each engine; those that are no tool of theirs left out."""
     return {engine.name: list(engine.version_argv) for engine in engines if engine.version_argv}
 

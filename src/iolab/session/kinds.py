@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.core.study import Study
-from iolab.hosts.engine import Engine
+from iolab.hosts.engine import Engine, FileEngine, Tool
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import Crew
 from iolab.session.discovery import Questions, Survey, tools_of
 from iolab.session.driver import Driver
+from iolab.session.process_driver import ProcessDriver
 from iolab.session.reconnect import Reach
 from iolab.study.kinds import StudyKinds
 from iolab.study.targets import Target
@@ -32,13 +34,21 @@ def _none(_: Study) -> Programs:
 class LoadSession:
     """The part of a kind of load in sessions.
 
-    `drivers` make the load of each engine, and `engines` are those that they start as one process a
-    host. `programs` are what a study's load needs on clients beside them.
+    `drivers` make the load of each engine. `engines` are those of files and devices, which lay them
+    out too, and `tools` all others that hosts are asked for. `programs` are what a study's load
+    needs on clients beside them.
     """
 
     drivers: Mapping[EngineName, Callable[[], Driver]]
-    engines: tuple[Engine, ...] = ()
+    engines: tuple[FileEngine, ...] = ()
+    tools: tuple[Tool, ...] = ()
     programs: Callable[[Study], Programs] = _none
+
+    @classmethod
+    def of(cls, *engines: Engine[Any]) -> LoadSession:
+        """That of engines that run as one process on each host."""
+        drivers = {one.name: partial(ProcessDriver, one) for one in engines}
+        return cls(drivers=drivers, tools=engines)
 
 
 class BootedHosts(Protocol):
@@ -104,9 +114,14 @@ class SessionKinds:
     """What each has to do with studies and plans."""
 
     @property
-    def engines(self) -> tuple[Engine, ...]:
-        """Every engine that runs as one process a host."""
+    def engines(self) -> tuple[FileEngine, ...]:
+        """Every engine of files and devices."""
         return tuple(engine for load in self.loads for engine in load.engines)
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Every engine that hosts are asked for."""
+        return (*self.engines, *(tool for load in self.loads for tool in load.tools))
 
     @property
     def drivers(self) -> Mapping[EngineName, Callable[[], Driver]]:
@@ -115,7 +130,7 @@ class SessionKinds:
 
     def questions(self, study: Study) -> Questions:
         """What hosts of a study are asked."""
-        programs = tools_of(self.engines)
+        programs = tools_of(self.tools)
         for load in self.loads:
             programs |= load.programs(study)
         return Questions(programs, self.hosts.targets(study), dict(self.hosts.programs(study)))

@@ -23,7 +23,7 @@ from iolab.study.file import (
     check_method,
     kind_of,
 )
-from iolab.study.kinds import ChecksDevices, StudyKinds
+from iolab.study.kinds import StudyKinds
 from iolab.study.schedule import RATE, SEARCHED, axes_of_load
 from iolab.study.tables import (
     Item,
@@ -592,8 +592,7 @@ def _check_with_devices(
             happened = f"{key} of [target] does not go with a device, which holds no files."
             faults.add(document.where(("target", key)), happened, "Leave one of them out.")
     for kind in kinds.loads:
-        if isinstance(kind, ChecksDevices):
-            kind.check_devices(document, tables, faults)
+        kind.check_devices(document, tables, faults)
     for item, workload in tables.read("workload", WorkloadTable):
         if tables.precondition.fill == 0 and not workload.rw.writes:
             what = "trims" if workload.rw.trims else "reads"

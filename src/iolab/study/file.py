@@ -20,9 +20,6 @@ from iolab.core.host import HostKind, Role
 from iolab.core.stopping import PRESETS, LoadKind, RuleSettings
 from iolab.core.study import MethodKind, OnFailure, Order
 from iolab.core.workload import (
-    BY_BANDWIDTH,
-    BY_IOPS,
-    BY_LATENCY,
     FIO_ENGINE,
     IOENGINES,
     NATIVE_ENGINE,
@@ -35,7 +32,9 @@ from iolab.study import ssh_addresses, values
 from iolab.study.document import Document, Faults
 from iolab.study.target_tables import (
     HOSTS,
+    IO_INDICATORS,
     PER_NODE,
+    REPEATS_MAX,
     DevicePath,
     Flag,
     Id,
@@ -76,7 +75,6 @@ LINK_TIMEOUT_S_MAX: Final = 86_400.0
 RULE_S_MAX: Final = 86_400
 """A day: a rule that watches a run for longer is a slip of the unit."""
 
-REPEATS_MAX: Final = 1000
 RETRIES_MAX: Final = 10
 """A run that fails more often will fail again."""
 
@@ -306,7 +304,6 @@ WRITTEN_KINDS: Final = tuple(kind for kind in HostKind if kind is not HostKind.V
 
 WrittenKind = Annotated[HostKind, values.choice(HostKind, "kinds of host", WRITTEN_KINDS)]
 IO_ENGINES: Final = (FIO_ENGINE, NATIVE_ENGINE)
-IO_INDICATORS: Final = (BY_IOPS, BY_BANDWIDTH, BY_LATENCY)
 IoIndicator = Annotated[Indicator, values.word(IO_INDICATORS, "indicators")]
 
 

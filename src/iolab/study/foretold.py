@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol
 
 from iolab.core.metric import Level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
-from iolab.study.kinds import StudyKinds
 from iolab.units import format_duration_s
 
 RUN_SHORT_S: Final = 18.0
@@ -39,12 +38,11 @@ class Limit:
     is_time: bool = False
 
 
-@runtime_checkable
 class Foretells(Protocol):
-    """A kind of load or of host that knows limits of its verdicts beforehand."""
+    """Who knows limits of verdicts beforehand."""
 
     def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[Limit]:
-        """Those of its runs among these."""
+        """Those of these runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +86,9 @@ class Foretold:
         }
 
 
-def foretell(study: Study, plan: Plan, kinds: StudyKinds) -> Foretold:
+def foretell(study: Study, plan: Plan, kinds: Foretells) -> Foretold:
     """The best verdict that each run of the plan can get."""
-    asked = [kind for kind in (*kinds.loads, kinds.hosts) if isinstance(kind, Foretells)]
-    limits = [limit for kind in asked for limit in kind.limits(study, plan.runs)]
+    limits = list(kinds.limits(study, plan.runs))
     counts = dict.fromkeys(Level, 0)
     for run in plan.runs:
         levels = [one.level for one in limits if run.point.digest in one.points]

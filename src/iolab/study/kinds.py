@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, Protocol
 
 from iolab.core.engine import EngineName
 from iolab.core.host import DeviceFacts, HostFacts, HostSpec
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
-from iolab.core.workload import Workload
+from iolab.core.workload import Axis, Indicator, Workload
 from iolab.errors import Fault
 from iolab.study.document import Document, Faults
 from iolab.study.file import FileForm, Section
-from iolab.study.tables import Item, Tables
+from iolab.study.foretold import Limit, time_limits
+from iolab.study.tables import Item, Tables, start
 from iolab.study.target_tables import Table
 
 Reason = tuple[str, float]
@@ -50,50 +52,6 @@ class HostCost:
     space_bytes: int
 
 
-class LoadStudy(Protocol):
-    """The part of a kind of load in studies and plans."""
-
-    @property
-    def tables(self) -> Mapping[type[Table], tuple[EngineName, ...]]:
-        """Its tables of a workload, each with the engines that it may name."""
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """Keys of its tables that may be lists."""
-
-    @property
-    def examples(self) -> Mapping[str, str]:
-        """What to write for each of its keys that may not be left out."""
-
-    @property
-    def on_device_filesystem(self) -> bool:
-        """Whether it runs on a file system that the session makes on a device."""
-
-    def job_text(self, job: Any) -> str:  # noqa: ANN401
-        """What a job of its own asks one client to do, in a line."""
-
-    def check(self, document: Document, tables: Tables, faults: Faults) -> None:
-        """Add every fault of its workloads that no single key shows."""
-
-    def workload(self, item: Item, table: Any, tables: Tables) -> Workload:  # noqa: ANN401
-        """The workload of one of its tables, which has no faults."""
-
-    def cost(self, study: Study, runs: Sequence[PlannedRun], rate: float, hosts: HostStudy) -> Cost:
-        """What its runs among these cost, where one host writes `rate` bytes a second."""
-
-    def load_seconds(self, study: Study, point: Point) -> float:
-        """Seconds of one run's load, with what it takes beyond the overhead of every run."""
-
-    def faults(
-        self,
-        study: Study,
-        plan: Plan,
-        facts: Mapping[str, HostFacts],
-        devices: Mapping[str, DeviceFacts],
-    ) -> list[Fault]:
-        """Why hosts or targets cannot serve it; mappings are by `Target.key`."""
-
-
 class SettingsSection(Section, Protocol):
     """A table of its own with what the study says by it."""
 
@@ -105,41 +63,119 @@ class SettingsSection(Section, Protocol):
         """The settings that the table says."""
 
 
-@runtime_checkable
-class WithSection(Protocol):
-    """A kind that has a table of its own in study files."""
+class LoadStudy:
+    """The part of a kind of load in studies and plans; it says what is different about it.
+
+    Without more it is load of one process a host for as long as the method says, each run by
+    itself, whose `[[workload]]` has no faults but those of single keys.
+    """
+
+    tables: Mapping[type[Table], tuple[EngineName, ...]]
+    """Its tables of a workload, each with the engines that it may name."""
+
+    axes: tuple[str, ...] = ()
+    """Keys of its tables that may be lists."""
+
+    examples: Mapping[str, str] = MappingProxyType({})
+    """What to write for each of its keys that may not be left out."""
+
+    on_device_filesystem: bool = False
+    """Whether it runs on a file system that the session makes on a device."""
+
+    section: SettingsSection | None = None
+    """Its table of its own in study files, if it has one."""
+
+    @property
+    def engines(self) -> tuple[EngineName, ...]:
+        """Every engine that makes its load."""
+        return tuple(name for names in self.tables.values() for name in names)
+
+    def own(self, runs: Iterable[PlannedRun]) -> tuple[PlannedRun, ...]:
+        """Its runs among these."""
+        return tuple(run for run in runs if run.point.job.engine in self.engines)
+
+    def job_text(self, job: Any) -> str:  # noqa: ANN401 - a job of its own
+        """What a job of its own asks one client to do, in a line."""
+        names = (one.name for one in fields(job) if getattr(job, one.name) != one.default)
+        said = (f"{name} {getattr(job, name)}" for name in names if name != "engine")
+        return f"{job.engine}: {', '.join(said)}"
+
+    def check(self, document: Document, tables: Tables, faults: Faults) -> None:
+        """Add every fault of its workloads that no single key shows."""
+
+    def check_devices(self, document: Document, tables: Tables, faults: Faults) -> None:
+        """Add the faults of its workloads where a target is a device: they all need files."""
+        for item in tables.items["workload"]:
+            if type(item.table) in self.tables:
+                happened = f"{start(document, item.path)} needs files, but the target is a device."
+                do = "Leave it out, or give a directory as the target."
+                faults.add(document.where(item.path), happened, do)
+
+    def check_points(self, document: Document, study: Study, faults: Faults) -> None:
+        """Add the faults that only show in the points."""
+
+    def workload(self, item: Item, table: Any, tables: Tables) -> Workload:  # noqa: ANN401, ARG002
+        """The workload of one of its tables, which has no faults: a `LoadTable`."""
+        written = [name for name in self.axes if isinstance(item.written.get(name), list)]
+        return Workload(
+            id=table.id,
+            title=table.title or table.id,
+            job=table.job(),
+            sweep=tuple(Axis(name, tuple(getattr(table, name))) for name in written),
+            indicator=Indicator(table.indicator),
+            repeats=table.iterations,
+        )
+
+    def cost(
+        self,
+        study: Study,
+        runs: Sequence[PlannedRun],
+        rate: float,  # noqa: ARG002 - of kinds that know what they write
+        hosts: HostStudy,  # noqa: ARG002 - as above
+    ) -> Cost:
+        """What its runs among these cost, where one host writes `rate` bytes a second."""
+        mine = self.own(runs)
+        if not mine:
+            return Cost()
+        seconds = sum(self.load_seconds(study, run.point) for run in mine)
+        says = f"{len(mine)} runs of {' and '.join(self.engines)}"
+        return Cost(load=((says, seconds),), prepared_runs=len(mine))
+
+    def load_seconds(self, study: Study, point: Point) -> float:
+        """Seconds of one run's load, with what it takes beyond the overhead of every run."""
+        return study.method.load_s[1] if point.job.engine in self.engines else 0.0
+
+    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[Limit]:
+        """What keeps its runs among these from a better verdict: that they are too short."""
+        return time_limits(study, self.own(runs))
+
+    def faults(
+        self,
+        study: Study,  # noqa: ARG002 - of kinds that need more than a folder and a program
+        plan: Plan,  # noqa: ARG002 - as above
+        facts: Mapping[str, HostFacts],  # noqa: ARG002 - as above
+        devices: Mapping[str, DeviceFacts],  # noqa: ARG002 - as above
+    ) -> list[Fault]:
+        """Why hosts or targets cannot serve it; mappings are by `Target.key`."""
+        return []
+
+    def identity(self, study: Study) -> Mapping[str, object]:  # noqa: ARG002 - of most
+        """What else makes two plans differ, by name; empty where the study has none of it."""
+        return {}
+
+
+class HostStudy(Protocol):
+    """The part of a kind of host that sessions make, in studies and plans."""
 
     @property
     def section(self) -> SettingsSection:
-        """That table."""
-
-
-@runtime_checkable
-class ChecksDevices(Protocol):
-    """A kind of load for which a device as the target may be a fault."""
-
-    def check_devices(self, document: Document, tables: Tables, faults: Faults) -> None:
-        """Add the faults of workloads that need files; some target is a device."""
-
-
-@runtime_checkable
-class ChecksPoints(Protocol):
-    """A kind of load with faults that only show in the points."""
-
-    def check_points(self, document: Document, study: Study, faults: Faults) -> None:
-        """Add them."""
-
-
-@runtime_checkable
-class WithIdentity(Protocol):
-    """A kind that has more to say of what makes two plans differ."""
+        """Its table of its own in study files."""
 
     def identity(self, study: Study) -> Mapping[str, object]:
-        """What that is, by name; empty where the study has none of it."""
+        """What of them makes two plans differ, by name; empty where the study has none."""
 
-
-class HostStudy(WithSection, WithIdentity, Protocol):
-    """The part of a kind of host that sessions make, in studies and plans."""
+    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[Limit]:
+        """What of them keeps these runs from a better verdict."""
 
     @property
     def examples(self) -> Mapping[str, str]:
@@ -170,7 +206,7 @@ class StudyKinds:
 
     def of(self, engine: EngineName) -> LoadStudy:
         """The kind of load that an engine makes; KeyError for one of none."""
-        return {name: kind for kind in self.loads for name in _engines(kind)}[engine]
+        return {name: kind for kind in self.loads for name in kind.engines}[engine]
 
     def of_table(self, table: type[Table]) -> LoadStudy:
         """The kind of load that a table describes; StopIteration for one of none."""
@@ -179,8 +215,19 @@ class StudyKinds:
     @property
     def sections(self) -> tuple[SettingsSection, ...]:
         """The tables of their own that kinds have in study files."""
-        found = (one.section for one in self.loads if isinstance(one, WithSection))
+        found = (one.section for one in self.loads if one.section is not None)
         return (*found, self.hosts.section)
+
+    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[Limit]:
+        """What keeps these runs from a better verdict."""
+        for kind in self.loads:
+            yield from kind.limits(study, runs)
+        yield from self.hosts.limits(study, runs)
+
+    def identity(self, study: Study) -> dict[str, object]:
+        """What single kinds of load and host have to say of what makes two plans differ."""
+        found = {key: value for kind in self.loads for key, value in kind.identity(study).items()}
+        return {**found, **self.hosts.identity(study)}
 
     @property
     def form(self) -> FileForm:
@@ -195,7 +242,3 @@ class StudyKinds:
 
 def _examples(loads: Iterable[LoadStudy]) -> dict[str, str]:
     return {key: text for kind in loads for key, text in kind.examples.items()}
-
-
-def _engines(kind: LoadStudy) -> Iterable[EngineName]:
-    return (name for names in kind.tables.values() for name in names)

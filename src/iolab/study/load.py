@@ -14,7 +14,7 @@ from iolab.study.checks import check_devices, check_paths, check_tables
 from iolab.study.document import Document, Faults, Origin, read_document
 from iolab.study.file import FileForm
 from iolab.study.inventory import Inventory, read_inventory, take_hosts
-from iolab.study.kinds import ChecksPoints, StudyKinds
+from iolab.study.kinds import StudyKinds
 from iolab.study.names import expand_hosts
 from iolab.study.overrides import (
     apply_scale,
@@ -137,8 +137,7 @@ def _load(
         inventory=inventory,
     )
     for kind in kinds.loads:
-        if isinstance(kind, ChecksPoints):
-            kind.check_points(document, study, faults)
+        kind.check_points(document, study, faults)
     return None if faults.all else study
 
 

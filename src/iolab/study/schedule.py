@@ -18,7 +18,7 @@ from iolab.core.target_state import PLAIN
 from iolab.core.workload import AnyJob, Arrivals, Contents, Job, ServedJob, Workload
 from iolab.stats.seeds import LOAD_RUNS_MOST, PEAK_RUNS_MOST, Place, peak_seeds, seed_loads
 from iolab.study.cost import budget_of, destroyed
-from iolab.study.kinds import StudyKinds, WithIdentity
+from iolab.study.kinds import StudyKinds
 from iolab.study.target_tables import HOSTS, PER_NODE
 from iolab.study.targets import participants, targets_of
 
@@ -431,12 +431,6 @@ def _looks(study: Study) -> dict[str, object]:
     return {} if usual else {"looks": [method.idle_watch_s, method.generator_limit]}
 
 
-def _of_kinds(study: Study, kinds: StudyKinds) -> dict[str, object]:
-    """What single kinds of load and host have to say of it."""
-    telling = (kind for kind in (*kinds.loads, kinds.hosts) if isinstance(kind, WithIdentity))
-    return {key: value for kind in telling for key, value in kind.identity(study).items()}
-
-
 def _identity(study: Study, kinds: StudyKinds, runs: tuple[PlannedRun, ...]) -> dict[str, object]:
     """What makes two plans the same: the study, how it measures, and every run in its order."""
     method = study.method
@@ -455,6 +449,6 @@ def _identity(study: Study, kinds: StudyKinds, runs: tuple[PlannedRun, ...]) -> 
         **_looks(study),
         **_rule(study),
         **_aims(study),
-        **_of_kinds(study, kinds),
+        **kinds.identity(study),
         "runs": [[run.repeat, run.point.digest] for run in runs],
     }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Annotated, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict
 
 from iolab.core.target_state import PLAIN, Purge, Restore
+from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, BY_LATENCY, AnyJob, Indicator
 from iolab.study import values
 from iolab.study.names import HOSTS_MAX
 from iolab.units import parse_size
@@ -60,6 +62,23 @@ class Table(BaseModel):
 
     whole: ClassVar[type[Table] | None] = None
     """The table that this one is a part of, for what else could have been written there."""
+
+
+REPEATS_MAX: Final = 1000
+IO_INDICATORS: Final = (BY_IOPS, BY_BANDWIDTH, BY_LATENCY)
+
+
+class LoadTable(Table):
+    """`[[workload]]` of a kind of load: the keys that its own table need not repeat."""
+
+    id: Id
+    title: Title | None = None
+    indicator: Annotated[Indicator, values.word(IO_INDICATORS, "indicators")] = BY_IOPS
+    iterations: Annotated[int, values.whole(1, REPEATS_MAX)] | None = None
+
+    @abstractmethod
+    def job(self) -> AnyJob:
+        """What the table, which has no faults, asks a client for; of an axis its first value."""
 
 
 Flag = Annotated[bool, values.flag()]

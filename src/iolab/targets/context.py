@@ -11,7 +11,7 @@ from iolab.core.run import Plan, PlannedRun
 from iolab.core.study import Study
 from iolab.hosts.barrier import Stop
 from iolab.hosts.clock import Clock
-from iolab.hosts.engine import Engine
+from iolab.hosts.engine import FileEngine
 from iolab.hosts.host import Host
 from iolab.targets.state import BlockLedgers
 
@@ -28,7 +28,7 @@ class Context:
     study: Study
     plan: Plan
     hosts: dict[str, Host]
-    engines: Mapping[EngineName, Engine]
+    engines: Mapping[EngineName, FileEngine]
     recorder: Recorder
     stop: Stop
     clock: Clock
@@ -52,6 +52,6 @@ class Context:
         """Tell that a phase begins."""
         self.tell(PhaseStarted(phase, run, detail, expected_s))
 
-    def engine_of(self, run: PlannedRun) -> Engine:
-        """The engine of a run's job."""
+    def engine_of(self, run: PlannedRun) -> FileEngine:
+        """The engine of a run's job, which is I/O on files."""
         return self.engines[run.point.job.engine]

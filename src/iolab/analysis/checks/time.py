@@ -157,7 +157,7 @@ def percentile_support(view: RunView) -> Said:
     needs = ", ".join(f"{_words(at)} ({format_count(ios_needed(at))})" for _, at in lacking)
     evidence |= {f"{name}_needs": ios_needed(at) for name, at in lacking}
     said = f"{format_count(total)} I/Os are too few for {needs}: not printed."
-    headline = LATENCY_HEADLINE if view.job.depth_total == 1 else HEADLINE
+    headline = LATENCY_HEADLINE if view.one_in_flight else HEADLINE
     verdict = indicative if any(name in headline for name, _ in lacking) else valid
     return verdict(said, **evidence)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from iolab.analysis.check import Check, HostQuestion
 from iolab.analysis.checks.bytes import (
@@ -46,15 +45,11 @@ from iolab.analysis.checks.time import (
     run_too_short,
     transient,
 )
-from iolab.analysis.evenness import spread_of
-from iolab.analysis.kinds import WHOLE_RUN, Facts
-from iolab.analysis.metrics import fleet_metrics, host_metrics, with_intervals
-from iolab.analysis.service_time import service_metrics, service_of
-from iolab.analysis.steady import steady_of
-from iolab.analysis.sums import measure
-from iolab.analysis.view import HostAnswers, RunView
-from iolab.core.metric import Metric, NodeResult, Spread
+from iolab.analysis.kinds import LoadAnalysis
+from iolab.analysis.view import RunView
+from iolab.core.metric import NodeResult
 from iolab.core.run import RunRecord
+from iolab.core.samples import Direction, ways_of
 from iolab.loads.fileio.checks import (
     coordinated_omission,
     depth_not_reached,
@@ -64,9 +59,6 @@ from iolab.loads.fileio.checks import (
     wrong_blocks,
 )
 from iolab.loads.fileio.sampled import access_pattern, block_size, latency_contradicted
-
-if TYPE_CHECKING:
-    from iolab.hosts.rates import Series
 
 CHECKS: Final[tuple[Check[RunView] | HostQuestion, ...]] = (
     run_unfinished,
@@ -117,44 +109,14 @@ CHECKS: Final[tuple[Check[RunView] | HostQuestion, ...]] = (
 """A result's verdict is the worst of their levels."""
 
 
-class FileAnalysis:
-    """Sums by host and direction."""
+class FileAnalysis(LoadAnalysis[RunView]):
+    """By the directions that the access pattern has."""
 
-    checks: Final = CHECKS
+    checks = CHECKS
 
-    def view(
-        self,
-        record: RunRecord,
-        facts: Facts,
-        telemetry: tuple[Series, ...],
-        host_kinds: tuple[HostAnswers, ...],
-    ) -> RunView:
-        """With what its seconds say of it, and the service times of an open loop."""
-        steady = steady_of(record)
-        load = measure(record, steady.window if steady and record.rule else None)
-        service = service_of(record, load)
-        return RunView(record, facts, load, telemetry, steady, service, host_kinds)
-
-    def fleet(self, view: RunView) -> dict[str, Metric]:
-        """See `fleet_metrics`."""
-        metrics = fleet_metrics(view.load, view.access)
-        found = with_intervals(metrics, view.record, view.load, view.steady)
-        shared = list(range(len(view.hosts))) if view.load.shared else []
-        return found | service_metrics(view.service, shared)
-
-    def host(self, view: RunView, index: int) -> dict[str, Metric]:
-        """See `host_metrics`."""
-        found = host_metrics(view.load, index, view.access)
-        return found | service_metrics(view.service, [index])
-
-    def window_s(self, view: RunView) -> float:
-        """Of the host with the least."""
-        return view.load.window_s
-
-    def spreads(self, view: RunView) -> Mapping[str, Spread]:
-        """By I/Os."""
-        spread = spread_of(view.record, view.load)
-        return {} if spread is None else {WHOLE_RUN: spread}
+    def ways(self, record: RunRecord) -> tuple[Direction, ...]:
+        """See `ways_of`."""
+        return ways_of(record.run.point.io.access)
 
     def nodes(self, view: RunView) -> tuple[NodeResult, ...]:
         """As the hosts' kinds know them."""

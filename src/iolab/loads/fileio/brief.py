@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from iolab.analysis.points import PointSummary
 from iolab.core.study import Study
-from iolab.core.workload import AnyJob, Job
+from iolab.core.workload import Axis, Job, Workload
 from iolab.report.best import Headline
 from iolab.report.brief import Brief
 from iolab.report.kinds import Anchors, Charts, HostsReport, Looks
+from iolab.report.numbers import NOTHING
 from iolab.report.one_figure import OneFigureReport, load_charts
-from iolab.report.table import Table
-from iolab.report.tables import workloads_table
+from iolab.report.table import Cell, Table, columns, row
+from iolab.units import format_bytes, parse_size
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class FileReport(OneFigureReport):
     """I/O on files, of which `hosts` tell what is swept over guests."""
 
-    hosts: HostsReport
-
-    jobs: ClassVar[tuple[type[AnyJob], ...]] = (Job,)
     lays_out_files: ClassVar[bool] = True
+
+    def __init__(self, hosts: HostsReport) -> None:
+        super().__init__((Job,))
+        self.hosts = hosts
 
     def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
         """Every workload; of guests each mix is one by itself."""
@@ -41,3 +41,54 @@ class FileReport(OneFigureReport):
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """The jobs."""
         return (workloads_table(study),)
+
+
+def workloads_table(study: Study) -> Table:
+    """The jobs of each workload of I/O, with the values of their axes."""
+    texts = ("Workload", "Access", "Block", "iodepth", "Jobs", "File", "Direct", "Engine")
+    rows = tuple(_workload_row(one) for one in study.workloads if one.job.io)
+    return Table("Workloads", columns((*texts, "Contents", "Further options")), rows)
+
+
+def _workload_row(workload: Workload) -> tuple[Cell, ...]:
+    job = workload.io
+    swept = {axis.name: ", ".join(_axis_texts(axis)) for axis in workload.sweep}
+    mix = swept.get("rwmixread", job.read_percent)
+    access = job.access.value + (f", {mix} % reads" if job.access.mixed else "")
+    options = [f"{name}={value}" for name, value in job.options]
+    rates = {
+        "rate_iops": job.rate_iops,
+        "rate": job.rate_bytes_per_s and _rate_text(job.rate_bytes_per_s),
+        "fleet_rate_iops": job.fleet_rate_iops,
+    }
+    told = ((name, swept.get(name, rate)) for name, rate in rates.items())
+    options += [f"{name}={rate}" for name, rate in told if rate is not None]
+    return row(
+        workload.title,
+        access,
+        swept.get("bs", format_bytes(job.block_bytes)),
+        swept.get("iodepth", str(job.iodepth)),
+        swept.get("numjobs", str(job.numjobs)),
+        _files(job, swept.get("filesize")),
+        "yes" if job.direct else "no, buffered",
+        f"{job.engine}, {job.ioengine}",
+        job.contents.value,
+        " ".join(options) or NOTHING,
+    )
+
+
+def _axis_texts(axis: Axis) -> Iterator[str]:
+    """The values as they are written, but rates in bytes with their unit."""
+    for value in axis.values:
+        yield _rate_text(parse_size(value)) if axis.name == "rate" else str(value)
+
+
+def _rate_text(bytes_per_s: int) -> str:
+    return f"{format_bytes(bytes_per_s)}/s"
+
+
+def _files(job: Job, swept: str | None) -> str:
+    size = swept or format_bytes(job.file_bytes)
+    if job.shared_file:
+        return f"{size} of one for all jobs"
+    return size if job.files_per_job == 1 else f"{job.files_per_job} of {size}"

@@ -22,7 +22,7 @@ from iolab.errors import EngineError, Fault, HostError, IolabError
 from iolab.hosts.answers import ScratchAnswer, read_answer, read_facts
 from iolab.hosts.barrier import together
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock, ClockOffset, measure_offset
-from iolab.hosts.engine import Command, Engine, EngineReading, OutputReader
+from iolab.hosts.engine import Command, EngineReading, FileEngine, OutputReader
 from iolab.hosts.factory import open_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import NS_PER_S
@@ -42,7 +42,7 @@ from iolab.targets.work_directories import CLOSE_LIMIT_S, OPEN_LIMIT_S
 from iolab.targets.work_directory import scratch_name
 from iolab.units import format_bytes
 
-ENGINES: Final[tuple[Engine, ...]] = (FioEngine(), NativeEngine())
+ENGINES: Final[tuple[FileEngine, ...]] = (FioEngine(), NativeEngine())
 """The reference first."""
 
 SUFFIX: Final = "-calibrate"
@@ -226,7 +226,7 @@ class _Bench:
         return _calibration(wish.job, self.places, made, ceilings)
 
     async def _at_once(
-        self, engine: Engine, load: Callable[[_Place], _Load]
+        self, engine: FileEngine, load: Callable[[_Place], _Load]
     ) -> Mapping[str, _Made]:
         """The engine's load on every host; where one fails, the others are told to end."""
         starts = await self._starts()
@@ -276,14 +276,14 @@ class _Load:
     do: str
 
 
-def _turns(pairs: int) -> Iterator[tuple[int, Engine]]:
+def _turns(pairs: int) -> Iterator[tuple[int, FileEngine]]:
     """Each pair with its engines, in an order that alternates."""
     for pair in range(1, pairs + 1):
         for engine in ENGINES if pair % 2 else reversed(ENGINES):
             yield pair, engine
 
 
-def _measuring(engine: Engine, wish: Wish, pair: int) -> Callable[[_Place], _Load]:
+def _measuring(engine: FileEngine, wish: Wish, pair: int) -> Callable[[_Place], _Load]:
     """A run on the scratch files."""
 
     def load(place: _Place) -> _Load:
@@ -296,7 +296,7 @@ def _measuring(engine: Engine, wish: Wish, pair: int) -> Callable[[_Place], _Loa
     return load
 
 
-def _nulling(engine: Engine) -> Callable[[_Place], _Load]:
+def _nulling(engine: FileEngine) -> Callable[[_Place], _Load]:
     """The same where nothing has to be done for it."""
 
     def load(place: _Place) -> _Load:
@@ -337,7 +337,7 @@ def _into(reader: OutputReader) -> Callable[[bytes], None]:
 
 
 async def _driven(
-    place: _Place, engine: Engine, load: _Load, start: _Start | None, halt: asyncio.Event
+    place: _Place, engine: FileEngine, load: _Load, start: _Start | None, halt: asyncio.Event
 ) -> _Made | None:
     """What the process told; None of one that was told to end because another host failed."""
     ending = await drive(

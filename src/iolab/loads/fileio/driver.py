@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from iolab.core.run import PlannedRun
-from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE
-from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.fileio import measure as io_measure
+from iolab.hosts.engine import Command, FileEngine, OutputReader, with_ledger
 from iolab.loads.fileio import prepare as io_prepare
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.limit_runs import Ceilings
 from iolab.session.context import Crew
-from iolab.session.driver import Driver, Evidence
+from iolab.session.driver import Evidence
 from iolab.session.kinds import LoadSession
+from iolab.session.process_driver import ProcessDriver
+from iolab.targets.seeds import seed_on, turn_of
 
 
-class IoDriver(Driver):
-    """I/O on files, by an engine that runs as one process on each host."""
+class IoDriver(ProcessDriver):
+    """I/O on files that are laid out, by an engine that runs as one process on each host."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: FileEngine) -> None:
+        self._files = engine
         self._ceilings = Ceilings()
 
     async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
@@ -29,18 +31,28 @@ class IoDriver(Driver):
         await self._ceilings.see(crew, run, evidence)
         await io_prepare.prepare(crew, run, evidence)
 
-    async def measure(
-        self,
-        crew: Crew,
-        run: PlannedRun,
-        evidence: Sequence[Evidence],
-        counters: CounterCollector,
-    ) -> None:
-        """One process on each host, all started at one moment."""
-        await io_measure.measure(crew, run, evidence, counters)
+    def command(self, crew: Crew, run: PlannedRun, mine: Evidence) -> Command:
+        """See `ProcessDriver`: on the host's own files, held against what was written there."""
+        _, longest_s = crew.study.method.load_s
+        job, data_set = run.point.io_on(mine.name), crew.plan.data_set(run.point.data_set)
+        command = self._files.measure(
+            job,
+            mine.site.holding(data_set),
+            mine.site.dir,
+            seconds=longest_s,
+            seed=seed_on(crew.study, run.point, mine.name, run.repeat),
+            later=turn_of(crew.study, run.point, mine.name),
+        )
+        ledger = crew.ledgers.of(mine.site, data_set) if job.verify else None
+        return with_ledger(self._files, command, ledger)
 
+    def reader(self, run: PlannedRun, mine: Evidence) -> OutputReader:
+        """See `ProcessDriver`."""
+        return self._files.reader(run.point.io_on(mine.name))
+
+
+_ENGINES: Final[tuple[FileEngine, ...]] = (FioEngine(), NativeEngine())
 
 FILE_IO: Final = LoadSession(
-    drivers={FIO_ENGINE: IoDriver, NATIVE_ENGINE: IoDriver},
-    engines=(FioEngine(), NativeEngine()),
+    drivers={engine.name: partial(IoDriver, engine) for engine in _ENGINES}, engines=_ENGINES
 )

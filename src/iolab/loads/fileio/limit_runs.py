@@ -20,7 +20,7 @@ from iolab.core.run import EngineTotals, PlannedRun
 from iolab.core.workload import Job, Trial
 from iolab.errors import EngineError
 from iolab.hosts.barrier import alongside
-from iolab.hosts.engine import Engine, EngineReading
+from iolab.hosts.engine import EngineReading, FileEngine
 from iolab.hosts.host import printable
 from iolab.hosts.intervals import NS_PER_S, SERVICE_TIMES
 from iolab.hosts.remote_process import Ending, drive
@@ -96,7 +96,7 @@ async def _looked(
     return found
 
 
-async def _measured(crew: Crew, engine: Engine, job: Job, mine: Evidence) -> Ceiling:
+async def _measured(crew: Crew, engine: FileEngine, job: Job, mine: Evidence) -> Ceiling:
     command = engine.null(job, seconds=LOAD_S[engine.name])
     if command is None:
         return Ceiling(None)

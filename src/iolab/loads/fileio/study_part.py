@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 from iolab.core.engine import EngineName
-from iolab.core.host import DeviceFacts, HostFacts
-from iolab.core.run import Plan, PlannedRun, Point
+from iolab.core.run import PlannedRun, Point
 from iolab.core.study import Study
 from iolab.core.workload import Job, Workload
-from iolab.errors import Fault
 from iolab.loads.fileio.generator_limit import ceiling_reasons
 from iolab.loads.fileio.study import check_io, check_shares, io_workload
 from iolab.study.document import Document, Faults
 from iolab.study.file import AXES, IO_ENGINES, WorkloadTable
-from iolab.study.foretold import Limit, time_limits
-from iolab.study.kinds import Cost, HostStudy
+from iolab.study.kinds import Cost, HostStudy, LoadStudy
 from iolab.study.tables import Item, Tables
 from iolab.study.target_tables import Table
 from iolab.study.targets import makers_of
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
 
-class FileIoStudy:
+class FileIoStudy(LoadStudy):
     """The part of I/O in studies and plans."""
 
     tables: Mapping[type[Table], tuple[EngineName, ...]] = {WorkloadTable: IO_ENGINES}
-    axes: Final = AXES
+    axes = AXES
     examples: Mapping[str, str] = {"rw": '"randread"', "bs": '"4k"', "filesize": '"2g"'}
-    on_device_filesystem: Final = False
+    on_device_filesystem = False
 
     def job_text(self, job: Job) -> str:
         """See `LoadStudy`."""
@@ -39,6 +35,9 @@ class FileIoStudy:
     def check(self, document: Document, tables: Tables, faults: Faults) -> None:
         """Add every fault of its workloads that no single key shows."""
         check_io(document, tables, faults)
+
+    def check_devices(self, document: Document, tables: Tables, faults: Faults) -> None:
+        """None: it needs no files."""
 
     def check_points(self, document: Document, study: Study, faults: Faults) -> None:
         """Add the faults of rates of the fleet that its jobs cannot share."""
@@ -66,24 +65,6 @@ class FileIoStudy:
             spared_s=(most_s - least_s) * len(mine),
             written_bytes=_written(study, mine, rate, hosts),
         )
-
-    def load_seconds(self, study: Study, point: Point) -> float:  # noqa: ARG002
-        """Seconds of one run's load at most."""
-        return study.method.load_s[1]
-
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[Limit]:
-        """Runs that are too short."""
-        return time_limits(study, (run for run in runs if isinstance(run.point.job, Job)))
-
-    def faults(
-        self,
-        study: Study,  # noqa: ARG002 - what its files need is looked at with the targets
-        plan: Plan,  # noqa: ARG002
-        facts: Mapping[str, HostFacts],  # noqa: ARG002
-        devices: Mapping[str, DeviceFacts],  # noqa: ARG002
-    ) -> list[Fault]:
-        """None beside those of its data sets."""
-        return []
 
 
 def _written(study: Study, points: Iterable[Point], rate: float, hosts: HostStudy) -> int:

@@ -40,7 +40,7 @@ from iolab.analysis.checks.time import (
     transient,
 )
 from iolab.analysis.evenness import spans_of, spread_over
-from iolab.analysis.kinds import WHOLE_RUN, Facts
+from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis
 from iolab.analysis.steady import steady_of
 from iolab.analysis.sums import measure
 from iolab.analysis.view import HostAnswers
@@ -128,10 +128,10 @@ CHECKS: Final[tuple[Check[KeyValueView] | HostQuestion, ...]] = (
 """Where a code is also one of other loads, it asks the same of operations on keys."""
 
 
-class KeyValueAnalysis:
+class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
     """Sums by host and operation, whatever the engine."""
 
-    checks: Final = CHECKS
+    checks = CHECKS
 
     def view(
         self,

@@ -74,7 +74,7 @@ RUNS_MAX: Final = 512
 class KeyValueReport(LoadReport):
     """Operations on a key-value store, by any engine."""
 
-    jobs: ClassVar[tuple[type[AnyJob], ...]] = (KeyValueJob, YcsbJob)
+    jobs: tuple[type[AnyJob], ...] = (KeyValueJob, YcsbJob)
     item: ClassVar[str] = "operation"
 
     def is_measured(self, result: Result) -> bool:

@@ -44,7 +44,7 @@ from iolab.report.numbers import count
 from iolab.study.cost import overhead_s
 from iolab.study.document import Document, Faults
 from iolab.study.foretold import Limit, time_limits
-from iolab.study.kinds import Cost, HostStudy
+from iolab.study.kinds import Cost, HostStudy, LoadStudy
 from iolab.study.tables import Item, Tables, start
 from iolab.study.target_tables import XFS, Table
 from iolab.units import format_bytes, format_rate_bytes
@@ -67,15 +67,15 @@ class ServerSection:
         return server_of(server_table(tables))
 
 
-class KeyValueStudy:
+class KeyValueStudy(LoadStudy):
     """The part of key-value load in studies and plans."""
 
-    section: Final = ServerSection()
+    section = ServerSection()
     tables: Mapping[type[Table], tuple[EngineName, ...]] = {
         DbBenchTable: DB_BENCH_ENGINES,
         YcsbTable: YCSB_ENGINES,
     }
-    axes: Final = (*DB_BENCH_AXES, *YCSB_AXES)
+    axes = (*DB_BENCH_AXES, *YCSB_AXES)
     examples: Mapping[str, str] = {
         "benchmark": '"readrandom"',
         "keys": "400000",
@@ -84,7 +84,7 @@ class KeyValueStudy:
         "mix": "{ read = 0.5, update = 0.5 }",
         "records": "100000",
     }
-    on_device_filesystem: Final = True
+    on_device_filesystem = True
 
     def job_text(self, job: KeyJob) -> str:
         """See `LoadStudy`."""

@@ -26,7 +26,7 @@ from iolab.analysis.checks.run import (
 )
 from iolab.analysis.checks.time import hosts_left_out, percentile_support
 from iolab.analysis.evenness import spread_over
-from iolab.analysis.kinds import Facts
+from iolab.analysis.kinds import Facts, LoadAnalysis
 from iolab.analysis.sums import measure
 from iolab.analysis.view import HostAnswers
 from iolab.analysis.window import Window
@@ -90,10 +90,10 @@ CHECKS: Final[tuple[Check[MetadataView] | HostQuestion, ...]] = (
 """Where a code is also one of I/O, it asks the same of operations."""
 
 
-class MetadataAnalysis:
+class MetadataAnalysis(LoadAnalysis[MetadataView]):
     """Sums by phase and host."""
 
-    checks: Final = CHECKS
+    checks = CHECKS
 
     def view(
         self,

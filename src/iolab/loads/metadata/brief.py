@@ -49,7 +49,7 @@ from iolab.report.terminal import Screen
 class MetadataReport(LoadReport):
     """Operations on files and trees, of which nothing adds up to one figure."""
 
-    jobs: ClassVar[tuple[type[AnyJob], ...]] = (MetadataJob,)
+    jobs: tuple[type[AnyJob], ...] = (MetadataJob,)
     has_one_rate: ClassVar[bool] = False
     lays_out_files: ClassVar[bool] = True
     spread_names: ClassVar[Mapping[str, str]] = {one.key: name for one, name in NAMES.items()}

@@ -18,9 +18,9 @@ from iolab.loads.metadata.workload import (
 )
 from iolab.study import values
 from iolab.study.document import Document, Faults
-from iolab.study.file import REPEATS_MAX, ConfigurationTable
+from iolab.study.file import ConfigurationTable
 from iolab.study.tables import Item, Tables, place, start, with_paths
-from iolab.study.target_tables import Id, Label, Numbers, Table, Title
+from iolab.study.target_tables import REPEATS_MAX, Id, Label, Numbers, Table, Title
 from iolab.study.values import option_text
 from iolab.study.wording import shown, suggestion
 from iolab.units import format_bytes, parse_size

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 from iolab.core.engine import EngineName
 from iolab.core.host import DeviceFacts, HostFacts
@@ -28,19 +27,19 @@ from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob
 from iolab.report.numbers import count
 from iolab.study.document import Document, Faults
 from iolab.study.foretold import Limit, digests
-from iolab.study.kinds import Cost, HostStudy
-from iolab.study.tables import Item, Tables, start
+from iolab.study.kinds import Cost, HostStudy, LoadStudy
+from iolab.study.tables import Item, Tables
 from iolab.study.target_tables import Table
 from iolab.units import format_bytes, format_duration_s
 
 
-class MetadataStudy:
+class MetadataStudy(LoadStudy):
     """The part of metadata load in studies and plans."""
 
     tables: Mapping[type[Table], tuple[EngineName, ...]] = {MetadataTable: METADATA_ENGINES}
-    axes: Final = METADATA_AXES
+    axes = METADATA_AXES
     examples: Mapping[str, str] = {"ranks": "16", "files_per_rank": "1000"}
-    on_device_filesystem: Final = False
+    on_device_filesystem = False
 
     def job_text(self, job: MetadataJob) -> str:
         """See `LoadStudy`."""
@@ -49,13 +48,6 @@ class MetadataStudy:
     def check(self, document: Document, tables: Tables, faults: Faults) -> None:
         """Add every fault of its workloads that no single key shows."""
         check_metadata(document, tables, faults)
-
-    def check_devices(self, document: Document, tables: Tables, faults: Faults) -> None:
-        """There are no files on a device."""
-        for item, _ in tables.read("workload", MetadataTable):
-            happened = f"{start(document, item.path)} works on files, but the target is a device."
-            do = "Leave it out, or give a directory as the target."
-            faults.add(document.where(item.path), happened, do)
 
     def workload(self, item: Item, table: MetadataTable, tables: Tables) -> Workload:  # noqa: ARG002
         """The workload of a table without faults."""
