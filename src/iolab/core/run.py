@@ -193,9 +193,9 @@ class DirectionTotals:
     lat_mean_ns: float
     slat_mean_ns: float
     clat_mean_ns: float
-    percentiles: tuple[tuple[float, int], ...] = ()
-    short_ios: int = 0
-    dropped_ios: int = 0
+    percentiles: tuple[tuple[float, int], ...]
+    short_ios: int
+    dropped_ios: int
 
 
 @dataclass(frozen=True, slots=True)

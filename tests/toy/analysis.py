@@ -1,0 +1,32 @@
+"""What is asked of appends beside what is asked of all load."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iolab.analysis.check import Said, check, invalid, valid
+from iolab.analysis.kinds import CHECKS, LoadAnalysis
+from iolab.analysis.view import RunView
+from iolab.core.samples import Direction
+from iolab.units import format_ns
+
+DURABLE_LEAST_NS: Final = 5000.0
+"""The way to a device and back takes longer; memory alone is as fast."""
+
+
+@check("append-not-durable", "Appends that no device can have kept")
+def not_durable(view: RunView) -> Said:
+    """Whether an append took as long as a device needs for it."""
+    hosts = list(range(len(view.hosts)))
+    median_ns = view.load.histogram(hosts, [Direction.WRITE]).percentile_ns(50.0) or 0.0
+    says = f"Half of all appends took {format_ns(median_ns)} at most"
+    if median_ns < DURABLE_LEAST_NS:
+        return invalid(f"{says}: no device is so fast, nothing was kept.", median_ns=median_ns)
+    return valid(f"{says}, as a device may need.", median_ns=median_ns)
+
+
+class AppendAnalysis(LoadAnalysis[RunView]):
+    """Appends are writes."""
+
+    directions = (Direction.WRITE,)
+    checks = (*CHECKS, not_durable)

@@ -1,0 +1,53 @@
+"""The toy's own check finds a target that keeps nothing, and its reader what its program prints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iolab.analysis.judge import judge
+from iolab.analysis.kinds import Analyses
+from iolab.core.metric import Level
+from iolab.core.run import RunRecord
+from iolab.core.samples import Direction
+from tests.analysis.records import Burst, bursts_record, facts_of
+from tests.toy.analysis import AppendAnalysis
+from tests.toy.engine import AppendReader
+from tests.toy.kind import APPEND_ENGINE, AppendJob
+
+JOB = AppendJob(APPEND_ENGINE, 4096)
+KINDS = Analyses({AppendJob: AppendAnalysis()})
+
+
+def record(lat_ns: int) -> RunRecord:
+    made = bursts_record([Burst(direction=Direction.WRITE, lat_ns=lat_ns)])
+    return replace(made, run=replace(made.run, point=replace(made.run.point, job=JOB)))
+
+
+@pytest.mark.parametrize(("lat_ns", "level"), [(900, Level.INVALID), (80_000, Level.VALID)])
+def test_appends_that_nothing_kept_are_found(lat_ns: int, level: Level) -> None:
+    result = judge(record(lat_ns), {"c1": facts_of("c1")}, KINDS)
+    codes = {check.code: check.level for check in result.verdict.checks}
+    assert codes["append-not-durable"] is level
+    assert result.metrics["iops"].value == result.metrics["write_iops"].value == 40_000
+
+
+def test_lines_are_read_in_pieces_of_any_size() -> None:
+    text = b"[2000000000, 1000000000, [1000, 3000]]\n[2, 4000, 1000, 3000, 0.1, 0.2]\n"
+    reader = AppendReader(JOB)
+    for number in range(len(text)):
+        reader.feed(text[number : number + 1])
+    reading = reader.finish()
+    assert [one.ios for one in reading.intervals] == [2]
+    assert reading.totals is not None
+    assert reading.totals.write is not None
+    assert reading.totals.write.bytes == 2 * 4096
+    assert reading.start_real_ns == 1_000_000_000
+    assert not reading.faults
+
+
+def test_an_end_in_the_middle_of_a_line_is_a_fault() -> None:
+    reader = AppendReader(JOB)
+    reader.feed(b"[20000")
+    assert reader.finish().faults
