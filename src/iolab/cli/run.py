@@ -69,8 +69,6 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Measure a study and keep everything in a session."""
-    from datetime import UTC, datetime
-
     from iolab.cli.output import refuse_no_directory, refuse_output
 
     if out is not None:
@@ -91,15 +89,15 @@ def run(
 
     from iolab.cli.session import Wishes, carry_out
 
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    directory = out or Path(f"iolab-{read.id}-{stamp}")
+    directory, order = new_session(read, out)
     wishes = Wishes(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
-    raise typer.Exit(carry_out(_order(read, directory, stamp), wishes))
+    raise typer.Exit(carry_out(order, wishes))
 
 
-def _order(study: Study, directory: Path, stamp: str) -> Order:
-    """A new session of the whole plan, kept in that directory."""
+def new_session(study: Study, out: Path | None) -> tuple[Path, Order]:
+    """A new session of the whole plan, and the directory that it is kept in: `out`, if named."""
     import sys
+    from datetime import UTC, datetime
 
     from iolab.analysis.adaptive import agenda_maker
     from iolab.cli.session import Order
@@ -108,9 +106,11 @@ def _order(study: Study, directory: Path, stamp: str) -> Order:
     from iolab.store.writer import SessionWriter
     from iolab.study.schedule import make_plan
 
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    directory = out or Path(f"iolab-{study.id}-{stamp}")
     made = make_plan(study, STUDY_KINDS)
     session_id = _session_id(study.id, stamp)
-    return Order(
+    return directory, Order(
         study=study,
         plan=made,
         session_id=session_id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -361,8 +362,11 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def stop_on_signals(request: Callable[[], str], note: Callable[[str], None]) -> Iterator[None]:
     """Within the context each signal calls `request` in the running loop, and tells what it says.
 
-    The same is not told twice.
+    The same is not told twice. In another thread than the main one there are no signals.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     loop = asyncio.get_running_loop()
     told = ""
 

@@ -478,6 +478,12 @@ class Run:
         """All of these by name, to make another description of the same run with."""
         return {field.name: getattr(self, field.name) for field in fields(Run)}
 
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """The names that the tables' host columns index: the run's hosts, then the bystanders."""
+        made = tuple(host.host for host in self.hosts)
+        return made + tuple(host.host for host in self.bystanders)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord(Run):
@@ -487,9 +493,3 @@ class RunRecord(Run):
     bins: BinTable
     counters: CounterTable
     outputs: tuple[EngineOutput, ...]
-
-    @property
-    def host_names(self) -> tuple[str, ...]:
-        """The names that the tables' host columns index: the run's hosts, then the bystanders."""
-        made = tuple(host.host for host in self.hosts)
-        return made + tuple(host.host for host in self.bystanders)

@@ -1,0 +1,487 @@
+"""The Python interface: sessions as typed objects and, where pandas, polars or pyarrow are, frames.
+
+docs/reference/python.md explains it; `iolab.API_VERSION` counts what a script would have to follow.
+What is read here is what `iolab show`, `report` and `export` read, with the same verdicts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import warnings
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+
+import numpy as np
+
+import iolab.cli.study_kinds  # noqa: F401 - a session may hold parts of every kind
+from iolab.analysis.points import PointSummary, summarise
+from iolab.analysis.resume_marks import shown_of
+from iolab.core.events import SessionStatus
+from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram, of_sparse
+from iolab.core.metric import Level, Metric, Result, Verdict
+from iolab.core.run import RunStatus
+from iolab.core.samples import Direction, Floats, Ints, Names, ServiceTime, Whole
+from iolab.core.study import Study
+from iolab.errors import IolabError, UsageError
+from iolab.hosts.rates import derive
+from iolab.loads.keyvalue.workload import KeyOperation
+from iolab.loads.metadata.workload import Operation
+from iolab.report.points import point_columns
+from iolab.report.results import Value, result_columns
+from iolab.store.reader import SessionReader
+from iolab.store.verify import Damage
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+__all__ = [
+    "Bins",
+    "Intervals",
+    "IolabError",
+    "Metric",
+    "Point",
+    "Rows",
+    "Run",
+    "Session",
+    "Telemetry",
+    "load",
+    "run",
+]
+
+T = TypeVar("T")
+
+_OPERATIONS: Final = {
+    **{int(one): one.name.lower() for one in (*Direction, *Operation, *KeyOperation)},
+    **{int(one): f"service_{one.name.lower()}" for one in ServiceTime},
+}
+"""What the numbers of a stored table's rows are called, as in the keys of metrics."""
+
+
+class _Frames:
+    """Columns of one length, which other libraries take as a frame."""
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Each column by its name: numpy arrays, or lists with None for what is not known."""
+        raise NotImplementedError
+
+    def pandas(self) -> pandas.DataFrame:
+        """The columns as a DataFrame; UsageError where pandas is not installed."""
+        frame: pandas.DataFrame = _library("pandas").DataFrame(self.columns)
+        return frame
+
+    def polars(self) -> polars.DataFrame:
+        """The columns as a DataFrame of polars; UsageError where it is not installed."""
+        frame: polars.DataFrame = _library("polars").DataFrame(self.columns)
+        return frame
+
+    def arrow(self) -> pyarrow.Table:
+        """The columns as a table of Arrow; UsageError where pyarrow is not installed."""
+        frame: pyarrow.Table = _library("pyarrow").table(self.columns)
+        return frame
+
+
+def _library(name: str) -> ModuleType:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise UsageError(
+            f"{name} is not installed.", f"Install it: pip install 'iolab[{name}]'."
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(_Frames, Sequence[T], Generic[T]):
+    """Points or runs in the order in which they are shown; as a frame one row each."""
+
+    items: tuple[T, ...]
+    _columns: Callable[[], Mapping[str, Sequence[Value]]] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        return self.items[index]
+
+    @property
+    def columns(self) -> dict[str, list[Value]]:
+        """The columns of `iolab export --format csv`; one with any text is text as a whole."""
+        return {name: _of_one_type(values) for name, values in self._columns().items()}
+
+
+def _of_one_type(values: Sequence[Value]) -> list[Value]:
+    if any(isinstance(value, str) for value in values):
+        return [None if value is None else str(value) for value in values]
+    return list(values)
+
+
+class _Table(_Frames):
+    """A table of evidence whose fields are its columns."""
+
+    __slots__ = ()
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Each column as a numpy array."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Intervals(_Table):
+    """What each host completed in each interval, a row for each operation.
+
+    `seq` counts a host's intervals from 0; `end_real_ns` is the host's clock at the end of one,
+    `span_ns` its length; `count` operations moved `bytes` and took `lat_sum_ns` together.
+    """
+
+    host: Names
+    seq: Ints
+    end_real_ns: Ints
+    span_ns: Ints
+    operation: Names
+    count: Ints
+    bytes: Ints
+    lat_sum_ns: Floats
+
+
+@dataclass(frozen=True)
+class Bins(_Table):
+    """Latencies: `count` operations of an interval took from `lower_ns` to `upper_ns`."""
+
+    host: Names
+    seq: Whole
+    operation: Names
+    lower_ns: Ints
+    upper_ns: Ints
+    count: Whole
+
+    def percentile_ns(self, percent: float, operation: str | None = None) -> float | None:
+        """A percentile over all hosts and intervals, of one operation or of all, each counted once.
+
+        Bins are merged, percentiles never averaged. None where nothing was counted.
+        """
+        again = [one.startswith(("service_", "intended_")) for one in self.operation]
+        of_it = ~np.array(again, dtype=bool) if operation is None else self.operation == operation
+        bins = np.searchsorted(LOWER_NS, self.lower_ns[of_it])
+        return Histogram(of_sparse(bins, self.count[of_it])).percentile_ns(percent)
+
+
+@dataclass(frozen=True)
+class Telemetry(_Table):
+    """What the hosts did over each step, as rates: a row for each device, metric and moment.
+
+    `real_ns` is the host's clock at the end of a step of `span_ns`; the metrics are those of
+    docs/reference/telemetry.md, their unit last in the name.
+    """
+
+    host: Names
+    scope: Names
+    name: Names
+    metric: Names
+    real_ns: Ints
+    span_ns: Ints
+    value: Floats
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: its metrics, its verdict, and its evidence, read when it is asked for."""
+
+    configuration: str
+    workload: str
+    axis: Mapping[str, int | str]
+    repeat: int
+    digest: str
+    status: RunStatus
+    failure: str | None
+    window_s: float
+    metrics: Mapping[str, Metric]
+    verdict: Verdict
+    _reader: SessionReader = field(repr=False, compare=False)
+
+    @cached_property
+    def intervals(self) -> Intervals:
+        """What was completed each second; StoreError where it is damaged."""
+        table = self._reader.intervals(self.digest, self.repeat)
+        return Intervals(
+            host=self._hosts[table.host],
+            seq=table.seq,
+            end_real_ns=table.end_real_ns,
+            span_ns=table.span_ns,
+            operation=_named(table.direction),
+            count=table.ios,
+            bytes=table.bytes,
+            lat_sum_ns=table.lat_sum_ns,
+        )
+
+    @cached_property
+    def bins(self) -> Bins:
+        """The latencies of each second; StoreError where they are damaged."""
+        table = self._reader.bins(self.digest, self.repeat)
+        return Bins(
+            host=self._hosts[table.host],
+            seq=table.seq,
+            operation=_named(table.direction),
+            lower_ns=LOWER_NS[table.bin],
+            upper_ns=UPPER_NS[table.bin],
+            count=table.count,
+        )
+
+    @cached_property
+    def telemetry(self) -> Telemetry:
+        """What the hosts did meanwhile; StoreError where it is damaged."""
+        table = self._reader.counters(self.digest, self.repeat)
+        series = derive(table, self._hosts.tolist())
+        sizes = [len(one.value) for one in series]
+
+        def repeated(words: Sequence[str]) -> Names:
+            return np.repeat(np.array([*words, ""], dtype=np.object_)[:-1], sizes)
+
+        return Telemetry(
+            host=repeated([one.host for one in series]),
+            scope=repeated([one.scope for one in series]),
+            name=repeated([one.name for one in series]),
+            metric=repeated([one.metric for one in series]),
+            real_ns=_joined([one.real_ns for one in series], np.int64),
+            span_ns=_joined([one.span_ns for one in series], np.int64),
+            value=_joined([one.value for one in series], np.float64),
+        )
+
+    @cached_property
+    def _hosts(self) -> Names:
+        """What the tables' host columns index."""
+        names = self._reader.manifest(self.digest, self.repeat).host_names
+        return np.array([*names, None], dtype=np.object_)[:-1]
+
+
+def _named(numbers: Whole) -> Names:
+    """The operations of a stored column by their names."""
+    seen, places = np.unique(numbers, return_inverse=True)
+    words = [_OPERATIONS.get(int(number), str(number)) for number in seen]
+    return np.array([*words, None], dtype=np.object_)[places]
+
+
+def _joined(parts: Sequence[Any], kind: type) -> Any:  # noqa: ANN401 - an array of that type
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """All repeats of a point together: published values with their 95 % intervals.
+
+    `runs` are those that entered, `left_out` those that did not; where none may enter, `trusted` is
+    False and the values are those of all runs that have any.
+    """
+
+    configuration: str
+    workload: str
+    axis: Mapping[str, int | str]
+    metrics: Mapping[str, Metric]
+    verdict: Level
+    trusted: bool
+    notes: tuple[str, ...]
+    runs: tuple[Run, ...]
+    left_out: tuple[Run, ...]
+
+
+class Session:
+    """A session on disk, finished or still running: what was committed whole when it was loaded."""
+
+    def __init__(self, directory: Path) -> None:
+        self._reader = SessionReader(directory, _warn)
+        self._reader.damaged_documents()
+        self._study, self._results = shown_of(self._reader)
+        self._summaries = summarise(self._results, self._study)
+        runs = {id(one): self._run(one) for one in self._results}
+        self._runs = tuple(runs.values())
+        self._points = tuple(_point(one, runs) for one in self._summaries)
+        self.directory = directory
+
+    def __repr__(self) -> str:
+        return f"<iolab session {self.id}: {self.status.value}, {len(self._runs)} runs>"
+
+    @property
+    def id(self) -> str:
+        """The name that no second session has."""
+        return self._reader.session.id
+
+    @property
+    def status(self) -> SessionStatus:
+        """How the session stands now."""
+        return self._reader.session.status
+
+    @property
+    def study(self) -> Study:
+        """The study with every default and override."""
+        return self._study
+
+    @property
+    def damaged(self) -> tuple[Damage, ...]:
+        """What was left out because it is not what was committed."""
+        return self._reader.damaged()
+
+    @property
+    def points(self) -> Rows[Point]:
+        """What all repeats of each point give together."""
+        return Rows(self._points, lambda: point_columns(self._summaries))
+
+    @property
+    def runs(self) -> Rows[Run]:
+        """Every committed run in the plan's order, whichever way it ended."""
+        return Rows(self._runs, lambda: result_columns(self._results))
+
+    def _run(self, result: Result) -> Run:
+        return Run(
+            configuration=result.configuration,
+            workload=result.workload,
+            axis=dict(result.axis),
+            repeat=result.repeat,
+            digest=result.digest,
+            status=result.status,
+            failure=result.failure,
+            window_s=result.window_s,
+            metrics=result.metrics,
+            verdict=result.verdict,
+            _reader=self._reader,
+        )
+
+
+def _point(summary: PointSummary, runs: Mapping[int, Run]) -> Point:
+    return Point(
+        configuration=summary.key.configuration,
+        workload=summary.key.workload,
+        axis=dict(summary.key.axis),
+        metrics=summary.metrics,
+        verdict=summary.level,
+        trusted=summary.trusted,
+        notes=summary.notes,
+        runs=tuple(runs[id(one)] for one in summary.results),
+        left_out=tuple(runs[id(one)] for one in summary.left_out),
+    )
+
+
+def _warn(damage: Damage) -> None:
+    warnings.warn(f"damaged, left out: {damage}", stacklevel=2)
+
+
+def load(directory: str | Path) -> Session:
+    """A session by its directory, also one that runs.
+
+    StoreError if it is none, or of a newer format. What is damaged is left out with a warning.
+    """
+    return Session(Path(directory))
+
+
+def run(
+    study: str | Path,
+    *,
+    path: str | Path | None = None,
+    out: str | Path | None = None,
+    scale: str = "full",
+    settings: Mapping[str, object] | None = None,
+    hosts: str | None = None,
+    device: str | None = None,
+    serial: str | None = None,
+) -> Session:
+    """Measure a study as `iolab run` does, and load the session; nothing is printed.
+
+    `study` is a bundled study's name or a file, `settings` any of its values, as
+    `{"method.repeats": 3}`; the others are the command's options. Raises what the command would end
+    with: UsageError or StudyError before anything is written, HostError where hosts are not as they
+    must be. A session that ends badly says so by its `status`. KeyboardInterrupt stops it cleanly.
+    """
+    from iolab.cli.live import QuietView
+    from iolab.cli.options import load_study
+    from iolab.cli.output import refuse_no_directory, refuse_output
+    from iolab.cli.run import new_session
+    from iolab.cli.session import conduct
+
+    where = None if out is None else Path(out)
+    if where is not None:
+        refuse_output(where)
+        refuse_no_directory(where)
+    sets = [f"{name}={_assigned(value)}" for name, value in (settings or {}).items()]
+    read = load_study(
+        str(study),
+        None if path is None else str(path),
+        scale,
+        sets,
+        hosts=hosts,
+        device=device,
+        serial=serial,
+    )
+    directory, order = new_session(read, where)
+    _carry_out(lambda: conduct(order, QuietView()))
+    return load(directory)
+
+
+def _assigned(value: object) -> str:
+    """A value as `--set` takes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_assigned, value))
+    return str(value)
+
+
+def _carry_out(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run it to its end; beside a loop that runs already, as in a notebook, in a thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    return _Beside(work).result()
+
+
+class _Beside(Generic[T]):
+    """Work in a thread with a loop of its own; an interrupt of this one cancels it."""
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self._work = work
+        self._begun = threading.Event()
+        self._outcome: list[T] = []
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="iolab session")
+
+    def result(self) -> T:
+        """What came of it, or what it raised."""
+        self._thread.start()
+        self._begun.wait()
+        try:
+            self._thread.join()
+        except KeyboardInterrupt:
+            self._loop.call_soon_threadsafe(self._task.cancel)
+            self._thread.join()
+            raise
+        if self._error is not None:
+            raise self._error
+        return self._outcome[0]
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._play())
+        except BaseException as error:  # raised where the work was asked for
+            self._error = error
+        finally:
+            self._begun.set()
+
+    async def _play(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.ensure_future(self._work())
+        self._begun.set()
+        self._outcome.append(await self._task)
