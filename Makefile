@@ -9,7 +9,9 @@ PYTHON ?= python3
 UV_VERSION := 0.13.8
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 BIN := .venv/bin
-AGENT := src/iolab/_agent/iolab-agent
+AGENT := src/iolab/_agent/$(shell uname -m)/iolab-agent
+# What agents a wheel holds.
+MACHINES := x86_64 aarch64
 AGENT_SOURCES := agent/Cargo.toml agent/Cargo.lock $(shell find agent/src -name '*.rs' 2>/dev/null) build_agent.py
 # Where `make demo` makes its load. Name a file system on the storage that you want to know about.
 DEMO_PATH ?= scratch/demo
@@ -39,7 +41,7 @@ CLUSTER_FOLDER ?= /var/tmp
 
 .PHONY: help setup packages test-packages all-packages demo test test-all java-kits guest-kit \
     lint rust unit e2e e2e-long e2e-alone properties mdtest-test campaign mutation mutation-rust \
-    bench docs samples \
+    bench docs samples agents wheels \
     fleet fleet-down cluster cluster-down clean
 
 help: ## show what can be made
@@ -101,6 +103,24 @@ all-packages: test-packages
 $(AGENT): $(AGENT_SOURCES) | .venv/.synced
 	@$(BIN)/python build_agent.py
 	@touch $@
+
+# With one compiler for all, so that they are the same wherever they are made.
+agents: packages .venv/.synced $(AGENT_SOURCES) ## compile the agents for x86_64 and aarch64, as they are in a wheel
+	@tools/packages.sh required \
+	    "aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu libc6-dev-arm64-cross:to link the agent for aarch64" \
+	    "x86_64-linux-gnu-gcc:gcc-x86-64-linux-gnu libc6-dev-amd64-cross:to link the agent for x86_64"
+	@RUSTC=$$(tools/cross_rust.sh .tools/rust $(MACHINES)) && export RUSTC && \
+	    $(BIN)/python build_agent.py $(MACHINES)
+
+# The commit's own time: a wheel of it is the same whenever it is made.
+wheels: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct 2>/dev/null || echo 1580601600)
+wheels: agents $(filter .tools/%,$(UV)) ## build the wheel for PyPI, with all agents, and the source archive in dist
+	@rm -rf dist
+	@RUSTC=$$(tools/cross_rust.sh .tools/rust $(MACHINES)) && export RUSTC && \
+	    IOLAB_MACHINES="$(MACHINES)" $(UV) build --quiet --wheel --out-dir dist
+	@$(UV) build --quiet --sdist --out-dir dist
+	@$(UV) run --frozen --quiet --isolated --only-group release twine check --strict dist/*
+	@cd dist && sha256sum iolab-*
 
 demo: setup ## measure a scratch directory with the cluster-kpi study and write a report
 	@mkdir -p $(DEMO_PATH)
@@ -197,4 +217,4 @@ cluster-down: ## remove that cluster completely
 	@$(BIN)/python tools/cluster.py down --folder $(CLUSTER_FOLDER)
 
 clean: ## remove what was built here
-	@rm -rf .venv .tools scratch agent/target $(dir $(AGENT)) .mypy_cache .ruff_cache .pytest_cache
+	@rm -rf .venv .tools scratch agent/target src/iolab/_agent .mypy_cache .ruff_cache .pytest_cache

@@ -1,4 +1,9 @@
-"""The build hook: compiles the agent for this machine and puts it into the package."""
+"""The build hook: compiles the agent and puts it into the package, for one kind of machine or all.
+
+`python build_agent.py` compiles it for this machine, `build_agent.py MACHINE …` for others. A wheel
+gets the agents of the machines that IOLAB_MACHINES names, of this one alone without it; with all of
+them it serves hosts of every kind from wherever Python runs, and says so by its tag.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +12,17 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 import sysconfig
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-STATIC: Final = "-C target-feature=+crt-static"
-"""Links glibc in, so that the one program runs on every Linux host of the architecture."""
+MACHINES: Final = ("x86_64", "aarch64")
+"""What `uname -m` says of the machines that the agent is built for."""
+MACHINES_VARIABLE: Final = "IOLAB_MACHINES"
 OLDEST_CARGO: Final = (1, 85)
 """The first that knows the edition the agent is written in; Cargo.toml says the same."""
-TRIPLES: Final = {
-    "x86_64": "x86_64-unknown-linux-gnu",
-    "aarch64": "aarch64-unknown-linux-gnu",
-}
-"""The Rust target of each architecture that is built for."""
 
 
 def get_build_hook() -> type:
@@ -27,17 +30,22 @@ def get_build_hook() -> type:
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
     class AgentBuildHook(BuildHookInterface):  # type: ignore[misc]  # hatchling is untyped here
-        """Adds the compiled agent to a wheel, editable or not; the source archive stays source."""
+        """Adds the compiled agents to a wheel, editable or not; the source archive stays source."""
 
         PLUGIN_NAME = "custom"
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-            """Compile the agent before the files of a wheel are gathered."""
+            """Compile the agents before the files of a wheel are gathered."""
             del version
-            if self.target_name == "wheel":
-                build(Path(self.root))
-                build_data["pure_python"] = False
-                build_data["tag"] = f"py3-none-{platform_tag()}"
+            if self.target_name != "wheel":
+                return
+            machines = os.environ.get(MACHINES_VARIABLE, platform.machine()).split()
+            for machine in machines:
+                agent = build(Path(self.root), machine)
+                build_data["force_include"][str(agent)] = f"iolab/_agent/{machine}/iolab-agent"
+            whole = set(machines) == set(MACHINES)
+            build_data["tag"] = f"py3-none-{'any' if whole else platform_tag()}"
+            build_data["pure_python"] = whole
 
     return AgentBuildHook
 
@@ -61,23 +69,22 @@ def find_cargo() -> str:
 
 
 def platform_tag() -> str:
-    """The wheel tag of this platform; the agent needs no library, so plain `linux_…` is true."""
+    """The tag of a wheel with this machine's agent alone, which is no wheel for everybody."""
     return sysconfig.get_platform().replace("-", "_").replace(".", "_")
 
 
-def build(root: Path) -> Path:
+def build(root: Path, machine: str) -> Path:
     """Compile the agent in `root` and put it where the package finds it; returns that path.
 
     `SystemExit` with a sentence when this machine cannot compile it.
     """
     cargo = find_cargo()
-    triple = TRIPLES.get(platform.machine())
-    if platform.system() != "Linux" or triple is None:
+    if platform.system() != "Linux" or machine not in MACHINES:
         raise SystemExit(
-            f"The iolab agent runs on Linux on {' and '.join(TRIPLES)}, "
-            f"not on {platform.system()} on {platform.machine()}."
+            f"The iolab agent is built on Linux for {' and '.join(MACHINES)}, "
+            f"not on {platform.system()} for {machine}."
         )
-    flags = f"CARGO_TARGET_{triple.upper().replace('-', '_')}_RUSTFLAGS"
+    triple = f"{machine}-unknown-linux-gnu"
     # The target is named so that the flags hold for the agent alone: with the static flag, cargo
     # could not build the compiler plugins that run on this machine.
     outcome = subprocess.run(
@@ -87,13 +94,13 @@ def build(root: Path) -> Path:
             *("--target-dir", str(root / "agent" / "target")),
         ],
         cwd=root / "agent",
-        env={**os.environ, flags: STATIC},
+        env={**os.environ, **settings(root, machine, os.environ)},
         check=False,
     )
     if outcome.returncode != 0:
-        raise SystemExit("The iolab agent did not compile: cargo says why above.")
+        raise SystemExit(f"The iolab agent for {machine} did not compile: cargo says why above.")
     built = root / "agent" / "target" / triple / "release" / "iolab-agent"
-    placed = root / "src" / "iolab" / "_agent" / "iolab-agent"
+    placed = root / "src" / "iolab" / "_agent" / machine / "iolab-agent"
     placed.parent.mkdir(parents=True, exist_ok=True)
     # Renamed into place: an agent that runs from there keeps its file.
     aside = placed.with_name(".iolab-agent.new")
@@ -102,5 +109,28 @@ def build(root: Path) -> Path:
     return placed
 
 
+def settings(root: Path, machine: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """The variables by which cargo builds the same bytes for `machine` wherever `root` lies.
+
+    glibc is linked in, so that the one program runs on every Linux host of the machine's kind.
+    """
+    home = Path(environment.get("CARGO_HOME") or Path.home() / ".cargo")
+    flags = (
+        "-Ctarget-feature=+crt-static",
+        f"--remap-path-prefix={root}=/iolab",
+        f"--remap-path-prefix={home}=/cargo",
+    )
+    linker = {} if machine == platform.machine() else cross_linker(machine)
+    # Separated by what no path has in it; whatever the user's RUSTFLAGS say stays out.
+    return {"CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags), **linker}
+
+
+def cross_linker(machine: str) -> Mapping[str, str]:
+    """The compiler of Debian and its kin that links for another machine."""
+    variable = f"CARGO_TARGET_{machine.upper()}_UNKNOWN_LINUX_GNU_LINKER"
+    return {variable: f"{machine.replace('_', '-')}-linux-gnu-gcc"}
+
+
 if __name__ == "__main__":
-    print(build(Path(__file__).parent))
+    for wanted in sys.argv[1:] or [platform.machine()]:
+        print(build(Path(__file__).resolve().parent, wanted))

@@ -12,10 +12,11 @@ import statistics
 import struct
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any, Final
 
-AGENT: Final = Path(__file__).parents[1] / "src" / "iolab" / "_agent" / "iolab-agent"
+from iolab.hosts.agents import agent_binary
+
+AGENT: Final = agent_binary()
 DEPTHS: Final = (1, 32)
 
 

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import iolab
+from iolab.hosts.agents import agent_binary
 
-AGENT: Final = Path(
-    os.environ.get("BENCH_AGENT", Path(iolab.__file__).parent / "_agent" / "iolab-agent")
-)
+AGENT: Final = Path(os.environ.get("BENCH_AGENT") or agent_binary())
 CORE: Final = os.environ.get("BENCH_CORE", str((os.cpu_count() or 1) - 1))
 RUNTIME_S: Final = float(os.environ.get("BENCH_RUNTIME_S", "2"))
 BLOCK_BYTES: Final = 4096

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from iolab.hosts.agents import AGENTS_FOLDER
 from tests.agent.speaker import Agent
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGED = ROOT / "src" / "iolab" / "_agent" / "iolab-agent"
+PACKAGED = AGENTS_FOLDER / platform.machine() / "iolab-agent"
 
 
 def is_current(program: Path) -> bool:

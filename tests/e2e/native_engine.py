@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = Path(
-    os.environ.get("IOLAB_AGENT", ROOT / "src" / "iolab" / "_agent" / "iolab-agent")
-).absolute()
+from iolab.hosts.agents import agent_binary
+
+PROGRAM = agent_binary().absolute()
 LONGEST_S = 60
 START = "IOLAB_START_REAL_NS"
 KIB, MIB = 1 << 10, 1 << 20

@@ -10,7 +10,7 @@ import pytest
 
 from iolab.guests.image import starts_directly
 from iolab.guests.kit import GuestKit
-from iolab.hosts.host import agent_binary
+from iolab.hosts.agents import agent_binary
 from tests.e2e.guest_sessions import users_kit
 from tests.needs import ROOT, require
 

@@ -12,8 +12,9 @@ import pytest
 
 from iolab.core.host import Hop, HostKind, HostSpec, SshRoute
 from iolab.errors import HostError
+from iolab.hosts.agents import agent_binary
 from iolab.hosts.answers import read_facts
-from iolab.hosts.host import Host, agent_binary
+from iolab.hosts.host import Host
 from iolab.hosts.push import ProgramLanding, push
 from iolab.hosts.ssh import SshRunner, command_line
 from iolab.hosts.ssh_login import Logins

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from iolab.errors import HostError
 from iolab.hosts.connect import CommandHost
 from iolab.hosts.programs import Prefix
 from iolab.hosts.push import FOLDER
+from tests.facts import tells
 from tests.needs import ROOT, require
 
 SCRIPT = Path(__file__).parents[1] / "fakes" / "scripted_agent.py"
@@ -128,6 +130,16 @@ def test_a_network_namespace_is_a_host(agent: Path) -> None:
         assert visit(host_of(agent, "ip", "netns", "exec", name)) == "0.0.0-scripted"
     finally:
         subprocess.run(["ip", "netns", "delete", name], check=True, timeout=10)
+
+
+def test_a_host_of_a_machine_without_an_agent_is_told_of(tmp_path: Path) -> None:
+    prefix = tmp_path / "prefix"
+    prefix.write_text('#!/bin/sh\n[ "$1" = uname ] || exec "$@"\necho Linux riscv64\n', "utf-8")
+    prefix.chmod(0o755)
+    host = CommandHost(HostSpec("c1", HostKind.COMMAND, command=(str(prefix),)))
+    with pytest.raises(HostError) as refused:
+        visit(host)
+    assert tells(refused.value.happened, "c1", "riscv64", platform.machine())
 
 
 def test_a_file_that_was_tampered_with_is_replaced(agent: Path) -> None:

@@ -162,8 +162,8 @@ class Finding:
 async def examine(path: str) -> tuple[Finding, ...]:
     """Every finding about this machine and the directory `path`."""
     from iolab.core.host import HostKind, HostSpec
+    from iolab.hosts.agents import agent_binary
     from iolab.hosts.connect import LocalHost
-    from iolab.hosts.host import agent_binary
 
     try:
         binary = agent_binary()

@@ -44,6 +44,7 @@ from iolab.guests.image import (
     write_tools,
 )
 from iolab.guests.image import unpacked as unpacked_bytes
+from iolab.hosts.agents import agent_binary
 from iolab.hosts.builds import (
     DIGEST_SHOWN,
     TOKEN,
@@ -54,7 +55,7 @@ from iolab.hosts.builds import (
     cache_folder,
     seen_by,
 )
-from iolab.hosts.host import Host, agent_binary
+from iolab.hosts.host import Host
 
 MACHINE: Final = "x86_64"
 """The kind of machine that guests can be made on and for."""
@@ -165,7 +166,8 @@ async def _kit(shop: GuestShop, offer: KernelOffer, say: Say) -> GuestKit:
 
 def _digest(shop: GuestShop, offer: KernelOffer, tools: Tools) -> str:
     """Of everything that a kit is made of."""
-    files = [path for path in (shop.agent or agent_binary(), offer.file) if path is not None]
+    agent = shop.agent or agent_binary(shop.machine)
+    files = [agent] if offer.file is None else [agent, offer.file]
     contents = (hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
     parts = (_FORM, offer.name, offer.version, tools.digest(), *contents)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
@@ -189,7 +191,7 @@ async def _made(shop: GuestShop, offer: KernelOffer, tools: Tools, aside: Path) 
             f"Guests cannot boot the kernel in {packages[0].name}: {fault}.",
             f"Take another kernel: {NAME_YOURS}.",
         ) from None
-    agent = await asyncio.to_thread((shop.agent or agent_binary()).read_bytes)
+    agent = await asyncio.to_thread((shop.agent or agent_binary(shop.machine)).read_bytes)
     (kit / INITRD).write_bytes(newc(_first_files(agent, modules)))
     await write_tools(shop.programs, tools, kit / TOOLS, aside)
     (kit / RELEASE).write_text(f"{tree.release}\n")

@@ -14,9 +14,10 @@ from typing import Final, Protocol
 from iolab.core.host import HostSpec
 from iolab.core.study import LINK_TIMEOUT_S
 from iolab.errors import HostError
+from iolab.hosts.agents import agent_binary
 from iolab.hosts.answers import read_hello
 from iolab.hosts.channel import Channel, Outgoing
-from iolab.hosts.host import Hello, Host, HostLost, Message, Stream, agent_binary
+from iolab.hosts.host import Hello, Host, HostLost, Message, Stream
 from iolab.hosts.process import ending, start_process
 from iolab.hosts.processes import end_group
 from iolab.hosts.programs import Prefix
@@ -235,7 +236,7 @@ class CommandHost(LinkedHost):
         """Push the agent if need be, and start it."""
         prefix = Prefix(self.name, self.spec.command)
         async with self._turns:
-            remote = await push(ProgramLanding(prefix), self._agent or agent_binary())
+            remote = await push(ProgramLanding(prefix), self._agent)
         return await start_process(self.name, prefix.argv(remote))
 
 
@@ -268,10 +269,9 @@ class SlurmHost(LinkedHost):
             raise HostError(happened, f"Run in a job that has it, as by 'salloc -w {self.name}'.")
         environment = step_environment(self._environment)
         prefix = Prefix(self.name, step_words(allocation.job, self.name), environment)
-        agent = self._agent or agent_binary()
         try:
             async with self._turns:
-                remote = await push(ProgramLanding(prefix), agent)
+                remote = await push(ProgramLanding(prefix), self._agent)
             return await start_process(self.name, prefix.argv(remote), environment)
         except HostError as fault:
             raise HostError(fault.happened, _SLURM_HELP) from None

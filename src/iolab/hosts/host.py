@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
 from iolab.core.host import HostSpec
@@ -32,12 +30,6 @@ def _escaped(character: str) -> str:
     if character in "\n\r\t":
         return " "
     return character.encode("unicode_escape").decode("ascii")
-
-
-AGENT_VARIABLE: Final = "IOLAB_AGENT"
-"""Environment variable that names another agent binary than the package's own."""
-
-PACKAGED_AGENT: Final = Path(__file__).parents[1] / "_agent" / "iolab-agent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +138,6 @@ class Host(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Say bye, or kill; returns within a limit, with nothing of ours left alive here."""
-
-
-def agent_binary() -> Path:
-    """The agent to start or to push: `IOLAB_AGENT`, else the package's own. Raises HostError."""
-    named = os.environ.get(AGENT_VARIABLE)
-    path = Path(named) if named else PACKAGED_AGENT
-    if not path.is_file():
-        do = f"Correct {AGENT_VARIABLE}." if named else "Build it with 'make setup'."
-        raise HostError(f"There is no agent at {path}.", do)
-    return path
 
 
 def remedy(code: str) -> str:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from iolab.errors import HostError
-from iolab.hosts.host import printable_bytes
+from iolab.hosts.agents import agent_binary
+from iolab.hosts.host import printable, printable_bytes
 from iolab.hosts.process import ending
 
 FOLDER: Final = "/tmp/iolab-agent-{user}"  # noqa: S108 - private and checked before use
@@ -90,11 +91,15 @@ class Landing(Protocol):
         """Remove a file, if it is there."""
 
 
-async def push(landing: Landing, agent: Path) -> str:
-    """The agent's path on the host, put there if it is not there yet. Raises HostError."""
-    content = await asyncio.to_thread(agent.read_bytes)
-    checksum = hashlib.sha256(content).hexdigest()
+async def push(landing: Landing, agent: Path | None = None) -> str:
+    """The agent's path on the host, put there if it is not there yet. Raises HostError.
+
+    Without an `agent` it is the package's for that host's machine.
+    """
     folder = await _private_folder(landing)
+    chosen = agent or await _agent_for(landing.runner)
+    content = await asyncio.to_thread(chosen.read_bytes)
+    checksum = hashlib.sha256(content).hexdigest()
     remote = f"{folder}/{checksum[:HASH_SHOWN]}"
     if await _checksum(landing.runner, remote) == checksum:
         return remote
@@ -158,14 +163,16 @@ class ProgramLanding:
             return
 
 
+_SILENT: Final = "See that a program started there prints nothing but its own output."
+
+
 async def _private_folder(landing: Landing) -> str:
     """A folder on the host that is ours alone: somebody else's would let them swap the agent."""
     host = landing.runner.host
     user = (await step(landing.runner, "id", "-u")).strip()
     if not re.fullmatch(r"\d{1,10}", user):
         happened = f"Host '{host}' answered 'id -u' with '{printable_bytes(user.encode(), 80)}'."
-        do = "See that a program started there prints nothing but its own output."
-        raise HostError(happened, do)
+        raise HostError(happened, _SILENT)
     folder = FOLDER.format(user=user)
     await landing.make_folder(folder)
     found = await landing.describe(folder)
@@ -176,6 +183,17 @@ async def _private_folder(landing: Landing) -> str:
         )
         raise HostError(happened, "Remove it there, and see who made it.")
     return folder
+
+
+async def _agent_for(runner: Runner) -> Path:
+    """The agent that the host can run; HostError where there is none for its machine."""
+    answer = (await step(runner, "uname", "-sm")).split()
+    if len(answer) != 2:
+        happened = f"Host '{runner.host}' answered 'uname -sm' with"
+        happened += f" '{printable(' '.join(answer), 80)}'."
+        raise HostError(happened, _SILENT)
+    system, machine = (printable(word, 80) for word in answer)
+    return agent_binary(machine, system=system, host=runner.host)
 
 
 async def _compare(runner: Runner, path: str, checksum: str) -> None:

@@ -15,7 +15,7 @@ import asyncssh
 from iolab.core.host import HostSpec, SshRoute
 from iolab.errors import HostError
 from iolab.hosts.connect import Link, LinkedHost
-from iolab.hosts.host import agent_binary, printable
+from iolab.hosts.host import printable
 from iolab.hosts.push import STEP_LIMIT_S, UPLOAD_LIMIT_S, Landing, ProgramLanding, push
 from iolab.hosts.ssh import SshRunner
 from iolab.hosts.ssh_login import Logins
@@ -112,12 +112,11 @@ class SshHost(LinkedHost):
 
     async def open_link(self) -> Link:
         """Log in, push the agent if need be, and start it."""
-        agent = self._agent or agent_binary()
         entry = await self._logins.enter(self.name, self.spec.ssh or SshRoute(self.name))
         try:
             runner = SshRunner(self.name, entry.connection, self._logins.limits)
             async with landing_on(runner) as landing:
-                remote = await push(landing, agent)
+                remote = await push(landing, self._agent)
             link = await runner.start(remote)
         except BaseException:
             await entry.leave()
