@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -60,16 +60,17 @@ class AppendReader:
         self._rest = b""
         self._found: list[Interval] = []
         self._totals: EngineTotals | None = None
+        self._faults: list[str] = []
 
     def feed(self, piece: bytes) -> list[Interval]:
         """The intervals of the lines that end in this piece."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
         before = len(self._found)
-        for numbers in map(json.loads, lines):
-            if isinstance(numbers[-1], list):
-                self._found.append(self._interval(*numbers))
-            else:
-                self._totals = self._whole(*numbers)
+        for line in lines:
+            try:
+                self._take(json.loads(line))
+            except (ValueError, TypeError, LookupError, ZeroDivisionError):
+                self._faults.append(f"it printed {line[:40]!r}")
         return self._found[before:]
 
     def finish(self) -> EngineReading:
@@ -81,8 +82,14 @@ class AppendReader:
             end_real_ns=found[-1].end_real_ns if found else None,
             intervals=found,
             totals=self._totals,
-            faults=("its last line is cut off",) if self._rest else (),
+            faults=tuple(self._faults[:1] or ["its last line is cut off"] * bool(self._rest)),
         )
+
+    def _take(self, numbers: Any) -> None:
+        if isinstance(numbers[-1], list):
+            self._found.append(self._interval(*numbers))
+        else:
+            self._totals = self._whole(*numbers)
 
     def _interval(self, end_ns: int, span_ns: int, latencies: list[int]) -> Interval:
         bins, counts = np.unique(bin_of_ns(latencies), return_counts=True)

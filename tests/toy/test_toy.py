@@ -47,7 +47,10 @@ def test_lines_are_read_in_pieces_of_any_size() -> None:
     assert not reading.faults
 
 
-def test_an_end_in_the_middle_of_a_line_is_a_fault() -> None:
+@pytest.mark.parametrize(
+    "text", [b"[20000", b"oh\n", b"{}\n", b"[1, [2]]\n", b"[0, 0, 0, 0, 0, 0]\n"]
+)
+def test_what_makes_no_sense_is_a_fault(text: bytes) -> None:
     reader = AppendReader(JOB)
-    reader.feed(b"[20000")
+    reader.feed(text)
     assert reader.finish().faults
