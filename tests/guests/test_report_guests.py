@@ -18,6 +18,7 @@ from iolab.guests.tables import EMULATED, fleets_of
 from iolab.published.audit.document import read_published
 from iolab.published.report import published_tables
 from iolab.report.brief import Brief
+from iolab.report.charts.chart import Points
 from iolab.report.charts.choose import looks_of
 from iolab.report.html import Page, make_page
 from iolab.report.run_details import NAMES_SHOWN
@@ -272,8 +273,8 @@ def test_doubted_points_are_marked_as_elsewhere() -> None:
     page = make_page(build_brief(source))
     figure = page.workloads[0].figures[0]
     assert figure.finding.endswith("; at worst indicative.")
-    layers = figure.spec["vconcat"][0]["layer"]
-    assert any(layer["mark"].get("shape") == "diamond" for layer in layers)
+    points = [one for one in figure.plots[0].marks if isinstance(one, Points)]
+    assert [Level.INDICATIVE in one.levels for one in points] == [True]
 
 
 def test_published_figures_of_a_fleet_stand_apart(brief: Brief) -> None:

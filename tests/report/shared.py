@@ -89,13 +89,13 @@ def page(name: str) -> Page:
 
 @cache
 def html(name: str) -> str:
-    """Its page, drawn in this process: others take as long to start as all charts to draw."""
+    """Its page."""
     return drawn(brief(name))
 
 
 def drawn(told: Brief) -> str:
     """The page of a brief."""
-    return render_html(told, processes=1)
+    return render_html(told)
 
 
 def undrawn(told: Brief) -> Brief:

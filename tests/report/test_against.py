@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import pytest
 
@@ -14,12 +15,12 @@ from iolab.core.metric import Level, Metric
 from iolab.published.comparison import against, own_words
 from iolab.published.sets import Against
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Spec
+from iolab.report.charts.chart import Figure, Mark, Points, Rules
 from iolab.report.charts.choose import looks_of
 from iolab.report.charts.ratios import ROWS_MAX, Dot, beside_figure
 from iolab.report.markdown import render_markdown
 from iolab.report.page_parts import Section
-from iolab.report.palette import PAPER, SERIES
+from iolab.report.palette import SERIES
 from iolab.report.render import figure_pdf
 from iolab.report.table import Table
 from tests.report import shared
@@ -89,12 +90,7 @@ def test_configurations_keep_their_colours_and_stand_apart() -> None:
     (figure,) = group.figures
     names = [row[2].text for row in figure.table.rows]
     assert set(names) == {one.title for one in depths().study.configurations}
-    strokes = {
-        layer["mark"]["stroke"]
-        for layer in figure.spec["layer"]
-        if layer["mark"]["type"] == "point"
-    }
-    assert strokes == {SERIES[0].stand_in, SERIES[1].stand_in}
+    assert {one.token for one in marks(figure, Points)} == set(SERIES[:2])
 
 
 def test_what_differs_in_hardware_and_method() -> None:
@@ -119,44 +115,45 @@ def test_every_form_has_the_section() -> None:
     assert "WEKA documentation" in text
 
 
+Kind = TypeVar("Kind", bound=Mark)
+
+
 def dots(*ratios: Metric) -> list[Dot]:
     return [
         Dot(f"figure {i}", SERIES[0], ratio, list(Level)[i % 3]) for i, ratio in enumerate(ratios)
     ]
 
 
-def figure(*ratios: Metric) -> Spec:
-    return beside_figure("a", "b", "c", "", dots(*ratios), Table("", (), ())).spec
+def figure(*ratios: Metric) -> Figure:
+    return beside_figure("a", "b", "c", "", dots(*ratios), Table("", (), ()))
 
 
-def layers(spec: Spec, kind: str) -> list[Spec]:
-    return [one for one in spec["layer"] if one["mark"]["type"] == kind]
+def marks(figure: Figure, kind: type[Kind]) -> list[Kind]:
+    return [one for one in figure.plots[0].marks if isinstance(one, kind)]
 
 
 def test_one_is_always_on_the_axis_and_named() -> None:
     for ratios in ((3.0, 9.0), (0.001, 0.002), (1e-4, 1e4), (1.0,)):
-        spec = figure(*(Metric(value, "") for value in ratios))
-        (dot, *_) = layers(spec, "point")
-        x = dot["encoding"]["x"]
-        low, high = x["scale"]["domain"]
+        (plot,) = figure(*(Metric(value, "") for value in ratios)).plots
+        assert plot.x is not None
+        low, high = plot.x.scale.low, plot.x.scale.high
         assert low < 1 < high
         assert low < min(ratios)
         assert high > max(ratios)
-        assert 1.0 in x["axis"]["values"]
-        assert len(x["axis"]["values"]) <= 8
+        assert (1.0, "1") in plot.x.ticks
+        assert len(plot.x.ticks) <= 8
 
 
 def test_intervals_and_verdicts_are_drawn() -> None:
-    spec = figure(Metric(0.5, "", 0.4, 0.6), Metric(2.0, ""), Metric(3.0, ""))
-    points = layers(spec, "point")
-    assert [one["mark"]["fill"] == PAPER.stand_in for one in points] == [False, True, True]
-    bars = [one for one in layers(spec, "rule") if "x2" in one["data"]["values"][0]]
-    assert [one["data"]["values"] for one in bars] == [[{"x": 0.4, "x2": 0.6}]]
+    made = figure(Metric(0.5, "", 0.4, 0.6), Metric(2.0, ""), Metric(3.0, ""))
+    assert [one.levels for one in marks(made, Points)] == [[level] for level in Level]
+    bars = [one.pieces for one in marks(made, Rules) if one.token is SERIES[0]]
+    assert [(x, x2) for ((x, _, x2, _),) in bars] == [(0.4, 0.6)]
 
 
 def test_many_rows_stay_within_their_limit() -> None:
-    spec = figure(*(Metric(1.0 + i, "") for i in range(ROWS_MAX + 5)))
-    assert len(layers(spec, "point")) == ROWS_MAX
+    made = figure(*(Metric(1.0 + i, "") for i in range(ROWS_MAX + 5)))
+    assert len(marks(made, Points)) == ROWS_MAX
 
 
 @pytest.mark.parametrize("value", [None, math.pi])

@@ -15,7 +15,9 @@ from iolab.core.run import Bystander, DeviceDelta, RunRecord
 from iolab.hosts.rates import derive
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.brief import MetadataReport
+from iolab.report.charts.chart import Line, Points
 from iolab.report.charts.hosts import DOTS_MAX, strip_figure
+from iolab.report.charts.svg import draw
 from iolab.report.fleet import (
     HOSTS_SHOWN,
     account_table,
@@ -25,7 +27,6 @@ from iolab.report.fleet import (
     spread_table,
 )
 from iolab.report.palette import SERIES
-from iolab.report.render import draw
 from iolab.report.run_series import timeline_of
 from iolab.report.tables import hosts_table
 from tests.report.charts.outcomes import result
@@ -52,20 +53,15 @@ def test_the_strip_holds_every_host_and_stays_small(count: int) -> None:
         "read", made, "iops", SERIES[0], extremes(hosts_table(made), made, "iops")
     )
     assert figure is not None
-    (drawn,) = [
-        layer["data"]["values"]
-        for layer in figure.spec["layer"]
-        if len(layer["data"]["values"]) == count
-        and "x" in layer["data"]["values"][0]
-        and layer["data"]["values"][0]["x"] == 1
-    ]
-    assert [row["x"] for row in drawn] == list(range(1, count + 1))
-    assert [row["y"] for row in drawn] == sorted(row["y"] for row in drawn)
-    kinds = {layer["mark"]["type"] for layer in figure.spec["layer"]}
-    assert ("point" in kinds) is (count <= DOTS_MAX)
+    kind = Points if count <= DOTS_MAX else Line
+    (drawn,) = [one for one in figure.plots[0].marks if isinstance(one, Points | Line)]
+    assert isinstance(drawn, kind)
+    assert [x for x, _ in drawn.places] == list(range(1, count + 1))
+    heights = [y or 0.0 for _, y in drawn.places]
+    assert heights == sorted(heights)
     slow = int(np.argmin(rates)) + 1
     assert f"Slowest: c{slow:04}" in figure.finding
-    assert len(draw(figure, "strip")) < 40_000
+    assert len(draw(figure).svg) < 40_000
 
 
 def test_a_strip_needs_two_hosts_with_a_rate() -> None:

@@ -12,7 +12,7 @@ from iolab.core.metric import Metric, Result
 from iolab.core.study import MethodKind, Study
 from iolab.core.target_state import Ledger, RoundsSeries
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure
+from iolab.report.charts.chart import Boxes, Figure, Line
 from iolab.report.charts.choose import looks_of
 from iolab.report.html import make_page
 from iolab.report.page_parts import Section
@@ -68,13 +68,18 @@ def test_rounds_tell_what_the_rule_found_of_their_last_window() -> None:
 
 def test_the_window_is_drawn_with_its_band_average_and_slope() -> None:
     (figure,) = rounds_of(series(STEADY))
-    box, average, fitted = (layer["data"]["values"] for layer in figure.spec["layer"][:3])
+    box, average, fitted = figure.plots[0].marks[:3]
     mean = sum(STEADY[-5:]) / 5 / 1e3
-    assert (box[0]["x"], box[0]["x2"]) == (3, 7)
-    assert (box[0]["y"], box[0]["y2"]) == pytest.approx((0.9 * mean, 1.1 * mean))
-    assert [row["y"] for row in average] == pytest.approx([mean, mean])
-    assert (fitted[0]["y"] + fitted[1]["y"]) / 2 == pytest.approx(mean)
-    assert fitted[0]["y"] > fitted[1]["y"]
+    assert isinstance(box, Boxes)
+    assert isinstance(average, Line)
+    assert isinstance(fitted, Line)
+    assert box.boxes[0] == pytest.approx((3, 0.9 * mean, 7, 1.1 * mean))
+    assert [y for _, y in average.places] == pytest.approx([mean, mean])
+    (_, first), (_, last) = fitted.places
+    assert first is not None
+    assert last is not None
+    assert (first + last) / 2 == pytest.approx(mean)
+    assert first > last
     shown = [row[2].text for row in figure.table.rows]
     assert shown[:2] == ["", ""]
     assert shown[2] == "+3.0 %"
@@ -123,8 +128,9 @@ def test_a_still_sentinel_is_drawn_over_the_session() -> None:
     assert made is not None
     (figure,) = made.groups[0].figures
     assert "No more than" in figure.finding
-    points = figure.spec["layer"][0]["data"]["values"]
-    assert [row["x"] for row in points] == [1, 3, 5]
+    line = figure.plots[0].marks[0]
+    assert isinstance(line, Line)
+    assert [x for x, _ in line.places] == [1, 3, 5]
     assert [row[0].text for row in figure.table.rows] == ["1", "3", "5"]
 
 
@@ -133,8 +139,9 @@ def test_runs_between_sentinels_that_differ_are_shaded() -> None:
     assert made is not None
     (figure,) = made.groups[0].figures
     assert "The sentinel jumped by" in figure.finding
-    shade = figure.spec["layer"][0]
-    assert shade["data"]["values"] == [{"x": 3, "x2": 5}]
+    shade = figure.plots[0].marks[0]
+    assert isinstance(shade, Boxes)
+    assert shade.boxes == [(3, None, 5, None)]
 
 
 def test_a_single_sentinel_is_no_course() -> None:

@@ -52,8 +52,8 @@ def hostile_page() -> str:
     return shared.html("hostile")
 
 
-def test_the_same_brief_gives_the_same_page_by_however_many_processes() -> None:
-    assert render_html(shared.brief("pair"), processes=2) == shared.html("pair")
+def test_the_same_brief_gives_the_same_page() -> None:
+    assert render_html(shared.brief("pair")) == shared.html("pair")
 
 
 def test_the_policy_names_the_one_style_sheet_and_the_one_script(page: str) -> None:

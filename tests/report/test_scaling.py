@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from iolab.core.metric import Level, Result
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure
+from iolab.report.charts.chart import Figure, Line
 from iolab.report.charts.choose import looks_of
 from iolab.report.page_parts import Section
 from iolab.report.scaling import scaling
@@ -44,11 +44,14 @@ def test_the_growth_is_told_beside_the_ideal() -> None:
 
 def test_the_ideal_is_a_straight_line_from_the_fewest_and_fits_the_scale() -> None:
     growth = figures(runs(RATES))[0]
-    ideal = growth.spec["layer"][0]
-    (first, last) = ideal["data"]["values"]
-    assert last["y"] == 8 * first["y"]
-    assert ideal["encoding"]["y"]["scale"]["domain"][1] >= last["y"]
-    assert ideal["mark"]["strokeDash"]
+    ideal, scale = growth.plots[0].marks[0], growth.plots[0].y
+    assert isinstance(ideal, Line)
+    assert scale is not None
+    (_, first), (_, last) = ideal.places
+    assert first is not None
+    assert last == 8 * first
+    assert scale.high >= last
+    assert ideal.dash
 
 
 def test_every_step_has_its_row_with_interval_and_verdict() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from iolab.core.configuration import Capacity, Configuration, Cost
 from iolab.core.metric import Level
+from iolab.report.charts.chart import Boxes
 from iolab.report.page_parts import ChartGroup
 from iolab.report.table import Table
 from iolab.report.value import value
@@ -134,13 +135,8 @@ def test_published_maxima_give_the_printed_figures_per_terabyte_back() -> None:
     column = [one.title for one in every.columns].index("For each TB raw")
     assert [row[column] for row in reads] == ["3.53 k IOPS", "11.1 k IOPS", "14.3 k IOPS"]
     (figure, bandwidth) = found["For each TB raw"].further
-    bars = [
-        row["x2"]
-        for layer in figure.spec["layer"]
-        if layer["mark"]["type"] == "rect"
-        for row in layer["data"]["values"][:1]
-    ]
-    assert [round(1000 * one) for one in bars] == pytest.approx([3526, 11068, 14323], abs=1)
+    bars = [one.boxes[0][2] for one in figure.plots[0].marks if isinstance(one, Boxes)]
+    assert [round(1000 * (one or 0)) for one in bars] == pytest.approx([3526, 11068, 14323], abs=1)
     assert "seq-read-1m: performance has the most, 493 MB/s" in bandwidth.finding
 
 

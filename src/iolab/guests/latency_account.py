@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.core.metric import Layer, Level
-from iolab.report.charts.chart import LEFT, RIGHT, WIDTH, Figure, Spec, label, top_level
+from iolab.report.charts.chart import ABOVE, MIDDLE, Boxes, Figure, Mark, Plot, Words, label
+from iolab.report.charts.scale import LEFT, PLOT_WIDTH
 from iolab.report.numbers import NOTHING, count, short, show_value
 from iolab.report.palette import INK, MUTED, PAPER, Token, series_token
 from iolab.report.table import Cell, Table, columns, verdict_cell
@@ -18,14 +19,12 @@ from iolab.report.table import Cell, Table, columns, verdict_cell
 MAX_RUNS: Final = 6
 """Runs drawn; the others stand in the table alone."""
 
-PLOT: Final = WIDTH - LEFT - RIGHT
 HEAD: Final = 26
 TITLE: Final = 20
 BAR: Final = 15
 STEP: Final = 20
 FOOT: Final = 6
 _CHARACTER: Final = 6.8
-_NAMES_TO: Final = WIDTH - LEFT
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +136,12 @@ def account_figure(subject: str, accounts: Sequence[Account], caveat: str = "") 
         return None
     runs = list(dict.fromkeys(one.run for one in known))
     drawn = [[one for one in known if one.run == run] for run in runs[:MAX_RUNS]]
-    layers, top = [*_legend(known)], 0.0
+    marks, top = _legend(known), 0.0
     for group in drawn:
-        layers.append(_text(group[0].run, 0, top + 13, INK, align="left"))
+        marks.append(_text(group[0].run, 0, top + 13, INK))
         top += TITLE
         for one in group:
-            layers += _bar(one, top)
+            marks += _bar(one, top)
             top += STEP
         top += 4
     height = top + FOOT
@@ -151,22 +150,21 @@ def account_figure(subject: str, accounts: Sequence[Account], caveat: str = "") 
         title="Where the latency arises",
         finding=caveat + _finding(drawn),
         note=_note(known, len(runs) - len(drawn)),
-        spec={**top_level(PLOT, round(height), top=HEAD, bottom=0), "layer": layers},
-        width=WIDTH,
+        plots=(Plot(round(height), marks, top=HEAD),),
         height=HEAD + round(height),
         table=layers_table(accounts),
     )
 
 
-def _legend(accounts: Iterable[Account]) -> list[Spec]:
+def _legend(accounts: Iterable[Account]) -> list[Mark]:
     """The parts in the order in which bars have them, over the bars, a square of colour before."""
-    layers: list[Spec] = []
+    marks: list[Mark] = []
     x = -LEFT + 4.0
     for name in part_names(accounts):
-        layers.append(_rect(x, x + 9, -18, -9, _TOKENS[name]))
-        layers.append(_text(name, x + 13, -9, MUTED, align="left", baseline="bottom"))
+        marks.append(_piece(x, x + 9, -18, -9, _TOKENS[name]))
+        marks.append(_text(name, x + 13, -9, MUTED))
         x += 13 + _CHARACTER * len(name) + 8
-    return layers
+    return marks
 
 
 def part_names(accounts: Iterable[Account]) -> list[str]:
@@ -175,52 +173,31 @@ def part_names(accounts: Iterable[Account]) -> list[str]:
     return [name for name in _LONG if name in found]
 
 
-def _bar(one: Account, top: float) -> list[Spec]:
+def _bar(one: Account, top: float) -> list[Mark]:
     """The bar's parts with their times where they have room, before it the direction."""
-    layers = [_text(one.direction, -6, top + BAR / 2, MUTED, align="right", baseline="middle")]
+    middle = top + BAR / 2
+    marks = [_text(one.direction, -6, middle, MUTED, "end", MIDDLE)]
     for part in one.parts:
-        start, end = (PLOT * edge / one.whole_ns for edge in (part.low_ns, part.high_ns))
+        start, end = (PLOT_WIDTH * edge / one.whole_ns for edge in (part.low_ns, part.high_ns))
         if end - start < 0.4:
             continue
-        layers.append(_rect(start, end, top, top + BAR, _TOKENS[part.name]))
+        marks.append(_piece(start, end, top, top + BAR, _TOKENS[part.name]))
         text = show_value(part.took_ns, "ns")
         if end - start > _CHARACTER * len(text) + 6:
-            middle = (start + end) / 2
-            layers.append(_text(text, middle, top + BAR / 2 + 0.5, PAPER, baseline="middle"))
+            marks.append(_text(text, (start + end) / 2, middle, PAPER, "middle", MIDDLE))
     whole = label(show_value(one.whole_ns, "ns"))
-    return [*layers, _text(whole, PLOT + 8, top + BAR / 2, INK, align="left", baseline="middle")]
+    return [*marks, _text(whole, PLOT_WIDTH + 8, middle, INK, down=MIDDLE)]
 
 
-def _rect(x: float, x2: float, y: float, y2: float, token: Token) -> Spec:
+def _piece(x: float, x2: float, y: float, y2: float, token: Token) -> Mark:
     """A piece of a bar with a rim of paper, so that pieces are told apart without their colours."""
-    return {
-        "data": {"values": [{}]},
-        "mark": {
-            "type": "rect",
-            "fill": token.stand_in,
-            "stroke": PAPER.stand_in,
-            "strokeWidth": 1,
-            "opacity": 1,
-        },
-        "encoding": {
-            name: {"value": round(value, 1)}
-            for name, value in (("x", x), ("x2", x2), ("y", y), ("y2", y2))
-        },
-    }
+    return Boxes(token=token, boxes=[(x, y, x2, y2)], rim=True)
 
 
 def _text(
-    text: str, x: float, y: float, token: Token, *, align: str = "center", baseline: str = "bottom"
-) -> Spec:
-    return {
-        "data": {"values": [{"text": short(text, 48)}]},
-        "mark": {"type": "text", "align": align, "baseline": baseline, "fill": token.stand_in},
-        "encoding": {
-            "x": {"value": round(x, 1)},
-            "y": {"value": round(y, 1)},
-            "text": {"field": "text", "type": "nominal"},
-        },
-    }
+    text: str, x: float, y: float, token: Token, align: str = "start", down: float = ABOVE
+) -> Mark:
+    return Words(token=token, places=[(x, y, short(text, 48))], align=align, dy=down)
 
 
 def _finding(drawn: Sequence[Sequence[Account]]) -> str:

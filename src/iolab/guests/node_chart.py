@@ -26,20 +26,16 @@ from iolab.hosts.rates import ALL_CORES, Series
 from iolab.report.charts.chart import (
     BOTTOM,
     LINE_GAP,
-    PLOT_WIDTH,
-    WIDTH,
+    End,
     Figure,
-    Spec,
-    Stroke,
-    broken_line,
-    end_labels,
+    Line,
+    Plot,
+    Told,
     last_known,
-    panel_heading,
-    panel_scale,
-    seconds_axis,
     shades,
-    stacked,
+    time_line,
 )
+from iolab.report.charts.scale import panel_scale, seconds_axis
 from iolab.report.numbers import NOTHING, clean, count, show_value
 from iolab.report.palette import MUTED, SERIES, Token, series_token
 from iolab.report.series import Grid, Inside, Panel, PanelInside, Trace, trace_on_grid
@@ -107,20 +103,18 @@ class Seen(Protocol):
 def inside_figure(subject: str, title: str, seen: Seen, caveat: str = "") -> Figure:
     """The panels stacked, the time under the last."""
     panels = list(seen.panels)
-    heights = [_height(one.panel) for one in panels]
-    height = sum(heights) + GAP * (len(panels) - 1)
-    plots = [
-        _panel(one, seen, own, is_last=one is panels[-1])
-        for one, own in zip(panels, heights, strict=True)
-    ]
+    plots: list[Plot] = []
+    top = float(HEAD)
+    for one in panels:
+        plots.append(_panel(one, seen, top, is_last=one is panels[-1]))
+        top += plots[-1].height + GAP
     return Figure(
         subject=subject,
         title=title,
         finding=caveat + " ".join(_sentence(one, seen) for one in panels),
         note=_note(seen),
-        spec=stacked(plots, PLOT_WIDTH, height, top=HEAD, gap=GAP),
-        width=WIDTH,
-        height=HEAD + height + BOTTOM,
+        plots=tuple(plots),
+        height=round(top) - GAP + BOTTOM,
         table=_table(title, seen),
     )
 
@@ -131,39 +125,41 @@ def _height(panel: Panel) -> int:
     return max(PANEL_HEIGHT, math.ceil(LINE_GAP * named))
 
 
-def _panel(one: Quantity, seen: Seen, height: int, *, is_last: bool) -> Spec:
+def _panel(one: Quantity, seen: Seen, top: float, *, is_last: bool) -> Plot:
     traces = one.panel.traces
     known = [v for trace in traces for v in trace.values if v is not None]
     scale = panel_scale(one.panel, known, 3)
     end = seen.at_s[-1] + seen.cell_s / 2
-    x = seconds_axis(end, "seconds since the first I/O" if is_last else None)
     looks = _looks(one, seen)
-    layers = shades(seen.begin_s, seen.end_s, end, x)
-    ordered = sorted(traces, key=lambda trace: looks[trace.name][2])
-    for trace in ordered:
-        stroke = _stroke(looks[trace.name])
-        layers += broken_line(seen.at_s, trace.values, scale, x, stroke)
+    marks = shades(seen.begin_s, seen.end_s, end)
+    for found in sorted(traces, key=lambda other: looks[other.name][2]):
+        marks += time_line(seen.at_s, found.values, scale, _line(found.name, looks[found.name]))
     ends = [
-        (trace.name, scale.of(last), looks[trace.name][0].stand_in)
-        for trace in traces
-        if looks[trace.name][2] and (last := last_known(trace.values)) is not None
+        End(found.name, scale.of(last), looks[found.name][0])
+        for found in traces
+        if looks[found.name][2] and (last := last_known(found.values)) is not None
     ]
-    labels = end_labels(ends, scale, height, PLOT_WIDTH + 8)
-    return {
-        "width": PLOT_WIDTH,
-        "height": height,
-        "layer": [*layers, *labels, panel_heading(f"{one.panel.title}, {scale.unit}{_links(one)}")],
-    }
+    return Plot(
+        _height(one.panel),
+        marks,
+        seconds_axis(end, "seconds since the first I/O" if is_last else ""),
+        scale,
+        ends,
+        title=one.panel.title,
+        unit=f"{scale.unit}{_links(one)}",
+        top=top,
+    )
 
 
 Look = tuple[Token, tuple[int, ...], bool]
 """Colour, dash, and whether the line has its name beside it."""
 
 
-def _stroke(look: Look) -> Stroke:
+def _line(name: str, look: Look) -> Line:
     token, dash, is_named = look
-    width, opacity = (1.4, 1) if is_named else (0.8, 0.5)
-    return Stroke(token.stand_in, width, dash, opacity)
+    width, opacity = (1.4, 1.0) if is_named else (0.8, 0.5)
+    told = Told(name)
+    return Line(token=token, places=(), width=width, dash=dash, opacity=opacity, told=told)
 
 
 def _looks(one: Quantity, seen: Seen) -> dict[str, Look]:

@@ -214,6 +214,7 @@ def lines_of(
                 points=tuple(sorted(points, key=lambda point: per_node(point.key.axis))),
                 curve=own.get((configuration, fixed)),
                 nodes=group.nodes,
+                title=" ".join([look.title, *words[1:]]) if several else "",
             )
         )
     return lines
@@ -227,7 +228,9 @@ def _curves(
     words = "median latency" if name == MEDIAN else f"tail latency ({_WORDS[name]})"
     tail = Quantity(f"lat_ns_{name}", words, _WORDS[name])
     figure = load_figure(group.title, AXIS, lines, Quantity("iops", "IOPS"), MEAN, tail)
-    yield replace(figure, note=" ".join(part for part in (note, figure.note) if part))
+    several = len({point.key.configuration for point in group.points}) > 1
+    notes = " ".join(part for part in (note, figure.note) if part)
+    yield replace(figure, note=notes, by_configuration=several)
 
 
 def drawn_tail(points: Sequence[PointSummary]) -> tuple[str, str]:

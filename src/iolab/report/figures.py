@@ -10,8 +10,9 @@ from typing import Final
 
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
+from iolab.report.charts.svg import document
 from iolab.report.html import Page, figures_of, make_page
-from iolab.report.render import figure_png, figure_svg
+from iolab.report.render import figure_png
 from iolab.report.results import csv_cell
 from iolab.report.table import Table
 
@@ -25,7 +26,7 @@ def figure_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
     drawn = {id(one): one for one in figures_of(page)}  # that of the first page stands twice
     for number, figure in enumerate(drawn.values(), 1):
         name = _name("figure", number, figure)
-        yield f"{name}.svg", figure_svg(figure)
+        yield f"{name}.svg", document(figure)
         yield f"{name}.png", figure_png(figure)
         yield f"{name}.csv", csv_text(figure.table)
     for number, table in enumerate(_tables(page), 1):

@@ -31,6 +31,7 @@ from iolab.report.caveats import (
 )
 from iolab.report.charts.chart import TOO_FEW_RUNS, Figure
 from iolab.report.charts.choose import looks_of
+from iolab.report.charts.svg import draw
 from iolab.report.hardware import (
     configurations_table,
     disks_table,
@@ -46,8 +47,7 @@ from iolab.report.narrative import FIRST as SAID_FIRST
 from iolab.report.narrative import Said, said
 from iolab.report.numbers import clean, count, listing, mark
 from iolab.report.page_parts import ChartGroup, PublishedTables, Section
-from iolab.report.palette import SERIES, declarations
-from iolab.report.render import draw_tied, predraw
+from iolab.report.palette import declarations
 from iolab.report.run_details import RunPart, run_parts, runs_note
 from iolab.report.series import DetailKey
 from iolab.report.table import Table
@@ -285,11 +285,8 @@ class Drawn:
     marks: Markup
 
 
-def render_html(brief: Brief, processes: int | None = None) -> str:
-    """The page; the same brief gives the same bytes. ReportError if a chart cannot be drawn.
-
-    `processes` draw its charts, by default as many as this one has cores; 1 is this process alone.
-    """
+def render_html(brief: Brief) -> str:
+    """The page; the same brief gives the same bytes."""
     style, page = style_sheet(), make_page(brief)
     template = _environment().get_template("report.html.j2")
     return template.render(
@@ -300,7 +297,7 @@ def render_html(brief: Brief, processes: int | None = None) -> str:
         policy=policy(style, script()),
         levels={level.value: level for level in Level},
         names=names_among_several(brief.study),
-        draw=_Pen(page.colours, predraw(figures_of(page), processes)),
+        draw=_drawn,
         said_first=SAID_FIRST,
         own=_own(brief.words),
         told=frozenset(part.anchor for part in page.runs),
@@ -359,23 +356,11 @@ def digest_source(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-class _Pen:
-    """Draws figures one after the other: ids are numbered, equal specs are drawn once."""
-
-    def __init__(self, colours: Sequence[tuple[str, str]], drawn: dict[str, str]) -> None:
-        self._names = {_TOKENS[css]: title for title, css in reversed(colours)}
-        self._cache = drawn
-        self._count = 0
-
-    def __call__(self, figures: Iterable[Figure]) -> list[Drawn]:
-        """The figures with their SVG, in their order."""
-        drawn = []
-        for figure in figures:
-            self._count += 1
-            made = draw_tied(figure, f"f{self._count}", self._cache, self._names)
-            # What is foreign in either was escaped where it was written.
-            drawn.append(Drawn(figure, Markup(made.svg), Markup(made.marks)))  # noqa: S704
-        return drawn
+def _drawn(figures: Iterable[Figure]) -> list[Drawn]:
+    """The figures with their SVG, in their order."""
+    made = ((figure, draw(figure)) for figure in figures)
+    # What is foreign in either was escaped where it was written.
+    return [Drawn(figure, Markup(one.svg), Markup(one.marks)) for figure, one in made]  # noqa: S704
 
 
 def figures_of(page: Page) -> Iterator[Figure]:
@@ -386,9 +371,6 @@ def figures_of(page: Page) -> Iterator[Figure]:
         yield from group.figures
     for run in page.runs:
         yield from run.figures
-
-
-_TOKENS: Final = {token.css: token.name for token in SERIES}
 
 
 @cache

@@ -102,7 +102,7 @@ def _bar(peak: Peak, looks: Mapping[str, Look]) -> Bar:
     look, best = looks[peak.best.configuration], peak.best
     at = axis_label(tuple((axis_word(name), value) for name, value in best.axis))
     told = f"at {at}" if best.axis else ""
-    return Bar(look.name, look.token, best.value, best.level, told)
+    return Bar(look.name, look.token, best.value, best.level, told, look.title)
 
 
 def _finding(peaks: Sequence[Peak], looks: Mapping[str, Look]) -> str:

@@ -1,8 +1,8 @@
-"""Colours of a report: one token each with a light and a dark value, and a stand-in in charts.
+"""Colours of a report: one token each with a light and a dark value.
 
-A chart is drawn with the stand-in colours; `render` replaces each by its CSS token, so that one SVG
-serves light, dark and print. The series colours are Okabe and Ito's, darkened on light paper until
-every line has a contrast of 3:1, and lightened on dark paper.
+A chart on a page refers to the tokens, so that one SVG serves light, dark and print. The series
+colours are Okabe and Ito's, darkened on light paper until every line has a contrast of 3:1, and
+lightened on dark paper.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A CSS custom property, the stand-in a chart is drawn with, and the colour on either paper."""
+    """A CSS custom property, and its colour on either paper."""
 
     name: str
-    stand_in: str
     light: str
     dark: str
 
@@ -26,28 +25,28 @@ class Token:
         return f"var(--{self.name})"
 
 
-PAPER: Final = Token("paper", "#a10b00", "#ffffff", "#101418")
-RAISED: Final = Token("raised", "#a10b01", "#f6f7f9", "#181d23")
-INK: Final = Token("ink", "#a10b02", "#171b21", "#e9ecef")
-MUTED: Final = Token("muted", "#a10b03", "#545d69", "#a3adb9")
-RULE: Final = Token("rule", "#a10b04", "#d9dee4", "#2d343d")
-FAINT: Final = Token("faint", "#a10b05", "#e9ecf0", "#232930")
-LINK: Final = Token("link", "#a10b06", "#0a5a9c", "#7cc0f2")
-VALID: Final = Token("valid", "#a10b07", "#0b6b4b", "#4ccf9f")
-VALID_PAPER: Final = Token("valid-paper", "#a10b08", "#e3f4ec", "#12322a")
-INDICATIVE: Final = Token("indicative", "#a10b09", "#855700", "#f0c15c")
-INDICATIVE_PAPER: Final = Token("indicative-paper", "#a10b0a", "#fcf1da", "#382c10")
-INVALID: Final = Token("invalid", "#a10b0b", "#ab2316", "#ff9a8c")
-INVALID_PAPER: Final = Token("invalid-paper", "#a10b0c", "#fbe7e4", "#431d18")
+PAPER: Final = Token("paper", "#ffffff", "#101418")
+RAISED: Final = Token("raised", "#f6f7f9", "#181d23")
+INK: Final = Token("ink", "#171b21", "#e9ecef")
+MUTED: Final = Token("muted", "#545d69", "#a3adb9")
+RULE: Final = Token("rule", "#d9dee4", "#2d343d")
+FAINT: Final = Token("faint", "#e9ecf0", "#232930")
+LINK: Final = Token("link", "#0a5a9c", "#7cc0f2")
+VALID: Final = Token("valid", "#0b6b4b", "#4ccf9f")
+VALID_PAPER: Final = Token("valid-paper", "#e3f4ec", "#12322a")
+INDICATIVE: Final = Token("indicative", "#855700", "#f0c15c")
+INDICATIVE_PAPER: Final = Token("indicative-paper", "#fcf1da", "#382c10")
+INVALID: Final = Token("invalid", "#ab2316", "#ff9a8c")
+INVALID_PAPER: Final = Token("invalid-paper", "#fbe7e4", "#431d18")
 
 SERIES: Final = (
-    Token("series-1", "#a10c01", "#0072b2", "#56b4e9"),
-    Token("series-2", "#a10c02", "#c94f00", "#ff9351"),
-    Token("series-3", "#a10c03", "#007d5b", "#2fcb9e"),
-    Token("series-4", "#a10c04", "#a8487f", "#e79cc8"),
-    Token("series-5", "#a10c05", "#8a6200", "#e9bd4d"),
-    Token("series-6", "#a10c06", "#5b4fc0", "#aaa3ff"),
-    Token("series-7", "#a10c07", "#5a6470", "#b4bec9"),
+    Token("series-1", "#0072b2", "#56b4e9"),
+    Token("series-2", "#c94f00", "#ff9351"),
+    Token("series-3", "#007d5b", "#2fcb9e"),
+    Token("series-4", "#a8487f", "#e79cc8"),
+    Token("series-5", "#8a6200", "#e9bd4d"),
+    Token("series-6", "#5b4fc0", "#aaa3ff"),
+    Token("series-7", "#5a6470", "#b4bec9"),
 )
 """Series colours in the order in which a study's configurations take them."""
 

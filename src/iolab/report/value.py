@@ -185,7 +185,7 @@ def _title(one: Quotient) -> str:
 
 def _bar(one: Quotient, looks: Mapping[str, Look]) -> Bar:
     look = looks[one.of.configuration]
-    return Bar(look.name, look.token, one.value, one.of.level)
+    return Bar(look.name, look.token, one.value, one.of.level, title=look.title)
 
 
 def _finding(groups: Sequence[Sequence[Quotient]], looks: Mapping[str, Look]) -> str:

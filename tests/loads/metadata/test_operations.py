@@ -28,8 +28,8 @@ from iolab.loads.metadata.report import (
 from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation
 from iolab.report.brief import Brief
 from iolab.report.charts.choose import looks_of
+from iolab.report.charts.svg import draw
 from iolab.report.html import make_page
-from iolab.report.render import draw
 from iolab.report.results import csv_text
 from tests.facts import tells
 from tests.loads.metadata.metadata_session import JOB, MetadataSource, kpi_with_metadata
@@ -159,7 +159,7 @@ def test_rates_of_every_iteration_stand_in_the_chart(source: MetadataSource) -> 
     figure = rates_figure("Metadata", points, source.study, looks_of(source.study))
     assert len(figure.table.rows) == 6 * 3
     assert "at worst" in figure.finding
-    svg = draw(figure, "f1", {})
+    svg = draw(figure).svg
     assert "File stat" in svg
     assert operation_token(Operation.FILE_CREATE) != operation_token(Operation.FILE_STAT)
 

@@ -1,24 +1,29 @@
 from __future__ import annotations
 
-import json
 import re
 from itertools import pairwise
+from typing import TypeVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.core.metric import Level
-from iolab.report.charts.chart import LINE_GAP, linear_scale, log_scale, spread, time_ticks
+from iolab.report.charts.chart import LINE_GAP, Arrows, Figure, Mark, Points, Rules, spread
+from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.distribution import MARKS, Drawn, at_percent, distribution_figure
-from iolab.report.charts.lines import MAX_LINES, MEAN, Line, rate_of, shape_of
+from iolab.report.charts.lines import MAX_LINES, MEAN, Line, rate_of
+from iolab.report.charts.scale import linear_scale, log_scale, number_text, time_ticks
+from iolab.report.charts.svg import draw
 from iolab.report.charts.timeline import TABLE_ROWS, timeline_figure
 from iolab.report.charts.tradeoff import tradeoff_figure
-from iolab.report.palette import PAPER, SERIES
+from iolab.report.palette import SERIES
 from iolab.report.render import figure_pdf
 from iolab.report.series import Curve, Panel, Timeline, Trace
 from tests.report.charts.outcomes import WORKLOAD, points, rate_figure, result
 from tests.report.charts.specs import CURVE, figures, lines
+
+Kind = TypeVar("Kind", bound=Mark)
 
 
 @pytest.mark.parametrize("name", ["throughput", "timeline", "value"])
@@ -29,54 +34,58 @@ def test_a_figure_has_its_whole_size_on_a_page_of_its_own(name: str) -> None:
     assert [float(one) for one in found[0]] == [figure.width, figure.height]
 
 
+def marks(figure: Figure, kind: type[Kind]) -> list[Kind]:
+    return [one for one in figure.plots[0].marks if isinstance(one, kind)]
+
+
 def test_each_verdict_has_a_shape_and_only_valid_is_filled() -> None:
-    layers = rate_figure(WORKLOAD, "iodepth", lines()[:1]).spec["layer"]
-    points = [layer for layer in layers if layer["mark"]["type"] == "point"]
-    assert [layer["mark"]["shape"] for layer in points] == [shape_of(level) for level in Level]
-    hollow = [layer["mark"]["fill"] == PAPER.stand_in for layer in points]
-    assert hollow == [False, True, True]
+    svg = draw(rate_figure(WORKLOAD, "iodepth", lines()[:1])).svg
+    found = re.findall(r'transform="[^"]*" d="([^"]*)" fill="([^"]*)"', svg)
+    assert [shape.count("A") for shape, _ in found] == [2, 0, 0]
+    assert [shape.count("Z") for shape, _ in found] == [1, 1, 0]
+    assert [fill == "var(--paper)" for _, fill in found] == [False, True, True]
 
 
 def test_a_run_that_is_not_valid_is_drawn_and_never_hidden() -> None:
     figure = rate_figure(WORKLOAD, "iodepth", lines()[:1])
-    drawn = [
-        row
-        for layer in figure.spec["layer"]
-        if layer["mark"]["type"] == "point"
-        for row in layer["data"]["values"]
-    ]
-    assert sorted(row["x"] for row in drawn) == [1, 4, 8]
+    (drawn,) = marks(figure, Points)
+    assert [x for x, _ in drawn.places] == [1, 4, 8]
     assert len(figure.table.rows) == 4
     assert [row[-1].level for row in figure.table.rows][2] is Level.INVALID
 
 
 def test_depths_stand_at_doublings() -> None:
-    encoding = rate_figure(WORKLOAD, "iodepth", lines()).spec["layer"][0]["encoding"]
-    assert encoding["x"]["scale"]["base"] == 2
-    assert encoding["x"]["axis"]["values"] == [1, 4, 8, 16]
+    (plot,) = rate_figure(WORKLOAD, "iodepth", lines()).plots
+    assert plot.x is not None
+    assert plot.x.scale.log
+    assert plot.x.ticks == ((1, "1"), (4, "4"), (8, "8"))
 
 
 def test_line_and_bar_tell_what_is_published_and_small_marks_the_runs() -> None:
     runs = [result(8, iops, repeat=n) for n, iops in enumerate((10e3, 11e3, 12e3), 1)]
     (point,) = points(runs)
     metric = point.metrics["iops"]
-    layers = rate_figure(WORKLOAD, "iodepth", [Line("c", SERIES[0], (), (point,))]).spec["layer"]
-    line, small, bar, large = layers[:4]
-    assert [row["y"] for row in small["data"]["values"]] == [10.0, 11.0, 12.0]
-    assert small["mark"]["size"] < large["mark"]["size"]
-    assert line["data"]["values"] == large["data"]["values"]
+    figure = rate_figure(WORKLOAD, "iodepth", [Line("c", SERIES[0], (), (point,))])
+    (line,), (small, large), (bar,) = (marks(figure, kind) for kind in (LineMark, Points, Rules))
+    assert isinstance(small, Points)
+    assert [y for _, y in small.places] == [10.0, 11.0, 12.0]
+    assert isinstance(large, Points)
+    assert (small.small, large.small) == (True, False)
+    assert isinstance(line, LineMark)
+    assert line.places == large.places
     assert metric.value is not None
-    assert line["data"]["values"][0]["y"] == pytest.approx(metric.value / 1e3)
-    (ends,) = bar["data"]["values"]
-    assert (ends["y"] * 1e3, ends["y2"] * 1e3) == pytest.approx((metric.low, metric.high))
+    assert large.places[0][1] == pytest.approx(metric.value / 1e3)
+    assert isinstance(bar, Rules)
+    ((_, low, _, high),) = bar.pieces
+    assert (low, high) == pytest.approx(((metric.low or 0) / 1e3, (metric.high or 0) / 1e3))
 
 
 def test_a_run_that_did_not_enter_is_drawn_and_tabled_with_its_verdict() -> None:
     found = points([result(8, 10e3), result(8, 90e3, Level.INVALID, repeat=2)])
     figure = rate_figure(WORKLOAD, "iodepth", [Line("c", SERIES[0], (), found)])
-    drawn = [layer for layer in figure.spec["layer"] if layer["mark"]["type"] == "point"]
-    shapes = [layer["mark"]["shape"] for layer in drawn]
-    assert shapes == [shape_of(level) for level in (Level.VALID, Level.INVALID, Level.VALID)]
+    small, large = marks(figure, Points)
+    assert small.levels == [Level.VALID, Level.INVALID]
+    assert large.levels == [Level.VALID]
     texts = [[cell.text for cell in row[2:4]] for row in figure.table.rows]
     assert texts == [["all", "10 k IOPS"], ["1", "10 k IOPS"], ["2", "90 k IOPS"]]
 
@@ -102,18 +111,25 @@ def test_lines_beyond_the_limit_stand_in_the_table_alone() -> None:
         Line(f"c{i}", SERIES[0], (), points((result(1, 1e3), result(2, 2e3)))) for i in range(11)
     ]
     figure = rate_figure(WORKLOAD, "iodepth", many)
-    drawn = [layer for layer in figure.spec["layer"] if layer["mark"]["type"] == "line"]
-    assert (len(drawn), len(figure.table.rows)) == (MAX_LINES, 22)
+    assert (len(marks(figure, LineMark)), len(figure.table.rows)) == (MAX_LINES, 22)
     assert "3 lines more" in figure.note
 
 
-def test_a_hostile_name_reaches_no_expression() -> None:
-    name = "'+alert(1)+'\u202e\x1b"
+def test_a_hostile_name_is_text_in_what_a_pointer_is_told() -> None:
+    name = "</script><script>alert(1)</script>\u202e\x1b"
     many = [Line(name, SERIES[0], (), lines()[0].points), lines()[1]]
-    spec = rate_figure(WORKLOAD, "iodepth", many).spec
-    text = json.dumps([layer["encoding"] for layer in spec["layer"]])
-    assert "alert" not in text
-    assert "\\u202e" not in json.dumps(spec).replace("\\\\u202e", "")
+    drawn = draw(rate_figure(WORKLOAD, "iodepth", many))
+    assert "alert" in drawn.marks
+    assert not re.search("[<>&\u202e\x1b]", drawn.marks)
+    assert not re.search("<script|[\u202e\x1b]", drawn.svg)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.25, "0.25"), (1, "1"), (2500, "2,500"), (1e6, "1,000,000"), (1e-4, "0.0001")],
+)
+def test_numbers_beside_an_axis_have_few_digits(value: float, text: str) -> None:
+    assert number_text(value) == text
 
 
 def test_a_curve_tells_nothing_beyond_what_its_ios_support() -> None:
@@ -168,10 +184,10 @@ def test_arrows_on_a_tradeoff_point_to_more_load_also_where_the_line_turns_back(
     found = points([result(1, 20_000.0), result(4, 90_000.0), result(8, 50_000.0)])
     drawn = [Line("c", SERIES[0], (), found)]
     figure = tradeoff_figure("s", "iodepth", drawn, rate_of("iops"), "1/s", (MEAN,))
-    (heads,) = [layer for layer in figure.spec["layer"] if "angle" in layer["encoding"]]
-    forth, back = heads["data"]["values"]
-    assert 0 < forth["a"] < 180
-    assert -180 < back["a"] < 0
+    (heads,) = marks(figure, Arrows)
+    (_, _, forth), (_, _, back) = heads.places
+    assert 0 < forth < 180
+    assert -180 < back < 0
     assert figure.title.endswith("against IOPS")
 
 
@@ -180,16 +196,17 @@ def test_an_axis_of_percentiles_names_99_99_wherever_it_is_reached(decades: int)
     tail = tuple(10.0**step for step in range(decades + 1))
     curve = Curve("read", 10 ** (decades + 2), (1.0, 2.0, *tail[1:]), (1e4,) * (decades + 2))
     figure = distribution_figure("s", "t", [Drawn(curve, "read", SERIES[0])])
-    line, dots = figure.spec["layer"][:2]
-    names = line["encoding"]["x"]["axis"]["labelExpr"]
-    assert "'50 %'" in names
-    assert "'99.99 %'" in names
-    assert 4.0 in [row["x"] for row in dots["data"]["values"]]
+    (plot,), (dots,) = figure.plots, marks(figure, Points)
+    assert plot.x is not None
+    assert {"50 %", "99.99 %"} <= {text for _, text in plot.x.ticks}
+    assert 4.0 in [x for x, _ in dots.places]
 
 
 def test_an_axis_of_percentiles_ends_where_ios_become_too_few() -> None:
     figure = distribution_figure("s", "t", [Drawn(CURVE, "read", SERIES[0])])
-    axis = figure.spec["layer"][0]["encoding"]["x"]
-    assert "99.9 %" in axis["axis"]["labelExpr"]
-    assert "99.99 %" not in axis["axis"]["labelExpr"]
-    assert axis["scale"]["domain"][1] == pytest.approx(3.0, abs=1e-3)
+    (plot,) = figure.plots
+    assert plot.x is not None
+    names = [text for _, text in plot.x.ticks]
+    assert "99.9 %" in names
+    assert "99.99 %" not in names
+    assert plot.x.scale.high == pytest.approx(3.0, abs=1e-3)

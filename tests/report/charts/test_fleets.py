@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,9 +12,10 @@ from hypothesis import strategies as st
 from iolab.core.metric import Layer, Level, Outlier
 from iolab.guests.latency_account import MAX_RUNS, account_figure, layers_table, parts_of
 from iolab.guests.node_chart import NAMED_MAX, inside_figure
-from iolab.report.charts.chart import LABELS_MAX, PLOT_WIDTH, x_encoding
+from iolab.report.charts.chart import Boxes, Line
+from iolab.report.charts.scale import LABELS_MAX, PLOT_WIDTH, load_axis
+from iolab.report.charts.svg import draw
 from iolab.report.palette import MUTED
-from iolab.report.render import draw
 from tests.facts import tells
 from tests.report.charts.fleets import accounts, node, wide_node
 from tests.report.hostile import EVERY
@@ -69,12 +69,12 @@ def test_bars_of_all_latencies_have_one_length() -> None:
     figure = account_figure("Reads", accounts())
     assert figure is not None
     bars: dict[float, float] = {}
-    for layer in figure.spec["layer"]:
-        if layer["mark"]["type"] == "rect" and layer["encoding"]["y"]["value"] >= 0:
-            at = layer["encoding"]["y"]["value"]
-            bars[at] = max(bars.get(at, 0.0), layer["encoding"]["x2"]["value"])
+    for mark in figure.plots[0].marks:
+        for _, y, x2, _ in mark.boxes if isinstance(mark, Boxes) else ():
+            if y is not None and x2 is not None and y >= 0:
+                bars[y] = max(bars.get(y, 0.0), x2)
     assert len(bars) == 3
-    assert set(bars.values()) == {float(PLOT_WIDTH)}
+    assert list(bars.values()) == pytest.approx([PLOT_WIDTH] * 3)
 
 
 def test_the_table_of_the_account_has_what_each_layer_saw() -> None:
@@ -110,27 +110,25 @@ def test_a_node_from_inside_says_what_stands_out() -> None:
 
 def test_what_is_before_the_window_is_shaded_and_does_not_count() -> None:
     figure = inside_figure("node-1", "inside", node())
-    shade = figure.spec["vconcat"][0]["layer"][0]
-    assert shade["data"]["values"] == [{"x": 0.0, "x2": 1.0}]
+    shade = figure.plots[0].marks[0]
+    assert isinstance(shade, Boxes)
+    assert shade.boxes == [(0.0, None, 1.0, None)]
     assert figure.table.rows[1][3].text == "400 µs"
 
 
 def test_a_gap_is_no_zero() -> None:
     figure = inside_figure("node-1", "inside", node())
-    lines = [x for x in figure.spec["vconcat"][1]["layer"] if x["mark"]["type"] == "line"]
-    assert [row["y"] for row in lines[0]["data"]["values"]] == [100.0, 186.0, None, 186.0]
+    lines = [one for one in figure.plots[1].marks if isinstance(one, Line)]
+    assert [y for _, y in lines[0].places] == [100.0, 186.0, None, 186.0]
 
 
 def test_of_many_devices_those_that_matter_have_a_colour() -> None:
     figure = inside_figure("node-1", "inside", wide_node())
-    layers = figure.spec["vconcat"][0]["layer"]
-    lines = [layer for layer in layers if layer["mark"]["type"] == "line"]
-    grey = [line for line in lines if line["mark"]["stroke"] == MUTED.stand_in]
+    lines = [one for one in figure.plots[0].marks if isinstance(one, Line)]
+    grey = [line for line in lines if line.token is MUTED]
     assert (len(lines), len(grey)) == (24, 21)
-    labels = {
-        layer["data"]["values"][0]["text"] for layer in layers if layer["mark"]["type"] == "text"
-    }
-    assert {"nvme5n1", "nvme23n1", "nvme0n1"} < labels
+    labels = {end.text for end in figure.plots[0].ends}
+    assert labels == {"nvme5n1", "nvme23n1", "nvme0n1"}
     assert f"Of more than {NAMED_MAX} devices" in figure.note
 
 
@@ -144,30 +142,27 @@ def test_a_core_that_stands_out_is_named_where_no_line_is_drawn_of_it() -> None:
     assert figure.finding.endswith("core 12 of NUMA 1 stands out.")
 
 
-def test_hostile_names_of_devices_reach_no_expression() -> None:
+def test_hostile_names_of_devices_are_text() -> None:
     seen = node()
     (first, *_) = seen.panels
     traces = tuple(replace(trace, name=EVERY) for trace in first.panel.traces[:1])
     nasty = replace(first, panel=replace(first.panel, traces=traces))
-    figure = inside_figure(EVERY, EVERY, replace(seen, panels=(nasty,)))
-    assert "{{7*7}}" not in json.dumps({k: v for k, v in figure.spec.items() if k == "config"})
-    svg = draw(figure, "f1", {})
-    assert "<script" not in svg
-    assert "\u202e" not in svg
+    drawn = draw(inside_figure(EVERY, EVERY, replace(seen, panels=(nasty,))))
+    assert "<script" not in drawn.svg + drawn.marks
+    assert "\u202e" not in drawn.svg + drawn.marks
 
 
 def test_labels_of_guests_tell_those_of_all_nodes_and_of_one() -> None:
-    axis = x_encoding("vms_per_node", (1.0, 2.0, 3.0), 4)["axis"]
-    assert axis["title"] == "VMs on 4 nodes (on each)"
-    assert axis["labelExpr"] == "datum.value * 4 + ' (' + datum.value + ')'"
-    assert axis["values"] == [1.0, 2.0, 3.0]
-    alone = x_encoding("vms_per_node", (1.0, 2.0), 1)["axis"]
-    assert alone["title"] == "VMs per node"
+    axis = load_axis("vms_per_node", (1.0, 2.0, 3.0), 4)
+    assert axis.title == "VMs on 4 nodes (on each)"
+    assert axis.ticks == ((1, "4 (1)"), (2, "8 (2)"), (3, "12 (3)"))
+    assert load_axis("vms_per_node", (1.0, 2.0)).title == "VMs per node"
 
 
 @given(st.sets(st.integers(1, 200), min_size=1, max_size=60), st.integers(1, 16))
 def test_labels_of_an_axis_do_not_touch(values: set[int], nodes: int) -> None:
-    found = x_encoding("vms_per_node", map(float, values), nodes)["axis"]["values"]
+    axis = load_axis("vms_per_node", map(float, values), nodes)
+    found = [value for value, _ in axis.ticks]
     assert {found[0], found[-1]} == {float(min(values)), float(max(values))}
     assert set(found) <= set(map(float, values))
     if len(values) > LABELS_MAX:
@@ -175,3 +170,8 @@ def test_labels_of_an_axis_do_not_touch(values: set[int], nodes: int) -> None:
         width = 6 * len(f"{max(values) * nodes}")
         steps = [(b - a) / span * PLOT_WIDTH for a, b in pairwise(found)]
         assert len(found) == 2 or min(steps) > width
+
+
+def test_sizes_on_an_axis_are_written_as_in_study_files() -> None:
+    axis = load_axis("bs", (512.0, 4096.0, 1.5 * 2**20, 2.0**30))
+    assert [text for _, text in axis.ticks] == ["512", "4k", "1.5m", "1g"]

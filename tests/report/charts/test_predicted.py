@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from iolab.analysis.curves import findings
 from iolab.analysis.points import summarise
-from iolab.report.charts.chart import Figure
+from iolab.report.charts.chart import Band, Dot, Figure, Points
 from iolab.report.charts.choose import axis_figures, looks_of
-from iolab.report.palette import PAPER
 from tests.analysis.adaptive.systems import whole_session
 from tests.analysis.adaptive.test_course import CURVE, SOFT
 from tests.study.studies import load
@@ -22,15 +21,11 @@ def charts(*, with_curves: bool) -> list[Figure]:
 
 def test_predicted_loads_are_open_circles_over_a_band() -> None:
     throughput = charts(with_curves=True)[0]
-    layers = throughput.spec["vconcat"][0]["layer"]
-    (band,) = [layer for layer in layers if layer["mark"]["type"] == "area"]
-    assert len(band["data"]["values"]) == 24
-    (dots,) = [
-        layer
-        for layer in layers
-        if layer["mark"].get("shape") == "circle" and layer["mark"]["fill"] == PAPER.stand_in
-    ]
-    assert len(dots["data"]["values"]) == 14
+    marks = throughput.plots[0].marks
+    (band,) = [one for one in marks if isinstance(one, Band)]
+    assert len(band.places) == 24
+    (dots,) = [one for one in marks if isinstance(one, Points) and one.dot is Dot.OPEN]
+    assert len(dots.places) == 14
     assert "Open circles: predicted, not measured" in throughput.note
     assert "the knee, at 10 (" in throughput.note
 
@@ -45,6 +40,6 @@ def test_predicted_loads_stand_in_the_table_as_such() -> None:
 
 
 def test_latency_has_no_predictions() -> None:
-    with_curves, without = charts(with_curves=True)[0].spec, charts(with_curves=False)[0].spec
-    assert with_curves["vconcat"][1] == without["vconcat"][1]
-    assert with_curves["vconcat"][0] != without["vconcat"][0]
+    with_curves, without = charts(with_curves=True)[0].plots, charts(with_curves=False)[0].plots
+    assert with_curves[1].marks == without[1].marks
+    assert with_curves[0].marks != without[0].marks

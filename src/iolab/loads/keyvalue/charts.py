@@ -355,7 +355,7 @@ def lines_of(group: Group, looks: Mapping[str, Look]) -> list[Line]:
     for point in group.points:
         found.setdefault(point.key.configuration, []).append(point)
     return [
-        Line(looks[name].name, looks[name].token, (), tuple(points))
+        Line(looks[name].name, looks[name].token, (), tuple(points), title=looks[name].title)
         for name, points in found.items()
     ]
 

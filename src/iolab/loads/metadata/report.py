@@ -6,6 +6,7 @@ Rates are of one operation each; nothing here adds or averages over operations.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from iolab.core.metric import Level, Metric, Result
@@ -23,23 +24,22 @@ from iolab.loads.metadata.metrics import (
 from iolab.loads.metadata.workload import MetadataJob, Operation
 from iolab.report.charts.chart import (
     BOTTOM,
-    LEFT,
-    RIGHT,
-    WIDTH,
     Figure,
-    Scale,
-    Spec,
+    Mark,
+    Plot,
+    Points,
+    Rules,
+    Told,
+    Words,
     label,
-    log_scale,
-    top_level,
 )
 from iolab.report.charts.distribution import Drawn, distribution_figure
-from iolab.report.charts.lines import shape_of
+from iolab.report.charts.scale import PLOT_WIDTH, Axis, log_scale
 from iolab.report.numbers import NOTHING, axis_label, count, show, show_value
-from iolab.report.palette import FAINT, INK, MUTED, PAPER, Token, series_token
+from iolab.report.palette import FAINT, INK, MUTED, Token, series_token
 from iolab.report.series import DetailKey, RunDetail
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
-from iolab.units import format_bytes, format_duration_s
+from iolab.units import format_bytes, format_count, format_duration_s
 
 NAMES: Final[Mapping[Operation, str]] = {
     Operation.TREE_CREATE: "Tree create",
@@ -273,8 +273,7 @@ MAX_POINTS: Final = 4
 """Points drawn in a row; the others stand in the table alone."""
 
 HEAD: Final = 8
-PLOT: Final = WIDTH - LEFT - RIGHT
-END: Final = PLOT + 10
+END: Final = PLOT_WIDTH + 10
 _AXIS: Final = "operations a second"
 
 
@@ -300,18 +299,17 @@ def rates_figure(
     step = NAME_ROOM + LINE * len(drawn)
     height = step * len(operations)
     values = [v for point in drawn for one in point.operations for v in one.values]
-    scale = _scale(values)
-    layers: list[Spec] = []
+    marks: list[Mark] = []
     for index, operation in enumerate(operations):
         top = index * step
-        layers.append(_text(NAMES[operation], 0, top + 16, INK))
+        marks.append(_text(NAMES[operation], 0, top + 16, INK))
         for line, point in enumerate(drawn):
             one = _of(point, operation)
             if one is not None:
                 y = top + NAME_ROOM + LINE * line + LINE / 2 - 3
                 token = looks[point.configuration].token
                 name = _end(one, point, points)
-                layers += [*_markers(one, point, y, scale, token), _text(name, END, y + 4, token)]
+                marks += [*_markers(one, point, y, token), _text(name, END, y + 4, token)]
     left_out = len(points) - len(drawn)
     note = (
         "One marker is one iteration; beside it stands the mean of a row, in operations a second."
@@ -322,18 +320,20 @@ def rates_figure(
         title="Rate of each operation",
         finding=_finding(drawn, study),
         note=note,
-        spec={**top_level(PLOT, height, top=HEAD), "layer": layers},
-        width=WIDTH,
+        plots=(Plot(height, marks, _axis(values), top=HEAD),),
         height=HEAD + height + BOTTOM,
         table=_table(points, study),
+        by_configuration=True,
     )
 
 
-def _scale(values: Sequence[float]) -> Scale:
+def _axis(values: Sequence[float]) -> Axis:
     """In plain operations a second: rates of operations share no unit that reads well."""
     scale = log_scale("ops/s", values, most=6)
-    low, high, ticks = scale.low, scale.high, tuple(tick * scale.divisor for tick in scale.ticks)
-    return Scale(1.0, _AXIS, low * scale.divisor, high * scale.divisor, ticks, log=True)
+    low, high, divisor = scale.low * scale.divisor, scale.high * scale.divisor, scale.divisor
+    plain = replace(scale, divisor=1.0, unit=_AXIS, low=low, high=high)
+    ticks = tuple((tick * divisor, format_count(tick * divisor)) for tick in scale.ticks)
+    return Axis(plain, ticks, _AXIS, grid=True)
 
 
 def _of(point: PointStatistics, operation: Operation) -> OperationStatistics | None:
@@ -341,25 +341,17 @@ def _of(point: PointStatistics, operation: Operation) -> OperationStatistics | N
 
 
 def _markers(
-    one: OperationStatistics, point: PointStatistics, y: float, scale: Scale, token: Token
-) -> list[Spec]:
-    """A guide and the markers by verdict."""
-    layers: list[Spec] = [
-        {
-            "data": {"values": [{}]},
-            "mark": {"type": "rule", "stroke": FAINT.stand_in, "strokeWidth": 1},
-            "encoding": {"x": {"value": 0}, "x2": {"value": PLOT}, "y": {"value": y}},
-        }
-    ]
-    for level in Level:
-        rows = [
-            {"x": scale.of(value)}
-            for value, found in _values(one, point)
-            if found is level and value > 0
-        ]
-        if rows:
-            layers.append(_points(rows, level, y, scale, token))
-    return layers
+    one: OperationStatistics, point: PointStatistics, y: float, token: Token
+) -> list[Mark]:
+    """A guide and a marker for each iteration, by its verdict."""
+    marks: list[Mark] = [Rules(token=FAINT, pieces=[(None, y, None, y)], width=1)]
+    found = [(value, level) for value, level in _values(one, point) if value > 0]
+    if found:
+        places = [(value, y) for value, _ in found]
+        levels = [level for _, level in found]
+        told = Told(NAMES[one.operation])
+        marks.append(Points(token=token, places=places, levels=levels, told=told))
+    return marks
 
 
 def _end(
@@ -380,50 +372,8 @@ def _values(one: OperationStatistics, point: PointStatistics) -> list[tuple[floa
     ]
 
 
-def _points(
-    rows: list[dict[str, float]], level: Level, y: float, scale: Scale, token: Token
-) -> Spec:
-    filled = level is Level.VALID
-    return {
-        "data": {"values": rows},
-        "mark": {
-            "type": "point",
-            "shape": shape_of(level),
-            "size": 42 if filled else 70,
-            "filled": False,
-            "fill": token.stand_in if filled else PAPER.stand_in,
-            "stroke": token.stand_in,
-            "strokeWidth": 1.6,
-            "opacity": 1,
-        },
-        "encoding": {
-            "x": {
-                "field": "x",
-                "type": "quantitative",
-                "scale": scale.spec(),
-                "axis": {
-                    "values": list(scale.ticks),
-                    "format": "~s",
-                    "title": scale.unit,
-                    "grid": True,
-                    "tickSize": 4,
-                },
-            },
-            "y": {"value": y},
-        },
-    }
-
-
-def _text(text: str, x: float, y: float, token: Token) -> Spec:
-    return {
-        "data": {"values": [{"text": text}]},
-        "mark": {"type": "text", "align": "left", "baseline": "alphabetic", "fill": token.stand_in},
-        "encoding": {
-            "x": {"value": x},
-            "y": {"value": y},
-            "text": {"field": "text", "type": "nominal"},
-        },
-    }
+def _text(text: str, x: float, y: float, token: Token) -> Mark:
+    return Words(token=token, places=[(x, y, text)], fixed=True)
 
 
 def _finding(points: Sequence[PointStatistics], study: Study) -> str:

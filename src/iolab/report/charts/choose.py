@@ -156,11 +156,14 @@ def _lines(
     for (configuration, others), found in grouped.items():
         look = looks[configuration]
         dash = DASHES[combinations.index(others) % len(DASHES)]
-        parts = [look.name] if several or not others else []
-        name = " ".join([*parts, *(str(value) for _, value in others)])
+        values = [str(value) for _, value in others]
+        named = several or not others
+        name, title = (
+            " ".join([*([one] if named else []), *values]) for one in (look.name, look.title)
+        )
         curve = curves.get((configuration, others))
         knee = curve.knee.load if curve else knees.get((configuration, others))
-        lines.append(Line(name, look.token, dash, tuple(found), curve, knee=knee))
+        lines.append(Line(name, look.token, dash, tuple(found), curve, knee=knee, title=title))
     return lines
 
 
@@ -192,11 +195,13 @@ def workload_distribution(
             else _axis_values(detail.result),
             token=looks[detail.result.configuration].token,
             opacity=1.0 if several else _FAINTEST + (1 - _FAINTEST) * index / (len(chosen) - 1),
+            title=looks[detail.result.configuration].title if several else "",
         )
         for index, detail in enumerate(chosen)
     ]
     title = "at the best point" if several else f"by {' and '.join(_names(results)) or 'point'}"
-    return distribution_figure(workload.title, f"Latency by percentile, {title}", drawn)
+    heading = f"Latency by percentile, {title}"
+    return distribution_figure(workload.title, heading, drawn, by_configuration=several)
 
 
 def _names(results: Sequence[Result]) -> list[str]:

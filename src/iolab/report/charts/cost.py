@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.core.configuration import Configuration, Cost
-from iolab.report.charts.chart import LEFT, PLOT_WIDTH, WIDTH, Figure, Spec, top_level
+from iolab.report.charts.chart import ABOVE, Boxes, Figure, Mark, Plot, Words
+from iolab.report.charts.scale import LEFT
 from iolab.report.numbers import count, listing, short
-from iolab.report.palette import INK, MUTED, PAPER, Token
+from iolab.report.palette import INK, MUTED, Token
 from iolab.report.table import Table
 from iolab.units import format_count
 
@@ -65,10 +66,10 @@ def cost_figure(
     dearest = max(cost.total for _, cost in drawn)
     sizes = [size for one, _ in drawn for _, size in _capacities(one.configuration)]
     largest = max(sizes, default=0.0)
-    layers = [
-        layer
+    marks = [
+        mark
         for place, (one, cost) in enumerate(drawn)
-        for layer in (
+        for mark in (
             *_row(one, cost, dearest, place * ROW),
             *_capacity(one, largest, place * ROW),
         )
@@ -82,10 +83,10 @@ def cost_figure(
         note="Servers, network and storage are shades of one colour, in this order. Capacity is on "
         "a scale of its own."
         + (f" {count(left_out, 'configuration')} more in the table." if left_out else ""),
-        spec={**top_level(PLOT_WIDTH, height, top=HEAD, bottom=0), "layer": layers},
-        width=WIDTH,
+        plots=(Plot(height, marks, top=HEAD),),
         height=HEAD + height,
         table=table,
+        by_configuration=True,
     )
 
 
@@ -99,63 +100,43 @@ def _capacities(one: Configuration) -> list[tuple[str, float]]:
     return [(name, size) for name, size in found if size]
 
 
-def _row(one: Bought, cost: Cost, dearest: float, top: float) -> list[Spec]:
+def _row(one: Bought, cost: Cost, dearest: float, top: float) -> list[Mark]:
     """The name with the sum, the stacked bar, and under it each part with its shade."""
     name = short(one.configuration.title, _TITLE_CHARACTERS)
-    layers = [_text(f"{name}: {format_count(cost.total)}", -LEFT + 4, top + 15, INK)]
+    marks = [_text(f"{name}: {format_count(cost.total)}", -LEFT + 4, top + 15, INK)]
     start, x = -LEFT + 4.0, -LEFT + 4.0
     for amount, shade in zip(parts_of(cost), SHADES, strict=True):
         end = start + (COST_END + LEFT - 4) * amount / dearest
         if end - start >= 0.1:
-            layers.append(_rect(start, end, top + 21, top + 21 + BAR, one.token, shade))
+            marks.append(_rect(start, end, top + 21, top + 21 + BAR, one.token, shade))
         start = end
     for part, amount, shade in zip(PARTS, parts_of(cost), SHADES, strict=True):
         text = f"{part} {format_count(amount)}"
-        layers.append(_rect(x, x + 8, top + 42, top + 50, one.token, shade))
-        layers.append(_text(text, x + 11, top + 51, MUTED))
+        marks.append(_rect(x, x + 8, top + 42, top + 50, one.token, shade))
+        marks.append(_text(text, x + 11, top + 51, MUTED))
         x += 11 + _CHARACTER * len(text) + 6
-    return layers
+    return marks
 
 
-def _capacity(one: Bought, largest: float, top: float) -> list[Spec]:
+def _capacity(one: Bought, largest: float, top: float) -> list[Mark]:
     """Thin bars of raw and usable capacity, each with its size behind it."""
-    layers = []
+    marks = []
     for place, (name, size) in enumerate(_capacities(one.configuration)):
         y = top + 13 + place * 13
         end = CAPACITY_START + (CAPACITY_END - CAPACITY_START) * size / largest
         shade = SHADES[1] if name == "raw" else SHADES[0]
-        layers.append(_rect(CAPACITY_START, end, y, y + THIN, one.token, shade))
-        layers.append(_text(f"{size:,.5g} TB {name}", end + 5, y + THIN, INK))
-    return layers
+        marks.append(_rect(CAPACITY_START, end, y, y + THIN, one.token, shade))
+        marks.append(_text(f"{size:,.5g} TB {name}", end + 5, y + THIN, INK))
+    return marks
 
 
-def _rect(x: float, x2: float, y: float, y2: float, token: Token, shade: float) -> Spec:
+def _rect(x: float, x2: float, y: float, y2: float, token: Token, shade: float) -> Mark:
     """A piece of a bar with a rim, so that pieces are told apart by more than their shade."""
-    places = {"x": x, "x2": x2, "y": y, "y2": y2}
-    return {
-        "data": {"values": [{}]},
-        "mark": {
-            "type": "rect",
-            "fill": token.stand_in,
-            "fillOpacity": shade,
-            "stroke": PAPER.stand_in,
-            "strokeWidth": 1,
-            "opacity": 1,
-        },
-        "encoding": {name: {"value": round(value, 1)} for name, value in places.items()},
-    }
+    return Boxes(token=token, boxes=[(x, y, x2, y2)], opacity=shade, rim=True)
 
 
-def _text(text: str, x: float, y: float, token: Token) -> Spec:
-    return {
-        "data": {"values": [{"text": text}]},
-        "mark": {"type": "text", "align": "left", "baseline": "bottom", "fill": token.stand_in},
-        "encoding": {
-            "x": {"value": round(x, 1)},
-            "y": {"value": round(y, 1)},
-            "text": {"field": "text", "type": "nominal"},
-        },
-    }
+def _text(text: str, x: float, y: float, token: Token) -> Mark:
+    return Words(token=token, places=[(x, y, text)], dy=ABOVE)
 
 
 def _finding(drawn: Sequence[tuple[Bought, Cost]]) -> str:

@@ -13,24 +13,23 @@ from typing import Final
 
 from iolab.report.charts.chart import (
     BOTTOM,
-    PLOT_WIDTH,
-    WIDTH,
+    HEAD,
+    End,
     Figure,
-    Scale,
-    Spec,
-    end_labels,
-    log_scale,
-    top_level,
-    unit_mark,
+    Line,
+    Mark,
+    Plot,
+    Points,
+    Told,
 )
+from iolab.report.charts.scale import PLOT_WIDTH, Axis, Scale, log_scale
 from iolab.report.numbers import NOTHING, count, short
-from iolab.report.palette import PAPER, Token
+from iolab.report.palette import Token
 from iolab.report.series import Curve
 from iolab.report.table import Cell, Table, columns
 from iolab.units import format_ns
 
 HEIGHT: Final = 210
-HEAD: Final = 32
 MAX_CURVES: Final = 8
 """More curves than this cannot be told apart; the others stand in the table alone."""
 
@@ -60,17 +59,26 @@ _BETWEEN: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A curve with its look; `opacity` tells the axis's steps of one configuration apart."""
+    """A curve with its look; `opacity` tells the axis's steps of one configuration apart.
+
+    `title` is its whole name, where `label` is a short one.
+    """
 
     curve: Curve
     label: str
     token: Token
     opacity: float = 1.0
     dash: tuple[int, ...] = ()
+    title: str = ""
 
 
 def distribution_figure(
-    subject: str, title: str, drawn: Sequence[Drawn], noun: str = "I/Os"
+    subject: str,
+    title: str,
+    drawn: Sequence[Drawn],
+    noun: str = "I/Os",
+    *,
+    by_configuration: bool = False,
 ) -> Figure:
     """The curves of one run (read, write) or of one workload (its axis values).
 
@@ -79,9 +87,8 @@ def distribution_figure(
     shown = [one for one in drawn[:MAX_CURVES] if one.curve.tail]
     scale = log_scale("ns", [v for one in shown for v in one.curve.lat_ns])
     reach = max((one.curve.tail[-1] for one in shown), default=10.0) * (1 + _SLACK)
-    layers = [layer for one in shown for layer in _layers(one, scale, reach, noun)]
-    ends = [(one.label, scale.of(one.curve.lat_ns[-1]), one.token.stand_in) for one in shown]
-    labels = end_labels(ends, scale, HEIGHT, PLOT_WIDTH + 10)
+    marks = [mark for one in shown for mark in _marks(one, scale, reach)]
+    ends = [End(one.label, scale.of(one.curve.lat_ns[-1]), one.token) for one in shown]
     left_out = len(drawn) - len(shown)
     note = "To the right, each step is one more nine. A curve ends where its " + noun
     note += " become too few."
@@ -92,13 +99,10 @@ def distribution_figure(
         title=title,
         finding=_finding([one.curve for one in shown], noun),
         note=note,
-        spec={
-            **top_level(PLOT_WIDTH, HEIGHT, top=HEAD),
-            "layer": [*layers, *labels, unit_mark(scale.unit)],
-        },
-        width=WIDTH,
+        plots=(Plot(HEIGHT, marks, _axis(reach, noun), scale, ends),),
         height=HEAD + HEIGHT + BOTTOM,
         table=_table(title, [one.curve for one in drawn], noun),
+        by_configuration=by_configuration,
     )
 
 
@@ -111,50 +115,25 @@ def at_percent(curve: Curve, percent: float) -> float | None:
     return curve.lat_ns[index]
 
 
-def _layers(one: Drawn, scale: Scale, reach: float, noun: str) -> list[Spec]:
+def _marks(one: Drawn, scale: Scale, reach: float) -> list[Mark]:
     """The curve, and a dot at each percentile that the axis names."""
-    encoding = {
-        "x": {
-            "field": "x",
-            "type": "quantitative",
-            "scale": {"domain": [0, math.log10(reach)], "nice": False, "zero": False},
-            "axis": _axis(reach, noun),
-        },
-        "y": {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()},
-    }
-    line = [
-        {"x": round(math.log10(tail), 4), "y": float(f"{scale.of(lat):.5g}")}
+    places = [
+        (math.log10(tail), scale.of(lat))
         for tail, lat in zip(one.curve.tail, one.curve.lat_ns, strict=True)
     ]
     dots = [
-        {"x": math.log10(tick), "y": float(f"{scale.of(lat):.5g}")}
+        (math.log10(tick), scale.of(lat))
         for tick, _ in _ticks(reach)
         if (lat := at_percent(one.curve, 100.0 - 100.0 / tick)) is not None
     ]
-    colour = one.token.stand_in
-    curve = {
-        "data": {"values": line},
-        "mark": {
-            "type": "line",
-            "stroke": colour,
-            "strokeDash": list(one.dash),
-            "strokeOpacity": one.opacity,
-        },
-        "encoding": encoding,
-    }
-    points = {
-        "data": {"values": dots},
-        "mark": {
-            "type": "point",
-            "size": 26,
-            "fill": colour,
-            "stroke": PAPER.stand_in,
-            "strokeWidth": 1,
-            "opacity": 1,
-        },
-        "encoding": encoding,
-    }
-    return [curve, points] if dots else [curve]
+    curve = Line(
+        token=one.token,
+        places=places,
+        dash=one.dash,
+        opacity=one.opacity,
+        told=Told(one.title or one.label),
+    )
+    return [curve, Points(token=one.token, places=dots, size=26)] if dots else [curve]
 
 
 def _ticks(reach: float) -> list[tuple[float, str]]:
@@ -172,17 +151,11 @@ def _ticks(reach: float) -> list[tuple[float, str]]:
     return [(tail, text) for tail, _, text in sorted(kept)]
 
 
-def _axis(reach: float, noun: str) -> Spec:
-    """The percentile axis: names by a table of constants, since the scale is in decades."""
-    ticks = _ticks(reach)
-    names = " : ".join(f"abs(datum.value - {math.log10(t):.6f}) < 0.01 ? '{n}'" for t, n in ticks)
-    return {
-        "values": [round(math.log10(tail), 6) for tail, _ in ticks],
-        "labelExpr": f"{names} : ''",
-        "title": f"percentile of the {noun}",
-        "grid": True,
-        "tickSize": 4,
-    }
+def _axis(reach: float, noun: str) -> Axis:
+    """The percentile axis, in decades of 1/(1-q)."""
+    ticks = tuple((math.log10(tail), text) for tail, text in _ticks(reach))
+    scale = Scale(1.0, "", 0.0, math.log10(reach), ())
+    return Axis(scale, ticks, f"percentile of the {noun}", "nines", grid=True)
 
 
 def _finding(curves: Sequence[Curve], noun: str) -> str:

@@ -10,26 +10,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 from iolab.report.charts.chart import (
     BOTTOM,
-    LEFT,
-    PLOT_WIDTH,
-    WIDTH,
+    MIDDLE,
+    Boxes,
+    End,
     Figure,
-    Scale,
-    Spec,
-    Stroke,
-    broken_line,
-    end_labels,
+    Line,
+    Mark,
+    Plot,
+    Rules,
+    Told,
+    Words,
     last_known,
-    log_scale,
-    seconds_axis,
     shades,
-    top_level,
-    unit_mark,
+    time_line,
 )
+from iolab.report.charts.scale import LEFT, Scale, log_scale, seconds_axis
 from iolab.report.numbers import NOTHING
 from iolab.report.palette import INK, MUTED, PAPER, Token
 from iolab.report.series import HeatMap
@@ -46,8 +46,9 @@ STEPS: Final = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
 
 _OPACITY: Final = (0.13, 0.26, 0.42, 0.6, 0.8, 1.0)
 _KEYS: Final = ("any", "0.3", "1", "3", "10", "30 % of the I/Os, or more")
+_KEY: Final = 11.0
 _KEY_WIDTH: Final = 42
-_KEY_Y: Final = -34
+_KEY_UP: Final = 40
 _OVERLAP: Final = 0.4
 """Units by which bands reach into each other, so that no seam shows between them."""
 _NEAR_S: Final = 0.05
@@ -60,15 +61,18 @@ def heat_figure(subject: str, title: str, heat: HeatMap, token: Token) -> Figure
     x = seconds_axis(heat.edges_s[-1], "seconds since the first I/O")
     at_s = [(a + b) / 2 for a, b in zip(heat.edges_s, heat.edges_s[1:], strict=False)]
     named = (("p50", heat.p50_ns, ()), ("p99", heat.p99_ns, (4, 3)))
-    lines: list[Spec] = []
-    for _, values, dash in named:
-        lines += broken_line(at_s, values, scale, x, Stroke(PAPER.stand_in, 3.6, (), 0.75))
-        lines += broken_line(at_s, values, scale, x, Stroke(INK.stand_in, 1.5, dash))
-    ends = [
-        (name, scale.of(last), INK.stand_in)
-        for name, values, _ in named
-        if (last := last_known(values)) is not None
+    marks = [
+        *shades(heat.begin_s, heat.end_s, heat.edges_s[-1]),
+        *_cells(heat, scale, token),
+        *_edges(heat),
     ]
+    ends = []
+    for name, values, dash in named:
+        rim = Line(token=PAPER, places=(), width=3.6, opacity=0.75)
+        line = Line(token=INK, places=(), width=1.5, dash=dash, told=Told(name))
+        marks += [*time_line(at_s, values, scale, rim), *time_line(at_s, values, scale, line)]
+        last = last_known(values)
+        ends += [] if last is None else [End(name, scale.of(last), INK)]
     return Figure(
         subject=subject,
         title=title,
@@ -78,19 +82,7 @@ def heat_figure(subject: str, title: str, heat: HeatMap, token: Token) -> Figure
             "a cell, the more of that column’s I/Os took so long (key above, from that share on). "
             "Lines: p50, and p99 dashed. Beyond a dotted upright: not part of the result."
         ),
-        spec={
-            **top_level(PLOT_WIDTH, HEIGHT, top=HEAD),
-            "layer": [
-                *shades(heat.begin_s, heat.end_s, heat.edges_s[-1], x),
-                *_cells(heat, scale, x, token),
-                *_edges(heat, x),
-                *lines,
-                *end_labels(ends, scale, HEIGHT, PLOT_WIDTH + 8),
-                unit_mark(scale.unit),
-                *_key(token),
-            ],
-        },
-        width=WIDTH,
+        plots=(Plot(HEIGHT, marks, x, scale, ends, top=HEAD), _key(token)),
         height=HEAD + HEIGHT + BOTTOM,
         table=_table(title, heat),
     )
@@ -129,76 +121,36 @@ def segments(heat: HeatMap) -> dict[int, list[tuple[int, int, int]]]:
     return found
 
 
-def _cells(heat: HeatMap, scale: Scale, x: Spec, token: Token) -> Iterator[Spec]:
-    """One layer a shade: a line as thick as a band, broken between its segments."""
+def _cells(heat: HeatMap, scale: Scale, token: Token) -> Iterator[Mark]:
+    """One mark a shade: lines as thick as a band."""
     edges = [scale.of(edge) for edge in heat.edges_ns]
-    band_height = HEIGHT / (len(edges) - 1)
-    y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
+    middles = [math.sqrt(low * high) for low, high in pairwise(edges)]
+    thick = HEIGHT / len(middles) + _OVERLAP
     for shade, found in segments(heat).items():
-        rows: list[dict[str, float | None]] = []
-        for band, start, after in found:
-            middle = float(f"{math.sqrt(edges[band] * edges[band + 1]):.5g}")
-            for moment in (start, after):
-                rows.append({"n": len(rows), "x": round(heat.edges_s[moment], 3), "y": middle})
-            rows.append({"n": len(rows), "x": round(heat.edges_s[after], 3), "y": None})
-        if not rows:
-            continue
-        yield {
-            "data": {"values": rows},
-            "mark": {
-                "type": "line",
-                "stroke": token.stand_in,
-                "strokeWidth": round(band_height + _OVERLAP, 2),
-                "strokeCap": "butt",
-                "strokeJoin": "bevel",
-                "opacity": _OPACITY[shade],
-                "invalid": "break-paths-show-path-domains",
-            },
-            "encoding": {"x": x, "y": y, "order": {"field": "n", "type": "quantitative"}},
-        }
+        pieces = [
+            (heat.edges_s[start], middles[band], heat.edges_s[after], middles[band])
+            for band, start, after in found
+        ]
+        if pieces:
+            yield Rules(token=token, pieces=pieces, width=thick, opacity=_OPACITY[shade])
 
 
-def _edges(heat: HeatMap, x: Spec) -> list[Spec]:
+def _edges(heat: HeatMap) -> list[Mark]:
     """Uprights where the measured window begins and ends: cells hide the shade beside it."""
     edges = [at for at in (heat.begin_s, heat.end_s) if 0 < at < heat.edges_s[-1] - _NEAR_S]
-    if not edges:
-        return []
-    mark = {"type": "rule", "stroke": INK.stand_in, "strokeDash": [1, 3]}
-    return [
-        {"data": {"values": [{"x": at} for at in edges]}, "mark": mark, "encoding": {"x": x}},
-    ]
+    pieces = [(at, None, at, None) for at in edges]
+    return [Rules(token=INK, pieces=pieces, width=1, dash=(1, 3))] if edges else []
 
 
-def _key(token: Token) -> Iterator[Spec]:
+def _key(token: Token) -> Plot:
     """The shades and from which share on they stand, over the plot."""
-    y = {"value": _KEY_Y}
+    marks: list[Mark] = []
     for index, (text, opacity) in enumerate(zip(_KEYS, _OPACITY, strict=True)):
-        left = -LEFT + 4 + index * _KEY_WIDTH
-        yield {
-            "data": {"values": [{}]},
-            "mark": {
-                "type": "rect",
-                "fill": token.stand_in,
-                "opacity": opacity,
-                "width": 11,
-                "height": 11,
-            },
-            "encoding": {"x": {"value": left + 6}, "y": y},
-        }
-        yield {
-            "data": {"values": [{"text": text}]},
-            "mark": {
-                "type": "text",
-                "align": "left",
-                "baseline": "middle",
-                "fill": MUTED.stand_in,
-            },
-            "encoding": {
-                "x": {"value": left + 15},
-                "y": y,
-                "text": {"field": "text", "type": "nominal"},
-            },
-        }
+        left = 4.0 - LEFT + index * _KEY_WIDTH
+        box = (left, 0.0, left + _KEY, _KEY)
+        marks.append(Boxes(token=token, boxes=[box], opacity=opacity))
+        marks.append(Words(token=MUTED, places=[(left + 15, _KEY / 2, text)], dy=MIDDLE))
+    return Plot(_KEY, marks, top=HEAD - _KEY_UP)
 
 
 def _finding(heat: HeatMap) -> str:

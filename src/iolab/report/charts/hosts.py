@@ -7,28 +7,28 @@ dot a host, or one line where dots would touch.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from iolab.core.metric import Result
 from iolab.report.charts.chart import (
     BOTTOM,
-    NUMBER_FORMAT,
-    PLOT_WIDTH,
-    WIDTH,
+    HEAD,
+    End,
     Figure,
-    Scale,
-    Spec,
-    end_labels,
-    linear_scale,
-    top_level,
-    unit_mark,
+    Line,
+    Mark,
+    Plot,
+    Points,
+    Rules,
+    Told,
 )
+from iolab.report.charts.scale import counted_axis, linear_scale
 from iolab.report.numbers import short, show_value
-from iolab.report.palette import INK, MUTED, PAPER, Token
+from iolab.report.palette import INK, MUTED, Token
 from iolab.report.table import Table
 
 HEIGHT: Final = 120
-HEAD: Final = 32
 
 DOTS_MAX: Final = 90
 """More dots than this touch each other on a plot of this width."""
@@ -52,10 +52,22 @@ def strip_figure(
     mean = sum(values) / len(values)
     (slow, least), (fast, most) = rates[0], rates[-1]
     ends = [
-        (slow, scale.of(least), INK.stand_in),
-        (fast, scale.of(most), token.stand_in),
-        ("mean", scale.of(mean), MUTED.stand_in),
+        End(slow, scale.of(least), INK),
+        End(fast, scale.of(most), token),
+        End("mean", scale.of(mean), MUTED),
     ]
+    places = [(float(rank), scale.of(value)) for rank, value in enumerate(values, 1)]
+    told = Told(texts=[name for name, _ in rates])
+    level = scale.of(mean)
+    marks: list[Mark] = [
+        Rules(token=MUTED, pieces=[(None, level, None, level)], width=1, dash=(4, 3)),
+        Points(token=token, places=places, size=40, told=told)
+        if len(values) <= DOTS_MAX
+        else Line(token=token, places=places, width=2, told=told),
+    ]
+    count = len(values)
+    named = sorted({1, count, *(round(count * part) for part in (0.25, 0.5, 0.75))} - {0})
+    x = replace(counted_axis(count + 1, "hosts, slowest first", named, low=0), line=False)
     return Figure(
         subject=subject,
         title="Each host's rate, from the slowest to the fastest",
@@ -65,16 +77,7 @@ def strip_figure(
             f"Mean of {len(rates)} hosts: {show_value(mean, unit)}."
         ),
         note="Rates over the window that all hosts share.",
-        spec={
-            **top_level(PLOT_WIDTH, HEIGHT, top=HEAD),
-            "layer": [
-                _mean(scale, mean, len(rates)),
-                _marks(scale, values, token),
-                *end_labels(ends, scale, HEIGHT, PLOT_WIDTH + 10),
-                unit_mark(scale.unit),
-            ],
-        },
-        width=WIDTH,
+        plots=(Plot(HEIGHT, marks, x, scale, ends),),
         height=HEAD + HEIGHT + BOTTOM,
         table=table,
     )
@@ -86,60 +89,4 @@ def host_values(result: Result, key: str) -> Mapping[str, float]:
         host.name: metric.value
         for host in result.hosts
         if (metric := host.metrics.get(key)) is not None and metric.value is not None
-    }
-
-
-def _x(count: int) -> Spec:
-    marks = sorted({1, count, *(round(count * part) for part in (0.25, 0.5, 0.75))} - {0})
-    return {
-        "field": "x",
-        "type": "quantitative",
-        "scale": {"domain": [0, count + 1], "nice": False, "zero": False},
-        "axis": {
-            "values": [float(mark) for mark in marks],
-            "format": NUMBER_FORMAT,
-            "grid": False,
-            "ticks": False,
-            "domain": False,
-            "labelPadding": 6,
-            "title": "hosts, slowest first",
-        },
-    }
-
-
-def _y(scale: Scale) -> Spec:
-    return {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
-
-
-def _mean(scale: Scale, mean: float, count: int) -> Spec:
-    level = float(f"{scale.of(mean):.5g}")
-    return {
-        "data": {"values": [{"x": 0, "y": level}, {"x": count + 1, "y": level}]},
-        "mark": {"type": "line", "stroke": MUTED.stand_in, "strokeWidth": 1, "strokeDash": [4, 3]},
-        "encoding": {"x": _x(count), "y": _y(scale)},
-    }
-
-
-def _marks(scale: Scale, values: list[float], token: Token) -> Spec:
-    rows = [
-        {"x": rank, "y": float(f"{scale.of(value):.5g}")} for rank, value in enumerate(values, 1)
-    ]
-    mark: Spec = (
-        {
-            "type": "point",
-            "shape": "circle",
-            "filled": True,
-            "size": 40,
-            "fill": token.stand_in,
-            "stroke": PAPER.stand_in,
-            "strokeWidth": 0.8,
-            "opacity": 1,
-        }
-        if len(values) <= DOTS_MAX
-        else {"type": "line", "stroke": token.stand_in, "strokeWidth": 2}
-    )
-    return {
-        "data": {"values": rows},
-        "mark": mark,
-        "encoding": {"x": _x(len(values)), "y": _y(scale)},
     }

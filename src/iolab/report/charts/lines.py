@@ -17,20 +17,20 @@ from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import spec_of
 from iolab.report.charts.chart import (
     BOTTOM,
-    PLOT_WIDTH,
-    WIDTH,
+    HEAD,
+    Band,
+    Dot,
+    End,
     Figure,
-    Scale,
-    Spec,
+    Mark,
+    Plot,
+    Points,
+    Rules,
+    Told,
     bar_notes,
-    end_labels,
-    linear_scale,
-    log_scale,
-    stacked,
-    top_level,
-    unit_mark,
-    x_encoding,
 )
+from iolab.report.charts.chart import Line as LineMark
+from iolab.report.charts.scale import Axis, Scale, linear_scale, load_axis, log_scale
 from iolab.report.curves import place_words
 from iolab.report.numbers import (
     axis_number,
@@ -41,99 +41,11 @@ from iolab.report.numbers import (
     show_interval,
     show_value,
 )
-from iolab.report.palette import PAPER, Token
+from iolab.report.palette import Token
 from iolab.report.phrases import metric_words
 from iolab.report.table import Cell, Table, columns, verdict_cell
 
-_BAND: Final = 0.14
-_UPRIGHT: Final = 0.6
-
-
-def predicted_values(curve: Curve | None, key: str) -> list[float]:
-    """What is drawn of predictions, so that it fits the scale."""
-    if curve is None or curve.metric != key:
-        return []
-    guessed = [point for point in curve.points if not point.measured]
-    return [value for point in guessed for value in (point.low, point.high)]
-
-
-def predicted_layers(
-    curve: Curve | None, key: str, encoding: Spec, scale: Scale, colour: str
-) -> list[Spec]:
-    """The band, open circles at predicted loads, and an upright at the knee."""
-    if curve is None or curve.metric != key:
-        return []
-    guessed = [p for p in curve.points if not p.measured]
-    layers: list[Spec] = [
-        {
-            "data": {"values": [{"x": curve.knee.load}]},
-            "mark": {
-                "type": "rule",
-                "stroke": colour,
-                "strokeDash": [1, 4],
-                "opacity": _UPRIGHT,
-            },
-            "encoding": {"x": encoding["x"]},
-        }
-    ]
-    if not guessed:
-        return layers
-    band = [
-        {"x": point.load, "y": scale.of(point.low), "y2": scale.of(point.high)}
-        for point in curve.points
-    ]
-    dots = [{"x": point.load, "y": scale.of(point.rate)} for point in guessed]
-    return [
-        {
-            "data": {"values": band},
-            "mark": {"type": "area", "fill": colour, "opacity": _BAND, "line": False},
-            "encoding": {**encoding, "y2": {"field": "y2"}},
-        },
-        *layers,
-        {
-            "data": {"values": dots},
-            "mark": {
-                "type": "point",
-                "shape": "circle",
-                "size": 34,
-                "filled": False,
-                "fill": PAPER.stand_in,
-                "stroke": colour,
-                "strokeWidth": 1.2,
-            },
-            "encoding": encoding,
-        },
-    ]
-
-
-def predicted_note(curves: list[Curve], key: str) -> str:
-    """What the reader must know of predictions; empty where the chart has no curve."""
-    drawn = [curve for curve in curves if curve.metric == key]
-    if not drawn:
-        return ""
-    knees = ", ".join(place_words(one.knee) for one in drawn)
-    guessed = any(not point.measured for one in drawn for point in one.points)
-    dots = "Open circles: predicted, not measured, with their 95 % band. " if guessed else ""
-    each = " VMs per node" if any(one.axis == "vms_per_node" for one in drawn) else ""
-    return f"{dots}Dotted upright: the knee, at {knees}{each}."
-
-
-def predicted_rows(
-    name: str, curve: Curve | None, key: str, others: int
-) -> Iterator[tuple[Cell, ...]]:
-    """A row for each predicted load; `others` are the columns between its interval and its end."""
-    if curve is None or curve.metric != key:
-        return
-    for point in curve.points:
-        if not point.measured:
-            value = Metric(point.rate, spec_of(key).unit, point.low, point.high, 0)
-            interval = show_interval(value, bare_rate=True).removesuffix(" n=0")
-            texts = (name, str(point.load), "predicted", show(value), interval)
-            yield (*map(Cell, texts), *[Cell("")] * others, Cell("not measured"))
-
-
 HEIGHT: Final = 190
-HEAD: Final = 32
 PANEL_HEIGHT: Final = 90
 """Of each of two plots over each other."""
 PANEL_GAP: Final = 36
@@ -141,22 +53,18 @@ PANEL_GAP: Final = 36
 MAX_LINES: Final = 8
 """More lines than this cannot be told apart; the others stand in the table alone."""
 
-_SHAPES: Final = {
-    Level.VALID: "circle",
-    Level.INDICATIVE: "diamond",
-    Level.INVALID: "M-.7,-.7L.7,.7M.7,-.7L-.7,.7",
-}
+_BAND: Final = 0.14
+_UPRIGHT: Final = 0.6
 _NO_METRIC: Final = Metric(None, "")
-_FAINT: Final = 0.55
-"""Single runs stand behind what is published of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """One series of a chart: what it is called, its colour, its dash, and its points.
 
-    `curve` is what is known of loads between the points, where the axis is one of load, and `knee`
-    the load from which more stops paying. With several `nodes` the axis counts guests of each.
+    `title` is its whole name, where the one beside the line is a short one. `curve` is what is
+    known of loads between the points, where the axis is one of load, and `knee` the load from which
+    more stops paying. With several `nodes` the axis counts guests of each.
     """
 
     name: str
@@ -166,6 +74,12 @@ class Line:
     curve: Curve | None = None
     nodes: int = 1
     knee: int | None = None
+    title: str = ""
+
+    @property
+    def told(self) -> str:
+        """What a pointer is told that it is."""
+        return self.title or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +102,6 @@ def rate_of(key: str) -> Quantity:
     return Quantity(key, _RATES.get(key, metric_words(key)))
 
 
-def shape_of(level: Level) -> str:
-    """The marker of a verdict: a Vega symbol or an SVG path in a unit square."""
-    return _SHAPES[level]
-
-
 def quantity_figure(
     subject: str, axis: str, lines: Sequence[Line], quantity: Quantity, unit: str
 ) -> Figure:
@@ -200,11 +109,8 @@ def quantity_figure(
     drawn = lines[:MAX_LINES]
     values = [v for line in drawn for v in drawn_values(line, quantity.key)]
     scale = log_scale(unit, values) if unit == "ns" else linear_scale(unit, values)
-    layers = [layer for line in drawn for layer in line_layers(line, axis, quantity.key, scale)]
-    named = drawn if len(drawn) > 1 else ()
-    ends = [end for line in named for end in line_ends(line, axis, quantity.key, scale, line.name)]
-    spec = {**top_level(PLOT_WIDTH, HEIGHT, top=HEAD), **_panel(layers, ends, scale, HEIGHT)}
-    return _figure(subject, axis, lines, (quantity,), spec, HEIGHT)
+    x = axis_of(drawn, axis, quantity)
+    return _figure(subject, axis, lines, (quantity,), [_rates(drawn, axis, quantity, scale, x)])
 
 
 def load_figure(
@@ -222,21 +128,12 @@ def load_figure(
     drawn = lines[:MAX_LINES]
     if len({line.token for line in drawn}) == len(drawn):
         drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
-    unit = spec_of(rate.key).unit
-    scale = linear_scale(unit, _drawn(drawn, rate), ticks=3)
-    layers = [layer for line in drawn for layer in line_layers(line, axis, rate.key, scale)]
-    named = drawn if len(drawn) > 1 else ()
-    ends = [end for line in named for end in line_ends(line, axis, rate.key, scale, line.name)]
-    above = _panel(layers, ends, scale, PANEL_HEIGHT)
-    for layer in above["layer"]:
-        x = layer.get("encoding", {}).get("x", {})
-        if x.get("axis"):  # the loads stand under the latencies, on the same places
-            x["axis"] = {**x["axis"], "labels": False, "title": None}
-    scale, layers, ends = _latencies(drawn, axis, mean, tail)
-    below = _panel(layers, ends, scale, PANEL_HEIGHT)
-    height = 2 * PANEL_HEIGHT + PANEL_GAP
-    spec = stacked([above, below], PLOT_WIDTH, height, top=HEAD, gap=PANEL_GAP)
-    return _figure(subject, axis, lines, (rate, mean, tail), spec, height)
+    scale = linear_scale(spec_of(rate.key).unit, _drawn(drawn, rate), ticks=3)
+    x = axis_of(drawn, axis, rate, mean, tail)
+    above = _rates(drawn, axis, rate, scale, replace(x, labels=False))
+    below = replace(_latencies(drawn, axis, mean, tail, x), top=HEAD + PANEL_HEIGHT + PANEL_GAP)
+    plots = [replace(one, height=PANEL_HEIGHT) for one in (above, below)]
+    return _figure(subject, axis, lines, (rate, mean, tail), plots)
 
 
 def latency_figure(
@@ -247,42 +144,55 @@ def latency_figure(
     tail: Quantity = TAIL,
 ) -> Figure:
     """Two latencies against `axis`, solid and dashed, on a logarithmic scale: mean and p99."""
-    scale, layers, ends = _latencies(lines[:MAX_LINES], axis, mean, tail)
-    spec = {**top_level(PLOT_WIDTH, HEIGHT, top=HEAD), **_panel(layers, ends, scale, HEIGHT)}
-    return _figure(subject, axis, lines, (mean, tail), spec, HEIGHT)
+    drawn = lines[:MAX_LINES]
+    plot = _latencies(drawn, axis, mean, tail, axis_of(drawn, axis, mean, tail))
+    return _figure(subject, axis, lines, (mean, tail), [plot])
+
+
+def axis_of(lines: Sequence[Line], axis: str, *quantities: Quantity) -> Axis:
+    """The axis over all points of which any quantity is known."""
+    points = [
+        point
+        for line in lines
+        for point in line.points
+        if any(point.metrics.get(one.key, _NO_METRIC).value is not None for one in quantities)
+    ]
+    found = [v for point in points if (v := axis_value(point, axis)) is not None]
+    keys = {one.key for one in quantities}
+    curves = [line.curve for line in lines if line.curve and line.curve.metric in keys]
+    guessed = [float(point.load) for curve in curves for point in curve.points]
+    return load_axis(axis, [*found, *guessed], max((line.nodes for line in lines), default=1))
 
 
 def _drawn(lines: Sequence[Line], *quantities: Quantity) -> list[float]:
     return [v for line in lines for one in quantities for v in drawn_values(line, one.key)]
 
 
-def _latencies(
-    drawn: Sequence[Line], axis: str, mean: Quantity, tail: Quantity
-) -> tuple[Scale, list[Spec], list[tuple[str, float, str]]]:
-    """The scale of two latencies of these lines, what draws them, and the labels of their ends."""
+def _rates(drawn: Sequence[Line], axis: str, quantity: Quantity, scale: Scale, x: Axis) -> Plot:
+    """One quantity of all lines, each with its name where there are several."""
+    several = len(drawn) > 1
+    marks: list[Mark] = []
+    ends: list[End] = []
+    for line in drawn:
+        marks += line_marks(line, axis, quantity.key, scale, line.told if several else "")
+        ends += line_end(line, axis, quantity.key, scale, line.name) if several else []
+    return Plot(HEIGHT, marks, x, scale, ends)
+
+
+def _latencies(drawn: Sequence[Line], axis: str, mean: Quantity, tail: Quantity, x: Axis) -> Plot:
+    """Two latencies of these lines."""
     scale = log_scale("ns", _drawn(drawn, mean, tail), most=5)
-    layers: list[Spec] = []
-    ends: list[tuple[str, float, str]] = []
+    alone = len(drawn) == 1
+    marks: list[Mark] = []
+    ends: list[End] = []
     for line in drawn:
         thin = replace(line, dash=(4, 3), curve=None)
-        alone = len(drawn) == 1
-        layers += line_layers(line, axis, mean.key, scale)
-        layers += line_layers(thin, axis, tail.key, scale)
-        ends += line_ends(line, axis, mean.key, scale, mean.label if alone else line.name)
-        ends += line_ends(thin, axis, tail.key, scale, tail.label)
-    return scale, layers, ends
-
-
-def _panel(
-    layers: list[Spec], ends: list[tuple[str, float, str]], scale: Scale, height: int
-) -> Spec:
-    """One plot with the labels of its lines."""
-    labels = end_labels(ends, scale, height, PLOT_WIDTH + 12)
-    return {
-        "width": PLOT_WIDTH,
-        "height": height,
-        "layer": [*layers, *labels, unit_mark(scale.unit)],
-    }
+        marks += line_marks(line, axis, mean.key, scale, mean.label if alone else line.told)
+        name = tail.label if alone else f"{line.told}, {tail.label}"
+        marks += line_marks(thin, axis, tail.key, scale, name)
+        ends += line_end(line, axis, mean.key, scale, mean.label if alone else line.name)
+        ends += line_end(thin, axis, tail.key, scale, tail.label)
+    return Plot(HEIGHT, marks, x, scale, ends)
 
 
 def _figure(
@@ -290,8 +200,7 @@ def _figure(
     axis: str,
     lines: Sequence[Line],
     quantities: tuple[Quantity, ...],
-    spec: Spec,
-    height: int,
+    plots: Sequence[Plot],
 ) -> Figure:
     """The chart around its plots, with its sentence and its table."""
     *others, last = [quantity.name for quantity in quantities]
@@ -308,10 +217,10 @@ def _figure(
         title=f"{name[0].upper()}{name[1:]} against {axis_word(axis)}",
         finding=finding_of(axis, lines, quantities[0]),
         note=" ".join(notes),
-        spec=spec,
-        width=WIDTH,
-        height=HEAD + height + BOTTOM,
+        plots=tuple(plots),
+        height=round(plots[-1].top + plots[-1].height) + BOTTOM,
         table=quantities_table(subject, axis, lines, quantities),
+        by_configuration=True,
     )
 
 
@@ -321,69 +230,86 @@ def _dashes(quantities: Sequence[Quantity]) -> str:
     return f"Solid: {solid.label}; dashed: {dashed.label}."
 
 
-def line_layers(line: Line, axis: str, key: str, scale: Scale) -> list[Spec]:
-    """A line through the points, the runs behind them, interval bars, and markers by verdict."""
-    found = (v for point in line.points if (v := axis_value(point, axis)) is not None)
-    x = x_encoding(axis, found, line.nodes)
-    y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
-    colour = line.token.stand_in
-    points = points_on(line, axis, key)
-    layers: list[Spec] = [
-        *predicted_layers(line.curve, key, {"x": x, "y": y}, scale, colour),
-        {
-            "data": {"values": [{"x": a, "y": scale.of(v)} for a, v, _ in points]},
-            "mark": {"type": "line", "stroke": colour, "strokeDash": list(line.dash)},
-            "encoding": {"x": x, "y": y},
-        },
-    ]
-    for marked, small in ((_runs(line, axis, key), True), (points, False)):
-        bars = [] if small else interval_bars(line, axis, key, scale)
-        if bars:
-            layers.append(
-                {
-                    "data": {"values": bars},
-                    "mark": {"type": "rule", "stroke": colour, "strokeWidth": 1.4},
-                    "encoding": {"x": x, "y": y, "y2": {"field": "y2"}},
-                }
+def line_marks(line: Line, axis: str, key: str, scale: Scale, name: str = "") -> list[Mark]:
+    """A line through the points, the runs behind them, interval bars, and markers by verdict.
+
+    `name` is what a pointer is told that they are of.
+    """
+    token, points = line.token, points_on(line, axis, key)
+    marks = predicted_marks(line.curve, key, scale, token, name)
+    if not points:
+        return marks
+    places = [(at, scale.of(value)) for at, value, _, _ in points]
+    marks.append(LineMark(token=token, places=places, dash=line.dash))
+    runs = _runs(line, axis, key)
+    if runs:
+        marks.append(
+            Points(
+                token=token,
+                places=[(at, scale.of(value)) for at, value, _ in runs],
+                levels=[level for _, _, level in runs],
+                small=True,
+                told=Told(name, single=True),
             )
-        for level in Level:
-            values = [{"x": a, "y": scale.of(v)} for a, v, of in marked if of is level]
-            if values:
-                layers.append(markers(values, level, colour, {"x": x, "y": y}, small=small))
-    return layers
+        )
+    ends = [interval_on(found, scale) for _, _, found, _ in points]
+    bars = [(at, *found) for (at, _), found in zip(places, ends, strict=True) if found]
+    if bars:
+        marks.append(Rules(token=token, pieces=[(at, low, at, high) for at, low, high in bars]))
+    levels = [level for _, _, _, level in points]
+    return [*marks, Points(token=token, places=places, levels=levels, told=Told(name, ends))]
 
 
-def markers(
-    points: list[dict[str, float]], level: Level, colour: str, encoding: Spec, *, small: bool
-) -> Spec:
-    """A layer of markers of one verdict; `small` ones are single runs."""
-    filled = level is Level.VALID
-    size = 42 if filled else 70
-    return {
-        "data": {"values": points},
-        "mark": {
-            "type": "point",
-            "shape": _SHAPES[level],
-            "size": size / 3 if small else size,
-            "filled": False,
-            "fill": colour if filled else PAPER.stand_in,
-            "stroke": colour,
-            "strokeWidth": 0.8 if small else 1.6,
-            "opacity": _FAINT if small else 1,
-        },
-        "encoding": encoding,
-    }
+def interval_on(ends: tuple[float, float] | None, scale: Scale) -> tuple[float, float] | None:
+    """An interval in the scale's unit."""
+    return None if ends is None else (scale.of(ends[0]), scale.of(ends[1]))
 
 
-def interval_bars(line: Line, axis: str, key: str, scale: Scale) -> list[dict[str, float]]:
-    """The 95 % intervals of the points that have one worth showing."""
-    bars = []
-    for point in line.points:
-        ends = point.metrics.get(key, _NO_METRIC).interval
-        x = axis_value(point, axis)
-        if ends is not None and x is not None:
-            bars.append({"x": x, "y": scale.of(ends[0]), "y2": scale.of(ends[1])})
-    return bars
+def predicted_marks(
+    curve: Curve | None, key: str, scale: Scale, token: Token, name: str
+) -> list[Mark]:
+    """The band, an upright at the knee, and open circles at predicted loads."""
+    if curve is None or curve.metric != key:
+        return []
+    knee = float(curve.knee.load)
+    upright = Rules(
+        token=token, pieces=[(knee, None, knee, None)], dash=(1, 4), width=1, opacity=_UPRIGHT
+    )
+    guessed = [point for point in curve.points if not point.measured]
+    if not guessed:
+        return [upright]
+    band = [(float(p.load), scale.of(p.low), scale.of(p.high)) for p in curve.points]
+    ends = [(scale.of(point.low), scale.of(point.high)) for point in guessed]
+    circles = Points(
+        token=token,
+        places=[(float(point.load), scale.of(point.rate)) for point in guessed],
+        dot=Dot.OPEN,
+        told=Told(name, ends, [PREDICTED] * len(guessed)),
+    )
+    return [Band(token=token, places=band, opacity=_BAND), upright, circles]
+
+
+PREDICTED: Final = "predicted"
+
+
+def _predicted_values(curve: Curve | None, key: str) -> list[float]:
+    """What is drawn of predictions, so that it fits the scale."""
+    if curve is None or curve.metric != key:
+        return []
+    guessed = [point for point in curve.points if not point.measured]
+    return [value for point in guessed for value in (point.low, point.high)]
+
+
+def predicted_note(curves: Sequence[Curve], key: str) -> str:
+    """What the reader must know of predictions; empty where the chart has no curve."""
+    drawn = [curve for curve in curves if curve.metric == key]
+    if not drawn:
+        return ""
+    knees = ", ".join(place_words(one.knee) for one in drawn)
+    guessed = any(not point.measured for one in drawn for point in one.points)
+    dots = "Open circles: predicted, not measured, with their 95 % band. " if guessed else ""
+    each = " VMs per node" if any(one.axis == "vms_per_node" for one in drawn) else ""
+    return f"{dots}Dotted upright: the knee, at {knees}{each}."
 
 
 def axis_value(point: PointSummary, axis: str) -> float | None:
@@ -391,10 +317,12 @@ def axis_value(point: PointSummary, axis: str) -> float | None:
     return next((axis_number(name, v) for name, v in point.key.axis if name == axis), None)
 
 
-def points_on(line: Line, axis: str, key: str) -> list[tuple[float, float, Level]]:
-    """(axis value, published value, verdict) of each point that has both, along the axis."""
+def points_on(
+    line: Line, axis: str, key: str
+) -> list[tuple[float, float, tuple[float, float] | None, Level]]:
+    """(axis value, published value, interval, verdict) of each point that has both values."""
     found = [
-        (x, metric.value, point.level)
+        (x, metric.value, metric.interval, point.level)
         for point in line.points
         if (x := axis_value(point, axis)) is not None
         and (metric := point.metrics.get(key, _NO_METRIC)).value is not None
@@ -423,15 +351,13 @@ def drawn_values(line: Line, key: str) -> list[float]:
     ends = [v for one in found for v in (one.value, *(one.interval or ())) if v is not None]
     runs = [value_of(run, key) for point in line.points for run in _runs_of(point)]
     measured = [*ends, *(v for v in runs if v is not None)]
-    return [*measured, *predicted_values(line.curve, key)]
+    return [*measured, *_predicted_values(line.curve, key)]
 
 
-def line_ends(
-    line: Line, axis: str, key: str, scale: Scale, name: str
-) -> list[tuple[str, float, str]]:
-    """What stands beside the line's last point, as `end_labels` takes it."""
+def line_end(line: Line, axis: str, key: str, scale: Scale, name: str) -> list[End]:
+    """What stands beside the line's last point, where it has one."""
     points = points_on(line, axis, key)
-    return [(name, scale.of(points[-1][1]), line.token.stand_in)] if points else []
+    return [End(name, scale.of(points[-1][1]), line.token)] if points else []
 
 
 def finding_of(axis: str, lines: Sequence[Line], quantity: Quantity) -> str:
@@ -449,11 +375,11 @@ def _sentence(axis: str, line: Line, quantity: Quantity) -> str:
     if not points:
         return "no run has a value."
     unit = next(p.metrics[quantity.key].unit for p in line.points if quantity.key in p.metrics)
-    trust = trust_of([level for _, _, level in points])
-    (first_x, first, _), (last_x, last, _) = points[0], points[-1]
+    trust = trust_of([level for *_, level in points])
+    (first_x, first, *_), (last_x, last, *_) = points[0], points[-1]
     if len(points) == 1:
         return f"{show_value(first, unit)} at {_place(axis, first_x, line)}; {trust}."
-    best_x, best, _ = max(points, key=lambda one: one[1])
+    best_x, best, *_ = max(points, key=lambda one: one[1])
     peak = (
         ""
         if best_x in {first_x, last_x}
@@ -495,6 +421,20 @@ def quantities_table(
     rows += [row for line in lines for row in predicted_rows(line.name, line.curve, first, others)]
     title = f"{subject} against {axis_word(axis)}"
     return Table(title, (*heads, *columns(("Verdict",))), tuple(rows))
+
+
+def predicted_rows(
+    name: str, curve: Curve | None, key: str, others: int
+) -> Iterator[tuple[Cell, ...]]:
+    """A row for each predicted load; `others` are the columns between its interval and its end."""
+    if curve is None or curve.metric != key:
+        return
+    for point in curve.points:
+        if not point.measured:
+            value = Metric(point.rate, spec_of(key).unit, point.low, point.high, 0)
+            interval = show_interval(value, bare_rate=True).removesuffix(" n=0")
+            texts = (name, str(point.load), "predicted", show(value), interval)
+            yield (*map(Cell, texts), *[Cell("")] * others, Cell("not measured"))
 
 
 def _point_rows(

@@ -11,10 +11,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.core.metric import Level, Metric
-from iolab.report.charts.chart import BOTTOM, WIDTH, Figure, Spec, config
-from iolab.report.charts.lines import shape_of
+from iolab.report.charts.chart import (
+    BOTTOM,
+    Figure,
+    Mark,
+    Plot,
+    Points,
+    Rules,
+    Told,
+    Words,
+)
+from iolab.report.charts.scale import WIDTH, Axis, Scale, number_text
 from iolab.report.numbers import short
-from iolab.report.palette import FAINT, INK, MUTED, PAPER, Token
+from iolab.report.palette import FAINT, INK, MUTED, Token
 from iolab.report.table import Table
 
 SIDE: Final = 14
@@ -47,38 +56,28 @@ def beside_figure(
     drawn = [dot for dot in dots if dot.ratio.value][:ROWS_MAX]
     height = ROW * max(len(drawn), 1)
     low, high = _ends(drawn)
-    x: Spec = {
-        "type": "quantitative",
-        "scale": {"type": "log", "domain": [low, high], "nice": False},
-        "axis": {
-            "values": _ticks(low, high),
-            "format": ",.6~r",
-            "title": "times the published figure",
-            "ticks": False,
-            "domain": False,
-            "labelPadding": 6,
-        },
-    }
-    layers: list[Spec] = [_mark_of_one(x, height)]
+    length = WIDTH - 2 * SIDE
+    x = Axis(
+        Scale(1.0, "", low, high, (), log=True),
+        tuple((tick, number_text(tick)) for tick in _ticks(low, high)),
+        "times the published figure",
+        grid=True,
+        line=False,
+        last=length,
+    )
+    marks: list[Mark] = [Rules(token=MUTED, pieces=[(1.0, None, 1.0, None)], width=1, dash=(3, 3))]
     for number, dot in enumerate(drawn):
-        layers += _row(dot, number, x, low)
+        marks += _row(dot, number)
+    plot = Plot(height, marks, x, top=HEAD, left=SIDE, width=length)
     return Figure(
         subject=subject,
         title=title,
         finding=finding,
         note=note,
-        spec={
-            "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-            "width": WIDTH - 2 * SIDE,
-            "height": height,
-            "padding": {"left": SIDE, "right": SIDE, "top": HEAD, "bottom": BOTTOM},
-            "autosize": {"type": "none"},
-            "config": config(),
-            "layer": layers,
-        },
-        width=WIDTH,
+        plots=(plot,),
         height=HEAD + height + BOTTOM,
         table=table,
+        by_configuration=True,
     )
 
 
@@ -106,67 +105,16 @@ def _ticks(low: float, high: float) -> list[float]:
     return [float(f"{tick:.6g}") for tick in found[first::step]]
 
 
-def _mark_of_one(x: Spec, height: int) -> Spec:
-    return {
-        "data": {"values": [{"x": 1.0}]},
-        "mark": {"type": "rule", "stroke": MUTED.stand_in, "strokeDash": [3, 3]},
-        "encoding": {
-            "x": {"field": "x", **x},
-            "y": {"value": 0},
-            "y2": {"value": height},
-        },
-    }
-
-
-def _row(dot: Dot, number: int, x: Spec, low: float) -> list[Spec]:
+def _row(dot: Dot, number: int) -> list[Mark]:
     """A name, a faint line to follow, the interval, and the dot in the shape of its verdict."""
-    y = ROW * number + 24
-    place: Spec = {"y": {"value": y}}
-    layers: list[Spec] = [
-        {
-            "data": {"values": [{"x": low}]},
-            "mark": {"type": "rule", "stroke": FAINT.stand_in},
-            "encoding": {"x": {"field": "x", **x}, "x2": {"value": WIDTH - 2 * SIDE}, **place},
-        },
-        {
-            "data": {"values": [{"text": short(dot.name, NAME_CHARACTERS)}]},
-            "mark": {
-                "type": "text",
-                "align": "left",
-                "baseline": "alphabetic",
-                "fill": INK.stand_in,
-            },
-            "encoding": {
-                "x": {"value": 0},
-                "y": {"value": y - 9},
-                "text": {"field": "text", "type": "nominal"},
-            },
-        },
+    y, token, ratio = ROW * number + 24.0, dot.token, dot.ratio
+    name = (0.0, y - 9, short(dot.name, NAME_CHARACTERS))
+    marks: list[Mark] = [
+        Rules(token=FAINT, pieces=[(None, y, None, y)], width=1),
+        Words(token=INK, places=[name], fixed=True),
     ]
-    colour = dot.token.stand_in
-    if dot.ratio.low is not None and dot.ratio.high is not None and dot.ratio.low > 0:
-        layers.append(
-            {
-                "data": {"values": [{"x": dot.ratio.low, "x2": dot.ratio.high}]},
-                "mark": {"type": "rule", "stroke": colour, "strokeWidth": 1.8},
-                "encoding": {"x": {"field": "x", **x}, "x2": {"field": "x2"}, **place},
-            }
-        )
-    valid = dot.level is Level.VALID
-    layers.append(
-        {
-            "data": {"values": [{"x": dot.ratio.value}]},
-            "mark": {
-                "type": "point",
-                "shape": shape_of(dot.level),
-                "size": 46 if valid else 72,
-                "filled": False,
-                "fill": colour if valid else PAPER.stand_in,
-                "stroke": colour,
-                "strokeWidth": 1.6,
-                "opacity": 1,
-            },
-            "encoding": {"x": {"field": "x", **x}, **place},
-        }
-    )
-    return layers
+    if ratio.low is not None and ratio.high is not None and ratio.low > 0:
+        marks.append(Rules(token=token, pieces=[(ratio.low, y, ratio.high, y)], width=1.8))
+    place = (ratio.value or 1.0, y)
+    told = Told(dot.name)
+    return [*marks, Points(token=token, places=[place], levels=[dot.level], told=told)]

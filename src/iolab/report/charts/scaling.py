@@ -15,30 +15,28 @@ from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
 from iolab.report.charts.chart import (
     BOTTOM,
-    PLOT_WIDTH,
-    WIDTH,
-    Figure,
-    Scale,
-    Spec,
-    bar_notes,
-    end_labels,
-    linear_scale,
-    top_level,
-    unit_mark,
-    x_encoding,
-)
-from iolab.report.charts.lines import (
     HEAD,
+    End,
+    Figure,
+    Mark,
+    Plot,
+    Rules,
+    Told,
+    bar_notes,
+)
+from iolab.report.charts.chart import Line as LineMark
+from iolab.report.charts.lines import (
     HEIGHT,
     MAX_LINES,
     Line,
     Quantity,
     drawn_values,
-    line_ends,
-    line_layers,
+    line_end,
+    line_marks,
     quantity_figure,
     trust_of,
 )
+from iolab.report.charts.scale import Scale, linear_scale, load_axis
 from iolab.report.numbers import count, short, show, show_interval, show_value
 from iolab.report.palette import MUTED, Token
 from iolab.report.table import Cell, Table, columns, verdict_cell
@@ -85,14 +83,14 @@ def growth_figure(subject: str, curves: Sequence[Drawn]) -> Figure:
     ideals = [_ideal(one.scaling) for one in drawn]
     values = [v for one in drawn for v in drawn_values(one.line, quantity.key)]
     scale = linear_scale(unit, [*values, *(end for _, end in ideals)])
-    x = x_encoding(HOSTS, (step.hosts for one in drawn for step in one.scaling.steps))
-    layers: list[Spec] = []
-    ends: list[tuple[str, float, str]] = []
+    x = load_axis(HOSTS, (float(step.hosts) for one in drawn for step in one.scaling.steps))
+    marks: list[Mark] = []
+    ends: list[End] = []
     for one, (_, end) in zip(drawn, ideals, strict=True):
-        layers += _beside(one, scale, x)
-        layers += line_layers(one.line, HOSTS, quantity.key, scale)
-        ends += line_ends(one.line, HOSTS, quantity.key, scale, one.name)
-        ends += [("ideal", scale.of(end), MUTED.stand_in)] if len(drawn) <= _NAMED else []
+        name = one.name if len(drawn) > 1 else ""
+        marks += [*_beside(one, scale), *line_marks(one.line, HOSTS, quantity.key, scale, name)]
+        ends += line_end(one.line, HOSTS, quantity.key, scale, one.name)
+        ends += [End("ideal", scale.of(end), MUTED)] if len(drawn) <= _NAMED else []
     metrics = [step.point.metrics[quantity.key] for one in drawn for step in one.scaling.steps]
     notes = [
         "Dotted: the ideal, where each gives what each of the fewest does.",
@@ -106,17 +104,10 @@ def growth_figure(subject: str, curves: Sequence[Drawn]) -> Figure:
         title=f"{quantity.name} against hosts",
         finding=" ".join(_sentence(one, several=len(drawn) > 1) for one in drawn),
         note=" ".join(notes),
-        spec={
-            **top_level(PLOT_WIDTH, HEIGHT, top=HEAD),
-            "layer": [
-                *layers,
-                *end_labels(ends, scale, HEIGHT, PLOT_WIDTH + 12),
-                unit_mark(scale.unit),
-            ],
-        },
-        width=WIDTH,
+        plots=(Plot(HEIGHT, marks, x, scale, ends),),
         height=HEAD + HEIGHT + BOTTOM,
         table=scaling_table(subject, curves),
+        by_configuration=True,
     )
 
 
@@ -125,11 +116,8 @@ def efficiency_figure(subject: str, curves: Sequence[Drawn]) -> Figure:
     lines = [one.line for one in curves]
     figure = quantity_figure(subject, HOSTS, lines, EFFICIENCY, "share")
     found = [step for one in curves[:MAX_LINES] for step in one.scaling.steps]
-    whole: Spec = {
-        "data": {"values": [{"y": 100}]},
-        "mark": {"type": "rule", "stroke": MUTED.stand_in, "strokeDash": [2, 3]},
-        "encoding": {"y": {"field": "y", "type": "quantitative"}},
-    }
+    whole = Rules(token=MUTED, pieces=[(None, 100.0, None, 100.0)], dash=(2, 3), width=1)
+    (plot,) = figure.plots
     notes = ["Dotted: 100 %, what each of the fewest gives."]
     notes += bar_notes([step.efficiency for step in found], "Bars: 95 % interval of the ratio.")
     return replace(
@@ -137,7 +125,7 @@ def efficiency_figure(subject: str, curves: Sequence[Drawn]) -> Figure:
         title="Efficiency per host",
         finding=" ".join(_efficiency(one, several=len(lines) > 1) for one in curves[:MAX_LINES]),
         note=" ".join([*notes, *_left_out(curves)]),
-        spec={**figure.spec, "layer": [whole, *figure.spec["layer"]]},
+        plots=(replace(plot, marks=[whole, *plot.marks]),),
         table=scaling_table(subject, curves),
     )
 
@@ -176,30 +164,21 @@ def _ideal(scaling: Scaling) -> tuple[float, float]:
     return scaling.ideal(scaling.first.hosts), scaling.ideal(scaling.steps[-1].hosts)
 
 
-def _beside(one: Drawn, scale: Scale, x: Spec) -> list[Spec]:
+def _beside(one: Drawn, scale: Scale) -> list[Mark]:
     """The ideal, and the law where it is known."""
     low, high = one.scaling.first.hosts, one.scaling.steps[-1].hosts
-    ends = zip((low, high), _ideal(one.scaling), strict=True)
-    y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
-    encoding = {"x": x, "y": y}
-    layers: list[Spec] = [
-        {
-            "data": {"values": [{"x": at, "y": scale.of(value)} for at, value in ends]},
-            "mark": {
-                "type": "line",
-                "stroke": MUTED.stand_in,
-                "strokeWidth": 1.1,
-                "strokeDash": [1.5, 3],
-            },
-            "encoding": encoding,
-        }
-    ]
+    ideal = LineMark(
+        token=MUTED,
+        places=[(at, scale.of(v)) for at, v in zip((low, high), _ideal(one.scaling), strict=True)],
+        width=1.1,
+        dash=(1.5, 3),
+        told=Told("ideal"),
+    )
     if one.scaling.law is None:
-        return layers
+        return [ideal]
     loads = [low + (high - low) * index / _LAW_SAMPLES for index in range(_LAW_SAMPLES + 1)]
-    rows = [{"x": at, "y": scale.of(one.scaling.law.rate(at))} for at in loads]
-    mark = {"type": "line", "stroke": one.token.stand_in, "strokeWidth": 5, "opacity": 0.25}
-    return [*layers, {"data": {"values": rows}, "mark": mark, "encoding": encoding}]
+    law = [(at, scale.of(one.scaling.law.rate(at))) for at in loads]
+    return [ideal, LineMark(token=one.token, places=law, width=5, opacity=0.25)]
 
 
 def _sentence(one: Drawn, *, several: bool) -> str:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from iolab.analysis.points import Alarm, told
-from iolab.core.metric import Level, Result
+from iolab.core.metric import Result
 from iolab.core.target_state import RoundsSeries, RoundsVerdict
 from iolab.report.charts.chart import (
     BOTTOM,
-    NUMBER_FORMAT,
-    PLOT_WIDTH,
-    WIDTH,
+    HEAD,
+    Boxes,
+    Dot,
+    End,
     Figure,
-    Scale,
-    Spec,
-    end_labels,
-    linear_scale,
-    top_level,
-    unit_mark,
+    Line,
+    Mark,
+    Plot,
+    Points,
+    Told,
 )
-from iolab.report.charts.lines import markers
+from iolab.report.charts.scale import Axis, Scale, counted_axis, linear_scale
 from iolab.report.numbers import count, show_value
 from iolab.report.palette import INK, MUTED, RAISED, Token
 from iolab.report.table import Cell, Table, columns, verdict_cell
@@ -30,7 +29,6 @@ from iolab.study.cost import DATA_EXCURSION_MAX, SLOPE_EXCURSION_MAX, WINDOW
 from iolab.units import format_duration_s
 
 HEIGHT: Final = 150
-HEAD: Final = 32
 LABELS: Final = 8
 """Rounds or runs named on the axis at most."""
 
@@ -63,26 +61,15 @@ def rounds_figure(subject: str, series: RoundsSeries, token: Token) -> Figure:
     seen = series.verdict
     band = [] if seen is None else [seen.average * (1 + side) for side in (-_HALF, _HALF)]
     scale = linear_scale("1/s", [*series.iops, *band])
-    x = _counted(len(series.iops), "round")
-    y = _y(scale)
-    rows = [{"x": at, "y": scale.of(rate)} for at, rate in enumerate(series.iops, 1)]
-    dot = {"type": "point", "shape": "circle", "size": 34, "filled": True, "opacity": 1}
-    layers: list[Spec] = [
-        {
-            "data": {"values": rows},
-            "mark": {"type": "line", "stroke": token.stand_in},
-            "encoding": {"x": x, "y": y},
-        },
-        {
-            "data": {"values": rows},
-            "mark": {**dot, "fill": token.stand_in, "stroke": token.stand_in},
-            "encoding": {"x": x, "y": y},
-        },
+    places = [(float(at), scale.of(rate)) for at, rate in enumerate(series.iops, 1)]
+    marks: list[Mark] = [
+        Line(token=token, places=places),
+        Points(token=token, places=places, dot=Dot.PLAIN, told=Told()),
     ]
-    ends = [("IOPS", rows[-1]["y"], token.stand_in)] if rows else []
+    ends = [End("IOPS", places[-1][1], token)] if places else []
     if seen is not None:
-        layers = [*_window(seen, scale, x, y), *layers]
-        ends.append(("average", scale.of(seen.average), MUTED.stand_in))
+        marks = [*_window(seen, scale), *marks]
+        ends.append(End("average", scale.of(seen.average), MUTED))
     return Figure(
         subject=subject,
         title="Rounds until the steady state",
@@ -91,8 +78,7 @@ def rounds_figure(subject: str, series: RoundsSeries, token: Token) -> Figure:
             f"Each round is {format_duration_s(series.round_s)}. Band: ±{100 * _HALF:.0f} % of the "
             f"average of the last {WINDOW} rounds; dotted: the line fitted through them."
         ),
-        spec=_spec(layers, ends, scale),
-        width=WIDTH,
+        plots=(Plot(HEIGHT, marks, _counted(len(series.iops), "round"), scale, ends),),
         height=HEAD + HEIGHT + BOTTOM,
         table=_rounds_table(subject, series),
     )
@@ -102,30 +88,21 @@ _HALF: Final = DATA_EXCURSION_MAX / 2
 """The band of the rule, which bounds the distance of highest and lowest."""
 
 
-def _window(seen: RoundsVerdict, scale: Scale, x: Spec, y: Spec) -> list[Spec]:
+def _window(seen: RoundsVerdict, scale: Scale) -> list[Mark]:
     """The band, the average and the fitted line over the last window."""
-    first, last = seen.first_round, seen.first_round + WINDOW - 1
+    first, last = float(seen.first_round), float(seen.first_round + WINDOW - 1)
     low, high = (scale.of(seen.average * (1 + side)) for side in (-_HALF, _HALF))
-    box = {"x": first, "x2": last, "y": low, "y2": high}
-    fitted = [{"x": at, "y": scale.of(seen.intercept + seen.slope * at)} for at in (first, last)]
-    average = [{"x": at, "y": scale.of(seen.average)} for at in (first, last)]
-    mark = {"type": "line", "strokeWidth": 1.2}
+    level = scale.of(seen.average)
+    fitted = [(at, scale.of(seen.intercept + seen.slope * at)) for at in (first, last)]
     return [
-        {
-            "data": {"values": [box]},
-            "mark": {"type": "rect", "fill": MUTED.stand_in, "opacity": _BAND},
-            "encoding": {"x": x, "x2": {"field": "x2"}, "y": y, "y2": {"field": "y2"}},
-        },
-        {
-            "data": {"values": average},
-            "mark": {**mark, "stroke": MUTED.stand_in},
-            "encoding": {"x": x, "y": y},
-        },
-        {
-            "data": {"values": fitted},
-            "mark": {**mark, "stroke": INK.stand_in, "strokeDash": [1.5, 3]},
-            "encoding": {"x": x, "y": y},
-        },
+        Boxes(token=MUTED, boxes=[(first, low, last, high)], opacity=_BAND),
+        Line(
+            token=MUTED,
+            places=[(first, level), (last, level)],
+            width=1.2,
+            told=Told("average"),
+        ),
+        Line(token=INK, places=fitted, width=1.2, dash=(1.5, 3), told=Told("fitted line")),
     ]
 
 
@@ -163,42 +140,23 @@ def _within(at: int, seen: RoundsVerdict | None) -> bool:
 def sentinel_figure(subject: str, watched: SentinelRuns, token: Token) -> Figure:
     """The sentinel's runs against their place in the session; runs in doubt are shaded."""
     scale = linear_scale(watched.unit, watched.values)
-    x, y = _counted(watched.last, "run of the session"), _y(scale)
-    rows = [
-        {"x": run.order, "y": scale.of(value)}
+    places = [
+        (float(run.order), scale.of(value))
         for run, value in zip(watched.runs, watched.values, strict=True)
     ]
-    doubted = [{"x": alarm.after, "x2": alarm.at} for alarm in watched.alarms]
-    layers: list[Spec] = []
-    if doubted:
-        layers.append(
-            {
-                "data": {"values": doubted},
-                "mark": {"type": "rect", "fill": RAISED.stand_in, "stroke": None},
-                "encoding": {"x": x, "x2": {"field": "x2"}},
-            }
-        )
-    layers.append(
-        {
-            "data": {"values": rows},
-            "mark": {"type": "line", "stroke": token.stand_in, "strokeWidth": 1.2},
-            "encoding": {"x": x, "y": y},
-        }
-    )
-    for level in Level:
-        held = [
-            row for row, run in zip(rows, watched.runs, strict=True) if run.verdict.level is level
-        ]
-        if held:
-            encoding = {"x": x, "y": y}
-            layers.append(markers(held, level, token.stand_in, encoding, small=False))
+    doubted = [(float(alarm.after), None, float(alarm.at), None) for alarm in watched.alarms]
+    marks: list[Mark] = [Boxes(token=RAISED, boxes=doubted)] if doubted else []
+    levels = [run.verdict.level for run in watched.runs]
+    marks += [
+        Line(token=token, places=places, width=1.2),
+        Points(token=token, places=places, levels=levels, told=Told()),
+    ]
     return Figure(
         subject=subject,
         title="The sentinel through the session",
         finding=_sentinel_finding(watched),
         note="One point measured again and again. Shaded: runs that are in doubt.",
-        spec=_spec(layers, [], scale),
-        width=WIDTH,
+        plots=(Plot(HEIGHT, marks, _counted(watched.last, "run of the session"), scale),),
         height=HEAD + HEIGHT + BOTTOM,
         table=_sentinel_table(subject, watched),
     )
@@ -228,30 +186,7 @@ def _sentinel_table(subject: str, watched: SentinelRuns) -> Table:
     return Table(subject, heads, rows)
 
 
-def _spec(layers: Sequence[Spec], ends: Sequence[tuple[str, float, str]], scale: Scale) -> Spec:
-    labels = end_labels(ends, scale, HEIGHT, PLOT_WIDTH + 12)
-    return {
-        **top_level(PLOT_WIDTH, HEIGHT, top=HEAD),
-        "layer": [*layers, *labels, unit_mark(scale.unit)],
-    }
-
-
-def _y(scale: Scale) -> Spec:
-    return {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
-
-
-def _counted(last: int, title: str) -> Spec:
+def _counted(last: int, title: str) -> Axis:
     """Whole numbers from 1, as many of them named as have room."""
     step = max(1, -(-last // LABELS))
-    return {
-        "field": "x",
-        "type": "quantitative",
-        "scale": {"domain": [0.5, last + 0.5], "nice": False, "zero": False},
-        "axis": {
-            "values": list(range(1, last + 1, step)),
-            "format": NUMBER_FORMAT,
-            "grid": False,
-            "title": title,
-            "tickSize": 4,
-        },
-    }
+    return counted_axis(last + 0.5, title, range(1, last + 1, step), low=0.5)

@@ -7,25 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from iolab.report.charts.chart import (
     BOTTOM,
-    PLOT_WIDTH,
-    WIDTH,
+    End,
     Figure,
-    Spec,
-    Stroke,
-    broken_line,
-    end_labels,
+    Line,
+    Mark,
+    Plot,
+    Told,
     last_known,
-    log_scale,
-    panel_heading,
-    panel_scale,
-    seconds_axis,
     shades,
-    stacked,
+    time_line,
 )
+from iolab.report.charts.scale import log_scale, panel_scale, seconds_axis
 from iolab.report.numbers import NOTHING, show_value
 from iolab.report.palette import INK, MUTED, Token
 from iolab.report.series import Panel, Timeline, Trace
@@ -52,11 +49,11 @@ def timeline_figure(
     `noun` is what the load consists of.
     """
     panels = timeline.panels[:MAX_PANELS]
-    height = len(panels) * PANEL_HEIGHT + (len(panels) - 1) * GAP
-    plots = [
-        _panel(panel, timeline, token, last_of=noun if panel is panels[-1] else "")
-        for panel in panels
-    ]
+    plots = tuple(
+        _panel(panel, timeline, token, HEAD + number * (PANEL_HEIGHT + GAP))
+        for number, panel in enumerate(panels)
+    )
+    last = replace(plots[-1], x=seconds_axis(_end_of(timeline), f"seconds since the first {noun}"))
     return Figure(
         subject=subject,
         title=title,
@@ -65,51 +62,38 @@ def timeline_figure(
             f"Means over {format_duration_s(timeline.cell_s)} (p99: of all {noun}s in it). "
             "Shaded: not part of the result (warm-up, or not every host ran)."
         ),
-        spec=stacked(plots, PLOT_WIDTH, height, top=HEAD, gap=GAP),
-        width=WIDTH,
-        height=HEAD + height + BOTTOM,
+        plots=(*plots[:-1], last),
+        height=round(last.top + last.height) + BOTTOM,
         table=_table(title, timeline, panels),
     )
 
 
-def _panel(panel: Panel, timeline: Timeline, token: Token, *, last_of: str) -> Spec:
-    values = [v for trace in panel.traces for v in trace.values if v is not None]
+def _end_of(timeline: Timeline) -> float:
+    return timeline.at_s[-1] + timeline.cell_s / 2
+
+
+def _panel(panel: Panel, timeline: Timeline, token: Token, top: float) -> Plot:
+    values = [v for one in panel.traces for v in one.values if v is not None]
     scale = log_scale(panel.unit, values, most=3) if panel.log else panel_scale(panel, values, 2)
-    end = timeline.at_s[-1] + timeline.cell_s / 2
-    x = seconds_axis(end, f"seconds since the first {last_of}" if last_of else None)
-    looks = [
-        (trace, *_look(trace, index, token)) for index, trace in enumerate(panel.traces[:MAX_LINES])
-    ]
-    layers = [
-        layer
-        for trace, colour, dash in looks
-        for layer in broken_line(
-            timeline.at_s, trace.values, scale, x, Stroke(colour, 1.2 if dash else 1.5, dash)
-        )
-    ]
-    ends = [
-        (trace.name, scale.of(last), colour)
-        for trace, colour, _ in looks
-        if (last := last_known(trace.values)) is not None
-    ]
-    return {
-        "width": PLOT_WIDTH,
-        "height": PANEL_HEIGHT,
-        "layer": [
-            *shades(timeline.warmup_s, timeline.end_s, end, x),
-            *layers,
-            *end_labels(ends, scale, PANEL_HEIGHT, PLOT_WIDTH + 8),
-            panel_heading(f"{panel.title}, {scale.unit}"),
-        ],
-    }
+    end = _end_of(timeline)
+    marks: list[Mark] = shades(timeline.warmup_s, timeline.end_s, end)
+    ends = []
+    for index, one in enumerate(panel.traces[:MAX_LINES]):
+        colour, dash = _look(one, index, token)
+        width = 1.2 if dash else 1.5
+        line = Line(token=colour, places=(), width=width, dash=dash, told=Told(one.name))
+        marks += time_line(timeline.at_s, one.values, scale, line)
+        last = last_known(one.values)
+        ends += [] if last is None else [End(one.name, scale.of(last), colour)]
+    return Plot(PANEL_HEIGHT, marks, seconds_axis(end), scale, ends, title=panel.title, top=top)
 
 
-def _look(trace: Trace, index: int, token: Token) -> tuple[str, tuple[float, ...]]:
+def _look(one: Trace, index: int, token: Token) -> tuple[Token, tuple[float, ...]]:
     """Colour and dash: a line with a colour of its own is solid."""
-    if trace.token is not None:
-        return trace.token.stand_in, ()
-    plain = (token, INK, MUTED)[min(index, len(_DASHES) - 1)]
-    return plain.stand_in, _DASHES[min(index, len(_DASHES) - 1)]
+    if one.token is not None:
+        return one.token, ()
+    place = min(index, len(_DASHES) - 1)
+    return (token, INK, MUTED)[place], _DASHES[place]
 
 
 def _in_window(trace: Trace, timeline: Timeline) -> list[float]:

@@ -13,23 +13,26 @@ from typing import Final
 
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import Limit
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric
 from iolab.report.charts.chart import (
+    ABOVE,
+    BELOW,
     BOTTOM,
+    HEAD,
     LINE_GAP,
-    NUMBER_FORMAT,
-    PLOT_WIDTH,
-    WIDTH,
+    Arrows,
+    Dot,
+    End,
     Figure,
-    Scale,
-    Spec,
+    Mark,
+    Plot,
+    Points,
+    Rules,
+    Told,
+    Words,
     bar_notes,
-    end_labels,
-    linear_scale,
-    log_scale,
-    top_level,
-    unit_mark,
 )
+from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.lines import (
     MAX_LINES,
     PANEL_GAP,
@@ -37,22 +40,19 @@ from iolab.report.charts.lines import (
     Line,
     Quantity,
     axis_value,
-    markers,
+    interval_on,
     trust_of,
 )
 from iolab.report.charts.lines import quantities_table as table_of
+from iolab.report.charts.scale import PLOT_WIDTH, Scale, linear_scale, log_scale, value_axis
 from iolab.report.numbers import count, short, show_value
-from iolab.report.palette import MUTED, PAPER
+from iolab.report.palette import MUTED
 from iolab.report.phrases import metric_words
 
 HEIGHT: Final = 2 * PANEL_HEIGHT + PANEL_GAP
-HEAD: Final = 32
 
 _ROOM: Final = 1.05
 """Beyond the last point, for its label."""
-
-_ARROW: Final = "M0,-.6L.5,.5L-.5,.5Z"
-"""A head that points up, in a unit square; it is turned to where the line goes."""
 
 _ARROW_ROOM: Final = 26.0
 """Between nearer points the order of their numbers says it, and a head would hide the line."""
@@ -94,23 +94,30 @@ def tradeoff_figure(
     held = limit if limit is not None and limit.metric in {one.key for one in latencies} else None
     drawn_latencies = _latencies(every, [one.key for one in latencies])
     y_scale = log_scale("ns", [*drawn_latencies, *([held.latency_ns] if held else [])])
-    layers: list[Spec] = _limit_line(held, y_scale) if held else []
+    marks: list[Mark] = []
+    if held:
+        level = y_scale.of(held.latency_ns)
+        across = [(None, level, None, level)]
+        marks.append(Rules(token=MUTED, pieces=across, dash=(1, 3), width=1.2))
     named: list[Place] = []
-    ends: list[tuple[str, float, str]] = []
+    ends: list[End] = []
     for index, line in enumerate(drawn):
         for dash, one in zip(_DASHES, latencies, strict=False):
             found = placed[index, one.key]
-            layers += _layers(found, line, one.key, dash, x_scale, y_scale)
+            if not found:
+                continue
+            several = one.label if len(drawn) == 1 else line.told if not dash else ""
+            told = several or f"{line.told}, {one.label}"
+            marks += _marks(found, line, one.key, dash, told, (x_scale, y_scale))
             remarks = [
                 (name, at)
                 for name, at in _remarks(found, line, one.key, held)
                 if not any(_near(at, other, x_scale, y_scale) for other in named)
             ]
             named += [at for _, at in remarks]
-            layers += _named(remarks, x_scale, y_scale, line)
-            if found:
-                name = one.label if len(drawn) == 1 or dash else line.name
-                ends.append((name, y_scale.of(found[-1][2]), line.token.stand_in))
+            marks += _named(remarks, x_scale, y_scale, line)
+            name = one.label if len(drawn) == 1 or dash else line.name
+            ends.append(End(name, y_scale.of(found[-1][2]), line.token))
     notes = [f"The number at a point is its {axis}, and arrows point to more of it; "]
     notes[0] += "down and to the right is better."
     if len(latencies) > 1:
@@ -131,17 +138,10 @@ def tradeoff_figure(
         title=f"{words[0].upper()}{words[1:]} against {_in_words(performance.name)}",
         finding=_finding(drawn, axis, placed, latencies[-1], unit),
         note=" ".join(notes),
-        spec={
-            **top_level(PLOT_WIDTH, HEIGHT, top=HEAD),
-            "layer": [
-                *layers,
-                *end_labels(ends, y_scale, HEIGHT, PLOT_WIDTH + 12),
-                unit_mark(y_scale.unit),
-            ],
-        },
-        width=WIDTH,
+        plots=(Plot(HEIGHT, marks, value_axis(x_scale), y_scale, ends),),
         height=HEAD + HEIGHT + BOTTOM,
         table=table_of(subject, axis, lines, (performance, *latencies)),
+        by_configuration=True,
     )
 
 
@@ -159,16 +159,6 @@ def places(line: Line, axis: str, rate: str, latency: str) -> list[Place]:
         if at is not None and x is not None and y is not None:
             found.append((at, (str(dict(point.key.axis)[axis]), x, y, point)))
     return [place for _, place in sorted(found, key=lambda pair: pair[0])]
-
-
-def _limit_line(limit: Limit, scale: Scale) -> list[Spec]:
-    """A dotted line across the plot at the limit."""
-    y = {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
-    rule = {"type": "rule", "stroke": MUTED.stand_in, "strokeDash": [1, 3], "strokeWidth": 1.2}
-    ends = {"x": {"value": 0}, "x2": {"value": PLOT_WIDTH}, "y": y}
-    return [
-        {"data": {"values": [{"y": scale.of(limit.latency_ns)}]}, "mark": rule, "encoding": ends}
-    ]
 
 
 def _remarks(
@@ -197,26 +187,17 @@ def _near(one: Place, other: Place, x_scale: Scale, y_scale: Scale) -> bool:
 
 def _named(
     remarks: Sequence[tuple[str, Place]], x_scale: Scale, y_scale: Scale, line: Line
-) -> list[Spec]:
+) -> list[Mark]:
     """The names above their points, each with a ring around its marker."""
     if not remarks:
         return []
-    rows = [
-        {"x": x_scale.of(rate), "y": y_scale.of(latency), "t": name}
-        for name, (_, rate, latency, _) in remarks
+    found = [
+        (x_scale.of(rate), y_scale.of(latency), name) for name, (_, rate, latency, _) in remarks
     ]
-    encoding = {"x": _x(x_scale), "y": _y(y_scale)}
-    ring = {"type": "point", "shape": "circle", "size": 190, "filled": False, "opacity": 1}
-    text = {"type": "text", "align": "right", "baseline": "bottom", "dx": -7, "dy": -5}
-    colour = line.token.stand_in
-    shown = {**encoding, "text": {"field": "t", "type": "nominal"}}
+    rings = [(x, y) for x, y, _ in found]
     return [
-        {
-            "data": {"values": rows},
-            "mark": {**ring, "fill": None, "stroke": colour, "strokeWidth": 1},
-            "encoding": encoding,
-        },
-        {"data": {"values": rows}, "mark": {**text, "fill": colour}, "encoding": shown},
+        Points(token=line.token, places=rings, dot=Dot.RING, size=190),
+        Words(token=line.token, places=found, align="end", dx=-7, dy=ABOVE - 5),
     ]
 
 
@@ -229,126 +210,49 @@ def _latencies(every: Sequence[Place], keys: Sequence[str]) -> list[float]:
     return found
 
 
-def _layers(
+def _marks(
     found: Sequence[Place],
     line: Line,
     key: str,
     dash: tuple[int, ...],
-    x_scale: Scale,
-    y_scale: Scale,
-) -> list[Spec]:
+    name: str,
+    scales: tuple[Scale, Scale],
+) -> list[Mark]:
     """The line through the points, intervals, markers by verdict, and the loads beside them."""
-    colour = line.token.stand_in
-    encoding = {"x": _x(x_scale), "y": _y(y_scale)}
-    rows = [
-        {"x": x_scale.of(rate), "y": y_scale.of(latency), "n": number, "t": text}
-        for number, (text, rate, latency, _) in enumerate(found)
+    (x_scale, y_scale), token = scales, line.token
+    places = [(x_scale.of(rate), y_scale.of(latency)) for _, rate, latency, _ in found]
+    loads = [text for text, *_ in found]
+    ends = [
+        interval_on(point.metrics.get(key, _NO_METRIC).interval, y_scale) for *_, point in found
     ]
-    layers: list[Spec] = [
-        {
-            "data": {"values": rows},
-            "mark": {"type": "line", "stroke": colour, "strokeDash": list(dash)},
-            "encoding": {**encoding, "order": {"field": "n", "type": "quantitative"}},
-        }
-    ]
-    bars = [
-        {"x": x_scale.of(rate), "y": ends[0], "y2": ends[1]}
-        for _, rate, _, point in found
-        if (ends := _interval(point, key, y_scale))
-    ]
+    bars = [(x, *pair, x) for (x, _), pair in zip(places, ends, strict=True) if pair]
+    marks: list[Mark] = [LineMark(token=token, places=places, dash=dash)]
     if bars:
-        layers.append(
-            {
-                "data": {"values": bars},
-                "mark": {"type": "rule", "stroke": colour, "strokeWidth": 1.4},
-                "encoding": {**encoding, "y2": {"field": "y2"}},
-            }
-        )
-    for level in Level:
-        held = [
-            {"x": x_scale.of(rate), "y": y_scale.of(latency)}
-            for _, rate, latency, point in found
-            if point.level is level
-        ]
-        if held:
-            layers.append(markers(held, level, colour, encoding, small=False))
-    shares = [
-        (x_scale.share(x_scale.of(rate)), y_scale.share(y_scale.of(latency)))
-        for _, rate, latency, _ in found
-    ]
-    arrows = _arrows([(x * PLOT_WIDTH, (1 - y) * HEIGHT) for x, y in shares], colour)
-    return [*layers, *arrows, *_loads(rows, colour, encoding)] if rows else []
+        marks.append(Rules(token=token, pieces=[(x, low, x, high) for x, low, high, _ in bars]))
+    levels = [point.level for *_, point in found]
+    marks.append(
+        Points(token=token, places=places, levels=levels, told=Told(name, ends, texts=loads))
+    )
+    heads = _heads(places, x_scale, y_scale)
+    marks += [Arrows(token=token, places=heads)] if heads else []
+    beside = [(x, y, text) for (x, y), text in zip(places, loads, strict=True)]
+    return [*marks, Words(token=token, places=beside, dx=5, dy=BELOW + 4, rim=True)]
 
 
-def _arrows(pixels: Sequence[tuple[float, float]], colour: str) -> list[Spec]:
+def _heads(
+    places: Sequence[tuple[float, float]], x_scale: Scale, y_scale: Scale
+) -> list[tuple[float, float, float]]:
     """A head in the middle of every stretch between two points that has room for it."""
-    rows = [
-        {
-            "x": round((x + x2) / 2, 1),
-            "y": round((y + y2) / 2, 1),
-            "a": round(math.degrees(math.atan2(x2 - x, y - y2))),
-        }
-        for (x, y), (x2, y2) in pairwise(pixels)
-        if math.hypot(x2 - x, y2 - y) >= _ARROW_ROOM
-    ]
-    if not rows:
-        return []
-    plain = {"type": "quantitative", "scale": None, "axis": None}
-    angle = {"field": "a", "type": "quantitative", "scale": None}
+    shares = [(x_scale.share(x), y_scale.share(y)) for x, y in places]
     return [
-        {
-            "data": {"values": rows},
-            "mark": {
-                "type": "point",
-                "shape": _ARROW,
-                "size": 60,
-                "filled": True,
-                "fill": colour,
-                "stroke": None,
-                "opacity": 1,
-            },
-            "encoding": {
-                "x": {"field": "x", **plain},
-                "y": {"field": "y", **plain},
-                "angle": angle,
-            },
-        }
+        (
+            x_scale.at((x + x2) / 2),
+            y_scale.at((y + y2) / 2),
+            math.degrees(math.atan2((x2 - x) * PLOT_WIDTH, (y2 - y) * HEIGHT)),
+        )
+        for (x, y), (x2, y2) in pairwise(shares)
+        if math.hypot((x2 - x) * PLOT_WIDTH, (y2 - y) * HEIGHT) >= _ARROW_ROOM
     ]
-
-
-def _loads(rows: list[dict[str, object]], colour: str, encoding: Spec) -> list[Spec]:
-    """The load of each point below it, on a rim of paper, so that lines do not cross it out."""
-    text = {"type": "text", "align": "left", "baseline": "top", "dx": 5, "dy": 4}
-    shown = {**encoding, "text": {"field": "t", "type": "nominal"}}
-    rim = {**text, "fill": PAPER.stand_in, "stroke": PAPER.stand_in, "strokeWidth": 3}
-    return [
-        {"data": {"values": rows}, "mark": rim, "encoding": shown},
-        {"data": {"values": rows}, "mark": {**text, "fill": colour}, "encoding": shown},
-    ]
-
-
-def _interval(point: PointSummary, key: str, scale: Scale) -> tuple[float, float] | None:
-    ends = point.metrics.get(key, _NO_METRIC).interval
-    return None if ends is None else (scale.of(ends[0]), scale.of(ends[1]))
-
-
-def _x(scale: Scale) -> Spec:
-    return {
-        "field": "x",
-        "type": "quantitative",
-        "scale": scale.spec(),
-        "axis": {
-            "values": list(scale.ticks),
-            "format": NUMBER_FORMAT,
-            "title": scale.unit,
-            "grid": False,
-            "tickSize": 4,
-        },
-    }
-
-
-def _y(scale: Scale) -> Spec:
-    return {"field": "y", "type": "quantitative", "scale": scale.spec(), "axis": scale.axis()}
 
 
 def _finding(

@@ -6,27 +6,31 @@ a line through a bar's end is its interval.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from iolab.core.metric import Level, Metric
-from iolab.report.charts.bar_pattern import HATCHED, Box, doubt, hatching
 from iolab.report.charts.chart import (
     BOTTOM,
-    NUMBER_FORMAT,
-    PLOT_WIDTH,
-    WIDTH,
+    MIDDLE,
+    Boxes,
     Figure,
-    Scale,
-    Spec,
-    linear_scale,
-    top_level,
+    Mark,
+    Plot,
+    Points,
+    Rules,
+    Told,
+    Words,
 )
 from iolab.report.charts.lines import MAX_LINES
+from iolab.report.charts.scale import Scale, linear_scale, value_axis
 from iolab.report.numbers import clean, count, short
 from iolab.report.palette import INK, MUTED, Token
 from iolab.report.table import Table
+
+HATCHED: Final = "Hatched: not valid, as the mark on it tells."
+"""What a note says of a chart with such bars."""
 
 HEAD: Final = 8
 BAR: Final = 11
@@ -55,7 +59,7 @@ GROUPS_MAX: Final = 12
 class Bar:
     """One configuration's figure; `told` stands behind the number, as where it was reached.
 
-    `level` is None for what nobody judged.
+    `level` is None for what nobody judged, `title` the whole name where `name` is a short one.
     """
 
     name: str
@@ -63,6 +67,7 @@ class Bar:
     value: Metric
     level: Level | None = None
     told: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,44 +79,11 @@ class BarGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plot:
-    """The scale of the values, the unit in words, and the height of all bars."""
-
-    scale: Scale
-    unit: str
-    height: int
-
-    def x(self) -> Spec:
-        """A value along the bars."""
-        return {
-            "field": "x",
-            "type": "quantitative",
-            "scale": {**self.scale.spec(), "range": [BARS_START, BARS_END]},
-            "axis": {
-                "values": list(self.scale.ticks),
-                "format": NUMBER_FORMAT,
-                "title": self.unit,
-                "titleAnchor": "start",
-                "titleX": BARS_START,
-                "titleAlign": "left",
-                "domain": False,
-                "ticks": False,
-                "labelPadding": 6,
-            },
-        }
-
-    def y(self) -> Spec:
-        """A place in pixels from the top; strokes of hatching break only where there is a scale."""
-        ends = [0, self.height]
-        scale = {"domain": ends, "range": ends, "nice": False, "zero": False}
-        return {"field": "y", "type": "quantitative", "scale": scale, "axis": None}
-
-
-@dataclass(frozen=True, slots=True)
 class _Row:
-    """A bar with the middle of its place."""
+    """A bar with its group's title and the middle of its place."""
 
     bar: Bar
+    title: str
     y: float
 
 
@@ -141,23 +113,19 @@ def lying_bars(
     scale = linear_scale(bars[0].value.unit, [end for bar in bars for end in _ends(bar)], ticks=3)
     rows, titles, height = _places(drawn)
     unit = short(f"{scale.unit} for each {per}", TITLE_CHARACTERS) if per else scale.unit
-    plot = _Plot(scale, unit, height)
-    layers = [
-        *_bars(rows, plot),
-        *hatching([_box(row, scale) for row in rows if _is_doubted(row.bar)]),
-        *_intervals(rows, plot),
-        *_doubts(rows, plot),
-        *_texts(rows, titles, plot, named=named),
-    ]
+    x = replace(
+        value_axis(scale), title=unit, grid=True, line=False, first=BARS_START, last=BARS_END
+    )
+    marks = [*_bars(rows, scale), *_texts(rows, titles, scale, named=named)]
     return Figure(
         subject=subject,
         title=title,
         finding=finding,
         note=_note(bars, sum(len(one.bars) for one in groups) - len(bars)),
-        spec={**top_level(PLOT_WIDTH, height, top=HEAD), "layer": layers},
-        width=WIDTH,
+        plots=(Plot(height, marks, replace(x, title_left=True), top=HEAD),),
         height=HEAD + height + BOTTOM,
         table=table,
+        by_configuration=True,
     )
 
 
@@ -178,143 +146,69 @@ def _places(groups: Sequence[BarGroup]) -> tuple[list[_Row], list[tuple[str, flo
             titles.append((group.title, top + TITLE - 5))
             top += TITLE
         for bar in group.bars:
-            rows.append(_Row(bar, top + STEP / 2))
+            rows.append(_Row(bar, group.title, top + STEP / 2))
             top += STEP
         top += GAP
     return rows, titles, round(top)
 
 
-def _bars(rows: Sequence[_Row], plot: _Plot) -> list[Spec]:
-    """One layer for each colour."""
-    tokens = dict.fromkeys(row.bar.token for row in rows)
-    return [
-        {
-            "data": {
-                "values": [
-                    {
-                        "x": 0,
-                        "x2": _of(plot.scale, row.bar.value.value),
-                        "y": row.y - BAR / 2,
-                        "y2": row.y + BAR / 2,
-                    }
-                    for row in rows
-                    if row.bar.token == token
-                ]
-            },
-            "mark": {"type": "rect", "fill": token.stand_in, "stroke": None, "opacity": 1},
-            "encoding": {
-                "x": plot.x(),
-                "x2": {"field": "x2"},
-                "y": plot.y(),
-                "y2": {"field": "y2"},
-            },
-        }
-        for token in tokens
-    ]
+def _bars(rows: Sequence[_Row], scale: Scale) -> Iterator[Mark]:
+    """The bars of each colour, over them their intervals and the verdicts of doubted ones."""
+    for token in dict.fromkeys(row.bar.token for row in rows):
+        own = [row for row in rows if row.bar.token == token]
+        name = own[0].bar.title or own[0].bar.name
+        ends = [scale.of(row.bar.value.value or 0.0) for row in own]
+        places = [
+            (0.0, row.y - BAR / 2, end, row.y + BAR / 2) for row, end in zip(own, ends, strict=True)
+        ]
+        texts = [", ".join(filter(None, (row.title, row.bar.told))) for row in own]
+        told = Told(name, texts=texts)
+        yield Boxes(token=token, boxes=places, levels=[row.bar.level for row in own], told=told)
+        spread = [
+            (scale.of(row.bar.value.low or 0.0), row.y, scale.of(row.bar.value.high or 0.0), row.y)
+            for row in own
+            if _has_interval(row.bar)
+        ]
+        if spread:
+            yield Rules(token=INK, of=token, pieces=spread, width=1.2)
+        doubts = [
+            (end, row.y, row.bar.level)
+            for row, end in zip(own, ends, strict=True)
+            if row.bar.level and _is_doubted(row.bar)
+        ]
+        if doubts:
+            yield Points(
+                token=INK,
+                of=token,
+                places=[(end, y) for end, y, _ in doubts],
+                levels=[level for _, _, level in doubts],
+            )
 
 
 def _is_doubted(bar: Bar) -> bool:
     return bar.level in (Level.INDICATIVE, Level.INVALID)
 
 
-def _box(row: _Row, scale: Scale) -> Box:
-    """Where a bar stands."""
-    end = BARS_START + (BARS_END - BARS_START) * scale.share(_of(scale, row.bar.value.value))
-    return Box(BARS_START, row.y - BAR / 2, end, row.y + BAR / 2)
-
-
-def _intervals(rows: Sequence[_Row], plot: _Plot) -> list[Spec]:
-    values = [
-        {
-            "x": _of(plot.scale, row.bar.value.low),
-            "x2": _of(plot.scale, row.bar.value.high),
-            "y": row.y,
-        }
-        for row in rows
-        if _has_interval(row.bar)
-    ]
-    if not values:
-        return []
-    return [
-        {
-            "data": {"values": values},
-            "mark": {"type": "rule", "stroke": INK.stand_in, "strokeWidth": 1.2},
-            "encoding": {"x": plot.x(), "x2": {"field": "x2"}, "y": plot.y()},
-        }
-    ]
-
-
-def _doubts(rows: Sequence[_Row], plot: _Plot) -> list[Spec]:
-    """The marker of the verdict on bars that are not valid."""
-    layers: list[Spec] = []
-    for level in (Level.INDICATIVE, Level.INVALID):
-        values = [
-            {"x": _of(plot.scale, row.bar.value.value), "y": row.y}
-            for row in rows
-            if row.bar.level is level
-        ]
-        if values:
-            layers.append(
-                {
-                    "data": {"values": values},
-                    "mark": doubt(level),
-                    "encoding": {"x": plot.x(), "y": plot.y()},
-                }
-            )
-    return layers
-
-
 def _texts(
     rows: Sequence[_Row],
     titles: Sequence[tuple[str, float]],
-    plot: _Plot,
+    scale: Scale,
     *,
     named: bool,
-) -> list[Spec]:
+) -> Iterator[Mark]:
     """Titles over the groups, names before the bars, values behind them."""
-    before = [
-        {"y": row.y + 0.5, "text": short(row.bar.name, NAME_CHARACTERS)} for row in rows if named
-    ]
-    over = [{"y": y, "text": short(text, TITLE_CHARACTERS)} for text, y in titles]
-    mark = {"type": "text", "align": "left", "baseline": "middle", "fill": INK.stand_in}
-    text = {"field": "text", "type": "nominal"}
-    layers: list[Spec] = []
-    for doubted, beyond in ((False, _BEYOND), (True, _BEYOND_MARK)):
-        behind = [
-            {
-                "x": _of(plot.scale, max(_ends(one.bar))),
-                "y": one.y + 0.5,
-                "text": _told(one.bar, plot.scale),
-            }
-            for one in rows
-            if _is_doubted(one.bar) is doubted
-        ]
-        if behind:
-            layers.append(
-                {
-                    "data": {"values": behind},
-                    "mark": {**mark, "dx": beyond},
-                    "encoding": {"x": plot.x(), "y": plot.y(), "text": text},
-                }
-            )
-    if before:
-        layers.append(
-            {
-                "data": {"values": before},
-                "mark": {**mark, "align": "right", "fill": MUTED.stand_in},
-                "encoding": {"x": {"value": NAMES_END}, "y": plot.y(), "text": text},
-            }
-        )
+    for row in rows:
+        beyond = _BEYOND_MARK if _is_doubted(row.bar) else _BEYOND
+        place = (scale.of(max(_ends(row.bar))), row.y, _told(row.bar, scale))
+        of = row.bar.token
+        yield Words(token=INK, of=of, places=[place], dx=beyond, dy=MIDDLE + 0.5)
+    if named:
+        names = [(float(NAMES_END), row.y, short(row.bar.name, NAME_CHARACTERS)) for row in rows]
+        yield Words(token=MUTED, places=names, align="end", dy=MIDDLE + 0.5, fixed=True)
+    start = float(BARS_START) if named else 0.0
+    over = [(start, y, short(text, TITLE_CHARACTERS)) for text, y in titles]
     if over:
-        start = BARS_START if named else 0
-        layers.append(
-            {
-                "data": {"values": over},
-                "mark": {**mark, "baseline": "alphabetic"},
-                "encoding": {"x": {"value": start}, "y": plot.y(), "text": text},
-            }
-        )
-    return layers
+        yield Words(token=INK, places=over, fixed=True)
 
 
 def _told(bar: Bar, scale: Scale) -> str:
@@ -322,11 +216,6 @@ def _told(bar: Bar, scale: Scale) -> str:
     number = f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
     told = clean(f"{number} {bar.told}")
     return told if len(told) <= TOLD_CHARACTERS else number
-
-
-def _of(scale: Scale, value: float | None) -> float:
-    """A value in the scale's unit, to six digits."""
-    return float(f"{scale.of(value or 0.0):.6g}")
 
 
 def _has_interval(bar: Bar) -> bool:

@@ -25,6 +25,7 @@ const drawn = (name, attributes) => {
 const number = (value) => typeof value !== "number" ? String(value ?? "–")
   : value.toLocaleString("en", { maximumSignificantDigits: 4 });
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+const leaves = (group) => group.querySelectorAll("path, line, text");
 const placed = (one) => /^translate\(([-\d.e]+)[ ,]+([-\d.e]+)\)(.*)$/
   .exec(one.getAttribute("transform") || "");
 
@@ -68,7 +69,6 @@ function ready(chart) {
     if (!group || !plot) return;
     const places = placesOf(group);
     const at = told.axes[mark.x];
-    if (places.length !== at.length) return;
     const points = places.map(([px, py], i) => pointOf(mark, at[i], i, px, py));
     points.sort((a, b) => a.px - b.px);
     chart.marks.push({ name: mark.n || "", plot, group, points, single: Boolean(mark.r) });
@@ -79,12 +79,10 @@ function ready(chart) {
 
 function plotOf(chart, told, index) {
   const group = chart.svg.querySelector(`[data-plot="${index}"]`);
-  const first = group && group.querySelector("[data-m]");
-  if (!first) return null;
-  const inner = first.parentElement;
+  if (!group.querySelector("[data-m]")) return null;
   const over = drawn("g", { class: "over" });
-  inner.append(over);
-  return { ...told, index, chart, group, inner, over, a: 0, b: told.w, moved: null, fresh: [] };
+  group.append(over);
+  return { ...told, index, chart, group, over, a: 0, b: told.w, moved: null, fresh: [] };
 }
 
 function pointOf(mark, x, i, px, py) {
@@ -95,7 +93,7 @@ function pointOf(mark, x, i, px, py) {
 
 function placesOf(group) {
   const found = [];
-  for (const one of group.children) {
+  for (const one of leaves(group)) {
     const move = placed(one);
     if (move) found.push([Number(move[1]), Number(move[2])]);
     else if (one.getAttribute("fill") && one.getAttribute("fill") !== "none") {

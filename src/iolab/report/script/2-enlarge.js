@@ -51,7 +51,7 @@ function movedBy(plot) {
   const found = [];
   for (const group of plot.group.querySelectorAll("[data-m]")) {
     group.setAttribute("clip-path", `url(#${clipOf(plot)})`);
-    for (const one of group.children) found.push(...moving(one));
+    for (const one of leaves(group)) found.push(...moving(one));
   }
   for (const group of plot.group.querySelectorAll("[data-x]")) {
     for (const one of group.children) {
@@ -97,7 +97,7 @@ function clipOf(plot) {
     plot.clip = `enlarged-${++clips}`;
     const clip = drawn("clipPath", { id: plot.clip });
     clip.append(drawn("rect", { x: -4, y: -60, width: plot.w + 8, height: plot.h + 120 }));
-    plot.inner.append(clip);
+    plot.group.append(clip);
   }
   return plot.clip;
 }

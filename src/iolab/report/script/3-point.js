@@ -2,7 +2,7 @@
 // same moment in all of them.
 
 const local = (plot, event) => new DOMPoint(event.clientX, event.clientY)
-  .matrixTransform(plot.inner.getScreenCTM().inverse());
+  .matrixTransform(plot.group.getScreenCTM().inverse());
 const seen = (plot, x) => (x - plot.a) * plot.w / (plot.b - plot.a);
 const isShown = (mark) => !mark.group.classList.contains("off");
 const isIn = (plot, one) => one.px >= plot.a - 0.5 && one.px <= plot.b + 0.5;
@@ -18,7 +18,7 @@ function nearest(chart, event) {
   const plot = plotAt(chart, event);
   if (!plot) return null;
   const at = local(plot, event);
-  const unit = plot.inner.getScreenCTM().a;
+  const unit = plot.group.getScreenCTM().a;
   let best = null;
   for (const mark of chart.marks) {
     if (mark.plot !== plot || !isShown(mark)) continue;
@@ -38,11 +38,10 @@ function xText(chart, plot, one) {
     const percent = 100 - 100 * 10 ** -one.x;
     return `${number(Number(percent.toFixed(Math.max(1, Math.ceil(one.x)))))} %`;
   }
-  const near = plot.k === "ordinal" ? plot.w : 0.8;
   let best = null;
   for (const label of plot.group.querySelectorAll('[data-x="label"] text')) {
     const far = Math.abs(Number((placed(label) || [0, 1e9])[1]) - seen(plot, one.px));
-    if (far < near && (!best || far < best.far)) best = { far, text: label.textContent };
+    if (far < 0.8 && (!best || far < best.far)) best = { far, text: label.textContent };
   }
   return best ? best.text : number(one.x);
 }
@@ -134,7 +133,7 @@ function lines(chart, x, own) {
 
 function place(plot, one) {
   const at = new DOMPoint(seen(plot, clamp(one.px, plot.a, plot.b)), one.py)
-    .matrixTransform(plot.inner.getScreenCTM());
+    .matrixTransform(plot.group.getScreenCTM());
   const { width, height } = tip.getBoundingClientRect();
   const room = document.documentElement.clientWidth;
   const left = at.x + 14 + width > room ? at.x - 14 - width : at.x + 14;
