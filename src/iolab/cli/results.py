@@ -181,9 +181,9 @@ def results_screen(
 
 
 def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
-    """Every result in full: all metrics, each host, every check that looked.
+    """Every result on half a screen: all metrics, each host, what objects, and what else looked.
 
-    What a valid check rests on is in the report and in `show --json`.
+    What a valid check says and rests on is in the report's appendix and in `show --json`.
     """
     for result in results:
         yield ""
@@ -198,18 +198,35 @@ def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
             yield from _hosts(result)
         yield from node_details(result)
         yield plain(result.verdict.rests_on, QUIET_STYLE)
-        yield _checks(result)
+        yield from _checks(result)
 
 
 def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
-    """Every metric that has a value, with its interval; of one direction alone that is no news."""
-    known = {key: metric for key, metric in metrics.items() if metric.value is not None}
-    return [
-        (metric_words(key), _with_interval(metric))
-        for key, metric in known.items()
-        if not (key.startswith(_WAYS) and known.get(key.partition("_")[2]) == metric)
-    ]
+    """Every metric that has a value, with its interval, a line for each of what was measured.
 
+    Of one direction alone that is no news.
+    """
+    known = {key: metric for key, metric in metrics.items() if metric.value is not None}
+    lines: dict[str, list[str]] = {}
+    for key, metric in sorted(known.items(), key=lambda one: "lat_ns" in one[0]):
+        if key.startswith(_WAYS) and known.get(key.partition("_")[2]) == metric:
+            continue
+        mark = next((mark for mark in _MARKS if mark in key), key)
+        subject, _, what = key.partition(mark)
+        name = f"{_MARKS.get(mark, metric_words(mark))}{what.replace('_', '.')}".strip()
+        text = f"{name} {_with_interval(metric)}".strip()
+        lines.setdefault(subject.strip("_").replace("_", " ") or "all", []).append(text)
+    return [(subject, ", ".join(parts)) for subject, parts in lines.items()]
+
+
+_MARKS: Final = {
+    "lat_ns_": "",
+    "ops_per_s_whole": "over the whole phase ",
+    "ops_per_s": "",
+    "bw_bytes_per_s": "",
+    "iops": "",
+}
+"""What a metric's key says of a subject, and the words before its value beside the unit."""
 
 _WAYS: Final = tuple(f"{direction.name.lower()}_" for direction in Direction)
 
@@ -233,17 +250,30 @@ def _hosts(result: Result) -> Iterator[RenderableType]:
         )
 
 
-def _checks(result: Result) -> RenderableType:
-    """Every check that looked, the gravest first; under what objects the evidence."""
-    looked = [check for check in result.verdict.checks if check.level is not None]
+def _checks(result: Result) -> Iterator[RenderableType]:
+    """What objects, the gravest first, with its evidence; the codes of what found nothing."""
+    looked = sorted(
+        (check for check in result.verdict.checks if check.level is not None),
+        key=lambda check: -check.rank,
+    )
     rows: list[list[Text | str]] = []
-    for check in sorted(looked, key=lambda check: -check.rank):
-        told = verdict(check.level) if check.level else ""
-        rows.append([told, plain(check.code), plain(check.says)])
-        if check.rank > Level.VALID.rank and check.evidence:
+    for check in looked:
+        if check.level is None or check.rank == Level.VALID.rank:
+            continue
+        rows.append(
+            [
+                verdict(check.level),
+                plain(check.code, "bold").append(f": {one_line(check.says)}", "not bold"),
+            ]
+        )
+        if check.evidence:
             evidence = ", ".join(f"{name}={_brief(one)}" for name, one in check.evidence.items())
-            rows.append(["", "", plain(evidence, QUIET_STYLE)])
-    return table([Heading("level"), Heading("check"), Heading("says", main=True)], rows)
+            rows.append(["", plain(evidence, QUIET_STYLE)])
+    fine = [check.code for check in looked if check.rank == Level.VALID.rank]
+    if fine:
+        rows.append([verdict(Level.VALID), plain(", ".join(fine), QUIET_STYLE)])
+    if rows:
+        yield table([Heading(""), Heading("", main=True)], rows)
 
 
 def _brief(value: float | str | None) -> str:
