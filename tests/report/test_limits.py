@@ -41,7 +41,9 @@ def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
     assert shares == ["93 %", "42 %", "65 %", "–", "2.6 %"]
     assert first["In flight"].text.endswith(" of 64")
     assert group.table is not None
-    assert len(group.table.rows) == len(rows)
+    assert len(group.table.rows) < len(rows)  # what they have in common stands once
+    told = ", ".join(row[1].text for row in group.table.rows)
+    assert all(row["Workload"].text in told for row in rows)
     assert all(row[-1].text.endswith(".") for row in group.table.rows)  # what to do next
     texts = [cell.text for cell in names.rows[0]]
     assert texts[2:] == ["nvme1n1 of client-1", "3 of client-1", "ens1f0np0 in of client-1"]
@@ -54,9 +56,9 @@ def test_one_configuration_is_not_named() -> None:
     (group,) = section.groups
     assert group.table is not None
     assert "Configuration" not in [column.title for column in group.table.columns]
-    by_name = {row[0].text: row[1].text for row in group.table.rows}
-    assert by_name["Read latency"] == "one I/O at a time"
-    assert by_name["Read bandwidth"] == "not known"
+    by_limit = {row[0].text: row[1].text for row in group.table.rows}
+    assert "Read latency" in by_limit["one I/O at a time"]
+    assert "Read bandwidth" in by_limit["not known"]
 
 
 def test_the_page_and_its_text_have_the_section() -> None:

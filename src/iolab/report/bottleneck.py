@@ -71,15 +71,18 @@ def seen_words(seen: Watched) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
+_TOLD: Final = (
+    (Resource.DEVICE, "device {name} {share} busy"),
+    (Resource.PROCESSORS, "processors {share} busy"),
+    (Resource.CORE, "busiest core {share}"),
+    (Resource.JOB, "each job {share} of a core"),
+    (Resource.PORT, "port {name} {share} full"),
+)
+"""Resources in the order told, with what is said of each."""
+
+
 def _seen(seen: Watched) -> Iterator[str]:
-    told = (
-        (Resource.DEVICE, "device {name} {share} busy"),
-        (Resource.PROCESSORS, "processors {share} busy"),
-        (Resource.CORE, "busiest core {share}"),
-        (Resource.JOB, "each job {share} of a core"),
-        (Resource.PORT, "port {name} {share} full"),
-    )
-    for resource, text in told:
+    for resource, text in _TOLD:
         use = seen.most(resource)
         if use is not None and use.share is not None and use.share >= QUIET:
             yield text.format(name=use.name, share=part(use.share))
@@ -338,14 +341,34 @@ def limits(
 
 
 def next_table(study: Study, found: Sequence[Limited], points: Sequence[PointSummary]) -> Table:
-    """What limits each best point, what tells it, and what to do about it."""
-    several = len(study.configurations) > 1
-    rows = tuple(
-        (*_names(study, one), Cell(_limit(one)), Cell(_evidence(one)), Cell(_next(one, points)))
-        for one in found
+    """What limits the best points, which, what tells it, and what to do about it.
+
+    Points that have the limit and the next step in common share a row.
+    """
+    rows: dict[tuple[str, str], list[Limited]] = {}
+    for one in found:
+        rows.setdefault((_limit(one), _next(one, points)), []).append(one)
+    cells = tuple(
+        (Cell(limit), Cell(_whose(study, alike, found)), Cell(_evidence(alike)), Cell(step))
+        for (limit, step), alike in rows.items()
     )
-    heads = (*_heads(several=several), "Limited by", "Evidence", "What to do next")
-    return Table("Bottlenecks", columns(heads), rows)
+    heads = ("Limited by", "Workloads", "Evidence", "What to do next")
+    return Table("Bottlenecks", columns(heads), cells)
+
+
+def _whose(study: Study, some: Sequence[Limited], every: Sequence[Limited]) -> str:
+    """Which of all best points these are: a workload alone where all its configurations are."""
+    titles = {known.id: known.title for known in study.configurations}
+    names = {known.id: known.title for known in study.workloads}
+    if len(some) == len(every) > 1:
+        return "all"
+    parts = []
+    for workload in dict.fromkeys(one.workload for one in some):
+        here = [one.configuration for one in some if one.workload == workload]
+        of = [one.configuration for one in every if one.workload == workload]
+        whose = "" if len(here) == len(of) else f" ({', '.join(titles.get(i, i) for i in here)})"
+        parts.append(f"{names.get(workload, workload)}{whose}")
+    return ", ".join(parts)
 
 
 def _next(one: Limited, points: Sequence[PointSummary]) -> str:
@@ -389,14 +412,38 @@ def next_step(one: Limited) -> str:
     return told[one.decision.cause]
 
 
-def _evidence(one: Limited) -> str:
-    """The busiest resource, the latency at the device, and what more load did."""
-    parts = list(islice(_seen(one.seen), 1))
-    at_device = one.seen.flight.at_device if one.seen.flight else None
-    parts += [] if at_device is None else [f"{part(at_device)} of latency at the device"]
-    step = one.decision.step
-    parts += [step_words(step.axis, step.load, step.further, step.gain)] if step else []
+def _evidence(alike: Sequence[Limited]) -> str:
+    """The busiest resource, the latency at the device, and what more load did.
+
+    Of several the range of each, without what more load did to each of them.
+    """
+    first = alike[0]
+    if len(alike) == 1:
+        parts = [*islice(_seen(first.seen), 1)]
+        at_device = first.seen.flight.at_device if first.seen.flight else None
+        parts += [] if at_device is None else [f"{part(at_device)} of latency at the device"]
+        step = first.decision.step
+        parts += [step_words(step.axis, step.load, step.further, step.gain)] if step else []
+        return "; ".join(parts) or NOTHING
+    parts = []
+    for resource, text in _TOLD:
+        uses = [one.seen.most(resource) for one in alike]
+        shares = [use.share for use in uses if use is not None and use.share is not None]
+        names = {use.name for use in uses if use is not None}
+        if len(shares) == len(alike) and min(shares) >= QUIET:
+            name = names.pop() if len(names) == 1 else ""
+            parts = [text.format(name=name, share=_range(shares)).replace("  ", " ")]
+            break
+    there = [one.seen.flight.at_device for one in alike if one.seen.flight]
+    known = [share for share in there if share is not None]
+    parts += [f"{_range(known)} of latency at the device"] if len(known) == len(alike) else []
     return "; ".join(parts) or NOTHING
+
+
+def _range(shares: Sequence[float]) -> str:
+    """`88 to 99 %`, or the one share that all have."""
+    low, high = part(min(shares)), part(max(shares))
+    return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
 def limits_table(study: Study, found: Sequence[Limited], anchors: Mapping[DetailKey, str]) -> Table:

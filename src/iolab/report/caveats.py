@@ -9,10 +9,10 @@ from typing import Final
 
 from iolab.core.metric import CheckResult, Level, Result
 from iolab.core.study import Study
-from iolab.report.numbers import axis_label, count, listing
+from iolab.report.numbers import axis_label, count
 
-NAMES_SHOWN: Final = 4
-"""Runs named with an objection; the others are counted."""
+NAMES_SHOWN: Final = 3
+"""Runs named with an objection; more are counted: the table of runs has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,13 @@ def objections(
 
 
 def where(item: Objection) -> str:
-    """To which runs an objection was made, in words."""
+    """To which runs an objection was made, in words: their names where they are few."""
     if item.everywhere:
         return f"all {count(item.total, 'run')}" if item.total > 1 else "the only run"
-    names = listing([whose_run(result, item.names) for result in item.runs], NAMES_SHOWN)
-    return f"{len(item.runs)} of {count(item.total, 'run')}: {names}"
+    told = f"{len(item.runs)} of {count(item.total, 'run')}"
+    if len(item.runs) > NAMES_SHOWN:
+        return told
+    return f"{told}: {'; '.join(whose_run(result, item.names) for result in item.runs)}"
 
 
 def whose_run(result: Result, names: Mapping[str, str]) -> str:

@@ -231,14 +231,12 @@ def _run(part: RunPart, names: Mapping[str, str], figures: _Figures | None) -> d
 
 
 def _checks(result: Result) -> Table:
-    """Every check of a run, worst first, with its evidence."""
+    """Every check of a run that looked, worst first, with its evidence."""
     checks = sorted(result.verdict.checks, key=lambda check: -check.rank)
     cells = tuple(
-        (
-            verdict_cell(one.level) if one.level else Cell(one.word),
-            *row(one.code, one.says, evidence_text(one.evidence)),
-        )
+        (verdict_cell(one.level), *row(one.code, one.says, evidence_text(one.evidence)))
         for one in checks
+        if one.level
     )
     heads = columns(("Verdict", "Check", "What it says", "Evidence"))
     return Table(result.verdict.rests_on, heads, cells)

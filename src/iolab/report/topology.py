@@ -22,10 +22,10 @@ ROW: Final = 92
 ROWS_MOST: Final = 4
 """Configurations drawn; the table beside it has all."""
 
-LINE_CHARACTERS: Final = 34
-"""What fits into a box at 12 units."""
+LINE_CHARACTERS: Final = 44
+"""What fits into a box at 11 units."""
 
-_BOX: Final = 250
+_BOX: Final = 290
 _BOX_HEIGHT: Final = 66
 
 
@@ -81,7 +81,7 @@ def _is_remote(one: Configuration, facts: Sequence[HostFacts]) -> bool:
 def _storage(one: Configuration, facts: Sequence[HostFacts]) -> _Side:
     """Nodes and drives as the study tells them, else the file system and its devices."""
     target = facts[0].target
-    where = "" if target is None else f"{target.fs_type} at {target.path}"
+    where = "" if target is None else f"{target.fs_type} at {_end(target.path)}"
     told = [f"{name} {text}" for name, text in one.hardware]
     if one.nodes:
         raw = one.capacity.raw_tb
@@ -102,6 +102,17 @@ def _storage(one: Configuration, facts: Sequence[HostFacts]) -> _Side:
         f"{number} × {model} {format_bytes(size)}" for (model, size), number in models.items()
     )
     return _Side(where, (" on ".join(target.devices), drives))
+
+
+def _end(path: str) -> str:
+    """The last folders of a path that is too long for a box."""
+    most = LINE_CHARACTERS - len("bcachefs at ")
+    if len(path) <= most:
+        return path
+    parts = path.split("/")
+    while len(parts) > 1 and len("/".join(("…", *parts))) > most:
+        del parts[0]
+    return "/".join(("…", *parts))
 
 
 def _drawn(rows: Mapping[tuple[_Side, str, _Side], Sequence[str]]) -> Topology:
@@ -150,6 +161,6 @@ def _box(side: _Side, x: float, y: float) -> str:
 def _text(text: str, x: float, y: float, *, bold: bool = False, anchor: str = "start") -> str:
     weight = ' font-weight="600"' if bold else ""
     return (
-        f'<text x="{x:g}" y="{y:g}" font-size="12" text-anchor="{anchor}"{weight} '
+        f'<text x="{x:g}" y="{y:g}" font-size="11" text-anchor="{anchor}"{weight} '
         f'fill="currentColor">{escape(short(text, LINE_CHARACTERS))}</text>'
     )
