@@ -141,7 +141,7 @@ def test_hosts_and_versions_that_differ_are_shown_first_and_forbid_nothing(
         ("hosts", "kernel", "6.1.0", "6.12.0", False),
     ]
     text = call("compare", baseline, other).stdout
-    assert text.index("6.12.0") < text.index("iops")
+    assert text.index("6.12.0") < text.index("IOPS")
 
 
 def test_invalid_runs_are_not_compared(tmp_path: Path, baseline: Path) -> None:
@@ -202,7 +202,7 @@ def test_it_is_printed_for_other_programs(slower: Path, baseline: Path) -> None:
     assert [row["verdict"] for row in rows] == ["worse"] * 4
     assert float(rows[0]["ratio"]) == pytest.approx(0.9, rel=0.01)
     lines = call("compare", baseline, slower, "--format", "markdown").stdout.splitlines()
-    assert lines[4].startswith("| workload-1, iodepth 1, bs 4k | iops |")
+    assert lines[4].startswith("| workload-1, iodepth 1, bs 4k | IOPS |")
 
 
 def deeper(plan: Plan) -> Plan:

@@ -64,7 +64,7 @@ def choose(
     ] = SCALING,
     as_json: AsJson = False,
 ) -> None:
-    """Say which configurations serve what is needed, with how many nodes, and why others do not."""
+    """Say which configurations serve what is needed, and why."""
     from iolab.cli.output import result_json, result_screen
     from iolab.published.choose import best_first, currencies_of, fit
 

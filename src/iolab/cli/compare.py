@@ -159,7 +159,7 @@ def compare(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare a candidate with a baseline, point by point, with intervals."""
+    """Compare two sessions point by point, with intervals."""
     from iolab.analysis.comparison import compare_sides
     from iolab.errors import ExitCode
     from iolab.stats.comparison import Verdict
@@ -269,14 +269,14 @@ def _rows(compared: Compared) -> Iterator[RenderableType]:
     reasons = _reasons(compared.rows)
     points: dict[str, list[list[Text | str]]] = {}
     for row in compared.rows:
-        point, metric, *cells, said = row_texts(row)
+        point, _, *cells, said = row_texts(row)
         note = reasons.get(row.comparison.reason)
         told = Text(said, style=_style(row.comparison.verdict))
         told.append(f" {note}" if note else "", style="dim")
         runs = "/".join(map(str, row.comparison.runs))
         points.setdefault(point, []).append(
             [
-                plain(f"  {metric_word(metric)}"),
+                plain(f"  {metric_word(row.metric)}"),
                 *map(plain, cells),
                 plain(runs),
                 told,
@@ -374,7 +374,7 @@ def history(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say where the level of a point changed over many sessions, or that nothing did."""
+    """Say where results changed over many sessions."""
     from iolab.analysis.history import forbidding, track
     from iolab.cli.output import result_json, result_screen
     from iolab.errors import UsageError
@@ -488,7 +488,7 @@ def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableTyp
         yield from _changes(tracked, one)
     if details:
         for one in tracked.series:
-            yield title(f"{point_text(one.workload, one.axis)}: {one.metric}")
+            yield title(f"{point_text(one.workload, one.axis)}: {metric_word(one.metric)}")
             yield _values(tracked, one)
             yield ""
     yield title(summary_text(tracked))
@@ -496,13 +496,14 @@ def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableTyp
 
 def _changes(tracked: Tracked, series: Series) -> Iterator[RenderableType]:
     """Each change of a series with what the session has otherwise than the one before."""
+    from iolab.loads.keyvalue.charts import metric_word
     from iolab.report.comparison import day, point_text, ratio_text
     from iolab.report.terminal import QUIET_STYLE, plain, title
 
     for change in series.found.changes:
         place = series.values[change.index].session
         side = tracked.sessions[place]
-        yield title(f"{point_text(series.workload, series.axis)}: {series.metric}")
+        yield title(f"{point_text(series.workload, series.axis)}: {metric_word(series.metric)}")
         yield plain(
             f"  {ratio_text(change.ratio)} from {side.name} on, "
             f"{day(side.created_real_ns)} UTC (p = {change.p:.2g})"

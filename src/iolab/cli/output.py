@@ -85,6 +85,11 @@ def console(stream: TextIO, canvas: TextIO | None = None) -> Console:
     )
 
 
+def width() -> int:
+    """How many columns standard output has."""
+    return console(sys.stdout).width
+
+
 def settle_streams() -> None:
     """Let no stream that is closed, no width of nothing and no character end the program."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):

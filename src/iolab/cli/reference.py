@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -14,11 +14,15 @@ from iolab.cli.options import AsJson
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
     from iolab.published.audit.document import Published
     from iolab.published.audit.relations import Agreement, Outcome
     from iolab.report.table import Table
 
+
+RECORDS_MAX: Final = 4
+"""Rows of a table too wide for the terminal that are shown as a line for each column."""
 
 SECTION_ROWS_MAX: Final = 64
 """Published tables are short; the rest of a longer one stands in its file."""
@@ -33,7 +37,7 @@ def reference(
     toml: Annotated[bool, typer.Option("--toml", help="Print the set's file as it ships.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the published results that come with iolab, or show one set of them."""
+    """Show the published results that come with iolab."""
     from iolab.cli.output import raw_result, result_json, result_screen
     from iolab.cli.studies import find_published, open_published, published_ids
     from iolab.errors import UsageError
@@ -98,15 +102,36 @@ def _set(published: Published) -> Iterator[RenderableType]:
 
 
 def _table(one: Table) -> RenderableType:
-    """The first rows; a verdict is a word as any other here."""
-    from iolab.report.terminal import Heading, plain, table
+    """The first rows, in a form that fits: as columns, as records of a few, or in groups."""
+    from iolab.cli.output import width
+    from iolab.report.terminal import GAP, Grouped, Heading, pairs, plain, table, title
 
-    headings = [
-        Heading(column.title, number=column.number, main=not column.number)
-        for column in one.columns
-    ]
     rows = one.rows[:SECTION_ROWS_MAX]
-    return table(headings, [[plain(cell.text) for cell in row] for row in rows])
+    kept = [at for at, _ in enumerate(one.columns) if any(row[at].level is None for row in rows)]
+    sizes = [max(len(one.columns[at].title), *(len(row[at].text) for row in rows)) for at in kept]
+    headings = [
+        Heading(
+            one.columns[at].title, number=one.columns[at].number, main=not one.columns[at].number
+        )
+        for at in kept
+    ]
+    if sum(sizes) + GAP * (len(sizes) - 1) <= width():
+        return table(headings, [[plain(row[at].text) for at in kept] for row in rows])
+    if len(rows) <= RECORDS_MAX:
+        records = [
+            (one.columns[at].title, ", ".join(dict.fromkeys(row[at].text for row in rows)))
+            if len({row[at].text for row in rows}) == 1
+            else (one.columns[at].title, " | ".join(row[at].text for row in rows))
+            for at in kept
+        ]
+        return pairs(records)
+    groups: dict[str, list[list[Text | str]]] = {}
+    for row in rows:
+        groups.setdefault(row[kept[0]].text, []).append(
+            [plain(f"  {row[kept[1]].text}"), *(plain(row[at].text) for at in kept[2:])]
+        )
+    heads = [replace(head, spare=place > 2) for place, head in enumerate(headings[1:])]
+    return Grouped(heads, [(title(name), some) for name, some in groups.items()])
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
@@ -165,7 +190,7 @@ def audit(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check sets of results for inner consistency, by computing one figure from others."""
+    """Check whether the figures of a set of results agree."""
     from iolab.cli.output import result_json, result_screen
     from iolab.cli.studies import published_ids
     from iolab.errors import ExitCode

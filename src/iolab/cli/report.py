@@ -103,7 +103,7 @@ def report(
     ] = PaperName.A4,
     as_json: AsJson = False,
 ) -> None:
-    """Write the report of a session, or of several, as one HTML file, as PDF, or as Markdown."""
+    """Write the report of sessions as HTML, PDF or Markdown."""
     from iolab.cli.output import result, result_json
 
     forms = {"html": html, "pdf": pdf, "md": markdown, "figures": figures}

@@ -49,7 +49,7 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Show the sessions of a directory in a browser, also those that run."""
+    """Show sessions in a browser, also those that run."""
     from iolab.errors import UsageError
     from iolab.study.wording import shown
 

@@ -195,7 +195,7 @@ def explain(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a check means, how it decides, and what to do about it."""
+    """Say what a check means, and what to do about it."""
     from iolab.cli.output import result_json, result_screen
 
     pages = _pages()

@@ -362,13 +362,19 @@ def _whose(study: Study, some: Sequence[Limited], every: Sequence[Limited]) -> s
     names = {known.id: known.title for known in study.workloads}
     if len(some) == len(every) > 1:
         return "all"
-    parts = []
-    for workload in dict.fromkeys(one.workload for one in some):
+    owners = {
+        workload: [one.configuration for one in every if one.workload == workload]
+        for workload in dict.fromkeys(one.workload for one in some)
+    }
+    parts: dict[str, list[str]] = {}
+    for workload, of in owners.items():
         here = [one.configuration for one in some if one.workload == workload]
-        of = [one.configuration for one in every if one.workload == workload]
-        whose = "" if len(here) == len(of) else f" ({', '.join(titles.get(i, i) for i in here)})"
-        parts.append(f"{names.get(workload, workload)}{whose}")
-    return ", ".join(parts)
+        for whose in [""] if len(here) == len(of) else here:
+            parts.setdefault(whose, []).append(names.get(workload, workload))
+    return "; ".join(
+        f"{titles.get(whose, whose)}: {', '.join(workloads)}" if whose else ", ".join(workloads)
+        for whose, workloads in parts.items()
+    )
 
 
 def _next(one: Limited, points: Sequence[PointSummary]) -> str:

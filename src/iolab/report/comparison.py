@@ -19,6 +19,7 @@ from iolab.analysis.history import FALSE_ALARMS, Series, Tracked
 from iolab.analysis.points import Axis
 from iolab.core.metric import Metric
 from iolab.report.numbers import axis_label, count, show
+from iolab.report.phrases import metric_words
 from iolab.report.results import csv_cell, markdown_row
 from iolab.stats.changes import MAGNITUDE_LEAST, Change
 from iolab.stats.comparison import NOISE_THRESHOLD, SAME_WITHIN, Verdict
@@ -88,7 +89,7 @@ def row_texts(row: Row) -> tuple[str, ...]:
     found = row.comparison
     return (
         point_text(row.workload, row.axis),
-        row.metric,
+        metric_words(row.metric),
         show(row.baseline),
         show(row.candidate),
         ratio_text(found.ratio),
@@ -100,7 +101,7 @@ def row_texts(row: Row) -> tuple[str, ...]:
 def summary_texts(one: Summary) -> tuple[str, str, str]:
     """The geometric mean for people: of what, the ratio, its interval."""
     overall = one.overall
-    what = f"geometric mean of {one.metric} over {one.rows} points"
+    what = f"geometric mean of {metric_words(one.metric)} over {one.rows} points"
     return what, ratio_text(overall.ratio), interval_text(overall.low, overall.high)
 
 

@@ -225,7 +225,8 @@ def hardware_table(facts: Mapping[str, HostFacts]) -> Table:
     if len(told) > SIDE_BY_SIDE:
         return Table("Hosts", columns(heads), tuple(row(*one) for one in told))
     heading, *rows = (row(head, *(one[place] for one in told)) for place, head in enumerate(heads))
-    return Table("Hosts", tuple(Column(cell.text) for cell in heading), tuple(rows))
+    known = tuple(one for one in rows if any(cell.text != NOTHING for cell in one[1:]))
+    return Table("Hosts", tuple(Column(cell.text) for cell in heading), known)
 
 
 _TOLD: Final = ("Processor", "Memory", "Network", "Disks", "System", "Virtual machine")

@@ -104,24 +104,27 @@ def method_table(kinds: Kinds, study: Study, plan: Plan) -> Table:
         if method.order is Order.RANDOMISED
         else "as written"
     )
-    files = ", ".join(
-        f"{data_set.id}: {count(len(data_set.file_names()), 'file')} of "
+    files = dict.fromkeys(
+        f"{count(len(data_set.file_names()), 'file')} of "
         f"{format_bytes(data_set.bytes_per_host // len(data_set.file_names()))} on each host"
         for data_set in plan.data_sets
     )
-    layout = files or NOTHING
+    layout = ", ".join(files) or NOTHING
     has_files = any(kinds.making(one).lays_out_files for one in study.workloads)
     caches = "dropped and verified before every run that reads" if method.drop_caches else "kept"
     rows = (
         row("Runs", f"{len(plan.runs)}: {len(plan.points)} points, repeats: {method.repeats}"),
         *_times(method),
-        row("Settle", f"{format_duration_s(method.settle_s)} of rest after each run"),
+        *(
+            (row("Settle", f"{format_duration_s(method.settle_s)} of rest after each run"),)
+            if method.settle_s
+            else ()
+        ),
         *_left_out(method),
         row("Order", order),
         row("Caches", caches),
         *((row("Files", layout),) if has_files else ()),
         row("Telemetry", f"every {study.telemetry.interval_ms / 1000:g} s"),
-        row("Scale", study.scale),
     )
     return Table("Method", columns(("What", "How")), rows)
 

@@ -45,6 +45,7 @@ from iolab.report.charts.lines import (
 from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.numbers import NOTHING, axis_label, count, show
 from iolab.report.page_parts import BestFigure, ChartGroup
+from iolab.report.phrases import metric_words
 from iolab.report.points import metric_document
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
 
@@ -70,7 +71,7 @@ _METRIC_WORDS: Final = {
 
 def metric_word(key: str) -> str:
     """A metric for people: `read p99`."""
-    return _METRIC_WORDS.get(key, key)
+    return _METRIC_WORDS.get(key) or metric_words(key)
 
 
 def key_gains(study: Study, groups: Sequence[Group]) -> tuple[Gains, ...]:
