@@ -7,7 +7,7 @@ from typing import Final
 
 from iolab.analysis import judge as judging
 from iolab.analysis.view import RunView
-from iolab.cli.kinds import ANALYSES
+from iolab.cli.kinds import analyses
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result, Verdict
 from iolab.core.run import RunRecord
@@ -15,9 +15,9 @@ from iolab.core.workload import Job
 from iolab.loads.keyvalue.workload import KeyValueJob
 from iolab.loads.metadata.workload import MetadataJob
 
-CHECKS: Final = ANALYSES.checks(Job)
-METADATA_CHECKS: Final = ANALYSES.checks(MetadataJob)
-KEY_VALUE_CHECKS: Final = ANALYSES.checks(KeyValueJob)
+CHECKS: Final = analyses().checks(Job)
+METADATA_CHECKS: Final = analyses().checks(MetadataJob)
+KEY_VALUE_CHECKS: Final = analyses().checks(KeyValueJob)
 
 EVERY_CHECK: Final = tuple(
     {made.code: made for made in (*KEY_VALUE_CHECKS, *METADATA_CHECKS, *CHECKS)}.values()
@@ -27,9 +27,9 @@ EVERY_CHECK: Final = tuple(
 
 def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
     """The run's result."""
-    return judging.judge(record, facts, ANALYSES)
+    return judging.judge(record, facts, analyses())
 
 
 def verdict_of(view: RunView) -> Verdict:
     """The verdict alone."""
-    return judging.verdict_of(view, ANALYSES)
+    return judging.verdict_of(view, analyses())

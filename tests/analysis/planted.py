@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from iolab.cli.kinds import ANALYSES
+from iolab.cli.kinds import analyses
 from iolab.core.generator import VerifyTotals
 from iolab.core.host import HostFacts, Role
 from iolab.core.metric import Level, Verdict
@@ -80,7 +80,7 @@ class Session:
 
     def verdict(self) -> Verdict:
         """What is said of it, the way a session's results are judged."""
-        return verdict_of(ANALYSES.view(self.record, self.facts, self.telemetry))
+        return verdict_of(analyses().view(self.record, self.facts, self.telemetry))
 
 
 def calm(hosts: tuple[str, ...] = HOSTS, seconds: int = 80) -> tuple[Series, ...]:

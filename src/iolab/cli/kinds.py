@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.kinds import Analyses
 from iolab.cli.study_kinds import LOADS
-from iolab.guests.analysis import GuestAnalysis
-from iolab.guests.report import GuestsReport
 from iolab.report.kinds import Kinds
 
-ANALYSES: Final = Analyses(
-    loads={job: analysis for kind in LOADS for analysis in (kind.analysis(),) for job in kind.jobs},
-    hosts=(GuestAnalysis(),),
-)
-"""What results are judged by."""
+if TYPE_CHECKING:
+    from iolab.analysis.kinds import Analyses
+    from iolab.report.kinds import HostsReport
 
-_GUESTS: Final = GuestsReport()
 
-REPORTED: Final = Kinds(tuple(kind.reported(_GUESTS) for kind in LOADS), _GUESTS, ANALYSES)
+@cache
+def analyses() -> Analyses:
+    """What results are judged by; reading results that were judged needs none of it."""
+    from iolab.analysis.kinds import Analyses
+    from iolab.guests.analysis import GuestAnalysis
+
+    loads = {job: made for kind in LOADS for made in (kind.analysis(),) for job in kind.jobs}
+    return Analyses(loads, hosts=(GuestAnalysis(),))
+
+
+def _guests() -> HostsReport:
+    from iolab.guests.report import GuestsReport
+
+    return GuestsReport()
+
+
+REPORTED: Final = Kinds(LOADS, _guests, analyses)
 """What reports and exports ask of each kind."""

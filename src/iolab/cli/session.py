@@ -18,7 +18,7 @@ from iolab.analysis.adaptive import DecidingAgenda
 from iolab.analysis.judge import ANALYSIS_VERSION, judge
 from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.steady import FleetRule
-from iolab.cli.kinds import ANALYSES, REPORTED
+from iolab.cli.kinds import REPORTED, analyses
 from iolab.cli.live import View, choose_view
 from iolab.cli.output import open_session, result_json, say
 from iolab.cli.output import result as result_line
@@ -95,7 +95,7 @@ class SessionRecorder:
                 if self._writer is not None:
                     self._writer.made(event.facts)
             case RunFinished():
-                result = judge(event.record, self._facts, ANALYSES)
+                result = judge(event.record, self._facts, analyses())
                 if self._writer is not None:
                     self._writer.commit(event.record, result, analysis_version=ANALYSIS_VERSION)
                 if self._agenda is not None:

@@ -97,6 +97,13 @@ NATIVE_ENGINE: Final = EngineName("native")
 """Engines of I/O on files and devices; the agent itself is the second."""
 
 
+PER_NODE: Final = "vms_per_node"
+"""The axis of a growing fleet: how many guests of each hypervisor make load."""
+
+HOSTS: Final = "hosts"
+"""The axis of a growing number of clients: the first of each configuration make load."""
+
+
 class AnyJob(Owned):
     """What one client is asked to do, of whatever kind its load is.
 

@@ -10,6 +10,7 @@ from iolab.core.host import HostFacts, HostSpec, Role, TargetFacts, TargetProbe
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import Purge
+from iolab.core.workload import PER_NODE
 from iolab.errors import Fault, HostError
 from iolab.guests.guest import (
     DiskKind,
@@ -29,7 +30,7 @@ from iolab.study.file import ConfigurationTable, HostTable, WorkloadTable
 from iolab.study.guard import NOTHING_WRITTEN, refusal
 from iolab.study.names import HOSTS_MAX
 from iolab.study.tables import Item, Tables, guest_tables, members, node_names, start
-from iolab.study.target_tables import PER_NODE, XFS, Table
+from iolab.study.target_tables import XFS, Table
 from iolab.study.targets import Target, nodes_of, region_bytes, targets_of
 from iolab.study.wording import shown
 from iolab.units import format_bytes, parse_size

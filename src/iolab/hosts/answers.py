@@ -34,7 +34,7 @@ Answer = TypeVar("Answer", bound="_Answer")
 class _Answer(BaseModel):
     """Further keys are ignored: an agent may say more than this controller reads."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class ClockAnswer(_Answer):

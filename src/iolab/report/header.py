@@ -29,7 +29,11 @@ def facts_of(brief: Brief) -> tuple[tuple[str, str], ...]:
         ("Runs", _run_count(brief)),
         ("Scale", brief.study.scale),
         _which(brief),
-        *(("Engine", text) for kind in brief.kinds.loads for text in kind.engine_notes(brief)),
+        *(
+            ("Engine", text)
+            for kind in brief.kinds.within(brief.study)
+            for text in kind.engine_notes(brief)
+        ),
         *((("Source", brief.study.source),) if brief.study.source else ()),
         *((("Author", brief.words.author),) if brief.words.author else ()),
     )

@@ -109,7 +109,7 @@ class Page:
 def make_page(brief: Brief) -> Page:
     """The brief arranged; pure, and the same for the same brief."""
     points = brief.points
-    kinds = brief.kinds
+    kinds = brief.kinds.within(brief.study)
     looks = looks_of(brief.study)
     anchors = {(r.digest, r.repeat): f"run-{i}" for i, r in enumerate(brief.results, 1)}
     failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
@@ -118,7 +118,7 @@ def make_page(brief: Brief) -> Page:
     made = sections(brief, points, looks, anchors)
     told = tuple(one for one in made if not one.in_appendix)
     backing = (*further_parts(workloads, told), *(one for one in made if one.in_appendix))
-    gains = tuple(one for kind in kinds.loads for one in kind.gains(brief, looks))
+    gains = tuple(one for kind in kinds for one in kind.gains(brief, looks))
     caveats = objections(brief.results, names_among_several(brief.study))
     bests = next((one for one in made if one.anchor == MAXIMA), None)
     hidden = len(failures) - MAX_FAILURES
@@ -139,7 +139,7 @@ def make_page(brief: Brief) -> Page:
         ),
         answer=answer(
             brief,
-            kinds.best_figures(brief),
+            brief.kinds.best_figures(brief),
             tally(brief.results),
             caveats,
             anchors,
@@ -167,10 +167,10 @@ def make_page(brief: Brief) -> Page:
         runs_note=runs_note(brief),
         configurations=configurations_table(brief.study.configurations),
         hardware=hardware_table(brief.facts),
-        guests=kinds.hosts.tables(brief),
+        guests=brief.kinds.hosts.tables(brief),
         hosts=_hosts(brief),
         method=methods_table(brief),
-        jobs=tuple(table for kind in kinds.loads for table in kind.job_tables(brief, study)),
+        jobs=tuple(table for kind in kinds for table in kind.job_tables(brief, study)),
         published=brief.published,
         sessions=session_tables(brief.sessions),
         places=places_table(brief),

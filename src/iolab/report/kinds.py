@@ -6,8 +6,9 @@ The command line says which kinds there are; all else asks the kind that a run o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from iolab.analysis.kinds import Analyses
@@ -30,6 +31,7 @@ from iolab.report.terminal import Heading, Screen, plain, table
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
+    from iolab.report.load_kind import LoadKind
 
 Looks = Mapping[str, Look]
 """How each configuration is called and coloured."""
@@ -250,40 +252,76 @@ class HostsReport(Protocol):
         """The published values of the nodes of those points."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Kinds:
-    """The kinds of load that reports know, in the order shown, and the hosts that are booted."""
+    """The kinds of load that reports know, in the order shown, and the hosts that are booted.
 
-    loads: tuple[LoadReport, ...]
-    hosts: HostsReport
-    analyses: Analyses
+    Each is made when it is asked for: a session has results of few kinds, and the modules of all
+    take longer to import than most sessions to read.
+    """
+
+    registered: tuple[LoadKind, ...]
+    make_hosts: Callable[[], HostsReport]
+    make_analyses: Callable[[], Analyses]
+    _made: dict[str, LoadReport] = field(default_factory=dict)
+
+    @cached_property
+    def hosts(self) -> HostsReport:
+        """The hosts that are booted."""
+        return self.make_hosts()
+
+    @property
+    def loads(self) -> tuple[LoadReport, ...]:
+        """Every kind of load."""
+        return tuple(self._report(kind) for kind in self.registered)
+
+    @cached_property
+    def analyses(self) -> Analyses:
+        """What results are judged by."""
+        return self.make_analyses()
 
     def of(self, result: Result) -> LoadReport:
         """The kind of load that a result is of."""
-        return next(
-            kind for kind in self.loads for job in kind.jobs if job.stored_as == result.load
-        )
+        return self._report(self._registered(result.load))
 
     def making(self, workload: Workload) -> LoadReport:
         """The kind of load that a workload makes."""
-        return next(kind for kind in self.loads if kind.makes(workload))
+        return self._report(self._registered(workload.job.stored_as))
+
+    def within(self, study: Study) -> tuple[LoadReport, ...]:
+        """The kinds that workloads of a study are of."""
+        names = {self._registered(one.job.stored_as).name for one in study.workloads}
+        return tuple(self._report(one) for one in self.registered if one.name in names)
 
     def apart(self, results: Iterable[Result]) -> dict[LoadReport, list[Result]]:
         """The results by their kind, those of each in their order."""
-        found: dict[LoadReport, list[Result]] = {kind: [] for kind in self.loads}
+        found: dict[str, list[Result]] = {}
         for result in results:
-            found[self.of(result)].append(result)
-        return found
+            found.setdefault(self._registered(result.load).name, []).append(result)
+        return {
+            self._report(kind): found[kind.name] for kind in self.registered if kind.name in found
+        }
 
     def best_figures(self, told: Measured) -> tuple[BestFigure, ...]:
         """The best of each workload in each configuration."""
-        return tuple(one for kind in self.loads for one in kind.best_figures(told))
+        return tuple(one for kind in self.within(told.study) for one in kind.best_figures(told))
 
     def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
         """The best points of all workloads that have a figure."""
-        return tuple(one for kind in self.loads for one in kind.headlines(study, points))
+        return tuple(one for kind in self.within(study) for one in kind.headlines(study, points))
 
     def plain_headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
         """The same of those whose runs are told by one figure and one latency."""
-        kinds = (kind for kind in self.loads if kind.has_one_figure)
+        kinds = (kind for kind in self.within(study) if kind.has_one_figure)
         return tuple(one for kind in kinds for one in kind.headlines(study, points))
+
+    def _registered(self, stored_as: str) -> LoadKind:
+        """The kind that makes jobs of that name."""
+        return next(
+            kind for kind in self.registered for job in kind.jobs if job.stored_as == stored_as
+        )
+
+    def _report(self, kind: LoadKind) -> LoadReport:
+        if kind.name not in self._made:
+            self._made[kind.name] = kind.reported(self.hosts)
+        return self._made[kind.name]

@@ -53,8 +53,9 @@ def session_document(
     """
     told = summarise(results, study) if points is None else points
     parts: dict[str, Any] = {}
-    for kind, own in kinds.apart(results).items():
-        parts |= kind.document(study, told, own)
+    apart = kinds.apart(results)
+    for kind in kinds.loads:  # the document's shape is the same whatever was measured
+        parts |= kind.document(study, told, apart.get(kind, []))
     return {
         "format": FORMAT,
         "study": {

@@ -26,7 +26,7 @@ from iolab.report.value import value
 
 def workload_charts(brief: Brief, looks: Looks, anchors: Anchors) -> tuple[ChartGroup, ...]:
     """The charts of every workload; fleets of guests end with one of their nodes from inside."""
-    found = [kind.charts(brief, looks, anchors) for kind in brief.kinds.loads]
+    found = [kind.charts(brief, looks, anchors) for kind in brief.kinds.within(brief.study)]
     charts = (
         group
         for workload in brief.study.workloads

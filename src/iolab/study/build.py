@@ -17,7 +17,7 @@ from iolab.core.study import (
     TelemetrySettings,
 )
 from iolab.core.target_state import Precondition
-from iolab.core.workload import Workload
+from iolab.core.workload import PER_NODE, Workload
 from iolab.study.file import (
     ConfigurationTable,
     HostTable,
@@ -28,7 +28,7 @@ from iolab.study.file import (
 from iolab.study.kinds import StudyKinds
 from iolab.study.ssh_addresses import parse_hop
 from iolab.study.tables import Tables, members
-from iolab.study.target_tables import PER_NODE, XFS, PreconditionTable, Table, TargetTable
+from iolab.study.target_tables import XFS, PreconditionTable, Table, TargetTable
 from iolab.study.values import option_text
 from iolab.units import parse_size
 

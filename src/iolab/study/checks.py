@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from iolab.core.configuration import AxisMode, Objective
 from iolab.core.host import HostKind, Role
 from iolab.core.target_state import Purge
-from iolab.core.workload import BY_LATENCY
+from iolab.core.workload import BY_LATENCY, HOSTS, PER_NODE
 from iolab.study.document import Document, Faults, Path
 from iolab.study.file import (
     ITEMS,
@@ -35,7 +35,7 @@ from iolab.study.tables import (
     start,
     with_paths,
 )
-from iolab.study.target_tables import HOSTS, PER_NODE, XFS, PreconditionTable, TargetTable
+from iolab.study.target_tables import XFS, PreconditionTable, TargetTable
 from iolab.study.wording import shown, suggestion
 
 _LOADS_MIN: Final = 4

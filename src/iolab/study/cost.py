@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostKind
 from iolab.core.run import Budget, DataSet, PlannedRun
 from iolab.core.study import Method, Study
 from iolab.core.target_state import Purge, Restore, RoundsVerdict
-from iolab.study.kinds import Cost, Reason, StudyKinds
 from iolab.study.targets import makers_of, nodes_of, serial_of, targets_of
 from iolab.study.wording import shown
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
+
+if TYPE_CHECKING:
+    from iolab.study.kinds import Cost, Reason, StudyKinds
 
 WINDOW: Final = 5
 DATA_EXCURSION_MAX: Final = 0.20

@@ -21,8 +21,10 @@ from iolab.core.stopping import PRESETS, LoadKind, RuleSettings
 from iolab.core.study import MethodKind, OnFailure, Order
 from iolab.core.workload import (
     FIO_ENGINE,
+    HOSTS,
     IOENGINES,
     NATIVE_ENGINE,
+    PER_NODE,
     Access,
     Arrivals,
     Contents,
@@ -31,9 +33,7 @@ from iolab.core.workload import (
 from iolab.study import ssh_addresses, values
 from iolab.study.document import Document, Faults
 from iolab.study.target_tables import (
-    HOSTS,
     IO_INDICATORS,
-    PER_NODE,
     REPEATS_MAX,
     DevicePath,
     Flag,

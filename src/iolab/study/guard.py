@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from iolab import __version__
 from iolab.core.host import DeviceFacts, HostFacts, TargetFacts, TargetProbe
@@ -16,10 +16,12 @@ from iolab.core.target_state import Purge
 from iolab.core.workload import FIO_ENGINE, BoundJob
 from iolab.errors import EngineError, Fault, HostError
 from iolab.study.cost import with_spare
-from iolab.study.kinds import StudyKinds
 from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
 from iolab.study.wording import shown
 from iolab.units import format_bytes
+
+if TYPE_CHECKING:
+    from iolab.study.kinds import StudyKinds
 
 NVME: Final = "nvme"
 """nvme-cli, which formats and sanitizes."""

@@ -9,18 +9,28 @@ import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, astuple, dataclass, fields, is_dataclass, replace
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from iolab.core.configuration import Configuration, Objective
 from iolab.core.run import DataSet, Plan, PlannedRun, Point
 from iolab.core.study import IDLE_WATCH_S, Order, Study
 from iolab.core.target_state import PLAIN
-from iolab.core.workload import AnyJob, Arrivals, Contents, Job, ServedJob, Workload
+from iolab.core.workload import (
+    HOSTS,
+    PER_NODE,
+    AnyJob,
+    Arrivals,
+    Contents,
+    Job,
+    ServedJob,
+    Workload,
+)
 from iolab.stats.seeds import LOAD_RUNS_MOST, PEAK_RUNS_MOST, Place, peak_seeds, seed_loads
 from iolab.study.cost import budget_of, destroyed
-from iolab.study.kinds import StudyKinds
-from iolab.study.target_tables import HOSTS, PER_NODE
 from iolab.study.targets import participants, targets_of
+
+if TYPE_CHECKING:
+    from iolab.study.kinds import StudyKinds
 
 RATE: Final = "rate_iops"
 """The axis of a max-load search, whose values are made as it goes: I/Os per second of one job."""

@@ -46,19 +46,15 @@ IMAGE_BYTES_MIN: Final = 320 << 20
 IMAGE_BYTES_MAX: Final = 1 << 50
 
 
-PER_NODE: Final = "vms_per_node"
-"""The axis of a growing fleet: how many guests of each hypervisor make load."""
-
-HOSTS: Final = "hosts"
-"""The axis of a growing number of clients: the first of each configuration make load."""
-
 PerNode = Annotated[int, values.whole(1, HOSTS_MAX)]
 
 
 class Table(BaseModel):
     """A table of the file: unknown keys are faults."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, arbitrary_types_allowed=True, defer_build=True
+    )
 
     whole: ClassVar[type[Table] | None] = None
     """The table that this one is a part of, for what else could have been written there."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from iolab.analysis.bottleneck import Watched, view_of, watch
-from iolab.cli.kinds import ANALYSES
+from iolab.cli.kinds import analyses
 from iolab.core.host import HostFacts, NicFacts
 from iolab.core.run import RunRecord
 from iolab.core.samples import CounterTable
@@ -89,7 +89,7 @@ def facts(name: str = "c1", driver: str | None = "mlx5_core", **target: Any) -> 
 def watched(found: RunRecord, known: Mapping[str, HostFacts] | None = None) -> Watched:
     """What is seen of it, by default with the facts of every client."""
     every = {host.host: facts(host.host) for host in found.hosts} if known is None else known
-    return watch(view_of(found, every, ANALYSES))
+    return watch(view_of(found, every, analyses()))
 
 
 QUIET: Final[Growth] = {**disk(0.4), **cores(0.3), **port(160e6)}

@@ -7,7 +7,7 @@ import itertools
 from dataclasses import dataclass, field, replace
 
 from iolab.analysis.kinds import WHOLE_RUN
-from iolab.cli.kinds import ANALYSES
+from iolab.cli.kinds import analyses
 from iolab.core.configuration import Configuration
 from iolab.core.metric import HostResult, Metric, Result
 from iolab.core.run import Budget, Plan, PlannedRun, Point, RunRecord
@@ -60,8 +60,8 @@ class KeySource(Source):
     def _result(self, run: PlannedRun) -> Result:
         key = (run.point.digest, run.repeat)
         record, failure = self.record(*key), self.failed.get(key)
-        kind = ANALYSES.of(record)
-        view = ANALYSES.view(record, self.facts, ())
+        kind = analyses().of(record)
+        view = analyses().view(record, self.facts, ())
         metrics = kind.fleet(view)
         if failure:
             metrics = {name: Metric(None, one.unit) for name, one in metrics.items()}

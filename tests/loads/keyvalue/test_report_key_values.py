@@ -53,7 +53,7 @@ def titles(page: Page) -> dict[str, list[str]]:
 
 def test_every_block_size_has_charts_and_a_row_of_its_own(page: Page, brief: Brief) -> None:
     found = titles(page)
-    best = brief.kinds.loads[-1].best_figures(brief)
+    best = brief.kinds.best_figures(brief)
     assert len(found) == len(best) == len(page.answer.matrix.rows) == 6
     load, against = found["Random reads, block_size 4k"]
     assert tells(load, "Operations", "read mean", "threads")

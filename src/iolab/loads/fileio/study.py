@@ -12,7 +12,9 @@ from iolab.core.workload import (
     BY_BANDWIDTH,
     BY_IOPS,
     FIO_ENGINE,
+    HOSTS,
     NATIVE_ENGINE,
+    PER_NODE,
     SYNC_IOENGINES,
     WHOLE,
     Arrivals,
@@ -37,7 +39,6 @@ from iolab.study.document import Document, Faults
 from iolab.study.file import AXES, FLEET_RATE_MAX, RATE_MAX, RATES, WorkloadTable, aim_of
 from iolab.study.schedule import expand
 from iolab.study.tables import Item, Tables, place, start
-from iolab.study.target_tables import HOSTS, PER_NODE
 from iolab.study.targets import makers_of
 from iolab.study.values import option_text
 from iolab.study.wording import nearest, shown, suggestion
