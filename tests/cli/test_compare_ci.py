@@ -49,7 +49,7 @@ def test_what_is_worse_fails_and_nothing_else(tmp_path: Path, baseline: Path) ->
     assert junit(baseline, slower, "--fail-on", "worse")[1] == 1
     failure = suite[0].find("failure")
     assert failure is not None
-    assert "iops 0.900" in failure.attrib["message"]
+    assert "IOPS 0.900" in failure.attrib["message"]
     assert suite[0].attrib["classname"] == "synthetic.workload-1, iodepth 1, bs 4k"
     faster, code = junit(slower, baseline, "--fail-on", "worse")
     assert (faster.attrib["failures"], faster.attrib["skipped"], code) == ("0", "0", 0)

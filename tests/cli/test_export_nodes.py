@@ -69,3 +69,23 @@ def test_rows_that_cannot_be_chosen(options: tuple[str, ...], says: str, session
     done = call("export", session, *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
+
+
+def test_one_row_a_second_of_every_run(session: Path, tmp_path: Path) -> None:
+    done = call("export", session, "-f", "csv", "--seconds")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert {row["operation"] for row in rows} <= {"read", "write"}
+    assert {row["host"] for row in rows} == set(SHAPE.host_names)
+    assert {(row["digest"], row["repeat"]) for row in rows} == {
+        (run.point.digest, str(run.repeat)) for run in PLAN.runs
+    }
+    stored = SessionReader(session)
+    (first, *_) = PLAN.runs
+    mine = [row for row in rows if (row["digest"], row["repeat"]) == (first.point.digest, "1")]
+    assert sum(int(row["ios"]) for row in mine) == int(
+        stored.intervals(first.point.digest, 1).ios.sum()
+    )
+    assert max(float(row["second"]) for row in mine) == SHAPE.seconds
+    out = tmp_path / "seconds.parquet"
+    assert call("export", session, "-f", "parquet", "--seconds", "-o", out).returncode == 0
+    assert len(read_columns(out, ["ios"])["ios"]) == len(rows)

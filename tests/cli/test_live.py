@@ -18,7 +18,7 @@ from iolab.core.run import RunStatus
 from tests.cli.command_line import PLAN, RESULTS, SHAPE
 
 RUN = PLAN.runs[0]
-NAME = "workload-1, iodepth 1, bs 4k"
+NAME = "only: workload-1, iodepth 1, bs 4k"
 RATES = "95.2 k IOPS, 390 MB/s, mean 143 µs"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,7 @@ from iolab.cli.options import SessionDirectory
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from iolab.report.points import Value
     from iolab.store.reader import SessionReader
 
 
@@ -32,6 +33,7 @@ class Rows(StrEnum):
     RESULTS = "results"
     POINTS = "points"
     NODES = "nodes of results"
+    SECONDS = "intervals"
 
 
 def export(
@@ -54,114 +56,118 @@ def export(
             help="One row for each run and node of its guests, not one a run (csv, parquet).",
         ),
     ] = False,
+    seconds: Annotated[
+        bool,
+        typer.Option(
+            "--seconds",
+            help="One row for each second of each host and operation of all runs (csv, parquet).",
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Write here, not to standard output."),
     ] = None,
 ) -> None:
     """Print or write the results for other programs."""
-    from iolab.cli.output import open_session, raw_result, refuse_output, replace_whole, result, say
+    from iolab.cli.output import open_session, refuse_output, result, say
     from iolab.errors import UsageError
+    from iolab.report.results import columns_csv
+    from iolab.store.export import write_parquet
 
     if out is not None:
         refuse_output(out)
-    rows = _chosen(kind, points=points, nodes=nodes)
+    rows = _chosen(kind, points=points, nodes=nodes, seconds=seconds)
     reader = open_session(session)
-    if kind is Format.PARQUET:
-        if out is None:
-            raise UsageError(
-                "Parquet is no text for a terminal or a pipe.", "Name a file by --out."
-            )
-        _write_parquet(reader, out, rows)
+    if kind is Format.PARQUET and out is None:
+        raise UsageError("Parquet is no text for a terminal or a pipe.", "Name a file by --out.")
+    if kind in {Format.CSV, Format.PARQUET}:
+        found = _columns(reader, rows)
+        number = len(next(iter(found.values()), ()))
+        if kind is Format.PARQUET and out is not None:
+            write_parquet({name: _column(name, values) for name, values in found.items()}, out)
+        else:
+            _print_or_write(columns_csv(found), out)
     else:
-        text = _text(reader, kind, rows)
-        if out is None:
-            raw_result(text)
-            return
+        number = len(reader.results())
+        _print_or_write(_text(reader, kind), out)
+    if out is not None:
+        result(str(out))
+        say(f"{number} {rows.value} written as {kind.value}.")
+
+
+def _print_or_write(text: str, out: Path | None) -> None:
+    from iolab.cli.output import raw_result, replace_whole
+
+    if out is None:
+        raw_result(text)
+    else:
         replace_whole(out, text)
-    result(str(out))
-    say(f"{_count(reader, rows)} {rows.value} written as {kind.value}.")
 
 
-def _chosen(kind: Format, *, points: bool, nodes: bool) -> Rows:
+def _chosen(kind: Format, *, points: bool, nodes: bool, seconds: bool) -> Rows:
     """The rows that the options ask for; UsageError where they do not go together."""
     from iolab.errors import UsageError
 
-    if points and nodes:
+    asked = {"--points": points, "--nodes": nodes, "--seconds": seconds}
+    options = [name for name, wanted in asked.items() if wanted]
+    if len(options) > 1:
         raise UsageError(
-            "--points and --nodes ask for different rows.", "Take one of the two at a time."
+            f"{' and '.join(options)} ask for different rows.", "Take one of them at a time."
         )
-    if (points or nodes) and kind not in {Format.CSV, Format.PARQUET}:
+    if options and kind not in {Format.CSV, Format.PARQUET}:
         raise UsageError(
-            f"--{'points' if points else 'nodes'} chooses the rows of CSV and Parquet, not of "
-            f"{kind.value}.",
-            "Leave it out: json has all of them, and markdown points and runs.",
+            f"{options[0]} chooses the rows of CSV and Parquet, not of {kind.value}.",
+            "Leave it out: json has points, runs and nodes, and markdown points and runs.",
         )
+    if seconds:
+        return Rows.SECONDS
     if nodes:
         return Rows.NODES
     return Rows.POINTS if points else Rows.RESULTS
 
 
-def _count(reader: SessionReader, rows: Rows) -> int:
-    from iolab.analysis.points import grouped
-    from iolab.analysis.resume_marks import shown_of
-
-    results = shown_of(reader)[1]
-    if rows is Rows.NODES:
-        return sum(len(result.nodes) for result in results)
-    return len(grouped(results)) if rows is Rows.POINTS else len(results)
-
-
-def _text(reader: SessionReader, kind: Format, rows: Rows) -> str:
-    import json
-
+def _columns(reader: SessionReader, rows: Rows) -> Mapping[str, Sequence[Value]]:
+    """The table that was asked for."""
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import shown_of
     from iolab.cli.kinds import REPORTED
-    from iolab.report.results import (
-        csv_text,
-        markdown_text,
-        nodes_csv,
-        points_csv,
-        session_document,
-    )
-
-    study, results = shown_of(reader)
-    match kind:
-        case Format.CSV if rows is Rows.POINTS:
-            return points_csv(summarise(results, study))
-        case Format.CSV if rows is Rows.NODES:
-            return nodes_csv(results)
-        case Format.CSV:
-            return csv_text(results)
-        case Format.MARKDOWN:
-            return markdown_text(REPORTED, study, results)
-        case _:
-            return (
-                json.dumps(
-                    session_document(REPORTED, study, results, damaged=reader.damaged()), indent=2
-                )
-                + "\n"
-            )
-
-
-def _write_parquet(reader: SessionReader, out: Path, rows: Rows) -> None:
-    from iolab.analysis.points import summarise
-    from iolab.analysis.resume_marks import shown_of
     from iolab.report.nodes import node_columns
     from iolab.report.points import point_columns
     from iolab.report.results import result_columns
-    from iolab.store.export import write_parquet
+    from iolab.report.seconds import second_columns
 
     study, results = shown_of(reader)
     match rows:
         case Rows.POINTS:
-            found = point_columns(summarise(results, study))
+            return point_columns(summarise(results, study))
         case Rows.NODES:
-            found = node_columns(results)
-        case _:
-            found = result_columns(results)
-    write_parquet({name: _column(name, values) for name, values in found.items()}, out)
+            return node_columns(results)
+        case Rows.SECONDS:
+            return second_columns(
+                REPORTED,
+                results,
+                reader.intervals,
+                lambda digest, repeat: [
+                    host.host for host in reader.manifest(digest, repeat).hosts
+                ],
+            )
+        case Rows.RESULTS:
+            return result_columns(results)
+
+
+def _text(reader: SessionReader, kind: Format) -> str:
+    """The document for programs, or the table of an issue or a wiki."""
+    import json
+
+    from iolab.analysis.resume_marks import shown_of
+    from iolab.cli.kinds import REPORTED
+    from iolab.report.results import markdown_text, session_document
+
+    study, results = shown_of(reader)
+    if kind is Format.MARKDOWN:
+        return markdown_text(REPORTED, study, results)
+    document = session_document(REPORTED, study, results, damaged=reader.damaged())
+    return json.dumps(document, indent=2) + "\n"
 
 
 def _column(name: str, values: Sequence[str | float | None]) -> npt.NDArray[Any]:

@@ -25,7 +25,7 @@ from iolab.core.events import (
     RunFinished,
 )
 from iolab.core.metric import Result
-from iolab.core.run import PlannedRun
+from iolab.core.run import PlannedRun, Point
 from iolab.report.numbers import NOTHING, show, show_steadiness
 from iolab.report.terminal import QUIET_STYLE, one_line, run_name, verdict
 from iolab.study.load import DEFAULT_CONFIGURATION
@@ -78,16 +78,21 @@ def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
     return full * filled + empty * (width - filled)
 
 
+def _name(of: Point | Result, repeat: int) -> str:
+    """A run's name, with its configuration where the study names any."""
+    name = run_name(of.workload, of.axis, repeat)
+    if of.configuration == DEFAULT_CONFIGURATION:
+        return name
+    return f"{one_line(of.configuration)}: {name}"
+
+
 def _head(progress: Progress, width: int) -> Text:
     text = Text(one_line(progress.study), style="bold")
     if progress.run is not None:
         more = f" to {progress.runs_most}" if progress.runs_most > progress.run_count else ""
         text.append(f"  run {progress.run.order}/{progress.run_count}{more}  ", style=QUIET_STYLE)
         point = progress.run.point
-        name = run_name(point.workload, point.axis, progress.run.repeat)
-        if point.configuration != DEFAULT_CONFIGURATION:
-            name = f"{one_line(point.configuration)}: {name}"
-        text.append(name, style="bold")
+        text.append(_name(point, progress.run.repeat), style="bold")
     least = "at least " if progress.runs_most > progress.run_count else ""
     eta = f"ETA {least}{format_duration_s(round(progress.remaining_s))}"
     text.truncate(max(width - len(eta) - 1, 0), overflow="ellipsis")
@@ -333,7 +338,7 @@ class LinesView:
     def judged(self, result: Result) -> None:
         """Tell a result with its verdict."""
         figures = _figures(result)
-        name = run_name(result.workload, result.axis, result.repeat)
+        name = _name(result, result.repeat)
         steady = show_steadiness(result)
         level = result.verdict.level.value
         say(f"result {name}: {figures}: {level}{f', {steady}' if steady else ''}")
@@ -366,8 +371,7 @@ class LinesView:
         return f"{self._run(event.run)}: {name}{f', {makers}' if makers else ''}{expected}"
 
     def _run(self, run: PlannedRun) -> str:
-        name = run_name(run.point.workload, run.point.axis, run.repeat)
-        return f"run {run.order}/{self._progress.run_count} {name}"
+        return f"run {run.order}/{self._progress.run_count} {_name(run.point, run.repeat)}"
 
 
 def choose_view(progress: Progress, *, quiet: bool) -> View:
@@ -397,6 +401,7 @@ def _load_line(load: Load, progress: Progress) -> str:
     if progress.of_operations:
         rates = [f"{format_count(load.iops)} ops/s"]
     means = [f"mean {latency}"] if progress.tells_latency else []
+    means += [f"p99 {format_ns(load.lat_ns_p99)}"] if load.lat_ns_p99 else []
     parts = [f"{load.elapsed_s:.0f} s", *rates, *means]
     if progress.cpu_busy:
         busiest = max(progress.cpu_busy.values())

@@ -17,6 +17,7 @@ from iolab.analysis.window import Window
 from iolab.core.host import HostFacts
 from iolab.core.metric import Metric, Result
 from iolab.core.run import Plan, RunRecord
+from iolab.core.samples import Direction, ServiceTime
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.hosts.rates import Series
@@ -107,6 +108,12 @@ class LoadReport(ABC):
     def rates(self, result: Result) -> str | None:  # noqa: ARG002 - of kinds without one figure
         """The rates of a run's operations in a line; None where IOPS and bandwidth tell it."""
         return None
+
+    def operation_word(self, number: int) -> str:
+        """What intervals call by that number: `read`, or `read from submission` of an open loop."""
+        if number in set(ServiceTime):
+            return f"{ServiceTime(number).way.name.lower()} from submission"
+        return Direction(number).name.lower()
 
     def host_keys(self, result: Result) -> Sequence[str]:  # noqa: ARG002 - of all kinds of I/O
         """The metrics that tell a host of a run that lags behind the others."""

@@ -190,7 +190,7 @@ TEXT_COLUMNS: Final = frozenset(
     {
         "steadiness",
         *("configuration", "workload", "status", "verdict", "objections", "failure", "digest"),
-        *("without", "notes", "node", "outliers"),
+        *("without", "notes", "node", "outliers", "host", "operation"),
     }
 )
 """Columns of text also where every entry is unknown; others are numbers unless a text is there."""
@@ -240,20 +240,21 @@ def csv_text(results: Sequence[Result]) -> str:
 
     Text that a spreadsheet would run as a formula gets an apostrophe before it.
     """
-    return _csv(result_columns(results))
+    return columns_csv(result_columns(results))
 
 
 def points_csv(points: Sequence[PointSummary]) -> str:
     """The same with one row a point: published values with their intervals."""
-    return _csv(point_columns(points))
+    return columns_csv(point_columns(points))
 
 
 def nodes_csv(results: Sequence[Result]) -> str:
     """The same with one row for each run and node of its guests."""
-    return _csv(node_columns(results))
+    return columns_csv(node_columns(results))
 
 
-def _csv(found: Mapping[str, Sequence[Value]]) -> str:
+def columns_csv(found: Mapping[str, Sequence[Value]]) -> str:
+    """Columns of one length as RFC 4180 with a heading line."""
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow([csv_cell(name) for name in found])

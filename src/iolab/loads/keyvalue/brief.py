@@ -89,6 +89,10 @@ class KeyValueReport(LoadReport):
         """All operations, and how long the main one took."""
         return brief_operations(result)
 
+    def operation_word(self, number: int) -> str:
+        """The operation's name."""
+        return KeyOperation(number).word
+
     def host_keys(self, result: Result) -> Sequence[str]:
         """The rate of all operations, and the latency of the main one."""
         main = main_operation([result.metrics])

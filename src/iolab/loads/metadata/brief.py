@@ -33,7 +33,7 @@ from iolab.loads.metadata.report import (
     summary_lines,
 )
 from iolab.loads.metadata.terminal import operations_screen
-from iolab.loads.metadata.workload import MetadataJob
+from iolab.loads.metadata.workload import MetadataJob, Operation
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measured
@@ -65,6 +65,10 @@ class MetadataReport(LoadReport):
     def rates(self, result: Result) -> str:
         """Of each operation on files."""
         return brief_rates(result)
+
+    def operation_word(self, number: int) -> str:
+        """The operation's name."""
+        return Operation(number).word
 
     def host_keys(self, result: Result) -> Sequence[str]:
         """The rate of each operation on files."""
