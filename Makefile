@@ -124,8 +124,7 @@ wheels: agents $(filter .tools/%,$(UV)) ## build the wheel for PyPI, with all ag
 
 demo: setup ## measure a scratch directory with the cluster-kpi study and write a report
 	@mkdir -p $(DEMO_PATH)
-	@$(BIN)/iolab run cluster-kpi --path $(abspath $(DEMO_PATH)) --scale small \
-	    --out $(DEMO_OUT) --report
+	@$(BIN)/iolab demo --path $(abspath $(DEMO_PATH)) --out $(DEMO_OUT)
 
 test: setup test-packages ## lint, types and the tests that tell whether iolab works
 	@tools/phases.sh guest-kit lint rust unit e2e

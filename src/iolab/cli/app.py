@@ -43,6 +43,7 @@ for _command, _name in (
     (studies.check, "check"),
     (plan.plan, "plan"),
     (run.run, "run"),
+    (run.demo, "demo"),
     (run.resume, "resume"),
     (show.show, "show"),
     (show.explain, "explain"),

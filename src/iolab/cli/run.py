@@ -1,9 +1,9 @@
-"""`iolab run` and `iolab resume`: a session from its start, or from where it was stopped."""
+"""`iolab run`, `demo` and `resume`: a session from its start, or from where it was stopped."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -13,6 +13,7 @@ from iolab.cli.options import (
     DeviceSerial,
     EngineOption,
     HostsFile,
+    IoEngine,
     MethodOption,
     Quiet,
     Scale,
@@ -41,6 +42,16 @@ ReportOption = Annotated[
     bool, typer.Option("--report", help="Write SESSION/report.html at the end.")
 ]
 
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Keep the session here, in a new directory; ./iolab-STUDY-TIME by default.",
+    ),
+]
+
 
 def run(
     study: StudyName,
@@ -54,15 +65,7 @@ def run(
     method: MethodOption = None,
     server: ServerOption = None,
     engine: EngineOption = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Keep the session here, in a new directory; ./iolab-STUDY-TIME by default.",
-        ),
-    ] = None,
+    out: OutOption = None,
     report: ReportOption = False,
     fail_on: FailOnOption = None,
     quiet: Quiet = False,
@@ -92,6 +95,51 @@ def run(
     directory, order = new_session(read, out)
     wishes = Wishes(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
     raise typer.Exit(carry_out(order, wishes))
+
+
+def demo(*, path: TargetPath = None, out: OutOption = None, quiet: Quiet = False) -> None:
+    """Measure this directory, or that of --path, for some minutes, and write a report.
+
+    It is the study cluster-kpi at scale small, with the native engine where there is no fio.
+    """
+    from iolab.cli.output import say
+
+    lacks = no_usable_fio()
+    if lacks:
+        say(
+            f"{lacks}, so iolab's native engine makes the load. fio is in the package 'fio' of "
+            "Debian, Ubuntu, Fedora, Rocky, Alma, SUSE, Arch and Alpine."
+        )
+    engine = IoEngine.NATIVE if lacks else None
+    where = path or str(Path.cwd())
+    run("cluster-kpi", path=where, scale="small", engine=engine, out=out, report=True, quiet=quiet)
+
+
+FIO_ANSWER_S: Final = 20.0
+"""To say its version; from a disk that sleeps it takes seconds."""
+
+
+def no_usable_fio(search: str | None = None) -> str:
+    """Half a sentence on why fio cannot be used here; empty when it can. `search`: a PATH."""
+    import shutil
+    import subprocess
+
+    from iolab.hosts.host import printable
+    from iolab.study.guard import FIO, FIO_OLDEST, fio_version
+
+    program = shutil.which(FIO, path=search)
+    if program is None:
+        return "There is no fio on this machine"
+    try:
+        asked = subprocess.run(
+            [program, "--version"], capture_output=True, check=False, timeout=FIO_ANSWER_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        return f"{program} does not run ({printable(str(fault))})"
+    says = asked.stdout.decode("utf-8", "replace")
+    if (fio_version(says) or (0, 0)) < FIO_OLDEST:
+        return f"{program} is {printable(says)}, older than {'.'.join(map(str, FIO_OLDEST))}"
+    return ""
 
 
 def new_session(study: Study, out: Path | None) -> tuple[Path, Order]:
