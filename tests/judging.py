@@ -12,12 +12,15 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Result, Verdict
 from iolab.core.run import RunRecord
 from iolab.core.workload import Job
+from iolab.importers.model import ImportedJob
 from iolab.loads.keyvalue.workload import KeyValueJob
 from iolab.loads.metadata.workload import MetadataJob
 
 CHECKS: Final = analyses().checks(Job)
 METADATA_CHECKS: Final = analyses().checks(MetadataJob)
 KEY_VALUE_CHECKS: Final = analyses().checks(KeyValueJob)
+
+IMPORTED_CHECKS: Final = ANALYSES.checks(ImportedJob)
 
 EVERY_CHECK: Final = tuple(
     {made.code: made for made in (*KEY_VALUE_CHECKS, *METADATA_CHECKS, *CHECKS)}.values()

@@ -10,10 +10,13 @@ import pytest
 
 from iolab.analysis import disagreement, points, resumed
 from tests.cli.in_process import call
-from tests.judging import EVERY_CHECK
+from tests.judging import EVERY_CHECK, IMPORTED_CHECKS
 
 ROOT = Path(__file__).parents[2]
-CODES = sorted({made.code for made in EVERY_CHECK} | {disagreement.CODE, points.CODE, resumed.CODE})
+CODES = sorted(
+    {made.code for made in (*EVERY_CHECK, *IMPORTED_CHECKS)}
+    | {disagreement.CODE, points.CODE, resumed.CODE}
+)
 
 
 def test_all_codes_are_listed_with_a_line_each() -> None:

@@ -200,6 +200,7 @@ def resume(
     reader = SessionReader(session)
     _refuse_running(reader)
     _refuse_damaged(reader)
+    _refuse_imported(reader)
     study, plan = _same_plan(reader)
     damaged = _damaged_runs(reader)
     earlier = Earlier(reader.done() - damaged, reader.tried(), _left_out(reader), reader.ledger())
@@ -220,6 +221,18 @@ def resume(
     )
     wishes = Wishes(session, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
     raise typer.Exit(carry_out(order, wishes))
+
+
+def _refuse_imported(reader: SessionReader) -> None:
+    """UsageError for a session that another tool measured."""
+    from iolab.errors import UsageError
+    from iolab.importers.model import ImportedJob
+
+    if any(isinstance(one.job, ImportedJob) for one in reader.study.workloads):
+        raise UsageError(
+            f"'{reader.directory}' was imported: nothing of it is left to be measured.",
+            "Measure with a study, as 'iolab init --from FILE' writes one.",
+        )
 
 
 def _refuse_running(reader: SessionReader) -> None:

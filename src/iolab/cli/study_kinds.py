@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from typing import Final
 
 from iolab.guests.study_part import GuestStudy
+from iolab.importers.kind import KIND as IMPORTED
 from iolab.loads.fileio.kind import KIND as FILE_IO
 from iolab.loads.keyvalue.kind import KIND as KEY_VALUE
 from iolab.loads.metadata.kind import KIND as METADATA
@@ -25,6 +26,7 @@ LOADS: Final[tuple[LoadKind, ...]] = (
     FILE_IO,
     METADATA,
     KEY_VALUE,
+    IMPORTED,
     *(point.load() for point in entry_points(group=ENTRY_POINTS)),
 )
 """Every kind of load, in the order shown; one line each."""

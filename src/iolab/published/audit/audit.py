@@ -10,7 +10,6 @@ from typing import Final
 from iolab.analysis.metrics import PERCENTILES
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import Point
-from iolab.core.workload import Job
 from iolab.published.audit import figures, rates
 from iolab.published.audit.document import Published
 from iolab.published.audit.printed_figure import Span, exact
@@ -69,12 +68,12 @@ _WAYS: Final = ("", "read_", "write_", "trim_")
 
 
 def audit_session(results: tuple[Result, ...], points: Mapping[str, Point]) -> tuple[Outcome, ...]:
-    """Every relation of every result of I/O on files; `points` are the plan's, by digest."""
+    """Every relation of every result of I/O; `points` are the plan's, by digest."""
     return tuple(
         outcome
         for result in results
         for rule in _RULES
-        if (point := points.get(result.digest)) is not None and isinstance(point.job, Job)
+        if (point := points.get(result.digest)) is not None and "iops" in result.metrics
         for outcome in rule(result, point)
     )
 
@@ -98,8 +97,8 @@ def _sums(result: Result, point: Point) -> Iterator[Outcome]:
 
 def _products(result: Result, point: Point) -> Iterator[Outcome]:
     """IOPS times the block size is the bandwidth, where every I/O has that size."""
-    job = point.io
-    if any(name.startswith("bs") for name, _ in job.options):
+    job = point.job.io
+    if job is None or any(name.startswith("bs") for name, _ in job.options):
         return
     for way in _WAYS:
         iops = _value(result.metrics, f"{way}iops")
@@ -113,7 +112,7 @@ def _products(result: Result, point: Point) -> Iterator[Outcome]:
 def _in_flight(result: Result, point: Point) -> Iterator[Outcome]:
     """IOPS times the mean latency is never more than the jobs could hold in flight."""
     iops, mean = _value(result.metrics, "iops"), _value(result.metrics, "lat_ns_mean")
-    if iops is None or mean is None or not result.hosts:
+    if iops is None or mean is None or not result.hosts or point.job.io is None:
         return
     asked = sum(point.io_on(host.name).depth_total for host in result.hosts)
     found = iops * mean / 1e9

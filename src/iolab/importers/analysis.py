@@ -1,0 +1,143 @@
+"""Imported runs as analysis asks of them: their checks, and the figures that their files tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from iolab.analysis.check import Check
+from iolab.analysis.checks import bytes as moved
+from iolab.analysis.checks import client, fleet, run, storage_bytes, time
+from iolab.analysis.checks.idle import device_busy
+from iolab.analysis.evenness import spread_over
+from iolab.analysis.kinds import WHOLE_RUN, Facts
+from iolab.analysis.steady import Steady, steady_of
+from iolab.analysis.sums import measure
+from iolab.analysis.view import HostAnswers
+from iolab.analysis.window import Window
+from iolab.core.metric import Metric, Spread
+from iolab.core.run import RunRecord
+from iolab.importers import checks
+from iolab.importers.measure import (
+    ImportedView,
+    fleet_metrics,
+    histograms,
+    host_metrics,
+    seconds_of,
+    spans_of,
+    told_of,
+)
+from iolab.loads.fileio.checks import littles_law
+from iolab.loads.keyvalue.checks import key_operations_failed
+from iolab.loads.keyvalue.store_checks import reads_from_memory
+from iolab.loads.metadata.checks import reported_rates
+
+if TYPE_CHECKING:
+    from iolab.hosts.rates import Series
+
+SERIES_SPAN_NS: Final = 2_000_000_000
+"""Only intervals of seconds tell whether a run was steady: longer ones are means of many."""
+
+UNKNOWABLE: Final[tuple[Check[Any], ...]] = (
+    fleet.clock_drift,
+    fleet.clock_step,
+    moved.target_in_memory,
+    moved.cache_hits,
+    moved.bytes_moved,
+    moved.holes,
+    storage_bytes.storage_bytes,
+    run.unequal_state,
+    client.cpu_bound_client,
+    client.client_throttled,
+    client.client_starved,
+    client.cpu_stolen,
+    client.thermal_throttling,
+    device_busy,
+)
+"""What only who watched the run could answer."""
+
+CHECKS: Final[tuple[Check[ImportedView], ...]] = (
+    run.run_unfinished,
+    checks.imported,
+    run.engine_errors.answered_by(checks.tool_errors),
+    key_operations_failed.answered_by(checks.failures),
+    checks.phases_added,
+    time.no_common_window.answered_by(checks.common_window),
+    fleet.start_skew.answered_by(checks.skew),
+    fleet.uneven_fleet.answered_by(checks.uneven),
+    run.totals_disagree.answered_by(checks.sums_agree),
+    reported_rates.answered_by(checks.rates_follow),
+    littles_law.answered_by(checks.in_flight),
+    time.run_too_short.answered_by(checks.long_enough),
+    time.transient,
+    time.percentile_support.answered_by(checks.supported),
+    checks.percentiles_contradicted,
+    moved.buffered_io.answered_by(checks.buffered),
+    reads_from_memory.answered_by(checks.from_memory),
+    *(checks.unknown(one) for one in UNKNOWABLE),
+)
+
+
+class ImportedAnalysis:
+    """The figures that files tell, and what can be held against each other in them."""
+
+    checks: Final = CHECKS
+
+    def view(
+        self,
+        record: RunRecord,
+        facts: Facts,
+        telemetry: tuple[Series, ...],
+        host_kinds: tuple[HostAnswers, ...],
+    ) -> ImportedView:
+        """With what the file tells, and of its seconds whether they were steady."""
+        told, clients = told_of(record)
+        view = ImportedView(
+            record,
+            facts,
+            measure(record),
+            telemetry,
+            steady=_steady(record),
+            host_kinds=host_kinds,
+            told=told,
+            clients=clients,
+            spans=spans_of(record),
+            bins=histograms(record),
+        )
+        seconds = seconds_of(view) or 0.0
+        load = replace(view.load, seconds=np.full(len(record.hosts), seconds))
+        return replace(view, load=load)
+
+    def fleet(self, view: ImportedView) -> dict[str, Metric]:
+        """See `fleet_metrics`."""
+        return fleet_metrics(view)
+
+    def host(self, view: ImportedView, index: int) -> dict[str, Metric]:
+        """See `host_metrics`."""
+        return host_metrics(view, index)
+
+    def window_s(self, view: ImportedView) -> float:
+        """Of the client with the least; 0 where none is told, or clients ran apart."""
+        return seconds_of(view) or 0.0 if view.adds_up else 0.0
+
+    def spreads(self, view: ImportedView) -> Mapping[str, Spread]:
+        """By the clients' rates, where it is told when each of them ran."""
+        spans = [None if span is None else Window(*span) for span in view.spans]
+        if len(spans) < 2 or None in spans:
+            return {}
+        rates = np.array(
+            [sum(one.rate_per_s or 0.0 for one in client.figures) for client in view.clients]
+        )
+        spread = spread_over(view.hosts, spans, rates)
+        return {} if spread is None else {WHOLE_RUN: spread}
+
+
+def _steady(record: RunRecord) -> Steady | None:
+    """What its seconds say; None where the file has longer intervals, or none."""
+    spans = record.intervals.span_ns
+    if spans.size == 0 or int(np.median(spans)) > SERIES_SPAN_NS:
+        return None
+    return steady_of(record)

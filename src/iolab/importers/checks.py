@@ -1,0 +1,434 @@
+"""What can be judged of a run that another tool made: whether its figures can all be true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from iolab.analysis.check import (
+    Check,
+    Numbers,
+    Said,
+    check,
+    indicative,
+    invalid,
+    not_applicable,
+    percent,
+    unchecked,
+    valid,
+    worst,
+)
+from iolab.analysis.checks.fleet import SKEW_BAD_S, SKEW_GOOD_S
+from iolab.analysis.evenness import jain, max_over_min
+from iolab.analysis.metrics import is_supported
+from iolab.core.histogram import Histogram
+from iolab.importers.measure import NS_PER_S, PERCENTILES, ImportedView, seconds_of
+from iolab.importers.model import Figures, job_in
+from iolab.study.foretold import RUN_SHORT_S, RUN_USELESS_S
+from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes
+
+ROUNDING: Final = 0.02
+"""How far a printed rate may lie from its count over its time: tools round times to whole seconds
+of long runs, and print rates with three digits."""
+
+RATE_BAD: Final = 0.10
+"""From a tenth on two figures of one file contradict each other."""
+
+IN_FLIGHT_MOST: Final = 1.05
+"""More in flight than there can be contradicts itself; a run's edges make up for a few per cent."""
+
+IN_FLIGHT_LEAST: Final = 0.5
+"""With less than half of the asked operations in flight, rate or latency is of another load."""
+
+RUNTIME_SHARE: Final = 0.95
+"""Share of the asked seconds that a run should have measured."""
+
+BIN_SLACK: Final = 1.0
+"""Whole ns by which printed values are rounded."""
+
+RESOLUTION: Final = 1 / 64
+"""What fio's bins tell apart; a percentile may be printed as much above the maximum."""
+
+Judge = Callable[[ImportedView], Said]
+
+
+@check("imported", "Measured by another tool", needs_load=False)
+def imported(view: ImportedView) -> Said:
+    """That nobody watched the run: what it is worth at best."""
+    told = view.told
+    name = f"{told.tool} {told.version}".strip()
+    return indicative(
+        f"Imported: {name} measured this, and nobody watched the target, the clients and their "
+        "caches meanwhile.",
+        tool=told.tool,
+        version=told.version,
+        files=", ".join(told.files),
+    )
+
+
+@check("phases-added", "Phases added up", needs_load=False)
+def phases_added(view: ImportedView) -> Said:
+    """Whether a sum is of phases that ran at the same time."""
+    told = view.told
+    if not told.claimed and told.phases == 1:
+        return not_applicable("The file adds nothing up.")
+    if told.phases == 1:
+        return valid("The sum is of one phase.", phases=1)
+    claimed = sum(one.rate_per_s or 0.0 for one in told.claimed)
+    return invalid(
+        f"{told.tool} adds {told.phases} phases that ran after each other to "
+        f"{format_count(claimed)} operations a second, which were never done at the same time.",
+        phases=told.phases,
+        claimed_per_s=claimed,
+    )
+
+
+def failures(view: ImportedView) -> Said:
+    """Whether operations failed that the tool's summary counts, or leaves out."""
+    return worst((_failures(view, index) for index in range(len(view.clients))), most="failed")
+
+
+def _failures(view: ImportedView, index: int) -> Said:
+    client, where = view.clients[index], view.on(view.hosts[index])
+    failed = sum(one.failed for one in client.figures)
+    done = sum(one.count or 0 for one in client.figures)
+    evidence: Numbers = {"host": view.hosts[index].host, "failed": failed, "done": done}
+    if failed:
+        share = failed / max(failed + done, 1)
+        return invalid(
+            f"{format_count(failed)} operations{where} failed, {percent(share)} of all: the "
+            "figures are of the others, or count them as done.",
+            **evidence,
+        )
+    return valid(f"The file tells of no failed operation{where}.", **evidence)
+
+
+def tool_errors(view: ImportedView) -> Said:
+    """Whether the tool told of an error, or measured less time than it was asked."""
+    return worst(_tool_errors(view))
+
+
+def _tool_errors(view: ImportedView) -> Iterator[Said]:
+    for host, client in zip(view.hosts, view.clients, strict=True):
+        if client.errors:
+            yield invalid(
+                f"{view.told.tool}{view.on(host)} told of errors: {client.errors[0]}",
+                host=host.host,
+                errors=len(client.errors),
+            )
+    if not view.has_load:
+        yield invalid("The file tells of no operation that was done.")
+    yield valid("The file tells of no error.")
+
+
+def common_window(view: ImportedView) -> Said:
+    """Whether all clients ran at the same time."""
+    if len(view.clients) == 1:
+        return not_applicable("One client.")
+    overlap = view.overlap
+    if overlap is None:
+        return unchecked("the file does not tell when each client ran", overlap=None)
+    said = f"All clients ran together in {percent(overlap)} of the time from first to last"
+    if not overlap:
+        return invalid(
+            "The clients never ran at the same time: there is no fleet number.", overlap=0.0
+        )
+    return valid(f"{said}.", overlap=overlap)
+
+
+def skew(view: ImportedView) -> Said:
+    """Whether all clients began at the same time."""
+    if len(view.clients) == 1:
+        return not_applicable("One client.")
+    known = [span[0] for span in view.spans if span is not None]
+    if len(known) < len(view.clients):
+        return not_applicable("Not known: the file does not tell when each client began.")
+    skew_s = (max(known) - min(known)) / NS_PER_S
+    said = f"The clients began {skew_s:.3g} s apart"
+    if skew_s > SKEW_BAD_S:
+        return invalid(f"{said}: they were not started together.", start_skew_s=skew_s)
+    verdict = indicative if skew_s > SKEW_GOOD_S else valid
+    return verdict(f"{said}.", start_skew_s=skew_s)
+
+
+def uneven(view: ImportedView) -> Said:
+    """Whether the clients did about the same."""
+    import numpy as np
+
+    if len(view.clients) == 1:
+        return not_applicable("One client.")
+    rates = np.array([_rate(client.figures) for client in view.clients])
+    index, ratio = jain(rates), max_over_min(rates)
+    evidence: Numbers = {"jain": index, "max_over_min": ratio}
+    if ratio is None or ratio > 2 or index < 0.9:
+        return indicative("The total hides how unlike the clients are.", **evidence)
+    return valid(f"The fastest client did {ratio:.2f} times the slowest's.", **evidence)
+
+
+def _rate(figures: Sequence[Figures]) -> float:
+    return sum(one.rate_per_s or one.bw_bytes_per_s or 0.0 for one in figures)
+
+
+def sums_agree(view: ImportedView) -> Said:
+    """Whether what the tool says of all clients is what they did, and bins hold every operation."""
+    return worst(_sums_agree(view), most="off")
+
+
+def _sums_agree(view: ImportedView) -> Iterator[Said]:
+    for one in view.told.claimed if view.told.phases == 1 else ():
+        parts = [
+            figures
+            for client in view.clients
+            for figures in client.figures
+            if figures.operation == one.operation
+        ]
+        for what, claimed, each in (
+            ("operations", one.count, [part.count for part in parts]),
+            ("bytes", one.bytes, [part.bytes for part in parts]),
+        ):
+            if claimed is not None and None not in each:
+                total = sum(value for value in each if value is not None)
+                yield _agree(f"{one.operation} {what} of all clients", claimed, total)
+    for (index, operation), histogram in view.bins.items():
+        count = next(one.count for one in view.clients[index].figures if one.operation == operation)
+        if count is not None:
+            where = view.on(view.hosts[index])
+            yield _agree(f"{operation} latencies in the bins{where}", count, histogram.total)
+    yield not_applicable("The file tells nothing twice that could be compared.")
+
+
+def _agree(what: str, claimed: float, found: float) -> Said:
+    off = abs(claimed - found) / max(abs(claimed), abs(found), 1)
+    evidence: Numbers = {"what": what, "told": claimed, "counted": found, "off": off}
+    if off > ROUNDING / 2:
+        return invalid(
+            f"The file tells {format_count(claimed)} {what}, and counts {format_count(found)}.",
+            **evidence,
+        )
+    return valid(f"{format_count(claimed)} {what} are told twice alike.", **evidence)
+
+
+def rates_follow(view: ImportedView) -> Said:
+    """Whether each rate is its count, or its bytes, over its time."""
+    return worst(_rates_follow(view), most="off")
+
+
+def _rates_follow(view: ImportedView) -> Iterator[Said]:
+    for host, client in zip(view.hosts, view.clients, strict=True):
+        for one in client.figures:
+            for what, rate, amount, shown in (
+                ("operations", one.rate_per_s, one.count, format_count),
+                ("bytes", one.bw_bytes_per_s, one.bytes, format_rate_bytes),
+            ):
+                if not rate or not amount or not one.seconds:
+                    continue
+                off = rate * one.seconds / amount - 1
+                evidence: Numbers = {
+                    "host": host.host,
+                    "operation": one.operation,
+                    "told": rate,
+                    "computed": amount / one.seconds,
+                    "off": abs(off),
+                }
+                said = (
+                    f"{one.operation}{view.on(host)}: {shown(rate)} are told, {what} over time "
+                    f"give {shown(amount / one.seconds)}"
+                )
+                if abs(off) > RATE_BAD:
+                    yield invalid(f"{said}: one of them is wrong.", **evidence)
+                elif abs(off) > ROUNDING:
+                    yield indicative(f"{said}.", **evidence)
+                else:
+                    yield valid(f"{said}.", **evidence)
+    yield not_applicable("Not known: the file does not tell counts and times of its rates.")
+
+
+def in_flight(view: ImportedView) -> Said:
+    """Whether rate times latency gives what can have been in flight."""
+    return worst((_in_flight(view, index) for index in range(len(view.clients))), most="off")
+
+
+def _in_flight(view: ImportedView, index: int) -> Said:
+    asked, host = job_in(view.record).in_flight, view.hosts[index]
+    figures = [one for one in view.clients[index].figures if one.rate_per_s and one.count != 0]
+    if asked is None:
+        return not_applicable("Not known: the file does not tell how many may be in flight.")
+    if not figures or any(one.lat_mean_ns is None for one in figures):
+        return not_applicable("Not known: the file tells no rate or no mean latency.")
+    found = sum((one.rate_per_s or 0.0) * (one.lat_mean_ns or 0.0) for one in figures) / NS_PER_S
+    ratio = found / asked
+    evidence: Numbers = {
+        "host": host.host,
+        "in_flight": found,
+        "asked": asked,
+        "off": abs(ratio - 1),
+    }
+    said = f"Rate x latency gives {found:.3g} in flight{view.on(host)}, at most {asked} can be"
+    if ratio > IN_FLIGHT_MOST and view.told.grouped:
+        return indicative(
+            f"{said} of the job whose options are told: the group had more jobs, or the rates or "
+            "latencies are wrong.",
+            **evidence,
+        )
+    if ratio > IN_FLIGHT_MOST:
+        return invalid(f"{said}: rates or latencies are wrong.", **evidence)
+    if view.told.paced:
+        return not_applicable(f"{said}; the load is paced.", **evidence)
+    if ratio < IN_FLIGHT_LEAST:
+        return indicative(f"{said}: the load is not what its options say.", **evidence)
+    return valid(f"{said}.", **evidence)
+
+
+def long_enough(view: ImportedView) -> Said:
+    """Whether the run is long enough to stand for more than itself, and longer than its ramp."""
+    seconds, told = seconds_of(view), view.told
+    if seconds is None:
+        return not_applicable("Not known: the file does not tell how long was measured.")
+    evidence: Numbers = {"seconds": seconds, "ramp_s": told.ramp_s, "asked_s": told.asked_s}
+    said = f"{seconds:.1f} s were measured"
+    if told.ramp_s is not None and seconds < told.ramp_s:
+        return invalid(
+            f"Only {said} after a ramp of {told.ramp_s:.1f} s: the ramp is the longer part.",
+            **evidence,
+        )
+    if seconds < RUN_USELESS_S:
+        return invalid(f"Only {said}; {RUN_USELESS_S:.0f} s are the least.", **evidence)
+    if seconds < RUN_SHORT_S:
+        return indicative(f"Only {said}; valid needs {RUN_SHORT_S:.0f} s.", **evidence)
+    if told.asked_s is not None and seconds < RUNTIME_SHARE * told.asked_s:
+        return indicative(f"{said} of {told.asked_s:.1f} s asked.", **evidence)
+    return valid(f"{said}.", **evidence)
+
+
+def supported(view: ImportedView) -> Said:
+    """Whether enough operations were measured for each percentile; the others are not shown."""
+    every = [one for client in view.clients for one in client.figures if one.count]
+    told = {at for one in every for at, _ in one.percentiles}
+    if not told:
+        return not_applicable("The file tells no percentile.")
+    total = sum(one.count or 0 for one in every)
+    lacking = [at for at, _ in PERCENTILES if at in told and not is_supported(total, at)]
+    evidence: Numbers = {"operations": total}
+    if lacking:
+        names = ", ".join(f"p{at:g}" for at in lacking)
+        said = f"{format_count(total)} operations are too few for {names}: not shown."
+        return indicative(said, **evidence)
+    return valid(f"{format_count(total)} operations support every percentile told.", **evidence)
+
+
+@check("percentiles-contradicted", "Percentiles that cannot be")
+def percentiles_contradicted(view: ImportedView) -> Said:
+    """Whether percentiles ascend, none is beyond the extremes, and bins give the same."""
+    return worst(_percentile_answers(view))
+
+
+def _percentile_answers(view: ImportedView) -> Iterator[Said]:
+    looked = False
+    for index, (host, client) in enumerate(zip(view.hosts, view.clients, strict=True)):
+        for one in client.figures:
+            name = f"{one.operation}{view.on(host)}"
+            looked = looked or bool(one.percentiles)
+            own = view.bins.get((index, one.operation))
+            yield from _contradictions(one, name, own, client.resolution)
+    for one in view.told.claimed:
+        looked = looked or bool(one.percentiles)
+        merged = _merged(view, one.operation)
+        yield from _contradictions(one, f"{one.operation} of all clients", merged, RESOLUTION)
+    if looked:
+        yield valid(
+            "Percentiles ascend to the maximum, and bins give the same where there are any."
+        )
+    else:
+        yield not_applicable("The file tells no percentile.")
+
+
+def _merged(view: ImportedView, operation: str) -> Histogram | None:
+    """The bins of all clients together; None where one has none."""
+    merged: Histogram | None = None
+    for index in range(len(view.clients)):
+        part = view.bins.get((index, operation))
+        if part is None:
+            return None
+        merged = part if merged is None else merged.merged(part)
+    return merged
+
+
+def _contradictions(
+    one: Figures, name: str, bins: Histogram | None, resolution: float
+) -> Iterator[Said]:
+    for at, value in one.percentiles:
+        evidence: Numbers = {"operation": name, "percent": at, "told_ns": value}
+        said = f"p{at:g} of {name} is told as {format_ns(value)}"
+        slack = resolution * value + BIN_SLACK
+        if one.lat_max_ns is not None and value > one.lat_max_ns + slack:
+            yield invalid(
+                f"{said}, beyond the maximum of {format_ns(one.lat_max_ns)}.",
+                **evidence,
+                max_ns=one.lat_max_ns,
+            )
+        if one.lat_min_ns is not None and value < one.lat_min_ns - slack:
+            yield invalid(
+                f"{said}, below the minimum of {format_ns(one.lat_min_ns)}.",
+                **evidence,
+                min_ns=one.lat_min_ns,
+            )
+        found = bins.percentile_ns(at) if bins is not None and at > 0 else None
+        if found is not None and abs(value - found) > 2 * resolution * found + BIN_SLACK:
+            yield invalid(
+                f"{said}, and its bins give {format_ns(found)}.", **evidence, bins_ns=found
+            )
+    for (low, a), (high, b) in pairwise(sorted(one.percentiles)):
+        if a > b + BIN_SLACK:
+            yield invalid(
+                f"p{low:g} of {name} is {format_ns(a)}, above p{high:g} with {format_ns(b)}.",
+                operation=name,
+                percent=low,
+                told_ns=a,
+            )
+    if (
+        one.lat_mean_ns is not None
+        and one.lat_max_ns is not None
+        and one.lat_mean_ns > one.lat_max_ns * (1 + resolution) + BIN_SLACK
+    ):
+        yield invalid(
+            f"The mean of {name} is {format_ns(one.lat_mean_ns)}, beyond the maximum of "
+            f"{format_ns(one.lat_max_ns)}.",
+            operation=name,
+            told_ns=one.lat_mean_ns,
+        )
+
+
+def buffered(view: ImportedView) -> Said:
+    """Whether I/O went to the storage, or through a page cache."""
+    if view.told.buffered is None:
+        return not_applicable("Not known: the file does not tell whether I/O was buffered.")
+    if view.told.buffered:
+        return indicative(
+            "The job's options say buffered I/O: the page cache is measured too.", direct=False
+        )
+    return valid("The job's options say O_DIRECT.", direct=True)
+
+
+def from_memory(view: ImportedView) -> Said:
+    """Whether what was read fits into the memory that the file tells of."""
+    told = view.told
+    if told.data_bytes is None or told.memory_bytes is None:
+        what = "data" if told.data_bytes is None else "memory"
+        return not_applicable(f"Not known: the file does not tell the clients' {what}.")
+    evidence: Numbers = {"data_bytes": told.data_bytes, "memory_bytes": told.memory_bytes}
+    said = (
+        f"{format_bytes(told.data_bytes)} of data, {format_bytes(told.memory_bytes)} of memory "
+        "on each client"
+    )
+    if told.buffered is False:
+        return not_applicable(f"{said}; I/O was direct.", **evidence)
+    if told.data_bytes <= told.memory_bytes:
+        return indicative(f"{said}: all of it may have come from memory.", **evidence)
+    return valid(f"{said}.", **evidence)
+
+
+def unknown(of: Check[ImportedView]) -> Check[ImportedView]:
+    """The same check where nothing in a file can answer it."""
+    title = of.title[0].lower() + of.title[1:]
+    return of.answered_by(lambda _: not_applicable(f"Not known ({title}): the file does not tell."))

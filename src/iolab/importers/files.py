@@ -1,0 +1,211 @@
+"""Files of others: read within bounds, recognised by what is in them, and never executed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from iolab.core.toml import read_regular
+from iolab.errors import Fault
+from iolab.importers.model import Found
+
+FILE_BYTES_MOST: Final = 64 << 20
+"""json+ of a hundred jobs has 20 MB; a log of every I/O that is larger is averaged first."""
+
+FILES_MOST: Final = 2000
+"""A sweep of a cluster leaves hundreds; a whole disk by mistake is not read."""
+
+HEAD_BYTES: Final = 64 << 10
+"""By so much of its beginning a file is recognised: text before fio's JSON has a few lines."""
+
+LINES_MOST: Final = 2_000_000
+"""Lines of one file that are looked at."""
+
+NAME_CHARACTERS: Final = 80
+"""Of a longer name only the beginning is kept."""
+
+
+class ForeignFault(Exception):
+    """A file that was recognised and cannot be used; the message is a sentence."""
+
+
+@dataclass(frozen=True)
+class ForeignFile:
+    """One file of an import; `head` is its beginning."""
+
+    path: Path
+    named: bool = True
+
+    @property
+    def name(self) -> str:
+        """Its name, safe to print."""
+        return clean(self.path.name)
+
+    @cached_property
+    def content(self) -> bytes:
+        """All of it; OSError where it cannot be read or is too large."""
+        return read_regular(self.path, FILE_BYTES_MOST)
+
+    @property
+    def head(self) -> bytes:
+        """Its first bytes."""
+        return self.content[:HEAD_BYTES]
+
+    @cached_property
+    def text(self) -> str:
+        """All of it as text; what is no UTF-8 is replaced."""
+        return self.content.decode("utf-8", "replace")
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Its lines without their ends."""
+        return self.text.splitlines()[:LINES_MOST]
+
+    @property
+    def changed_ns(self) -> int:
+        """When it was last written."""
+        return self.path.stat().st_mtime_ns
+
+
+@dataclass(slots=True)
+class Folder:
+    """The files of an import beside each other; `used` are those that were read into a run."""
+
+    files: Sequence[ForeignFile]
+    used: set[Path] = field(default_factory=set)
+
+    def beside(self, file: ForeignFile, pattern: re.Pattern[str]) -> list[ForeignFile]:
+        """Files in the same folder whose whole name fits, by name."""
+        found = [
+            one
+            for one in self.files
+            if one.path.parent == file.path.parent and pattern.fullmatch(one.path.name)
+        ]
+        return sorted(found, key=lambda one: one.path.name)
+
+    def use(self, file: ForeignFile) -> ForeignFile:
+        """That file, which belongs to a run."""
+        self.used.add(file.path)
+        return file
+
+
+class Importer(Protocol):
+    """One format."""
+
+    @property
+    def tool(self) -> str:
+        """What writes it."""
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """Whether a file is of this format, by its head."""
+
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+        """The runs that it tells of, with what lies beside it. ForeignFault with a sentence."""
+
+
+def collect(paths: Iterable[Path]) -> tuple[list[ForeignFile], list[Fault]]:
+    """Every file that is named or lies in a folder that is; what cannot be read as faults."""
+    found: dict[Path, ForeignFile] = {}
+    faults: list[Fault] = []
+    for path in paths:
+        if path.is_dir():
+            inside = (one for one in sorted(path.rglob("*")) if one.is_file())
+            for one in inside:
+                found.setdefault(one.absolute(), ForeignFile(one, named=False))
+                if len(found) > FILES_MOST:
+                    break
+        elif path.exists():
+            found.setdefault(path.absolute(), ForeignFile(path))
+        else:
+            faults.append(Fault(f"There is no file '{clean(path.name)}'.", "Name one that is."))
+    if len(found) > FILES_MOST:
+        faults.append(Fault(f"These are more than {FILES_MOST} files.", "Import fewer at once."))
+    return list(found.values()), faults
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import found: runs with the file of each, files that nobody knows, and faults."""
+
+    runs: tuple[tuple[ForeignFile, Found], ...]
+    unknown: tuple[ForeignFile, ...]
+    faults: tuple[Fault, ...]
+
+
+def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
+    """Every file by the format that knows it."""
+    files, faults = collect(paths)
+    folder = Folder(files)
+    runs: list[tuple[ForeignFile, Found]] = []
+    known: list[ForeignFile] = []
+    for file in files:
+        try:
+            importer = next((one for one in importers if one.recognises(file)), None)
+            if importer is None:
+                continue
+            known.append(file)
+            runs += [(file, found) for found in importer.read(file, folder)]
+        except ForeignFault as fault:
+            faults.append(Fault(f"{file.name}: {fault}", "Leave it out, or mend it."))
+        except OSError as error:
+            known.append(file)
+            why = error.strerror or str(error)
+            faults.append(Fault(f"{file.name} cannot be read: {why}.", "Leave it out."))
+    paths_known = {one.path for one in known} | folder.used
+    unknown = tuple(one for one in files if one.path not in paths_known)
+    faults += [
+        Fault(f"{one.name} is in no format that is known.", "Leave it out.")
+        for one in unknown
+        if one.named
+    ]
+    return Imported(tuple(runs), unknown, tuple(faults))
+
+
+_UNCLEAN: Final = re.compile(r"[^\x20-\x7e\u00a0-\ud7ff]")
+
+
+def clean(text: str) -> str:
+    """A text of others in one printable line."""
+    return _UNCLEAN.sub("?", text)[:NAME_CHARACTERS]
+
+
+def host_name(text: str) -> str:
+    """A client's name as a session can have it."""
+    return re.sub(r"[^A-Za-z0-9._:-]", "-", text)[:NAME_CHARACTERS].strip("-.:") or "client"
+
+
+def number(value: object) -> float | None:
+    """A number of a document that is finite and fits 64 bits; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    found = float(value)
+    return found if math.isfinite(found) and abs(found) < 2**63 else None
+
+
+def parsed(text: str) -> float | None:
+    """The number that a text is, with or without commas; None for anything else."""
+    try:
+        return number(float(text.strip().replace(",", "")))
+    except ValueError:
+        return None
+
+
+def whole(value: object) -> int | None:
+    """The same as a whole number."""
+    found = number(value)
+    return None if found is None else round(found)
+
+
+def table_of(value: object) -> Mapping[str, Any]:
+    """A table of a document, empty for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def texts_of(table: Mapping[str, Any]) -> dict[str, str]:
+    """The options of a document as clean text."""
+    return {clean(str(name)): clean(str(value)) for name, value in table.items()}

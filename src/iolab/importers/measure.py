@@ -1,0 +1,195 @@
+"""What an imported run comes to: the tool's own figures, and over several clients their sums.
+
+Of one client every figure is the tool's own. Of several, rates are added where the clients may have
+run at the same time, percentiles come from bins that are merged one by one, and where there are no
+bins there is no percentile: those of parts cannot be averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from iolab.analysis.metrics import is_supported
+from iolab.analysis.view import RunView
+from iolab.core.histogram import Histogram, of_sparse
+from iolab.core.metric import Metric
+from iolab.core.metric_spec import spec_of
+from iolab.core.run import RunRecord
+from iolab.importers.model import Figures, ImportedHost, ImportedRun, host_in, job_in, run_in
+
+TOLD: Final = ((50.0, "p50"), (90.0, "p90"), (95.0, "p95"), (99.0, "p99"), (99.5, "p99_5"))
+TOLD_FAR: Final = ((99.9, "p99_9"), (99.99, "p99_99"))
+PERCENTILES: Final = TOLD + TOLD_FAR
+"""The percentiles of a result that tools print, with their names in keys."""
+
+NS_PER_S: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedView(RunView):
+    """An imported run as its checks see it; `clients` in the order of the record's hosts.
+
+    `spans` are when each client ran by one clock, as (start, end) in ns; None is not told.
+    """
+
+    told: ImportedRun = field(kw_only=True)
+    clients: tuple[ImportedHost, ...] = field(kw_only=True)
+    spans: tuple[tuple[int, int] | None, ...] = field(kw_only=True)
+    bins: Mapping[tuple[int, str], Histogram] = field(kw_only=True)
+
+    @property
+    def has_load(self) -> bool:
+        """Whether the file tells of any operation."""
+        every = (one for client in self.clients for one in client.figures)
+        return any(one.count or one.rate_per_s or one.bytes or one.bw_bytes_per_s for one in every)
+
+    @property
+    def overlap(self) -> float | None:
+        """The share of the whole time in which all clients ran; None where it is not told."""
+        known = [span for span in self.spans if span is not None]
+        if len(known) < len(self.spans) or not known:
+            return None
+        begin, end = max(one[0] for one in known), min(one[1] for one in known)
+        whole = max(one[1] for one in known) - min(one[0] for one in known)
+        return max(end - begin, 0) / whole if whole > 0 else None
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the clients' rates may be added: nothing says that they ran apart."""
+        return self.told.phases == 1 and (len(self.clients) == 1 or self.overlap != 0)
+
+
+def histograms(record: RunRecord) -> dict[tuple[int, str], Histogram]:
+    """The latencies of each client and operation, with the extremes that its tool tells."""
+    job, found = job_in(record), {}
+    for index, host in enumerate(record.hosts):
+        for one in host_in(host).figures:
+            way = job.number(one.operation)
+            rows = (record.bins.host == index) & (record.bins.direction == way)
+            if not rows.any():
+                continue
+            counts = of_sparse(record.bins.bin[rows], record.bins.count[rows])
+            low, high = one.lat_min_ns, one.lat_max_ns
+            found[index, one.operation] = Histogram(
+                counts, None if low is None else int(low), None if high is None else round(high)
+            )
+    return found
+
+
+def fleet_metrics(view: ImportedView) -> dict[str, Metric]:
+    """The metrics of all clients together; none has a value where their rates may not be added."""
+    hosts = list(range(len(view.clients)))
+    found = _metrics(view, hosts)
+    if view.adds_up:
+        return found
+    return {key: Metric(None, one.unit) for key, one in found.items()}
+
+
+def host_metrics(view: ImportedView, host: int) -> dict[str, Metric]:
+    """The metrics of one client."""
+    return _metrics(view, [host])
+
+
+def _metrics(view: ImportedView, hosts: Sequence[int]) -> dict[str, Metric]:
+    job = job_in(view.record)
+    rate = "iops" if job.is_io else "ops_per_s"
+    by_operation = {
+        operation: [
+            (index, one)
+            for index in hosts
+            for one in view.clients[index].figures
+            if one.operation == operation
+        ]
+        for operation in job.operations
+    }
+    every = [pair for pairs in by_operation.values() for pair in pairs]
+    found = _scope(view, "", rate, every)
+    for operation, pairs in by_operation.items():
+        found |= _scope(view, f"{operation}_", rate, pairs)
+    return {key: Metric(value, spec_of(key).unit) for key, value in found.items()}
+
+
+def _scope(
+    view: ImportedView, prefix: str, rate: str, pairs: Sequence[tuple[int, Figures]]
+) -> dict[str, float | None]:
+    """Rate, bandwidth and latencies of those figures together, by key."""
+    figures = [one for _, one in pairs if one.count != 0] or [one for _, one in pairs]
+    found: dict[str, float | None] = {f"{prefix}{rate}": _sum([one.rate_per_s for one in figures])}
+    bandwidth = _sum([one.bw_bytes_per_s for one in figures])
+    if rate == "iops" or bandwidth is not None:
+        found[f"{prefix}bw_bytes_per_s"] = bandwidth
+    found[f"{prefix}lat_ns_mean"] = _mean(figures)
+    for percent, name in PERCENTILES:
+        found[f"{prefix}lat_ns_{name}"] = _percentile(view, pairs, percent)
+    highest = [one.lat_max_ns for one in figures]
+    known = [value for value in highest if value is not None]
+    found[f"{prefix}lat_ns_max"] = max(known) if known and None not in highest else None
+    return found
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
+
+
+def _mean(figures: Sequence[Figures]) -> float | None:
+    """The mean latency, in which every operation weighs the same."""
+    if len(figures) == 1:
+        return figures[0].lat_mean_ns
+    waited, total = 0.0, 0
+    for one in figures:
+        if one.lat_mean_ns is None or one.count is None:
+            return None
+        waited, total = waited + one.lat_mean_ns * one.count, total + one.count
+    return waited / total if total else None
+
+
+def _percentile(
+    view: ImportedView, pairs: Sequence[tuple[int, Figures]], percent: float
+) -> float | None:
+    """The tool's own of one client and operation, of several that of their merged bins."""
+    used = [(index, one) for index, one in pairs if one.count != 0]
+    counts = [one.count for _, one in used]
+    total = sum(count for count in counts if count is not None)
+    if not used or (None not in counts and not is_supported(total, percent)):
+        return None
+    if len(used) == 1:
+        own = dict(used[0][1].percentiles)
+        if percent in own:
+            return own[percent]
+    parts = [view.bins.get((index, one.operation)) for index, one in used]
+    merged = Histogram(np.zeros_like(parts[0].counts)) if parts[0] is not None else None
+    for part in parts:
+        if part is None or merged is None:
+            return None
+        merged = merged.merged(part)
+    return None if merged is None else merged.percentile_ns(percent)
+
+
+def spans_of(record: RunRecord) -> tuple[tuple[int, int] | None, ...]:
+    """When each client ran, where its file tells."""
+    return tuple(
+        None
+        if host.start_real_ns is None or host.end_real_ns is None
+        else (host.start_real_ns, host.end_real_ns)
+        for host in record.hosts
+    )
+
+
+def seconds_of(view: ImportedView) -> float | None:
+    """The least time that any client was measured; None where none is told."""
+    known = [
+        max(spans)
+        for client in view.clients
+        if (spans := [one.seconds for one in client.figures if one.seconds])
+    ]
+    return min(known) if known and len(known) == len(view.clients) else None
+
+
+def told_of(record: RunRecord) -> tuple[ImportedRun, tuple[ImportedHost, ...]]:
+    """What the files tell of a run and of its clients."""
+    return run_in(record), tuple(host_in(host) for host in record.hosts)

@@ -1,0 +1,202 @@
+"""What a file of another tool tells: figures as they are printed, by client and operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, Self
+
+from iolab.core.engine import EngineName
+from iolab.core.run import HostDetails, HostRun, RunDetails, RunRecord
+from iolab.core.samples import Direction
+from iolab.core.workload import AnyJob
+
+IO_OPERATIONS: Final[Mapping[str, int]] = {way.name.lower(): int(way) for way in Direction}
+"""Operations of I/O, each by its number in the tables of a run."""
+
+OTHERS_FROM: Final = 16
+"""The number of the first operation that is no I/O: those of the tables' own words lie below."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedJob(AnyJob):
+    """What a tool says that one of its jobs was to do; `settings` are its options as it tells them.
+
+    `operations` are those that any run of it tells of, `in_flight` how many there may be at once
+    on one client, None where that is not told.
+    """
+
+    stored_as: ClassVar[str] = "imported"
+    tells_latency: ClassVar[bool] = False
+
+    engine: EngineName
+    operations: tuple[str, ...]
+    settings: tuple[tuple[str, str], ...] = ()
+    in_flight: int | None = None
+
+    @property
+    def options(self) -> tuple[tuple[str, str], ...]:
+        """See `AnyJob`."""
+        return self.settings
+
+    def at(self, axis: Iterable[tuple[str, int | str]]) -> Self:
+        """The job itself: its points differ in what their files tell."""
+        del axis
+        return self
+
+    @property
+    def is_io(self) -> bool:
+        """Whether all that it does are reads, writes and trims."""
+        return all(name in IO_OPERATIONS for name in self.operations)
+
+    def number(self, operation: str) -> int:
+        """The number by which an operation stands in the tables of a run."""
+        own = IO_OPERATIONS.get(operation)
+        return OTHERS_FROM + self.operations.index(operation) if own is None else own
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a tool prints of one operation; None is what it does not tell.
+
+    Rates are of operations and bytes a second, latencies in ns, `percentiles` (percent, ns).
+    `seconds` is the time that the rates are of. `printed` are the figures as the file has them.
+    """
+
+    operation: str
+    count: int | None = None
+    bytes: int | None = None
+    seconds: float | None = None
+    rate_per_s: float | None = None
+    bw_bytes_per_s: float | None = None
+    lat_min_ns: float | None = None
+    lat_mean_ns: float | None = None
+    lat_max_ns: float | None = None
+    percentiles: tuple[tuple[float, float], ...] = ()
+    failed: int = 0
+    printed: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedHost(HostDetails):
+    """One client in a run; `source` is where in which file it is told of, as `file:line` or a job.
+
+    `group` is the number of the phase that it says it was of, None where it says none.
+    """
+
+    stored_as: ClassVar[str] = "imported"
+
+    source: str
+    figures: tuple[Figures, ...]
+    group: int | None = None
+    errors: tuple[str, ...] = ()
+    resolution: float = 1 / 64
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRun(RunDetails):
+    """A run that another tool made.
+
+    `claimed` is what the tool says of all clients together, `phases` of how many phases that ran
+    after each other this is the sum, 1 for none. `memory_bytes` and `data_bytes` are of one client,
+    `buffered` whether I/O went through its page cache; None is not told. `grouped` figures may be
+    of more jobs than those whose options are told. `notes` say what was made of the file.
+    """
+
+    stored_as: ClassVar[str] = "imported"
+
+    tool: str
+    version: str
+    files: tuple[str, ...]
+    claimed: tuple[Figures, ...] = ()
+    phases: int = 1
+    buffered: bool | None = None
+    data_bytes: int | None = None
+    memory_bytes: int | None = None
+    ramp_s: float | None = None
+    asked_s: float | None = None
+    paced: bool = False
+    grouped: bool = False
+    dated_by: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def host_in(host: HostRun) -> ImportedHost:
+    """What the file tells of a client; TypeError where the run was not imported."""
+    if not isinstance(host.details, ImportedHost):
+        raise TypeError(f"{host.host} was not imported")
+    return host.details
+
+
+def run_in(record: RunRecord) -> ImportedRun:
+    """What the file tells of the run; TypeError where it was not imported."""
+    if not isinstance(record.details, ImportedRun):
+        raise TypeError("the run was not imported")
+    return record.details
+
+
+def job_in(record: RunRecord) -> ImportedJob:
+    """The job of an imported run; TypeError where it was not imported."""
+    job = record.run.point.job
+    if not isinstance(job, ImportedJob):
+        raise TypeError("the run was not imported")
+    return job
+
+
+Bins = Mapping[int, int]
+"""How many operations fell into each latency bin of `core.histogram`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """What one operation completed in one interval: its end since the client's start, in ns."""
+
+    operation: str
+    end_ns: int
+    span_ns: int
+    count: int
+    bytes: int
+    lat_sum_ns: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One client of a run as its file tells of it.
+
+    `bins` are those of the whole run by operation. `start_ns` is when its first operation began, by
+    a clock that all clients of the run share; None where the file does not tell.
+    """
+
+    name: str
+    details: ImportedHost
+    bins: Mapping[str, Bins] = field(default_factory=dict)
+    seconds: tuple[Second, ...] = ()
+    start_ns: int | None = None
+    runtime_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One run that a file tells of, before it is part of a session.
+
+    `name` is the job's own, `kind` what of it makes another workload (its access pattern), `axis`
+    what may tell points of one workload apart. `at_ns` is when it
+    ended, since 1970, None where the file does not tell. `headline` is the metric that it is for.
+    """
+
+    name: str
+    details: ImportedRun
+    clients: tuple[Client, ...]
+    settings: tuple[tuple[str, str], ...] = ()
+    axis: tuple[tuple[str, int | str], ...] = ()
+    in_flight: int | None = None
+    at_ns: int | None = None
+    headline: str = "iops"
+    failure: str | None = None
+    kind: str = ""
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """All that any of its clients did, in the order told."""
+        every = (one.operation for client in self.clients for one in client.details.figures)
+        return tuple(dict.fromkeys(every))

@@ -1,0 +1,98 @@
+"""Imported runs in briefs and exports: what their tools printed, with what it is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from iolab.core.metric import Result
+from iolab.core.run import RunRecord
+from iolab.core.study import Study
+from iolab.core.workload import AnyJob
+from iolab.importers.measure import PERCENTILES, histograms
+from iolab.importers.model import ImportedHost, ImportedJob, job_in
+from iolab.report.brief import Brief
+from iolab.report.kinds import Anchors, Latencies
+from iolab.report.numbers import NOTHING
+from iolab.report.one_figure import OneFigureReport
+from iolab.report.run_series import curve_of, load_panels
+from iolab.report.series import Curve, Grid, Panel
+from iolab.report.table import Column, Table, columns, every_run, row
+
+OPERATIONS_SHOWN = (
+    ("ops_per_s", "Operations/s"),
+    ("lat_ns_mean", "Latency mean"),
+    *((f"lat_ns_{name}", f"p{percent:g}") for percent, name in PERCENTILES),
+    ("lat_ns_max", "Max"),
+)
+"""What is shown of runs that are no I/O."""
+
+SETTINGS_SHOWN = 24
+"""Options of a job in its table; fio has hundreds, and a job file seldom twenty."""
+
+
+class ImportedReport(OneFigureReport):
+    """What tools printed of reads, writes and any other operations."""
+
+    jobs: ClassVar[tuple[type[AnyJob], ...]] = (ImportedJob,)
+
+    def is_measured(self, result: Result) -> bool:
+        """Whether any figure has a value."""
+        return any(metric.value is not None for metric in result.metrics.values())
+
+    def latencies(self, record: RunRecord, name: str) -> Latencies:
+        """Each operation of which the file has bins."""
+        job, found = job_in(record), histograms(record)
+        curves, whole = [], None
+        for operation in job.operations:
+            merged = None
+            for (_, told), part in found.items():
+                if told == operation:
+                    merged = part if merged is None else merged.merged(part)
+            if merged is not None:
+                curves.append(curve_of(operation, merged))
+                whole = merged if whole is None else whole.merged(merged)
+        every = Curve(name, 0, (), ()) if whole is None else curve_of(name, whole)
+        return Latencies(every, tuple(curves), None)
+
+    def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
+        """The load over time, where the file tells it in intervals."""
+        if len(record.intervals) <= len(record.hosts) * len(job_in(record).operations):
+            return []
+        return load_panels(record, grid)
+
+    def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
+        """Runs of I/O as others; of runs that are no I/O the operations a second."""
+        if any("iops" in result.metrics for result in results):
+            return super().result_table(study, results, anchors)
+        return every_run("Every run", study, results, OPERATIONS_SHOWN, anchors)
+
+    def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
+        """What the files tell of each job's options."""
+        del brief
+        rows = tuple(
+            row(one.title, one.job.engine, _settings(one.job))
+            for one in study.workloads
+            if isinstance(one.job, ImportedJob)
+        )
+        heads = columns(("Job", "Tool", "Options as its file tells them"))
+        return (Table("Imported jobs", heads, rows),) if rows else ()
+
+    def engine_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
+        """The figures as their file has them, and where in it."""
+        hosts = brief.host_runs.get((result.digest, result.repeat), ())
+        rows = tuple(
+            row(host.details.source, one.operation, name, text)
+            for host in hosts
+            if isinstance(host.details, ImportedHost)
+            for one in host.details.figures
+            for name, text in one.printed
+        )
+        heads = (*columns(("Told in", "Operation", "Figure")), Column("As printed", number=True))
+        return (Table("As the file tells it", heads, rows),) if rows else ()
+
+
+def _settings(job: ImportedJob) -> str:
+    shown = [f"{name}={value}" for name, value in job.settings[:SETTINGS_SHOWN]]
+    more = len(job.settings) - len(shown)
+    return " ".join([*shown, *([f"and {more} more"] if more else [])]) or NOTHING

@@ -1,0 +1,341 @@
+"""Imported runs as an ordinary session: a study that says so, its plan, and a record a run."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from iolab.analysis.judge import ANALYSIS_VERSION
+from iolab.core.compressed import Packed
+from iolab.core.configuration import Configuration
+from iolab.core.engine import EngineName
+from iolab.core.events import SessionStatus
+from iolab.core.host import HostKind, HostSpec
+from iolab.core.metric import Result
+from iolab.core.run import (
+    Budget,
+    EngineOutput,
+    HostRun,
+    Plan,
+    PlannedRun,
+    Point,
+    RunRecord,
+    RunStatus,
+)
+from iolab.core.samples import BinTable, IntervalTable, no_counters
+from iolab.core.study import Method, MethodKind, Order, Study, TargetSettings, TelemetrySettings
+from iolab.core.workload import Axis, Indicator, Workload
+from iolab.importers.files import ForeignFile, clean, host_name
+from iolab.importers.model import Client, Found, ImportedJob
+from iolab.store.writer import SessionWriter
+from iolab.study.schedule import digest_of
+
+STUDY_ID: Final = "imported"
+
+NS_PER_S: Final = 1e9
+
+Values = tuple[tuple[str, int | str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A run with its place in the plan, and the file that tells of it."""
+
+    planned: PlannedRun
+    found: Found
+    file: ForeignFile
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """All that a session of imported runs is made of."""
+
+    study: Study
+    plan: Plan
+    runs: tuple[Placed, ...]
+
+
+def arrange(
+    runs: Sequence[tuple[ForeignFile, Found]], *, configuration: str, title: str
+) -> Session:
+    """The runs as points of workloads: one a job's name, its axes what differs between its runs."""
+    groups: dict[tuple[str, str, str], list[tuple[ForeignFile, Found]]] = {}
+    for file, found in runs:
+        groups.setdefault((found.details.tool, found.name, found.kind), []).append((file, found))
+    kinds = Counter((tool, name) for tool, name, _ in groups)
+    hosts = dict.fromkeys(name for _, found in runs for name in _names(found.clients))
+    workloads: list[Workload] = []
+    placed: list[Placed] = []
+    ids: set[str] = set()
+    for (tool, own, kind), group in groups.items():
+        name = f"{own} {kind}".strip() if kinds[tool, own] > 1 else own
+        job = _job(tool, [found for _, found in group])
+        varied = _varied([found for _, found in group])
+        workload = Workload(
+            id=_free_id(name, tool, ids),
+            title=clean(name),
+            job=job,
+            sweep=tuple(Axis(axis, values) for axis, values in varied.items()),
+            indicator=Indicator(group[0][1].headline),
+        )
+        workloads.append(workload)
+        repeats: dict[Values, int] = {}
+        for file, found in group:
+            told = _candidates(found)
+            axis = tuple((one, told[one]) for one in varied if one in told)
+            repeats[axis] = repeats.get(axis, 0) + 1
+            point = Point(
+                digest_of([configuration, workload.id, axis, tool, name]),
+                configuration,
+                workload.id,
+                axis,
+                replace(job, settings=found.settings, in_flight=found.in_flight),
+                "",
+            )
+            placed.append(Placed(PlannedRun(len(placed) + 1, repeats[axis], point), found, file))
+    study = _study(configuration, title, tuple(hosts), tuple(workloads), placed)
+    planned = tuple(one.planned for one in placed)
+    digest = digest_of([one.point.digest for one in planned])
+    budget = Budget(0.0, (), 0, 0, 0)
+    return Session(study, Plan(STUDY_ID, digest, (), planned, budget, ()), tuple(placed))
+
+
+def _job(tool: str, group: Sequence[Found]) -> ImportedJob:
+    operations = dict.fromkeys(one for found in group for one in found.operations)
+    first = group[0]
+    return ImportedJob(EngineName(tool), tuple(operations), first.settings, first.in_flight)
+
+
+def _candidates(found: Found) -> dict[str, int | str]:
+    """What may tell runs of one name apart."""
+    return {**dict(found.axis), "clients": len(found.clients)}
+
+
+def _varied(group: Iterable[Found]) -> dict[str, tuple[int | str, ...]]:
+    """What does, each with its values in order."""
+    rows = [_candidates(found) for found in group]
+    names = dict.fromkeys(name for row in rows for name in row)
+    # A name that some runs do not tell of may be the only thing that tells them apart.
+    values = {
+        name: tuple(dict.fromkeys(row[name] for row in rows if name in row)) for name in names
+    }
+    told = {name: sum(name in row for row in rows) for name in names}
+    return {name: each for name, each in values.items() if len(each) > 1 or told[name] < len(rows)}
+
+
+def _free_id(name: str, tool: str, ids: set[str]) -> str:
+    base = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or tool
+    tries = (base, f"{tool}-{base}", *(f"{base}-{count}" for count in range(2, len(ids) + 3)))
+    found = next(one for one in tries if one not in ids)
+    ids.add(found)
+    return found
+
+
+def _study(
+    configuration: str,
+    title: str,
+    hosts: tuple[str, ...],
+    workloads: tuple[Workload, ...],
+    runs: Sequence[Placed],
+) -> Study:
+    files = tuple(dict.fromkeys(one.file.name for one in runs))
+    tools = ", ".join(dict.fromkeys(_tool(one.found) for one in runs))
+    text = "# Imported: no study made these runs. They were read from\n"
+    text += "".join(f"#   {name}\n" for name in files)
+    seconds = max((one.found.details.asked_s or 0.0 for one in runs), default=0.0)
+    return Study(
+        id=STUDY_ID,
+        title=title,
+        question=f"What are these results of {tools} worth?",
+        source=f"imported from {len(files)} files",
+        configurations=(Configuration(configuration, title, hosts, ""),),
+        hosts=tuple(HostSpec(name, HostKind.COMMAND) for name in hosts),
+        workloads=workloads,
+        method=Method(
+            MethodKind.FIXED, 0.0, seconds, 1, 0.0, Order.AS_WRITTEN, 0, drop_caches=False
+        ),
+        telemetry=TelemetrySettings(1000),
+        target=TargetSettings(keep_files=True, allow_memory=True),
+        scale="full",
+        text=text,
+        overrides=(),
+    )
+
+
+def _tool(found: Found) -> str:
+    return f"{found.details.tool} {found.details.version}".strip()
+
+
+def _names(clients: Sequence[Client]) -> tuple[str, ...]:
+    """The clients' names, each once."""
+    names: dict[str, None] = {}
+    for client in clients:
+        base = host_name(client.name)
+        tries = (base, *(f"{base}-{count}" for count in range(2, len(clients) + 2)))
+        names[next(one for one in tries if one not in names)] = None
+    return tuple(names)
+
+
+def record_of(placed: Placed, *, keep_file: bool) -> RunRecord:
+    """The evidence of one run as the store keeps it; with `keep_file` the file as it is."""
+    found, job = placed.found, placed.planned.point.job
+    if not isinstance(job, ImportedJob):
+        raise TypeError("the run was not imported")
+    names = _names(found.clients)
+    dated = found.at_ns
+    details = found.details
+    if dated is None:
+        dated = placed.file.changed_ns
+        details = replace(details, dated_by="the file's last change")
+    longest = max((_runtime_ns(client) for client in found.clients), default=0)
+    begins = [
+        dated - longest if client.start_ns is None else client.start_ns for client in found.clients
+    ]
+    ends = [
+        begin + _runtime_ns(client) for begin, client in zip(begins, found.clients, strict=True)
+    ]
+    failed = found.failure is not None
+    outputs: tuple[EngineOutput, ...] = ()
+    if keep_file and names:
+        packed = Packed.of(placed.file.content)
+        outputs = (EngineOutput(names[0], placed.file.name, packed),)
+    return RunRecord(
+        run=placed.planned,
+        status=RunStatus.FAILED if failed else RunStatus.DONE,
+        failure=found.failure,
+        started_real_ns=min(begins, default=dated),
+        ended_real_ns=max(ends, default=dated),
+        warmup_s=0.0,
+        runtime_s=longest / NS_PER_S,
+        telemetry_interval_ms=1000,
+        hosts=tuple(
+            _host_run(name, client, found)
+            for name, client in zip(names, found.clients, strict=True)
+        ),
+        details=details,
+        intervals=_intervals(job, found.clients, begins),
+        bins=_bins(job, found.clients),
+        counters=no_counters(),
+        outputs=outputs,
+    )
+
+
+def _runtime_ns(client: Client) -> int:
+    seconds = client.runtime_s
+    if seconds is None:
+        seconds = max((one.seconds or 0.0 for one in client.details.figures), default=0.0)
+    return round(seconds * NS_PER_S)
+
+
+def _host_run(name: str, client: Client, found: Found) -> HostRun:
+    start = client.start_ns
+    return HostRun(
+        host=name,
+        error=client.details.errors[0] if client.details.errors else None,
+        argv=(),
+        job_file="".join(f"{key}={value}\n" for key, value in found.settings),
+        engine_version=_tool(found),
+        start_real_ns=start,
+        end_real_ns=None if start is None else start + _runtime_ns(client),
+        exit_code=None,
+        exit_signal=None,
+        stopped_early=False,
+        totals=None,
+        devices=(),
+        extents=None,
+        cache=None,
+        idle=None,
+        process=None,
+        clock_offset_ns=0,
+        clock_error_ns=0,
+        stderr_tail="",
+        details=client.details,
+    )
+
+
+def _intervals(job: ImportedJob, clients: Sequence[Client], begins: Sequence[int]) -> IntervalTable:
+    """The intervals that the file tells; of a client without any its whole run as one."""
+    rows: list[tuple[int, int, int, int, int, int, int, float]] = []
+    for index, client in enumerate(clients):
+        if client.seconds:
+            ends = sorted({one.end_ns for one in client.seconds})
+            places = {end: place for place, end in enumerate(ends)}
+            rows += [
+                (
+                    index,
+                    places[one.end_ns],
+                    begins[index] + one.end_ns,
+                    one.span_ns,
+                    job.number(one.operation),
+                    one.count,
+                    one.bytes,
+                    one.lat_sum_ns,
+                )
+                for one in client.seconds
+            ]
+            continue
+        span = _runtime_ns(client)
+        rows += [
+            (
+                index,
+                0,
+                begins[index] + span,
+                span,
+                job.number(one.operation),
+                one.count or 0,
+                one.bytes or 0,
+                (one.lat_mean_ns or 0.0) * (one.count or 0),
+            )
+            for one in client.details.figures
+        ]
+    columns = list(zip(*rows, strict=True)) or [()] * 8
+    host, seq, ended, spans, way, ios, moved = (
+        np.array(column, dtype=np.int64) for column in columns[:7]
+    )
+    waited = np.array(columns[7], dtype=np.float64)
+    return IntervalTable(host, seq, ended, spans, way, ios, moved, waited)
+
+
+def _bins(job: ImportedJob, clients: Sequence[Client]) -> BinTable:
+    """The bins of each client's whole run, in its first interval."""
+    rows = [
+        (index, 0, job.number(operation), place, count)
+        for index, client in enumerate(clients)
+        for operation, bins in client.bins.items()
+        for place, count in sorted(bins.items())
+        if count
+    ]
+    columns = list(zip(*rows, strict=True)) or [()] * 5
+    return BinTable(*(np.array(column, dtype=np.int64) for column in columns))
+
+
+def write(
+    session: Session,
+    directory: Path,
+    command: Sequence[str],
+    judge: Callable[[RunRecord], Result],
+) -> Mapping[str, Result]:
+    """Make the session's directory; the results by digest and repeat. StoreError as of any."""
+    names = "".join(one.file.name for one in session.runs)
+    mark = hashlib.sha256((names + session.plan.digest).encode()).hexdigest()[:6]
+    results: dict[str, Result] = {}
+    with SessionWriter.create(
+        directory, session.study, session.plan, f"{STUDY_ID}-{mark}", command
+    ) as writer:
+        writer.started({}, "none")
+        kept: set[Path] = set()
+        for placed in session.runs:
+            record = record_of(placed, keep_file=placed.file.path not in kept)
+            kept.add(placed.file.path)
+            result = judge(record)
+            writer.commit(record, result, analysis_version=ANALYSIS_VERSION)
+            results[f"{result.digest}-{result.repeat}"] = result
+        writer.ended(SessionStatus.DONE)
+    return results

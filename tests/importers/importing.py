@@ -1,0 +1,74 @@
+"""Import recorded files the way the command does, and judge what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from iolab.core.metric import Level, Result
+from iolab.core.run import RunRecord
+from iolab.importers.files import Imported, read_all
+from iolab.importers.registry import IMPORTERS
+from iolab.importers.session import arrange, record_of
+from tests.judging import judge
+from tests.recorded import recorded
+
+Edit = Callable[[str], str]
+
+LEVELS = {Level.INDICATIVE: "indicative", Level.INVALID: "invalid"}
+
+
+def lay_down(folder: Path, *names: str, edit: Edit | None = None) -> list[Path]:
+    """Recorded files, `tool/file`, in a folder; the first of them edited."""
+    paths: list[Path] = []
+    for name in names:
+        path = folder / Path(name).name
+        content = recorded(name)
+        if edit is not None and not paths:
+            before = content.decode()
+            after = edit(before)
+            assert after != before
+            content = after.encode()
+        path.write_bytes(content)
+        paths.append(path)
+    return paths
+
+
+def found_in(folder: Path, *names: str, edit: Edit | None = None) -> Imported:
+    """What the importers find in such files."""
+    return read_all(lay_down(folder, *names, edit=edit), IMPORTERS)
+
+
+def records(folder: Path, *names: str, edit: Edit | None = None) -> list[RunRecord]:
+    """The runs in such files, which have no fault."""
+    found = found_in(folder, *names, edit=edit)
+    assert not found.faults
+    session = arrange(found.runs, configuration="imported", title="imported")
+    return [record_of(one, keep_file=False) for one in session.runs]
+
+
+def results(folder: Path, *names: str, edit: Edit | None = None) -> Mapping[str, Result]:
+    """Their results, by workload and point."""
+    judged = [judge(record, {}) for record in records(folder, *names, edit=edit)]
+    return {_label(one): one for one in judged}
+
+
+def _label(result: Result) -> str:
+    axis = " ".join(f"{name}={value}" for name, value in result.axis)
+    repeat = f" #{result.repeat}" if result.repeat > 1 else ""
+    return f"{result.workload} {axis}".strip() + repeat
+
+
+def objections(result: Result) -> dict[str, str]:
+    """The level of each check that objects, but for what is so of every import."""
+    return {
+        one.code: LEVELS[one.level]
+        for one in result.verdict.objections
+        if one.level is not None and one.code != "imported"
+    }
+
+
+def value(result: Result, key: str) -> float | None:
+    """A metric's value."""
+    metric = result.metrics.get(key)
+    return None if metric is None else metric.value
