@@ -41,8 +41,7 @@ def import_(
     """Read results of other tools into a session, and judge them."""
     from iolab.analysis.judge import judge
     from iolab.cli.kinds import ANALYSES
-    from iolab.cli.open_session import open_session
-    from iolab.cli.output import result_json, say
+    from iolab.cli.output import open_session, result_json, say
     from iolab.cli.show import print_session
     from iolab.core.host import HostFacts
     from iolab.errors import Fault, UsageError

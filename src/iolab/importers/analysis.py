@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from iolab.analysis.check import Check
+from iolab.analysis.check import Check, HostQuestion
 from iolab.analysis.checks import bytes as moved
 from iolab.analysis.checks import client, fleet, run, storage_bytes, time
 from iolab.analysis.checks.idle import device_busy
 from iolab.analysis.evenness import spread_over
-from iolab.analysis.kinds import WHOLE_RUN, Facts
+from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis
 from iolab.analysis.steady import Steady, steady_of
 from iolab.analysis.sums import measure
 from iolab.analysis.view import HostAnswers
@@ -81,10 +81,10 @@ CHECKS: Final[tuple[Check[ImportedView], ...]] = (
 )
 
 
-class ImportedAnalysis:
+class ImportedAnalysis(LoadAnalysis[ImportedView]):
     """The figures that files tell, and what can be held against each other in them."""
 
-    checks: Final = CHECKS
+    checks: Sequence[Check[ImportedView] | HostQuestion] = CHECKS
 
     def view(
         self,

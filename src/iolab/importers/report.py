@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from iolab.core.metric import Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
-from iolab.core.workload import AnyJob
 from iolab.importers.measure import PERCENTILES, histograms
 from iolab.importers.model import ImportedHost, ImportedJob, job_in
 from iolab.report.brief import Brief
@@ -33,8 +31,6 @@ SETTINGS_SHOWN = 24
 
 class ImportedReport(OneFigureReport):
     """What tools printed of reads, writes and any other operations."""
-
-    jobs: ClassVar[tuple[type[AnyJob], ...]] = (ImportedJob,)
 
     def is_measured(self, result: Result) -> bool:
         """Whether any figure has a value."""

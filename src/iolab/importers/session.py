@@ -110,7 +110,9 @@ def arrange(
 def _job(tool: str, group: Sequence[Found]) -> ImportedJob:
     operations = dict.fromkeys(one for found in group for one in found.operations)
     first = group[0]
-    return ImportedJob(EngineName(tool), tuple(operations), first.settings, first.in_flight)
+    return ImportedJob(
+        EngineName(f"{tool}, imported"), tuple(operations), first.settings, first.in_flight
+    )
 
 
 def _candidates(found: Found) -> dict[str, int | str]:

@@ -293,7 +293,8 @@ def _detail(
     timeline = None
     if kernels is not None:
         series = derive(record.counters, record.host_names)
-        timeline = timeline_of(record, series, told.window, kernels, kind.panels)
+        drawn = timeline_of(record, series, told.window, kernels, kind.panels)
+        timeline = drawn if drawn.panels else None
     return RunDetail(
         result=result,
         whole=told.whole,
