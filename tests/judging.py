@@ -20,7 +20,7 @@ CHECKS: Final = analyses().checks(Job)
 METADATA_CHECKS: Final = analyses().checks(MetadataJob)
 KEY_VALUE_CHECKS: Final = analyses().checks(KeyValueJob)
 
-IMPORTED_CHECKS: Final = ANALYSES.checks(ImportedJob)
+IMPORTED_CHECKS: Final = analyses().checks(ImportedJob)
 
 EVERY_CHECK: Final = tuple(
     {made.code: made for made in (*KEY_VALUE_CHECKS, *METADATA_CHECKS, *CHECKS)}.values()

@@ -40,7 +40,7 @@ def import_(
 ) -> None:
     """Read results of other tools into a session, and judge them."""
     from iolab.analysis.judge import judge
-    from iolab.cli.kinds import ANALYSES
+    from iolab.cli.kinds import analyses
     from iolab.cli.output import open_session, result_json, say
     from iolab.cli.show import print_session
     from iolab.core.host import HostFacts
@@ -65,7 +65,7 @@ def import_(
         say(f"and {len(found.unknown) - UNKNOWN_SHOWN} more.")
     session = arrange(found.runs, configuration=configuration, title=configuration)
     facts: dict[str, HostFacts] = {}
-    write(session, out, sys.argv, lambda record: judge(record, facts, ANALYSES))
+    write(session, out, sys.argv, lambda record: judge(record, facts, analyses()))
     if as_json:
         result_json(
             {
