@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from iolab.analysis.curves import findings
-from iolab.report.curves import finding_lines, findings_document
+from iolab.report.phrases import finding_lines, findings_document
 from tests.analysis.adaptive.systems import System, whole_session
 from tests.analysis.adaptive.test_course import CURVE, HILL, MOST, PEAK, QUEUE, SOFT
 from tests.guests.guest_studies import FLEET

@@ -28,8 +28,8 @@ from iolab.guests.tables import (
     written_table,
 )
 from iolab.hosts.rates import derive
+from iolab.report.charts.run_series import timeline_of
 from iolab.report.hardware import configurations_table, same_hosts
-from iolab.report.run_series import timeline_of
 from iolab.report.table import Table
 from tests.guests import guest_session
 from tests.guests.guest_session import GuestSource, fleet

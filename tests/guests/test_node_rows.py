@@ -13,8 +13,7 @@ import jsonschema
 import pytest
 
 from iolab.core.metric import Layer, Metric, Outlier, Result
-from iolab.report.nodes import node_columns, node_document
-from iolab.report.results import TEXT_COLUMNS, nodes_csv
+from iolab.report.results import TEXT_COLUMNS, node_columns, node_document, nodes_csv
 from tests.analysis.records import healthy
 from tests.guests.fleets import GUESTS, NODES, counted, facts, run
 from tests.judging import judge

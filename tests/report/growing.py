@@ -10,8 +10,8 @@ from iolab.analysis.points import PointSummary, summarise
 from iolab.core.metric import Level, Result
 from iolab.core.study import Study
 from iolab.core.workload import Axis
+from iolab.report.charts.palette import SERIES
 from iolab.report.charts.scaling import Drawn
-from iolab.report.palette import SERIES
 from tests.report.charts.outcomes import WORKLOAD, result
 from tests.report.studies import one_configuration
 from tests.report.synthetic import study_of

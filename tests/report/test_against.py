@@ -17,10 +17,10 @@ from iolab.published.sets import Against
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure, Mark, Points, Rules
 from iolab.report.charts.choose import looks_of
+from iolab.report.charts.palette import SERIES
 from iolab.report.charts.ratios import ROWS_MAX, Dot, beside_figure
 from iolab.report.markdown import render_markdown
 from iolab.report.page_parts import Section
-from iolab.report.palette import SERIES
 from iolab.report.render import figure_pdf
 from iolab.report.table import Table
 from tests.report import shared

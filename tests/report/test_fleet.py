@@ -17,8 +17,10 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.brief import MetadataReport
 from iolab.report.charts.chart import Line, Points
 from iolab.report.charts.hosts import DOTS_MAX, strip_figure
+from iolab.report.charts.palette import SERIES
+from iolab.report.charts.run_series import timeline_of
 from iolab.report.charts.svg import draw
-from iolab.report.fleet import (
+from iolab.report.run_details import (
     HOSTS_SHOWN,
     account_table,
     extremes,
@@ -26,8 +28,6 @@ from iolab.report.fleet import (
     spread_rows,
     spread_table,
 )
-from iolab.report.palette import SERIES
-from iolab.report.run_series import timeline_of
 from iolab.report.tables import hosts_table
 from tests.report.charts.outcomes import result
 from tests.report.studies import sweep

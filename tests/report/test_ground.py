@@ -16,7 +16,7 @@ from iolab.report.charts.chart import Boxes, Figure, Line
 from iolab.report.charts.choose import looks_of
 from iolab.report.html import make_page
 from iolab.report.page_parts import Section
-from iolab.report.workloads import SERIES_MOST, ground
+from iolab.report.sections import SERIES_MOST, ground
 from iolab.study.cost import judge_rounds
 from tests.facts import tells
 from tests.report import shared

@@ -10,8 +10,8 @@ from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_IOPS, BY_LATENCY, Access
 from iolab.report.best import headlines, median_repeat, tally
-from iolab.report.caveats import names_among_several, objections, run_name, whose_run
-from iolab.report.selection import MAX_DISTRIBUTIONS, MAX_TIMELINES, select
+from iolab.report.brief import MAX_DISTRIBUTIONS, MAX_TIMELINES, select
+from iolab.report.phrases import names_among_several, objections, run_name, whose_run
 from tests.report.studies import one_configuration, sweep
 from tests.report.synthetic import job, objecting, study_of, workload
 

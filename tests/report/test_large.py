@@ -11,7 +11,7 @@ from iolab.core.metric import Level
 from iolab.report.brief import Brief
 from iolab.report.html import Page, make_page
 from iolab.report.run_details import RUNS_TOLD
-from iolab.report.table import ROWS_MOST
+from iolab.report.tables import ROWS_MOST
 from tests.facts import tells
 from tests.report import shared
 from tests.report.synthetic import objecting

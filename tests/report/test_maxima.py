@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iolab.core.metric import Level
-from iolab.report import maxima as sections
+from iolab.report import sections as sections
 from iolab.report.markdown import render_appendix, render_markdown
 from iolab.report.page_parts import Section
 from tests.facts import tells

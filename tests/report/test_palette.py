@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.report.palette import PAPER, RAISED, SERIES, TEXT_PAIRS, TOKENS, Token, declarations
+from iolab.report.charts.palette import (
+    PAPER,
+    RAISED,
+    SERIES,
+    TEXT_PAIRS,
+    TOKENS,
+    Token,
+    declarations,
+)
 
 
 def luminance(colour: str) -> float:

@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from iolab.report.charts.lines import Line
+from iolab.report.charts.palette import SERIES
 from iolab.report.charts.svg import document, draw
-from iolab.report.palette import SERIES
 from tests.report.charts.outcomes import WORKLOAD, rate_figure
 from tests.report.charts.specs import figures, lines
 

@@ -9,7 +9,7 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure, Line
 from iolab.report.charts.choose import looks_of
 from iolab.report.page_parts import Section
-from iolab.report.scaling import scaling
+from iolab.report.sections import scaling
 from tests.facts import tells
 from tests.report.growing import RATES, STUDY, points, runs
 from tests.report.made import build_brief

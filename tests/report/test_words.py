@@ -12,9 +12,8 @@ import pytest
 from pypdf import PdfReader
 
 from iolab.errors import UsageError
-from iolab.report.figures import figure_files
 from iolab.report.markdown import render_markdown
-from iolab.report.pdf import render_pdf
+from iolab.report.render import figure_files, render_pdf
 from iolab.report.words import LOGO_MOST, TEXT_MOST, Words, blocks_of, html_of, read_words
 from tests.report import shared
 

@@ -177,8 +177,13 @@ def compare(
 
 def _print(compared: Compared, kind: Format | None) -> None:
     from iolab.cli.output import raw_result, result_json, result_screen
-    from iolab.report.comparison import comparison_csv, comparison_document, comparison_markdown
-    from iolab.report.comparison_ci import comparison_bmf, comparison_junit
+    from iolab.report.comparison import (
+        comparison_bmf,
+        comparison_csv,
+        comparison_document,
+        comparison_junit,
+        comparison_markdown,
+    )
 
     match kind:
         case Format.JSON:

@@ -14,7 +14,7 @@ from iolab.cli.options import SessionDirectory
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from iolab.report.points import Value
+    from iolab.report.results import Value
     from iolab.store.reader import SessionReader
 
 
@@ -131,9 +131,7 @@ def _columns(reader: SessionReader, rows: Rows) -> Mapping[str, Sequence[Value]]
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import shown_of
     from iolab.cli.kinds import REPORTED
-    from iolab.report.nodes import node_columns
-    from iolab.report.points import point_columns
-    from iolab.report.results import result_columns
+    from iolab.report.results import node_columns, point_columns, result_columns
     from iolab.report.seconds import second_columns
 
     study, results = shown_of(reader)

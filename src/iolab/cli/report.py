@@ -212,15 +212,15 @@ def _rendered(
         appendix = markdown.render_appendix(brief)
         return (file, markdown.render_markdown(brief)), (appendix_file(file), appendix)
     if form == "pdf":
-        from iolab.report import pdf
+        from iolab.report import render
 
-        on = pdf.Paper(paper.value)
-        return (file, pdf.render_pdf(brief, on)), (
+        on = render.Paper(paper.value)
+        return (file, render.render_pdf(brief, on)), (
             appendix_file(file),
-            pdf.render_appendix(brief, on),
+            render.render_appendix(brief, on),
         )
     if form == "figures":
-        from iolab.report.figures import figure_files
+        from iolab.report.render import figure_files
 
         return tuple((file / name, content) for name, content in figure_files(brief))
     from iolab.report.html import render_html

@@ -24,14 +24,12 @@ from iolab.guests.tables import caveats_of
 from iolab.guests.terminal import node_details
 from iolab.report.answer import Told, how_sure, says
 from iolab.report.best import tally
-from iolab.report.caveats import Objection, objections
-from iolab.report.curves import finding_lines
-from iolab.report.fleet import operation_spreads_table, spread_rows
 from iolab.report.numbers import (
     count,
     show,
 )
-from iolab.report.phrases import metric_words
+from iolab.report.phrases import Objection, finding_lines, metric_words, objections
+from iolab.report.run_details import operation_spreads_table, spread_rows
 from iolab.report.terminal import (
     QUIET_STYLE,
     VERDICT_STYLES,

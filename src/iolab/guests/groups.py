@@ -12,7 +12,7 @@ from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.workload import Job, Workload
 from iolab.report.best import Headline, group_name, headline_of, median_repeat
-from iolab.report.series import DetailKey
+from iolab.report.charts.series import DetailKey
 
 AXIS: Final = "vms_per_node"
 DEPTH: Final = "iodepth"

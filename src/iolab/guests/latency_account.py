@@ -11,9 +11,9 @@ from typing import Final
 
 from iolab.core.metric import Layer, Level
 from iolab.report.charts.chart import ABOVE, MIDDLE, Boxes, Figure, Mark, Plot, Words, label
+from iolab.report.charts.palette import INK, MUTED, PAPER, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH
 from iolab.report.numbers import NOTHING, count, short, show_value
-from iolab.report.palette import INK, MUTED, PAPER, Token, series_token
 from iolab.report.table import Cell, Table, columns, verdict_cell
 
 MAX_RUNS: Final = 6

@@ -35,12 +35,12 @@ from iolab.report.charts.chart import (
     shades,
     time_line,
 )
+from iolab.report.charts.palette import MUTED, SERIES, Token, series_token
+from iolab.report.charts.run_series import on_grid
 from iolab.report.charts.scale import panel_scale, seconds_axis
+from iolab.report.charts.series import Grid, Inside, Panel, PanelInside, Trace, trace_on_grid
 from iolab.report.numbers import NOTHING, clean, count, show_value
-from iolab.report.palette import MUTED, SERIES, Token, series_token
-from iolab.report.series import Grid, Inside, Panel, PanelInside, Trace, trace_on_grid
 from iolab.report.table import Cell, Table, columns
-from iolab.report.telemetry import on_grid
 from iolab.units import format_duration_s
 
 PANEL_HEIGHT: Final = 66

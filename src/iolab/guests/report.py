@@ -46,15 +46,15 @@ from iolab.guests.tables import (
 from iolab.hosts.rates import Series
 from iolab.report.best import Headline
 from iolab.report.brief import Brief
-from iolab.report.caveats import run_name
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import DASHES, Look
 from iolab.report.charts.lines import MEAN, Line, Quantity, load_figure
+from iolab.report.charts.palette import series_token
+from iolab.report.charts.series import DetailKey, Inside
 from iolab.report.kinds import Charts, Looks, NodeMetrics
 from iolab.report.numbers import axis_label, count, listing
 from iolab.report.page_parts import ChartGroup
-from iolab.report.palette import series_token
-from iolab.report.series import DetailKey, Inside
+from iolab.report.phrases import run_name
 from iolab.report.table import Table
 
 

@@ -24,9 +24,9 @@ from iolab.guests.guest import (
 from iolab.guests.latency_account import Account, parts_of
 from iolab.guests.results import node_points
 from iolab.report.brief import Brief
+from iolab.report.charts.series import DetailKey
 from iolab.report.kinds import NodeMetrics
 from iolab.report.numbers import NOTHING, count, listing, show, show_value
-from iolab.report.series import DetailKey
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.units import format_bytes, format_count
 

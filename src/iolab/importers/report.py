@@ -10,12 +10,13 @@ from iolab.core.study import Study
 from iolab.importers.measure import PERCENTILES, histograms
 from iolab.importers.model import ImportedHost, ImportedJob, job_in
 from iolab.report.brief import Brief
+from iolab.report.charts.run_series import curve_of, load_panels
+from iolab.report.charts.series import Curve, Grid, Panel
 from iolab.report.kinds import Anchors, Latencies
 from iolab.report.numbers import NOTHING
 from iolab.report.one_figure import OneFigureReport
-from iolab.report.run_series import curve_of, load_panels
-from iolab.report.series import Curve, Grid, Panel
-from iolab.report.table import Column, Table, columns, every_run, row
+from iolab.report.table import Column, Table, columns, row
+from iolab.report.tables import every_run
 
 OPERATIONS_SHOWN = (
     ("ops_per_s", "Operations/s"),

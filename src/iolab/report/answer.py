@@ -19,13 +19,12 @@ from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.report.best import Tally
 from iolab.report.brief import Brief
-from iolab.report.caveats import Objection, names_among_several, whose_run
 from iolab.report.charts.chart import Figure
+from iolab.report.charts.series import DetailKey
 from iolab.report.header import summary_of
 from iolab.report.numbers import NOTHING, TOO_FEW, count, show
 from iolab.report.page_parts import BestFigure, Section
-from iolab.report.phrases import joined, percent
-from iolab.report.series import DetailKey
+from iolab.report.phrases import Objection, joined, names_among_several, percent, whose_run
 from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cell
 from iolab.study.load import DEFAULT_CONFIGURATION
 

@@ -13,10 +13,10 @@ from iolab.core.host import Role
 from iolab.core.study import Study
 from iolab.report.brief import Brief
 from iolab.report.charts.choose import Look
+from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import NOTHING, axis_word, show_value
 from iolab.report.page_parts import ChartGroup, Section
 from iolab.report.phrases import LEVELS, Names, joined, part, place, step_words
-from iolab.report.series import DetailKey
 from iolab.report.table import Cell, Table, columns, verdict_cell
 from iolab.study.load import LOCAL_HOST
 from iolab.units import format_count

@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from iolab.analysis.bottleneck import Watched, view_of, watch
+from iolab.analysis.differences import Difference
 from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.steady import measured_window
 from iolab.analysis.storage_bytes import account_of, kernels_of
 from iolab.analysis.sums import measure
 from iolab.core.host import HostFacts
-from iolab.core.metric import Result
-from iolab.core.run import HostRun, Plan, RunRecord
+from iolab.core.metric import Level, Result
+from iolab.core.run import HostRun, Plan, RunRecord, RunStatus
 from iolab.core.samples import BinTable, CounterTable, IntervalTable, no_counters
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger, RoundsSeries
@@ -26,15 +27,125 @@ from iolab.errors import StoreError
 from iolab.hosts.rates import derive
 from iolab.report.best import Headline
 from iolab.report.charts.choose import curve_name
+from iolab.report.charts.run_series import heat_of, timeline_of
+from iolab.report.charts.series import DetailKey, Inside, RunDetail
 from iolab.report.kinds import Anchors, HostsReport, Kinds, LoadReport, Looks
 from iolab.report.page_parts import PublishedTables, Section
-from iolab.report.run_series import heat_of, timeline_of
-from iolab.report.selection import select
-from iolab.report.series import DetailKey, Inside, RunDetail
-from iolab.report.sessions import ALONE, Sessions
 from iolab.report.words import NO_WORDS, Words
 from iolab.store.documents import HostsStart, Manifest, Session
 from iolab.store.verify import Damage
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One of the sessions by itself, under the names that it has without the others.
+
+    `label` is how the report calls it. `results` are its own, and `damaged` is how many of its runs
+    cannot be read. `begun` is when each of its sittings began (UTC, ns). `titles` are those of its
+    configurations, as the report calls them.
+    """
+
+    label: str
+    session: Session
+    study: Study
+    plan: Plan
+    results: tuple[Result, ...]
+    damaged: int
+    begun: tuple[int, ...]
+    titles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Where a run of the report is stored: the session's label, and the point's digest there."""
+
+    label: str
+    digest: str
+    repeat: int
+
+    @property
+    def place(self) -> str:
+        """The run's folder within its session."""
+        return f"points/{self.digest}/run-{self.repeat}"
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """In what a session differs from the first one besides its results."""
+
+    label: str
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Several sessions in one report; `traces` lead from its runs to where they are stored."""
+
+    members: tuple[Member, ...] = ()
+    traces: Mapping[DetailKey, Trace] = field(default_factory=dict)
+    apart: tuple[Apart, ...] = ()
+
+    @property
+    def several(self) -> bool:
+        """Whether there are any."""
+        return bool(self.members)
+
+    def forbidding(self) -> Iterator[tuple[str, Difference]]:
+        """Every difference that forbids comparing a session with the first one, with its label."""
+        for one in self.apart:
+            yield from ((one.label, found) for found in one.differences if found.forbids)
+
+    def trace(self, key: DetailKey) -> Trace:
+        """Where a run is stored; of a single session without a label."""
+        return self.traces.get(key, Trace("", *key))
+
+
+ALONE: Final = Sessions()
+"""A report on a single session."""
+
+
+MAX_TIMELINES: Final = 16
+"""Runs with their series drawn: each costs about 50 ms and 80 KiB of page."""
+
+MAX_HEAT_MAPS: Final = 10
+"""Runs whose latency over time is drawn: each costs about 20 KiB of page."""
+
+MAX_DISTRIBUTIONS: Final = 64
+"""Runs whose latency bins are read and drawn as a curve: each costs about 10 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Runs in the order of their importance; those with a timeline are also drawn as curves.
+
+    Those with a heat map, all of I/O on files, have a timeline too.
+    """
+
+    heat_maps: tuple[DetailKey, ...]
+    timelines: tuple[DetailKey, ...]
+    distributions: tuple[DetailKey, ...]
+
+
+def select(kinds: Kinds, results: Sequence[Result], found: Iterable[Headline]) -> Selection:
+    """The runs that get charts, at most the limits of this module."""
+    best = [
+        (headline.best.shown.digest, headline.best.shown.repeat)
+        for headline in found
+        if headline.best is not None
+    ]
+    measured = [result for result in results if kinds.of(result).is_measured(result)]
+    bad = sorted(
+        (result for result in measured if result.verdict.level is not Level.VALID),
+        key=lambda result: (result.status is RunStatus.DONE, -result.verdict.level.rank),
+    )
+    order = dict.fromkeys(
+        [*best, *((r.digest, r.repeat) for r in bad), *((r.digest, r.repeat) for r in measured)]
+    )
+    keys = tuple(order)
+    io = {(r.digest, r.repeat) for r in measured if kinds.of(r).has_one_figure}
+    heat_maps = tuple(key for key in keys[:MAX_TIMELINES] if key in io)[:MAX_HEAT_MAPS]
+    return Selection(heat_maps, keys[:MAX_TIMELINES], keys[:MAX_DISTRIBUTIONS])
+
 
 LIMITED_RUNS_MAX: Final = 48
 """Runs whose telemetry is read for what limits them: each costs about 50 ms, and more in fleets."""

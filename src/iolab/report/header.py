@@ -12,9 +12,8 @@ from typing import Final
 from iolab.core.events import SessionStatus
 from iolab.core.study import Study
 from iolab.report.best import Tally
-from iolab.report.brief import Brief
+from iolab.report.brief import ALONE, Brief, Member
 from iolab.report.numbers import NOTHING, count, listing
-from iolab.report.sessions import ALONE, Member
 from iolab.report.table import Cell, Table, columns, row
 
 LABELS_SHOWN: Final = 8

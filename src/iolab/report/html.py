@@ -21,17 +21,12 @@ from iolab.core.run import RunStatus
 from iolab.report.answer import Answer, answer
 from iolab.report.best import tally
 from iolab.report.brief import Brief
-from iolab.report.caveats import (
-    Objection,
-    names_among_several,
-    objections,
-    run_name,
-    where,
-    whose_run,
-)
 from iolab.report.charts.chart import TOO_FEW_RUNS, Figure
 from iolab.report.charts.choose import looks_of
+from iolab.report.charts.palette import declarations
+from iolab.report.charts.series import DetailKey
 from iolab.report.charts.svg import draw
+from iolab.report.charts.topology import Topology, topology
 from iolab.report.hardware import (
     configurations_table,
     disks_table,
@@ -42,14 +37,21 @@ from iolab.report.hardware import (
 )
 from iolab.report.header import Repeat, alerts_of, facts_of, repeats
 from iolab.report.kinds import Anchors
-from iolab.report.maxima import ANCHOR as MAXIMA
 from iolab.report.narrative import FIRST as SAID_FIRST
 from iolab.report.narrative import Said, said
 from iolab.report.numbers import clean, count, listing, mark
 from iolab.report.page_parts import ChartGroup, PublishedTables, Section
-from iolab.report.palette import declarations
+from iolab.report.phrases import (
+    Objection,
+    names_among_several,
+    objections,
+    run_name,
+    where,
+    whose_run,
+)
 from iolab.report.run_details import RunPart, run_parts, runs_note
-from iolab.report.series import DetailKey
+from iolab.report.sections import ANCHOR as MAXIMA
+from iolab.report.sections import sections, workload_charts
 from iolab.report.table import Table
 from iolab.report.tables import (
     asked,
@@ -58,9 +60,7 @@ from iolab.report.tables import (
     places_table,
     session_tables,
 )
-from iolab.report.topology import Topology, topology
 from iolab.report.words import Words, html_of
-from iolab.report.workloads import sections, workload_charts
 
 MAX_FAILURES: Final = 12
 """Failed runs told one by one; the results table has them all."""
@@ -233,7 +233,7 @@ def shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGroup, ...], 
     Where repeats are too few is said of all figures on the first page.
     """
     told = [_SENTENCES.split(one.note) for group in groups for one in group.figures]
-    counted = Counter(sentence for note in told for sentence in set(note) if sentence)
+    counted = Counter(one for note in told for one in dict.fromkeys(note) if one)
     few = {sentence for sentence in counted if sentence.startswith(TOO_FEW_RUNS)}
     shared = [one for one, number in counted.items() if number > 1 and one not in few]
     dropped = {*shared, *few}

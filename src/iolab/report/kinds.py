@@ -24,9 +24,9 @@ from iolab.hosts.rates import Series
 from iolab.report.best import Headline
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import Look
+from iolab.report.charts.palette import Token
+from iolab.report.charts.series import Curve, DetailKey, Grid, Inside, Panel, RunDetail
 from iolab.report.page_parts import BestFigure, ChartGroup
-from iolab.report.palette import Token
-from iolab.report.series import Curve, DetailKey, Grid, Inside, Panel, RunDetail
 from iolab.report.table import Table
 from iolab.report.terminal import Heading, Screen, plain, table
 

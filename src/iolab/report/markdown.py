@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from iolab.report.brief import Brief
-from iolab.report.caveats import Objection, failure_words, names_among_several, where
 from iolab.report.html import Page, make_page, numbers_of
 from iolab.report.numbers import clean, count, mark
 from iolab.report.page_parts import ChartGroup, Section
+from iolab.report.phrases import Objection, failure_words, names_among_several, where
 from iolab.report.table import Cell, Table
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&$]|:(?=//)|(?<=\bwww)\.)", re.IGNORECASE)

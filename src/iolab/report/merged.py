@@ -27,9 +27,8 @@ from iolab.core.study import Study
 from iolab.core.target_state import Ledger
 from iolab.core.workload import Axis, Workload
 from iolab.errors import Fault, StoreError, UsageError
-from iolab.report.brief import SessionSource
+from iolab.report.brief import ALONE, Apart, Member, Sessions, SessionSource, Trace
 from iolab.report.numbers import listing
-from iolab.report.sessions import ALONE, Apart, Member, Sessions, Trace
 from iolab.store.documents import HostsStart, Manifest, Session
 from iolab.store.verify import Damage
 from iolab.study.load import DEFAULT_CONFIGURATION

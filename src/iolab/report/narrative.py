@@ -30,8 +30,9 @@ from iolab.analysis.ranked_findings import findings
 from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
 from iolab.report.bottleneck import limit_words
-from iolab.report.caveats import run_name
+from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import TOO_FEW, axis_word, count, listing, show, show_value
+from iolab.report.peaks import value_text
 from iolab.report.phrases import (
     LEVELS,
     Names,
@@ -40,10 +41,9 @@ from iolab.report.phrases import (
     need_words,
     percent,
     place,
+    run_name,
     terabytes,
 )
-from iolab.report.series import DetailKey
-from iolab.report.value_tables import value_text
 from iolab.stats.comparison import Verdict
 
 ALIKE_NAMED: Final = 3

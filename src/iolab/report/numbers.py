@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from iolab.core.metric import Level, Metric, Result
@@ -138,6 +139,11 @@ def axis_word(name: str) -> str:
 
 
 _AXIS_WORDS: Final = {"vms_per_node": "VMs per node"}
+
+
+def axis_names(results: Sequence[Result]) -> tuple[str, ...]:
+    """The names of all axes, in the order in which they first appear."""
+    return tuple(dict.fromkeys(name for result in results for name, _ in result.axis))
 
 
 def axis_number(name: str, value: int | str) -> float | None:

@@ -29,15 +29,14 @@ from iolab.report.charts.choose import (
     run_distribution,
     workload_distribution,
 )
+from iolab.report.charts.palette import Token
+from iolab.report.charts.run_series import curve_of, load_panels
+from iolab.report.charts.series import Grid, Panel, RunDetail
 from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measured
-from iolab.report.numbers import NOTHING, show
+from iolab.report.numbers import NOTHING, axis_names, show
 from iolab.report.page_parts import BestFigure, ChartGroup
-from iolab.report.palette import Token
-from iolab.report.points import point_table
-from iolab.report.results import markdown_row, points_text
-from iolab.report.run_series import curve_of, load_panels
-from iolab.report.series import Grid, Panel, RunDetail
-from iolab.report.table import Table, axis_names
+from iolab.report.results import markdown_row, point_table, points_text
+from iolab.report.table import Table
 from iolab.report.tables import SHOWN_METRICS, hosts_table, results_table
 from iolab.report.terminal import Screen, points_screen
 

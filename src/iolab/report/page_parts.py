@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from iolab.core.metric import Level, Metric
 from iolab.report.charts.chart import Figure
-from iolab.report.series import DetailKey
+from iolab.report.charts.series import DetailKey
 from iolab.report.table import Table
 
 

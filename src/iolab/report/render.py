@@ -1,16 +1,45 @@
-"""The only doors to vl_convert, for charts as PDF and as pictures, and to typst, for pages."""
+"""The report as files for other programs: PDF, charts as SVG and PNG, tables as CSV.
+
+The only door to vl_convert, which makes pictures of charts, and to typst, which sets pages. Nothing
+is written in the typesetter's language but its template, which ships with iolab: what comes from
+hosts, files and studies goes in as JSON strings and is set as text.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
+import shlex
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from iolab.core.metric import Level, Result
 from iolab.errors import ReportError
+from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
+from iolab.report.charts.choose import looks_of
+from iolab.report.charts.palette import INK
 from iolab.report.charts.svg import document
+from iolab.report.html import Page, figures_of, make_page
+from iolab.report.numbers import clean, count, mark
+from iolab.report.page_parts import ChartGroup, Section
+from iolab.report.phrases import (
+    Objection,
+    failure_words,
+    names_among_several,
+    where,
+    whose_run,
+)
+from iolab.report.results import csv_cell
+from iolab.report.run_details import RunPart
+from iolab.report.table import Cell, Table, columns, row, verdict_cell
+from iolab.report.tables import evidence_text
+from iolab.report.words import blocks_of
 
 PNG_SCALE: Final = 3.0
 """Pixels a unit: sharp at the width of a page."""
@@ -61,3 +90,291 @@ def typeset(template: str, document: object, files: Mapping[str, bytes]) -> byte
     if not isinstance(made, bytes):
         raise ReportError("The report came out as several files.", "Report this as a bug.")
     return made
+
+
+DRAWN_RUNS: Final = 12
+"""Runs whose charts are printed in the appendix; all have their checks."""
+
+LOGO: Final = "logo"
+DRAWING: Final = "topology.svg"
+_SVG: Final = "http://www.w3.org/2000/svg"
+
+_TEMPLATE: Final = Path(__file__).parent / "templates" / "brief.typ"
+
+
+class Paper(StrEnum):
+    """What it is printed on."""
+
+    A4 = "a4"
+    LETTER = "letter"
+
+    @property
+    def told(self) -> str:
+        """The paper's name as the typesetter knows it."""
+        return "a4" if self is Paper.A4 else "us-letter"
+
+
+def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
+    """The brief; the same one gives the same bytes. ReportError if it cannot be made."""
+    figures, page = _Figures(), make_page(brief)
+    if page.topology:
+        drawing = page.topology.svg.replace("currentColor", INK.light)
+        figures.files[DRAWING] = drawing.replace("<svg ", f'<svg xmlns="{_SVG}" ', 1).encode()
+    if brief.words.logo:
+        figures.files[LOGO] = brief.words.logo
+    parts = [_group(item, figures, in_brief=True) for item in page.workloads]
+    document = {
+        **_frame(brief, page, paper, "brief"),
+        **_front(page, figures),
+        "workloads": [one for one in parts if one["figures"] or one["tables"]],
+        "chart_notes": f"{page.chart_notes} {_names(brief)}".strip(),
+        "introduction": blocks_of(brief.words.introduction),
+        "conclusion": blocks_of(brief.words.conclusion),
+        "logo": LOGO if brief.words.logo else "",
+        "sections": [_section(one, figures, in_brief=True) for one in page.sections],
+        "topology": page.topology.alt if page.topology else "",
+        "configuration": [
+            *_tables([page.configurations]),
+            *([_table(page.hardware, title="")] if page.hosts else []),
+        ],
+        "method": [_table(page.method, title="")],
+    }
+    return _typeset(document, figures)
+
+
+def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
+    """What backs the brief: every run, check, host and job. ReportError as above."""
+    figures, page = _Figures(), make_page(brief)
+    names = names_among_several(brief.study)
+    document = {
+        **_frame(brief, page, paper, "appendix"),
+        **_caveats(brief, page),
+        "said": [one.text for one in page.said],
+        "gains": [{"table": _table(table), "note": note} for table, note in page.gains],
+        "sections": [_section(one, figures) for one in page.backing],
+        "configuration": _tables([*page.jobs, *page.guests]),
+        "hosts": [{"title": names, "tables": _tables(tables)} for names, tables in page.hosts],
+        "results": _tables(page.results),
+        "repeats": [
+            {
+                "title": one.label,
+                "command": shlex.join(one.command),
+                "versions": _tables([one.versions]),
+                "study_text": one.text,
+            }
+            for one in page.repeats
+        ],
+        "runs": [
+            _run(part, names, figures if number < DRAWN_RUNS else None)
+            for number, part in enumerate(page.runs)
+        ],
+    }
+    return _typeset(document, figures)
+
+
+def _names(brief: Brief) -> str:
+    """What charts call configurations whose titles are too long for them."""
+    looks = looks_of(brief.study).values()
+    told = [one.legend for one in looks if one.name != one.title]
+    return f"{'; '.join(told)}." if told else ""
+
+
+def _typeset(document: dict[str, Any], figures: _Figures) -> bytes:
+    return typeset(_TEMPLATE.read_text(encoding="utf-8"), _cleaned(document), figures.files)
+
+
+def _frame(brief: Brief, page: Page, paper: Paper, part: str) -> dict[str, Any]:
+    """What both documents have: paper, title, and where they come from."""
+    return {
+        "part": part,
+        "paper": paper.told,
+        "study": brief.study.id,
+        "title": brief.study.title,
+        "question": brief.study.question,
+        "facts": [list(pair) for pair in page.facts],
+        "alerts": list(page.alerts),
+        "footer": f"iolab {brief.session.iolab_version}, session {brief.session.id}",
+    }
+
+
+def _section(one: Section, figures: _Figures, *, in_brief: bool = False) -> dict[str, Any]:
+    groups = [_group(item, figures, in_brief=in_brief) for item in one.groups]
+    kept = [group for group in groups if group["figures"] or group["tables"] or group["more"]]
+    return {"title": one.title, "lede": one.lede, "groups": kept}
+
+
+def _group(item: ChartGroup, figures: _Figures, *, in_brief: bool = False) -> dict[str, Any]:
+    more = () if in_brief else item.more
+    return {
+        "title": item.title,
+        "figures": figures.of(item.figures, plain=in_brief),
+        "tables": [_table(item.table, title="" if in_brief else None)] if item.table else [],
+        "note": item.note,
+        "more": [{"table": _table(table), "note": note} for table, note in more if table.rows],
+    }
+
+
+class _Figures:
+    """Figures drawn one after the other, each in a file of its own."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+
+    def of(self, figures: Iterable[Figure], *, plain: bool = False) -> list[dict[str, str]]:
+        """What the template says of each, with its file drawn; of `plain` ones nothing twice."""
+        told = []
+        for figure in figures:
+            name = f"figure-{len(self.files)}.pdf"
+            self.files[name] = figure_pdf(figure)
+            told.append(
+                {
+                    "file": name,
+                    "title": figure.title,
+                    "finding": "" if plain else figure.finding,
+                    "note": figure.note,
+                    "alt": figure.alt,
+                }
+            )
+        return told
+
+
+def _front(page: Page, figures: _Figures) -> dict[str, Any]:
+    """The first page: the answer, how sure it is, the best of each workload, a few caveats."""
+    told = page.answer
+    return {
+        "answer": told.says,
+        "sure": told.sure,
+        "matrix": _table(told.matrix, title=""),
+        "note": told.note,
+        "failed": told.failed,
+        "first": figures.of([told.chart] if told.chart else [], plain=True),
+        "sessions": _tables(page.sessions),
+        "objections": [_objection(item) for item in told.caveats],
+        "more": f"{count(told.more, 'more caveat')} in the appendix." if told.more else "",
+    }
+
+
+def _objection(item: Objection) -> dict[str, Any]:
+    return {"level": _level(item.level), "says": item.says, "where": f"{item.code}, {where(item)}"}
+
+
+def _caveats(brief: Brief, page: Page) -> dict[str, Any]:
+    """Every failure and every objection."""
+    names = names_among_several(brief.study)
+    failed = [
+        {
+            "level": _level(result.verdict.level),
+            "says": failure_words(result, names),
+            "where": result.status.value,
+        }
+        for result in page.failures
+    ]
+    return {
+        "objections": [*failed, *map(_objection, page.objections)],
+        "more_failures": page.more_failures,
+        "no_objection": "No check objects to any run." if brief.results else "There is no run yet.",
+    }
+
+
+def _run(part: RunPart, names: Mapping[str, str], figures: _Figures | None) -> dict[str, Any]:
+    tables = [*([part.hosts] if part.hosts else []), *part.fleet, _checks(part.result)]
+    return {
+        "title": whose_run(part.result, names),
+        "level": _level(part.result.verdict.level),
+        "trace": part.trace,
+        "figures": figures.of(part.figures) if figures else [],
+        "tables": _tables(tables),
+    }
+
+
+def _checks(result: Result) -> Table:
+    """Every check of a run that looked, worst first, with its evidence."""
+    checks = sorted(result.verdict.checks, key=lambda check: -check.rank)
+    cells = tuple(
+        (verdict_cell(one.level), *row(one.code, one.says, evidence_text(one.evidence)))
+        for one in checks
+        if one.level
+    )
+    heads = columns(("Verdict", "Check", "What it says", "Evidence"))
+    return Table(result.verdict.rests_on, heads, cells)
+
+
+def _tables(tables: Sequence[Table]) -> list[dict[str, Any]]:
+    return [_table(one) for one in tables if one.rows]
+
+
+def _table(one: Table, title: str | None = None) -> dict[str, Any]:
+    return {
+        "title": one.title if title is None else title,
+        "columns": [{"title": column.title, "number": column.number} for column in one.columns],
+        "rows": [[_cell(cell) for cell in cells] for cells in one.rows],
+    }
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    if cell.level is not None:
+        return {"level": _level(cell.level)}
+    return {"text": cell.text, "under": cell.under, "strong": cell.strong}
+
+
+def _level(level: Level) -> dict[str, str]:
+    return {"name": level.value, "mark": mark(level)}
+
+
+def _cleaned(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
+    """The document with every unseen character of its texts written out."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {key: _cleaned(part) for key, part in value.items()}
+    return [_cleaned(part) for part in value] if isinstance(value, list) else value
+
+
+NAME_MOST: Final = 80
+"""Characters of a file's name."""
+
+
+def figure_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
+    """(name, content) of each file; names are numbered in the order of the report."""
+    page = make_page(brief)
+    drawn = {id(one): one for one in figures_of(page)}  # that of the first page stands twice
+    for number, figure in enumerate(drawn.values(), 1):
+        name = _name("figure", number, figure)
+        yield f"{name}.svg", document(figure)
+        yield f"{name}.png", figure_png(figure)
+        yield f"{name}.csv", csv_text(figure.table)
+    for number, table in enumerate(_every_table(page), 1):
+        yield f"table-{number:02d}-{_slug(table.title)}.csv", csv_text(table)
+
+
+def csv_text(table: Table) -> str:
+    """A table as CSV under its headings."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow([csv_cell(column.title) for column in table.columns])
+    writer.writerows([[csv_cell(cell.line) for cell in row] for row in table.rows])
+    return out.getvalue()
+
+
+def _every_table(page: Page) -> Iterable[Table]:
+    parts = (*page.sections, *page.backing)
+    groups = (*page.workloads, *(group for one in parts for group in one.groups))
+    every = (
+        page.answer.matrix,
+        *(table for one in groups for table in (one.table, *(more for more, _ in one.more))),
+        page.configurations,
+        page.hardware,
+        page.method,
+        *page.jobs,
+        *page.results,
+    )
+    return dict.fromkeys(one for one in every if one is not None and one.rows)
+
+
+def _name(kind: str, number: int, figure: Figure) -> str:
+    return f"{kind}-{number:02d}-{_slug(f'{figure.subject} {figure.title}')}"
+
+
+def _slug(text: str) -> str:
+    """The text as a part of a file's name, whatever it holds."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:NAME_MOST].rstrip("-") or "unnamed"

@@ -13,18 +13,221 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from iolab.analysis.curves import findings
-from iolab.analysis.points import PointSummary, summarise
+from iolab.analysis.points import PointKey, PointSummary, summarise
+from iolab.analysis.sums import DIRECTIONS
 from iolab.core.configuration import Configuration
-from iolab.core.metric import Evidence, HostResult, Metric, Result, Spread
+from iolab.core.metric import (
+    Evidence,
+    HostResult,
+    Layer,
+    Metric,
+    NodeResult,
+    Result,
+    Spread,
+    Written,
+)
 from iolab.core.stopping import Steadiness
 from iolab.core.study import Study
-from iolab.report.curves import findings_document
 from iolab.report.kinds import Kinds
-from iolab.report.nodes import node_columns, node_document
-from iolab.report.numbers import clean
-from iolab.report.points import metric_document, point_columns, point_documents
-from iolab.report.table import axis_names
+from iolab.report.numbers import NOTHING, axis_names, clean, show, show_interval
+from iolab.report.phrases import findings_document
 from iolab.store.verify import Damage
+
+Value = str | int | float | None
+
+_NO_METRIC: Final = Metric(None, "")
+
+
+def node_document(node: NodeResult) -> dict[str, Any]:
+    """One of a result's `nodes`, made of JSON's own types only."""
+    return {
+        "name": node.name,
+        "guests": list(node.guests),
+        "metrics": {key: metric_document(metric) for key, metric in node.metrics.items()},
+        "hypervisor": {key: metric_document(metric) for key, metric in node.hypervisor.items()},
+        "layers": [
+            {
+                "layer": one.layer.value,
+                "direction": one.direction.name.lower(),
+                "mean_ns": _finite(one.mean_ns),
+                "ios": one.ios,
+            }
+            for one in node.layers
+        ],
+        "outliers": [
+            {
+                "scope": one.scope,
+                "name": one.name,
+                "metric": one.metric,
+                "value": _finite(one.value),
+                "usual": _finite(one.usual),
+            }
+            for one in node.outliers
+        ],
+        "written": None if node.written is None else _written(node.written),
+    }
+
+
+def node_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
+    """One list a column, one entry for each run and node of it; units stand in the names."""
+    rows = [(result, node) for result in results for node in result.nodes]
+    found: dict[str, list[Value]] = {
+        "configuration": [result.configuration for result, _ in rows],
+        "workload": [result.workload for result, _ in rows],
+    }
+    for name in dict.fromkeys(name for result, _ in rows for name, _ in result.axis):
+        found[f"axis_{name}"] = [dict(result.axis).get(name) for result, _ in rows]
+    found["repeat"] = [result.repeat for result, _ in rows]
+    found["status"] = [result.status.value for result, _ in rows]
+    found["verdict"] = [result.verdict.level.value for result, _ in rows]
+    found["node"] = [node.name for _, node in rows]
+    found["guest_count"] = [len(node.guests) for _, node in rows]
+    for key in dict.fromkeys(key for _, node in rows for key in node.metrics):
+        found[key] = [_finite(node.metrics.get(key, _NO_METRIC).value) for _, node in rows]
+    found |= _layer_columns([node for _, node in rows])
+    for key in dict.fromkeys(key for _, node in rows for key in node.hypervisor):
+        told = [node.hypervisor.get(key, _NO_METRIC) for _, node in rows]
+        found[f"hypervisor_{key}"] = [_finite(metric.value) for metric in told]
+        found[f"hypervisor_{key}_low"] = [_finite(metric.low) for metric in told]
+        found[f"hypervisor_{key}_high"] = [_finite(metric.high) for metric in told]
+    written = [node.written for _, node in rows]
+    found["guests_write_bytes"] = [one.guests if one else None for one in written]
+    found["hypervisor_write_bytes"] = [one.hypervisor if one else None for one in written]
+    found["devices_write_bytes"] = [one.devices if one else None for one in written]
+    found["write_factor"] = [_finite(one.factor) if one else None for one in written]
+    found["outliers"] = [
+        " ".join(f"{one.scope}:{one.name}:{one.metric}" for one in node.outliers)
+        for _, node in rows
+    ]
+    found["without"] = [" ".join(result.without) for result, _ in rows]
+    found["digest"] = [result.digest for result, _ in rows]
+    return found
+
+
+def _layer_columns(nodes: Sequence[NodeResult]) -> dict[str, list[Value]]:
+    """The mean latency of each layer that any node tells of."""
+    told = [{(one.layer, one.direction): one.mean_ns for one in node.layers} for node in nodes]
+    return {
+        f"{layer.value}_{way.name.lower()}_lat_ns_mean": [
+            _finite(one.get((layer, way))) for one in told
+        ]
+        for way in DIRECTIONS
+        for layer in Layer
+        if any((layer, way) in one for one in told)
+    }
+
+
+def _written(written: Written) -> dict[str, Any]:
+    return {
+        "guests": written.guests,
+        "hypervisor": written.hypervisor,
+        "devices": written.devices,
+        "factor": _finite(written.factor),
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON has no infinity and no nan; both are unknown."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+_MARKDOWN_METRICS: Final = (
+    ("iops", "IOPS"),
+    ("bw_bytes_per_s", "Bandwidth"),
+    ("lat_ns_mean", "Latency mean"),
+    ("lat_ns_p99", "p99"),
+    ("lat_ns_p99_9", "p99.9"),
+)
+
+
+def point_documents(
+    points: Sequence[PointSummary],
+    nodes: Mapping[PointKey, Mapping[str, Mapping[str, Metric]]],
+) -> list[dict[str, Any]]:
+    """The `points` of `iolab show --json`, made of JSON's own types only.
+
+    `nodes` has the metrics of each point's nodes of guests, by name.
+    """
+    return [
+        {
+            "configuration": point.key.configuration,
+            "workload": point.key.workload,
+            "axis": dict(point.key.axis),
+            "without": list(point.key.without),
+            "digest": point.digest,
+            "repeats": [run.repeat for run in point.results],
+            "left_out": [run.repeat for run in point.left_out],
+            "trusted": point.trusted,
+            "level": point.level.value,
+            "notes": list(point.notes),
+            "metrics": _documents(point.metrics),
+            "nodes": {name: _documents(one) for name, one in nodes.get(point.key, {}).items()},
+        }
+        for point in points
+    ]
+
+
+def _documents(metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    return {name: metric_document(one) for name, one in metrics.items()}
+
+
+def metric_document(metric: Metric) -> dict[str, Any]:
+    """A metric with its interval; what is not finite is unknown."""
+    return {
+        "value": _finite(metric.value),
+        "unit": metric.unit,
+        "low": _finite(metric.low),
+        "high": _finite(metric.high),
+        "n": metric.n,
+    }
+
+
+def point_columns(points: Sequence[PointSummary]) -> dict[str, list[Value]]:
+    """One list a column, one entry a point; each metric has `_low`, `_high` and `_n` beside it."""
+    found: dict[str, list[Value]] = {
+        "configuration": [point.key.configuration for point in points],
+        "workload": [point.key.workload for point in points],
+    }
+    for name in dict.fromkeys(name for point in points for name, _ in point.key.axis):
+        found[f"axis_{name}"] = [dict(point.key.axis).get(name) for point in points]
+    found["runs"] = [len(point.results) for point in points]
+    found["left_out"] = [len(point.left_out) for point in points]
+    found["verdict"] = [point.level.value for point in points]
+    for key in dict.fromkeys(key for point in points for key in point.metrics):
+        metrics = [point.metrics.get(key, _NO_METRIC) for point in points]
+        found[key] = [_finite(metric.value) for metric in metrics]
+        found[f"{key}_low"] = [_finite(metric.low) for metric in metrics]
+        found[f"{key}_high"] = [_finite(metric.high) for metric in metrics]
+        found[f"{key}_n"] = [metric.n for metric in metrics]
+    found["notes"] = ["; ".join(point.notes) for point in points]
+    found["without"] = [" ".join(point.key.without) for point in points]
+    found["digest"] = [point.digest for point in points]
+    return found
+
+
+def point_table(points: Sequence[PointSummary]) -> list[list[str]]:
+    """Headings and rows of the points of I/O, values with units and intervals."""
+    axes = list(dict.fromkeys(name for point in points for name, _ in point.key.axis))
+    heads = ["Configuration", "Workload", *axes]
+    heads += [heading for _, heading in _MARKDOWN_METRICS]
+    rows = [
+        [
+            point.key.configuration,
+            point.key.workload,
+            *(str(dict(point.key.axis).get(axis, NOTHING)) for axis in axes),
+            *(told(point.metrics.get(key, _NO_METRIC)) for key, _ in _MARKDOWN_METRICS),
+            point.level.value,
+        ]
+        for point in points
+    ]
+    return [[*heads, "Verdict"], *rows]
+
+
+def told(metric: Metric) -> str:
+    """A value with its interval and runs: `12.3 k [12.1 k, 12.5 k] n=3`."""
+    interval = show_interval(metric, bare_rate=True)
+    return f"{show(metric, bare_rate=True)} {interval}".strip()
+
 
 FORMAT: Final = 1
 """The number of the JSON document's format; it changes when a reader would have to."""
@@ -35,8 +238,6 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 _MARKDOWN: Final = re.compile(r"([\\`*_\[\]<>|~&])")
 
 POINTS_NOTE: Final = "Published values with their 95 % intervals over n runs; each run follows."
-
-Value = str | int | float | None
 
 
 def session_document(
@@ -179,11 +380,6 @@ def _evidence(evidence: Evidence) -> dict[str, Any]:
         name: _finite(value) if isinstance(value, float) else value
         for name, value in evidence.items()
     }
-
-
-def _finite(value: float | None) -> float | None:
-    """JSON has no infinity and no nan; both are unknown."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 TEXT_COLUMNS: Final = frozenset(

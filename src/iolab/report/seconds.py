@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from iolab.core.metric import Result
 from iolab.core.samples import IntervalTable
 from iolab.report.kinds import Kinds
-from iolab.report.points import Value
-from iolab.report.table import axis_names
+from iolab.report.numbers import axis_names
+from iolab.report.results import Value
 
 NS_PER_S = 1_000_000_000
 

@@ -23,13 +23,20 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import Look
 from iolab.report.charts.cost import Bought, cost_figure
+from iolab.report.charts.series import DetailKey
 from iolab.report.charts.value import Bar, BarGroup, lying_bars
 from iolab.report.numbers import listing
 from iolab.report.page_parts import ChartGroup, Section
-from iolab.report.peaks import Peak, peaks_of, sentence
-from iolab.report.series import DetailKey
+from iolab.report.peaks import (
+    Peak,
+    normalised_table,
+    peaks_of,
+    purchase_table,
+    quotient_table,
+    sentence,
+    value_text,
+)
 from iolab.report.table import Cell, Table
-from iolab.report.value_tables import normalised_table, purchase_table, quotient_table, value_text
 
 _LEDE: Final = (
     "The best figures over capacity, nodes and cost, as the study tells these of each "

@@ -8,7 +8,7 @@ from iolab.analysis.curves import Curve
 from iolab.core.metric import Layer, Level, Outlier
 from iolab.core.run import Point
 from iolab.guests.latency_account import Account, parts_of
-from iolab.report.series import Panel, Trace
+from iolab.report.charts.series import Panel, Trace
 from iolab.stats.curve import CurvePoint, Place
 from iolab.study.schedule import Search
 from tests.guests.guest_session import GuestSource

@@ -23,12 +23,12 @@ from iolab.report.charts.lines import (
     quantity_figure,
     rate_of,
 )
+from iolab.report.charts.palette import SERIES
 from iolab.report.charts.ratios import Dot, beside_figure
 from iolab.report.charts.scaling import growth_figure
+from iolab.report.charts.series import Curve, HeatMap, Panel, Timeline, Trace
 from iolab.report.charts.timeline import timeline_figure
 from iolab.report.charts.tradeoff import tradeoff_figure
-from iolab.report.palette import SERIES
-from iolab.report.series import Curve, HeatMap, Panel, Timeline, Trace
 from iolab.report.table import Table
 from tests.report.charts.fleets import accounts, node
 from tests.report.charts.outcomes import WORKLOAD, points, rate_figure, result

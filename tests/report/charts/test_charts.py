@@ -12,9 +12,9 @@ from iolab.core.metric import Level
 from iolab.report.charts.chart import Boxes, Dot, Figure, Mark, Points, Rules, Words
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.lines import MEAN, Line, load_figure, rate_of
+from iolab.report.charts.palette import FAINT, INK, MUTED, RAISED, SERIES, Token
 from iolab.report.charts.scale import PLOT_WIDTH
 from iolab.report.charts.tradeoff import tradeoff_figure
-from iolab.report.palette import FAINT, INK, MUTED, RAISED, SERIES, Token
 from tests.report.charts.outcomes import points, result
 from tests.report.charts.specs import figures, lines
 

@@ -13,13 +13,13 @@ from iolab.report.charts.chart import LINE_GAP, Arrows, Figure, Mark, Points, Ru
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.distribution import MARKS, Drawn, at_percent, distribution_figure
 from iolab.report.charts.lines import MAX_LINES, MEAN, Line, rate_of
+from iolab.report.charts.palette import SERIES
 from iolab.report.charts.scale import linear_scale, log_scale, number_text, time_ticks
+from iolab.report.charts.series import Curve, Panel, Timeline, Trace
 from iolab.report.charts.svg import draw
 from iolab.report.charts.timeline import TABLE_ROWS, timeline_figure
 from iolab.report.charts.tradeoff import tradeoff_figure
-from iolab.report.palette import SERIES
 from iolab.report.render import figure_pdf
-from iolab.report.series import Curve, Panel, Timeline, Trace
 from tests.report.charts.outcomes import WORKLOAD, points, rate_figure, result
 from tests.report.charts.specs import CURVE, figures, lines
 

@@ -13,9 +13,9 @@ from iolab.core.metric import Layer, Level, Outlier
 from iolab.guests.latency_account import MAX_RUNS, account_figure, layers_table, parts_of
 from iolab.guests.node_chart import NAMED_MAX, inside_figure
 from iolab.report.charts.chart import Boxes, Line
+from iolab.report.charts.palette import MUTED
 from iolab.report.charts.scale import LABELS_MAX, PLOT_WIDTH, load_axis
 from iolab.report.charts.svg import draw
-from iolab.report.palette import MUTED
 from tests.facts import tells
 from tests.report.charts.fleets import accounts, node, wide_node
 from tests.report.hostile import EVERY

@@ -51,11 +51,8 @@ from iolab.report.best import Headline
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.distribution import Drawn, distribution_figure
-from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measured
-from iolab.report.page_parts import BestFigure, ChartGroup
-from iolab.report.palette import Token, series_token
-from iolab.report.results import markdown_lines, points_text
-from iolab.report.run_series import (
+from iolab.report.charts.palette import Token, series_token
+from iolab.report.charts.run_series import (
     NAMED_PERCENTS,
     curve_of,
     only_operation,
@@ -63,7 +60,10 @@ from iolab.report.run_series import (
     tail_by_cell,
     tail_of,
 )
-from iolab.report.series import Curve, DetailKey, Grid, Panel, RunDetail, trace_on_grid
+from iolab.report.charts.series import Curve, DetailKey, Grid, Panel, RunDetail, trace_on_grid
+from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measured
+from iolab.report.page_parts import BestFigure, ChartGroup
+from iolab.report.results import markdown_lines, points_text
 from iolab.report.table import Table
 from iolab.report.terminal import Screen, point_order, point_rows
 

@@ -46,7 +46,7 @@ from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.numbers import NOTHING, axis_label, count, show
 from iolab.report.page_parts import BestFigure, ChartGroup
 from iolab.report.phrases import metric_words
-from iolab.report.points import metric_document
+from iolab.report.results import metric_document
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
 
 GAIN_NOTE: Final = (

@@ -23,8 +23,8 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
+from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import NOTHING, count, show, show_value
-from iolab.report.series import DetailKey
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
 from iolab.units import format_bytes, format_count
 

@@ -24,9 +24,10 @@ from iolab.loads.keyvalue.metrics import (
 from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, YcsbJob
 from iolab.report.best import Headline, group_name, headline_of
 from iolab.report.charts.choose import main_axis
+from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import NOTHING, show, show_interval, show_value
-from iolab.report.series import DetailKey
-from iolab.report.table import Cell, Column, Table, columns, every_run, row, verdict_cell
+from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
+from iolab.report.tables import every_run
 from iolab.units import format_bytes, format_rate_bytes
 
 PERCENTILES: Final = tuple((name, f"p{percent:g}") for name, percent in KEY_PERCENTILES)

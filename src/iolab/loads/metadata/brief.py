@@ -36,12 +36,12 @@ from iolab.loads.metadata.terminal import operations_screen
 from iolab.loads.metadata.workload import MetadataJob, Operation
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
+from iolab.report.charts.palette import Token
+from iolab.report.charts.run_series import curve_of, only_operation, spread_over, tail_by_cell
+from iolab.report.charts.series import Curve, Grid, Panel, RunDetail, trace_on_grid
 from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measured
 from iolab.report.page_parts import BestFigure
-from iolab.report.palette import Token
 from iolab.report.results import markdown_lines
-from iolab.report.run_series import curve_of, only_operation, spread_over, tail_by_cell
-from iolab.report.series import Curve, Grid, Panel, RunDetail, trace_on_grid
 from iolab.report.table import Table
 from iolab.report.terminal import Screen
 

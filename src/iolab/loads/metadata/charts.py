@@ -26,10 +26,10 @@ from iolab.report.best import reason_of
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import Look
+from iolab.report.charts.series import DetailKey
 from iolab.report.kinds import Measured
 from iolab.report.numbers import axis_label, show
 from iolab.report.page_parts import BestFigure, ChartGroup
-from iolab.report.series import DetailKey
 
 _HEADLINE: Final = Operation.FILE_CREATE
 """The operation by which the best point is chosen."""

@@ -34,10 +34,10 @@ from iolab.report.charts.chart import (
     label,
 )
 from iolab.report.charts.distribution import Drawn, distribution_figure
+from iolab.report.charts.palette import FAINT, INK, MUTED, Token, series_token
 from iolab.report.charts.scale import PLOT_WIDTH, Axis, log_scale
+from iolab.report.charts.series import DetailKey, RunDetail
 from iolab.report.numbers import NOTHING, axis_label, count, show, show_value
-from iolab.report.palette import FAINT, INK, MUTED, Token, series_token
-from iolab.report.series import DetailKey, RunDetail
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
 from iolab.units import format_bytes, format_count, format_duration_s
 

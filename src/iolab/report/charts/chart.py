@@ -12,9 +12,9 @@ from enum import Enum, auto
 from typing import Final
 
 from iolab.core.metric import Level, Metric
+from iolab.report.charts.palette import RAISED, Token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH, WIDTH, Axis, Scale
 from iolab.report.numbers import short
-from iolab.report.palette import RAISED, Token
 from iolab.report.table import Table
 
 HEAD: Final = 32

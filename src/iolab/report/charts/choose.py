@@ -27,11 +27,11 @@ from iolab.report.charts.lines import (
     quantity_figure,
     rate_of,
 )
+from iolab.report.charts.palette import Token, series_token
+from iolab.report.charts.series import DetailKey, RunDetail
 from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.numbers import axis_label, axis_number, short
-from iolab.report.palette import Token, series_token
 from iolab.report.phrases import metric_words
-from iolab.report.series import DetailKey, RunDetail
 
 DASHES: Final = ((), (6, 3), (2, 3), (8, 3, 2, 3))
 """Lines of one configuration that differ in a second parameter differ in their dash."""

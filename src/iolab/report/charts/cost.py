@@ -12,9 +12,9 @@ from typing import Final
 
 from iolab.core.configuration import Configuration, Cost
 from iolab.report.charts.chart import ABOVE, Boxes, Figure, Mark, Plot, Words
+from iolab.report.charts.palette import INK, MUTED, Token
 from iolab.report.charts.scale import LEFT
 from iolab.report.numbers import count, listing, short
-from iolab.report.palette import INK, MUTED, Token
 from iolab.report.table import Table
 from iolab.units import format_count
 

@@ -22,10 +22,10 @@ from iolab.report.charts.chart import (
     Points,
     Told,
 )
+from iolab.report.charts.palette import Token
 from iolab.report.charts.scale import PLOT_WIDTH, Axis, Scale, log_scale
+from iolab.report.charts.series import Curve
 from iolab.report.numbers import NOTHING, count, short
-from iolab.report.palette import Token
-from iolab.report.series import Curve
 from iolab.report.table import Cell, Table, columns
 from iolab.units import format_ns
 

@@ -29,10 +29,10 @@ from iolab.report.charts.chart import (
     shades,
     time_line,
 )
+from iolab.report.charts.palette import INK, MUTED, PAPER, Token
 from iolab.report.charts.scale import LEFT, Scale, log_scale, seconds_axis
+from iolab.report.charts.series import HeatMap
 from iolab.report.numbers import NOTHING
-from iolab.report.palette import INK, MUTED, PAPER, Token
-from iolab.report.series import HeatMap
 from iolab.report.table import Cell, Table, columns
 from iolab.units import format_duration_s, format_ns
 

@@ -23,9 +23,9 @@ from iolab.report.charts.chart import (
     Rules,
     Told,
 )
+from iolab.report.charts.palette import INK, MUTED, Token
 from iolab.report.charts.scale import counted_axis, linear_scale
 from iolab.report.numbers import short, show_value
-from iolab.report.palette import INK, MUTED, Token
 from iolab.report.table import Table
 
 HEIGHT: Final = 120

@@ -30,8 +30,8 @@ from iolab.report.charts.chart import (
     bar_notes,
 )
 from iolab.report.charts.chart import Line as LineMark
+from iolab.report.charts.palette import Token
 from iolab.report.charts.scale import Axis, Scale, linear_scale, load_axis, log_scale
-from iolab.report.curves import place_words
 from iolab.report.numbers import (
     axis_number,
     axis_word,
@@ -41,8 +41,7 @@ from iolab.report.numbers import (
     show_interval,
     show_value,
 )
-from iolab.report.palette import Token
-from iolab.report.phrases import metric_words
+from iolab.report.phrases import metric_words, place_words
 from iolab.report.table import Cell, Table, columns, verdict_cell
 
 HEIGHT: Final = 190

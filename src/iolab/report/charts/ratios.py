@@ -21,9 +21,9 @@ from iolab.report.charts.chart import (
     Told,
     Words,
 )
+from iolab.report.charts.palette import FAINT, INK, MUTED, Token
 from iolab.report.charts.scale import WIDTH, Axis, Scale, number_text
 from iolab.report.numbers import short
-from iolab.report.palette import FAINT, INK, MUTED, Token
 from iolab.report.table import Table
 
 SIDE: Final = 14

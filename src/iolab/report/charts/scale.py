@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from iolab.report.charts.series import Panel
 from iolab.report.numbers import DIGITS, axis_word
-from iolab.report.series import Panel
 
 WIDTH: Final = 420
 """Of every chart: on a phone of 375 px type of 12 units is about 10 px, in a column 14 px."""

@@ -36,9 +36,9 @@ from iolab.report.charts.lines import (
     quantity_figure,
     trust_of,
 )
+from iolab.report.charts.palette import MUTED, Token
 from iolab.report.charts.scale import Scale, linear_scale, load_axis
 from iolab.report.numbers import count, short, show, show_interval, show_value
-from iolab.report.palette import MUTED, Token
 from iolab.report.table import Cell, Table, columns, verdict_cell
 
 EFFICIENCY: Final = Quantity("host_efficiency", "Efficiency per host")

@@ -21,9 +21,9 @@ from iolab.report.charts.chart import (
     Points,
     Told,
 )
+from iolab.report.charts.palette import INK, MUTED, RAISED, Token
 from iolab.report.charts.scale import Axis, Scale, counted_axis, linear_scale
 from iolab.report.numbers import count, show_value
-from iolab.report.palette import INK, MUTED, RAISED, Token
 from iolab.report.table import Cell, Table, columns, verdict_cell
 from iolab.study.cost import DATA_EXCURSION_MAX, SLOPE_EXCURSION_MAX, WINDOW
 from iolab.units import format_duration_s

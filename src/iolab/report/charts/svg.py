@@ -34,9 +34,9 @@ from iolab.report.charts.chart import (
     label,
     spread,
 )
+from iolab.report.charts.palette import FAINT, INK, MUTED, PAPER, RULE, SERIES, Token
 from iolab.report.charts.scale import number_text
 from iolab.report.numbers import clean, few_digits
-from iolab.report.palette import FAINT, INK, MUTED, PAPER, RULE, SERIES, Token
 
 FONT: Final = 12
 HATCH_GAP: Final = 6.0

@@ -22,10 +22,10 @@ from iolab.report.charts.chart import (
     shades,
     time_line,
 )
+from iolab.report.charts.palette import INK, MUTED, Token
 from iolab.report.charts.scale import log_scale, panel_scale, seconds_axis
+from iolab.report.charts.series import Panel, Timeline, Trace
 from iolab.report.numbers import NOTHING, show_value
-from iolab.report.palette import INK, MUTED, Token
-from iolab.report.series import Panel, Timeline, Trace
 from iolab.report.table import Cell, Table, columns
 from iolab.units import format_duration_s
 

@@ -44,9 +44,9 @@ from iolab.report.charts.lines import (
     trust_of,
 )
 from iolab.report.charts.lines import quantities_table as table_of
+from iolab.report.charts.palette import MUTED
 from iolab.report.charts.scale import PLOT_WIDTH, Scale, linear_scale, log_scale, value_axis
 from iolab.report.numbers import count, short, show_value
-from iolab.report.palette import MUTED
 from iolab.report.phrases import metric_words
 
 HEIGHT: Final = 2 * PANEL_HEIGHT + PANEL_GAP

@@ -24,9 +24,9 @@ from iolab.report.charts.chart import (
     Words,
 )
 from iolab.report.charts.lines import MAX_LINES
+from iolab.report.charts.palette import INK, MUTED, Token
 from iolab.report.charts.scale import Scale, linear_scale, value_axis
 from iolab.report.numbers import clean, count, short
-from iolab.report.palette import INK, MUTED, Token
 from iolab.report.table import Table
 
 HATCHED: Final = "Hatched: not valid, as the mark on it tells."
@@ -214,7 +214,7 @@ def _texts(
 def _told(bar: Bar, scale: Scale) -> str:
     value = scale.of(bar.value.value or 0.0)
     number = f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
-    told = clean(f"{number} {bar.told}")
+    told = clean(f"{number} {bar.told}".strip())
     return told if len(told) <= TOLD_CHARACTERS else number
 
 

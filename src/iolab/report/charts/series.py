@@ -15,7 +15,7 @@ from iolab.core.histogram import BIN_COUNT, LOWER_NS, MIDDLE_NS, UPPER_NS, Count
 from iolab.core.metric import Outlier, Result
 from iolab.core.run import RunRecord
 from iolab.core.samples import Floats, Ints, counted_once
-from iolab.report.palette import Token
+from iolab.report.charts.palette import Token
 
 DetailKey = tuple[str, int]
 """A run: the digest of its point, and the repeat."""

@@ -1,0 +1,347 @@
+"""Sections made of all workloads: their charts over the load, growth over hosts, the best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from iolab.analysis.curves import Scaling, scalings
+from iolab.analysis.points import PointSummary, alarms, positive_values, sentinel_of
+from iolab.analysis.value import Scaled, per_host, scaled
+from iolab.core.run import RunStatus
+from iolab.core.study import Study
+from iolab.core.target_state import RoundsSeries
+from iolab.report.bottleneck import limits
+from iolab.report.brief import Brief, SectionMaker
+from iolab.report.charts.chart import Figure
+from iolab.report.charts.choose import DASHES, Look
+from iolab.report.charts.scaling import Drawn, efficiency_figure, growth_figure
+from iolab.report.charts.series import DetailKey
+from iolab.report.charts.stability import SentinelRuns, rounds_figure, sentinel_figure
+from iolab.report.charts.value import Bar, BarGroup, lying_bars
+from iolab.report.kinds import Anchors, Looks
+from iolab.report.numbers import NOTHING, axis_label, axis_word, count, show, show_value
+from iolab.report.page_parts import ChartGroup, Section
+from iolab.report.peaks import (
+    TIMES,
+    Peak,
+    clients_table,
+    maxima_table,
+    peaks_of,
+    sentence,
+    singles_of,
+    worst,
+)
+from iolab.report.table import Cell, Table, columns
+from iolab.report.value import value
+
+_SCALING_LEDE: Final = (
+    "The same load, made by more of the hosts of a configuration. Where the rate stays below the "
+    "ideal, hosts share something that is used up: the target, or what lies between."
+)
+
+
+def scaling(
+    brief: Brief,
+    points: Sequence[PointSummary],
+    looks: Mapping[str, Look],
+    _anchors: Mapping[DetailKey, str],
+) -> Section | None:
+    """None where no workload was made by several numbers of hosts."""
+    found = scalings(brief.study, points)
+    if not found:
+        return None
+    groups = []
+    for workload in brief.study.workloads:
+        own = [one for one in found if one.workload is workload]
+        if own:
+            drawn = _drawn(own, looks)
+            figures = (
+                growth_figure(workload.title, drawn),
+                efficiency_figure(workload.title, drawn),
+            )
+            groups.append(ChartGroup(workload.title, figures))
+    return Section("scaling", "Scaling with hosts", _SCALING_LEDE, tuple(groups))
+
+
+def _drawn(found: Sequence[Scaling], looks: Mapping[str, Look]) -> list[Drawn]:
+    """Each curve in its configuration's colour; other axes tell them apart by name and dash."""
+    fixed = list(dict.fromkeys(one.fixed for one in found))
+    several = len({one.configuration for one in found}) > 1
+    drawn = []
+    for one in found:
+        look = looks[one.configuration]
+        dash = DASHES[fixed.index(one.fixed) % len(DASHES)]
+        parts = [look.name] if several or not one.fixed else []
+        parts += [axis_label(one.fixed)] if one.fixed else []
+        drawn.append(Drawn(" ".join(parts), look.token, dash, one))
+    return drawn
+
+
+ANCHOR: Final = "maxima"
+
+_MAXIMA_LEDE: Final = (
+    "Each figure is the best of all points of its workload that are not invalid, with the place "
+    "where it was reached; an invalid one stands only where there is no other."
+)
+_FACTORS: Final = (
+    " Factors compare bests, wherever each was reached; their intervals reach as far as both "
+    "intervals allow. The best of many points is a little better than it would be again."
+)
+_CLIENTS: Final = (
+    "A mean of hosts is the total over their number; the slowest and the fastest are those of the "
+    "median run. One client alone is the best of all points with one host, or else a configuration "
+    "that differs in its hosts alone."
+)
+
+_TITLES: Final = {
+    "1/s": "Best IOPS",
+    "bytes/s": "Best bandwidth",
+    "ops/s": "Best operations a second",
+    "ns": "Lowest mean latency",
+}
+
+
+def maxima(
+    brief: Brief,
+    points: Sequence[PointSummary],
+    looks: Mapping[str, Look],
+    anchors: Mapping[DetailKey, str],
+) -> Section | None:
+    """None where no workload has a figure."""
+    peaks = peaks_of(brief.kinds, brief.study, points)
+    if not peaks:
+        return None
+    owners = brief.study.configurations
+    table = maxima_table(owners, peaks, anchors)
+    figures = tuple(_figures(brief.study, peaks, looks, anchors))
+    groups = [ChartGroup("", figures, table, _note(table))]
+    alone = singles_of(brief.kinds, brief.study, points)
+    found = scaled(owners, [one.best for one in peaks], alone)
+    clients = clients_table(owners, peaks, found, anchors)
+    if clients is not None:
+        drawn = tuple(_shares(found, looks, clients))
+        groups.append(ChartGroup(clients.title, drawn, clients, _CLIENTS))
+    return Section(ANCHOR, "Best figures", _MAXIMA_LEDE, tuple(groups))
+
+
+def _note(table: Table) -> str:
+    note = "An interval is of 95 %, over the runs at that place."
+    return note + _FACTORS if any(one.title.startswith(TIMES) for one in table.columns) else note
+
+
+def _figures(
+    study: Study, peaks: Sequence[Peak], looks: Mapping[str, Look], anchors: Mapping[DetailKey, str]
+) -> Iterator[Figure]:
+    """One chart for each unit, a group of bars for each workload."""
+    for unit in dict.fromkeys(one.best.value.unit for one in peaks):
+        mine = [one for one in peaks if one.best.value.unit == unit]
+        workloads = list(dict.fromkeys(one.best.workload for one in mine))
+        groups = [
+            BarGroup(
+                next(one.best.title for one in mine if one.best.workload == workload),
+                tuple(_bar(one, looks) for one in mine if one.best.workload == workload),
+            )
+            for workload in workloads
+        ]
+        title = _TITLES.get(unit, "Best figures")
+        figure = lying_bars(
+            "Best figures",
+            f"{title}, and where it was reached",
+            groups,
+            finding=_finding(mine, looks),
+            table=maxima_table(study.configurations, mine, anchors),
+            named=len(looks) > 1,
+        )
+        if figure is not None:
+            yield figure
+
+
+def _bar(peak: Peak, looks: Mapping[str, Look]) -> Bar:
+    look, best = looks[peak.best.configuration], peak.best
+    at = axis_label(tuple((axis_word(name), value) for name, value in best.axis))
+    told = f"at {at}" if best.axis else ""
+    return Bar(look.name, look.token, best.value, best.level, told, look.title)
+
+
+def _finding(peaks: Sequence[Peak], looks: Mapping[str, Look]) -> str:
+    """Of each workload the best configuration."""
+    several = len(looks) > 1
+    said = []
+    for workload in dict.fromkeys(one.best.workload for one in peaks):
+        mine = [one.best for one in peaks if one.best.workload == workload]
+        pick = max if mine[0].is_rate else min
+        sound = [one for one in mine if one.is_sound] or mine
+        best = pick(sound, key=lambda one: one.value.value or 0.0)
+        who = f" by {looks[best.configuration].title}" if several and len(mine) > 1 else ""
+        at = f" at {axis_label(best.axis)}" if best.axis else ""
+        doubt = "" if best.is_sound else ", invalid"
+        said.append(f"{best.title}: {show(best.value)}{who}{at}{doubt}")
+    return f"{sentence(said)} {_trust(peaks)}"
+
+
+def _trust(peaks: Sequence[Peak]) -> str:
+    levels = {one.best.level for one in peaks}
+    found = worst([one.best.level for one in peaks])
+    if found is None:
+        return ""
+    return f"All are {found.value}." if len(levels) == 1 else f"At worst {found.value}."
+
+
+def _shares(
+    found: Sequence[Scaled],
+    looks: Mapping[str, Look],
+    table: Table,
+) -> Iterator[Figure]:
+    """One client alone beside the mean of a host in the fleet, a chart for each unit."""
+    for unit in dict.fromkeys(one.fleet.value.unit for one in found):
+        groups, said = [], []
+        for one in found:
+            share = per_host(one.fleet)
+            if one.fleet.value.unit != unit or share is None or one.kept is None:
+                continue
+            alone, whole = looks[one.single.configuration], looks[one.fleet.configuration]
+            told = f"each of {one.fleet.hosts}"
+            bars = (
+                Bar(alone.name, alone.token, one.single.value, one.single.level, "alone"),
+                Bar(whole.name, whole.token, share, one.fleet.level, told),
+            )
+            groups.append(BarGroup(one.fleet.title, bars))
+            kept = 100 * (one.kept.value or 0.0)
+            who = f"{told} hosts of {whole.title}" if len(looks) > 1 else told
+            said.append(f"{one.fleet.title}: {who} does {kept:.0f} % of what one does alone")
+        if not groups:
+            continue
+        figure = lying_bars(
+            "One client and the fleet",
+            "One client alone, and the mean of a host in the fleet",
+            groups,
+            finding=sentence(said),
+            table=table,
+        )
+        if figure is not None:
+            yield figure
+
+
+def workload_charts(brief: Brief, looks: Looks, anchors: Anchors) -> tuple[ChartGroup, ...]:
+    """The charts of every workload; fleets of guests end with one of their nodes from inside."""
+    found = [kind.charts(brief, looks, anchors) for kind in brief.kinds.within(brief.study)]
+    charts = (
+        group
+        for workload in brief.study.workloads
+        for one in found
+        for group in one.get(workload.id, ())
+    )
+    return (*charts, *brief.kinds.hosts.inside_charts(brief))
+
+
+SERIES_MOST: Final = 8
+"""Series of rounds with a chart; the others stand in the table."""
+
+_LEDE: Final = (
+    "What is measured depends on what was written before. Rounds tell when a target had come to "
+    "its steady state, a point that is measured again and again whether it stayed there."
+)
+
+
+def ground(
+    brief: Brief,
+    _points: Sequence[PointSummary],
+    looks: Mapping[str, Look],
+    _anchors: Mapping[DetailKey, str],
+) -> Section | None:
+    """None where neither rounds nor a sentinel was run."""
+    groups = (*_rounds(brief, looks), *_sentinel(brief, looks))
+    return Section("ground", "Stability", _LEDE, groups) if groups else None
+
+
+def _rounds(brief: Brief, looks: Mapping[str, Look]) -> Iterator[ChartGroup]:
+    found = [series for series in brief.rounds if series.configuration in looks]
+    if not found:
+        return
+    figures = tuple(
+        rounds_figure(_subject(brief.study, one), one, looks[one.configuration].token)
+        for one in found[:SERIES_MOST]
+    )
+    hidden = len(found) - len(figures)
+    note = f"{count(hidden, 'series', 'series')} without a chart." if hidden > 0 else ""
+    yield ChartGroup("Rounds", figures, _table(found, looks), note)
+
+
+def _subject(study: Study, series: RoundsSeries) -> str:
+    """What the rounds were of."""
+    if len(study.configurations) == 1:
+        return series.label
+    title = next(one.title for one in study.configurations if one.id == series.configuration)
+    return f"{series.label}, {title}"
+
+
+def _table(found: Sequence[RoundsSeries], looks: Mapping[str, Look]) -> Table:
+    heads = (
+        *columns(("Workload", "Configuration")),
+        *columns((), ("Rounds", "Average", "Excursion (20 % may)", "Slope (10 % may)")),
+        *columns(("Steady",)),
+    )
+    rows = tuple(
+        (
+            Cell(one.label),
+            Cell(looks[one.configuration].title),
+            Cell(str(len(one.iops))),
+            *_judged(one),
+            Cell("yes" if one.achieved else "no"),
+        )
+        for one in found
+    )
+    return Table("Rounds until the steady state", heads, rows)
+
+
+def _judged(series: RoundsSeries) -> tuple[Cell, ...]:
+    seen = series.verdict
+    if seen is None:
+        return (Cell(NOTHING), Cell(NOTHING), Cell(NOTHING))
+    return (
+        Cell(show_value(seen.average, "1/s")),
+        Cell(f"{100 * seen.data_excursion:.1f} %"),
+        Cell(f"{100 * seen.slope_excursion:.1f} %"),
+    )
+
+
+def _sentinel(brief: Brief, looks: Mapping[str, Look]) -> Iterator[ChartGroup]:
+    """The runs of the point that is measured again and again, where there are two or more."""
+    point = sentinel_of(brief.study)
+    if point is None or point.configuration not in looks:
+        return
+    workload = next(one for one in brief.study.workloads if one.id == point.workload)
+    metric = workload.figure
+    own = [
+        result
+        for result in brief.results
+        if result.digest == point.digest
+        and result.order
+        and result.status is RunStatus.DONE
+        and positive_values([result], metric)
+    ]
+    if len(own) < 2:
+        return
+    watched = SentinelRuns(
+        metric=metric,
+        runs=tuple(sorted(own, key=lambda result: result.order)),
+        alarms=alarms(brief.results, brief.study),
+        last=max(result.order for result in brief.results),
+    )
+    figure: Figure = sentinel_figure(point.label, watched, looks[point.configuration].token)
+    yield ChartGroup("The sentinel", (figure,))
+
+
+MAKERS: Final[tuple[SectionMaker, ...]] = (maxima, scaling, value, limits, ground)
+
+
+def sections(
+    brief: Brief,
+    points: Sequence[PointSummary],
+    looks: Mapping[str, Look],
+    anchors: Mapping[DetailKey, str],
+) -> tuple[Section, ...]:
+    """Those that the results have something for."""
+    made = (maker(brief, points, looks, anchors) for maker in (*MAKERS, *brief.sections))
+    return tuple(section for section in made if section is not None)
