@@ -6,19 +6,18 @@
 
 use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::facts::disks::mounts;
 use crate::job::sign_of;
-use crate::prepare::privacy;
+use crate::prepare::filesystem;
 use crate::probe::mountinfo::Mount;
 use crate::roots::{Roots, names, text};
 use crate::sys::mount::mount_device;
@@ -192,7 +191,7 @@ fn show_groups(roots: &Roots) {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some((kind, options)) = hidden_groups(roots) else { return };
     // Another request may have mounted it in the meantime, where this one did not look yet.
-    if privacy::seclude().is_ok() && hidden_groups(roots).is_some() {
+    if filesystem::seclude().is_ok() && hidden_groups(roots).is_some() {
         let at = roots.sys.join("fs/cgroup");
         let _ = mount_device(Path::new("cgroup"), &at, kind, options);
     }

@@ -19,9 +19,9 @@ use crate::sys::socket::connect_in;
 use crate::sys::thread::allow_open_files;
 
 /// A guest has two: the channel to its agent and the one to its machine.
-pub const MAX_CONNECTIONS: usize = 2 * MAX_RUNS;
+const MAX_CONNECTIONS: usize = 2 * MAX_RUNS;
 /// What may wait for one peer: the largest frame of the wire, which is 5 MiB, and more to come.
-pub const QUEUE_BYTES: usize = 8 << 20;
+const QUEUE_BYTES: usize = 8 << 20;
 /// `done` is told when no more than this waits: who waits for it never meets a full queue.
 const SETTLED_BYTES: usize = 1 << 20;
 /// Bytes in one message, as of a run's output.

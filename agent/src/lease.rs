@@ -1,27 +1,24 @@
 //! The lease: what must be gone when this agent is, whatever ends it.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
-use crate::bound;
 use crate::error::{Error, Result};
 use crate::ledgers::Ledgers;
 use crate::metadata::{Phases, Place};
-use crate::prepare::filesystem::{FileSystem, Ground, Opened, Steps, mount_xfs};
-use crate::prepare::leave::Leave;
-use crate::prepare::privacy;
-use crate::prepare::scratch::Scratch;
+use crate::prepare::filesystem::{self, FileSystem, Ground, Opened, Steps, mount_xfs};
+use crate::prepare::scratch::{Leave, Scratch};
 use crate::runs::Runs;
 use crate::sys::process;
 use crate::sys::signal::{self, Seen};
 use crate::sys::time::SECOND_NS;
-use crate::tree;
+use crate::{bound, tree};
 
 /// Between two looks at wall limits: a limit is kept to a quarter of a second.
 const LIMIT_CHECK: Duration = Duration::from_millis(250);
@@ -33,7 +30,7 @@ const MAX_SCRATCHES: usize = 16;
 /// A controller that is busy may be late by seconds; one that is silent for a day is gone.
 const TERM_SECONDS: RangeInclusive<u64> = 1..=86_400;
 /// The exit code of an agent whose controller fell silent.
-pub const CODE_SILENCE: i32 = 4;
+const CODE_SILENCE: i32 = 4;
 
 /// A scratch folder and what is mounted in it.
 struct Held {
@@ -108,7 +105,7 @@ impl Lease {
         self.runs.close();
         self.phases.close();
         tree::kill_all();
-        let _ = privacy::follow(); // To where the groups and files are.
+        let _ = filesystem::follow(); // To where the groups and files are.
         bound::remove_own();
         for path in lock(&self.asides).drain(..) {
             let _ = fs::remove_file(path);
@@ -221,7 +218,7 @@ impl Lease {
         let made = FileSystem::open(
             dir,
             ground,
-            Steps { seclude: &privacy::seclude, execute, mount: &mount },
+            Steps { seclude: &filesystem::seclude, execute, mount: &mount },
         );
         let mut held = lock(&self.scratches);
         let Some(held) = held.get_mut(dir) else {

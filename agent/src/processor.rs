@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::facts::disks::mounts;
-use crate::probe::cgroup::{Quota, Throttling, group_of, parse_cfs, parse_cpu_max, parse_cpu_stat};
+use crate::probe::counters::parse_pressure;
+use crate::probe::machine::{list_members, setting_of_status};
 use crate::probe::mountinfo::Mount;
-use crate::probe::pressure::parse_pressure;
-use crate::probe::process::parse_schedule;
-use crate::probe::word::{list_members, setting_of_status};
+use crate::probe::process::{
+    Quota, Throttling, group_of, parse_cfs, parse_cpu_max, parse_cpu_stat, parse_schedule,
+};
 use crate::roots::{Roots, names, text};
 use crate::sys::process::{Pid, shown_pid};
 use crate::sys::time::{mono_ns, real_ns};

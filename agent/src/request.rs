@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
-use crate::guard;
 use crate::job::Job;
+use crate::keeper;
 use crate::metadata::Load;
 use crate::sys::process::own_pid;
 use crate::wire::WIRE;
@@ -145,7 +145,7 @@ pub enum Request {
 }
 
 /// The verbs, as the hello tells them.
-pub const VERBS: [&str; 33] = [
+const VERBS: [&str; 33] = [
     "clock",
     "facts",
     "snapshot",
@@ -198,7 +198,7 @@ impl Hello {
     #[expect(clippy::new_without_default, reason = "no process has other first words")]
     pub fn new() -> Self {
         let version = env!("CARGO_PKG_VERSION");
-        let runs_end_by = guard::pid().map(|_| "pid-namespace");
+        let runs_end_by = keeper::pid().map(|_| "pid-namespace");
         Self { wire: WIRE, version, pid: own_pid(), capabilities: &VERBS, runs_end_by }
     }
 }

@@ -7,20 +7,19 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::clock::Stamp;
-use crate::probe::cpu::parse_stat;
-use crate::probe::disk::{DiskCounters, parse_diskstats};
-use crate::probe::memory::parse_meminfo;
-use crate::probe::nic::parse_net_dev;
-use crate::probe::pressure::{Stall, parse_pressure};
-use crate::roots::Roots;
-use crate::slow::Slow;
+use crate::probe::counters::{
+    DiskCounters, Memory, NicRow, Stall, Throttle, parse_diskstats, parse_meminfo, parse_net_dev,
+    parse_number, parse_pressure, parse_stat, throttle_events,
+};
+use crate::probe::machine::{nodes_of_cpus, number_after};
+use crate::roots::{Roots, names, text};
 use crate::sys::file::space;
-use crate::sys::time::{own_cpu_ns, page_bytes, ticks_per_second};
+use crate::sys::time::{SECOND_NS, own_cpu_ns, page_bytes, ticks_per_second};
 
 /// A kernel file larger than this is not what it should be.
 const MAX_FILE_BYTES: usize = 16 << 20;
@@ -41,9 +40,9 @@ pub struct Sample {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub merges: Vec<(String, u64, u64)>,
     /// name, bytes, frames and drops received, the same sent.
-    pub nics: Vec<(String, u64, u64, u64, u64, u64, u64)>,
+    pub nics: Vec<NicRow>,
     /// Bytes of memory.
-    pub memory: MemoryRow,
+    pub memory: Memory,
     /// Stall times.
     pub pressure: PressureRow,
     /// Throttling.
@@ -57,7 +56,7 @@ pub struct Sample {
 
 /// name, six counters of reads and writes, in flight, busy and queue time, discards, flushes,
 /// temperature in thousandths of a degree.
-pub type DiskRow = (
+type DiskRow = (
     String,
     u64,
     u64,
@@ -73,18 +72,6 @@ pub type DiskRow = (
     Option<u64>,
     Option<i64>,
 );
-
-/// Memory of the host.
-#[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "the names are the documentation, in docs/reference/wire.md")]
-pub struct MemoryRow {
-    pub total_bytes: Option<u64>,
-    pub free_bytes: Option<u64>,
-    pub available_bytes: Option<u64>,
-    pub page_cache_bytes: Option<u64>,
-    pub dirty_bytes: Option<u64>,
-    pub writeback_bytes: Option<u64>,
-}
 
 /// Time that work waited, since boot.
 #[derive(Debug, Serialize)]
@@ -172,8 +159,8 @@ impl Sampler {
             cpu: self.cpu_rows(),
             disks: self.disk_rows(),
             merges: Vec::new(),
-            nics: self.nic_rows(),
-            memory: self.memory_row(),
+            nics: parse_net_dev(self.net_dev.text()),
+            memory: parse_meminfo(self.meminfo.text()),
             pressure: PressureRow {
                 cpu_some_ns: cpu.some_ns,
                 io_some_ns: io.some_ns,
@@ -181,7 +168,7 @@ impl Sampler {
                 memory_some_ns: memory.some_ns,
                 memory_full_ns: memory.full_ns,
             },
-            thermal: ThermalRow { throttle_events: self.slow.throttle_events() },
+            thermal: ThermalRow { throttle_events: self.slow.events },
             target: self.target_row(),
             agent: self.agent_row(),
         }
@@ -211,7 +198,7 @@ impl Sampler {
     fn disk_rows(&mut self) -> Vec<DiskRow> {
         let disks = parse_diskstats(self.diskstats.text());
         let used = disks.into_iter().filter(|disk| disk.was_used() && self.has_size(&disk.name));
-        used.map(|disk| disk_row(disk, self.slow.temperatures())).collect()
+        used.map(|disk| disk_row(disk, &self.slow.temperatures)).collect()
     }
 
     /// Loop and RAM devices stay after what they stood for is gone, with a size of zero.
@@ -221,27 +208,6 @@ impl Sampler {
         }
         let size = self.roots.sys_text(format!("class/block/{name}/size"));
         size.is_some_and(|text| text.trim() != "0")
-    }
-
-    fn nic_rows(&mut self) -> Vec<(String, u64, u64, u64, u64, u64, u64)> {
-        let nics = parse_net_dev(self.net_dev.text());
-        nics.into_iter()
-            .map(|n| {
-                (n.name, n.rx_bytes, n.rx_frames, n.rx_drops, n.tx_bytes, n.tx_frames, n.tx_drops)
-            })
-            .collect()
-    }
-
-    fn memory_row(&mut self) -> MemoryRow {
-        let memory = parse_meminfo(self.meminfo.text());
-        MemoryRow {
-            total_bytes: memory.total_bytes,
-            free_bytes: memory.free_bytes,
-            available_bytes: memory.available_bytes,
-            page_cache_bytes: memory.page_cache_bytes,
-            dirty_bytes: memory.dirty_bytes,
-            writeback_bytes: memory.writeback_bytes,
-        }
     }
 
     fn target_row(&self) -> Option<TargetRow> {
@@ -323,6 +289,127 @@ impl Live {
         self.file = Some(file);
         Ok(length)
     }
+}
+
+/// A temperature moves in seconds, and asking costs the disk a command.
+const VALUES_EVERY_NS: u64 = 10 * SECOND_NS;
+/// Sensors come and go with disks; looking for them reads a folder a disk.
+const SENSORS_EVERY_NS: u64 = 60 * SECOND_NS;
+const CPUS: &str = "devices/system/cpu";
+
+/// The slow values and when they were read.
+#[derive(Default)]
+pub struct Slow {
+    nodes: HashMap<u32, u32>,
+    sensors: Vec<(String, PathBuf)>,
+    throttled_cpus: Vec<ThrottleFiles>,
+    temperatures: HashMap<String, i64>,
+    events: Option<u64>,
+    values_due_ns: u64,
+    sensors_due_ns: u64,
+}
+
+struct ThrottleFiles {
+    package: i64,
+    core: i64,
+    folder: PathBuf,
+}
+
+impl Slow {
+    /// Read again what is due at `now_ns` of the monotonic clock.
+    fn refresh(&mut self, roots: &Roots, now_ns: u64) {
+        if now_ns >= self.sensors_due_ns {
+            self.sensors_due_ns = now_ns + SENSORS_EVERY_NS;
+            self.sensors = sensors(roots);
+            self.throttled_cpus = throttled_cpus(roots);
+            self.find_nodes(roots);
+        }
+        if now_ns >= self.values_due_ns {
+            self.values_due_ns = now_ns + VALUES_EVERY_NS;
+            self.read_values();
+        }
+    }
+
+    /// Read which core is on which node.
+    fn find_nodes(&mut self, roots: &Roots) {
+        let folder = roots.sys.join("devices/system/node");
+        let lists: Vec<(u32, String)> = names(&folder)
+            .iter()
+            .filter_map(|name| {
+                Some((number_after("node", name)?, text(&folder.join(name).join("cpulist"))?))
+            })
+            .collect();
+        self.nodes = nodes_of_cpus(lists.iter().map(|(node, list)| (*node, list.as_str())));
+    }
+
+    /// The node of a core; None for a core not seen before, on a host that has nodes.
+    fn node_of(&self, core: u32) -> Option<u32> {
+        if self.nodes.is_empty() { Some(0) } else { self.nodes.get(&core).copied() }
+    }
+
+    fn read_values(&mut self) {
+        self.temperatures = self
+            .sensors
+            .iter()
+            .filter_map(|(disk, file)| Some((disk.clone(), number(file)?)))
+            .collect();
+        let throttles: Vec<Throttle> = self.throttled_cpus.iter().map(read_throttle).collect();
+        self.events = throttle_events(&throttles);
+    }
+}
+
+/// The temperature file of every disk that has one (nvme's own, or drivetemp's).
+fn sensors(roots: &Roots) -> Vec<(String, PathBuf)> {
+    let block = roots.sys.join("block");
+    names(&block)
+        .into_iter()
+        .filter_map(|disk| {
+            let file = sensor_under(&block.join(&disk).join("device"))?;
+            Some((disk, file))
+        })
+        .collect()
+}
+
+/// Old kernels have `device/hwmon3`, new ones `device/hwmon/hwmon3`; behind a multipath device are
+/// the controllers, each with its own.
+fn sensor_under(device: &Path) -> Option<PathBuf> {
+    let mut folders = vec![device.to_owned(), device.join("hwmon")];
+    for name in names(device).iter().filter(|name| number_after("nvme", name).is_some()) {
+        folders.extend([device.join(name), device.join(name).join("hwmon")]);
+    }
+    folders.iter().find_map(|folder| {
+        let name = names(folder).into_iter().find(|n| number_after("hwmon", n).is_some())?;
+        Some(folder.join(name).join("temp1_input")).filter(|file| file.exists())
+    })
+}
+
+fn throttled_cpus(roots: &Roots) -> Vec<ThrottleFiles> {
+    let cpus = roots.sys.join(CPUS);
+    names(&cpus)
+        .iter()
+        .filter(|name| number_after("cpu", name).is_some())
+        .map(|name| cpus.join(name))
+        .filter(|cpu| cpu.join("thermal_throttle").exists())
+        .map(|cpu| ThrottleFiles {
+            package: number(&cpu.join("topology/physical_package_id")).unwrap_or(0),
+            core: number(&cpu.join("topology/core_id")).unwrap_or(0),
+            folder: cpu.join("thermal_throttle"),
+        })
+        .collect()
+}
+
+fn read_throttle(cpu: &ThrottleFiles) -> Throttle {
+    let count = |name: &str| number(&cpu.folder.join(name)).and_then(|n| u64::try_from(n).ok());
+    Throttle {
+        package: cpu.package,
+        core: cpu.core,
+        core_events: count("core_throttle_count"),
+        package_events: count("package_throttle_count"),
+    }
+}
+
+fn number(file: &Path) -> Option<i64> {
+    parse_number(&text(file)?)
 }
 
 #[cfg(test)]

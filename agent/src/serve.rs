@@ -12,26 +12,24 @@ use serde::Serialize;
 
 use crate::clock::Reading;
 use crate::connection::{self, Connections, Leaving, Queued, Socket};
-use crate::device::held::{Devices, trim};
-use crate::device::look::{Hold, Wish, look};
+use crate::device::{Devices, Hold, Wish, look, trim};
 use crate::error::{Error, Result};
 use crate::job::{self, Event, Job, Stream};
 use crate::lease::Lease;
-use crate::metadata::{Load, Place};
-use crate::prepare::filesystem::Ground;
-use crate::prepare::leave::Leave;
-use crate::prepare::scratch::Scratch;
-use crate::prepare::{direct, evict, extents, privacy};
+use crate::metadata::{self, Load, Place};
+use crate::prepare::filesystem::{self, Ground};
+use crate::prepare::pages;
+use crate::prepare::scratch::{Leave, Scratch};
 use crate::request::{Hello, Request, parse, take_id};
 use crate::roots::Roots;
 use crate::sampler::Sampler;
 use crate::sys::file::sync_all;
 use crate::watch::{Watch, Watches};
 use crate::wire::{Empty, Frame, Outbox, read_frame};
-use crate::{bound, facts, leftovers, metadata, own_run, run_use, transfer};
+use crate::{bound, facts, leftovers, runs, transfer};
 
 /// The exit code after a clean end of the input or a `bye`.
-pub const CODE_DONE: i32 = 0;
+const CODE_DONE: i32 = 0;
 /// The exit code after a protocol fault.
 pub const CODE_FAULT: i32 = 3;
 /// Formatting a device discards it first: terabytes of the slowest take minutes.
@@ -41,7 +39,7 @@ const MKFS_PATIENCE_S: f64 = 600.0;
 const MAX_REQUESTS: usize = 1024;
 
 /// What all requests share.
-pub struct Service {
+struct Service {
     lease: Arc<Lease>,
     outbox: Outbox,
     watches: Watches,
@@ -158,7 +156,7 @@ impl Service {
     }
 
     fn work(&self, id: u64, work: Work) {
-        if let Err(error) = privacy::follow() {
+        if let Err(error) = filesystem::follow() {
             self.lease.runs.release(id);
             return self.outbox.refuse(id, &Error::io("reach the agent's own mounts", &error));
         }
@@ -288,10 +286,10 @@ impl Service {
                 self.outbox.say(id, "done", &self.lease.ledgers.close(&name)?);
             }
             Request::Extents { paths } => {
-                self.outbox.say(id, "extents", &extents::prove(&paths)?);
+                self.outbox.say(id, "extents", &pages::prove(&paths)?);
             }
             Request::Evict { paths, system } => {
-                self.outbox.say(id, "evicted", &evict::evict(&paths, system)?);
+                self.outbox.say(id, "evicted", &pages::evict(&paths, system)?);
             }
             Request::Device { .. }
             | Request::DeviceOpen { .. }
@@ -345,7 +343,7 @@ impl Service {
                 self.done(id);
             }
             Request::Use { run } => {
-                let used = run_use::of_run(&Roots::default(), &self.lease.runs, *run)?;
+                let used = runs::of_run(&Roots::default(), &self.lease.runs, *run)?;
                 self.outbox.say(id, "use", &used);
             }
             _ => return Err(Error::bug("no request about another")),
@@ -382,7 +380,7 @@ impl Service {
             Request::FilesystemOpen { dir, image_bytes, path, serial, overwrite } => {
                 let ground = Ground::of(image_bytes, path, serial, overwrite)?;
                 let execute =
-                    |argv: &[&str]| own_run::told(&self.lease.runs, argv, MKFS_PATIENCE_S);
+                    |argv: &[&str]| job::must_succeed(&self.lease.runs, argv, MKFS_PATIENCE_S);
                 let opened = self.lease.open_file_system(&dir, &ground, &execute)?;
                 self.outbox.say(id, "filesystem", &opened);
             }
@@ -395,18 +393,18 @@ impl Service {
         Ok(())
     }
 
-    fn facts(&self, id: u64, path: Option<&Path>, tools: &facts::tools::Asked) {
+    fn facts(&self, id: u64, path: Option<&Path>, tools: &facts::Asked) {
         let facts = facts::gather(&Roots::default(), path, tools, &self.lease.runs);
         self.outbox.say(id, "facts", &BTreeMap::from([("facts", facts)]));
     }
 
     fn probe(&self, id: u64, path: &Path, rights: bool) -> Result<()> {
         let aside = self.lease.aside(transfer::beside(&path.join("probe"), id)?);
-        let mut probed = direct::probe(path, aside)?;
+        let mut probed = pages::probe(path, aside)?;
         if rights {
             probed.memory_error =
                 bound::objection(&Roots::default(), &bound::group_of(job::own_sign(), id));
-            probed.mount_error = privacy::objection();
+            probed.mount_error = filesystem::objection();
         }
         self.outbox.say(id, "probed", &probed);
         Ok(())

@@ -1,22 +1,21 @@
 //! The processes under this one: found in /proc, killed until none is left.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use serde::Serialize;
 
-use crate::guard;
 use crate::job::{own_sign, sign_in};
+use crate::keeper;
 use crate::probe::process::{Place, has_setting, parse_place};
 use crate::sys::process::{Pid, kill, own_pid, parent_pid, reap};
 
 /// How long killed processes may take to go: only one stuck in the kernel takes longer, and
 /// waiting for it helps nobody.
-pub const KILL_PATIENCE: Duration = Duration::from_secs(2);
+const KILL_PATIENCE: Duration = Duration::from_secs(2);
 /// Between two looks at /proc; a killed process is gone in less.
 const PAUSE: Duration = Duration::from_millis(4);
 
@@ -204,7 +203,7 @@ fn members(family: &Family) -> Vec<Place> {
     let mut chosen: HashSet<Pid> = HashSet::new();
     // Parents stand before their children, so one pass is enough.
     for place in &under {
-        let adopted = place.parent == own_pid() || Some(place.parent) == guard::pid();
+        let adopted = place.parent == own_pid() || Some(place.parent) == keeper::pid();
         if place.pid == family.leader
             || place.session == family.leader
             || chosen.contains(&place.parent)

@@ -1,7 +1,461 @@
 //! A whole block device as a target: what it is, why it may not be written, who holds it, purge.
 
-pub mod held;
-pub mod look;
-pub mod objection;
 pub mod signature;
-pub mod users;
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+
+use crate::error::{Error, Result, sentence};
+use crate::facts::disks::{chain, device_of, mounts};
+use crate::facts::target::is_memory;
+use crate::guest;
+use crate::probe::machine::non_empty;
+use crate::roots::{Roots, names, text};
+use crate::sys::block;
+use signature::{Kind, Signature, signatures};
+
+/// Devices held at once; a session holds one a target.
+const MAX_HELD: usize = 16;
+/// Discarded at a time: an end of the agent never waits for more than this.
+const PIECE_BYTES: u64 = 4 << 30;
+
+/// What a purge did.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Purged {
+    /// Bytes that were given back.
+    pub bytes: u64,
+}
+
+/// The devices, by the path that was asked for; they are let go when this process ends.
+#[derive(Default)]
+pub struct Devices(Mutex<HashMap<PathBuf, (File, u64)>>);
+
+impl Devices {
+    /// Take a device if nothing objects. It can then be neither mounted nor taken by anybody else.
+    pub fn take(&self, path: &Path, wish: Wish) -> Result<DeviceFacts> {
+        let mut held = self.held();
+        if held.contains_key(path) {
+            return Err(Error::busy(format!("{} is held here already", path.display())));
+        }
+        if held.len() >= MAX_HELD {
+            return Err(Error::busy(format!("{MAX_HELD} devices are held already")));
+        }
+        let (facts, file) = look(&Roots::default(), path, wish, Hold::Yes)?;
+        let Some(file) = file else {
+            let reasons: Vec<&str> = facts.objections.iter().map(|one| one.says.as_str()).collect();
+            return Err(Error::refused(reasons.join("; ")));
+        };
+        held.insert(path.to_owned(), (file, facts.size_bytes));
+        Ok(facts)
+    }
+
+    /// Let a device go.
+    pub fn let_go(&self, path: &Path) -> Result<()> {
+        self.held().remove(path).map(drop).ok_or_else(|| not_held(path))
+    }
+
+    /// Discard every block of a held device.
+    pub fn discard(&self, path: &Path) -> Result<Purged> {
+        let (file, size) = {
+            let held = self.held();
+            let (file, size) = held.get(path).ok_or_else(|| not_held(path))?;
+            let copy = file.try_clone();
+            (copy.map_err(|error| Error::io("keep the device open", &error))?, *size)
+        };
+        let mut at = 0;
+        while at < size {
+            let length = (size - at).min(PIECE_BYTES);
+            block::discard(&file, at, length).map_err(|error| {
+                Error::io(format_args!("discard {} at byte {at}", path.display()), &error)
+            })?;
+            at += length;
+        }
+        Ok(Purged { bytes: at })
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<PathBuf, (File, u64)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tell the devices below a file system what of it is free.
+pub fn trim(folder: &Path) -> Result<Purged> {
+    let doing = format_args!("trim the file system of {}", folder.display());
+    let bytes = File::open(folder).and_then(|folder| block::trim(&folder));
+    bytes.map(|bytes| Purged { bytes }).map_err(|error| Error::io(doing, &error))
+}
+
+fn not_held(path: &Path) -> Error {
+    Error::bad_request(format!("{} is not a device held here", path.display()))
+}
+
+const SECTOR_BYTES: u64 = 512;
+
+/// What is wanted of a device: `serial` must be its own; `overwrite` permits a file system on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish<'a> {
+    /// The serial that the user named.
+    pub serial: Option<&'a str>,
+    /// Whether a file system there may be lost.
+    pub overwrite: bool,
+}
+
+/// Whether a device is kept open after the look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// Only looked at.
+    No,
+    /// Kept for writing, by this agent alone.
+    Yes,
+}
+
+/// One block device.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are described in schema/wire.json")]
+pub struct DeviceFacts {
+    pub path: String,
+    pub real_path: String,
+    pub name: String,
+    pub serial: Option<String>,
+    pub size_bytes: u64,
+    pub logical_block_bytes: u64,
+    pub discards: bool,
+    pub devices: Vec<String>,
+    pub memory_backed: bool,
+    pub signatures: Vec<Signature>,
+    pub objections: Vec<Objection>,
+}
+
+/// Look at the device; one that is to be held comes back open for us alone where nothing objects.
+///
+/// An error where there is no block device of that path.
+pub fn look(
+    roots: &Roots,
+    path: &Path,
+    wish: Wish,
+    hold: Hold,
+) -> Result<(DeviceFacts, Option<File>)> {
+    let real = block_device(path)?;
+    let name = real.strip_prefix("/dev").unwrap_or(&real).display().to_string().replace('/', "!");
+    let folder = roots.sys.join("class/block").join(&name);
+    let number = |file: &str| text(&folder.join(file)).and_then(|text| text.trim().parse().ok());
+    let size_bytes = number("size").unwrap_or(0_u64).saturating_mul(SECTOR_BYTES);
+    let devices = chain(roots, &mounts(roots), &name);
+    let mut facts = DeviceFacts {
+        path: path.display().to_string(),
+        real_path: real.display().to_string(),
+        serial: serial(roots, &name),
+        size_bytes,
+        logical_block_bytes: number("queue/logical_block_size").unwrap_or(SECTOR_BYTES),
+        discards: number("queue/discard_max_bytes").unwrap_or(0_u64) > 0,
+        memory_backed: is_memory(roots, &mounts(roots), &devices),
+        devices,
+        signatures: Vec::new(),
+        objections: objections(roots, &name),
+        name,
+    };
+    facts.objections.extend(identity(&facts, wish));
+    let opened = open_alone(&real, hold);
+    match &opened {
+        Ok(file) => {
+            let bytes_at = |offset: u64, length: usize| {
+                let mut bytes = vec![0; length];
+                file.read_exact_at(&mut bytes, offset).ok().map(|()| bytes)
+            };
+            facts.signatures = signatures(size_bytes, &bytes_at);
+            facts.objections.extend(content(&facts, wish));
+        }
+        Err(error) => facts.objections.push(closed(&facts.name, error)),
+    }
+    if size_bytes == 0 {
+        facts.objections.push(Objection::new("empty", format!("{} has no size", facts.name)));
+    }
+    let alone = opened.ok().filter(|_| hold == Hold::Yes && facts.objections.is_empty());
+    Ok((facts, alone))
+}
+
+fn block_device(path: &Path) -> Result<PathBuf> {
+    let of = |error: &io::Error| Error::io(format_args!("find {}", path.display()), error);
+    let real = fs::canonicalize(path).map_err(|error| of(&error))?;
+    let is_block = fs::metadata(&real).map_err(|error| of(&error))?.file_type().is_block_device();
+    if is_block {
+        return Ok(real);
+    }
+    Err(Error::errno(libc::ENOTBLK, format!("{} is not a block device", path.display())))
+}
+
+/// The kernel gives a device with this flag to one opener, and to none while it is mounted, a
+/// member of something, or swap; nor can it become one of these meanwhile.
+fn open_alone(real: &Path, hold: Hold) -> io::Result<File> {
+    let write = hold == Hold::Yes;
+    OpenOptions::new().read(true).write(write).custom_flags(libc::O_EXCL).open(real)
+}
+
+fn closed(name: &str, error: &io::Error) -> Objection {
+    if error.raw_os_error() == Some(libc::EBUSY) {
+        return Objection::new("in-use", format!("{name} is in use: it cannot be had alone"));
+    }
+    Objection::new("closed", format!("{name} cannot be opened: {}", sentence(error)))
+}
+
+fn identity(facts: &DeviceFacts, wish: Wish) -> Option<Objection> {
+    let name = &facts.name;
+    match (&facts.serial, wish.serial) {
+        (None, _) => {
+            Some(Objection::new("no-serial", format!("{name} has no serial to be known by")))
+        }
+        (Some(own), Some(named)) if own != named => Some(Objection::new(
+            "other-serial",
+            format!("{name} has the serial {own:?}, not {named:?}"),
+        )),
+        _ => None,
+    }
+}
+
+fn content(facts: &DeviceFacts, wish: Wish) -> Vec<Objection> {
+    let name = &facts.name;
+    // Random bytes can look like anything; nothing else was ever on the disk of our own guest.
+    let is_ours = wish.overwrite && guest::is_data(Path::new(&facts.path));
+    let refused = facts.signatures.iter().filter_map(|signature| match signature.kind {
+        _ if is_ours => None,
+        Kind::Member => {
+            Some(Objection::new("signature", format!("{name} holds {}", signature.name)))
+        }
+        Kind::FileSystem if wish.overwrite => None,
+        Kind::FileSystem => {
+            let says = format!("{name} holds a file system: {}", signature.name);
+            Some(Objection::new("file-system", says))
+        }
+    });
+    refused.collect()
+}
+
+/// One reason against writing to a device: a word and half a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Objection {
+    /// One of the words of docs/reference/wire.md.
+    pub code: &'static str,
+    /// What is the matter, with names and values.
+    pub says: String,
+}
+
+impl Objection {
+    /// Make one.
+    pub fn new(code: &'static str, says: impl Into<String>) -> Self {
+        Self { code, says: says.into() }
+    }
+}
+
+/// Every use of the device and of its partitions.
+#[must_use]
+pub fn objections(roots: &Roots, name: &str) -> Vec<Objection> {
+    let mut found = Vec::new();
+    let folder = roots.sys.join("class/block").join(name);
+    if folder.join("partition").exists() {
+        found.push(Objection::new("partition", format!("{name} is a partition")));
+    }
+    let partitions: Vec<String> = names(&folder)
+        .into_iter()
+        .filter(|inner| folder.join(inner).join("partition").exists())
+        .collect();
+    if !partitions.is_empty() {
+        let says = format!("{name} has partitions: {}", partitions.join(", "));
+        found.push(Objection::new("partitioned", says));
+    }
+    if text(&folder.join("ro")).is_some_and(|text| text.trim() != "0") {
+        found.push(Objection::new("read-only", format!("{name} is read-only")));
+    }
+    let mut all = vec![name.to_owned()];
+    all.extend(partitions);
+    for device in &all {
+        found.extend(uses_of(roots, device));
+    }
+    found
+}
+
+fn uses_of(roots: &Roots, device: &str) -> Vec<Objection> {
+    let mut found = Vec::new();
+    for mount in &mounts(roots) {
+        if device_of(roots, mount).as_deref() == Some(device) {
+            let says = format!("{device} is mounted on {}", mount.mount_point.display());
+            found.push(Objection::new("mounted", says));
+        }
+    }
+    let holders = names(&roots.sys.join("class/block").join(device).join("holders"));
+    if !holders.is_empty() {
+        let says = format!("{device} is held by {}", holders.join(", "));
+        found.push(Objection::new("held", says));
+    }
+    if swaps(roots).iter().any(|swap| swap == device) {
+        found.push(Objection::new("swap", format!("{device} is swap space in use")));
+    }
+    found
+}
+
+/// The devices that are swapped to, by the kernel's names.
+fn swaps(roots: &Roots) -> Vec<String> {
+    let table = text(&roots.proc.join("swaps")).unwrap_or_default();
+    let paths = table.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+    paths
+        .filter_map(|path| {
+            let real = fs::canonicalize(path).unwrap_or_else(|_| Path::new(path).to_owned());
+            Some(real.strip_prefix("/dev").ok()?.display().to_string().replace('/', "!"))
+        })
+        .collect()
+}
+
+/// What tells the device from all others; None where nothing does.
+///
+/// A disk has its serial number or its world-wide name; a loop device its file; a device-mapper
+/// device its UUID or name; devices in memory, which lose all with the host, their own name.
+#[must_use]
+pub fn serial(roots: &Roots, name: &str) -> Option<String> {
+    let folder = roots.sys.join("class/block").join(name);
+    let read = |file: &str| text(&folder.join(file)).and_then(|text| non_empty(&text));
+    let scsi = || {
+        let page = fs::read(folder.join("device/vpd_pg80")).ok()?;
+        non_empty(&String::from_utf8_lossy(page.get(4..)?))
+    };
+    read("device/serial")
+        .or_else(|| read("serial"))
+        .or_else(scsi)
+        .or_else(|| read("wwid"))
+        .or_else(|| read("device/wwid"))
+        .or_else(|| read("loop/backing_file"))
+        .or_else(|| read("dm/uuid"))
+        .or_else(|| read("dm/name"))
+        .or_else(|| lives_in_memory(name).then(|| name.to_owned()))
+}
+
+/// Whether the device's blocks are memory of the host.
+fn lives_in_memory(name: &str) -> bool {
+    ["zram", "ram", "nullb"]
+        .iter()
+        .any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.parse::<u32>().is_ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::Folder;
+
+    #[test]
+    fn nothing_is_done_to_a_device_that_is_not_held() {
+        let devices = Devices::default();
+        assert_eq!(devices.discard(Path::new("/dev/x")).unwrap_err().code, "bad-request");
+        assert_eq!(devices.let_go(Path::new("/dev/x")).unwrap_err().code, "bad-request");
+    }
+
+    #[test]
+    fn what_is_no_block_device_cannot_be_taken() {
+        let wish = Wish { serial: Some("x"), overwrite: true };
+        let error = Devices::default().take(Path::new("/dev/null"), wish).unwrap_err();
+        assert_eq!(error.code, "ENOTBLK");
+    }
+
+    const ANY: Wish = Wish { serial: None, overwrite: false };
+
+    #[test]
+    fn what_is_no_block_device_is_an_error() {
+        let error = look(&Roots::default(), Path::new("/dev/null"), ANY, Hold::No).unwrap_err();
+        assert_eq!(error.code, "ENOTBLK");
+        let error = look(&Roots::default(), Path::new("/dev/nowhere"), ANY, Hold::No).unwrap_err();
+        assert_eq!(error.code, "ENOENT");
+    }
+
+    fn facts(serial: Option<&str>, kinds: &[Kind]) -> DeviceFacts {
+        let made = |kind: &Kind| Signature { kind: *kind, name: "x" };
+        DeviceFacts {
+            path: "/dev/x".into(),
+            real_path: "/dev/x".into(),
+            name: "x".into(),
+            serial: serial.map(str::to_owned),
+            size_bytes: 1,
+            logical_block_bytes: 512,
+            discards: false,
+            devices: Vec::new(),
+            memory_backed: false,
+            signatures: kinds.iter().map(made).collect(),
+            objections: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_serial_must_be_its_own() {
+        let code = |own, named| {
+            let wish = Wish { serial: named, overwrite: true };
+            identity(&facts(own, &[]), wish).map(|objection| objection.code)
+        };
+        assert_eq!(code(Some("a"), Some("a")), None);
+        assert_eq!(code(Some("a"), Some("b")), Some("other-serial"));
+        assert_eq!(code(None, Some("a")), Some("no-serial"));
+        assert_eq!(code(None, None), Some("no-serial"));
+    }
+
+    #[test]
+    fn only_a_file_system_may_be_overwritten() {
+        let codes = |overwrite| {
+            let wish = Wish { serial: None, overwrite };
+            let all = content(&facts(None, &[Kind::Member, Kind::FileSystem]), wish);
+            all.into_iter().map(|one| one.code).collect::<Vec<_>>()
+        };
+        assert_eq!(codes(false), ["signature", "file-system"]);
+        assert_eq!(codes(true), ["signature"]);
+    }
+
+    fn codes(tree: &Folder, name: &str) -> Vec<&'static str> {
+        let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().to_owned() };
+        objections(&roots, name).iter().map(|one| one.code).collect()
+    }
+
+    #[test]
+    fn a_quiet_disk_has_no_user() {
+        let tree = Folder::new();
+        tree.put("class/block/sdb/ro", "0\n");
+        tree.put("proc/swaps", "Filename Type Size Used Priority\n/dev/sdc partition 9 0 -2\n");
+        assert!(codes(&tree, "sdb").is_empty());
+        assert_eq!(codes(&tree, "sdc"), ["swap"]);
+    }
+
+    #[test]
+    fn partitions_their_mounts_and_holders_count() {
+        let tree = Folder::new();
+        tree.put("class/block/sdb/ro", "1\n");
+        tree.put("class/block/sdb/sdb1/partition", "1\n");
+        tree.put("class/block/sdb1/partition", "1\n");
+        tree.put("class/block/sdb1/holders/dm-0/x", "");
+        tree.put("proc/thread-self/mountinfo", "1 0 8:17 / /m rw - ext4 /dev/sdb1 rw\n");
+        fs::create_dir_all(tree.path().join("dev/block")).unwrap();
+        std::os::unix::fs::symlink(
+            tree.path().join("class/block/sdb1"),
+            tree.path().join("dev/block/8:17"),
+        )
+        .unwrap();
+        assert_eq!(codes(&tree, "sdb"), ["partitioned", "read-only", "mounted", "held"]);
+        assert_eq!(codes(&tree, "sdb1"), ["partition", "mounted", "held"]);
+    }
+
+    #[test]
+    fn what_tells_devices_apart() {
+        let tree = Folder::new();
+        tree.put("class/block/nvme0n1/device/serial", "S5 \n");
+        tree.put("class/block/loop3/loop/backing_file", "/srv/image\n");
+        tree.put("class/block/dm-0/dm/name", "slow\n");
+        tree.put("class/block/dm-0/dm/uuid", "\n");
+        tree.put("class/block/zram0/size", "8\n");
+        tree.put("class/block/vdb/serial", "\n");
+        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
+        let told = |name: &str| serial(&roots, name);
+        assert_eq!(told("nvme0n1").as_deref(), Some("S5"));
+        assert_eq!(told("loop3").as_deref(), Some("/srv/image"));
+        assert_eq!(told("dm-0").as_deref(), Some("slow"));
+        assert_eq!(told("zram0").as_deref(), Some("zram0"));
+        assert_eq!(told("vdb"), None);
+    }
+}

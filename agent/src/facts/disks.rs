@@ -5,9 +5,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::probe::machine::{chosen, non_empty, number_after};
 use crate::probe::mountinfo::{Mount, mount_of, parse_mountinfo};
-use crate::probe::numa::number_after;
-use crate::probe::word::{chosen, non_empty};
 use crate::roots::{Roots, names, text};
 
 /// Sizes in sysfs are in these, whatever the device's block is.

@@ -7,11 +7,11 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::sentence;
-use crate::probe::cpuinfo::{Processors, parse_cpuinfo};
-use crate::probe::dmi::{MemoryModule, parse_modules};
-use crate::probe::memory::{parse_meminfo, parse_node_total};
-use crate::probe::numa::number_after;
-use crate::probe::word::{chosen, list_members, non_empty, setting, setting_of_status};
+use crate::probe::counters::{parse_meminfo, parse_node_total};
+use crate::probe::machine::{
+    MemoryModule, Processors, chosen, list_members, non_empty, number_after, parse_cpuinfo,
+    parse_modules, setting, setting_of_status,
+};
 use crate::processor::own_quota_cores;
 use crate::roots::{Roots, names, text};
 

@@ -5,15 +5,18 @@
 
 pub mod disks;
 pub mod host;
-pub mod nics;
 pub mod target;
-pub mod tools;
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
 
-use crate::roots::Roots;
+use crate::error::Result;
+use crate::guest;
+use crate::job::{self, find_program, search_path};
+use crate::roots::{Roots, names, text};
 use crate::runs::Runs;
 
 /// Everything that is known of a host.
@@ -23,16 +26,16 @@ pub struct HostFacts {
     pub cpu: host::CpuFacts,
     pub memory: host::MemoryFacts,
     pub disks: Vec<disks::DiskFacts>,
-    pub nics: Vec<nics::NicFacts>,
+    pub nics: Vec<NicFacts>,
     pub kernel: host::KernelFacts,
     pub target: Option<target::TargetFacts>,
-    pub tools: Vec<tools::ToolFacts>,
+    pub tools: Vec<ToolFacts>,
     pub faults: Vec<String>,
 }
 
 /// Gather all facts; `path` is the target, if any, and `tools` are run to tell their version.
 #[must_use]
-pub fn gather(roots: &Roots, path: Option<&Path>, tools: &tools::Asked, runs: &Runs) -> HostFacts {
+pub fn gather(roots: &Roots, path: Option<&Path>, tools: &Asked, runs: &Runs) -> HostFacts {
     let mut faults = Vec::new();
     let cpu = host::cpu(roots, &mut faults);
     let memory = host::memory(roots, &mut faults);
@@ -40,7 +43,149 @@ pub fn gather(roots: &Roots, path: Option<&Path>, tools: &tools::Asked, runs: &R
     let target = path.and_then(|path| target::target(roots, path, &mut faults));
     let beneath = target.as_ref().map_or(&[][..], |target| &target.devices);
     let disks = disks::disks(roots, beneath, &mut faults);
-    let nics = nics::nics(roots);
-    let tools = tools::tools(tools, runs, &mut faults);
+    let nics = ports(roots);
+    let tools = ask_tools(tools, runs, &mut faults);
     HostFacts { cpu, memory, disks, nics, kernel, target, tools, faults }
+}
+
+/// What to run for each tool's version.
+pub type Asked = BTreeMap<String, Vec<String>>;
+
+/// A tool that takes longer to tell its version waits for something: on a host busy with others
+/// some took more than 5 s.
+const PATIENCE_S: f64 = 15.0;
+/// The first start of fio in an emulated guest on a busy node takes longer still; it is all that is
+/// asked there.
+const GUEST_PATIENCE_S: f64 = 30.0;
+/// A version is a line of a table.
+const MAX_LINE_CHARS: usize = 200;
+
+/// One tool.
+#[derive(Debug, Serialize)]
+#[expect(missing_docs, reason = "the fields are described in schema/wire.json")]
+pub struct ToolFacts {
+    pub name: String,
+    pub path: Option<String>,
+    pub version: Option<String>,
+}
+
+/// Ask every tool, one after the other.
+fn ask_tools(asked: &Asked, runs: &Runs, faults: &mut Vec<String>) -> Vec<ToolFacts> {
+    asked.iter().map(|(name, argv)| tool(name, argv, runs, faults)).collect()
+}
+
+fn tool(name: &str, argv: &[String], runs: &Runs, faults: &mut Vec<String>) -> ToolFacts {
+    let program = argv.first().and_then(|program| find_program(program, &search_path()));
+    let mut facts = ToolFacts { name: name.to_owned(), path: None, version: None };
+    let Some(program) = program else { return facts };
+    facts.path = Some(program.display().to_string());
+    match first_line(argv, runs) {
+        Ok(Some(line)) => facts.version = Some(line),
+        Ok(None) => faults.push(format!("{name} did not tell its version.")),
+        Err(error) => faults.push(format!("{name} did not tell its version: {}.", error.says)),
+    }
+    facts
+}
+
+fn first_line(argv: &[String], runs: &Runs) -> Result<Option<String>> {
+    let patience_s = if guest::is_ours() { GUEST_PATIENCE_S } else { PATIENCE_S };
+    let ended = job::run_to_end(runs, argv, patience_s)?;
+    // Some tools speak of themselves on stderr only.
+    Ok([ended.stdout, ended.stderr].iter().find_map(|output| line_of(output)))
+}
+
+fn line_of(output: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(output);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(MAX_LINE_CHARS).collect())
+}
+
+/// One network port.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are described in schema/wire.json")]
+pub struct NicFacts {
+    pub name: String,
+    pub driver: Option<String>,
+    pub speed_mbit_s: Option<u64>,
+    pub mtu: u64,
+    pub up: bool,
+}
+
+/// All ports of this network namespace except the loopback.
+#[must_use]
+pub fn ports(roots: &Roots) -> Vec<NicFacts> {
+    let folder = roots.sys.join("class/net");
+    names(&folder)
+        .into_iter()
+        // `bonding_masters` is a file among the folders of ports.
+        .filter(|name| name != "lo" && folder.join(name).is_dir())
+        .map(|name| nic(&folder.join(&name), name))
+        .collect()
+}
+
+fn nic(folder: &Path, name: String) -> NicFacts {
+    let read = |file: &str| text(&folder.join(file)).map(|text| text.trim().to_owned());
+    let driver = fs::read_link(folder.join("device/driver")).ok();
+    let state = read("operstate").unwrap_or_default();
+    NicFacts {
+        name,
+        driver: driver.and_then(|link| Some(link.file_name()?.to_string_lossy().into_owned())),
+        // A port without a link says -1 or refuses to answer.
+        speed_mbit_s: read("speed").and_then(|text| text.parse().ok()),
+        mtu: read("mtu").and_then(|text| text.parse().ok()).unwrap_or(0),
+        // Ports that do not tell their state (virtual ones) may still tell that they have a link.
+        up: state == "up" || (state == "unknown" && read("carrier").as_deref() == Some("1")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::trial::Folder;
+
+    #[test]
+    fn the_first_line_that_says_something() {
+        assert_eq!(line_of(b"\n  fio-3.33  \nmore").as_deref(), Some("fio-3.33"));
+        assert_eq!(line_of(b"\n \n"), None);
+        assert_eq!(line_of("x".repeat(900).as_bytes()).map(|line| line.len()), Some(200));
+        assert!(line_of(&[0xff, b'a']).is_some());
+    }
+
+    #[test]
+    fn a_port_with_a_link_one_without_and_the_loopback() {
+        let tree = Folder::new();
+        for (file, content) in [
+            ("eth0/operstate", "up\n"),
+            ("eth0/speed", "25000\n"),
+            ("eth0/mtu", "9000\n"),
+            ("eth0/device/vendor", "0x15b3\n"),
+            ("eth1/operstate", "down\n"),
+            ("eth1/speed", "-1\n"),
+            ("eth1/mtu", "1500\n"),
+            ("tap0/operstate", "unknown\n"),
+            ("tap0/carrier", "1\n"),
+            ("lo/operstate", "unknown\n"),
+            ("bonding_masters", "bond0\n"),
+        ] {
+            tree.put(&format!("class/net/{file}"), content);
+        }
+        let link = tree.path().join("class/net/eth0/device/driver");
+        symlink("../../../../bus/pci/drivers/mlx5_core", link).unwrap();
+        let roots = Roots { proc: "/proc".into(), sys: tree.path().to_owned() };
+        let port = |name: &str, driver: Option<&str>, speed_mbit_s, mtu, up| NicFacts {
+            name: name.into(),
+            driver: driver.map(Into::into),
+            speed_mbit_s,
+            mtu,
+            up,
+        };
+        let expected = [
+            port("eth0", Some("mlx5_core"), Some(25_000), 9000, true),
+            port("eth1", None, None, 1500, false),
+            port("tap0", None, None, 0, true),
+        ];
+        assert_eq!(ports(&roots), expected);
+    }
 }

@@ -8,7 +8,6 @@
 mod control;
 mod load;
 mod measure;
-mod names;
 mod ranks;
 mod tree;
 

@@ -5,11 +5,11 @@ use std::io::{self, ErrorKind, Read, Write};
 
 use super::control::Control;
 use super::load::{Load, Phase};
-use super::names::{FileName, rank_name};
-use crate::counters::Counters;
+use super::tree::{FileName, rank_name};
+use crate::latency::Counters;
+use crate::sys::file;
 use crate::sys::thread::{Usage, own_usage};
-use crate::sys::time::{SECOND_NS, mono_ns};
-use crate::sys::{entry, time};
+use crate::sys::time::{self, SECOND_NS, mono_ns};
 
 /// Any odd constant with its bits well spread: neighbouring ranks get unlike contents.
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -66,12 +66,12 @@ impl<'a> Rank<'a> {
         let (folder, name) = (self.folder, rank_name(self.number));
         let mut buffer = std::mem::take(&mut self.buffer);
         Some(match self.load.phase {
-            Phase::TreeCreate => self.repeat(|_| entry::make_folder(folder, &name)),
-            Phase::TreeRemove => self.repeat(|_| entry::remove_folder(folder, &name)),
+            Phase::TreeCreate => self.repeat(|_| file::make_folder(folder, &name)),
+            Phase::TreeRemove => self.repeat(|_| file::remove_folder(folder, &name)),
             Phase::FileCreate => self.repeat(|file| create(folder, file, &mut buffer)),
-            Phase::FileStat => self.repeat(|file| entry::stat_file(folder, file.as_c_str())),
+            Phase::FileStat => self.repeat(|file| file::stat_file(folder, file.as_c_str())),
             Phase::FileRead => self.repeat(|file| read(folder, file, &mut buffer)),
-            Phase::FileRemove => self.repeat(|file| entry::remove_file(folder, file.as_c_str())),
+            Phase::FileRemove => self.repeat(|file| file::remove_file(folder, file.as_c_str())),
         })
     }
 
@@ -101,7 +101,7 @@ impl<'a> Rank<'a> {
 }
 
 fn create(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<()> {
-    let mut file = entry::create_file(folder, name.as_c_str())?;
+    let mut file = file::create_file(folder, name.as_c_str())?;
     if !buffer.is_empty() {
         stamp(buffer);
         let written = file.write(buffer)?;
@@ -109,15 +109,15 @@ fn create(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<()> {
             return Err(ErrorKind::WriteZero.into());
         }
     }
-    entry::close(file)
+    file::close(file)
 }
 
 fn read(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<()> {
-    let mut file = entry::open_file(folder, name.as_c_str())?;
+    let mut file = file::open_file(folder, name.as_c_str())?;
     if !buffer.is_empty() && file.read(buffer)? < buffer.len() {
         return Err(ErrorKind::UnexpectedEof.into());
     }
-    entry::close(file)
+    file::close(file)
 }
 
 /// Make the next file's content unlike the last one's, so that nothing below can share it.

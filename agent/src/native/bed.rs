@@ -12,15 +12,14 @@ use super::halt::Halt;
 use super::lines::Snapshot;
 use super::plan::{Crew, Member};
 use super::proof::Book;
-use super::queue::Queue;
+use super::queue::{OneByOne, Queue};
 use super::ring::{Ring, Wish};
 use super::slot::Memory;
 use super::spec::{Method, Spec};
-use super::sync::OneByOne;
 use super::target::{Target, Targets};
 use super::tsc::Clock;
 use super::worker::{Ended, Times, Worker};
-use super::{aio, ring};
+use crate::native::{aio, ring};
 use crate::trial::Folder;
 
 pub const BLOCK: u64 = 4096;

@@ -1,6 +1,6 @@
 use std::collections::{HashMap, HashSet};
 
-use super::super::check::{Expected, Found, check};
+use super::super::spec::{Expected, Found, check};
 use super::*;
 
 /// Small where each instruction is interpreted.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::queue::{ACTS, Act};
-use crate::counters::Counters;
+use crate::latency::Counters;
 
 /// All that one worker counts, on cache lines of its own: processors fetch them in pairs.
 #[derive(Default)]

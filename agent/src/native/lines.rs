@@ -10,14 +10,13 @@ use serde_json::{Map, Value, json};
 
 use super::counts::{REASONS, Scores};
 use super::queue::Act;
-use crate::counters::{Counters, Counts, SparseBins};
-use crate::latency::{lower_ns, middle_ns, upper_ns};
+use crate::latency::{Counters, Counts, SparseBins, lower_ns, middle_ns, upper_ns};
 
 /// Faults in one answer: what is wrong with a thousand jobs alike is told by some of them.
 const MAX_FAULTS: usize = 50;
 
 /// Each kind of I/O and its name.
-pub const NAMES: [(Act, &str); 4] =
+const NAMES: [(Act, &str); 4] =
     [(Act::Read, "read"), (Act::Write, "write"), (Act::Trim, "trim"), (Act::Sync, "sync")];
 
 /// Say one line at once. A reader that is gone ends the engine by its signal.

@@ -7,19 +7,15 @@
 
 pub mod aio;
 pub mod buffer;
-pub mod check;
 pub mod contents;
 pub mod counts;
 pub mod crew;
 mod faults;
 pub mod halt;
-mod lane;
 pub mod ledger;
 pub mod lines;
-pub mod mix;
 pub mod offsets;
 pub mod pace;
-mod permutation;
 pub mod plan;
 pub mod probe;
 pub mod proof;
@@ -29,13 +25,10 @@ pub mod ring;
 mod slot;
 pub mod source;
 pub mod spec;
-mod stamp;
-pub mod sync;
 pub mod target;
 pub mod tsc;
 pub mod watch;
 pub mod worker;
-mod zipf;
 
 use std::env;
 use std::io::{self, Read};

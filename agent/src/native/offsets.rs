@@ -2,9 +2,7 @@
 
 use serde::Deserialize;
 
-use super::permutation::Permutation;
-use super::random::{Random, scaled};
-use super::zipf::Zipf;
+use super::random::{Permutation, Random, Zipf, scaled};
 
 /// More than anybody writes by hand; a draw looks at all of them.
 const MAX_ZONES: usize = 64;

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use super::contents::Contents;
 use super::counts::{Arrivals, Scores};
-use super::lane::{Lane, Think};
 use super::queue::Act;
+use super::slot::{Lane, Think};
 use super::source::{Feed, Source};
 use super::spec::{JobSpec, Method, Spec};
 use super::target::Targets;
 use super::tsc::Clock;
-use crate::probe::memory::parse_meminfo;
+use crate::probe::counters::parse_meminfo;
 
 /// I/Os under way in one ring: the most entries that the kernel lets a ring have.
 pub const RING_DEPTH: u32 = 32_768;

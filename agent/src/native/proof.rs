@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::check::{Expected, Found, check};
 use super::ledger::{Extent, Ledger, Shape};
 use super::queue::Act;
 use super::source::Op;
-use super::spec::{JobSpec, Spec};
+use super::spec::{Expected, Found, JobSpec, Spec, check};
 use super::target::Targets;
 use crate::sys::time::real_ns;
 

@@ -1,13 +1,15 @@
 //! I/Os under way and their memory.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::buffer::{BLOCK_ALIGNMENT, Block, Region};
+use super::contents::Contents;
 use super::counts::{Keeping, Reason, Scores};
-use super::lane::{Lane, Track};
 use super::proof::{Outcome, Proof};
-use super::queue::{Act, FIRST_PAUSE_NS, Request};
-use super::source::Op;
+use super::queue::{Act, FIRST_PAUSE_NS, Queue, Request};
+use super::source::{Feed, Op, Waiting};
 use super::tsc::Clock;
 
 /// An I/O that the kernel refuses so often for lack of room counts as failed: after some 5 s.
@@ -278,4 +280,223 @@ impl Alike {
 fn pause_ns(tries: u16) -> u64 {
     let doubled = 2_u64.saturating_pow(u32::from(tries.saturating_sub(1)));
     FIRST_PAUSE_NS.saturating_mul(doubled).min(LONGEST_PAUSE_NS)
+}
+
+/// When a job has nothing that is due.
+pub const NEVER: u64 = u64::MAX;
+/// So many I/Os are worth a system call of their own: more in one are hardly cheaper.
+const CHEAP_BATCH: usize = 4;
+
+/// A job's part in a worker.
+#[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a question of its own")]
+pub struct Lane {
+    /// Where its I/Os come from.
+    pub feed: Feed,
+    /// I/Os under way at a time.
+    pub depth: u32,
+    /// Its largest block.
+    pub block_bytes: u32,
+    /// It has a rate: I/Os wait until they are due.
+    pub is_paced: bool,
+    /// Latency begins when an I/O is due, not when it is submitted.
+    pub is_timed: bool,
+    /// Its pauses.
+    pub think: Option<Arc<Think>>,
+    /// What it writes, where it does.
+    pub contents: Option<Contents>,
+    /// It reads too, with memory of its own: what is written must not be overwritten.
+    pub is_split: bool,
+    /// Its writes are in the ledger and its reads are checked.
+    pub is_proven: bool,
+}
+
+/// The pauses of a job, which all threads that work on it keep together.
+#[derive(Debug)]
+pub struct Think {
+    every: u64,
+    ticks: u64,
+    done: AtomicU64,
+    until: AtomicU64,
+}
+
+/// A lane at work.
+#[allow(clippy::struct_excessive_bools, reason = "each is looked at alone in the loop")]
+pub struct Track {
+    feed: Feed,
+    free: Box<[u32]>,
+    pub(super) free_count: usize,
+    /// Free slots before this turn's submissions.
+    pub(super) free_before: usize,
+    /// Most submissions of a turn: enough to be cheap, too few for I/Os to march in step.
+    cap: usize,
+    /// The next I/O, where it is known and not yet due.
+    ahead: Option<Op>,
+    /// When the first slot came free after none was.
+    room_since: u64,
+    think: Option<Arc<Think>>,
+    contents: Option<Contents>,
+    is_paced: bool,
+    pub(super) is_timed: bool,
+    pub(super) is_proven: bool,
+    has_ended: bool,
+    is_listed: bool,
+}
+
+/// What a lane's submissions need of its worker.
+pub struct Ground<'a, Q> {
+    /// How the kernel is asked.
+    pub queue: &'a mut Q,
+    /// Its I/Os.
+    pub slots: &'a mut [Slot],
+    /// Its memory.
+    pub region: &'a mut Region,
+    /// What proven lanes are held against.
+    pub proof: &'a mut Option<Proof>,
+    /// Nothing is under way: there is nothing that more could march in step with. So it is always
+    /// where the kernel does I/O within the call that submits it.
+    pub is_idle: bool,
+}
+
+impl Think {
+    /// After so many I/Os, for so many ticks.
+    #[must_use]
+    pub fn new(every: u32, ticks: u64) -> Self {
+        Self { every: every.into(), ticks, done: AtomicU64::new(0), until: AtomicU64::new(0) }
+    }
+
+    /// When the pause ends that there is now.
+    fn pause(&self, now: u64) -> Option<u64> {
+        Some(self.until.load(Ordering::Relaxed)).filter(|&until| until > now)
+    }
+
+    /// An I/O has ended.
+    fn count(&self, now: u64) {
+        if (self.done.fetch_add(1, Ordering::Relaxed) + 1) % self.every == 0 {
+            self.until.fetch_max(now + self.ticks, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Track {
+    pub fn new(lane: Lane, free: Box<[u32]>) -> Self {
+        Self {
+            feed: lane.feed,
+            free_count: free.len(),
+            free_before: free.len(),
+            cap: cap_of(lane.depth as usize),
+            free,
+            ahead: None,
+            room_since: 0,
+            think: lane.think,
+            contents: lane.contents,
+            is_paced: lane.is_paced,
+            is_timed: lane.is_timed,
+            is_proven: lane.is_proven,
+            has_ended: false,
+            is_listed: true,
+        }
+    }
+
+    /// Push the I/Os that are due, up to `cap` where others are under way; when the next one is
+    /// due, 0 for at once.
+    #[inline]
+    pub fn submit<Q: Queue>(&mut self, ground: &mut Ground<Q>, now: u64, start: u64) -> u64 {
+        if let Some(pause) = self.think.as_ref().and_then(|think| think.pause(now)) {
+            return pause;
+        }
+        let cap = if ground.is_idle { self.free_count } else { self.cap };
+        let last = self.free_count.saturating_sub(cap);
+        while self.free_count > last {
+            let may_wait = self.is_paced || self.is_proven;
+            let ahead = if may_wait { self.ahead.take() } else { None };
+            let Some(op) = ahead.or_else(|| self.feed.next()) else {
+                self.has_ended = true;
+                return NEVER;
+            };
+            let due = if op.due == 0 { now } else { start + op.due };
+            if self.is_paced && due > now {
+                self.ahead = Some(op);
+                return due;
+            }
+            let number = self.free[self.free_count - 1];
+            let mut sequence = op.sequence;
+            if let Some(proof) = ground.proof.as_mut().filter(|_| self.is_proven) {
+                let Some(own) = proof.begin(number, &op) else {
+                    self.ahead = Some(op);
+                    return now + 1;
+                };
+                sequence = own;
+            }
+            self.free_count -= 1;
+            let slot = &mut ground.slots[number as usize];
+            slot.begin(&op, due);
+            if op.act == Act::Write {
+                if let Some(contents) = &self.contents {
+                    let bytes = ground.region.bytes_of(slot.memory());
+                    contents.stamp(bytes, op.target, op.offset, sequence);
+                }
+            }
+            ground.queue.push(&slot.request(number));
+        }
+        if self.free_count > 0 { 0 } else { NEVER }
+    }
+
+    /// Stamp what was pushed in this turn: those slots still lie behind the free ones.
+    #[inline]
+    pub fn stamp(&self, slots: &mut [Slot], stamp: u64, clock: &Clock, scores: &Scores) {
+        for &number in &self.free[self.free_count..self.free_before] {
+            let slot = &mut slots[number as usize];
+            slot.stamp = stamp;
+            if self.is_timed {
+                // Late by its own doing: not while all slots were taken.
+                let able = slot.due.max(self.room_since);
+                if let Some(lateness) = &scores.lateness {
+                    lateness.add(clock.ns(stamp.saturating_sub(able)));
+                }
+            }
+        }
+    }
+
+    /// What was due by then, in ticks since the start, and was not submitted; told by the rate
+    /// where that is more than so many.
+    pub fn unsubmitted(&mut self, until: u64, draws: u64) -> Waiting {
+        if !self.is_paced || self.has_ended {
+            return Waiting::default();
+        }
+        match self.ahead.take().map(|op| op.due) {
+            // What comes after it is due later still.
+            Some(due) if due > until => Waiting::default(),
+            Some(due) if due > 0 => {
+                let others = self.feed.waiting(until, draws);
+                Waiting { count: others.count + 1, oldest: Some(due) }
+            }
+            _ => self.feed.waiting(until, draws),
+        }
+    }
+
+    #[inline]
+    pub fn stays_listed(&mut self) -> bool {
+        self.is_listed = self.free_count > 0 && !self.has_ended;
+        self.is_listed
+    }
+
+    /// A slot is free again; whether the lane is to be listed for that.
+    #[inline]
+    pub fn take_back(&mut self, number: u32, now: u64) -> bool {
+        if self.free_count == 0 {
+            self.room_since = now;
+        }
+        self.free[self.free_count] = number;
+        self.free_count += 1;
+        if let Some(think) = &self.think {
+            think.count(now);
+        }
+        !std::mem::replace(&mut self.is_listed, true) && !self.has_ended
+    }
+}
+
+/// Enough to be cheap, and few enough that I/Os do not march in step.
+fn cap_of(depth: usize) -> usize {
+    (depth / 4).max(CHEAP_BATCH.min(depth / 2)).max(1)
 }

@@ -10,9 +10,8 @@ use super::spec::{FileSpec, JobSpec, Spec};
 use crate::error::sentence;
 use crate::probe::process::parse_place;
 use crate::sys::block::{
-    IsDevice, Opening, allocate, device_bytes, device_sector_bytes, open_target,
+    IsDevice, Opening, allocate, device_bytes, device_sector_bytes, direct_alignment, open_target,
 };
-use crate::sys::storage::direct_alignment;
 use crate::sys::thread::allow_open_files;
 
 /// Descriptors of the engine itself beside those of its rings: pipes, the ledger, those of probes.

@@ -10,10 +10,9 @@ use std::sync::Arc;
 use super::buffer::Region;
 use super::counts::{Keeping, Scores};
 use super::halt::{Halt, LOOK_NS};
-use super::lane::{Ground, Lane, NEVER, Track};
 use super::proof::{Book, Proof};
 use super::queue::{Queue, Wait};
-use super::slot::{Alike, Memory, Next, Slot};
+use super::slot::{Alike, Ground, Lane, Memory, NEVER, Next, Slot, Track};
 use super::tsc::Clock;
 use crate::sys::thread::{Usage, process_usage};
 

@@ -5,21 +5,21 @@
 //! came, and detaches the loop device of the image with it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use serde::Serialize;
 
-use crate::device::look::{Hold, Wish, look};
-use crate::error::{Error, Result};
-use crate::prepare::leave::Leave;
+use super::scratch::Leave;
+use crate::device::{Hold, Wish, look};
+use crate::error::{Error, Result, sentence};
 use crate::roots::Roots;
+use crate::sys::block::direct_alignment;
 use crate::sys::file::space;
-use crate::sys::mount::{Unmount, allocate, attach, free_loop, mount_device, unmount};
-use crate::sys::storage::direct_alignment;
+use crate::sys::mount::{self, Unmount, allocate, attach, free_loop, mount_device, unmount};
 
 /// Where it is mounted, in the scratch folder.
 const MOUNT_POINT: &str = "fs";
@@ -324,6 +324,38 @@ impl Loop {
         let told = Roots::default().sys_text(format!("block/{}/loop/dio", self.name));
         told.is_some_and(|text| text.trim() == "1")
     }
+}
+
+static NAMESPACE: Mutex<Option<File>> = Mutex::new(None);
+
+/// Move the calling thread into the namespace, which is made if there is none.
+///
+/// What the host mounts later still arrives where it shares its mounts.
+pub fn seclude() -> io::Result<()> {
+    let mut namespace = NAMESPACE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(namespace) = namespace.as_ref() {
+        return mount::enter_mounts(namespace);
+    }
+    *namespace = Some(mount::leave_host_mounts()?);
+    Ok(())
+}
+
+/// Why the namespace cannot be had, None when it can. The calling thread may have left the host's
+/// mounts after this and should do nothing more.
+#[must_use]
+pub fn objection() -> Option<String> {
+    let namespace = NAMESPACE.lock().unwrap_or_else(PoisonError::into_inner);
+    if namespace.is_some() {
+        return None;
+    }
+    let tried = mount::leave_host_mounts();
+    tried.err().map(|error| format!("the agent may not mount anything: {}", sentence(&error)))
+}
+
+/// Move the calling thread into the namespace, if there is one.
+pub fn follow() -> io::Result<()> {
+    let namespace = NAMESPACE.lock().unwrap_or_else(PoisonError::into_inner);
+    namespace.as_ref().map_or(Ok(()), mount::enter_mounts)
 }
 
 #[cfg(test)]

@@ -1,10 +1,6 @@
 //! What a target needs before a run: a scratch folder, direct I/O, proven extents, cold pages.
 
-pub mod direct;
-pub mod evict;
-pub mod extents;
 pub mod filesystem;
-pub mod leave;
-pub mod privacy;
+pub mod pages;
 pub mod removal;
 pub mod scratch;

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::removal;
 use crate::bound;
 use crate::error::{Error, Result};
 use crate::job::own_sign;
+use crate::prepare::removal;
 use crate::roots::Roots;
 use crate::sys::file::{Locked, entry_in, is_locked, open_file_in, open_folder};
 use crate::sys::process::own_user;
@@ -312,14 +312,24 @@ fn read_marker(lock: &File) -> Option<Marker> {
     serde_json::from_str(&text).ok()
 }
 
+/// What is to be left of a scratch folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// Neither the folder nor what is in it.
+    Nothing,
+    /// All of it, for a later session.
+    Files,
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::trial::Folder;
     use std::os::unix::fs::{chown, symlink};
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
     use std::thread;
+
+    use super::*;
+    use crate::trial::Folder;
 
     const NAME: &str = "iolab-scratch-local";
 

@@ -1,14 +1,16 @@
 //! Blocks of a file moved by one blocking system call each, and what a file wants of them.
 
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Result};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use super::{check, storage};
 use crate::native::buffer::Block;
+use crate::sys::check;
 
 /// `_IOR(0x12, 114, size_t)` of linux/fs.h.
 const BLKGETSIZE64: libc::Ioctl = 0x8008_1272_u32 as libc::Ioctl;
@@ -84,7 +86,7 @@ pub fn keep(file: &File) -> Result<()> {
 /// Give back a range: discarded on a device, a hole in a file.
 pub fn trim_range(file: &File, is_device: IsDevice, offset: u64, bytes: u64) -> Result<()> {
     if is_device == IsDevice::Yes {
-        return storage::discard(file, offset, bytes);
+        return discard(file, offset, bytes);
     }
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     let (fd, offset, bytes) = (file.as_raw_fd(), offset as i64, bytes as i64);
@@ -144,3 +146,210 @@ pub fn allowed_processors() -> usize {
     }
     std::thread::available_parallelism().map_or(1, usize::from)
 }
+
+/// `_IOWR('f', 11, struct fiemap)` of linux/fs.h.
+const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
+/// `_IO(0x12, 119)` of linux/fs.h.
+const BLKDISCARD: libc::Ioctl = 0x1277;
+/// `_IOWR('X', 121, struct fstrim_range)` of linux/fs.h.
+const FITRIM: libc::Ioctl = 0xC018_5879_u32 as libc::Ioctl;
+const FIEMAP_FLAG_SYNC: u32 = 0x1;
+const FIEMAP_EXTENT_LAST: u32 = 0x1;
+const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
+/// Extents asked for in one call: 14 KiB of buffer, few calls even for a fragmented file.
+const EXTENTS_PER_CALL: usize = 256;
+/// cachestat has the same number on every architecture (Linux 6.5).
+const SYS_CACHESTAT: libc::c_long = 451;
+const STATX_DIOALIGN: u32 = 0x2000;
+/// Bytes mapped at a time to count resident pages: 256 Ki pages, a 256 KiB answer.
+const MINCORE_WINDOW_BYTES: u64 = 1 << 30;
+
+/// One extent of a file as FIEMAP tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Its first byte in the file.
+    pub offset: u64,
+    /// Its length; the last one may reach past the end of the file.
+    pub length: u64,
+    /// Allocated but never written: reads give zeros without asking the device.
+    pub unwritten: bool,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RawExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+#[repr(C)]
+struct RawMap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped_extents: u32,
+    extent_count: u32,
+    reserved: u32,
+    extents: [RawExtent; EXTENTS_PER_CALL],
+}
+
+/// Call `each` with every extent of a file, in order, after writing its dirty pages.
+pub fn for_each_extent(file: &File, mut each: impl FnMut(Extent)) -> io::Result<()> {
+    let empty = RawExtent {
+        logical: 0,
+        physical: 0,
+        length: 0,
+        reserved64: [0; 2],
+        flags: 0,
+        reserved: [0; 3],
+    };
+    let mut start = 0;
+    loop {
+        let mut map = Box::new(RawMap {
+            start,
+            length: u64::MAX - start,
+            flags: FIEMAP_FLAG_SYNC,
+            mapped_extents: 0,
+            extent_count: EXTENTS_PER_CALL as u32,
+            reserved: 0,
+            extents: [empty; EXTENTS_PER_CALL],
+        });
+        // SAFETY: `map` has room for the `extent_count` extents that it announces.
+        check(unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut *map) })?;
+        let mapped = &map.extents[..(map.mapped_extents as usize).min(EXTENTS_PER_CALL)];
+        for extent in mapped {
+            let unwritten = extent.flags & FIEMAP_EXTENT_UNWRITTEN != 0;
+            each(Extent { offset: extent.logical, length: extent.length, unwritten });
+        }
+        let Some(last) = mapped.last() else { return Ok(()) };
+        let next = last.logical.saturating_add(last.length);
+        if last.flags & FIEMAP_EXTENT_LAST != 0 || next <= start {
+            return Ok(());
+        }
+        start = next;
+    }
+}
+
+/// Which part of a file `seek` looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Bytes that are stored.
+    Stored,
+    /// Bytes that are not; the end of the file counts as one.
+    Hole,
+}
+
+/// The first offset from `from` on that is stored or a hole; None past the last of it.
+pub fn seek(file: &File, from: u64, part: Part) -> io::Result<Option<u64>> {
+    let whence = match part {
+        Part::Stored => libc::SEEK_DATA,
+        Part::Hole => libc::SEEK_HOLE,
+    };
+    // SAFETY: lseek of an open descriptor touches no memory.
+    match check(unsafe { libc::lseek64(file.as_raw_fd(), from as i64, whence) }) {
+        Ok(offset) => Ok(Some(offset as u64)),
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Pages of a file that are in the page cache, by cachestat; fails where the kernel has none.
+pub fn cached_pages(file: &File) -> io::Result<u64> {
+    #[repr(C)]
+    #[derive(Default)]
+    struct Range {
+        offset: u64,
+        length: u64,
+    }
+    #[repr(C)]
+    #[derive(Default)]
+    struct Counts {
+        cache: u64,
+        dirty: u64,
+        writeback: u64,
+        evicted: u64,
+        recently_evicted: u64,
+    }
+    let range = Range::default();
+    let mut counts = Counts::default();
+    // SAFETY: both structures have the kernel's layout; a length of zero means to the end.
+    check(unsafe {
+        let (range, counts) = (&raw const range, &raw mut counts);
+        libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), range, counts, 0_u32)
+    })?;
+    Ok(counts.cache)
+}
+
+/// The same by mincore over a mapping, for older kernels.
+pub fn mapped_resident_pages(file: &File, page_bytes: u64) -> io::Result<u64> {
+    let size = file.metadata()?.len();
+    let mut resident = 0;
+    let mut offset = 0;
+    while offset < size {
+        let length = (size - offset).min(MINCORE_WINDOW_BYTES);
+        resident += resident_in_window(file, offset, length, page_bytes)?;
+        offset += length;
+    }
+    Ok(resident)
+}
+
+fn resident_in_window(file: &File, offset: u64, length: u64, page_bytes: u64) -> io::Result<u64> {
+    let mut pages = vec![0_u8; length.div_ceil(page_bytes) as usize];
+    let bytes = length as usize;
+    // SAFETY: the mapping is never read, only asked about, and unmapped before return; `pages`
+    // has one byte for each page of it.
+    unsafe {
+        let map = libc::mmap64(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            offset as i64,
+        );
+        if map == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let asked = check(libc::mincore(map, bytes, pages.as_mut_ptr()));
+        libc::munmap(map, bytes);
+        asked?;
+    }
+    Ok(pages.iter().filter(|&&page| page & 1 == 1).count() as u64)
+}
+
+/// The alignment of offsets that direct I/O needs on a file; None where the kernel cannot say.
+#[must_use]
+pub fn direct_alignment(path: &Path) -> Option<u64> {
+    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    let mut stat = MaybeUninit::<libc::statx>::zeroed();
+    // SAFETY: the path ends with NUL; `stat` is valid for writing and zeros are a value.
+    let stat = unsafe {
+        let stat_pointer = stat.as_mut_ptr();
+        libc::statx(libc::AT_FDCWD, path.as_ptr(), 0, STATX_DIOALIGN, stat_pointer);
+        stat.assume_init()
+    };
+    let known = stat.stx_mask & STATX_DIOALIGN != 0 && stat.stx_dio_offset_align != 0;
+    known.then(|| u64::from(stat.stx_dio_offset_align.max(stat.stx_dio_mem_align)))
+}
+
+/// Tell a block device that a range of it is not needed any more.
+pub fn discard(device: &File, offset: u64, length: u64) -> io::Result<()> {
+    let range = [offset, length];
+    // SAFETY: the request reads two numbers, an offset and a length.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD, range.as_ptr()) }).map(drop)
+}
+
+/// Tell the devices below a file system which of its blocks are free; how many bytes it told.
+pub fn trim(folder: &File) -> io::Result<u64> {
+    let mut range = [0, u64::MAX, 0];
+    // SAFETY: the request reads and writes three numbers: start, length, smallest extent.
+    check(unsafe { libc::ioctl(folder.as_raw_fd(), FITRIM, range.as_mut_ptr()) })?;
+    Ok(range[1])
+}
+
+/// The open flag that bypasses the page cache.
+pub const DIRECT: i32 = libc::O_DIRECT;

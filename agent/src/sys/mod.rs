@@ -5,7 +5,6 @@
 
 pub mod block;
 pub mod boot;
-pub mod entry;
 pub mod file;
 pub mod map;
 pub mod mount;
@@ -13,7 +12,6 @@ pub mod perf;
 pub mod process;
 pub mod signal;
 pub mod socket;
-pub mod storage;
 pub mod thread;
 pub mod time;
 

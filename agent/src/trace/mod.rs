@@ -17,32 +17,29 @@
 //! The cost goes with I/Os, not with time: at most some `BIOS` of each window, then nothing but the
 //! ends of those.
 
-mod format;
 mod sample;
 
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::fs::File;
-use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use serde::Serialize;
 
-use self::format::Format;
-use self::sample::{Done, Piece, Sample, Seen, Way};
 use crate::error::sentence;
+use crate::probe::machine::list_members;
 use crate::probe::process::parse_place;
-use crate::probe::word::list_members;
 use crate::roots::{Roots, text};
 use crate::sys::mount::unseen_tracefs;
 use crate::sys::perf::{Record, Recording, Ring, TraceEvent};
 use crate::sys::process::own_pid;
 use crate::sys::thread::allow_open_files;
 use crate::sys::time::mono_ns;
+use sample::{Done, Format, Piece, Sample, Seen, Way};
 
 /// A window begins so often.
 const WINDOW_NS: u64 = 100_000_000;

@@ -4,20 +4,16 @@
 //! The first file system holds this program as `/init` and the kernel's modules in `/modules`. The
 //! disk `tools` becomes the root, for reading only; what is written lies in memory.
 
-mod parts;
-mod settings;
-
 use std::ffi::CStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use crate::error::{Error, Result};
 use crate::roots::Roots;
@@ -26,7 +22,6 @@ use crate::sys::file::sync_all;
 use crate::sys::process::{self, Pid};
 use crate::sys::signal::{self, Seen};
 use crate::sys::time::{mono_ns, real_ns};
-use settings::{Settings, parse_order, parse_settings};
 
 /// As what the kernel starts the first process of a first file system.
 const INIT: &str = "/init";
@@ -36,7 +31,7 @@ const PORT: &str = "agent";
 const TOOLS: &str = "tools";
 const DATA: &str = "data";
 /// By which the controller calls the disk that load is put on.
-pub const DATA_LINK: &str = "/dev/guest-data";
+const DATA_LINK: &str = "/dev/guest-data";
 /// Where the tools are until they become the root.
 const NEW_ROOT: &str = "/tools";
 /// Whoever boots a guest speaks to it within seconds; after this long nobody will.
@@ -95,9 +90,9 @@ fn begin() -> Result<Option<Pid>> {
     settle(&settings()?)?;
     load_modules(Path::new(MODULES))?;
     let roots = Roots::default();
-    let port = parts::awaited("port named agent", || parts::port(&roots, PORT))?;
-    let tools = parts::awaited("disk with the serial tools", || parts::disk(&roots, TOOLS))?;
-    if let Some(data) = parts::disk(&roots, DATA) {
+    let port = awaited("port named agent", || port(&roots, PORT))?;
+    let tools = awaited("disk with the serial tools", || disk(&roots, TOOLS))?;
+    if let Some(data) = disk(&roots, DATA) {
         symlink(&data, DATA_LINK).map_err(|error| failed("name the data disk", &error))?;
     }
     let port = OpenOptions::new()
@@ -244,4 +239,160 @@ fn end_machine() -> ! {
     boot::reboot();
     // Where even that fails, the kernel panics at the end of its first process, and that reboots.
     process::exit_now(1)
+}
+
+/// Parts show within milliseconds of their driver; under emulation on a loaded node within seconds.
+const PART_PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks.
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
+
+/// The device file of the port of that name.
+///
+/// A port is there before its name is: it is looked for until both are.
+fn port(roots: &Roots, name: &str) -> Option<PathBuf> {
+    let folder = "class/virtio-ports";
+    roots.sys_names(folder).into_iter().find_map(|port| {
+        let own = roots.sys_text(format!("{folder}/{port}/name"))?;
+        (own.trim_end() == name).then(|| PathBuf::from("/dev").join(port))
+    })
+}
+
+/// The device file of the virtual disk with that serial.
+fn disk(roots: &Roots, serial: &str) -> Option<PathBuf> {
+    let disks = roots.sys_names("block").into_iter().filter(|disk| disk.starts_with("vd"));
+    disks.into_iter().find_map(|disk| {
+        let own = roots.sys_text(format!("block/{disk}/serial"))?;
+        (own.trim_end() == serial).then(|| PathBuf::from("/dev").join(disk))
+    })
+}
+
+/// Look for a part until it is there; `what` names it in the error.
+fn awaited(what: &str, look: impl Fn() -> Option<PathBuf>) -> Result<PathBuf> {
+    let deadline = Instant::now() + PART_PATIENCE;
+    loop {
+        if let Some(part) = look().filter(|part| part.exists()) {
+            return Ok(part);
+        }
+        if Instant::now() >= deadline {
+            let seconds = PART_PATIENCE.as_secs();
+            let says = format!("the machine showed no {what} within {seconds} s");
+            return Err(Error::errno(libc::ENODEV, says));
+        }
+        thread::sleep(LOOK_PAUSE);
+    }
+}
+
+/// The kernel takes no longer name of a machine.
+const MAX_NAME_BYTES: usize = 64;
+
+/// The words of the command line that are ours.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Settings {
+    /// `iolab.real_ns`: the time of the node when it started the guest.
+    pub real_ns: Option<u64>,
+    /// `iolab.name`: what the guest is called.
+    pub name: Option<String>,
+}
+
+/// Read `/proc/cmdline`. Words of others are theirs; the last of a kind counts, as for the kernel.
+fn parse_settings(command_line: &str) -> Result<Settings> {
+    let mut settings = Settings::default();
+    for word in command_line.split_ascii_whitespace() {
+        let Some((key, value)) = word.strip_prefix("iolab.").and_then(|own| own.split_once('='))
+        else {
+            continue;
+        };
+        let odd = || Error::bad_request(format!("the kernel's parameter {word:?} is no setting"));
+        match key {
+            "real_ns" => settings.real_ns = Some(value.parse().map_err(|_| odd())?),
+            "name" if (1..=MAX_NAME_BYTES).contains(&value.len()) => {
+                settings.name = Some(value.to_owned());
+            }
+            _ => return Err(odd()),
+        }
+    }
+    Ok(settings)
+}
+
+/// The files of modules in the order in which they are loaded: one a line, with or without `.ko`.
+fn parse_order(order: &str) -> Result<Vec<String>> {
+    let lines = order.lines().map(str::trim).filter(|line| !line.is_empty());
+    let file = |line: &str| {
+        let name = line.strip_suffix(".ko").unwrap_or(line);
+        if name.is_empty() || name.contains(['/', '\0']) {
+            return Err(Error::bad_request(format!("{line:?} is not the name of a module")));
+        }
+        Ok(format!("{name}.ko"))
+    };
+    lines.map(file).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::Folder;
+
+    fn roots(tree: &Folder) -> Roots {
+        Roots { proc: "/nowhere".into(), sys: tree.path().to_owned() }
+    }
+
+    #[test]
+    fn disks_are_known_by_their_serial_and_not_by_their_place() {
+        let tree = Folder::new();
+        tree.put("block/vda/serial", "tools\n");
+        tree.put("block/vdb/serial", "data");
+        tree.put("block/sda/serial", "other\n");
+        tree.put("block/vdc/size", "1\n");
+        let found = |serial: &str| disk(&roots(&tree), serial);
+        assert_eq!(found("tools"), Some("/dev/vda".into()));
+        assert_eq!(found("data"), Some("/dev/vdb".into()));
+        assert_eq!((found("other"), found("dat"), found("")), (None, None, None));
+    }
+
+    #[test]
+    fn a_port_is_known_by_its_name_once_it_has_one() {
+        let tree = Folder::new();
+        tree.put("class/virtio-ports/vport0p0/dev", "1:1\n");
+        assert_eq!(port(&roots(&tree), "agent"), None);
+        tree.put("class/virtio-ports/vport0p1/name", "agent\n");
+        assert_eq!(port(&roots(&tree), "agent"), Some("/dev/vport0p1".into()));
+    }
+
+    #[test]
+    fn a_part_that_comes_late_is_waited_for() {
+        let tree = Folder::new();
+        let late = tree.path().join("part");
+        thread::scope(|scope| {
+            scope.spawn(|| tree.put("part", ""));
+            assert_eq!(awaited("part", || Some(late.clone())).unwrap(), late);
+        });
+    }
+
+    #[test]
+    fn our_words_are_found_among_others() {
+        let line = "quiet console=ttyS0 iolab.real_ns=1700000000000000001 panic=-1 \
+                    iolab.name=node1-vm03 lpj=4\n";
+        let settings = parse_settings(line).unwrap();
+        assert_eq!(settings.real_ns, Some(1_700_000_000_000_000_001));
+        assert_eq!(settings.name.as_deref(), Some("node1-vm03"));
+        assert_eq!(parse_settings("quiet").unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn a_word_of_ours_that_means_nothing_is_told() {
+        let long = format!("iolab.name={}", "x".repeat(65));
+        for word in ["iolab.real_ns=soon", "iolab.real_ns=-1", "iolab.name=", "iolab.x=1", &long] {
+            let error = parse_settings(&format!("quiet {word}")).unwrap_err();
+            assert!(error.says.contains(word), "{}", error.says);
+        }
+    }
+
+    #[test]
+    fn modules_keep_their_order() {
+        let order = parse_order("virtio_ring.ko\nvirtio\n\n virtio_blk.ko \n").unwrap();
+        assert_eq!(order, ["virtio_ring.ko", "virtio.ko", "virtio_blk.ko"]);
+        for line in ["../x.ko", "/lib/x.ko", ".ko"] {
+            assert!(parse_order(line).unwrap_err().says.contains(line), "{line}");
+        }
+    }
 }

@@ -1,0 +1,365 @@
+//! Pages of a file before a run: whether they can go past the cache, lie on the disk, and are cold.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{io, thread};
+
+use serde::Serialize;
+
+use super::scratch::held_by;
+use crate::error::{Error, Result, sentence};
+use crate::lease::Aside;
+use crate::sys::block::{
+    DIRECT, Extent, Part, cached_pages, direct_alignment, for_each_extent, mapped_resident_pages,
+    seek,
+};
+use crate::sys::file::{forget_pages, may_change, sync_all};
+use crate::sys::time::page_bytes;
+
+/// Alignments to try where the kernel does not tell: a 512-byte sector up to a large folio.
+const SMALLEST: u64 = 512;
+const LARGEST: u64 = 64 << 10;
+
+/// What trying the target told.
+#[derive(Debug, Serialize)]
+pub struct Probed {
+    /// Why direct I/O does not work; null when it does.
+    pub direct_error: Option<String>,
+    /// The smallest block that works, as the kernel tells or as tried.
+    pub direct_align_bytes: Option<u64>,
+    /// Who holds a scratch folder here.
+    pub held_by: Option<String>,
+    /// Why no file system can be mounted for runs alone; null when it can, or nobody asked.
+    pub mount_error: Option<String>,
+    /// Why a run's memory cannot be bounded; null when it can, or nobody asked.
+    pub memory_error: Option<String>,
+}
+
+/// Try direct I/O in the folder `path` with a file at `aside` that is gone when this returns.
+pub fn probe(path: &Path, aside: Aside) -> Result<Probed> {
+    let held_by = held_by(path);
+    File::create_new(&aside.path)
+        .map_err(|error| Error::io(format_args!("make a file in {}", path.display()), &error))?;
+    let outcome = try_direct(aside);
+    let (direct_error, direct_align_bytes) = match outcome {
+        Ok(align) => (None, Some(align)),
+        Err(error) => {
+            let says =
+                format!("O_DIRECT does not work in {}: {}", path.display(), sentence(&error));
+            (Some(says), None)
+        }
+    };
+    let (mount_error, memory_error) = (None, None);
+    Ok(Probed { direct_error, direct_align_bytes, held_by, mount_error, memory_error })
+}
+
+fn try_direct(aside: Aside) -> io::Result<u64> {
+    let file = &aside.path;
+    let open = OpenOptions::new().read(true).write(true).custom_flags(DIRECT).open(file)?;
+    let known = direct_alignment(file);
+    drop(aside); // An agent that is killed while the disk is slow leaves no file.
+    if let Some(align) = known {
+        return write_and_read(&open, align.clamp(SMALLEST, LARGEST)).map(|()| align);
+    }
+    let mut align = SMALLEST;
+    loop {
+        match write_and_read(&open, align) {
+            Ok(()) => return Ok(align),
+            Err(error) if align >= LARGEST => return Err(error),
+            Err(error) if error.raw_os_error() != Some(libc::EINVAL) => return Err(error),
+            Err(_) => align *= 2,
+        }
+    }
+}
+
+fn write_and_read(file: &File, align: u64) -> io::Result<()> {
+    let block = align as usize;
+    let mut memory = Aligned::new(block);
+    let pattern = |n: usize| (n % 251) as u8;
+    for (n, byte) in memory.block().iter_mut().enumerate() {
+        *byte = pattern(n);
+    }
+    file.write_all_at(memory.block(), 0)?;
+    memory.block().fill(0);
+    file.read_exact_at(memory.block(), 0)?;
+    if memory.block().iter().enumerate().any(|(n, &byte)| byte != pattern(n)) {
+        return Err(io::Error::other("what was read back is not what was written"));
+    }
+    Ok(())
+}
+
+/// A block of memory that starts at a multiple of its length.
+struct Aligned {
+    bytes: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl Aligned {
+    fn new(length: usize) -> Self {
+        let bytes = vec![0; length * 2];
+        let start = bytes.as_ptr().align_offset(length);
+        Self { bytes, start, length }
+    }
+
+    fn block(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.start + self.length]
+    }
+}
+
+/// How the answer was found, from the best evidence to the weakest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// The file system's extent map: tells written from unwritten.
+    Fiemap,
+    /// `SEEK_DATA` and `SEEK_HOLE`, which count unwritten extents as holes.
+    Seek,
+    /// Fewer blocks allocated than `SEEK_DATA` claims stored: their number is the evidence.
+    Blocks,
+}
+
+/// The sum over all files; `method` is the weakest that one of them needed.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Extents {
+    /// How it was found.
+    pub method: Method,
+    /// Files looked at.
+    pub files: u64,
+    /// Their sizes.
+    pub size_bytes: u64,
+    /// Bytes that are stored.
+    pub written_bytes: u64,
+    /// Bytes allocated, never written.
+    pub unwritten_bytes: u64,
+    /// Bytes not even allocated.
+    pub hole_bytes: u64,
+}
+
+/// Look at all files; each must be a regular one.
+pub fn prove(paths: &[PathBuf]) -> Result<Extents> {
+    let mut sum = Extents {
+        method: Method::Fiemap,
+        files: 0,
+        size_bytes: 0,
+        written_bytes: 0,
+        unwritten_bytes: 0,
+        hole_bytes: 0,
+    };
+    for path in paths {
+        let one = of_file(path)
+            .map_err(|error| Error::io(format_args!("map {}", path.display()), &error))?;
+        sum.method = sum.method.max(one.method);
+        sum.files += 1;
+        sum.size_bytes += one.size_bytes;
+        sum.written_bytes += one.written_bytes;
+        sum.unwritten_bytes += one.unwritten_bytes;
+        sum.hole_bytes += one.size_bytes - one.written_bytes - one.unwritten_bytes;
+    }
+    Ok(sum)
+}
+
+struct OneFile {
+    method: Method,
+    size_bytes: u64,
+    written_bytes: u64,
+    unwritten_bytes: u64,
+}
+
+fn of_file(path: &Path) -> io::Result<OneFile> {
+    let file = File::open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    match by_map(&file, meta.len()) {
+        Err(error) if has_no_map(&error) => by_seek(&file),
+        outcome => outcome,
+    }
+}
+
+fn has_no_map(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL | libc::ENOSYS)
+    )
+}
+
+fn by_map(file: &File, size_bytes: u64) -> io::Result<OneFile> {
+    let mut one =
+        OneFile { method: Method::Fiemap, size_bytes, written_bytes: 0, unwritten_bytes: 0 };
+    for_each_extent(file, |extent| {
+        let bytes = bytes_within(extent, size_bytes);
+        if extent.unwritten {
+            one.unwritten_bytes += bytes;
+        } else {
+            one.written_bytes += bytes;
+        }
+    })?;
+    Ok(one)
+}
+
+/// The part of an extent before the end of the file: the last one is rounded up to a block.
+fn bytes_within(extent: Extent, size_bytes: u64) -> u64 {
+    let end = extent.offset.saturating_add(extent.length).min(size_bytes);
+    end.saturating_sub(extent.offset)
+}
+
+fn by_seek(file: &File) -> io::Result<OneFile> {
+    file.sync_all()?; // Blocks of dirty pages may not be counted before they are written.
+    let meta = file.metadata()?;
+    let size_bytes = meta.len();
+    let mut stored = 0;
+    let mut at = 0;
+    while let Some(start) = seek(file, at, Part::Stored)? {
+        let end = seek(file, start, Part::Hole)?.unwrap_or(size_bytes).min(size_bytes);
+        if end <= start {
+            break;
+        }
+        stored += end - start;
+        at = end;
+    }
+    // A file system without holes in its vocabulary calls the whole file stored.
+    let allocated = meta.blocks().saturating_mul(512);
+    let method = if allocated < stored { Method::Blocks } else { Method::Seek };
+    Ok(OneFile { method, size_bytes, written_bytes: stored.min(allocated), unwritten_bytes: 0 })
+}
+
+/// Page cache, dentries and inodes.
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
+/// Pages that somebody holds for a moment, such as a journal that commits them, stay when the kernel
+/// is asked to forget them: it is asked again.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What eviction did.
+#[derive(Debug, Serialize)]
+pub struct Evicted {
+    /// Bytes of the files in the page cache before; null if they cannot be counted.
+    pub resident_bytes_before: Option<u64>,
+    /// The same after.
+    pub resident_bytes_after: Option<u64>,
+    /// What was done, in order: `fsync`, `fadvise`, `drop_caches`.
+    pub methods: Vec<&'static str>,
+    /// What could not be done and why.
+    pub faults: Vec<String>,
+}
+
+/// Write and forget the pages of `paths`; with `whole_system` also what the kernel will drop.
+pub fn evict(paths: &[PathBuf], whole_system: bool) -> Result<Evicted> {
+    for path in paths {
+        File::open(path)
+            .map_err(|error| Error::io(format_args!("open {}", path.display()), &error))?;
+    }
+    let mut evicted = Evicted {
+        resident_bytes_before: resident_bytes(paths),
+        resident_bytes_after: None,
+        methods: Vec::new(),
+        faults: Vec::new(),
+    };
+    if !paths.is_empty() {
+        evicted.note("fsync", for_each(paths, File::sync_all));
+        evicted.note("fadvise", for_each(paths, forget_pages));
+    }
+    if whole_system {
+        sync_all();
+        evicted.note("drop_caches", fs::write(DROP_CACHES, "3"));
+    }
+    evicted.resident_bytes_after = resident_bytes(paths);
+    for _ in 1..TRIES {
+        if evicted.resident_bytes_after.is_none_or(|bytes| bytes == 0) {
+            break;
+        }
+        thread::sleep(PAUSE);
+        let _ = for_each(paths, forget_pages); // It went well above, or was told.
+        evicted.resident_bytes_after = resident_bytes(paths);
+    }
+    Ok(evicted)
+}
+
+impl Evicted {
+    fn note(&mut self, method: &'static str, outcome: io::Result<()>) {
+        match outcome {
+            Ok(()) => self.methods.push(method),
+            Err(error) => self.faults.push(format!("{method} failed: {}", sentence(&error))),
+        }
+    }
+}
+
+/// One file open at a time: a data set can have more files than a process may open.
+fn for_each(paths: &[PathBuf], act: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
+    paths.iter().try_for_each(|path| act(&File::open(path)?))
+}
+
+/// Bytes of files in the page cache, by cachestat or else mincore; None when neither can tell:
+/// mincore calls every page of another user's file resident.
+fn resident_bytes(paths: &[PathBuf]) -> Option<u64> {
+    let page = page_bytes();
+    let pages = |path: &PathBuf| {
+        let file = File::open(path).ok()?;
+        cached_pages(&file)
+            .ok()
+            .or_else(|| may_change(path).then(|| mapped_resident_pages(&file, page).ok()).flatten())
+    };
+    paths.iter().map(pages).sum::<Option<u64>>().map(|pages| pages * page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::Folder;
+
+    #[test]
+    fn a_block_is_aligned() {
+        for length in [512, 4096, 65_536] {
+            let mut memory = Aligned::new(length);
+            assert_eq!(memory.block().as_ptr() as usize % length, 0);
+            assert_eq!(memory.block().len(), length);
+        }
+    }
+
+    #[test]
+    fn an_extent_is_cut_at_the_end_of_the_file() {
+        let extent = |offset, length| Extent { offset, length, unwritten: false };
+        assert_eq!(bytes_within(extent(0, 4096), 100), 100);
+        assert_eq!(bytes_within(extent(4096, 4096), 8192), 4096);
+        assert_eq!(bytes_within(extent(8192, 4096), 8192), 0);
+        assert_eq!(bytes_within(extent(u64::MAX - 1, 4096), u64::MAX), 1);
+    }
+
+    #[test]
+    fn the_weakest_method_is_told() {
+        assert!(Method::Fiemap < Method::Seek && Method::Seek < Method::Blocks);
+    }
+
+    #[test]
+    fn a_missing_file_and_a_folder_are_errors_with_their_path() {
+        let error = prove(&[PathBuf::from("/nowhere/x")]).unwrap_err();
+        assert_eq!((error.code.as_str(), error.says.contains("/nowhere/x")), ("ENOENT", true));
+        assert!(prove(&[PathBuf::from("/")]).unwrap_err().says.contains("not a regular file"));
+    }
+
+    #[test]
+    fn both_ways_of_counting_agree_on_a_file_just_written() {
+        let folder = Folder::new();
+        folder.put("file", &"x".repeat(300_000));
+        let file = File::open(folder.path().join("file")).unwrap();
+        let pages = 300_000_u64.div_ceil(page_bytes());
+        assert_eq!(mapped_resident_pages(&file, page_bytes()).unwrap(), pages);
+        assert_eq!(cached_pages(&file).unwrap_or(pages), pages);
+    }
+
+    #[test]
+    fn nothing_to_evict_does_nothing() {
+        let evicted = evict(&[], false).unwrap();
+        assert_eq!((evicted.resident_bytes_before, evicted.methods.len()), (Some(0), 0));
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error() {
+        assert_eq!(evict(&["/nowhere/x".into()], false).unwrap_err().code, "ENOENT");
+    }
+}
