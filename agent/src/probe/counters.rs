@@ -257,13 +257,13 @@ mod tests {
     use super::*;
 
     const STAT: &str = "\
-    cpu  111 2 33 4444 55 0 6 70 0 0
-    cpu0 61 1 20 2222 30 0 3 40 0 0
-    cpu1 50 1 13 2222 25 0 3 30 0 0
-    intr 123456 0 9 0
-    ctxt 987654
-    btime 1700000000
-    ";
+cpu  111 2 33 4444 55 0 6 70 0 0
+cpu0 61 1 20 2222 30 0 3 40 0 0
+cpu1 50 1 13 2222 25 0 3 30 0 0
+intr 123456 0 9 0
+ctxt 987654
+btime 1700000000
+";
 
     #[test]
     fn every_core_and_not_the_total() {
@@ -293,9 +293,9 @@ mod tests {
     }
 
     const DISKSTATS: &str = "   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
-     254       0 vda 237141 28031 5263170 49583 170297 19202 5454720 50624 0 10260 100829 8305 20 \
-    732432 511 3668 110
-    ";
+ 254       0 vda 237141 28031 5263170 49583 170297 19202 5454720 50624 0 10260 100829 8305 20 \
+732432 511 3668 110
+";
     const LINUX_4_14: &str = "   8       0 sda 100 5 2048 40 200 6 4096 80 3 70 120\n";
 
     #[test]
@@ -371,14 +371,14 @@ mod tests {
     }
 
     const NET_DEV: &str = "\
-    Inter-|   Receive                                                |  Transmit
-     face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo \
-    colls carrier compressed
+Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo \
+colls carrier compressed
     lo:  111264    1124    0    0    0     0          0         0   111264    1124    0    0    0  \
-       0       0          0
-      eth0: 5132437    9876    1    2    0     0          0         3  4200001    8765    4    5    0  \
-       0       0          0
-    ";
+   0       0          0
+  eth0: 5132437    9876    1    2    0     0          0         3  4200001    8765    4    5    0  \
+   0       0          0
+";
 
     #[test]
     fn ports_without_the_loopback() {

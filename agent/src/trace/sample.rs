@@ -607,31 +607,31 @@ mod tests {
 
     /// Of Linux 6.18, but for the line of `print fmt`.
     const QUEUE: &str = "name: block_bio_queue
-    ID: 2097
-    format:
-    \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
-    \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;
-    \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;
-    \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
+ID: 2097
+format:
+\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
+\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;
+\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;
+\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
 
-    \tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;
-    \tfield:sector_t sector;\toffset:16;\tsize:8;\tsigned:0;
-    \tfield:unsigned int nr_sector;\toffset:24;\tsize:4;\tsigned:0;
-    \tfield:char rwbs[10];\toffset:28;\tsize:10;\tsigned:0;
-    \tfield:char comm[16];\toffset:38;\tsize:16;\tsigned:0;
-    ";
+\tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;
+\tfield:sector_t sector;\toffset:16;\tsize:8;\tsigned:0;
+\tfield:unsigned int nr_sector;\toffset:24;\tsize:4;\tsigned:0;
+\tfield:char rwbs[10];\toffset:28;\tsize:10;\tsigned:0;
+\tfield:char comm[16];\toffset:38;\tsize:16;\tsigned:0;
+";
     /// Of Linux 5.10, whose rwbs is shorter.
     const COMPLETE: &str = "name: block_bio_complete
-    ID: 1053
-    format:
-    \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
+ID: 1053
+format:
+\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
 
-    \tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;
-    \tfield:sector_t sector;\toffset:16;\tsize:8;\tsigned:0;
-    \tfield:unsigned nr_sector;\toffset:24;\tsize:4;\tsigned:0;
-    \tfield:int error;\toffset:28;\tsize:4;\tsigned:1;
-    \tfield:char rwbs[8];\toffset:32;\tsize:8;\tsigned:0;
-    ";
+\tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;
+\tfield:sector_t sector;\toffset:16;\tsize:8;\tsigned:0;
+\tfield:unsigned nr_sector;\toffset:24;\tsize:4;\tsigned:0;
+\tfield:int error;\toffset:28;\tsize:4;\tsigned:1;
+\tfield:char rwbs[8];\toffset:32;\tsize:8;\tsigned:0;
+";
 
     #[test]
     fn fields_are_found_by_their_names() {
