@@ -19,7 +19,6 @@ from iolab.analysis.view import NOTHING, RunView, served
 from iolab.analysis.window import Window
 from iolab.core.host import HostFacts, Role
 from iolab.core.run import HostRun, RunRecord
-from iolab.core.workload import Job
 from iolab.hosts.rates import ALL_CORES, derive
 from iolab.stats.curve import Usl, fit_usl
 
@@ -415,7 +414,7 @@ def _processor_uses(
 def _job_share(view: RunView, host: HostRun) -> float | None:
     """What each job used of a core, as its engine counts it over the whole run."""
     job = view.record.run.point.job
-    if host.totals is None or not isinstance(job, Job):
+    if host.totals is None or job.io is None:
         return None
     if any(f"{name}={value}".startswith(POLLING) for name, value in job.options):
         return None

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.comparison_sides import Side
 from iolab.core.host import HostFacts, is_emulator
 from iolab.core.stopping import RuleSettings
 from iolab.core.study import Method, Study
-from iolab.core.workload import AnyJob, Job
+from iolab.core.workload import AnyJob
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
@@ -52,15 +52,6 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{self.what}: {self.baseline} against {self.candidate}"
-
-
-@runtime_checkable
-class ServedJob(Protocol):
-    """A job that may work against the study's server."""
-
-    @property
-    def uses_server(self) -> bool:
-        """Whether it does."""
 
 
 def differences(baseline: Side, candidate: Side) -> tuple[Difference, ...]:
@@ -129,7 +120,7 @@ def _of_points(baseline: Side, candidate: Side) -> Iterator[tuple[str, str, str,
 
 def _free(one: AnyJob, other: AnyJob) -> tuple[str, ...]:
     """The settings of two jobs that may differ: of one load made by two engines these, too."""
-    both_io = isinstance(one, Job) and isinstance(other, Job)
+    both_io = one.io is not None and other.io is not None
     return (*_PLACES, *_ENGINES) if both_io and one.engine != other.engine else _PLACES
 
 
@@ -183,8 +174,7 @@ def _guests(one: Study, other: Study) -> Iterator[Difference]:
 
 
 def _on_server(side: Side) -> bool:
-    jobs = (point.job for point in side.points.values())
-    return any(isinstance(job, ServedJob) and job.uses_server for job in jobs)
+    return any(point.job.uses_server for point in side.points.values())
 
 
 _PLACES: Final = ("database",)

@@ -22,7 +22,7 @@ from iolab.core.metric_spec import Combine, spec_of
 from iolab.core.run import Point, RunStatus
 from iolab.core.stopping import SeriesStatus
 from iolab.core.study import Study
-from iolab.core.workload import Mixed, Workload
+from iolab.core.workload import Workload
 from iolab.stats.changes import Movement, watch
 from iolab.stats.quantiles import BIN_ERROR
 from iolab.stats.repeats import (
@@ -179,10 +179,8 @@ def priors_of(groups: Mapping[PointKey, Sequence[Result]], study: Study) -> Prio
 
 def _place(workload: Workload | None, key: PointKey) -> tuple[str, ...]:
     """Where a point stands among the others: its kind of load, then its mix."""
-    job = None if workload is None else workload.job
-    if not isinstance(job, Mixed):
-        return ("other", key.workload)
-    return job.mix_at(dict(key.axis))
+    mix = None if workload is None else workload.job.mix_at(dict(key.axis))
+    return mix or ("other", key.workload)
 
 
 def _summary(key: PointKey, runs: Sequence[Result], priors: Priors) -> PointSummary:

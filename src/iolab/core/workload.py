@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NewType, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NewType, Self
 
 from iolab.core.configuration import EVERY_POINT, Aim
 from iolab.core.engine import EngineName
@@ -81,14 +81,6 @@ ASYNC_IOENGINES: Final = ("libaio", "io_uring", "posixaio")
 IOENGINES: Final = ASYNC_IOENGINES + SYNC_IOENGINES
 
 
-@runtime_checkable
-class Mixed(Protocol):
-    """A job of which points with one mix of operations spread alike over runs."""
-
-    def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str]:
-        """The kind of load, and its mix at those values of a point's axes."""
-
-
 _MIX_AXIS: Final = "rwmixread"
 
 
@@ -136,6 +128,37 @@ class AnyJob(Owned):
         """The job where it is I/O on files; None for any other."""
         return None
 
+    @property
+    def inodes(self) -> int:
+        """Inodes that one client's share needs, where its load makes files of its own."""
+        return 0
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """The bound of memory that its processes are held to; None for none."""
+        return None
+
+    @property
+    def uses_server(self) -> bool:
+        """Whether it may work against the study's server."""
+        return False
+
+    @property
+    def counts_errors_late(self) -> bool:
+        """Whether its engine goes on after errors, which only its last word tells of."""
+        return False
+
+    def served_by(self, server: Any) -> Mapping[str, object]:  # noqa: ANN401, ARG002 - a kind's own
+        """What of the study's server makes a point another one."""
+        return {}
+
+    def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str] | None:  # noqa: ARG002
+        """The kind of load, and its mix of operations at those values of a point's axes.
+
+        Points with one mix spread alike over runs. None where nothing is known of that.
+        """
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Job(AnyJob):
@@ -177,6 +200,11 @@ class Job(AnyJob):
         return self
 
     @property
+    def counts_errors_late(self) -> bool:
+        """See `AnyJob`."""
+        return self.engine == NATIVE_ENGINE
+
+    @property
     def asked_iops(self) -> float | None:
         """I/Os a second that one job shall make in the mean, None for as many as it can."""
         if self.rate_iops is not None or self.rate_bytes_per_s is None:
@@ -196,7 +224,7 @@ class Job(AnyJob):
         return mean + (mean_bytes_of(others or reads) * (1 - share) if share < 1 else 0.0)
 
     def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str]:
-        """See `Mixed`."""
+        """See `AnyJob`."""
         percent = axis.get(_MIX_AXIS, self.read_percent) if self.access.mixed else ""
         return "io", f"{self.access.value}{percent}"
 
@@ -223,32 +251,6 @@ class Job(AnyJob):
                 case _:
                     changes[name] = value
         return replace(self, **changes)
-
-
-@runtime_checkable
-class ServedJob(Protocol):
-    """A job on a store that the study's server may keep."""
-
-    def served_by(self, server: Any) -> Mapping[str, object]:  # noqa: ANN401
-        """What of the server makes a point another one."""
-
-
-@runtime_checkable
-class BoundJob(Protocol):
-    """A job whose processes may be held to a bound of memory."""
-
-    @property
-    def memory_bytes(self) -> int | None:
-        """The bound; None for none."""
-
-
-@runtime_checkable
-class MakesFiles(Protocol):
-    """A job whose load makes files of its own, perhaps many."""
-
-    @property
-    def inodes(self) -> int:
-        """Inodes that one client's share needs."""
 
 
 def io_of(job: AnyJob) -> Job:

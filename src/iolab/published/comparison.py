@@ -94,7 +94,7 @@ def _servers(brief: Brief) -> Iterator[str]:
 
 
 def _io(brief: Brief) -> Iterator[Job]:
-    yield from (one.job for one in brief.study.workloads if isinstance(one.job, Job))
+    yield from (io for one in brief.study.workloads if (io := one.job.io) is not None)
 
 
 def _jobs(brief: Brief) -> Iterator[str]:

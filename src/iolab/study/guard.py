@@ -13,7 +13,7 @@ from iolab.core.host import DeviceFacts, HostFacts, TargetFacts, TargetProbe
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import Purge
-from iolab.core.workload import FIO_ENGINE, BoundJob
+from iolab.core.workload import FIO_ENGINE
 from iolab.errors import EngineError, Fault, HostError
 from iolab.study.cost import with_spare
 from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
@@ -121,8 +121,7 @@ def asks_rights(study: Study) -> bool:
 
 def bounds_memory(study: Study) -> bool:
     """Whether any process of the study is to have a bound of memory."""
-    jobs = (workload.job for workload in study.workloads)
-    if any(isinstance(job, BoundJob) and job.memory_bytes for job in jobs):
+    if any(workload.job.memory_bytes for workload in study.workloads):
         return True
     return study.server is not None and study.server.bounds_memory
 

@@ -22,7 +22,6 @@ from iolab.core.workload import (
     Arrivals,
     Contents,
     Job,
-    ServedJob,
     Workload,
 )
 from iolab.stats.seeds import LOAD_RUNS_MOST, PEAK_RUNS_MOST, Place, peak_seeds, seed_loads
@@ -80,7 +79,7 @@ def data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:
     """
     found: dict[str, DataSet] = {}
     for point in points:
-        if not isinstance(point.job, Job):
+        if point.job.io is None:
             continue
         known = found.get(point.data_set)
         numjobs = max(point.io.numjobs, known.numjobs if known else 0)
@@ -95,7 +94,7 @@ def data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:
             configuration=point.configuration,
             numjobs=numjobs,
             files_per_job=point.io.files_per_job,
-            file_bytes=point.job.file_bytes,
+            file_bytes=point.io.file_bytes,
             host_numjobs=own,
             shared_file=point.io.shared_file,
         )
@@ -120,11 +119,10 @@ def _point(
     workload: Workload,
     axis: tuple[tuple[str, int | str], ...],
 ) -> Point:
-    if not isinstance(workload.job, Job):
-        made = workload.job.at(axis)
-        more = made.served_by(study.server) if isinstance(made, ServedJob) else {}
-        return _own_point(configuration, workload, made, axis, more)
-    job = workload.job.at(axis)
+    made = workload.job.at(axis)
+    if made.io is None:
+        return _own_point(configuration, workload, made, axis, made.served_by(study.server))
+    job = made.io
     per_node, host_count = (int(dict(axis).get(name, 0)) for name in (PER_NODE, HOSTS))
     hosts = participants(study, configuration.id, per_node, host_count)
     own = _host_numjobs(study, hosts)

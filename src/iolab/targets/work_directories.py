@@ -9,7 +9,6 @@ from typing import Final
 from iolab.core.events import FilesystemsMade, Notice, Phase
 from iolab.core.host import HostFacts
 from iolab.core.run import DataSet, PlannedRun
-from iolab.core.workload import Job, MakesFiles
 from iolab.errors import HostError, Interrupted
 from iolab.hosts.answers import ScratchAnswer, read_answer
 from iolab.hosts.barrier import Member, together
@@ -106,8 +105,7 @@ class Sites:
         self._made: dict[str, HostFacts] = {}
         self._ready: set[str] = set()
         self._shared: set[tuple[str, ...]] = set()
-        jobs = [point.job for point in context.plan.points]
-        most = max((job.inodes for job in jobs if isinstance(job, MakesFiles)), default=0)
+        most = max((point.job.inodes for point in context.plan.points), default=0)
         self._removal_s = most / SLOWEST_REMOVALS_PER_S
 
     async def ready_for(self, run: PlannedRun, facts: Mapping[str, HostFacts]) -> tuple[Site, ...]:
@@ -136,8 +134,8 @@ class Sites:
 
     def _hands_on(self, run: PlannedRun) -> bool:
         """Whether clients of this run read each other's files."""
-        job = run.point.job
-        return bool(self._context.study.target.rotate) and isinstance(job, Job) and job.access.reads
+        io = run.point.job.io
+        return bool(self._context.study.target.rotate) and io is not None and io.access.reads
 
     async def _turned(self, sites: tuple[Site, ...]) -> tuple[Site, ...]:
         """The sites handed on; once for every set of folders it is seen that they are shared."""

@@ -23,7 +23,6 @@ from iolab.analysis.view import RunView
 from iolab.core.run import HostRun, RunStatus
 from iolab.core.samples import ServiceTime
 from iolab.core.target_state import TargetState
-from iolab.core.workload import NATIVE_ENGINE
 from iolab.units import format_bytes, format_count
 
 RUNTIME_SHARE: Final = 0.95
@@ -85,7 +84,7 @@ def _engine_answers(view: RunView, index: int) -> Iterator[Said]:
     if window is not None and not view.load.ios[index].any():
         yield invalid(f"The engine{where} completed no I/O in the measured window.", **evidence)
     # Of an engine that goes on after an error only its last word tells of errors.
-    counts_them = view.record.run.point.job.engine == NATIVE_ENGINE
+    counts_them = view.record.run.point.job.counts_errors_late
     if totals is None and (counts_them or not _is_stopped(host)):
         yield unchecked(f"the engine{where} left no totals", **evidence)
     if short:

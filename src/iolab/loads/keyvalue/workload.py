@@ -140,7 +140,7 @@ class KeyValueJob(AnyJob):
         return DB_BENCH_ENGINE
 
     def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
-        """See `core.workload.Mixed`."""
+        """See `AnyJob`."""
         return MIXES, f"{self.workload}{self.read_percent}"
 
     @property
@@ -338,7 +338,7 @@ class YcsbJob(AnyJob):
         return True
 
     def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
-        """See `core.workload.Mixed`."""
+        """See `AnyJob`."""
         return MIXES, " ".join(f"{one.key}{share:g}" for one, share in self.mix)
 
     @property
