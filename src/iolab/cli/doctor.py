@@ -180,9 +180,9 @@ async def examine(path: str) -> tuple[Finding, ...]:
 
 async def _ask(host: Host, path: str, binary: str) -> tuple[Finding, ...]:
     from iolab.hosts.answers import read_facts, read_probe
+    from iolab.loads.fileio.study_part import FIO
     from iolab.session.discovery import watch_quiet
     from iolab.session.leftovers import LEFTOVERS, leftovers_on
-    from iolab.study.guard import FIO
 
     hello = await host.connect()
     tools = {FIO: [FIO, "--version"]}
@@ -220,7 +220,7 @@ def other_load(quiet: Quiet) -> Finding:
 
 def engine_findings(facts: HostFacts) -> Iterator[Finding]:
     """Whether fio is there, and new enough."""
-    from iolab.study.guard import FIO, FIO_OLDEST, fio_version
+    from iolab.loads.fileio.study_part import FIO, FIO_OLDEST, fio_version
 
     oldest = ".".join(str(part) for part in FIO_OLDEST)
     do = f"Install fio {oldest} or newer, as with 'apt-get install fio'; runs with --engine native "

@@ -24,6 +24,7 @@ from iolab.core.host import HostFacts, NicFacts, Role, TargetFacts
 from iolab.errors import IolabError, StudyError, UsageError
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset
 from iolab.hosts.factory import open_hosts
+from iolab.loads.fileio.study_part import FIO
 from iolab.loads.metadata.terminal import TOOLS, has_mdtest, mpi_words
 from iolab.report.numbers import count, listing
 from iolab.report.terminal import QUIET_STYLE, Heading, plain, table
@@ -36,7 +37,6 @@ from iolab.session.discovery import (
     inspect_hosts,
     tools_of,
 )
-from iolab.study.guard import FIO
 from iolab.study.inventory import parse_inventory
 from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes
 

@@ -12,33 +12,13 @@ from iolab.core.configuration import Objective
 from iolab.core.run import Budget, Plan, PlannedRun
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
-from iolab.guests.guest import settings_in
-from iolab.guests.hosts import fleet_lines, guest_notes
-from iolab.guests.problems import node_targets
-from iolab.guests.study import boots_guests, node_path
-from iolab.loads.fileio.generator_limit import look_notes
-from iolab.loads.keyvalue.cost import (
-    KeyJob,
-    Reflinks,
-    copy_notes,
-    store_bytes,
-    stores_of,
-    with_copies,
-)
-from iolab.loads.keyvalue.problems import memory_notes
-from iolab.loads.keyvalue.workload import (
-    ServerKind,
-    ServerSettings,
-    YcsbJob,
-    server_settings,
-)
 from iolab.report.numbers import axis_label, count, listing
 from iolab.report.terminal import Heading, one_line, pairs, plain, table, title
-from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, is_on_device
+from iolab.study.cost import is_on_device
 from iolab.study.file import limit_name
 from iolab.study.foretold import foretell
 from iolab.study.schedule import searched_axes
-from iolab.study.targets import Target, nodes_of, targets_of
+from iolab.study.targets import Target, targets_of
 from iolab.units import format_bytes, format_duration_s, format_ns
 
 if TYPE_CHECKING:
@@ -52,41 +32,6 @@ def job_text(job: AnyJob) -> str:
     return STUDY_KINDS.of(job.engine).job_text(job)
 
 
-def store_text(job: KeyJob) -> str:
-    """What a database holds."""
-    if isinstance(job, YcsbJob):
-        fields = f"{count(job.fields, 'field')} of {format_bytes(job.field_bytes)}"
-        return f"{job.records:,} records, {fields}"
-    loaded = job.loaded
-    says = f"{loaded.keys:,} keys, values of {format_bytes(loaded.value_bytes)}"
-    block = f"blocks of {format_bytes(loaded.block_bytes)}"
-    own = f", a copy of {one_line(job.database)}" if job.database else ""
-    return f"{says}, {block}{own}"
-
-
-def server_text(server: ServerSettings) -> str:
-    """Where the store of YCSB workloads runs."""
-    match server.kind:
-        case ServerKind.EMBEDDED:
-            return "embedded: RocksDB inside each client's process"
-        case ServerKind.MANAGED:
-            where = f" on {one_line(server.host)}" if server.host else ""
-            memory = f", memory {format_bytes(server.memory_bytes)}" if server.memory_bytes else ""
-            return (
-                f"managed: Apache Cassandra {server.version}{where}, heap "
-                f"{format_bytes(server.heap_bytes)}{memory}, {_answers(server)}"
-            )
-        case ServerKind.GIVEN:
-            return f"given: {', '.join(server.addresses)}, {_answers(server)}"
-
-
-def _answers(server: ServerSettings) -> str:
-    return f"replication {server.replication}, consistency {server.consistency}"
-
-
-SHARING: Final = ("xfs", "btrfs", "ocfs2", "bcachefs")
-"""File systems whose files may share extents."""
-
 HOSTS_SHOWN: Final = 4
 """Hosts that are named for a target; more are counted."""
 
@@ -98,7 +43,7 @@ def plan_screen(
 
     As a `summary` a row for each workload, and the time as a whole.
     """
-    plan = with_copies(study, plan, _reflinks(study, facts), ASSUMED_WRITE_BYTES_PER_S)
+    plan = STUDY_KINDS.seen(study, plan, facts)
     yield plain(study.title, "bold")
     if study.question:
         yield plain(study.question)
@@ -120,7 +65,7 @@ def plan_document(
     study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None
 ) -> dict[str, Any]:
     """The plan as `iolab plan --json` prints it."""
-    plan = with_copies(study, plan, _reflinks(study, facts), ASSUMED_WRITE_BYTES_PER_S)
+    plan = STUDY_KINDS.seen(study, plan, facts)
     budget = plan.budget
     return {
         "format": 1,
@@ -170,44 +115,7 @@ def plan_document(
             }
             for target in targets_of(study)
         ],
-        "guests": _guests(study, facts),
-    }
-
-
-def _guests(study: Study, facts: Mapping[str, HostFacts] | None) -> dict[str, Any] | None:
-    """The guests of a study by node; None where it has none."""
-    nodes = nodes_of(study)
-    if not nodes:
-        return None
-    return {
-        "booted": _booted(study),
-        "nodes": [
-            {
-                "node": node.name,
-                "path": node_path(study, node),
-                "guests": [spec.name for spec in study.hosts if spec.node == node.name],
-                "free_bytes": _free_bytes(facts, node.name),
-            }
-            for node in nodes
-        ],
-    }
-
-
-def _booted(study: Study) -> dict[str, Any] | None:
-    """What guests that are booted have; None for those that exist already."""
-    guests = settings_in(study)
-    if guests is None:
-        return None
-    return {
-        "vcpus": guests.vcpus,
-        "memory_bytes": guests.memory_bytes,
-        "disk_bytes": guests.disk_bytes,
-        "disk_kind": guests.disk.value,
-        "latency_ns": guests.latency_ns,
-        "iops_limit": guests.iops_limit,
-        "replicas": guests.replicas,
-        "accel": guests.accelerator.value,
-        "pin": guests.pinning.value,
+        "guests": STUDY_KINDS.hosts.document(study, facts),
     }
 
 
@@ -298,7 +206,7 @@ def _costs(
     for workload in study.workloads:
         if workload.aim.searches:
             yield "search", f"{one_line(workload.id)}: {_sought(workload)}"
-    yield from ((heading, one_line(says)) for heading, says in fleet_lines(study))
+    yield from ((heading, one_line(says)) for heading, says in STUDY_KINDS.hosts.lines(study))
     yield from _ground(study, plan)
     yield "writes", f"about {format_bytes(budget.write_bytes_estimate)} over all hosts and runs"
     if plan.destroys:
@@ -308,7 +216,7 @@ def _costs(
         yield "destroys", f"nothing; the files lie in a folder of their own and {kept}"
     if budget.free_bytes_needed_per_host:
         needed = format_bytes(budget.free_bytes_needed_per_host)
-        yield "free space", f"{needed} needed on each {'node' if boots_guests(study) else 'host'}"
+        yield "free space", f"{needed} needed on each {'host' if study.guests is None else 'node'}"
     for says in _targets(study, facts):
         yield "target", says
     for says in foretell(study, plan, STUDY_KINDS).lines():
@@ -319,11 +227,10 @@ def _costs(
 
 def notes_of(study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
     """What should be known before the plan runs, and is no reason against it."""
-    yield from memory_notes(study, plan.points)
-    reflinks = _reflinks(study, facts)
-    yield from copy_notes(study, plan.runs, reflinks, ASSUMED_WRITE_BYTES_PER_S)
-    yield from (one_line(says) for says in guest_notes(study, plan.points, facts))
-    yield from look_notes(study, plan.points)
+    yield from (one_line(says) for says in STUDY_KINDS.notes(study, plan, facts))
+    if not study.method.idle_watch_s:
+        without = "results are at most indicative"
+        yield f"no device is watched before its runs (method.idle_watch = 0): {without}"
     yield from _limited_clients(study, facts)
 
 
@@ -338,16 +245,6 @@ def _limited_clients(study: Study, facts: Mapping[str, HostFacts] | None) -> Ite
         yield one_line(
             f"client {name} may use {least:.3g} of {cores} cores, by a quota or its affinity{more}"
         )
-
-
-def _reflinks(study: Study, facts: Mapping[str, HostFacts] | None) -> Reflinks:
-    found: dict[tuple[str, str], bool] = {}
-    for target in targets_of(study):
-        seen = _target_facts(facts, target.key)
-        if seen is not None and seen.target is not None:
-            shares = seen.target.fs_type in SHARING
-            found |= {(here, target.host): shares for here in target.configurations}
-    return found
 
 
 def _sought(workload: Workload) -> str:
@@ -366,13 +263,18 @@ def _sought(workload: Workload) -> str:
 
 def _ground(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     """What the jobs work on: files that are laid out, and regions of devices that are filled."""
-    yield from _stores(study, plan)
+    told = [line for kind in STUDY_KINDS.loads for line in kind.lines(study, plan)]
+    yield from ((heading, one_line(says)) for heading, says in told)
+    if study.target.make_xfs:
+        image = study.target.image_bytes
+        where = "on the device" if image is None else f"in an image file of {format_bytes(image)}"
+        yield "file system", f"an XFS {where}, made on each client for this session"
     files: list[str] = []
     regions: list[int] = []
     for item in plan.data_sets:
         (here,) = (one for one in study.configurations if one.id == item.configuration)
         on_device = {is_on_device(study, here.id, host) for host in here.hosts}
-        if True in on_device and not boots_guests(study):
+        if True in on_device and study.guests is None:
             regions.append(max(item.on(host).bytes_per_host for host in here.hosts))
         if False in on_device:
             number = item.numjobs * item.files_per_job
@@ -380,31 +282,13 @@ def _ground(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     if files:
         size = format_bytes(plan.budget.layout_bytes_per_host)
         yield "files", f"{size} laid out on each host ({'; '.join(files)})"
-    elif (
-        not regions
-        and not boots_guests(study)
-        and not any(isinstance(point.job, KeyJob) for point in plan.points)
-    ):
+    elif not regions and study.guests is None and not told:
         yield "files", "none laid out before the runs"
     if regions:
         says = f"the first {format_bytes(max(regions))} of each device"
         fill = study.precondition.fill
         times = "once" if fill == 1 else f"{fill:g} times"
         yield "region", f"{says}, written over {times} by each fill" if fill else says
-
-
-def _stores(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
-    """The databases that key-value load works on, the server of them, and where they lie."""
-    stores = stores_of(plan.points)
-    if stores:
-        sizes = [f"{format_bytes(store_bytes(job))} ({store_text(job)})" for job in stores]
-        yield "databases", f"{count(len(stores), 'database')}: {'; '.join(sizes)}"
-    if any(isinstance(job, YcsbJob) for job in stores):
-        yield "server", server_text(server_settings(study))
-    if study.target.make_xfs:
-        image = study.target.image_bytes
-        where = "on the device" if image is None else f"in an image file of {format_bytes(image)}"
-        yield "file system", f"an XFS {where}, made on each client for this session"
 
 
 def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
@@ -424,7 +308,7 @@ def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[st
 
 def _grounds(study: Study) -> tuple[Target, ...]:
     """The targets that exist before the session: of guests that it boots those of their nodes."""
-    return node_targets(study) or targets_of(study)
+    return STUDY_KINDS.hosts.targets(study) or targets_of(study)
 
 
 def _below(seen: TargetFacts) -> str:

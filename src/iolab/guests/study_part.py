@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from iolab.core.host import HostSpec
 from iolab.core.metric import Level
-from iolab.core.run import PlannedRun
+from iolab.core.run import Plan, PlannedRun
 from iolab.core.study import Study
 from iolab.guests.guest import (
     GuestSettings,
@@ -17,17 +17,17 @@ from iolab.guests.guest import (
     node_bytes,
     settings_in,
 )
-from iolab.guests.hosts import forced_loads, guest_hosts
-from iolab.guests.problems import check_guests
+from iolab.guests.hosts import fleet_lines, forced_loads, guest_hosts, guest_notes
+from iolab.guests.problems import check_guests, node_targets
 from iolab.guests.study import VmTable, node_path, settings_of, stand_in
 from iolab.study.build import host_spec
 from iolab.study.document import Document, Faults
 from iolab.study.file import HostTable
 from iolab.study.foretold import Limit, digests
-from iolab.study.kinds import HostCost
+from iolab.study.kinds import HostCost, SeenFacts
 from iolab.study.tables import Tables
 from iolab.study.target_tables import Table
-from iolab.study.targets import nodes_of
+from iolab.study.targets import Target, nodes_of
 
 
 class VmSection:
@@ -92,6 +92,22 @@ class GuestStudy:
             space_bytes=node_bytes(study),
         )
 
+    def lines(self, study: Study) -> Iterator[tuple[str, str]]:
+        """See `fleet_lines`."""
+        return fleet_lines(study)
+
+    def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterator[str]:
+        """See `guest_notes`."""
+        return guest_notes(study, plan.points, facts)
+
+    def targets(self, study: Study) -> tuple[Target, ...]:
+        """See `node_targets`."""
+        return node_targets(study)
+
+    def document(self, study: Study, facts: SeenFacts) -> dict[str, Any] | None:
+        """The guests by node."""
+        return _document(study, facts)
+
     def identity(self, study: Study) -> Mapping[str, object]:
         """The guests that are booted, and on which nodes, where any are."""
         settings = settings_in(study)
@@ -104,3 +120,45 @@ class GuestStudy:
                 for node in nodes_of(study)
             ],
         }
+
+
+def _document(study: Study, facts: SeenFacts) -> dict[str, Any] | None:
+    """The guests of a study by node; None where it has none."""
+    nodes = nodes_of(study)
+    if not nodes:
+        return None
+    return {
+        "booted": _booted(study),
+        "nodes": [
+            {
+                "node": node.name,
+                "path": node_path(study, node),
+                "guests": [spec.name for spec in study.hosts if spec.node == node.name],
+                "free_bytes": _free_bytes(facts, node.name),
+            }
+            for node in nodes
+        ],
+    }
+
+
+def _booted(study: Study) -> dict[str, Any] | None:
+    """What guests that are booted have; None for those that exist already."""
+    guests = settings_in(study)
+    if guests is None:
+        return None
+    return {
+        "vcpus": guests.vcpus,
+        "memory_bytes": guests.memory_bytes,
+        "disk_bytes": guests.disk_bytes,
+        "disk_kind": guests.disk.value,
+        "latency_ns": guests.latency_ns,
+        "iops_limit": guests.iops_limit,
+        "replicas": guests.replicas,
+        "accel": guests.accelerator.value,
+        "pin": guests.pinning.value,
+    }
+
+
+def _free_bytes(facts: SeenFacts, key: str) -> int | None:
+    found = None if facts is None else facts.get(key)
+    return found.target.free_bytes if found is not None and found.target is not None else None

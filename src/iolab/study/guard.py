@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +12,6 @@ from iolab.core.host import DeviceFacts, HostFacts, TargetFacts, TargetProbe
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import Purge
-from iolab.core.workload import FIO_ENGINE
 from iolab.errors import EngineError, Fault, HostError
 from iolab.study.cost import with_spare
 from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
@@ -184,15 +182,8 @@ def filesystem_faults(
     return faults
 
 
-FIO: Final = "fio"
-
-FIO_OLDEST: Final = (3, 16)
-"""The first fio whose JSON has the latency bins of whole I/Os (lat_ns) that iolab reads."""
-
 BUFFER_SHARE: Final = 0.5
 """Of a client's memory for fio's buffers; the rest is for its page tables and everyone else."""
-
-_FIO_VERSION: Final = re.compile(r"fio-(\d{1,4})\.(\d{1,4})")
 
 
 def check_ready(
@@ -222,8 +213,8 @@ def check_ready(
             host_faults.append(Fault(f"Host {shown(target.host)} told nothing of itself.", do))
             continue
         if target.key == target.host:
-            if _uses_fio(study, plan, target.host):
-                engine_faults += _engine_faults(target, seen)
+            for kind in kinds.loads:
+                engine_faults += kind.engine_faults(plan, target, seen)
             host_faults += _buffer_faults(study, plan, target, seen)
         if target.serial is not None:
             device = (devices or {}).get(target.key)
@@ -246,43 +237,12 @@ def check_ready(
         raise EngineError(refusal(faults), NOTHING_WRITTEN, faults)
 
 
-def fio_version(text: str | None) -> tuple[int, int] | None:
-    """Major and minor number in a first line like `fio-3.33-5-gabc`; None where there is none."""
-    match = _FIO_VERSION.search(text or "")
-    return (int(match.group(1)), int(match.group(2))) if match else None
-
-
 NOTHING_WRITTEN: Final = "Nothing was written; correct this and run again."
 
 
 def refusal(faults: tuple[Fault, ...]) -> str:
     """That a plan cannot run, in one sentence before all reasons."""
     return f"The plan cannot run for {len(faults)} reason{'s' if len(faults) > 1 else ''}."
-
-
-def _uses_fio(study: Study, plan: Plan, host: str) -> bool:
-    here = {item.id for item in study.configurations if host in item.hosts}
-    return any(
-        point.job.engine == FIO_ENGINE and point.configuration in here for point in plan.points
-    )
-
-
-def _engine_faults(target: Target, facts: HostFacts) -> list[Fault]:
-    name = shown(target.host)
-    oldest = ".".join(str(part) for part in FIO_OLDEST)
-    do = f"Install fio {oldest} or newer there, as with 'apt-get install fio', or choose the "
-    do += "engine that needs nothing installed, with --engine native."
-    tool = facts.tool(FIO)
-    if tool is None or tool.path is None:
-        return [Fault(f"There is no fio on host {name}.", do)]
-    version = fio_version(tool.version)
-    if version is None:
-        happened = f"fio on host {name} ({tool.path}) says {shown(tool.version or '')} as version."
-        return [Fault(happened, do)]
-    if version < FIO_OLDEST:
-        happened = f"fio on host {name} is {tool.version}, older than {oldest}."
-        return [Fault(happened, do)]
-    return []
 
 
 def _target_faults(

@@ -18,9 +18,14 @@ from iolab.study.file import FileForm, Section
 from iolab.study.foretold import Limit, time_limits
 from iolab.study.tables import Item, Tables, start
 from iolab.study.target_tables import Table
+from iolab.study.targets import Target
 
 Reason = tuple[str, float]
 """What takes time, and its seconds."""
+
+
+SeenFacts = Mapping[str, HostFacts] | None
+"""What is known of hosts, by `Target.key`; None where they were not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +164,27 @@ class LoadStudy:
         """Why hosts or targets cannot serve it; mappings are by `Target.key`."""
         return []
 
+    def engine_faults(
+        self,
+        plan: Plan,  # noqa: ARG002 - of kinds whose engines are tools of hosts
+        target: Target,  # noqa: ARG002 - as above
+        facts: HostFacts,  # noqa: ARG002 - as above
+    ) -> list[Fault]:
+        """Why its engines cannot serve on a target's host, which is asked once."""
+        return []
+
+    def seen(self, study: Study, plan: Plan, facts: SeenFacts) -> Plan:  # noqa: ARG002 - of most
+        """The plan, with what is known of hosts in its cost."""
+        return plan
+
+    def lines(self, study: Study, plan: Plan) -> Iterable[tuple[str, str]]:  # noqa: ARG002
+        """What a plan tells of its runs beside their jobs, each text under a heading."""
+        return ()
+
+    def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterable[str]:  # noqa: ARG002
+        """What should be known before its runs, and is no reason against them."""
+        return ()
+
     def identity(self, study: Study) -> Mapping[str, object]:  # noqa: ARG002 - of most
         """What else makes two plans differ, by name; empty where the study has none of it."""
         return {}
@@ -176,6 +202,18 @@ class HostStudy(Protocol):
 
     def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[Limit]:
         """What of them keeps these runs from a better verdict."""
+
+    def lines(self, study: Study) -> Iterable[tuple[str, str]]:
+        """What a plan tells of them, each text under a heading."""
+
+    def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterable[str]:
+        """What should be known before they are made, and is no reason against it."""
+
+    def targets(self, study: Study) -> tuple[Target, ...]:
+        """What there is before the session of what they need; none where it makes none."""
+
+    def document(self, study: Study, facts: SeenFacts) -> dict[str, Any] | None:
+        """Those of a study in `iolab plan --json`; None where it has none."""
 
     @property
     def examples(self) -> Mapping[str, str]:
@@ -217,6 +255,18 @@ class StudyKinds:
         """The tables of their own that kinds have in study files."""
         found = (one.section for one in self.loads if one.section is not None)
         return (*found, self.hosts.section)
+
+    def seen(self, study: Study, plan: Plan, facts: SeenFacts) -> Plan:
+        """The plan, with what is known of hosts in its cost."""
+        for kind in self.loads:
+            plan = kind.seen(study, plan, facts)
+        return plan
+
+    def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterator[str]:
+        """What should be known before the plan runs, and is no reason against it."""
+        for kind in self.loads:
+            yield from kind.notes(study, plan, facts)
+        yield from self.hosts.notes(study, plan, facts)
 
     def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[Limit]:
         """What keeps these runs from a better verdict."""

@@ -108,11 +108,9 @@ def ceiling_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str
 
 def look_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
     """What is told of looks that the study leaves out: how far results can go without them."""
-    without = "results are at most indicative"
-    if not study.method.idle_watch_s:
-        yield f"no device is watched before its runs (method.idle_watch = 0): {without}"
     looked = (p.job for p in points if isinstance(p.job, Job))
     if not study.method.generator_limit and any(not job.access.trims for job in looked):
+        without = "results are at most indicative"
         yield f"no engine's limit is measured (method.generator_limit = false): {without}"
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from iolab.core.engine import EngineName
-from iolab.core.run import PlannedRun, Point
+from iolab.core.host import HostFacts
+from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
-from iolab.core.workload import Job, Workload
-from iolab.loads.fileio.generator_limit import ceiling_reasons
+from iolab.core.workload import FIO_ENGINE, Job, Workload
+from iolab.errors import Fault
+from iolab.loads.fileio.generator_limit import ceiling_reasons, look_notes
 from iolab.loads.fileio.study import check_io, check_shares, io_workload
 from iolab.study.document import Document, Faults
 from iolab.study.file import AXES, IO_ENGINES, WorkloadTable
-from iolab.study.kinds import Cost, HostStudy, LoadStudy
+from iolab.study.kinds import Cost, HostStudy, LoadStudy, SeenFacts
 from iolab.study.tables import Item, Tables
 from iolab.study.target_tables import Table
-from iolab.study.targets import makers_of
+from iolab.study.targets import Target, makers_of
+from iolab.study.wording import shown
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
 
@@ -65,6 +70,48 @@ class FileIoStudy(LoadStudy):
             spared_s=(most_s - least_s) * len(mine),
             written_bytes=_written(study, mine, rate, hosts),
         )
+
+    def engine_faults(self, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:
+        """That fio is missing or too old, where a job of the host is fio's."""
+        here = (p for p in plan.points if p.configuration in target.configurations)
+        uses_fio = any(point.job.engine == FIO_ENGINE for point in here)
+        return _engine_faults(target, facts) if uses_fio else []
+
+    def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterator[str]:  # noqa: ARG002
+        """What the study leaves out."""
+        yield from look_notes(study, plan.points)
+
+
+FIO: Final = "fio"
+
+FIO_OLDEST: Final = (3, 16)
+"""The first fio whose JSON has the latency bins of whole I/Os (lat_ns) that iolab reads."""
+
+_FIO_VERSION: Final = re.compile(r"fio-(\d{1,4})\.(\d{1,4})")
+
+
+def fio_version(text: str | None) -> tuple[int, int] | None:
+    """Major and minor number in a first line like `fio-3.33-5-gabc`; None where there is none."""
+    match = _FIO_VERSION.search(text or "")
+    return (int(match.group(1)), int(match.group(2))) if match else None
+
+
+def _engine_faults(target: Target, facts: HostFacts) -> list[Fault]:
+    name = shown(target.host)
+    oldest = ".".join(str(part) for part in FIO_OLDEST)
+    do = f"Install fio {oldest} or newer there, as with 'apt-get install fio', or choose the "
+    do += "engine that needs nothing installed, with --engine native."
+    tool = facts.tool(FIO)
+    if tool is None or tool.path is None:
+        return [Fault(f"There is no fio on host {name}.", do)]
+    version = fio_version(tool.version)
+    if version is None:
+        happened = f"fio on host {name} ({tool.path}) says {shown(tool.version or '')} as version."
+        return [Fault(happened, do)]
+    if version < FIO_OLDEST:
+        happened = f"fio on host {name} is {tool.version}, older than {oldest}."
+        return [Fault(happened, do)]
+    return []
 
 
 def _written(study: Study, points: Iterable[Point], rate: float, hosts: HostStudy) -> int:

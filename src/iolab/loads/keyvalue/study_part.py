@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from iolab.core.engine import EngineName
@@ -13,13 +13,18 @@ from iolab.core.workload import Workload
 from iolab.errors import Fault
 from iolab.loads.keyvalue.cost import (
     KeyJob,
+    Reflinks,
+    copy_notes,
     key_value_reasons,
     key_value_seconds,
     key_value_space_most,
     key_value_written,
     run_overhead_s,
+    store_bytes,
+    stores_of,
+    with_copies,
 )
-from iolab.loads.keyvalue.problems import check_key_values, key_value_faults
+from iolab.loads.keyvalue.problems import check_key_values, key_value_faults, memory_notes
 from iolab.loads.keyvalue.study import (
     DB_BENCH_AXES,
     DB_BENCH_ENGINES,
@@ -36,17 +41,19 @@ from iolab.loads.keyvalue.study import (
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM_WRITE_RANDOM,
     KeyValueJob,
+    ServerKind,
     ServerSettings,
     YcsbJob,
     server_settings,
 )
 from iolab.report.numbers import count
-from iolab.study.cost import overhead_s
+from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, overhead_s
 from iolab.study.document import Document, Faults
 from iolab.study.foretold import Limit, time_limits
-from iolab.study.kinds import Cost, HostStudy, LoadStudy
+from iolab.study.kinds import Cost, HostStudy, LoadStudy, SeenFacts
 from iolab.study.tables import Item, Tables, start
 from iolab.study.target_tables import XFS, Table
+from iolab.study.targets import targets_of
 from iolab.units import format_bytes, format_rate_bytes
 
 
@@ -147,6 +154,25 @@ class KeyValueStudy(LoadStudy):
         """Programs that are missing, and targets that are too small."""
         return key_value_faults(study, plan, facts, devices)
 
+    def seen(self, study: Study, plan: Plan, facts: SeenFacts) -> Plan:
+        """See `with_copies`."""
+        return with_copies(study, plan, _reflinks(study, facts), ASSUMED_WRITE_BYTES_PER_S)
+
+    def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterator[str]:
+        """Bounds of memory that are too tight, and whole copies."""
+        yield from memory_notes(study, plan.points)
+        reflinks = _reflinks(study, facts)
+        yield from copy_notes(study, plan.runs, reflinks, ASSUMED_WRITE_BYTES_PER_S)
+
+    def lines(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
+        """The databases, and the server of them."""
+        stores = stores_of(plan.points)
+        if stores:
+            sizes = [f"{format_bytes(store_bytes(job))} ({_store_text(job)})" for job in stores]
+            yield "databases", f"{count(len(stores), 'database')}: {'; '.join(sizes)}"
+        if any(isinstance(job, YcsbJob) for job in stores):
+            yield "server", _server_text(server_settings(study))
+
     def identity(self, study: Study) -> Mapping[str, object]:
         """The server, where any workload has one."""
         return server_identity(study)
@@ -174,3 +200,49 @@ def _ycsb_job(job: YcsbJob) -> str:
 
 def _bound(memory_bytes: int | None) -> str:
     return f", memory {format_bytes(memory_bytes)}" if memory_bytes is not None else ""
+
+
+def _store_text(job: KeyJob) -> str:
+    """What a database holds."""
+    if isinstance(job, YcsbJob):
+        fields = f"{count(job.fields, 'field')} of {format_bytes(job.field_bytes)}"
+        return f"{job.records:,} records, {fields}"
+    loaded = job.loaded
+    says = f"{loaded.keys:,} keys, values of {format_bytes(loaded.value_bytes)}"
+    block = f"blocks of {format_bytes(loaded.block_bytes)}"
+    own = f", a copy of {job.database}" if job.database else ""
+    return f"{says}, {block}{own}"
+
+
+def _server_text(server: ServerSettings) -> str:
+    """Where the store of YCSB workloads runs."""
+    match server.kind:
+        case ServerKind.EMBEDDED:
+            return "embedded: RocksDB inside each client's process"
+        case ServerKind.MANAGED:
+            where = f" on {server.host}" if server.host else ""
+            memory = f", memory {format_bytes(server.memory_bytes)}" if server.memory_bytes else ""
+            return (
+                f"managed: Apache Cassandra {server.version}{where}, heap "
+                f"{format_bytes(server.heap_bytes)}{memory}, {_answers(server)}"
+            )
+        case ServerKind.GIVEN:
+            return f"given: {', '.join(server.addresses)}, {_answers(server)}"
+
+
+def _answers(server: ServerSettings) -> str:
+    return f"replication {server.replication}, consistency {server.consistency}"
+
+
+SHARING: Final = ("xfs", "btrfs", "ocfs2", "bcachefs")
+"""File systems whose files may share extents."""
+
+
+def _reflinks(study: Study, facts: SeenFacts) -> Reflinks:
+    found: dict[tuple[str, str], bool] = {}
+    for target in targets_of(study):
+        seen = None if facts is None else facts.get(target.key)
+        if seen is not None and seen.target is not None:
+            shares = seen.target.fs_type in SHARING
+            found |= {(here, target.host): shares for here in target.configurations}
+    return found
