@@ -35,8 +35,19 @@ from iolab.analysis.checks.time import (
     transient,
 )
 from iolab.analysis.evenness import spread_of
-from iolab.analysis.metrics import fleet_metrics, host_metrics, with_intervals
-from iolab.analysis.service_time import service_metrics, service_of
+from iolab.analysis.metrics import (
+    METRIC_UNITS,
+    TRIM_UNITS,
+    fleet_metrics,
+    host_metrics,
+    with_intervals,
+)
+from iolab.analysis.service_time import (
+    SERVICE_TRIM_UNITS,
+    SERVICE_UNITS,
+    service_metrics,
+    service_of,
+)
 from iolab.analysis.steady import steady_of
 from iolab.analysis.sums import measure
 from iolab.analysis.view import HostAnswers, RunView
@@ -103,6 +114,9 @@ class LoadAnalysis(Generic[View]):
     directions: tuple[Direction, ...] = (Direction.READ, Direction.WRITE)
     """What its operations are counted as."""
 
+    units: Mapping[str, str] = {**METRIC_UNITS, **TRIM_UNITS, **SERVICE_UNITS, **SERVICE_TRIM_UNITS}
+    """Every metric that its results may have, with its unit."""
+
     def ways(self, record: RunRecord) -> tuple[Direction, ...]:  # noqa: ARG002 - of varied jobs
         """What the operations of a run are counted as."""
         return self.directions
@@ -166,6 +180,11 @@ class Analyses:
     def of(self, record: RunRecord) -> LoadAnalysis[Any]:
         """The kind of a run's load."""
         return self.loads[type(record.run.point.job)]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Every metric that results may have."""
+        return tuple(dict.fromkeys(key for kind in self.loads.values() for key in kind.units))
 
     def view(self, record: RunRecord, facts: Facts, telemetry: tuple[Series, ...]) -> RunView:
         """The record measured as its kind of load does it."""

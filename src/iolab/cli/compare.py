@@ -73,17 +73,13 @@ def refuse_apart(found: Iterable[tuple[str, Difference]]) -> None:
 
 def check_names(sides: Sequence[Side], workloads: Sequence[str], metrics: Sequence[str]) -> None:
     """UsageError for workloads and metrics that there are none of, all at once."""
-    from iolab.analysis.metrics import METRIC_UNITS, TRIM_UNITS
-    from iolab.analysis.service_time import SERVICE_TRIM_UNITS, SERVICE_UNITS
+    from iolab.cli.kinds import analyses
     from iolab.errors import Fault, UsageError
-    from iolab.loads.keyvalue.metrics import KEY_VALUE_UNITS
-    from iolab.loads.metadata.metrics import METADATA_UNITS
     from iolab.study.wording import shown, suggestion
 
     ids = list(dict.fromkeys(one.id for side in sides for one in side.study.workloads))
-    keys = [*METRIC_UNITS, *TRIM_UNITS, *SERVICE_UNITS, *SERVICE_TRIM_UNITS]
-    keys += [*METADATA_UNITS, *KEY_VALUE_UNITS]
     wanted = [("workload", name, ids) for name in workloads]
+    keys = list(analyses().metrics) if metrics else []
     wanted += [("metric", name, keys) for name in metrics]
     faults = tuple(
         Fault(f"There is no {what} {shown(name)}.", suggestion(name, known, f"{what}s"))
@@ -267,8 +263,8 @@ def _rows(compared: Compared) -> Iterator[RenderableType]:
     """The rows, each point's under its name, and the reasons by their numbers."""
     from rich.text import Text
 
-    from iolab.loads.keyvalue.charts import metric_word
     from iolab.report.comparison import HEADINGS, row_texts
+    from iolab.report.phrases import metric_word
     from iolab.report.terminal import Grouped, Heading, plain, title, verdict
 
     reasons = _reasons(compared.rows)
@@ -458,9 +454,9 @@ def _sessions(directory: Path) -> list[Path]:
 
 def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableType]:
     """The sessions, the series and what each tells, and what else changed when one did."""
-    from iolab.loads.keyvalue.charts import metric_word
     from iolab.report.comparison import day, point_text, said, summary_text
     from iolab.report.numbers import show
+    from iolab.report.phrases import metric_word
     from iolab.report.terminal import Grouped, Heading, pairs, plain, title
 
     first, last = tracked.sessions[0], tracked.sessions[-1]
@@ -501,8 +497,8 @@ def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableTyp
 
 def _changes(tracked: Tracked, series: Series) -> Iterator[RenderableType]:
     """Each change of a series with what the session has otherwise than the one before."""
-    from iolab.loads.keyvalue.charts import metric_word
     from iolab.report.comparison import day, point_text, ratio_text
+    from iolab.report.phrases import metric_word
     from iolab.report.terminal import QUIET_STYLE, plain, title
 
     for change in series.found.changes:

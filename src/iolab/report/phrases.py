@@ -11,7 +11,7 @@ from typing import Any, Final
 from iolab.analysis.curves import Curve, Findings, LoadFound, PeakFound
 from iolab.analysis.findings import Need, Suits
 from iolab.core.metric import CheckResult, Level, Metric, Result
-from iolab.core.metric_spec import spec_of
+from iolab.core.metric_spec import OPS_PER_S, spec_of
 from iolab.core.run import Point
 from iolab.core.study import Study
 from iolab.report.numbers import axis_label, axis_word, count, show, show_value
@@ -457,6 +457,16 @@ def _without_cost(one: Suits) -> str:
         if weighs and not one.per
         else ""
     )
+
+
+def metric_word(key: str) -> str:
+    """A metric as tables name it: `read p99` of an operation, else as in a sentence."""
+    if key == OPS_PER_S:
+        return "ops/s"
+    spec = spec_of(key)
+    if not spec.operation or not spec.statistic:
+        return metric_words(key)
+    return f"{spec.operation.replace('_', '-')} {spec.statistic.replace('_', '.')}"
 
 
 def metric_words(metric: str) -> str:

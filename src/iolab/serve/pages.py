@@ -23,14 +23,13 @@ from iolab.analysis.differences import Difference
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Result
 from iolab.core.run import Plan, PlannedRun, RunStatus
-from iolab.loads.keyvalue.charts import metric_word
 from iolab.report.best import Tally, tally
 from iolab.report.comparison import interval_text, point_text, ratio_text, row_texts, summary_texts
 from iolab.report.html import digest_source, style_sheet, template_engine
 from iolab.report.html import policy as report_policy
 from iolab.report.html import script as report_script
 from iolab.report.numbers import NOTHING, axis_label, count, show
-from iolab.report.phrases import Objection, objections, run_name
+from iolab.report.phrases import Objection, metric_word, objections, run_name
 from iolab.report.table import Cell, Column, Table, columns, verdict_cell
 from iolab.serve.server import Refusal
 from iolab.serve.sessions import Listing, Opened, Place

@@ -63,6 +63,7 @@ from iolab.loads.keyvalue.checks import (
     writer_rate,
 )
 from iolab.loads.keyvalue.metrics import (
+    KEY_VALUE_UNITS,
     key_value_host_metrics,
     key_value_metrics,
     with_key_value_intervals,
@@ -132,6 +133,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
     """Sums by host and operation, whatever the engine."""
 
     checks = CHECKS
+    units = KEY_VALUE_UNITS
 
     def view(
         self,

@@ -13,7 +13,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.loads.keyvalue.evidence import Hosts, device_table, store_table
-from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, NAMED_OPERATIONS, WHOLE_KEY, latency_key
+from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE_KEY, latency_key
 from iolab.loads.keyvalue.report import (
     WORDS,
     Group,
@@ -45,7 +45,7 @@ from iolab.report.charts.lines import (
 from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.numbers import NOTHING, axis_label, count, show
 from iolab.report.page_parts import BestFigure, ChartGroup
-from iolab.report.phrases import metric_words
+from iolab.report.phrases import metric_word
 from iolab.report.results import metric_document
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
 
@@ -58,20 +58,6 @@ LARGEST_NOTE: Final = (
     "The largest of several gains is large by chance too: its interval holds for all cells of its "
     "row at once, and is wider than that of its cell alone."
 )
-
-_METRIC_WORDS: Final = {
-    WHOLE_KEY: "ops/s",
-    **{
-        latency_key(operation, name): f"{operation.word} {word}"
-        for operation in NAMED_OPERATIONS
-        for name, word in WORDS.items()
-    },
-}
-
-
-def metric_word(key: str) -> str:
-    """A metric for people: `read p99`."""
-    return _METRIC_WORDS.get(key) or metric_words(key)
 
 
 def key_gains(study: Study, groups: Sequence[Group]) -> tuple[Gains, ...]:

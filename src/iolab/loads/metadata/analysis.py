@@ -48,6 +48,7 @@ from iolab.loads.metadata.checks import (
     reported_rates,
 )
 from iolab.loads.metadata.metrics import (
+    METADATA_UNITS,
     MetadataLoad,
     PhaseLoad,
     measure_metadata,
@@ -94,6 +95,7 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
     """Sums by phase and host."""
 
     checks = CHECKS
+    units = METADATA_UNITS
 
     def view(
         self,
