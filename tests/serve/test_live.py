@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from iolab.core.run import RunStatus
+from iolab.serve.chart import live_chart, rates
 from iolab.serve.pages import NEWEST_MAX, newest_table
 from tests.cli.command_line import RESULTS
 from tests.loads.keyvalue.key_value_session import rocksdb
@@ -34,3 +37,24 @@ def test_runs_on_a_key_value_store_have_their_rate() -> None:
     table = newest_table(results)
     assert table.rows[0][2].text.endswith("ops/s")
     assert {len(row) for row in table.rows} == {len(table.columns)}
+
+
+def test_the_newest_run_is_drawn_second_by_second() -> None:
+    source = sweep(seconds=5)
+    (result, *_) = source.results()
+    table = source.record(result.digest, 1).intervals
+    found = rates(table)
+    seconds = table.span_ns[0] / 1e9
+    assert found.sum() * seconds == pytest.approx(table.ios.sum(), rel=0.01)
+    drawn = live_chart(replace(result, configuration="<one>"), table)
+    assert "&lt;one&gt;" in drawn
+    assert drawn.count(",") >= found.size
+
+
+def test_operations_told_twice_are_drawn_once() -> None:
+    source = rocksdb(("one",), repeats=1, seconds=4, workload_count=1)
+    (result, *_) = source.results()
+    table = source.record(result.digest, 1).intervals
+    whole = result.metrics["ops_per_s"].value
+    assert whole is not None
+    assert rates(table).mean() == pytest.approx(whole, rel=0.3)

@@ -23,6 +23,7 @@ from iolab.analysis.differences import Difference
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Result
 from iolab.core.run import Plan, PlannedRun, RunStatus
+from iolab.errors import StoreError
 from iolab.report.best import Tally, tally
 from iolab.report.comparison import interval_text, point_text, ratio_text, row_texts, summary_texts
 from iolab.report.html import digest_source, style_sheet, template_engine
@@ -31,6 +32,7 @@ from iolab.report.html import script as report_script
 from iolab.report.numbers import NOTHING, axis_label, count, show
 from iolab.report.phrases import Objection, metric_word, objections, run_name
 from iolab.report.table import Cell, Column, Table, columns, verdict_cell
+from iolab.serve.chart import live_chart
 from iolab.serve.server import Refusal
 from iolab.serve.sessions import Listing, Opened, Place
 from iolab.stats.comparison import Verdict
@@ -185,10 +187,10 @@ def _groups(rows: Sequence[Row], span: float) -> tuple[Group, ...]:
 
 def _line(row: Row, span: float) -> Line:
     found = row.comparison
-    _, metric, baseline, candidate, *_ = row_texts(row)
+    _, _, baseline, candidate, *_ = row_texts(row)
     told = found.verdict is Verdict.INCONCLUSIVE or found.reason == SAME_SESSION
     return Line(
-        metric=metric_word(metric),
+        metric=metric_word(row.metric),
         baseline=baseline,
         candidate=candidate,
         ratio=ratio_text(found.ratio),
@@ -249,6 +251,8 @@ class LivePage:
     progress: Progress
     tally: Tally
     newest: Table
+    chart: Markup
+    chart_of: str
     objections: tuple[Objection, ...]
     damaged: tuple[str, ...]
 
@@ -256,6 +260,7 @@ class LivePage:
 def live_page(opened: Opened, now_ns: int) -> LivePage:
     """The page of a session as it stands at `now_ns` (UTC)."""
     session, results = opened.session, opened.results
+    last = max(results, key=lambda one: (one.sitting, one.order), default=None)
     return LivePage(
         title=session.title,
         status=session.status,
@@ -263,9 +268,19 @@ def live_page(opened: Opened, now_ns: int) -> LivePage:
         progress=_progress(opened, now_ns),
         tally=tally(results),
         newest=newest_table(results),
+        chart=Markup(_chart(opened, last)) if last else Markup(""),  # noqa: S704 - escaped there
+        chart_of=f"{last.configuration}: {_name(last)}" if last else "",
         objections=objections(results)[:OBJECTIONS_MAX],
         damaged=tuple(map(str, opened.reader.damaged())),
     )
+
+
+def _chart(opened: Opened, result: Result) -> str:
+    """The newest run second by second; nothing where its intervals cannot be read."""
+    try:
+        return live_chart(result, opened.reader.intervals(result.digest, result.repeat))
+    except StoreError:
+        return ""
 
 
 def newest_table(results: Sequence[Result]) -> Table:
