@@ -129,20 +129,35 @@ def _scope(load: Load, hosts: list[int], ways: list[int]) -> dict[str, float | N
     picked = np.ix_(hosts, ways)
     seconds = load.seconds[hosts]
     total = int(load.ios[picked].sum())
-    histogram = load.histogram(hosts, ways)
-    mean = float(load.lat_sum_ns[picked].sum()) / total if total else None
-    percentiles = {
-        f"lat_ns_{name}": histogram.percentile_ns(percent)
-        if is_supported(histogram.total, percent)
-        else None
-        for name, percent in PERCENTILES
-    }
+    latencies = latencies_of(
+        load.histogram(hosts, ways), float(load.lat_sum_ns[picked].sum()), total
+    )
     return {
         "iops": float((load.ios[picked].sum(axis=1) / seconds).sum()),
         "bw_bytes_per_s": float((load.bytes[picked].sum(axis=1) / seconds).sum()),
-        "lat_ns_mean": mean,
-        **percentiles,
-        "lat_ns_max": _largest_ns(histogram),
+        **{f"lat_ns_{name}": value for name, value in latencies.items()},
+    }
+
+
+def latencies_of(
+    histogram: Histogram,
+    lat_sum_ns: float,
+    total: int,
+    percentiles: Sequence[tuple[str, float]] = PERCENTILES,
+) -> dict[str, float | None]:
+    """Mean, percentiles and maximum of `total` operations, as they are called in metrics' keys.
+
+    The mean is exact; a percentile that too few operations support has no value.
+    """
+    return {
+        "mean": lat_sum_ns / total if total else None,
+        **{
+            name: histogram.percentile_ns(percent)
+            if is_supported(histogram.total, percent)
+            else None
+            for name, percent in percentiles
+        },
+        "max": _largest_ns(histogram),
     }
 
 

@@ -1,16 +1,18 @@
-"""What the hosts did in the measured window: plain sums for each host and direction.
+"""What the hosts did: plain sums for each host and operation, of which everything follows.
 
-Everything that is printed of a run's load follows from these sums; sums of different hosts add.
+Operations of every kind of load are rows of one table, by their numbers: reads, writes and trims,
+those on files and trees, those on keys. Sums of different hosts add, and their bins merge.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from iolab.analysis.window import Cut, Window, cut
+from iolab.analysis.window import Cut, Mask, Window, cut
 from iolab.core.histogram import BIN_COUNT, Histogram
 from iolab.core.run import DirectionTotals, HostRun, RunRecord
 from iolab.core.samples import Direction, Floats, Ints
@@ -19,6 +21,58 @@ DIRECTIONS: Final = (Direction.READ, Direction.WRITE, Direction.TRIM)
 """The directions that have numbers, in the order of the arrays' second axis."""
 
 _DIRECTION_COUNT: Final = len(DIRECTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationSums:
+    """Sums of rows of a record; H hosts, axis 1 is the O operations that were asked for.
+
+    `done`, `bytes` and `lat_sum_ns` are (H, O), `bins` is (H, O, BIN_COUNT).
+    """
+
+    done: Ints
+    bytes: Ints
+    lat_sum_ns: Floats
+    bins: Ints
+
+
+def sum_operations(
+    record: RunRecord, operations: Sequence[int], intervals: Mask, bins: Mask
+) -> OperationSums:
+    """The sums of these operations over the rows that are marked, of intervals and of bins.
+
+    They are exact: of whole numbers, and of latencies in the order of the rows.
+    """
+    table, shape = record.intervals, (len(record.hosts), len(operations))
+    places = np.full(max((*operations, _numbers(record))) + 1, -1, dtype=np.int64)
+    places[list(operations)] = np.arange(len(operations))
+    rows = np.flatnonzero(intervals & (places[table.direction] >= 0))
+    width = len(operations)
+    where = table.host[rows] * width + places[table.direction[rows]]
+    found = OperationSums(
+        np.zeros(shape, dtype=np.int64),
+        np.zeros(shape, dtype=np.int64),
+        np.zeros(shape, dtype=np.float64),
+        np.zeros((*shape, BIN_COUNT), dtype=np.int64),
+    )
+    # Flat, which numpy adds up many times as fast.
+    np.add.at(found.done.reshape(-1), where, table.ios[rows])
+    np.add.at(found.bytes.reshape(-1), where, table.bytes[rows])
+    np.add.at(found.lat_sum_ns.reshape(-1), where, table.lat_sum_ns[rows])
+    start = 0
+    for part in record.bins.chunks():
+        used = bins[start : start + len(part)] & (places[part.direction] >= 0)
+        start += len(part)
+        cells = part.host[used] * width + places[part.direction[used]]
+        np.add.at(found.bins.reshape(-1), cells * BIN_COUNT + part.bin[used], part.count[used])
+    return found
+
+
+def _numbers(record: RunRecord) -> int:
+    """The largest number of an operation in a record."""
+    return max(
+        int(record.intervals.direction.max(initial=0)), int(record.bins.direction.max(initial=0))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,33 +120,18 @@ class Load:
 def measure(record: RunRecord, window: Window | None = None) -> Load:
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = cut(record, window)
-    table = record.intervals
-    rows = measured.intervals & (table.direction < _DIRECTION_COUNT)
-    count = len(record.hosts)
-    cell = table.host[rows] * _DIRECTION_COUNT + table.direction[rows]
+    sums = sum_operations(record, DIRECTIONS, measured.intervals, measured.bins)
     lows, highs = _extremes(record.hosts)
     return Load(
         cut=measured,
         seconds=_covered_seconds(record, measured),
-        ios=_sums(cell, table.ios[rows], count),
-        bytes=_sums(cell, table.bytes[rows], count),
-        lat_sum_ns=_latency_sums(cell, table.lat_sum_ns[rows], count),
-        bins=_dense_bins(record, measured),
+        ios=sums.done,
+        bytes=sums.bytes,
+        lat_sum_ns=sums.lat_sum_ns,
+        bins=sums.bins,
         lat_min_ns=lows,
         lat_max_ns=highs,
     )
-
-
-def _sums(cell: Ints, amounts: Ints, hosts: int) -> Ints:
-    """Exact integer sums by cell; bincount would sum in floating point."""
-    sums = np.zeros(hosts * _DIRECTION_COUNT, dtype=np.int64)
-    np.add.at(sums, cell, amounts)
-    return sums.reshape(hosts, _DIRECTION_COUNT)
-
-
-def _latency_sums(cell: Ints, sums_ns: Floats, hosts: int) -> Floats:
-    sums = np.bincount(cell, weights=sums_ns, minlength=hosts * _DIRECTION_COUNT)
-    return np.asarray(sums, dtype=np.float64).reshape(hosts, _DIRECTION_COUNT)
 
 
 def _covered_seconds(record: RunRecord, measured: Cut) -> Floats:
@@ -105,18 +144,6 @@ def _covered_seconds(record: RunRecord, measured: Cut) -> Floats:
     spans = np.zeros(len(record.hosts), dtype=np.int64)
     np.add.at(spans, table.host[rows], table.span_ns[rows])
     return np.asarray(spans / 1e9, dtype=np.float64)
-
-
-def _dense_bins(record: RunRecord, measured: Cut) -> Ints:
-    shape = (len(record.hosts), _DIRECTION_COUNT, BIN_COUNT)
-    counts = np.zeros(shape, dtype=np.int64)
-    start = 0
-    for part in record.bins.chunks():
-        rows = measured.bins[start : start + len(part)] & (part.direction < _DIRECTION_COUNT)
-        start += len(part)
-        where = (part.host * _DIRECTION_COUNT + part.direction) * BIN_COUNT + part.bin
-        np.add.at(counts.reshape(-1), where[rows], part.count[rows])
-    return counts
 
 
 def totals_by_way(host: HostRun) -> tuple[DirectionTotals | None, ...]:

@@ -12,6 +12,7 @@ Hosts whose intervals never shared a window have no fleet rate.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -130,10 +131,20 @@ def _measured_ends(hosts: tuple[HostRun, ...], windows: tuple[Window | None, ...
 
 def _common(hosts: tuple[Window | None, ...], ends_ns: Ints, warmup_ns: int) -> Window | None:
     """From the latest start plus the warm-up to the earliest end, None when that is empty."""
-    known = [window for window in hosts if window is not None]
-    if not known or len(known) < len(hosts):
+    return joint(
+        [
+            window and Window(window.start_ns + warmup_ns, int(end))
+            for window, end in zip(hosts, ends_ns, strict=True)
+        ]
+    )
+
+
+def joint(windows: Sequence[Window | None]) -> Window | None:
+    """What all windows share, None when that is nothing or one is not known."""
+    known = [window for window in windows if window is not None]
+    if not known or len(known) < len(windows):
         return None
-    start, end = max(window.start_ns for window in known) + warmup_ns, int(ends_ns.min())
+    start, end = max(one.start_ns for one in known), min(one.end_ns for one in known)
     return Window(start, end) if end > start else None
 
 

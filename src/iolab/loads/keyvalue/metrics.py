@@ -13,11 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import numpy as np
-
-from iolab.analysis.metrics import is_supported, rate_interval, resampled, without_rare_stalls
+from iolab.analysis.metrics import (
+    is_supported,
+    latencies_of,
+    rate_interval,
+    resampled,
+    without_rare_stalls,
+)
 from iolab.analysis.steady import EXCESS_TOLERABLE, Steady
-from iolab.core.histogram import UPPER_NS
 from iolab.core.metric import Metric, Result
 from iolab.core.metric_spec import OPS_PER_S
 from iolab.core.run import RunRecord
@@ -173,11 +176,8 @@ def _latencies(
     found = {"mean": Metric(mean, NANOSECONDS)}
     windowed = load.histogram(operation, hosts)
     if windowed is not None:
-        for name, percent in KEY_PERCENTILES:
-            if is_supported(windowed.total, percent):
-                found[name] = Metric(windowed.percentile_ns(percent), NANOSECONDS)
-        last = int(np.flatnonzero(windowed.counts)[-1])
-        found["max"] = Metric(float(UPPER_NS[last]), NANOSECONDS)
+        values = latencies_of(windowed, mean, 1, KEY_PERCENTILES)
+        found = {name: Metric(value, NANOSECONDS) for name, value in values.items()}
     elif (told := load.binned(operation, hosts)) is not None:
         for name, percent in KEY_PERCENTILES:
             if is_supported(told.count, percent):

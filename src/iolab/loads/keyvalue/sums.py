@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.rate_series import Weights
+from iolab.analysis.sums import sum_operations
 from iolab.analysis.window import (
     EDGE_SLACK_NS,
     WARMUP_SLACK_NS,
@@ -29,7 +30,7 @@ from iolab.analysis.window import (
     controller_ns,
     cut,
 )
-from iolab.core.histogram import BIN_COUNT, Histogram
+from iolab.core.histogram import Histogram
 from iolab.core.run import RunRecord
 from iolab.core.samples import Floats, Ints
 from iolab.loads.keyvalue.record import told_by
@@ -211,26 +212,19 @@ def _first_from(moments: Ints, least_ns: int, otherwise_ns: int) -> int:
 def measure_key_value(record: RunRecord, window: Window | None = None) -> KeyValueLoad:
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = cut(record, window or declared(record))
-    table, count = record.intervals, len(record.hosts)
     told = tuple(one.latencies if (one := told_by(host)) else () for host in record.hosts)
-    present = {int(way) for way in np.unique(table.direction)}
+    present = {int(way) for way in np.unique(record.intervals.direction)}
     present |= {int(one.operation) for each in told for one in each}
     operations = tuple(one for one in KeyOperation if int(one) in present)
-    places = np.full(max(KeyOperation) + 1, -1, dtype=np.int64)
-    places[list(operations)] = np.arange(len(operations))
-    rows = np.flatnonzero(measured.intervals & (places[table.direction] >= 0))
-    host, place = table.host[rows], places[table.direction[rows]]
-    done = np.zeros((count, len(operations)), dtype=np.int64)
-    np.add.at(done, (host, place), table.ios[rows])
-    waited = np.zeros((count, len(operations)), dtype=np.float64)
-    np.add.at(waited, (host, place), table.lat_sum_ns[rows])
+    sums = sum_operations(record, operations, measured.intervals, measured.bins)
+    counted = np.isin(record.intervals.direction, operations)
     return KeyValueLoad(
         cut=measured,
         operations=operations,
-        seconds=_covered_seconds(record, rows),
-        done=done,
-        lat_sum_ns=waited,
-        bins=_dense_bins(record, measured, places, len(operations)),
+        seconds=_covered_seconds(record, np.flatnonzero(measured.intervals & counted)),
+        done=sums.done,
+        lat_sum_ns=sums.lat_sum_ns,
+        bins=sums.bins,
         told=told,
     )
 
@@ -251,17 +245,3 @@ def _covered_seconds(record: RunRecord, rows: Ints) -> Floats:
             new = reached - np.maximum(starts[mine], before)
             covered[host] = float(np.maximum(new, 0).sum()) / 1e9
     return covered
-
-
-def _dense_bins(record: RunRecord, measured: Cut, places: Ints, width: int) -> Ints:
-    counts = np.zeros((len(record.hosts), width, BIN_COUNT), dtype=np.int64)
-    start = 0
-    for part in record.bins.chunks():
-        rows = measured.bins[start : start + len(part)] & (places[part.direction] >= 0)
-        start += len(part)
-        np.add.at(
-            counts,
-            (part.host[rows], places[part.direction[rows]], part.bin[rows]),
-            part.count[rows],
-        )
-    return counts

@@ -16,9 +16,10 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import NANOSECONDS, PERCENTILES, is_supported
-from iolab.analysis.window import EDGE_SLACK_NS, Window
-from iolab.core.histogram import BIN_COUNT, Histogram
+from iolab.analysis.metrics import NANOSECONDS, PERCENTILES, latencies_of
+from iolab.analysis.sums import OperationSums, sum_operations
+from iolab.analysis.window import EDGE_SLACK_NS, Mask, Window, joint
+from iolab.core.histogram import Histogram
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import HostRun, RunRecord, RunStatus
 from iolab.core.samples import Floats, Ints
@@ -125,11 +126,13 @@ def measure_metadata(record: RunRecord) -> MetadataLoad:
         operation: tuple(_run_of(host, operation) for host in record.hosts)
         for operation in Operation
     }
+    told = {operation: runs for operation, runs in named.items() if any(runs)}
+    every = np.ones(len(record.intervals), dtype=bool)
+    sums = sum_operations(record, list(told), every, np.ones(len(record.bins), dtype=bool))
     return MetadataLoad(
         tuple(
-            _phase(record, operation, runs)
-            for operation, runs in named.items()
-            if any(run is not None for run in runs)
+            _phase(record, operation, runs, sums, place)
+            for place, (operation, runs) in enumerate(told.items())
         )
     )
 
@@ -171,47 +174,32 @@ def whole_windows(
 
 
 def _phase(
-    record: RunRecord, operation: Operation, runs: tuple[OperationRun | None, ...]
+    record: RunRecord,
+    operation: Operation,
+    runs: tuple[OperationRun | None, ...],
+    sums: OperationSums,
+    place: int,
 ) -> PhaseLoad:
-    table, bins, count = record.intervals, record.bins, len(record.hosts)
+    """One phase; `place` is that of its operation in the sums of the whole run."""
+    table, count = record.intervals, len(record.hosts)
     own = own_windows(runs, record.hosts)
-    common = _joint(own)
+    common = joint(own)
     rows = np.flatnonzero(table.direction == int(operation))
-    host = table.host[rows]
-    inside = _inside(record, rows, own, common)
-    seconds = np.zeros(count, dtype=np.int64)
-    np.add.at(seconds, host[inside], table.span_ns[rows][inside])
-    dense = np.zeros((count, BIN_COUNT), dtype=np.int64)
-    mine = bins.direction == int(operation)
-    np.add.at(dense, (bins.host[mine], bins.bin[mine]), bins.count[mine])
-    waited = np.zeros(count, dtype=np.float64)
-    np.add.at(waited, host, table.lat_sum_ns[rows])
+    rows = rows[_inside(record, rows, own, common)]
+    seconds, inside = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    np.add.at(seconds, table.host[rows], table.span_ns[rows])
+    np.add.at(inside, table.host[rows], table.ios[rows])
     return PhaseLoad(
         operation=operation,
         runs=runs,
         whole=_outer(whole_windows(runs, record.hosts)),
         common=common,
-        inside=_by_host(host[inside], table.ios[rows][inside], count),
+        inside=inside,
         seconds=np.asarray(seconds / 1e9, dtype=np.float64),
-        ops=_by_host(host, table.ios[rows], count),
-        lat_sum_ns=waited,
-        bins=dense,
+        ops=sums.done[:, place],
+        lat_sum_ns=sums.lat_sum_ns[:, place],
+        bins=sums.bins[:, place],
     )
-
-
-def _by_host(host: Ints, amounts: Ints, count: int) -> Ints:
-    sums = np.zeros(count, dtype=np.int64)
-    np.add.at(sums, host, amounts)
-    return sums
-
-
-def _joint(own: tuple[Window | None, ...]) -> Window | None:
-    """What all windows share, None when that is nothing or one is not known."""
-    known = [window for window in own if window is not None]
-    if not known or len(known) < len(own):
-        return None
-    start, end = max(w.start_ns for w in known), min(w.end_ns for w in known)
-    return Window(start, end) if end > start else None
 
 
 def _outer(windows: tuple[Window | None, ...]) -> Window | None:
@@ -223,7 +211,7 @@ def _outer(windows: tuple[Window | None, ...]) -> Window | None:
 
 def _inside(
     record: RunRecord, rows: Ints, own: tuple[Window | None, ...], common: Window | None
-) -> Ints:
+) -> Mask:
     """Which of the rows lie in the common window, or without one in their own host's."""
     table = record.intervals
     windows = own if common is None else (common,) * len(own)
@@ -235,7 +223,7 @@ def _inside(
     ends = table.end_real_ns[rows] - offsets[host]
     starts = ends - table.span_ns[rows]
     fits = (starts >= (low - slack)[host]) & (ends <= (high + slack)[host])
-    return np.flatnonzero(fits).astype(np.int64)
+    return np.asarray(fits)
 
 
 OPS_PER_SECOND: Final = "ops/s"
@@ -319,13 +307,8 @@ def _over(done: int, whole: Window | None) -> float | None:
 
 
 def _latencies(phase: PhaseLoad, hosts: list[int]) -> dict[str, float | None]:
-    histogram, total = phase.histogram(hosts), int(phase.ops[hosts].sum())
-    values: dict[str, float | None] = {
-        name: histogram.percentile_ns(percent) if is_supported(histogram.total, percent) else None
-        for name, percent in PERCENTILES
-    }
-    values["mean"] = float(phase.lat_sum_ns[hosts].sum()) / total if total else None
-    values["max"] = None if histogram.max_ns is None else float(histogram.max_ns)
+    waited, total = float(phase.lat_sum_ns[hosts].sum()), int(phase.ops[hosts].sum())
+    values = latencies_of(phase.histogram(hosts), waited, total)
     return {latency_key(phase.operation, name): value for name, value in values.items()}
 
 
